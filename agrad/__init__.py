@@ -1,0 +1,206 @@
+"""agrad: automatic differentiation for the Python array API standard.
+
+One engine and one set of derivative rules, on NumPy, CuPy, PyTorch, JAX, Dask and array-api-strict. This module is the
+face: everything public is named here, and it is an array API namespace whose arrays are Tensors.
+"""
+
+import importlib
+import math
+from typing import Any
+
+from agrad import ops as _ops
+from agrad.backends import (
+    available_backends as available_backends,
+    get_backend as get_backend,
+    set_backend as set_backend,
+    use_backend as use_backend,
+)
+from agrad.dtypes import DTYPES as _DTYPES
+from agrad.dtypes import DType as DType
+from agrad.engine import backward as _backward
+from agrad.engine.notation import elementwise as elementwise
+from agrad.engine.notation import primitive as primitive
+from agrad.engine.tape import (
+    detect_anomaly as detect_anomaly,
+    enable_grad as enable_grad,
+    no_grad as no_grad,
+)
+from agrad.engine.tensor import Tensor as Tensor
+from agrad.ops.elementwise import (
+    abs as abs,
+    acos as acos,
+    acosh as acosh,
+    add as add,
+    asin as asin,
+    asinh as asinh,
+    atan as atan,
+    atanh as atanh,
+    bitwise_and as bitwise_and,
+    bitwise_invert as bitwise_invert,
+    bitwise_left_shift as bitwise_left_shift,
+    bitwise_or as bitwise_or,
+    bitwise_right_shift as bitwise_right_shift,
+    bitwise_xor as bitwise_xor,
+    ceil as ceil,
+    clip as clip,
+    conj as conj,
+    cos as cos,
+    cosh as cosh,
+    divide as divide,
+    equal as equal,
+    exp as exp,
+    expm1 as expm1,
+    floor as floor,
+    floor_divide as floor_divide,
+    greater as greater,
+    greater_equal as greater_equal,
+    imag as imag,
+    isfinite as isfinite,
+    isinf as isinf,
+    isnan as isnan,
+    less as less,
+    less_equal as less_equal,
+    log as log,
+    log10 as log10,
+    log1p as log1p,
+    log2 as log2,
+    logical_and as logical_and,
+    logical_not as logical_not,
+    logical_or as logical_or,
+    logical_xor as logical_xor,
+    maximum as maximum,
+    minimum as minimum,
+    multiply as multiply,
+    negative as negative,
+    not_equal as not_equal,
+    positive as positive,
+    pow as pow,
+    real as real,
+    reciprocal as reciprocal,
+    remainder as remainder,
+    round as round,
+    sign as sign,
+    signbit as signbit,
+    sin as sin,
+    sinh as sinh,
+    sqrt as sqrt,
+    square as square,
+    subtract as subtract,
+    tan as tan,
+    tanh as tanh,
+    trunc as trunc,
+    where as where,
+)
+from agrad.ops.statistical import (
+    cumulative_sum as cumulative_sum,
+    max as max,
+    mean as mean,
+    min as min,
+    prod as prod,
+    std as std,
+    sum as sum,
+    var as var,
+)
+from agrad.ops.searching import (
+    all as all,
+    any as any,
+    argmax as argmax,
+    argmin as argmin,
+)
+from agrad.ops.manipulation import (
+    broadcast_arrays as broadcast_arrays,
+    broadcast_to as broadcast_to,
+    concat as concat,
+    expand_dims as expand_dims,
+    flip as flip,
+    matrix_transpose as matrix_transpose,
+    moveaxis as moveaxis,
+    permute_dims as permute_dims,
+    reshape as reshape,
+    squeeze as squeeze,
+    stack as stack,
+)
+from agrad.ops.indexing import (
+    take as take,
+)
+from agrad.ops.linear_algebra import (
+    matmul as matmul,
+    tril as tril,
+    triu as triu,
+)
+from agrad.ops.casting import (
+    astype as astype,
+    can_cast as can_cast,
+    cast as cast,
+    finfo as finfo,
+    iinfo as iinfo,
+    isdtype as isdtype,
+    result_type as result_type,
+)
+from agrad.ops.creation import (
+    arange as arange,
+    asarray as asarray,
+    empty as empty,
+    empty_like as empty_like,
+    eye as eye,
+    full as full,
+    full_like as full_like,
+    linspace as linspace,
+    meshgrid as meshgrid,
+    ones as ones,
+    ones_like as ones_like,
+    zeros as zeros,
+    zeros_like as zeros_like,
+)
+from agrad.ops.transfer import (
+    to as to,
+    to_device as to_device,
+)
+from agrad.ops.special import (
+    erf as erf,
+)
+from agrad.ops.composites import (
+    cross_entropy as cross_entropy,
+    gelu as gelu,
+    linear as linear,
+    log_softmax as log_softmax,
+    logsumexp as logsumexp,
+    relu as relu,
+    sigmoid as sigmoid,
+    softmax as softmax,
+    softmax_cross_entropy as softmax_cross_entropy,
+)
+from agrad.registry import namespace as _namespace
+from agrad.transforms.derivatives import (
+    grad as grad,
+    jvp as jvp,
+    value_and_grad as value_and_grad,
+    vjp as vjp,
+)
+
+__version__ = "0.1.0"
+__array_api_version__ = "2024.12"
+
+linalg = _namespace.linalg
+
+bool = _DTYPES["bool"]
+int8, int16, int32, int64 = (_DTYPES[name] for name in ("int8", "int16", "int32", "int64"))
+uint8, uint16, uint32, uint64 = (_DTYPES[name] for name in ("uint8", "uint16", "uint32", "uint64"))
+float32, float64 = _DTYPES["float32"], _DTYPES["float64"]
+complex64, complex128 = _DTYPES["complex64"], _DTYPES["complex128"]
+
+e, pi, inf, nan = math.e, math.pi, math.inf, math.nan
+newaxis = None
+
+# built on this face, as any user's package could be; loaded when first asked for, so that the face stays quick to import
+_PACKAGES = ("data", "nn", "optim", "testing")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"agrad.{name}")
+    raise AttributeError(f"module 'agrad' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*(name for name in globals() if not name.startswith("_")), *_PACKAGES])

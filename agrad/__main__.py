@@ -1,0 +1,7 @@
+"""``python -m agrad``."""
+
+import sys
+
+from agrad.cli import main
+
+sys.exit(main())

@@ -1,0 +1,194 @@
+"""The backends: which array libraries there are, loading one on first use, and which one new arrays are born on."""
+
+import importlib
+import importlib.metadata
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from agrad.backends.base import Backend
+from agrad.errors import BackendUnavailableError, DeviceUnavailableError, OperandError
+
+_MODULES = {
+    name: f"agrad.backends.{name}" for name in ("numpy", "cupy", "torch", "jax", "dask", "array_api_strict")
+}
+"""Where each backend lives. Third parties add theirs through the entry point group ``agrad.backends``."""
+
+_LIBRARIES = {"jaxlib": "jax"}
+"""Top-level packages whose arrays belong to a backend of another name."""
+
+_REMEDY = {
+    "numpy": "pip install numpy",
+    "cupy": "pip install 'agrad[cuda13]' (or 'agrad[cuda12]'), on a machine with an NVIDIA GPU and its driver",
+    "torch": "pip install 'agrad[torch]'",
+    "jax": "pip install 'agrad[jax]'",
+    "dask": "pip install 'agrad[dask]'",
+    "array_api_strict": "pip install 'agrad[test]'",
+}
+
+_loaded: dict[str, Backend] = {}
+_of_type: dict[type, Backend] = {}
+
+
+def _modules() -> dict[str, str]:
+    found = dict(_MODULES)
+    for entry in importlib.metadata.entry_points(group="agrad.backends"):
+        found.setdefault(entry.name, entry.value)
+    return found
+
+
+def load(name: str) -> Backend:
+    """The backend of that name, importing its library on the first call.
+
+    Raises ``BackendUnavailableError`` with the reason and the remedy where it cannot run; it is never replaced
+    by another one.
+    """
+    if name in _loaded:
+        return _loaded[name]
+    module = _MODULES.get(name) or _modules().get(name)
+    if module is None:
+        raise BackendUnavailableError(
+            f"there is no backend {name!r}; agrad knows {', '.join(map(repr, _modules()))}"
+        )
+    try:
+        backend = importlib.import_module(module).BACKEND
+    except ImportError as error:
+        remedy = _REMEDY.get(name)
+        raise BackendUnavailableError(
+            f"backend {name!r} cannot run here: {error}" + (f"; to mend it: {remedy}" if remedy else "")
+        ) from error
+    _loaded[name] = backend
+    for kind in backend.array_types:
+        _of_type[kind] = backend
+    return backend
+
+
+def backend_of_type(kind: type) -> Backend | None:
+    """The backend whose arrays are of this type, or None where no backend knows it.
+
+    The library is imported already, or there would be no such type; its process-wide switches are not touched.
+    """
+    if kind in _of_type:
+        return _of_type[kind]
+    for base in kind.__mro__:
+        library = base.__module__.partition(".")[0]
+        name = _LIBRARIES.get(library, library)
+        if name in _MODULES:
+            backend = load(name)
+            if issubclass(kind, backend.array_types):
+                _of_type[kind] = backend
+                return backend
+    for backend in tuple(_loaded.values()):
+        if issubclass(kind, backend.array_types):
+            _of_type[kind] = backend
+            return backend
+    return None
+
+
+def backend_of(array: Any) -> Backend:
+    """The backend of a raw array; ``OperandError`` for anything that is not an array of a known library."""
+    backend = backend_of_type(type(array))
+    if backend is None:
+        raise OperandError(
+            f"{type(array).__name__} is not an array of a library that agrad knows; "
+            "make one with agrad.asarray, or of the library you use"
+        )
+    return backend
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Where new arrays are born: a backend, and one of its devices (None: the library's default)."""
+
+    backend: Backend
+    device: Any = None
+
+
+_innermost: ContextVar[Selection | None] = ContextVar("agrad_backend", default=None)
+_process: list[Selection] = []
+
+
+def _select(name: str, device: Any = None) -> Selection:
+    backend = load(name)
+    selection = Selection(backend, None if device is None else backend.device(device))
+    backend.on_select()
+    return selection
+
+
+def selected() -> Selection:
+    """The selection in force: the innermost ``use_backend``, else ``set_backend``, else the environment, else NumPy."""
+    inner = _innermost.get()
+    if inner is not None:
+        return inner
+    if not _process:
+        name = os.environ.get("AGRAD_BACKEND") or "numpy"
+        try:
+            _process.append(_select(name, os.environ.get("AGRAD_DEVICE") or None))
+        except BackendUnavailableError as error:
+            raise BackendUnavailableError(f"AGRAD_BACKEND={name}: {error}") from error
+        except DeviceUnavailableError as error:
+            raise DeviceUnavailableError(f"AGRAD_DEVICE: {error}") from error
+    return _process[0]
+
+
+def get_backend() -> str:
+    """The name of the backend on which new arrays are born."""
+    return selected().backend.name
+
+
+def set_backend(name: str, device: Any = None) -> None:
+    """Select, for the whole process, the backend (and device) on which new arrays are born.
+
+    Arrays that exist stay where they are, and an operation on them runs where they are. Raises
+    ``BackendUnavailableError`` or ``DeviceUnavailableError`` and leaves the selection as it was.
+    """
+    _process[:] = [_select(name, device)]
+
+
+@contextmanager
+def use_backend(name: str, device: Any = None) -> Iterator[None]:
+    """Select a backend (and device) for new arrays inside a ``with`` block, in this thread or task only."""
+    token = _innermost.set(_select(name, device))
+    try:
+        yield
+    finally:
+        _innermost.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class BackendReport:
+    """What ``available_backends`` says of one backend."""
+
+    name: str
+    available: bool
+    version: str | None
+    devices: tuple[str, ...]
+    reason: str | None
+    """Why it cannot run here, with the remedy; None where it can."""
+
+
+def available_backends() -> dict[str, BackendReport]:
+    """Every backend by name, with its version and devices, or the reason why it cannot run here.
+
+    Loads each library that is installed, so the first call can take seconds.
+    """
+    reports = {}
+    for name in _modules():
+        try:
+            backend = load(name)
+            devices = tuple(str(d) for d in backend.devices())
+        except Exception as error:  # a half-installed library may raise anything at all
+            reports[name] = BackendReport(name, False, None, (), str(error))
+        else:
+            reports[name] = BackendReport(name, True, backend.version, devices, None)
+    return reports
+
+
+def to_host(array: Any) -> np.ndarray:
+    """A raw array of any backend as a NumPy array, which may share its memory."""
+    return backend_of(array).to_host(array)

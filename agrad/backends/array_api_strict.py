@@ -1,0 +1,72 @@
+"""array-api-strict: the standard and nothing more, with several devices that refuse to mix."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import array_api_strict as strict
+import numpy as np
+
+from agrad.backends.base import Backend, vocabulary
+from agrad.backends.indexing import flat_getitem, flat_scatter_add, flat_setitem, host_index, positions
+
+_HOST = strict.Device("CPU_DEVICE")
+
+
+def _to_host(x: Any) -> np.ndarray:
+    return np.asarray(x.to_device(_HOST))
+
+
+def _positions(index: tuple[Any, ...], indices: tuple[Any, ...], shape: tuple[int, ...]) -> np.ndarray:
+    return positions(index, [host_index(i, _to_host) for i in indices], shape)
+
+
+def getitem(x: Any, /, *indices: Any, index: tuple[Any, ...]) -> Any:
+    return flat_getitem(strict, x, _positions(index, indices, x.shape))
+
+
+def setitem(x: Any, value: Any, /, *indices: Any, index: tuple[Any, ...]) -> Any:
+    if isinstance(value, (bool, int, float, complex)):
+        value = strict.asarray(value, dtype=x.dtype, device=x.device)
+    elif value.dtype != x.dtype:
+        value = strict.astype(value, x.dtype)
+    return flat_setitem(strict, x, value, _positions(index, indices, x.shape))
+
+
+def scatter_add(g: Any, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+    where = _positions(index, indices, shape)
+    return flat_scatter_add(strict, strict.broadcast_to(g, where.shape), where, shape)
+
+
+def _extension(name: str) -> SimpleNamespace:
+    # dir() of the package leaves its extensions out
+    module = getattr(strict, name)
+    return SimpleNamespace(**{function: getattr(module, function) for function in module.__all__})
+
+
+def _find_device(name: str) -> Any:
+    try:
+        return _HOST if name == "cpu" else strict.Device(name)
+    except ValueError:
+        return None
+
+
+BACKEND = Backend(
+    name="array_api_strict",
+    xp=vocabulary(
+        strict,
+        linalg=_extension("linalg"),
+        fft=_extension("fft"),
+        getitem=getitem,
+        setitem=setitem,
+        scatter_add=scatter_add,
+    ),
+    version=strict.__version__,
+    array_types=(type(strict.zeros(())),),
+    default_device=lambda: strict.__array_namespace_info__().default_device(),
+    devices=lambda: strict.__array_namespace_info__().devices(),
+    find_device=_find_device,
+    device_of=lambda x: x.device,
+    to_host=_to_host,
+    from_host=lambda a, device: strict.asarray(np.array(a), device=device),
+    synchronize=lambda: None,
+)

@@ -1,0 +1,84 @@
+"""What a backend is: a vocabulary of a dozen words over one array library, held in one plain record."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+from array_api_compat import device as device_of
+
+from agrad.errors import DeviceUnavailableError
+
+Raw = Any
+"""An array of some array library, as the library itself made it."""
+
+Device = Any
+"""A device as the array library itself names it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Backend:
+    """One array library, as agrad speaks to it.
+
+    ``xp`` is array-api-compat's namespace with these extension words, which derivative rules may use:
+
+    - ``getitem(x, *indices, index)``: ``x[index]``, where ``index`` is a template whose ``ARRAY`` entries
+      are filled from ``indices`` (integer or boolean arrays), by NumPy's indexing rules on every backend.
+    - ``setitem(x, value, *indices, index)``: a new array equal to ``x`` but for ``value`` at the index.
+    - ``arange_like(x, n)``: the integers from 0 to n - 1 on the device of ``x``.
+    - ``scatter_add(g, *indices, index, shape)``: zeros of ``shape`` with ``g`` added at the index; repeated
+      indices accumulate.
+    """
+
+    name: str
+    xp: SimpleNamespace
+    version: str
+    array_types: tuple[type, ...]
+    default_device: Callable[[], Device]
+    devices: Callable[[], Sequence[Device]]
+    find_device: Callable[[str], Device | None]
+    """The device of that name (``"cpu"``, ``"cuda:1"``), or None where there is none."""
+    device_of: Callable[[Raw], Device]
+    to_host: Callable[[Raw], np.ndarray]
+    """The array as a NumPy array; it may share memory with the raw array."""
+    from_host: Callable[[np.ndarray, Device | None], Raw]
+    """A copy of a NumPy array, with its dtype, on the device (None: the default one)."""
+    synchronize: Callable[[], None]
+    """Wait until everything asked of the devices is done."""
+    on_select: Callable[[], None] = lambda: None
+    """Called when the user selects this backend: the place for a library's process-wide switches."""
+    donatable: Callable[[Raw], bool] = lambda raw: False
+    """True where the library lets an array be overwritten and nobody else can be looking at it."""
+
+    def __repr__(self) -> str:
+        return f"<agrad backend {self.name} {self.version}>"
+
+    def device(self, spec: Device | str | None) -> Device:
+        """The device that ``spec`` names: a name, a device object of the library, or None for the default."""
+        if spec is None:
+            return self.default_device()
+        if not isinstance(spec, str):
+            return spec
+        found = self.find_device(spec)
+        if found is None:
+            have = ", ".join(repr(str(d)) for d in self.devices()) or "none"
+            raise DeviceUnavailableError(
+                f"backend {self.name!r} has no device {spec!r} here; its devices: {have}"
+            )
+        return found
+
+
+def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
+    """A namespace with everything public in ``module``, its ``linalg`` and ``fft``, and the extension words."""
+    def arange_like(x: Any, n: int, /) -> Any:
+        return module.arange(n, device=device_of(x))
+
+    names = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
+    for part in ("linalg", "fft"):
+        if part in names:
+            inner = names[part]
+            names[part] = SimpleNamespace(
+                **{name: getattr(inner, name) for name in dir(inner) if not name.startswith("_")}
+            )
+    return SimpleNamespace(**{**names, "arange_like": arange_like, **extensions})

@@ -1,0 +1,226 @@
+"""CuPy's fused kernels, filed by the primitive's name; CuPy is imported, and CUDA compiled, on first use."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from agrad.backends.cupy_source import ELEMENTWISE, THREADS, row_source
+from agrad.registry import kernel
+
+Raw = Any
+
+_C_TYPES = {"f": "float", "d": "double"}
+
+
+def _fits(*arrays: Raw) -> bool:
+    """Whether the arrays are alike, and of a dtype and a shape that the kernels are written for."""
+    first, *rest = arrays
+    return (
+        first.dtype.char in _C_TYPES
+        and first.size > 0
+        and all(a.dtype == first.dtype and a.shape == first.shape for a in rest)
+    )
+
+
+@cache
+def _elementwise(name: str) -> Any:
+    import cupy
+
+    source = ELEMENTWISE[name]
+    return cupy.ElementwiseKernel(source.inputs, source.outputs, source.body, f"agrad_{name}")
+
+
+@cache
+def _rows(name: str, char: str) -> Any:
+    return _row_module(char).get_function(name)
+
+
+@cache
+def _row_module(char: str) -> Any:
+    import cupy
+
+    return cupy.RawModule(code=row_source(_C_TYPES[char]))
+
+
+def _launch(name: str, arrays: tuple[Raw, ...], rows: int, n: int, *more: int) -> None:
+    """One launch over ``rows`` rows of ``n`` elements: short rows share a block, long ones have one each."""
+    width = 1
+    while width < n and width < THREADS:
+        width *= 2
+    beside = THREADS // width
+    blocks = -(-rows // beside)
+    numbers = [np.int64(count) for count in (rows, n, *more)]
+    with arrays[0].device:
+        _rows(name, arrays[0].dtype.char)((blocks,), (width, beside), (*arrays, *numbers))
+
+
+def _along(name: str, axis: int, *arrays: Raw) -> Raw:
+    import cupy
+
+    with arrays[0].device:
+        arrays = tuple(cupy.ascontiguousarray(a) for a in arrays)
+        out = cupy.empty_like(arrays[0])
+    shape = out.shape
+    inner = int(np.prod(shape[axis + 1 :], dtype=np.int64))
+    _launch(name, (*arrays, out), out.size // shape[axis], shape[axis], inner)
+    return out
+
+
+@kernel("cupy", "relu", "vjp:x", when=lambda g, y, **_: _fits(g, y))
+def relu_vjp(g: Raw, y: Raw) -> Raw:
+    return _elementwise("relu_vjp")(g, y)
+
+
+@kernel("cupy", "tanh", "vjp:x", when=lambda g, y, **_: _fits(g, y))
+def tanh_vjp(g: Raw, y: Raw) -> Raw:
+    return _elementwise("tanh_vjp")(g, y)
+
+
+@kernel("cupy", "sigmoid", "forward", when=lambda x, **_: _fits(x))
+def sigmoid(x: Raw) -> Raw:
+    return _elementwise("sigmoid")(x)
+
+
+@kernel("cupy", "sigmoid", "vjp:x", when=lambda g, y, **_: _fits(g, y))
+def sigmoid_vjp(g: Raw, y: Raw) -> Raw:
+    return _elementwise("sigmoid_vjp")(g, y)
+
+
+@kernel("cupy", "gelu", "forward", when=lambda x, **_: _fits(x))
+def gelu(x: Raw, *, approximate: bool) -> Raw:
+    return _elementwise("gelu_tanh" if approximate else "gelu_erf")(x)
+
+
+@kernel("cupy", "gelu", "vjp:x", when=lambda g, x, **_: _fits(g, x))
+def gelu_vjp(g: Raw, x: Raw, *, approximate: bool) -> Raw:
+    return _elementwise("gelu_tanh_vjp" if approximate else "gelu_erf_vjp")(g, x)
+
+
+@kernel("cupy", "softmax", "forward", when=lambda x, **_: _fits(x) and x.ndim > 0)
+def softmax(x: Raw, *, axis: int) -> Raw:
+    return _along("softmax", axis, x)
+
+
+@kernel("cupy", "softmax", "vjp:x", when=lambda g, y, **_: _fits(g, y) and y.ndim > 0)
+def softmax_vjp(g: Raw, y: Raw, *, axis: int) -> Raw:
+    return _along("softmax_vjp", axis, g, y)
+
+
+@kernel("cupy", "log_softmax", "forward", when=lambda x, **_: _fits(x) and x.ndim > 0)
+def log_softmax(x: Raw, *, axis: int) -> Raw:
+    return _along("log_softmax", axis, x)
+
+
+@kernel("cupy", "log_softmax", "vjp:x", when=lambda g, y, **_: _fits(g, y) and y.ndim > 0)
+def log_softmax_vjp(g: Raw, y: Raw, *, axis: int) -> Raw:
+    return _along("log_softmax_vjp", axis, g, y)
+
+
+def _labelled(x: Raw, labels: Raw) -> bool:
+    return _fits(x) and x.ndim == 2 and labels.shape == x.shape[:1] and labels.dtype.kind in "iu"
+
+
+@kernel("cupy", "softmax_cross_entropy", "forward", when=lambda x, labels, **_: _labelled(x, labels))
+def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
+    import cupy
+
+    rows, n = x.shape
+    with x.device:
+        x = cupy.ascontiguousarray(x)
+        labels = cupy.ascontiguousarray(labels.astype(np.int64, copy=False))
+        loss, lse = cupy.empty((rows,), x.dtype), cupy.empty((rows,), x.dtype)
+    _launch("softmax_cross_entropy", (x, labels, loss, lse), rows, n)
+    return loss, lse
+
+
+@kernel(
+    "cupy",
+    "softmax_cross_entropy",
+    "vjp:x",
+    when=lambda g_loss, g_lse, x, labels, lse, **_: (
+        _labelled(x, labels)
+        and _fits(lse, *(g for g in (g_loss, g_lse) if g is not None))
+        and lse.dtype == x.dtype
+    ),
+)
+def softmax_cross_entropy_vjp(g_loss: Raw | None, g_lse: Raw | None, x: Raw, labels: Raw, lse: Raw) -> Raw:
+    of_loss, of_lse = (0.0 if g is None else g[:, None] for g in (g_loss, g_lse))
+    return _elementwise("softmax_cross_entropy_vjp")(
+        of_loss, of_lse, x, labels[:, None], lse[:, None], x.shape[1]
+    )
+
+
+@kernel("cupy", "sgd_update", "forward", when=lambda p, g, v, **_: _fits(p, g, *(() if v is None else (v,))))
+def sgd_update(
+    p: Raw,
+    g: Raw,
+    v: Raw | None,
+    *,
+    lr: float,
+    momentum: float,
+    dampening: float,
+    nesterov: bool,
+    weight_decay: float,
+    maximize: bool = False,
+    donate: bool = False,
+) -> tuple[Raw, Raw | None]:
+    """One step of SGD by PyTorch's formula: the new parameter and the new velocity.
+
+    With momentum and no velocity yet, the velocity starts as the gradient, undamped. ``donate`` writes the
+    results into ``p`` and ``v``.
+    """
+    sign = -1.0 if maximize else 1.0
+    if momentum == 0:
+        return _elementwise("sgd_plain")(p, g, lr, sign, weight_decay, *([p] if donate else [])), v
+    started = v is not None
+    carry, keep = (momentum, 1.0 - dampening) if started else (0.0, 1.0)
+    outputs = [p, v] if donate and started else []
+    new_p, new_v = _elementwise("sgd_momentum")(
+        p, g, v if started else g, lr, sign, weight_decay, carry, keep, momentum, nesterov, *outputs
+    )
+    if donate and not started:
+        p[...] = new_p
+        new_p = p
+    return new_p, new_v
+
+
+@kernel("cupy", "adam_update", "forward", when=lambda p, g, m, v, **_: _fits(p, g, m, v))
+def adam_update(
+    p: Raw,
+    g: Raw,
+    m: Raw,
+    v: Raw,
+    *,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    decoupled: bool,
+    step: int,
+    donate: bool = False,
+) -> tuple[Raw, Raw, Raw]:
+    """One step of Adam (``decoupled``: AdamW) by PyTorch's formula; ``step`` counts from 1.
+
+    Gives the new parameter, first and second moment; ``donate`` writes them into ``p``, ``m`` and ``v``.
+    """
+    rate = lr / (1.0 - beta1**step)
+    root2 = (1.0 - beta2**step) ** 0.5
+    shrink = 1.0 - lr * weight_decay if decoupled else 1.0
+    decay = 0.0 if decoupled else weight_decay
+    return _elementwise("adam")(
+        p,
+        g,
+        m,
+        v,
+        rate,
+        shrink,
+        decay,
+        1.0 - beta1,
+        beta2,
+        1.0 - beta2,
+        root2,
+        eps,
+        *([p, m, v] if donate else []),
+    )

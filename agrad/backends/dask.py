@@ -1,0 +1,84 @@
+"""Dask: lazy arrays in chunks. What Dask's own indexing does not cover becomes one task on whole arrays."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import array_api_compat.dask.array as compat
+import dask
+import dask.array as da
+import numpy as np
+
+from agrad.backends import numpy as host
+from agrad.backends.base import Backend, vocabulary
+from agrad.backends.indexing import explicit, host_index
+from agrad.shapes import ARRAY, fill_index, size
+
+
+def _known(indices: tuple[Any, ...]) -> list[Any]:
+    """Index arrays with every mask computed, as a mask decides the shape of the result."""
+    return [i if isinstance(i, da.Array) and i.dtype != bool else host_index(i, _to_host) for i in indices]
+
+
+def _shape_at(index: tuple[Any, ...], arrays: list[Any], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of ``x[index]``, for which integer arrays need not be computed, only their shapes known."""
+    stand_ins = [np.zeros(a.shape, np.intp) if isinstance(a, da.Array) else a for a in arrays]
+    return np.broadcast_to(np.False_, shape)[fill_index(index, stand_ins)].shape
+
+
+def _one_task(word: Callable[..., Any], shape: tuple[int, ...], dtype: Any, *arrays: Any) -> da.Array:
+    def whole(*values: Any) -> np.ndarray:
+        return np.asarray(word(*values))
+
+    made = dask.delayed(whole, pure=False)(*arrays)
+    return da.from_delayed(made, shape=shape, dtype=dtype, meta=np.empty((0,) * len(shape), dtype=dtype))
+
+
+def _slices_only(index: tuple[Any, ...]) -> bool:
+    return all(entry is ARRAY or entry is Ellipsis or isinstance(entry, slice) for entry in index)
+
+
+def getitem(x: da.Array, /, *indices: Any, index: tuple[Any, ...]) -> da.Array:
+    if not indices and not any(isinstance(entry, (bool, np.bool_)) for entry in index):
+        return x[fill_index(explicit(index, x.shape), ())]
+    arrays = _known(indices)
+    # with an index that is a Dask array, Dask drops what is out of range and says nothing
+    native = len(arrays) == 1 and isinstance(arrays[0], np.ndarray) and arrays[0].dtype != bool
+    if native and arrays[0].ndim == 1 and _slices_only(index) and size(x.shape):
+        return x[fill_index(explicit(index, x.shape), arrays)]
+    return _one_task(
+        partial(host.getitem, index=index), _shape_at(index, arrays, x.shape), x.dtype, x, *arrays
+    )
+
+
+def setitem(x: da.Array, value: Any, /, *indices: Any, index: tuple[Any, ...]) -> da.Array:
+    if not indices and _slices_only(index) and size(_shape_at(index, [], x.shape)):
+        out = x.copy()
+        out[fill_index(explicit(index, x.shape), ())] = value
+        return out
+    return _one_task(partial(host.setitem, index=index), x.shape, x.dtype, x, value, *_known(indices))
+
+
+def scatter_add(g: da.Array, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> da.Array:
+    if not indices:
+        return setitem(da.zeros(shape, dtype=g.dtype), g, index=index)
+    return _one_task(partial(host.scatter_add, index=index, shape=shape), shape, g.dtype, g, *_known(indices))
+
+
+def _to_host(x: da.Array) -> np.ndarray:
+    return np.asarray(x.compute())
+
+
+BACKEND = Backend(
+    name="dask",
+    xp=vocabulary(compat, getitem=getitem, setitem=setitem, scatter_add=scatter_add),
+    version=dask.__version__,
+    array_types=(da.Array,),
+    default_device=lambda: "cpu",
+    devices=lambda: ("cpu",),
+    find_device=lambda name: name if name == "cpu" else None,
+    device_of=lambda x: "cpu",
+    to_host=_to_host,
+    from_host=lambda a, device: da.from_array(np.array(a)),
+    synchronize=lambda: None,
+)

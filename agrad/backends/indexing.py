@@ -1,0 +1,235 @@
+"""NumPy's indexing rules for libraries that know only a part of them.
+
+``plan`` splits any index into a basic one (a view) and one adjacent block of index arrays, which every
+library with views reads alike. The ``flat_`` words need less: positions counted on the host, ``take`` and
+``where``.
+"""
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agrad.errors import ShapeError
+from agrad.shapes import ARRAY, Shape, fill_index, size
+
+Index = tuple[Any, ...]
+
+
+def host_index(entry: Any, to_host: Callable[[Any], np.ndarray]) -> np.ndarray:
+    """One index array as a NumPy array; an empty list counts as integers, as in NumPy."""
+    if not isinstance(entry, (list, tuple, int, np.ndarray, np.generic)):
+        return to_host(entry)
+    array = np.asarray(entry)
+    return array.astype(np.intp) if not array.size and isinstance(entry, (list, tuple)) else array
+
+
+def check_bounds(index: Index, arrays: Sequence[np.ndarray | None], shape: Shape) -> None:
+    """Raise ``ShapeError`` for an integer out of range, where a library would clamp or drop it silently.
+
+    ``arrays`` stand for the ``ARRAY`` entries of ``index``; None stands for one that cannot be looked at,
+    which must be of integers.
+    """
+    rest = iter(arrays)
+    entries = [(next(rest), True) if entry is ARRAY else (entry, False) for entry in index]
+    used = sum(_consumes(entry, known) for entry, known in entries)
+    if used > len(shape):
+        raise ShapeError(f"too many indices: {used} for an array of shape {shape}")
+    # NumPy asks nothing of the other index arrays where one picks no element
+    nothing = any(entry is False or (is_array and _picks_nothing(entry)) for entry, is_array in entries)
+    axis = 0
+    for entry, is_array in entries:
+        if entry is Ellipsis:
+            axis += len(shape) - used
+            continue
+        integers = is_array and not nothing and entry is not None and entry.dtype.kind in "iu"
+        if integers or (
+            not is_array and isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)
+        ):
+            low, high = (int(entry.min()), int(entry.max())) if integers else (int(entry), int(entry))
+            if low < -shape[axis] or high >= shape[axis]:
+                wrong = low if low < -shape[axis] else high
+                raise ShapeError(f"index {wrong} is out of bounds for axis {axis} of length {shape[axis]}")
+        axis += _consumes(entry, is_array)
+
+
+def _picks_nothing(array: np.ndarray | None) -> bool:
+    return array is not None and (not array.any() if array.dtype == bool else not array.size)
+
+
+def _consumes(entry: Any, is_array: bool) -> int:
+    if entry is Ellipsis or isinstance(entry, (bool, np.bool_)):
+        return 0
+    if entry is None:
+        return int(is_array)
+    if is_array and str(entry.dtype).endswith("bool"):
+        return entry.ndim
+    return 1
+
+
+def explicit(index: Index, shape: Shape) -> Index:
+    """A basic index (an ``ARRAY`` stands for one axis), its Ellipsis written out and its slices in bounds."""
+    used = sum(entry is ARRAY or _consumes(entry, False) for entry in index)
+    out: list[Any] = []
+    axis = 0
+    for entry in index:
+        if entry is Ellipsis:
+            out += [slice(None)] * (len(shape) - used)
+            axis += len(shape) - used
+        elif isinstance(entry, slice):
+            picked = range(*entry.indices(shape[axis])) if axis < len(shape) else range(0)
+            end = picked.stop if picked.stop >= 0 else None
+            out.append(slice(picked.start, end, picked.step) if picked else slice(0, 0))
+            axis += 1
+        else:
+            out.append(entry)
+            axis += entry is not None
+    return tuple(out)
+
+
+class Plan(NamedTuple):
+    """An index in steps: reverse the axes ``flip``, take the view ``basic``, permute it by ``axes`` (or do
+    not, for None), and index its axes ``first, first + 1, ...`` with ``arrays``, integers all.
+    """
+
+    flip: tuple[int, ...]
+    basic: Index
+    axes: tuple[int, ...] | None
+    first: int
+    arrays: tuple[Any, ...]
+
+
+def plan(
+    index: Index,
+    arrays: Sequence[Any],
+    shape: Shape,
+    nonzero: Callable[[Any], tuple[Any, ...]],
+    zeros: Callable[[int], Any],
+) -> Plan:
+    """Split an index by NumPy's rules, with steps made positive.
+
+    ``arrays`` are the library's own, of integers or booleans; ``nonzero`` and ``zeros`` make index arrays of
+    a mask and of a length. Raises ``ShapeError`` where the index does not fit ``shape``.
+    """
+    rest = iter(arrays)
+    entries = [(next(rest), True) if entry is ARRAY else (entry, False) for entry in index]
+    used = sum(_consumes(entry, is_array) for entry, is_array in entries)
+    if used > len(shape) or sum(entry is Ellipsis for entry, _ in entries) > 1:
+        raise ShapeError(f"the index {index} has too many entries for an array of shape {shape}")
+    if not any(entry is Ellipsis for entry, _ in entries):
+        entries.append((Ellipsis, False))
+    advanced = any(is_array or isinstance(entry, (bool, np.bool_)) for entry, is_array in entries)
+
+    flip: list[int] = []
+    basic: list[Any] = []
+    indexed: list[int] = []
+    blocks: list[Any] = []
+    runs: list[bool] = []
+    axis = out = 0
+    for entry, is_array in entries:
+        consumed = len(shape) - used if entry is Ellipsis else _consumes(entry, is_array)
+        produced = consumed
+        if is_array or isinstance(entry, (bool, np.bool_)):
+            runs.append(True)
+            new: tuple[Any, ...] = (entry,)
+            if not consumed:  # a truth value is a mask over a new axis of length one
+                basic.append(None)
+                new, produced = (zeros(int(bool(entry))),), 1
+            elif str(entry.dtype).endswith("bool"):
+                # NumPy lets a mask of no elements pass for any length
+                if any(m not in (0, n) for m, n in zip(entry.shape, shape[axis:], strict=False)):
+                    raise ShapeError(
+                        f"a mask of shape {tuple(entry.shape)} does not fit {shape} from axis {axis} on"
+                    )
+                new = tuple(nonzero(entry))
+            basic += [slice(None)] * consumed
+            indexed += range(out, out + produced)
+            blocks += new
+        elif entry is Ellipsis or entry is None:
+            runs.append(False)
+            basic += [slice(None)] * consumed if entry is Ellipsis else [None]
+            produced = consumed if entry is Ellipsis else 1
+        elif isinstance(entry, slice):
+            runs.append(False)
+            start, stop, step = entry.indices(shape[axis])
+            if step < 0:
+                flip.append(axis)
+                count = len(range(start, stop, step))
+                start = shape[axis] - 1 - start
+                stop, step = start + (count - 1) * -step + 1 if count else start, -step
+            basic.append(slice(start, max(start, stop), step))
+        else:
+            runs.append(True)
+            basic.append(entry)
+            produced = 0
+        axis += consumed
+        out += produced
+
+    first = indexed[0] if indexed else 0
+    axes = None
+    if advanced and _separated(runs):
+        axes = (*indexed, *(i for i in range(out) if i not in indexed))
+        first = 0
+    return Plan(tuple(flip), tuple(basic), axes, first, tuple(blocks))
+
+
+def _separated(runs: Sequence[bool]) -> bool:
+    """Whether the index arrays (integers count as such) stand in more than one run."""
+    started = [now for before, now in zip([False, *runs], runs, strict=False) if now and not before]
+    return len(started) > 1
+
+
+def positions(index: Index, arrays: Sequence[np.ndarray], shape: Shape) -> np.ndarray:
+    """Where each element of ``x[index]`` stands in the flattened ``x`` of that shape."""
+    return np.asarray(np.arange(size(shape)).reshape(shape)[fill_index(index, arrays)])
+
+
+def flat_getitem(xp: SimpleNamespace, x: Any, where: np.ndarray) -> Any:
+    """``x`` at flat positions, by ``take`` alone."""
+    return xp.reshape(_take(xp, x, where), where.shape)
+
+
+def flat_setitem(xp: SimpleNamespace, x: Any, value: Any, where: np.ndarray) -> Any:
+    """A new array equal to ``x`` but for ``value`` (of its dtype) at flat positions; the last one wins."""
+    if not where.size:
+        return xp.asarray(x, copy=True)
+    source = np.full(size(x.shape), -1)
+    source[where.reshape(-1)] = np.arange(where.size)
+    new = _take(xp, xp.broadcast_to(value, where.shape), np.maximum(source, 0))
+    chosen = xp.asarray(source >= 0, device=x.device)
+    return xp.reshape(xp.where(chosen, new, xp.reshape(x, (-1,))), x.shape)
+
+
+def flat_scatter_add(xp: SimpleNamespace, g: Any, where: np.ndarray, shape: Shape) -> Any:
+    """Zeros of ``shape`` with ``g`` added at flat positions.
+
+    Repeated positions are summed in pairs: the number of steps is the logarithm of the largest count of one.
+    """
+    if not where.size:
+        return xp.zeros(shape, dtype=g.dtype, device=g.device)
+    order = np.argsort(where.reshape(-1), kind="stable")
+    target = where.reshape(-1)[order]
+    total = _take(xp, g, order)
+    add = xp.logical_or if g.dtype == xp.bool else xp.add
+    zero = xp.zeros((1,), dtype=g.dtype, device=g.device)
+    while True:
+        starts = np.flatnonzero(np.r_[True, target[1:] != target[:-1]])
+        if len(starts) == len(target):
+            break
+        lengths = np.diff(np.r_[starts, len(target)])
+        rank = np.arange(len(target)) - np.repeat(starts, lengths)
+        left = np.flatnonzero(rank % 2 == 0)
+        alone = rank[left] + 1 >= np.repeat(lengths, (lengths + 1) // 2)
+        right = np.where(alone, len(target), left + 1)
+        total = add(_take(xp, total, left), _take(xp, xp.concat((total, zero)), right))
+        target = target[left]
+    source = np.full(size(shape), len(target))
+    source[target] = np.arange(len(target))
+    return xp.reshape(_take(xp, xp.concat((total, zero)), source), shape)
+
+
+def _take(xp: SimpleNamespace, x: Any, where: np.ndarray) -> Any:
+    if not where.size:
+        return xp.zeros((0,), dtype=x.dtype, device=x.device)
+    return xp.take(xp.reshape(x, (-1,)), xp.asarray(where.reshape(-1), device=x.device), axis=0)

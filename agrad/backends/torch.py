@@ -1,0 +1,141 @@
+"""PyTorch: arrays as PyTorch makes them; its own autograd is not used."""
+
+from typing import Any
+
+import array_api_compat.torch as compat
+import numpy as np
+import torch
+
+from agrad.backends.base import Backend, vocabulary
+from agrad.backends.indexing import Plan, host_index, plan
+from agrad.errors import DtypeError
+from agrad.shapes import ARRAY, fill_index
+
+
+def _index_tensor(entry: Any, device: torch.device) -> torch.Tensor:
+    if not isinstance(entry, torch.Tensor):
+        entry = torch.from_numpy(np.array(host_index(entry, np.asarray)))
+    # PyTorch reads uint8 as a mask, and knows no other unsigned or short index
+    return entry.to(device, entry.dtype if entry.dtype == torch.bool else torch.int64)
+
+
+def _native(index: tuple[Any, ...]) -> bool:
+    """Whether PyTorch reads a basic index as NumPy does."""
+    return not any(
+        isinstance(entry, (bool, np.bool_)) or (isinstance(entry, slice) and (entry.step or 1) < 0)
+        for entry in index
+    )
+
+
+def _plan(index: tuple[Any, ...], arrays: tuple[torch.Tensor, ...], x: torch.Tensor) -> Plan:
+    def zeros(count: int) -> torch.Tensor:
+        return torch.zeros(count, dtype=torch.int64, device=x.device)
+
+    def nonzero(mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return mask.nonzero(as_tuple=True)
+
+    return plan(index, arrays, tuple(x.shape), nonzero, zeros)
+
+
+def _view(x: torch.Tensor, steps: Plan) -> tuple[torch.Tensor, tuple[Any, ...]]:
+    view = x[steps.basic]
+    if steps.axes is not None:
+        view = view.permute(steps.axes)
+    return view, (slice(None),) * steps.first + steps.arrays if steps.arrays else (Ellipsis,)
+
+
+def getitem(x: torch.Tensor, /, *indices: Any, index: tuple[Any, ...]) -> torch.Tensor:
+    arrays = tuple(_index_tensor(entry, x.device) for entry in indices)
+    if all(entry is ARRAY for entry in index) or (not arrays and _native(index)):
+        return x[fill_index(index, arrays)]
+    steps = _plan(index, arrays, x)
+    view, inner = _view(x.flip(steps.flip) if steps.flip else x, steps)
+    return view[inner]
+
+
+def setitem(x: torch.Tensor, value: Any, /, *indices: Any, index: tuple[Any, ...]) -> torch.Tensor:
+    if isinstance(value, torch.Tensor):
+        value = value.to(x.dtype)
+    steps = _plan(index, tuple(_index_tensor(entry, x.device) for entry in indices), x)
+    out = x.flip(steps.flip) if steps.flip else x.clone()
+    view, inner = _view(out, steps)
+    view[inner] = value
+    return out.flip(steps.flip) if steps.flip else out
+
+
+def scatter_add(
+    g: torch.Tensor, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]
+) -> torch.Tensor:
+    out = torch.zeros(shape, dtype=g.dtype, device=g.device)
+    arrays = tuple(_index_tensor(entry, g.device) for entry in indices)
+    if all(entry is ARRAY for entry in index) and all(a.dtype != torch.bool for a in arrays) and arrays:
+        return out.index_put_(arrays, g, accumulate=True)
+    if not arrays and _native(index):
+        out[fill_index(index, ())] = g
+        return out
+    steps = _plan(index, arrays, out)
+    view, inner = _view(out, steps)
+    if steps.arrays:
+        torch.ops.aten.index_put_(view, [None] * steps.first + list(steps.arrays), g, True)
+    else:
+        view[inner] = g
+    return out.flip(steps.flip) if steps.flip else out
+
+
+def _devices() -> list[torch.device]:
+    found = [torch.device("cpu")]
+    found += [torch.device("cuda", i) for i in range(torch.cuda.device_count())]
+    if torch.backends.mps.is_available():
+        found.append(torch.device("mps", 0))
+    return found
+
+
+def _find_device(name: str) -> torch.device | None:
+    try:
+        wanted = torch.device(name)
+    except RuntimeError:
+        return None
+    if wanted.type == "cpu":
+        return torch.device("cpu") if not wanted.index else None
+    if wanted.index is None:
+        current = torch.cuda.current_device() if wanted.type == "cuda" and torch.cuda.is_available() else 0
+        wanted = torch.device(wanted.type, current)
+    return wanted if wanted in _devices() else None
+
+
+def _to_host(x: torch.Tensor) -> np.ndarray:
+    try:
+        return x.detach().cpu().resolve_conj().resolve_neg().numpy()
+    except TypeError as error:
+        raise DtypeError(f"NumPy has no dtype for {x.dtype}: cast first, with astype(x, float32)") from error
+
+
+def _from_host(a: np.ndarray, device: torch.device | None) -> torch.Tensor:
+    try:
+        own = torch.from_numpy(np.array(a, order="C"))
+    except TypeError as error:
+        raise DtypeError(f"PyTorch has no dtype for NumPy's {a.dtype}: cast the array first") from error
+    return own.to(device if device is not None else torch.get_default_device())
+
+
+def _synchronize() -> None:
+    if torch.cuda.is_initialized():
+        for i in range(torch.cuda.device_count()):
+            torch.cuda.synchronize(i)
+    if torch.backends.mps.is_available():
+        torch.mps.synchronize()
+
+
+BACKEND = Backend(
+    name="torch",
+    xp=vocabulary(compat, getitem=getitem, setitem=setitem, scatter_add=scatter_add),
+    version=torch.__version__,
+    array_types=(torch.Tensor,),
+    default_device=torch.get_default_device,
+    devices=_devices,
+    find_device=_find_device,
+    device_of=lambda x: x.device,
+    to_host=_to_host,
+    from_host=_from_host,
+    synchronize=_synchronize,
+)

@@ -1,0 +1,30 @@
+"""Data sets for classification, on the host as NumPy arrays, and the order in which they are seen.
+
+`load_digits` needs nothing but the package; `load_mnist`, `load_npz` and `load_csv` read files. All
+return a `Dataset`, or raise `agrad.errors.DataError` and load nothing.
+"""
+
+from agrad.data.dataset import Dataset, scaled, stratified_split
+from agrad.data.digits import load_digits
+from agrad.data.idx import read_idx
+from agrad.data.mnist import cache_directory, load_mnist
+from agrad.data.order import batches, epoch_order
+from agrad.data.own import load_csv, load_npz
+from agrad.data.tables import Table, read_csv, read_npz
+
+__all__ = [
+    "Dataset",
+    "Table",
+    "batches",
+    "cache_directory",
+    "epoch_order",
+    "load_csv",
+    "load_digits",
+    "load_mnist",
+    "load_npz",
+    "read_csv",
+    "read_idx",
+    "read_npz",
+    "scaled",
+    "stratified_split",
+]

@@ -1,0 +1,279 @@
+"""The record of a classification data set on the host, and what every loader shares to make one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agrad.data.order import SPLITS, permutation
+from agrad.errors import ConfigurationError, DataError
+
+FLOATS = ("float32", "float64")
+BLOCK = 256
+WHOLE = 2.0**53  # beyond it, two integers may share a float
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A classification data set as NumPy arrays: a train part and a test part, ready for a network.
+
+    `X_train` of shape (n, d) and `X_test` of shape (m, d), float32 or float64, are already scaled:
+    `X = (raw - mean) / scale`, with `mean` and `scale` float64 of shape (d,), known from the train part
+    alone (or fixed, for images). `scaled` does the same to further examples. `y_train` (n,) and
+    `y_test` (m,) are int64 class numbers in `range(n_classes)`; `class_names[k]` is what class k was
+    called in the file. `feature_shape` is one example's shape before it was flattened to d numbers, and
+    `feature_names` its columns' names where the file has any, else empty.
+
+    Raises `DataError` where the parts do not fit each other, X holds NaN or infinity, a label is out of
+    range, a part is empty, or the train part has a single class.
+    """
+
+    name: str
+    X_train: np.ndarray
+    y_train: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    n_classes: int
+    feature_shape: tuple[int, ...]
+    mean: np.ndarray
+    scale: np.ndarray
+    class_names: tuple[str, ...]
+    feature_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_part(f"{self.name}, train part", self.X_train, self.y_train, self.n_classes)
+        check_part(f"{self.name}, test part", self.X_test, self.y_test, self.n_classes)
+        if int(np.min(self.y_train)) == int(np.max(self.y_train)):
+            raise DataError(
+                f"{self.name}: expected 2 classes or more to tell apart in the train part, "
+                f"found only {self.class_names[int(self.y_train[0])]!r}"
+            )
+        d = self.X_train.shape[1]
+        for what, found, expected in (
+            ("features in the test part", self.X_test.shape[1], d),
+            ("numbers in feature_shape", int(np.prod(self.feature_shape, dtype=np.int64)), d),
+            ("means", self.mean.shape, (d,)),
+            ("scales", self.scale.shape, (d,)),
+            ("class names", len(self.class_names), self.n_classes),
+            ("feature names", len(self.feature_names) or d, d),
+            ("the dtype of the test part", self.X_test.dtype, self.X_train.dtype),
+        ):
+            if found != expected:
+                raise DataError(f"{self.name}: {what}: expected {expected}, found {found}")
+
+    @property
+    def n_features(self) -> int:
+        """How many numbers one example has."""
+        return int(self.X_train.shape[1])
+
+    def scaled(self, raw: np.ndarray) -> np.ndarray:
+        """Raw examples, shape (k, ...) with d numbers each, scaled as the train part was: (k, d)."""
+        return scaled(raw, self.mean, self.scale, self.X_train.dtype.name, self.name)
+
+
+def check_part(name: str, X: np.ndarray, y: np.ndarray, n_classes: int) -> None:
+    """Raise `DataError` unless X (n, d) is finite floats and y (n,) int64 in range(n_classes), n > 0."""
+    if X.ndim != 2 or X.dtype.name not in FLOATS:
+        raise DataError(
+            f"{name}: X: expected float32 or float64 of shape (n, d), found {X.dtype} of {X.shape}"
+        )
+    if y.ndim != 1 or y.dtype != np.int64:
+        raise DataError(f"{name}: y: expected int64 of shape (n,), found {y.dtype} of {y.shape}")
+    if X.shape[0] != y.shape[0]:
+        raise DataError(
+            f"{name}: expected a label for each of {X.shape[0]} examples, found {y.shape[0]} labels"
+        )
+    if X.size == 0:
+        raise DataError(f"{name}: expected one example and one feature or more, found X of shape {X.shape}")
+    check_finite(name, X)
+    out = np.flatnonzero((y < 0) | (y >= n_classes))
+    if out.size:
+        raise DataError(
+            f"{name}: y: expected labels from 0 to {n_classes - 1}, found {y[out[0]]} at example {out[0]}"
+        )
+
+
+def check_finite(name: str, X: np.ndarray, first: int = 0) -> None:
+    """Raise `DataError`, naming the first place, where X (n, d) holds NaN or infinity.
+
+    `first` is the number that the first row goes by in the message.
+    """
+    if not _doubtful(X):
+        return
+    # row by row, without a mask as large as X: it matters for a set that barely fits in memory
+    for number, row in enumerate(X, first):
+        bad = np.flatnonzero(~np.isfinite(row))
+        if bad.size:
+            raise DataError(
+                f"{name}: X: expected finite numbers, found {row[bad[0]]} at example {number}, "
+                f"feature {bad[0]}; remove or fill such values"
+            )
+
+
+def _doubtful(X: np.ndarray) -> bool:
+    # NaN and infinity survive a sum; a sum that merely overflows is looked at more closely
+    with np.errstate(over="ignore", invalid="ignore"):
+        return not np.isfinite(np.sum(X))
+
+
+def float_name(dtype: object) -> str:
+    """The name of a dtype to train in. Raises `ConfigurationError` unless it is float32 or float64."""
+    try:
+        name = np.dtype(dtype).name  # type: ignore[call-overload]
+    except TypeError:
+        name = str(dtype)
+    if name not in FLOATS:
+        raise ConfigurationError(f"dtype: expected one of {', '.join(FLOATS)}, found {name!r}")
+    return name
+
+
+def check_numbers(X: np.ndarray, name: str) -> None:
+    """Raise `DataError` unless X (n, ...) holds real numbers, one example of one feature or more."""
+    if X.dtype.kind not in "biuf":
+        raise DataError(f"{name}: X: expected real numbers, found dtype {X.dtype}")
+    if X.ndim == 0 or X.size == 0:
+        raise DataError(f"{name}: X: expected shape (n, ...) with one example or more, found shape {X.shape}")
+
+
+def flattened(X: np.ndarray, name: str) -> np.ndarray:
+    """X of shape (n, ...) as float64 of shape (n, d). Raises `DataError`: see `check_numbers`; not finite."""
+    check_numbers(X, name)
+    return _float64(X, name, 0)
+
+
+def _float64(X: np.ndarray, name: str, first: int) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        flat = X.reshape(X.shape[0], -1).astype(np.float64)
+    check_finite(name, flat, first)
+    return flat
+
+
+def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, name: str = "X") -> np.ndarray:
+    """`(raw - mean) / scale` in float64, then cast: what a model saved with `mean` and `scale` expects.
+
+    `raw` has shape (n, ...) with d numbers an example; `mean` and `scale` have shape (d,). The result
+    is (n, d). Raises `DataError` where d differs, or a number is not finite before or after.
+    """
+    raw = np.asarray(raw)
+    check_numbers(raw, name)
+    found = raw.size // raw.shape[0]
+    if found != mean.shape[0]:
+        raise DataError(
+            f"{name}: expected {mean.shape[0]} features an example, as in training; found {found}"
+        )
+    result = np.empty((raw.shape[0], found), float_name(dtype))
+    # in blocks, because images of bytes would take eight times their size at once
+    for start in range(0, raw.shape[0], BLOCK):
+        block = _float64(raw[start : start + BLOCK], name, start)
+        with np.errstate(over="ignore", invalid="ignore"):
+            block -= mean
+            block /= scale
+            result[start : start + BLOCK] = block
+    check_finite(f"{name}, scaled to {dtype}", result)
+    return result
+
+
+def standardisation(flat: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The mean and the standard deviation of each feature of float64 (n, d), both of shape (d,).
+
+    A feature that does not vary (but for rounding) gets scale 1, so that it becomes 0 and stays finite.
+    Raises `DataError` where a feature's range overflows float64.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.mean(flat, axis=0)
+        scale = np.std(flat, axis=0)
+        size = np.max(np.abs(flat), axis=0)
+    wild = np.flatnonzero(~np.isfinite(mean + scale))
+    if wild.size:
+        raise DataError(
+            f"{name}: X: feature {wild[0]} is too large to standardise (up to {size[wild[0]]:.3g})"
+        )
+    scale[scale <= 16 * np.finfo(np.float64).eps * size] = 1.0
+    return mean, scale
+
+
+def class_numbers(y: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of shape (n,), integers or text, as (int64 class numbers, the sorted distinct labels).
+
+    Floats are taken where they hold whole numbers, and byte strings as UTF-8. Raises `DataError` for
+    other dtypes and shapes, and for labels that are not whole numbers.
+    """
+    y = plain_labels(y, name)
+    values, numbers = np.unique(y, return_inverse=True)
+    return numbers.reshape(y.shape).astype(np.int64, copy=False), values
+
+
+def plain_labels(y: np.ndarray, name: str) -> np.ndarray:
+    """Labels of shape (n,) as integers or text; see `class_numbers`."""
+    if y.ndim != 1:
+        raise DataError(f"{name}: expected labels of shape (n,), found shape {y.shape}")
+    if y.dtype.kind == "f":
+        odd = np.flatnonzero(~((np.abs(y) <= WHOLE) & (np.trunc(y) == y)))
+        if odd.size:
+            raise DataError(
+                f"{name}: expected whole numbers or text as labels, found {y[odd[0]]} at example {odd[0]}"
+            )
+        return y.astype(np.int64)
+    if y.dtype.kind == "S":
+        try:
+            return np.char.decode(y, "utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{name}: expected labels in UTF-8: {error}") from error
+    if y.dtype.kind not in "biuU":
+        raise DataError(f"{name}: expected integers or text as labels, found dtype {y.dtype}")
+    return y
+
+
+def match_classes(y: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:
+    """The int64 numbers of labels `y` (n,) among the sorted `values` of the train part.
+
+    Raises `DataError` for a label that is not among them.
+    """
+    y = plain_labels(y, name)
+    if (y.dtype.kind == "U") != (values.dtype.kind == "U"):
+        raise DataError(f"{name}: expected labels of the same kind as in training, found {y.dtype}")
+    numbers = np.minimum(np.searchsorted(values, y), values.shape[0] - 1)
+    unknown = np.flatnonzero(values[numbers] != y)
+    if unknown.size:
+        found = str(y[unknown[0]])
+        raise DataError(
+            f"{name}: expected the labels of the train part ({listed([str(v) for v in values])}), "
+            f"found {found!r} at example {unknown[0]}"
+        )
+    return numbers.astype(np.int64, copy=False)
+
+
+def stratified_split(y: np.ndarray, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Split range(n) in two, the second part about `fraction` of every class: (most, few), sorted int64.
+
+    `y` holds class numbers, int64 of shape (n,). The split depends on `y`, `fraction` and `seed` alone.
+    A class keeps at least one example in the first part. Raises `ConfigurationError` unless
+    0 < fraction < 1, and `DataError` where no class has two examples.
+    """
+    if not 0.0 < fraction < 1.0:
+        raise ConfigurationError(
+            f"the fraction to hold out: expected a number between 0 and 1, found {fraction}"
+        )
+    order = permutation(y.shape[0], seed, SPLITS)
+    sizes = np.bincount(y)
+    ends = np.cumsum(sizes)
+    classes = np.split(order[np.argsort(y[order], kind="stable")], ends[:-1])
+    held = [min(int(size * fraction + 0.5), max(int(size) - 1, 0)) for size in sizes]
+    if sum(held) == 0:
+        largest = int(np.argmax(sizes)) if sizes.size else 0
+        if sizes.size == 0 or sizes[largest] < 2:
+            raise DataError(
+                f"expected a class with 2 examples or more, to hold one out; found {y.shape[0]} examples of "
+                f"{np.count_nonzero(sizes)} classes"
+            )
+        held[largest] = 1
+    few = np.sort(np.concatenate([members[:k] for members, k in zip(classes, held, strict=True)]))
+    return np.setdiff1d(np.arange(y.shape[0]), few, assume_unique=True), few
+
+
+def listed(names: Sequence[str], limit: int = 10) -> str:
+    """The first names of a list, for a message that stays readable."""
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown}, ... {len(names)} in all"

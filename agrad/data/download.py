@@ -1,0 +1,101 @@
+"""Fetching files from mirrors into a cache, each verified by its checksum before it is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+
+from agrad.data.files import read_file, unpack, write_whole
+from agrad.errors import DataError, SaveError
+
+# more than any file we fetch, so that a mirror gone wrong cannot fill memory
+LIMIT = 256 * 2**20
+
+
+def fetch(
+    paths: Mapping[str, str],
+    checksums: Mapping[str, str],
+    mirrors: Sequence[str],
+    timeout: float,
+    report: Callable[[str], None] | None = None,
+) -> dict[str, bytes]:
+    """The unpacked content of each file by its name, from the cache where it is whole, else from a mirror.
+
+    `paths` maps a file's name to its place in the cache; a mirror has it under that name and `.gz`.
+    Raises `DataError` where no mirror gives a right copy, `SaveError` where the cache cannot be written.
+    """
+    contents = {}
+    for name, path in paths.items():
+        content = _cached(path, checksums[name])
+        if content is None:
+            # asked before the network is: what cannot be kept would be fetched again by every run
+            make_directory(os.path.dirname(path))
+            content = _download(name, paths, checksums[name], mirrors, timeout, report)
+        contents[name] = content
+    return contents
+
+
+def make_directory(path: str) -> None:
+    """Make a directory and its parents where missing. Raises `SaveError` where that is refused."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SaveError(
+            f"the cache {path!r} cannot be made: {reason}; set AGRAD_CACHE to a directory that can be written"
+        ) from error
+
+
+def _cached(path: str, checksum: str) -> bytes | None:
+    if not os.path.exists(path):
+        return None
+    try:
+        return _verified(read_file(path), path, checksum)
+    except DataError:
+        return None
+
+
+def _verified(packed: bytes, source: str, checksum: str) -> bytes:
+    content = unpack(packed, source, LIMIT)
+    found = hashlib.sha256(content).hexdigest()
+    if found != checksum:
+        raise DataError(f"{source!r}: expected content with SHA-256 {checksum}, found {found}")
+    return content
+
+
+def _download(
+    name: str,
+    paths: Mapping[str, str],
+    checksum: str,
+    mirrors: Sequence[str],
+    timeout: float,
+    report: Callable[[str], None] | None,
+) -> bytes:
+    path = paths[name]
+    reasons = []
+    for mirror in mirrors:
+        address = f"{mirror}{name}.gz"
+        if report is not None:
+            report(f"downloading {address} to {path}")
+        try:
+            with urllib.request.urlopen(address, timeout=timeout) as answer:
+                packed = answer.read(LIMIT)
+            content = _verified(packed, address, checksum)
+        except (OSError, http.client.HTTPException, DataError, ValueError) as error:
+            reasons.append(f"  {address}: {error}")
+            continue
+        write_whole(path, packed)
+        return content
+    directory = os.path.dirname(path)
+    raise DataError(
+        f"{name} could not be downloaded from any of {len(mirrors)} mirrors:\n" + "\n".join(reasons) + "\n"
+        f"What to do without a network: put the files {', '.join(paths)}, gzipped (.gz) or not, "
+        "into a directory DIR, and name it: agrad train --data mnist --data-dir DIR, or "
+        f"agrad.data.load_mnist('DIR'). Or copy them, named with .gz, to {directory}, the cache "
+        "(AGRAD_CACHE moves it). "
+        "The digits inside the package need no network: agrad train --data digits"
+    )

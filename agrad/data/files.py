@@ -1,0 +1,167 @@
+"""Reading a file whole, and writing a file whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from typing import IO
+
+from agrad.errors import DataError, SaveError
+
+StrPath = str | os.PathLike[str]
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+def open_file(path: StrPath) -> IO[bytes]:
+    """A file opened to read its bytes. Raises `DataError` where it is missing or cannot be read."""
+    try:
+        return open(path, "rb")
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+
+
+def read_file(path: StrPath) -> bytes:
+    """The bytes of a file as they stand. Raises `DataError` where it is missing or cannot be read."""
+    with open_file(path) as file:
+        try:
+            return file.read()
+        except OSError as error:
+            raise unreadable(path, error) from error
+
+
+def unreadable(path: StrPath, error: Exception) -> DataError:
+    """The `DataError` for a file that the system does not let us read."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return DataError(f"{os.fspath(path)!r} cannot be read: {reason}; expected an existing, readable file")
+
+
+def unpack(content: bytes, path: StrPath, limit: int | None = None) -> bytes:
+    """`content`, unpacked where it is gzip (told by its first two bytes), else unchanged.
+
+    `limit` bounds the size of the result in bytes. Raises `DataError` for a broken or a longer stream.
+    """
+    if content[:2] == GZIP_MAGIC:
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+                content = stream.read() if limit is None else stream.read(limit + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(
+                f"{os.fspath(path)!r} is not a whole gzip file: {error}; the copy is damaged, fetch it again"
+            ) from error
+    if limit is not None and len(content) > limit:
+        raise DataError(f"{os.fspath(path)!r}: expected at most {limit} bytes when unpacked, found more")
+    return content
+
+
+def check_writable(path: StrPath) -> None:
+    """Find out, before any work is done, whether a file could be written at `path`.
+
+    Nothing that stands there is touched. Raises `SaveError` where the name is empty or a directory or
+    something else than a regular file, the directory is missing or is a file, or the permission is
+    missing.
+    """
+    _touch_beside(_target(path), path)
+
+
+@contextlib.contextmanager
+def written_whole(path: StrPath) -> Iterator[IO[bytes]]:
+    """A file to write into that takes its place at `path` only once it is complete and on the disk.
+
+    Until then, and for ever if the body raises or the process dies, what stood at `path` stays as it
+    was. Where `path` is a symbolic link, the file that it points to is replaced. Raises `SaveError` for
+    whatever the system refuses (see `check_writable`; and a full disk).
+    """
+    target = _target(path)
+    directory = os.path.dirname(target)
+    temporary = _temporary(directory)
+    try:
+        # "x" obeys the umask, which tempfile's private files do not: a model is made to be shared
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+        _sync_directory(directory)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(error, OSError) and not isinstance(error, SaveError):
+            raise _refused(path, error.strerror or str(error)) from error
+        raise
+
+
+def write_whole(path: StrPath, content: bytes) -> None:
+    """Write `content` to `path`, whole or not at all; see `written_whole`."""
+    with written_whole(path) as file:
+        file.write(content)
+
+
+def _target(path: StrPath) -> str:
+    """The absolute name that a write to `path` would replace, after every check that needs no write."""
+    name = os.fspath(path)
+    if not name or name.endswith(os.sep):
+        raise _refused(path, "the name of a file is expected")
+    try:
+        target = os.path.realpath(name)
+        directory = os.path.dirname(target)
+        if not os.path.exists(directory):
+            raise _refused(
+                path, f"there is no directory {directory!r}", "create it first, or choose another place"
+            )
+        if not os.path.isdir(directory):
+            raise _refused(path, f"{directory!r} is not a directory")
+        try:
+            mode = os.stat(target).st_mode
+        except FileNotFoundError:
+            mode = None
+        except NotADirectoryError:
+            raise _refused(path, f"{directory!r} is not a directory") from None
+        if mode is not None and stat.S_ISDIR(mode):
+            raise _refused(path, "it is a directory", "name a file in it")
+        if mode is not None and not stat.S_ISREG(mode):
+            raise _refused(path, "it is not a regular file")
+        if mode is not None and not os.access(target, os.W_OK):
+            raise _refused(path, "the file that stands there is read-only")
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise _refused(path, f"no permission to write into {directory!r}")
+    except SaveError:
+        raise
+    except (OSError, ValueError) as error:
+        raise _refused(path, getattr(error, "strerror", None) or str(error)) from error
+    return target
+
+
+def _touch_beside(target: str, path: StrPath) -> None:
+    # permission bits say nothing of a read-only file system, a full disk or a quota: try it
+    temporary = _temporary(os.path.dirname(target))
+    try:
+        with open(temporary, "xb"):
+            pass
+        os.unlink(temporary)
+    except OSError as error:
+        raise _refused(path, error.strerror or str(error)) from error
+
+
+def _temporary(directory: str) -> str:
+    # beside the target, so that the last step is a rename within one file system
+    return os.path.join(directory, f".agrad-{os.getpid()}-{os.urandom(6).hex()}.tmp")
+
+
+def _sync_directory(directory: str) -> None:
+    # the file is whole either way: a system that cannot sync a directory only risks the old one's return
+    with contextlib.suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _refused(path: StrPath, reason: str, remedy: str = "choose another place") -> SaveError:
+    return SaveError(f"{os.fspath(path)!r} cannot be written: {reason}; {remedy}")

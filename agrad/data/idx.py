@@ -1,0 +1,61 @@
+"""The IDX format of the MNIST files: a magic number, the sizes, then the elements in big-endian order."""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+
+import numpy as np
+
+from agrad.data.files import StrPath, read_file, unpack
+from agrad.errors import DataError
+
+DTYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+
+
+def read_idx(path: StrPath) -> np.ndarray:
+    """Read one IDX file, gzipped or not (told by its content, not by its name).
+
+    Returns a writable array of the file's shape and dtype (uint8, int8, int16, int32, float32 or
+    float64, in the machine's byte order). Raises `DataError` where the file is missing, damaged, of
+    another format, or shorter or longer than its header says.
+    """
+    return parse_idx(unpack(read_file(path), path), path)
+
+
+def parse_idx(content: bytes, path: StrPath) -> np.ndarray:
+    """The array that the unpacked bytes of an IDX file hold; `path` is for the messages. See `read_idx`."""
+    name = repr(os.fspath(path))
+    if len(content) < 4:
+        raise DataError(
+            f"{name}: expected an IDX file, whose header has 4 bytes or more; found {len(content)}"
+        )
+    code, rank = content[2], content[3]
+    if content[:2] != b"\0\0" or code not in DTYPES:
+        codes = ", ".join(f"{known:02x}" for known in DTYPES)
+        raise DataError(
+            f"{name}: expected an IDX file, which starts with the bytes 00 00, a dtype code ({codes}) and "
+            f"the number of dimensions; found {content[:4].hex(' ')}"
+        )
+    start = 4 + 4 * rank
+    if rank == 0:
+        raise DataError(f"{name}: expected an IDX file of one dimension or more, found none in the header")
+    if len(content) < start:
+        raise DataError(
+            f"{name}: expected {start} bytes of header for {rank} dimensions, found {len(content)}"
+        )
+    shape = struct.unpack(f">{rank}I", content[4:start])
+    dtype = np.dtype(DTYPES[code])
+    expected = math.prod(shape) * dtype.itemsize
+    found = len(content) - start
+    if found != expected:
+        raise DataError(
+            f"{name}: expected {expected} bytes of data for shape {shape} and dtype {dtype.name}, found "
+            f"{found}; the file is {'truncated' if found < expected else 'longer than its header says'}"
+        )
+    try:
+        return np.frombuffer(content, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
+    except ValueError as error:
+        # more dimensions than NumPy has, or a size of zero beside sizes that overflow
+        raise DataError(f"{name}: no array can have the shape {shape} of the header: {error}") from error

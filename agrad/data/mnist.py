@@ -1,0 +1,153 @@
+"""MNIST from the four standard IDX files: in a directory, in the cache, or from the network."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from agrad.data.dataset import Dataset, float_name, scaled
+from agrad.data.files import StrPath
+from agrad.data.idx import parse_idx, read_idx
+from agrad.errors import DataError
+
+STEMS = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
+
+# SHA-256 of the unpacked files, because mirrors pack them differently
+CHECKSUMS: Mapping[str, str] = {
+    "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+}
+MIRRORS: Sequence[str] = (
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+    "https://raw.githubusercontent.com/fgnt/mnist/master/",
+)
+
+
+def cache_directory() -> str:
+    """Where downloads are kept: `$AGRAD_CACHE`, else `$XDG_CACHE_HOME/agrad`, else `~/.cache/agrad`."""
+    chosen = os.environ.get("AGRAD_CACHE")
+    if chosen:
+        return os.path.abspath(os.path.expanduser(chosen))
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # the XDG specification says to ignore a relative one
+    return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "agrad")
+
+
+def load_mnist(
+    directory: StrPath | None = None,
+    *,
+    dtype: str = "float32",
+    mirrors: Sequence[str] = MIRRORS,
+    checksums: Mapping[str, str] = CHECKSUMS,
+    timeout: float = 30.0,
+    report: Callable[[str], None] | None = None,
+) -> Dataset:
+    """The MNIST handwritten digits: 60,000 images of 28 x 28 to train on and 10,000 to test with.
+
+    With `directory`, the four files are read from it: `train-images-idx3-ubyte`,
+    `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`, each gzipped
+    (`.gz`) or not, with `.idx` in place of `-idx` as well. Any other set in the same files with labels
+    from 0 to 9 (Fashion-MNIST, say) can stand there.
+
+    Without it, they come from the cache, `cache_directory()`/mnist, and what is missing or damaged
+    there is downloaded from the first of `mirrors` (addresses that end in a slash) that answers within
+    `timeout` seconds with a file of the right SHA-256 in `checksums`. `report` is called with a line of
+    text before each download.
+
+    Pixels are divided by 255. Returns a `Dataset` with X of `dtype`, float32 or float64. Raises
+    `DataError` where a file is missing, damaged or does not fit the others, or cannot be downloaded
+    (saying what to do); `SaveError` where the cache cannot be written.
+    """
+    dtype = float_name(dtype)
+    if directory is None:
+        # urllib.request takes as long to import as the rest of agrad.data, and few runs download
+        from agrad.data.download import fetch
+
+        cache = os.path.join(cache_directory(), "mnist")
+        where = cache
+        paths = [os.path.join(cache, f"{stem}.gz") for stem in STEMS]
+        contents = fetch(dict(zip(STEMS, paths, strict=True)), checksums, mirrors, timeout, report)
+        arrays = [parse_idx(contents.pop(stem), path) for stem, path in zip(STEMS, paths, strict=True)]
+    else:
+        where = os.fspath(directory)
+        paths = find_files(where)
+        arrays = [read_idx(path) for path in paths]
+    X_train, y_train = _part(paths[0], arrays[0], paths[1], arrays[1])
+    X_test, y_test = _part(paths[2], arrays[2], paths[3], arrays[3])
+    shape = X_train.shape[1:]
+    if X_test.shape[1:] != shape:
+        raise DataError(
+            f"{where!r}: expected images of one size, found {shape} to train and {X_test.shape[1:]} to test"
+        )
+    d = shape[0] * shape[1]
+    mean, scale = np.zeros(d), np.full(d, 255.0)
+    return Dataset(
+        name="mnist",
+        X_train=scaled(X_train, mean, scale, dtype, where),
+        y_train=y_train,
+        X_test=scaled(X_test, mean, scale, dtype, where),
+        y_test=y_test,
+        n_classes=10,
+        feature_shape=shape,
+        mean=mean,
+        scale=scale,
+        class_names=tuple("0123456789"),
+    )
+
+
+def find_files(directory: str) -> list[str]:
+    """The paths of the four files in `directory`, as in `STEMS`; a `DataError` names those missing."""
+    if not os.path.isdir(directory):
+        raise DataError(
+            f"{directory!r}: expected a directory with the four MNIST files, found no such directory"
+        )
+    paths = []
+    missing = []
+    for stem in STEMS:
+        names = [name + end for name in (stem, stem.replace("-idx", ".idx")) for end in (".gz", "")]
+        present = [path for name in names if os.path.isfile(path := os.path.join(directory, name))]
+        if present:
+            paths.append(present[0])
+        else:
+            missing.append(stem)
+    if missing:
+        raise DataError(
+            f"{directory!r}: expected four MNIST files, gzipped (.gz) or not; missing: {', '.join(missing)}"
+        )
+    return paths
+
+
+def _part(
+    image_path: str, images: np.ndarray, label_path: str, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    if images.ndim != 3 or images.dtype != np.uint8 or images.size == 0:
+        raise DataError(
+            f"{image_path!r}: expected images, uint8 of shape (n, height, width); "
+            f"found {images.dtype} of shape {images.shape}"
+        )
+    if labels.ndim != 1 or labels.dtype != np.uint8:
+        raise DataError(
+            f"{label_path!r}: expected labels, uint8 of shape (n,); "
+            f"found {labels.dtype} of shape {labels.shape}"
+        )
+    if images.shape[0] != labels.shape[0]:
+        raise DataError(
+            f"{label_path!r}: expected {images.shape[0]} labels, one for each image of {image_path!r}, "
+            f"found {labels.shape[0]}"
+        )
+    out = np.flatnonzero(labels > 9)
+    if out.size:
+        raise DataError(
+            f"{label_path!r}: expected labels from 0 to 9, found {labels[out[0]]} at example {out[0]}"
+        )
+    return images, labels.astype(np.int64)

@@ -1,0 +1,140 @@
+"""Data sets of one's own, from a NumPy archive or a table of comma-separated values."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from agrad.data.dataset import (
+    Dataset,
+    check_finite,
+    check_numbers,
+    class_numbers,
+    flattened,
+    float_name,
+    match_classes,
+    scaled,
+    standardisation,
+    stratified_split,
+)
+from agrad.data.files import StrPath
+from agrad.data.tables import read_csv, read_npz
+from agrad.errors import ConfigurationError, DataError
+
+SCALINGS = ("auto", "standard", "bytes", "none")
+
+
+def load_npz(
+    path: StrPath, *, test_fraction: float = 0.2, seed: int = 0, scaling: str = "auto", dtype: str = "float32"
+) -> Dataset:
+    """A data set from a `.npz` file with the arrays X and y, and X_test and y_test if it is already split.
+
+    X has shape (n, ...) and any real dtype; each example is flattened. y has shape (n,): integers (of
+    whatever values) or text; the distinct labels, sorted, become the classes 0, 1, ... Without X_test
+    and y_test, `test_fraction` of every class is held out, at random but fixed by `seed`.
+
+    `scaling`: "standard" subtracts the train part's mean of each feature and divides by its standard
+    deviation; "bytes" divides by 255; "none" changes nothing; "auto" is "bytes" for uint8, else
+    "standard".
+
+    Returns a `Dataset` with X of `dtype`, float32 or float64. Raises `DataError` where the file is
+    damaged or lacks an array, the arrays do not fit each other, X is not finite, labels are neither
+    integers nor text, the test part has a label of its own, or there are fewer than 2 classes;
+    `ConfigurationError` for an option that makes no sense.
+    """
+    arrays = read_npz(path, required=("X", "y"), optional=("X_test", "y_test"))
+    name = repr(os.fspath(path))
+    if ("X_test" in arrays) != ("y_test" in arrays):
+        raise DataError(f"{name}: expected both X_test and y_test or neither, found one of them")
+    test = (arrays["X_test"], arrays["y_test"]) if "X_test" in arrays else None
+    return _dataset(path, arrays["X"], arrays["y"], test, (), test_fraction, seed, scaling, dtype)
+
+
+def load_csv(
+    path: StrPath,
+    label: str | int,
+    *,
+    test_fraction: float = 0.2,
+    seed: int = 0,
+    scaling: str = "auto",
+    dtype: str = "float32",
+    delimiter: str = ",",
+) -> Dataset:
+    """A data set from a table with a header row: a column of labels, and numbers in all others.
+
+    `label` is the name of the labels' column, or its number counted from 0 (from the end where
+    negative). Labels are integers or text; the distinct ones, sorted, become the classes 0, 1, ...
+    The other options and the errors are those of `load_npz`; see `read_csv` for those of the format.
+    """
+    table = read_csv(path, label, delimiter=delimiter)
+    assert table.y is not None
+    return _dataset(path, table.X, table.y, None, table.columns, test_fraction, seed, scaling, dtype)
+
+
+def _dataset(
+    path: StrPath,
+    X: np.ndarray,
+    y: np.ndarray,
+    test: tuple[np.ndarray, np.ndarray] | None,
+    feature_names: tuple[str, ...],
+    test_fraction: float,
+    seed: int,
+    scaling: str,
+    dtype: str,
+) -> Dataset:
+    dtype = float_name(dtype)
+    if scaling not in SCALINGS:
+        raise ConfigurationError(f"scaling: expected one of {', '.join(SCALINGS)}, found {scaling!r}")
+    name = repr(os.fspath(path))
+    _check_pair(X, y, f"{name}, X and y")
+    numbers, values = class_numbers(y, f"{name}, y")
+    if values.shape[0] < 2:
+        raise DataError(
+            f"{name}: expected 2 classes or more to tell apart, found only the label {str(values[0])!r}"
+        )
+    if test is None:
+        most, few = stratified_split(numbers, test_fraction, seed)
+        X_train, y_train, X_test, y_test = X[most], numbers[most], X[few], numbers[few]
+    else:
+        _check_pair(*test, f"{name}, X_test and y_test")
+        X_train, y_train, X_test = X, numbers, test[0]
+        y_test = match_classes(test[1], values, f"{name}, y_test")
+        if X_test.shape[1:] != X.shape[1:]:
+            raise DataError(
+                f"{name}: expected examples of one shape, found {X.shape[1:]} in X "
+                f"and {X_test.shape[1:]} in X_test"
+            )
+    mean, scale = _scaling(scaling, X_train, name)
+    return Dataset(
+        name=os.path.basename(os.fspath(path)),
+        X_train=scaled(X_train, mean, scale, dtype, f"{name}, train part"),
+        y_train=y_train,
+        X_test=scaled(X_test, mean, scale, dtype, f"{name}, test part"),
+        y_test=y_test,
+        n_classes=int(values.shape[0]),
+        feature_shape=X.shape[1:] or (1,),
+        mean=mean,
+        scale=scale,
+        class_names=tuple(str(value) for value in values),
+        feature_names=feature_names,
+    )
+
+
+def _check_pair(X: np.ndarray, y: np.ndarray, name: str) -> None:
+    check_numbers(X, name)
+    # before the split, so that the message counts examples as the file does
+    check_finite(name, X.reshape(X.shape[0], -1))
+    if y.ndim != 1 or y.shape[0] != X.shape[0]:
+        raise DataError(
+            f"{name}: expected one label for each of {X.shape[0]} examples, found labels of shape {y.shape}"
+        )
+
+
+def _scaling(scaling: str, X_train: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    d = X_train.size // X_train.shape[0]
+    if scaling == "auto":
+        scaling = "bytes" if X_train.dtype == np.uint8 else "standard"
+    if scaling == "standard":
+        return standardisation(flattened(X_train, name), name)
+    return np.zeros(d), np.full(d, 255.0 if scaling == "bytes" else 1.0)

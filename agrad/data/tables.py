@@ -1,0 +1,221 @@
+"""Reading arrays from the two formats people keep data in: a NumPy archive, comma-separated values."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import warnings
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from agrad.data.dataset import WHOLE, listed
+from agrad.data.files import StrPath, open_file, unreadable
+from agrad.errors import ConfigurationError, DataError
+
+
+class Table(NamedTuple):
+    """A CSV file: `X` float64 (n, d), its `columns`, and `y`, the labels' (n,) array (None without one)."""
+
+    X: np.ndarray
+    columns: tuple[str, ...]
+    y: np.ndarray | None
+
+
+def read_npz(
+    path: StrPath, *, required: Sequence[str] = (), optional: Sequence[str] | None = None
+) -> dict[str, np.ndarray]:
+    """The arrays of a `.npz` file, all of them or none.
+
+    `required` arrays must be there; with `optional`, only these and the required ones are read. Raises
+    `DataError` where the file is missing, not an archive, damaged, lacks an array, or holds Python
+    objects (which are never unpickled).
+    """
+    name = repr(os.fspath(path))
+    with open_file(path) as file:
+        return _npz(file, name, required, optional)
+
+
+def _npz(
+    file: IO[bytes], name: str, required: Sequence[str], optional: Sequence[str] | None
+) -> dict[str, np.ndarray]:
+    try:
+        start = file.read(4)
+        if start[:2] != b"PK":
+            raise DataError(
+                f"{name}: expected an archive of numpy.savez, which starts with the bytes 50 4b; "
+                f"found {start.hex(' ') or 'an empty file'}"
+            )
+        file.seek(0)
+        # NumPy warns of the headers that Python 2 wrote, and reads them all the same
+        with (
+            warnings.catch_warnings(action="ignore"),
+            np.load(file, allow_pickle=False) as archive,
+        ):
+            members = {key.removesuffix(".npy"): key for key in archive.zip.namelist()}
+            missing = [key for key in required if key not in members]
+            if missing:
+                raise DataError(
+                    f"{name}: expected the arrays {', '.join(required)}; missing {', '.join(missing)}, "
+                    f"found {listed(sorted(members)) or 'none'}"
+                )
+            wanted = members if optional is None else [k for k in (*required, *optional) if k in members]
+            return {key: _member(archive.zip, members[key], f"{name}, array {key!r}") for key in wanted}
+    except DataError:
+        raise
+    except Exception as error:
+        # zipfile, zlib and NumPy's header parser answer damage with a dozen kinds of error, none documented
+        reason = str(error) or type(error).__name__
+        raise DataError(
+            f"{name}: expected an archive of numpy.savez, found a damaged one: {reason}"
+        ) from error
+
+
+def _member(archive: Any, member: str, name: str) -> np.ndarray:
+    # measured before it is read: a damaged header must not make NumPy reserve a terabyte
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in reader:
+            raise DataError(f"{name}: expected version 1.0 or 2.0 of the npy format, found {version}")
+        shape, _, dtype = reader[version](stream)
+        start = stream.tell()
+    if dtype.hasobject:
+        raise DataError(f"{name}: expected numbers or text, found Python objects; save it with a plain dtype")
+    expected = int(np.prod(np.array(shape, dtype=object))) * dtype.itemsize
+    found = archive.getinfo(member).file_size - start
+    if expected != found:
+        raise DataError(
+            f"{name}: expected {expected} bytes for shape {shape} and dtype {dtype}, found {found}"
+        )
+    with archive.open(member) as stream:
+        value = np.lib.format.read_array(stream, allow_pickle=False)
+        stream.read(1)  # the checksum is compared at the end of the stream only
+    return value
+
+
+def read_csv(path: StrPath, label: str | int | None = None, *, delimiter: str = ",") -> Table:
+    """Read a table with a header row: every column a number, but for the column of labels.
+
+    `label` names that column, or counts it from 0 (from the end where negative; a text that is no
+    column's name is taken as such a number); None means that there is none. Text is UTF-8. Empty lines
+    are skipped. The labels come back as int64 where all of them are integers, else as text.
+
+    Raises `DataError`, naming line and column, where the file is missing or not text, has no header or
+    no rows, a row is longer or shorter than the header, a feature is not a finite number, or a label is
+    empty or a fractional number. Raises `ConfigurationError` for a delimiter that cannot be one.
+    """
+    if len(delimiter) != 1 or delimiter in '"\r\n':
+        raise ConfigurationError(f"delimiter: expected one character between columns, found {delimiter!r}")
+    name = repr(os.fspath(path))
+    try:
+        with open_file(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+            rows = csv.reader(text, delimiter=delimiter, strict=True)
+            return _table(name, rows, label)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(
+            f"{name}: expected comma-separated text in UTF-8, found a damaged file: {error}"
+        ) from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _table(name: str, rows: Any, label: str | int | None) -> Table:
+    lines = ((rows.line_num, row) for row in rows if row)
+    header: list[str] = next(lines, (0, []))[1]
+    if not header:
+        raise DataError(f"{name}: expected a header row and one row of data or more, found an empty file")
+    header = [cell.strip() for cell in header]
+    if all(_number(cell) is not None for cell in header):
+        raise DataError(
+            f"{name}: expected a header row with the columns' names, found only numbers ({listed(header)}); "
+            "add a first line with names"
+        )
+    at = None if label is None else _column(name, header, label)
+    columns = tuple(header if at is None else header[:at] + header[at + 1 :])
+    if not columns:
+        raise DataError(f"{name}: expected one column of features or more beside the labels, found none")
+    values, labels = array("d"), []
+    for line, cells in _checked(name, lines, len(header)):
+        if at is not None:
+            labels.append(cells.pop(at).strip())
+            if not labels[-1]:
+                raise DataError(
+                    f"{name}: line {line}, column {header[at]!r}: expected a label, found nothing"
+                )
+        try:
+            numbers = [float(cell) for cell in cells]
+        except ValueError:
+            numbers = []
+        # float() reads "1_000" as 1000, which no table means
+        if not numbers or any("_" in cell for cell in cells) or not np.isfinite(numbers).all():
+            raise _not_a_number(name, line, cells, columns)
+        values.extend(numbers)
+    if not values:
+        raise DataError(f"{name}: expected one row of data or more under the header, found none")
+    X = np.frombuffer(values, np.float64).reshape(-1, len(columns)).copy()
+    return Table(X, columns, None if at is None else _labels(name, labels, header[at]))
+
+
+def _checked(
+    name: str, lines: Iterator[tuple[int, list[str]]], width: int
+) -> Iterator[tuple[int, list[str]]]:
+    for line, cells in lines:
+        if len(cells) != width:
+            raise DataError(
+                f"{name}: line {line}: expected {width} columns as in the header, found {len(cells)}"
+            )
+        yield line, cells
+
+
+def _column(name: str, header: list[str], label: str | int) -> int:
+    if isinstance(label, str):
+        places = [i for i, column in enumerate(header) if column == label.strip()]
+        if len(places) > 1:
+            raise DataError(
+                f"{name}: expected one column {label!r}, found {len(places)}; give its number instead"
+            )
+        if places:
+            return places[0]
+    try:
+        place = int(label)
+    except ValueError:
+        place = len(header)
+    if not -len(header) <= place < len(header):
+        raise DataError(
+            f"{name}: expected a column {label!r} for the labels; found the columns {listed(header)} "
+            f"(numbered 0 to {len(header) - 1})"
+        )
+    return place % len(header)
+
+
+def _not_a_number(name: str, line: int, cells: list[str], columns: tuple[str, ...]) -> DataError:
+    numbers = [_number(cell) for cell in cells]
+    at = next(i for i, number in enumerate(numbers) if number is None or not np.isfinite(number))
+    found = repr(cells[at][:40]) if cells[at].strip() else "nothing"
+    return DataError(f"{name}: line {line}, column {columns[at]!r}: expected a finite number, found {found}")
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return None if "_" in cell else float(cell)
+    except ValueError:
+        return None
+
+
+def _labels(name: str, labels: list[str], column: str) -> np.ndarray:
+    numbers = [_number(label) for label in labels]
+    if any(number is None for number in numbers):
+        return np.array(labels)
+    whole = []
+    for row, (label, number) in enumerate(zip(labels, numbers, strict=True), 1):
+        if number is None or not number.is_integer() or abs(number) > WHOLE:
+            raise DataError(
+                f"{name}: column {column!r}: expected classes as text or as integers of at most 2**53, "
+                f"found the number {label[:40]!r} in row {row} of the data; quantities are no classes"
+            )
+        whole.append(int(number))
+    return np.array(whole, dtype=np.int64)

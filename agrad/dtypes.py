@@ -1,0 +1,97 @@
+"""Dtypes by name, equal to the same dtype of every array library.
+
+``agrad.float32 == numpy.float32``, ``== torch.float32`` and so on, so that code written against the standard
+compares dtypes without knowing where an array lives.
+"""
+
+from typing import Any
+
+import numpy as np
+
+
+class DType:
+    """A dtype of the array API standard, by name; equal to every array library's dtype of that name."""
+
+    __slots__ = ("__weakref__", "itemsize", "kind", "name")
+
+    def __init__(self, name: str, kind: str, itemsize: int) -> None:
+        self.name = name
+        self.kind = kind
+        self.itemsize = itemsize
+
+    def __repr__(self) -> str:
+        return f"agrad.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (other is not None and dtype_name(other) == self.name)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (as_dtype, (self.name,))
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy's dtype of this name; lets ``numpy.zeros(3, dtype=tensor.dtype)`` work."""
+        return np.dtype(self.name)
+
+
+def _standard(kind: str, *names: str) -> dict[str, DType]:
+    return {name: DType(name, kind, np.dtype(name).itemsize) for name in names}
+
+
+DTYPES: dict[str, DType] = {
+    **_standard("bool", "bool"),
+    **_standard("signed integer", "int8", "int16", "int32", "int64"),
+    **_standard("unsigned integer", "uint8", "uint16", "uint32", "uint64"),
+    **_standard("real floating", "float32", "float64"),
+    **_standard("complex floating", "complex64", "complex128"),
+}
+"""The standard's dtypes, by name."""
+
+_EXTENDED = {"float16": ("real floating", 2), "bfloat16": ("real floating", 2)}
+_names: dict[Any, str] = {}
+_PYTHON = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype of any library: ``"float32"`` for numpy.float32, torch.float32, agrad.float32."""
+    if type(dtype) is DType:
+        return dtype.name
+    try:
+        return _names[dtype]
+    except (KeyError, TypeError):
+        pass
+    if isinstance(dtype, type):
+        name = _PYTHON.get(dtype) or getattr(dtype, "__name__", str(dtype)).rstrip("_")
+    else:
+        name = str(dtype).rpartition(".")[2]
+    try:
+        _names[dtype] = name
+    except TypeError:
+        pass
+    return name
+
+
+def as_dtype(dtype: Any) -> DType:
+    """agrad's dtype for a dtype of any library, or for a name."""
+    name = dtype if isinstance(dtype, str) else dtype_name(dtype)
+    found = DTYPES.get(name)
+    if found is None:
+        kind, itemsize = _EXTENDED.get(name, ("other", getattr(dtype, "itemsize", 0)))
+        found = DTYPES[name] = DType(name, kind, itemsize)
+    return found
+
+
+def is_floating(dtype: Any) -> bool:
+    """True for the real and complex floating dtypes: those that have a derivative."""
+    return as_dtype(dtype).kind in ("real floating", "complex floating")
+
+
+def is_complex(dtype: Any) -> bool:
+    """True for the complex floating dtypes."""
+    return as_dtype(dtype).kind == "complex floating"

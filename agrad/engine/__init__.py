@@ -1,0 +1,1 @@
+"""The engine: Tensors, levels, the backward pass and the notation of primitives."""

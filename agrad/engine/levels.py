@@ -1,0 +1,282 @@
+"""Levels: what recording means. An operation is handed to the newest level among its arguments.
+
+A level evaluates the operation on what is inside its Tensors (which hands it to the next older level, and in the end
+to the raw arrays) and records it in its own way. Levels are numbered by birth; nothing is pushed or popped, so nothing
+leaks when user code raises, and nested transforms cannot confuse each other's derivatives.
+"""
+
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+from agrad.backends import backend_of_type
+from agrad.engine.tape import Meta, Node, Plan, mode, next_id
+from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.errors import AnomalyError
+from agrad.registry import namespace
+
+
+class _Spaces(dict[type, Any]):
+    """The namespace that a rule gets, by the type of what it is handed: a backend's for its arrays, agrad's for Tensors."""
+
+    def __missing__(self, kind: type) -> Any:
+        if issubclass(kind, Tensor):
+            space: Any = namespace
+        else:
+            backend = backend_of_type(kind)
+            if backend is None:
+                raise KeyError(kind)
+            space = backend.xp
+        self[kind] = space
+        return space
+
+
+SPACES = _Spaces()
+
+
+def namespace_of(values: Sequence[Any]) -> Any:
+    """agrad's namespace where any of the values is a Tensor, else the backend's whose arrays they are."""
+    space = None
+    for value in values:
+        if isinstance(value, Tensor):
+            return namespace
+        if space is None and hasattr(value, "shape"):
+            space = SPACES[type(value)]
+    return space
+
+
+def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+    """Evaluate a primitive on any mixture of arguments: the long way, which is always right."""
+    newest = None
+    for arg in args:
+        if isinstance(arg, Tensor) and (newest is None or arg.level.id > newest.id):
+            newest = arg.level
+    if newest is None:
+        return primitive.evaluate(args, settings)
+    return newest.process(primitive, args, settings)
+
+
+class Level:
+    """What all levels share: evaluating an operation on what is inside this level's Tensors."""
+
+    __slots__ = ("id",)
+
+    tape = False
+    """Whether Tensors of this level are recorded as nodes, so that the short call path may take them."""
+
+    name = "level"
+
+    def __init__(self, level_id: int | None = None) -> None:
+        self.id = next_id() if level_id is None else level_id
+
+    def inside(self, value: Any) -> Any:
+        """The argument as an older level sees it."""
+        if isinstance(value, Tensor):
+            return settle(value.data) if value.level is self else settle(value)
+        return value
+
+    def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        inner = tuple([self.inside(arg) for arg in args])
+        out = primitive.bind(*inner, **settings)
+        now = mode()
+        traced = [
+            i
+            for i, arg in enumerate(args)
+            if isinstance(arg, Tensor) and arg.level is self and arg.node is not None
+        ]
+        if not traced or self.id < now.oldest:
+            return self._constant(out)
+        if now.anomaly:
+            check_finite(primitive, out)
+        return self.record(primitive, args, inner, out, settings, traced)
+
+    def _constant(self, out: Any) -> Any:
+        if isinstance(out, tuple):
+            return tuple([wrap(part, self) for part in out])
+        return wrap(out, self)
+
+    def record(
+        self,
+        primitive: Any,
+        args: tuple[Any, ...],
+        inner: tuple[Any, ...],
+        out: Any,
+        settings: dict[str, Any],
+        traced: list[int],
+    ) -> Any:
+        raise NotImplementedError
+
+    def check_concrete(self, tensor: Tensor, what: str) -> None:
+        """Raise ``TracedValueError`` where a Tensor of this level has no value of its own to give."""
+        data = tensor.data
+        if isinstance(data, Tensor):
+            data._check_concrete(what)
+
+
+class Reverse(Level):
+    """Records a node an operation: opened by ``grad``, ``vjp`` and the like; the ambient level is one too."""
+
+    __slots__ = ()
+
+    tape = True
+    name = "reverse"
+
+    def record(
+        self,
+        primitive: Any,
+        args: tuple[Any, ...],
+        inner: tuple[Any, ...],
+        out: Any,
+        settings: dict[str, Any],
+        traced: list[int],
+    ) -> Any:
+        positions = tuple([i for i in traced if primitive.differentiable(i)])
+        if not positions:
+            return self._constant(out)
+        outs = out if isinstance(out, tuple) else (out,)
+        lifted = any(isinstance(value, Tensor) for value in (*inner, *outs))
+        plan = primitive.plan(positions, len(args))
+        if lifted:
+            plan = primitive.variant(plan, lifted=True)
+        node = Node()
+        node.id = next_id()
+        node.plan = plan
+        node.parents = tuple([args[i].node for i in positions])
+        node.saved = plan.pack(*inner, *outs, **settings)
+        if mode().anomaly:
+            node.where = users_line()
+        if primitive.outputs is None:
+            return wrap(out, self, node)
+        return tuple([wrap(part, self, select(node, i)) for i, part in enumerate(out)])
+
+
+class Forward(Level):
+    """Carries the tangent itself in place of a node: memory does not grow with the number of operations."""
+
+    __slots__ = ()
+
+    name = "forward"
+
+    def record(
+        self,
+        primitive: Any,
+        args: tuple[Any, ...],
+        inner: tuple[Any, ...],
+        out: Any,
+        settings: dict[str, Any],
+        traced: list[int],
+    ) -> Any:
+        tangents: list[Any] = [None] * len(args)
+        for i in traced:
+            if primitive.differentiable(i):
+                tangents[i] = args[i].node
+        out_tangents = primitive.push(tangents, inner, out, settings)
+        if primitive.outputs is None:
+            return wrap(out, self, out_tangents[0])
+        return tuple([wrap(part, self, t) for part, t in zip(out, out_tangents, strict=True)])
+
+
+AMBIENT = Reverse(0)
+"""The level of Tensors that users make: it is always open, and older than every other."""
+
+
+class Parts:
+    """The cotangents of an operation with several outputs, gathered as they arrive."""
+
+    __slots__ = ("by_output",)
+
+    def __init__(self, by_output: dict[int, Any]) -> None:
+        self.by_output = by_output
+
+    def __add__(self, other: "Parts") -> "Parts":
+        merged = dict(self.by_output)
+        for i, g in other.by_output.items():
+            merged[i] = merged[i] + g if i in merged else g
+        return Parts(merged)
+
+
+def select(node: Node, output: int) -> Node:
+    """The node of one output of an operation that has several."""
+    selector = Node()
+    selector.id = next_id()
+    selector.plan = _selector_plan(output)
+    selector.parents = (node,)
+    selector.saved = ()
+    return selector
+
+
+class Selector:
+    """Stands as the primitive of the nodes that pick one output."""
+
+    outputs = None
+    elementwise = False
+
+    def __init__(self, output: int) -> None:
+        self.output = output
+        self.name = f"output {output}"
+
+
+_selectors: dict[int, Plan] = {}
+
+
+def _selector_plan(output: int) -> Plan:
+    plan = _selectors.get(output)
+    if plan is None:
+        plan = Plan()
+        plan.primitive = Selector(output)
+        plan.arguments = ("x",)
+        plan.positions = (0,)
+        plan.masks = plan.lifted = False
+        plan.names = ()
+        plan.pack = lambda *args: ()
+        plan.pull = lambda node, g: (Parts({output: g}),)
+        _selectors[output] = plan
+    return plan
+
+
+def meta(value: Any) -> Meta:
+    """Shape and dtype of a raw array or a Tensor."""
+    return Meta(tuple(value.shape), value.dtype)
+
+
+def unusual(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out: Any) -> Any:
+    """Where the short call path turns to when ``attention`` says so: recording is off, or anomalies are looked for."""
+    level = max((arg.level for arg in args if isinstance(arg, Tensor)), key=lambda lv: lv.id)
+    if level.id < mode().oldest:
+        return wrap(out, level)
+    return level.process(primitive, args, settings)
+
+
+def users_line() -> str:
+    """The innermost line of code on the stack that is not agrad's own."""
+    package = __name__.partition(".")[0]
+    for frame, line in traceback.walk_stack(None):
+        module = frame.f_globals.get("__name__", "")
+        if module.partition(".")[0] != package and not frame.f_code.co_filename.startswith("<agrad"):
+            summary = traceback.extract_stack(frame, limit=1)[0]
+            return f"{summary.filename}:{line}: {summary.line}"
+    return "unknown line"
+
+
+def _finite(value: Any) -> bool:
+    raw = value.raw if isinstance(value, Tensor) else value
+    xp = SPACES[type(raw)]
+    return not xp.isdtype(raw.dtype, ("real floating", "complex floating")) or bool(xp.all(xp.isfinite(raw)))
+
+
+def check_finite(primitive: Any, out: Any) -> None:
+    """Raise ``AnomalyError`` where a result holds a NaN or an infinity."""
+    for part in out if isinstance(out, tuple) else (out,):
+        if not _finite(part):
+            raise AnomalyError(f"{primitive.name} made a NaN or an infinity at {users_line()}")
+
+
+def check_finite_cotangent(node: Node, name: str, cotangent: Any) -> None:
+    """Raise ``AnomalyError`` where a backward rule made a NaN or an infinity."""
+    if cotangent is not None and not isinstance(cotangent, Parts) and not _finite(cotangent):
+        where = getattr(node, "where", None)
+        line = f"; the operation was recorded at {where}" if where else ""
+        raise AnomalyError(
+            f"the backward rule of {node.plan.primitive.name} made a NaN or an infinity for {name}{line}"
+        )
+

@@ -1,0 +1,237 @@
+"""The notation in which every operation is written: ``@primitive``, ``.vjp``, ``.jvp``, ``.door``, ``elementwise``.
+
+A primitive has the array API's own signature with ``xp`` in front::
+
+    @primitive(linear="x", normalize={"axis": axes_of})
+    def sum(xp, x, /, *, axis=None, keepdims=False):
+        return xp.sum(x, axis=axis, keepdims=keepdims)
+
+    @sum.vjp
+    def sum_vjp(xp, g, x_meta, *, axis):
+        return xp.broadcast_to(kept(xp, g, x_meta.shape, axis), x_meta.shape)
+
+Before the slash stand arrays, which may be differentiated, after it settings; a ``*arrays`` after the slash takes any
+number of arrays. A rule may name ``xp``, the cotangent ``g`` (or the tangent ``t``), the output ``y`` (or the outputs'
+own names), the arguments, ``<argument>_meta`` for an argument's shape and dtype only, and after a ``*`` the settings.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, cast
+
+from agrad.engine.callpath import compile_function
+from agrad.engine.primitive import Primitive
+from agrad.errors import PrimitiveDefinitionError
+
+Names = str | Sequence[str]
+Normalizers = Mapping[str, Callable[[Any, Any], Any]]
+
+
+class Operation(Protocol):
+    """A public operation: a plain function that also files its own rules."""
+
+    primitive: Primitive
+    bind: Callable[..., Any]
+
+    def __call__(self, *args: Any, **settings: Any) -> Any: ...
+    def vjp(self, *targets: Any) -> Any:
+        """File the rule that takes a cotangent back to the arguments ``targets`` (by default the first)."""
+
+    def jvp(self, *targets: Any) -> Any:
+        """File the rule that takes the tangent of the argument ``targets`` forward."""
+
+    def door(self, function: Callable[..., Any]) -> "Operation":
+        """Make ``function``, which brings its arguments to one form and calls ``bind``, the public one."""
+
+
+def _tuple(names: Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def primitive(
+    forward: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    linear: Names = (),
+    constant: Names = (),
+    broadcasts: bool = False,
+    out: Sequence[str] | None = None,
+    normalize: Normalizers | None = None,
+    masks: bool = False,
+) -> Any:
+    """Make a function of ``(xp, arrays, /, *, settings)`` an operation that can be differentiated.
+
+    ``linear`` names arguments in which the operation is linear: there it is its own forward rule. ``constant`` names
+    those that have no derivative (labels, an index). ``broadcasts`` says that arguments broadcast against each other,
+    so that cotangents may have axes summed. ``out`` names several outputs, which rules then name in place of ``y``,
+    with cotangents ``g_<name>`` (None where unused). ``normalize`` gives, by setting, ``f(value, first_array)``.
+    ``masks`` says that some elements of an argument may go unused: whatever they are, they get the cotangent zero.
+
+    Gives the public function, which files rules by ``.vjp`` and ``.jvp``. Raises ``PrimitiveDefinitionError``, when the
+    definition is read, for a signature or a rule that breaks the notation.
+    """
+
+    def define(function: Callable[..., Any]) -> Operation:
+        return _define(
+            function,
+            name=name or function.__name__,
+            linear=_tuple(linear),
+            constant=_tuple(constant),
+            broadcasts=broadcasts,
+            out=None if out is None else tuple(out),
+            normalize=normalize or {},
+            masks=masks,
+        )
+
+    return define if forward is None else define(forward)
+
+
+def _define(
+    function: Callable[..., Any],
+    *,
+    name: str,
+    linear: tuple[str, ...],
+    constant: tuple[str, ...],
+    broadcasts: bool,
+    out: tuple[str, ...] | None,
+    normalize: Normalizers,
+    masks: bool = False,
+    elementwise: bool = False,
+    keeps_type: bool = False,
+) -> Operation:
+    parameters = list(inspect.signature(function).parameters.values())
+    if not parameters or parameters[0].name != "xp" or parameters[0].kind is not inspect.Parameter.POSITIONAL_ONLY:
+        raise PrimitiveDefinitionError(
+            f"{name}: a primitive's signature is (xp, arrays, /, *, settings); its first parameter is not 'xp' before the slash"
+        )
+    arrays = tuple(p.name for p in parameters[1:] if p.kind is p.POSITIONAL_ONLY)
+    variadic = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
+    settings = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+    strange = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.VAR_KEYWORD)]
+    if strange:
+        raise PrimitiveDefinitionError(
+            f"{name}: {', '.join(map(repr, strange))} must stand before the slash (an array) or after a star (a setting)"
+        )
+    if not arrays and not variadic:
+        raise PrimitiveDefinitionError(f"{name}: a primitive takes at least one array before the slash")
+    unknown = [key for key in normalize if key not in {p.name for p in settings}]
+    if unknown:
+        raise PrimitiveDefinitionError(f"{name}: normalize names {', '.join(map(repr, unknown))}, no settings of it")
+    made = Primitive(
+        function,
+        name=name,
+        arrays=arrays,
+        variadic=variadic[0] if variadic else None,
+        settings=tuple(p.name for p in settings),
+        defaults={p.name: p.default for p in settings if p.default is not p.empty},
+        linear=linear,
+        constant=constant,
+        broadcasts=broadcasts,
+        elementwise=elementwise,
+        keeps_type=keeps_type,
+        outputs=out,
+        masks=masks,
+    )
+    public = _with_normalizers(made, normalize) if normalize else made.bind
+    return _dress(public, made, function.__doc__)
+
+
+def _with_normalizers(made: Primitive, normalize: Normalizers) -> Callable[..., Any]:
+    scope: dict[str, Any] = {"bind": made.bind, "DEFAULTS": made.defaults}
+    arrays = [*made.arrays, "/"]
+    settings = [f"{s}=DEFAULTS[{s!r}]" if s in made.defaults else s for s in made.settings]
+    passed = []
+    for s in made.settings:
+        if s in normalize:
+            scope[f"normalize_{s}"] = normalize[s]
+            passed.append(f"{s}=normalize_{s}({s}, {made.arrays[0]})")
+        else:
+            passed.append(f"{s}={s}")
+    text = (
+        f"def {made.identifier}({', '.join([*arrays, '*', *settings])}):\n"
+        f"    return bind({', '.join([*made.arrays, *passed])})\n"
+    )
+    return cast(Callable[..., Any], compile_function(made.identifier, text, scope))
+
+
+def _dress(public: Any, made: Primitive, doc: str | None) -> Operation:
+    """Give a public function its docstring and the means to file rules."""
+    if doc is not None:
+        public.__doc__ = doc
+    public.__module__ = getattr(made.forward, "__module__", None) or __name__
+
+    def filer(kind: str) -> Callable[..., Any]:
+        def file(*targets: Any) -> Any:
+            if len(targets) == 1 and callable(targets[0]):
+                made.file(kind, targets[0], ())
+                return targets[0]
+
+            def with_targets(function: Callable[..., Any]) -> Callable[..., Any]:
+                made.file(kind, function, targets)
+                return function
+
+            return with_targets
+
+        return file
+
+    def door(function: Callable[..., Any]) -> Operation:
+        return _dress(function, made, function.__doc__ or doc)
+
+    public.primitive = made
+    public.bind = made.bind
+    public.vjp = filer("vjp")
+    public.jvp = filer("jvp")
+    public.door = door
+    return cast(Operation, public)
+
+
+def elementwise(
+    name: str,
+    *rules: Callable[..., Any] | None,
+    forward: Callable[..., Any] | None = None,
+    keeps_type: bool = True,
+    doc: str | None = None,
+) -> Operation:
+    """An operation on each element, in one row: ``sin = elementwise("sin", lambda xp, g, x: g * xp.cos(x))``.
+
+    One rule an argument (named ``x``, or ``x1`` and ``x2``): ``g`` times the partial derivative. The Jacobian is
+    diagonal, so the same rule takes a cotangent back and a tangent forward. None stands for an argument without a
+    derivative. ``forward`` is the body, by default the function of that name of the namespace. ``keeps_type`` says
+    that the result has the arguments' dtype. ``doc`` is the public docstring's first sentence.
+    """
+    names = ("x",) if len(rules) == 1 else tuple(f"x{i + 1}" for i in range(len(rules)))
+    if forward is None:
+        made = Primitive(
+            None,
+            name=name,
+            arrays=names,
+            constant=tuple(n for n, rule in zip(names, rules, strict=True) if rule is None),
+            broadcasts=True,
+            elementwise=True,
+            keeps_type=keeps_type,
+        )
+        operation = _dress(made.bind, made, None)
+    else:
+        operation = _define(
+            forward,
+            name=name,
+            linear=(),
+            constant=tuple(n for n, rule in zip(names, rules, strict=True) if rule is None),
+            broadcasts=True,
+            out=None,
+            normalize={},
+            elementwise=True,
+            keeps_type=keeps_type,
+        )
+    arrays = "an array" if len(names) == 1 else "arrays or numbers that broadcast"
+    operation.__doc__ = (
+        f"{doc or f'The array API standard`s ``{name}`` of each element.'}\n\n"
+        f"{', '.join(names)}: {arrays}, as Tensors or of any known library. Gives a Tensor where one is given, else an\n"
+        f"array of that library, of the broadcast shape. Raises ``ShapeError`` for shapes that do not broadcast.\n"
+    ).replace("`s ``", "'s ``")
+    for argument, rule in zip(names, rules, strict=True):
+        if rule is not None:
+            operation.primitive.file("vjp", rule, (argument,))
+            operation.primitive.file("jvp", rule, (argument,))
+    return operation

@@ -1,0 +1,450 @@
+"""Primitive: an operation, its rules, its plans, and its evaluation on raw arrays and on tangents.
+
+A rule is a function of names: what it names it is handed, and what it names the tape keeps. Names are checked when the
+rule is filed, at import. The notation that makes primitives is in ``notation.py``.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from agrad.backends import Backend, backend_of_type
+from agrad.engine.callpath import NUMBERS, build_plan, build_pull, call_stub, call_text, compile_function
+from agrad.engine.levels import namespace_of
+from agrad.engine.sweep import fit_tangent
+from agrad.engine.tape import Meta, Plan
+from agrad.engine.tensor import Tensor
+from agrad.errors import (
+    AgradError,
+    MissingRuleError,
+    MixedBackendsError,
+    OperandError,
+    PrimitiveDefinitionError,
+    ShapeError,
+)
+from agrad.registry import KERNELS
+from agrad.shapes import broadcast_shapes
+
+Function = Callable[..., Any]
+
+
+class Rule:
+    """One derivative rule. Its signature is its memory contract: it is handed, and the tape keeps, what it names."""
+
+    __slots__ = ("function", "kept", "names", "settings", "targets")
+
+    def __init__(self, function: Function, primitive: "Primitive", targets: tuple[str, ...], kind: str) -> None:
+        parameters = inspect.signature(function).parameters.values()
+        self.function = function
+        self.targets = targets
+        self.names = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
+        self.settings = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+        incoming = primitive.incoming(kind)
+        alphabet = {"xp", *incoming, *primitive.alphabet}
+        unknown = [n for n in self.names if n not in alphabet]
+        unknown += [n for n in self.settings if n not in primitive.settings]
+        if unknown:
+            raise PrimitiveDefinitionError(
+                f"the {kind} of {primitive.name} names {', '.join(map(repr, unknown))}; it may name "
+                f"{', '.join(sorted(alphabet))}"
+                + (f", and after a * the settings {', '.join(primitive.settings)}" if primitive.settings else "")
+            )
+        strange = [t for t in targets if t not in primitive.all_arrays]
+        if strange:
+            raise PrimitiveDefinitionError(
+                f"the {kind} of {primitive.name} is for {', '.join(map(repr, strange))}, which is no array argument of it; "
+                f"those are {', '.join(primitive.all_arrays)}"
+            )
+        self.kept = tuple(n for n in self.names if n != "xp" and n not in incoming)
+
+
+class _Raw(dict[type, Function]):
+    """A primitive's evaluation on raw arrays, by their type; resolved at the first array of a type."""
+
+    def __init__(self, primitive: "Primitive") -> None:
+        super().__init__()
+        self.primitive = primitive
+
+    def __missing__(self, kind: type) -> Function:
+        backend = backend_of_type(kind)
+        if backend is None:
+            raise self.primitive.not_an_array(kind)
+        self[kind] = function = self.primitive.adopt(backend)
+        return function
+
+
+class Primitive:
+    """An operation with its derivative rules. Made by ``@agrad.primitive``; called through ``public``."""
+
+    def __init__(
+        self,
+        forward: Function | None,
+        *,
+        name: str,
+        arrays: tuple[str, ...],
+        variadic: str | None = None,
+        defaults: Mapping[str, Any] | None = None,
+        settings: tuple[str, ...] = (),
+        linear: tuple[str, ...] = (),
+        constant: tuple[str, ...] = (),
+        broadcasts: bool = False,
+        elementwise: bool = False,
+        keeps_type: bool = False,
+        outputs: tuple[str, ...] | None = None,
+        masks: bool = False,
+    ) -> None:
+        self.name = name
+        self.identifier = name.rpartition(".")[2]
+        self.forward = forward
+        self.by_name = forward is None
+        self.arrays = arrays
+        self.variadic = variadic
+        self.all_arrays = (*arrays, *((variadic,) if variadic else ()))
+        self.settings = settings
+        self.defaults = dict(defaults or {})
+        self.linear = linear
+        self.constant = constant
+        self.broadcasts = broadcasts
+        self.elementwise = elementwise
+        self.keeps_type = keeps_type
+        self.takes_numbers = elementwise
+        self.outputs = outputs
+        self.masks = masks
+        self.vjps: dict[str, Rule] = {}
+        self.jvps: dict[str, Rule] = {}
+        self.plans: dict[tuple[Any, ...], Plan] = {}
+        self._variants: dict[tuple[Plan, bool, bool], Plan] = {}
+        self._kernels: dict[Rule, dict[type, Function]] = {}
+        self.raw = _Raw(self)
+        self.alphabet = (
+            *self.all_arrays,
+            *(f"{a}_meta" for a in self.all_arrays),
+            *(outputs or ("y",)),
+        )
+        for given in (*linear, *constant):
+            if given not in self.all_arrays:
+                raise PrimitiveDefinitionError(
+                    f"{name} is declared linear or constant in {given!r}, which is no array argument of it; "
+                    f"those are {', '.join(self.all_arrays)}"
+                )
+        self.scope: dict[str, Any] = {"DEFAULTS": self.defaults, "BUILD": self.build}
+        self._built = False
+        self.bind: Function = compile_function(self.identifier, call_stub(self), self.scope)
+        self._stub = self.bind.__code__
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}({', '.join([*self.arrays, *([f'*{self.variadic}'] if self.variadic else [])])})>"
+
+    # ---------------------------------------------------------------- what the call path asks
+
+    def incoming(self, kind: str) -> tuple[str, ...]:
+        """The names under which a rule is handed cotangents (``g``) or a tangent (``t``)."""
+        if kind == "jvp":
+            return ("t", "g")  # an elementwise rule serves both ways under the name g
+        return ("g",) if self.outputs is None else tuple(f"g_{name}" for name in self.outputs)
+
+    def argument_names(self, count: int) -> tuple[str, ...]:
+        """The names of ``count`` arguments, the variadic ones numbered."""
+        extra = count - len(self.arrays)
+        return (*self.arrays, *(f"{self.variadic}_{i}" for i in range(extra)))
+
+    def argument_of(self, position: int) -> str:
+        """The declared argument that stands at a position."""
+        return self.arrays[position] if position < len(self.arrays) else str(self.variadic)
+
+    def differentiable(self, position: int) -> bool:
+        """Whether a derivative flows to the argument at a position, by its rules or for want of a decision."""
+        return self.argument_of(position) not in self.constant
+
+    def rules_for(self, positions: tuple[int, ...]) -> list[Rule]:
+        """The vjp rules that serve these arguments, each once."""
+        rules: list[Rule] = []
+        for i in positions:
+            rule = self.vjps.get(self.argument_of(i)) or self._missing_rule("vjp", self.argument_of(i))
+            if rule not in rules:
+                rules.append(rule)
+        return rules
+
+    def _missing_rule(self, kind: str, argument: str) -> Rule:
+        def missing() -> Any:
+            raise MissingRuleError(
+                f"{self.name} has no {kind} rule for {argument}; write one with @{self.identifier}.{kind}({argument!r}), "
+                f"or declare constant={argument!r} if it has no derivative"
+            )
+
+        return Rule(missing, self, (argument,), kind)
+
+    def plan(self, positions: tuple[int, ...], count: int, *, exact: bool = False) -> Plan:
+        """The plan of nodes of ``count`` arguments with those at ``positions`` on the tape."""
+        key = (positions, count, exact)
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = self.plans[key] = build_plan(self, positions, count, exact)
+        return plan
+
+    def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False) -> Plan:
+        """The same plan with another pull: for values among which are Tensors, or for a guarded pass."""
+        lifted = lifted or plan.lifted
+        key = (plan, lifted, guarded)
+        twin = self._variants.get(key)
+        if twin is None:
+            twin = copy.copy(plan)
+            twin.lifted = lifted
+            twin.pull = build_pull(self, twin, guarded=guarded)
+            self._variants[key] = twin
+        return twin
+
+    def kernels(self, rule: Rule) -> dict[type, Function]:
+        """The backends' own versions of a rule, by array type."""
+        return self._kernels.get(rule, {})
+
+    # ---------------------------------------------------------------- raw arrays
+
+    def build(self) -> Function:
+        """Give ``bind`` its code. It happens at the first call, when all rules are filed, or anew after a later rule."""
+        built = compile_function(self.identifier, call_text(self), self.scope)
+        self.bind.__code__ = built.__code__
+        self._built = True
+        return self.bind
+
+    def file(self, kind: str, function: Function, targets: tuple[str, ...]) -> None:
+        """File a rule for the arguments ``targets`` (by default the first one)."""
+        targets = targets or self.all_arrays[:1]
+        rule = Rule(function, self, targets, kind)
+        table = self.vjps if kind == "vjp" else self.jvps
+        for target in targets:
+            if target in self.constant:
+                raise PrimitiveDefinitionError(f"{self.name} is declared constant in {target!r}, so it has no {kind} for it")
+            table[target] = rule
+        if self._built:
+            self.bind.__code__ = self._stub
+            self._built = False
+        self.plans.clear()
+        self._variants.clear()
+
+    def adopt(self, backend: Backend) -> Function:
+        """Take up a backend at its first array: find its kernels, and give the evaluation on its arrays."""
+        for rule in dict.fromkeys(self.vjps.values()):
+            kernel = KERNELS.get((backend.name, self.name, "vjp:" + ",".join(rule.targets)))
+            if kernel is not None:
+                self._check_kernel(kernel.names, kernel.settings, rule.names, rule.settings, backend.name)
+                for kind in backend.array_types:
+                    self._kernels.setdefault(rule, {})[kind] = _guarded(kernel, rule)
+                for plan in self.plans.values():
+                    plan.pull = build_pull(self, plan)
+        generic = self._generic(backend)
+        kernel = KERNELS.get((backend.name, self.name, "forward"))
+        if kernel is None:
+            return generic
+        operands = (*self.all_arrays,)
+        self._check_kernel(kernel.names, kernel.settings, operands, self.settings, backend.name)
+        when, function = kernel.when, kernel.function
+        if when is None:
+            return function
+
+        def guarded(*arrays: Any, **settings: Any) -> Any:
+            return function(*arrays, **settings) if when(*arrays) else generic(*arrays, **settings)
+
+        return guarded
+
+    def _check_kernel(
+        self,
+        names: tuple[str, ...],
+        settings: tuple[str, ...],
+        known: tuple[str, ...],
+        known_settings: tuple[str, ...],
+        backend: str,
+    ) -> None:
+        unknown = [n for n in names if n not in known] + [n for n in settings if n not in known_settings]
+        if unknown:
+            raise PrimitiveDefinitionError(
+                f"a kernel of {self.name} on {backend} names {', '.join(map(repr, unknown))}; it may name what the "
+                f"generic code names: {', '.join([*known, *known_settings])}"
+            )
+
+    def _generic(self, backend: Backend) -> Function:
+        xp = backend.xp
+        forward = self.forward
+        if forward is None:
+            place = xp
+            for part in self.name.split("."):
+                place = getattr(place, part)
+            return place
+        arrays = [*self.arrays, *(["/"] if self.arrays else [])]
+        if self.variadic:
+            arrays.append(f"*{self.variadic}")
+        elif self.settings:
+            arrays.append("*")
+        operands = [*self.arrays, *([f"*{self.variadic}"] if self.variadic else [])]
+        text = (
+            f"def {self.identifier}({', '.join([*arrays, *self.settings])}):\n"
+            f"    return forward({', '.join(['xp', *operands, *(f'{s}={s}' for s in self.settings)])})\n"
+        )
+        return compile_function(self.identifier, text, {"forward": forward, "xp": xp})
+
+    def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """The primitive on raw arrays and numbers, all of one backend."""
+        backend = None
+        for arg in args:
+            kind = type(arg)
+            if kind in NUMBERS or kind is complex or issubclass(kind, np.generic):
+                continue
+            found = backend_of_type(kind)
+            if found is None:
+                raise self.not_an_array(kind)
+            if backend is None:
+                backend = found
+            elif found is not backend:
+                raise MixedBackendsError(
+                    f"{self.name} was given arrays of {backend.name} and of {found.name}; "
+                    f'move one: x.to("{backend.name}")'
+                )
+        if backend is None:
+            kind = next((type(a) for a in args if isinstance(a, np.generic)), None)
+            if kind is None:
+                raise OperandError(f"{self.name} takes an array; make one of a number with agrad.asarray")
+            backend = backend_of_type(kind)
+            assert backend is not None
+        elif backend.name != "numpy":
+            # NumPy's scalars are numbers to every other library
+            args = tuple([a.item() if isinstance(a, np.generic) else a for a in args])
+        try:
+            return self.raw[backend.array_types[0]](*args, **settings)
+        except AgradError:
+            raise
+        except Exception as error:
+            raise self.explain(args, error) from error
+
+    def not_an_array(self, kind: type) -> OperandError:
+        return OperandError(
+            f"{self.name} takes Tensors, arrays of a known library and numbers, not {kind.__name__}; "
+            "make an array with agrad.asarray"
+        )
+
+    def explain(self, args: tuple[Any, ...], error: Exception) -> Exception:
+        """The error to raise where a backend refused: agrad's own for shapes and devices, else the backend's with a note."""
+        if isinstance(error, AgradError):
+            return error
+        shapes = [tuple(a.shape) for a in args if hasattr(a, "shape")]
+        text = " and ".join(map(str, shapes))
+        if self.name == "matmul" and len(shapes) == 2 and _unlike_product(*shapes):
+            return ShapeError(f"matmul: shapes {text} do not multiply")
+        if self.broadcasts and self.name != "matmul":
+            try:
+                broadcast_shapes(*shapes)
+            except ShapeError:
+                return ShapeError(f"{self.name}: shapes {text} do not broadcast")
+        arrays = [a.raw if isinstance(a, Tensor) else a for a in args]
+        backends = [(backend_of_type(type(a)), a) for a in arrays if hasattr(a, "shape")]
+        devices = {str(backend.device_of(a)) for backend, a in backends if backend is not None}
+        if len(devices) > 1:
+            return MixedBackendsError(
+                f"{self.name} was given arrays on the devices {' and '.join(sorted(devices))}; "
+                "move one: x.to_device(device)"
+            )
+        error.add_note(f"in agrad's {self.name} on shapes {text}")
+        return error
+
+    # ---------------------------------------------------------------- forward mode
+
+    def push(
+        self, tangents: list[Any], inner: tuple[Any, ...], out: Any, settings: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """The tangents of the outputs, one each (None for zero), from those of the arguments (None for zero)."""
+        totals: list[Any] = [None] * (1 if self.outputs is None else len(self.outputs))
+        outs = (out,) if self.outputs is None else out
+
+        def gather(parts: Any) -> None:
+            parts = (parts,) if self.outputs is None else parts
+            for i, part in enumerate(parts):
+                if part is not None:
+                    part = fit_tangent(part, outs[i], self.name)
+                    totals[i] = part if totals[i] is None else totals[i] + part
+
+        fixed = len(self.arrays)
+        for i, tangent in enumerate(tangents[:fixed]):
+            if tangent is not None:
+                gather(self._push_one(self.arrays[i], tangent, i, inner, outs, settings))
+        rest = tangents[fixed:]
+        if any(t is not None for t in rest):
+            assert self.variadic is not None
+            gather(self._push_variadic(rest, inner, outs, settings))
+        return tuple(totals)
+
+    def _push_one(
+        self,
+        argument: str,
+        tangent: Any,
+        position: int,
+        inner: tuple[Any, ...],
+        outs: tuple[Any, ...],
+        settings: dict[str, Any],
+    ) -> Any:
+        if argument in self.linear:
+            return self.bind(*inner[:position], tangent, *inner[position + 1 :], **settings)
+        rule = self.jvps.get(argument) or self._missing_rule("jvp", argument)
+        return self._run_jvp(rule, tangent, inner, outs, settings)
+
+    def _push_variadic(
+        self, tangents: list[Any], inner: tuple[Any, ...], outs: tuple[Any, ...], settings: dict[str, Any]
+    ) -> Any:
+        assert self.variadic is not None
+        fixed = len(self.arrays)
+        operands = inner[fixed:]
+        if self.variadic in self.linear:
+            xp = namespace_of([*tangents, *operands])
+            filled = [xp.zeros_like(x) if t is None else t for t, x in zip(tangents, operands, strict=True)]
+            return self.bind(*inner[:fixed], *filled, **settings)
+        rule = self.jvps.get(self.variadic) or self._missing_rule("jvp", self.variadic)
+        return self._run_jvp(rule, tuple(tangents), inner, outs, settings)
+
+    def _run_jvp(
+        self, rule: Rule, tangent: Any, inner: tuple[Any, ...], outs: tuple[Any, ...], settings: dict[str, Any]
+    ) -> Any:
+        values: dict[str, Any] = dict(zip(self.arrays, inner, strict=False))
+        if self.variadic:
+            values[self.variadic] = inner[len(self.arrays) :]
+        values.update(zip(self.outputs or ("y",), outs, strict=True))
+        handed: dict[str, Any] = {"t": tangent, "g": tangent}
+        for name in rule.kept:
+            value = values[name[:-5]] if name.endswith("_meta") else values[name]
+            if name.endswith("_meta"):
+                value = tuple(map(_meta, value)) if isinstance(value, tuple) else _meta(value)
+            handed[name] = value
+        flat = [*(tangent if isinstance(tangent, tuple) else (tangent,)), *handed.values()]
+        handed["xp"] = namespace_of(flat)
+        return rule.function(
+            *[handed[name] for name in rule.names], **{name: settings[name] for name in rule.settings}
+        )
+
+
+def _meta(value: Any) -> Meta:
+    return Meta(tuple(value.shape), value.dtype)
+
+
+def _unlike_product(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    if not a or not b:
+        return True
+    if a[-1] != b[-2 if len(b) > 1 else 0]:
+        return True
+    try:
+        broadcast_shapes(a[:-2], b[:-2])
+    except ShapeError:
+        return True
+    return False
+
+
+def _guarded(kernel: Any, rule: Rule) -> Function:
+    """A kernel as a rule's stand-in: takes what the rule takes, NotImplemented where its guard says no."""
+    places = [rule.names.index(name) for name in kernel.names]
+
+    def run(*values: Any, **settings: Any) -> Any:
+        chosen = [values[i] for i in places]
+        if kernel.when is not None and not kernel.when(*chosen):
+            return NotImplemented
+        return kernel.function(*chosen, **{name: settings[name] for name in kernel.settings})
+
+    return run

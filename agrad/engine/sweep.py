@@ -1,0 +1,230 @@
+"""The backward pass, and the one place that fits a cotangent to its argument."""
+
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from agrad.dtypes import is_complex
+from agrad.engine.levels import SPACES, check_finite_cotangent, namespace_of, select
+from agrad.engine.tape import LEAF, Meta, Node, mode
+from agrad.engine.tensor import wrap
+from agrad.errors import AgradError, AnomalyError, GraphFreedError, RuleError
+from agrad.shapes import broadcast_axes
+
+Pull = Callable[[Node, Any], tuple[Any, ...]]
+
+_by_birth = attrgetter("id")
+
+
+def order(roots: Iterable[Node]) -> list[Node]:
+    """Every node that the roots were made from, themselves among them, each before all it was made from."""
+    seen = set(roots)
+    stack = list(seen)
+    while stack:
+        for parent in stack.pop().parents:
+            if parent not in seen:
+                seen.add(parent)
+                stack.append(parent)
+    # birth order is a topological order: a node is younger than what it was made from
+    return sorted(seen, key=_by_birth, reverse=True)
+
+
+def sweep(
+    cotangents: dict[Node, Any],
+    *,
+    retain: bool,
+    level: Any = None,
+    visit: Callable[[Node, Any], None] | None = None,
+) -> dict[Node, Any]:
+    """Carry the cotangents of some nodes back to the leaves; gives the cotangent of each leaf reached.
+
+    ``retain`` keeps the tape's saved values for another pass. With a ``level`` the rules run on Tensors of that level,
+    so that the pass is itself recorded; else they run on what was kept, and make no Tensor where that is raw.
+    ``visit`` is called with every node and its whole cotangent.
+    """
+    pull = _pull_for(level, guarded=False)
+    leaves: dict[Node, Any] = {}
+    take = cotangents.pop
+    for node in order(cotangents):
+        g = take(node, None)
+        if g is None:
+            continue
+        if visit is not None:
+            visit(node, g)
+        plan = node.plan
+        if plan is LEAF:
+            leaves[node] = g
+            continue
+        if node.saved is None:
+            raise GraphFreedError(
+                f"the values kept for {plan.primitive.name} were freed by an earlier backward pass; "
+                "give that pass retain_graph=True, or compute the result again"
+            )
+        if plan.masks:
+            pull = _pull_for(level, guarded=True)
+        try:
+            parts = plan.pull(node, g) if pull is None else pull(node, g)
+        except AnomalyError:
+            raise
+        except Exception as error:
+            raise rule_failed(node, g, error) from error
+        for parent, part in zip(node.parents, parts, strict=True):
+            if part is not None:
+                if parent in cotangents:
+                    cotangents[parent] = cotangents[parent] + part
+                else:
+                    cotangents[parent] = part
+        if not retain:
+            node.saved = None
+    return leaves
+
+
+def _pull_for(level: Any, guarded: bool) -> Pull | None:
+    """How nodes are pulled: None for the ordinary way, a plan's own pull, called in place.
+
+    Behind an operation that masks (``where``), cotangents are zero where a branch was not used, and there a value that
+    is not finite must not turn them into nan: a guarded pass mends that, and only such a pass pays for it.
+    """
+    pull: Pull | None = None
+    if level is not None:
+        pull = _recorded_pull(level, guarded)
+    elif guarded:
+        pull = _guarded_pull
+    return _watched(pull or _plain_pull) if mode().anomaly else pull
+
+
+def _plain_pull(node: Node, g: Any) -> tuple[Any, ...]:
+    return node.plan.pull(node, g)
+
+
+def _guarded_pull(node: Node, g: Any) -> tuple[Any, ...]:
+    plan = node.plan
+    if not plan.primitive.elementwise:
+        return plan.pull(node, g)
+    with np.errstate(all="ignore"):
+        return plan.primitive.variant(plan, guarded=True).pull(node, g)
+
+
+def guard(g: Any, part: Any) -> Any:
+    """What an elementwise rule made of ``g``, with 0 where ``g`` is 0 and the result is not finite."""
+    xp = namespace_of((g, part))
+    unused = (g == 0) & ~xp.isfinite(part)
+    return xp.where(unused, xp.zeros_like(part), part)
+
+
+def _watched(pull: Pull) -> Pull:
+    def watched(node: Node, g: Any) -> tuple[Any, ...]:
+        parts = pull(node, g)
+        for name, part in zip(node.plan.arguments, parts, strict=False):
+            check_finite_cotangent(node, name, part)
+        return parts
+
+    return watched
+
+
+def rule_failed(node: Node, g: Any, error: Exception) -> Exception:
+    """The error of a rule that failed, with the operation, the argument shapes and the cotangent's."""
+    plan = node.plan
+    shapes = [
+        f"{name} {tuple(value.shape)}"
+        for name, value in zip(plan.names, node.saved or (), strict=False)
+        if hasattr(value, "shape")
+    ]
+    where = getattr(node, "where", None)
+    kind = type(error) if isinstance(error, AgradError) else RuleError
+    return kind(
+        f"the backward rule of {plan.primitive.name} for {', '.join(plan.arguments)} failed: {error}"
+        + f" (cotangent {tuple(getattr(g, 'shape', ()))}"
+        + (f", kept: {', '.join(shapes)}" if shapes else "")
+        + ")"
+        + (
+            f"; recorded at {where}"
+            if where
+            else "; run it under agrad.detect_anomaly() to see the line that recorded it"
+        )
+    )
+
+
+def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
+    """``g`` summed over the axes along which an array of ``shape`` was broadcast to ``g``'s shape."""
+    axes = broadcast_axes(shape, tuple(g.shape))
+    if axes:
+        g = xp.sum(g, axis=axes, keepdims=False)
+    return g if tuple(g.shape) == shape else xp.reshape(g, shape)
+
+
+def _to_dtype(xp: Any, value: Any, dtype: Any) -> Any:
+    if value.dtype == dtype:
+        return value
+    if is_complex(value.dtype) and not is_complex(dtype):
+        value = xp.real(value)  # the imaginary part of a real argument does not exist
+        if value.dtype == dtype:
+            return value
+    return xp.astype(value, dtype)
+
+
+def fit(g: Any, target: Meta, broadcasts: bool, name: str, argument: str) -> Any:
+    """A cotangent as its argument's: broadcast axes summed, the dtype restored, real for a real argument.
+
+    Only a primitive that broadcasts may have axes summed; anywhere else a wrong shape is the rule's error.
+    """
+    if g is None:
+        return None
+    if not hasattr(g, "shape"):
+        raise RuleError(
+            f"the rule of {name} for {argument} returned {type(g).__name__}, not an array of shape {target.shape}"
+        )
+    shape = tuple(g.shape)
+    xp = SPACES[type(g)]
+    if shape != target.shape:
+        lead = len(shape) - len(target.shape)
+        sums = lead >= 0 and all(n in (1, m) for n, m in zip(target.shape, shape[lead:], strict=True))
+        if not (broadcasts and sums):
+            raise RuleError(
+                f"the rule of {name} returned a cotangent of shape {shape} for {argument}, which has shape {target.shape}"
+            )
+        g = sum_to(xp, g, target.shape)
+    return _to_dtype(xp, g, target.dtype)
+
+
+def fit_tangent(t: Any, out: Any, name: str) -> Any:
+    """A tangent as its output's: broadcast to its shape, with its dtype, real for a real output."""
+    if t is None:
+        return None
+    if not hasattr(t, "shape"):
+        raise RuleError(f"the forward rule of {name} returned {type(t).__name__}, not an array")
+    xp = namespace_of((t,))
+    if tuple(t.shape) != tuple(out.shape):
+        t = xp.broadcast_to(t, tuple(out.shape))
+    return _to_dtype(xp, t, out.dtype)
+
+
+def _recorded_pull(level: Any, guarded: bool) -> Pull:
+    """Rules run on Tensors of ``level``: what was kept is linked to the tape again, so that the pass is recorded."""
+
+    def pull(node: Node, g: Any) -> tuple[Any, ...]:
+        plan = node.plan
+        primitive = plan.primitive
+        if not plan.names:
+            return plan.pull(node, g)
+        links = dict(zip(plan.arguments, node.parents, strict=True))
+        outputs = primitive.outputs
+        values = []
+        for name, value in zip(plan.names, node.saved or (), strict=True):
+            if name in links:
+                value = wrap(value, level, links[name])
+            elif outputs is None and name == "y":
+                value = wrap(value, level, node)
+            elif outputs is not None and name in outputs:
+                value = wrap(value, level, select(node, outputs.index(name)))
+            values.append(value)
+        linked = Node()
+        linked.saved = tuple(values)
+        if guarded and primitive.elementwise:
+            with np.errstate(all="ignore"):
+                return primitive.variant(plan, lifted=True, guarded=True).pull(linked, g)
+        return primitive.variant(plan, lifted=True).pull(linked, g)
+
+    return pull

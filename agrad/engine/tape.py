@@ -1,0 +1,163 @@
+"""What the tape is made of: a node an operation, the plan its nodes share, and whether recording is on."""
+
+import itertools
+import weakref
+from collections.abc import Callable
+from contextlib import ContextDecorator
+from contextvars import ContextVar, Token
+from typing import Any, NamedTuple
+
+
+class Meta(NamedTuple):
+    """Of an argument, only its shape and dtype: what a rule gets that names ``<argument>_meta``."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+class Plan:
+    """What all nodes of one primitive share that keep the same things for the same differentiable arguments.
+
+    ``positions`` are those of the arguments that are on the tape, in the order of a node's ``parents``.
+    ``names`` says what each entry of a node's ``saved`` is: an argument, an output, a setting, ``<argument>_meta``,
+    or ``~<argument>`` for an operand that no rule names and that is held weakly, for ``op.args`` alone.
+    ``pull(node, g)`` gives the cotangents of the parents.
+    """
+
+    __slots__ = ("arguments", "count", "exact", "lifted", "masks", "names", "pack", "positions", "primitive", "pull")
+
+    primitive: Any
+    count: int
+    """Of how many arguments, the variadic ones counted."""
+    exact: bool
+    """Whether cotangents need no fitting: the result has the arguments' own shape and dtype."""
+    masks: bool
+    """Whether the operation leaves some elements of an argument unused, as ``where`` does."""
+    lifted: bool
+    """Whether the values kept are Tensors, so that rules run in agrad's own namespace."""
+    arguments: tuple[str, ...]
+    positions: tuple[int, ...]
+    names: tuple[str, ...]
+    pack: Callable[..., tuple[Any, ...]]
+    pull: Callable[..., tuple[Any, ...]]
+
+
+LEAF = Plan()
+LEAF.primitive = None
+LEAF.masks = LEAF.lifted = False
+LEAF.arguments = LEAF.positions = LEAF.names = ()
+
+
+class Node:
+    """One operation on the tape. It holds no Tensor, so that no reference cycle keeps memory alive.
+
+    ``id`` numbers nodes by birth, which is a topological order. ``grad`` and ``owner`` (a weak reference to the
+    Tensor) exist on leaves only, ``where`` (a line of the user's code) only under ``detect_anomaly``.
+    """
+
+    __slots__ = ("grad", "id", "owner", "parents", "plan", "saved", "where")
+
+    id: int
+    plan: Plan
+    parents: tuple["Node", ...]
+    saved: tuple[Any, ...] | None
+    grad: Any
+    owner: Any
+    where: str
+
+
+next_id: Callable[[], int] = itertools.count(1).__next__
+"""Serial numbers of nodes and levels; one call is atomic, so threads need no lock."""
+
+
+def leaf_node(owner: Any = None) -> Node:
+    """A node with no operation: where a derivative ends."""
+    node = Node()
+    node.id = next_id()
+    node.plan = LEAF
+    node.parents = node.saved = ()
+    node.grad = None
+    node.owner = None if owner is None else weakref.ref(owner)
+    return node
+
+
+def loosely(value: Any) -> Any:
+    """A weak reference to an array, or the value itself where it takes none (numbers, NumPy's scalars)."""
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return value
+
+
+class Mode(NamedTuple):
+    """How operations are recorded in this thread or task."""
+
+    oldest: int = 0
+    """Levels numbered below this do not record."""
+    anomaly: bool = False
+
+
+_mode: ContextVar[Mode] = ContextVar("agrad_mode", default=Mode())
+_attention: ContextVar[float] = ContextVar("agrad_attention", default=0)
+
+attention: Callable[[], float] = _attention.get
+"""The call path's one question: operations of levels numbered below this take the long way.
+
+The long way (``levels.unusual``) then asks ``mode`` whether recording is off or anomalies are looked for.
+"""
+
+mode: Callable[[], Mode] = _mode.get
+
+
+class _ModeChange(ContextDecorator):
+    """A context manager, usable again and nested, and a decorator, that changes the mode inside it."""
+
+    def __init__(self) -> None:
+        self._tokens: list[tuple[Token[Mode], Token[float]]] = []
+
+    def _change(self, now: Mode) -> Mode:
+        raise NotImplementedError
+
+    def _recreate_cm(self) -> "_ModeChange":
+        return type(self)()
+
+    def __enter__(self) -> None:
+        new = self._change(_mode.get())
+        self._tokens.append((_mode.set(new), _attention.set(float("inf") if new.anomaly else new.oldest)))
+
+    def __exit__(self, *exc_info: object) -> None:
+        earlier, seen = self._tokens.pop()
+        _attention.reset(seen)
+        _mode.reset(earlier)
+
+
+class no_grad(_ModeChange):
+    """Record nothing inside: results are constants. A context manager and a decorator.
+
+    It silences what was opened outside of it. A transform called inside (``grad(f)(x)``) still records its own level.
+    """
+
+    def _change(self, now: Mode) -> Mode:
+        return now._replace(oldest=next_id())
+
+
+class enable_grad(_ModeChange):
+    """Record again, inside ``no_grad``. A context manager and a decorator."""
+
+    def _change(self, now: Mode) -> Mode:
+        return now._replace(oldest=0)
+
+
+class detect_anomaly(_ModeChange):
+    """Stop at the first operation that makes a NaN or an infinity, forward or backward, naming the user's line.
+
+    Operations are several times slower inside. Raises ``AnomalyError``; a rule that fails inside also names the line.
+    """
+
+    def _change(self, now: Mode) -> Mode:
+        return now._replace(anomaly=True)
+
+
+def is_recording(level_id: int) -> bool:
+    """Whether operations of that level are recorded here and now."""
+    return level_id >= _mode.get().oldest

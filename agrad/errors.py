@@ -1,0 +1,85 @@
+"""Every error that agrad raises, so that a caller can catch one kind and a reader can see them all.
+
+Each class also derives from the built-in error that Python code would expect in its place, so
+``except ValueError`` keeps working around code that has never heard of agrad.
+"""
+
+
+class AgradError(Exception):
+    """The base of every error that agrad raises on purpose."""
+
+
+class ShapeError(AgradError, ValueError):
+    """Shapes that do not fit each other, an axis or an index out of range."""
+
+
+class DtypeError(AgradError, TypeError):
+    """A dtype that the operation has no meaning for (an integer to differentiate, say)."""
+
+
+class OperandError(AgradError, TypeError):
+    """An operand that is neither a Tensor, an array of a known library, nor a number."""
+
+
+class MixedBackendsError(AgradError, TypeError):
+    """Arrays of two array libraries, or of two devices, in one operation."""
+
+
+class BackendUnavailableError(AgradError, ImportError):
+    """A backend that was named and cannot run here; the message says why and what to install."""
+
+
+class DeviceUnavailableError(AgradError, ValueError):
+    """A device that was named and that the backend does not have."""
+
+
+class RuleError(AgradError, RuntimeError):
+    """A derivative rule that failed, or whose result does not fit its argument."""
+
+
+class PrimitiveDefinitionError(AgradError, TypeError):
+    """A primitive, a rule or a kernel whose signature breaks the notation; raised at import."""
+
+
+class MissingRuleError(AgradError, NotImplementedError):
+    """A derivative was asked of an operation that has none."""
+
+
+class GraphFreedError(AgradError, RuntimeError):
+    """A second backward pass through a graph whose saved values were freed by the first."""
+
+
+class NotDifferentiableError(AgradError, RuntimeError):
+    """``backward`` or a transform was asked of a value that no recorded operation made."""
+
+
+class LeafMutationError(AgradError, RuntimeError):
+    """An in-place change of a leaf that requires a gradient."""
+
+
+class DetachError(AgradError, TypeError):
+    """A conversion that would silently leave the graph; the remedy is ``.detach()``."""
+
+
+class TracedValueError(AgradError, TypeError):
+    """A Python number, a truth value or an index was asked of a value inside a transform."""
+
+
+class AnomalyError(AgradError, FloatingPointError):
+    """A NaN or an infinity, found where ``detect_anomaly`` or training looked for one."""
+
+
+class DataError(AgradError, ValueError):
+    """A file that is truncated, of a wrong format, or does not hold what was expected."""
+
+
+class ConfigurationError(AgradError, ValueError):
+    """An option, a model description or a container whose value makes no sense."""
+
+
+class SaveError(AgradError, OSError):
+    """A place that cannot be written to, found before work starts or while a file is written."""
+
+
+class MissingExtraError(AgradError, ImportError):
+    """An optional package that is not installed; the message names the pip extra that brings it."""

@@ -1,0 +1,235 @@
+"""Tensors and their description in one `.safetensors` file, written whole or not at all.
+
+A file holds NumPy arrays by name and one JSON object, in the header's `__metadata__` under the key
+"agrad". A model's parameters, an optimiser's state ("optimizer.0.m") and a run's position all go in
+this way. Any program that reads safetensors can read the arrays; no file is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from agrad.data.files import StrPath, check_writable, read_file, write_whole
+from agrad.errors import ConfigurationError, DataError, DtypeError, MissingExtraError
+
+try:
+    import safetensors
+    import safetensors.numpy as safetensors_numpy
+except ImportError:
+    safetensors = None  # type: ignore[assignment]
+
+__all__ = ["check_tensors", "check_writable", "load", "save"]
+
+DTYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64", "complex64"),
+)
+HEADER_LIMIT = 100_000_000  # the format's own
+KEY = "agrad"
+
+
+def save(path: StrPath, tensors: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+    """Write `tensors`, any NumPy arrays by name, and `metadata`, a JSON object, to the file `path`.
+
+    Until the new file is complete and on the disk, what stood at `path` stays as it was: also where the
+    process is killed, which can leave no more than a `.agrad-*.tmp` beside it. Numbers come back bit for
+    bit; a tuple in `metadata` comes back as a list.
+
+    Raises `MissingExtraError` without the safetensors package, `DtypeError` for an array whose dtype the
+    format has no name for (complex128, text, objects), `ConfigurationError` for a name or metadata that
+    JSON cannot hold as they are, and `SaveError` where `path` cannot be written.
+    """
+    _require(path)
+    # one key only: safetensors writes several in an order that changes from run to run
+    header = {KEY: _json(metadata)}
+    content = safetensors_numpy.save({name: _plain(name, value) for name, value in tensors.items()}, header)
+    if int.from_bytes(content[:8], "little") > HEADER_LIMIT:
+        raise ConfigurationError(
+            f"metadata: expected names, shapes and metadata of at most {HEADER_LIMIT} bytes in all, found "
+            "more; keep large state as tensors"
+        )
+    write_whole(path, content)
+
+
+def load(
+    path: StrPath, expected: Mapping[str, tuple[tuple[int, ...], str | None]] | None = None
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays, by name, and the metadata that `save` wrote to `path`.
+
+    The arrays are writable and own their memory. With `expected`, they are checked as by
+    `check_tensors`.
+
+    Raises `MissingExtraError` without the safetensors package, and `DataError`, having returned nothing,
+    where the file is missing, truncated, of another format, not written by agrad, or does not hold what
+    was expected.
+    """
+    _require(path)
+    content = read_file(path)
+    file = repr(os.fspath(path))
+    header, size = _header(content, file)
+    _check_size(header, size, file)
+    try:
+        views = safetensors_numpy.load(content)
+    except safetensors.SafetensorError as error:
+        raise DataError(f"{file}: expected a safetensors file, found a damaged one: {error}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            f"{file}: expected arrays of the dtypes {', '.join(DTYPES)}, found another: {error}"
+        ) from error
+    metadata = _metadata(header, file)
+    tensors = {name: np.array(views[name]) for name in sorted(views)}
+    if expected is not None:
+        check_tensors(path, tensors, expected)
+    return tensors, metadata
+
+
+def check_tensors(
+    path: StrPath,
+    tensors: Mapping[str, np.ndarray],
+    expected: Mapping[str, tuple[tuple[int, ...], str | None]],
+) -> None:
+    """Raise `DataError` unless `tensors`, from the file `path`, are just what is expected.
+
+    `expected` gives for each name the shape and the dtype's name, None for any dtype. The message lists
+    every array that is missing, not expected, or of another shape or dtype.
+    """
+    problems = []
+    for name, (shape, dtype) in expected.items():
+        if name not in tensors:
+            problems.append(f"{name}: expected {dtype or 'an array'} of shape {tuple(shape)}, found none")
+            continue
+        found = tensors[name]
+        if found.shape != tuple(shape):
+            problems.append(f"{name}: expected shape {tuple(shape)}, found {found.shape}")
+        if dtype is not None and found.dtype.name != dtype:
+            problems.append(f"{name}: expected dtype {dtype}, found {found.dtype.name}")
+    problems.extend(f"{name}: not expected" for name in tensors if name not in expected)
+    if problems:
+        shown = problems[:20] + [f"... {len(problems)} in all"] * (len(problems) > 20)
+        raise DataError(
+            f"{os.fspath(path)!r} does not hold the arrays that were expected:\n  " + "\n  ".join(shown)
+        )
+
+
+def _require(path: StrPath) -> None:
+    if safetensors is None:
+        raise MissingExtraError(
+            f"{os.fspath(path)!r}: models are kept in safetensors files, and the package safetensors is not "
+            "installed; install it with: pip install 'agrad[train]'"
+        )
+
+
+def _plain(name: object, value: np.ndarray) -> np.ndarray:
+    """`value` as safetensors takes it: in C order (it would store any other wrongly), in native bytes."""
+    if not isinstance(name, str) or not name or name == "__metadata__" or not _encodes(name):
+        raise ConfigurationError(f"expected names of tensors as non-empty text, found {name!r}")
+    array = np.asarray(value)
+    if array.dtype.name not in DTYPES:
+        raise DtypeError(
+            f"tensor {name!r}: expected one of the dtypes {', '.join(DTYPES)}, found {array.dtype}; "
+            "cast it before saving"
+        )
+    return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _json(metadata: Mapping[str, Any]) -> str:
+    try:
+        plain = dict(metadata)
+        _check_json(plain, "metadata")
+        return json.dumps(plain)
+    except RecursionError:
+        raise ConfigurationError("metadata: expected a JSON object, found one that nests too deep") from None
+
+
+def _check_json(value: object, where: str) -> None:
+    # json.dumps would quietly turn the key 1 into "1", and two keys into one
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise ConfigurationError(f"{where}: expected text as keys, found {key!r}")
+            _check_json(item, f"{where}[{key!r}]")
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            _check_json(item, f"{where}[{number}]")
+    elif value is not None and not isinstance(value, str | int | float):
+        raise ConfigurationError(
+            f"{where}: expected text, a Python number, a boolean, None, a list or a dict, "
+            f"found {type(value).__name__}"
+        )
+
+
+def _header(content: bytes, name: str) -> tuple[dict[str, Any], int]:
+    """The header of a safetensors file, and how many bytes follow it."""
+    if len(content) < 8:
+        raise DataError(
+            f"{name}: expected a safetensors file, of 8 bytes or more; found {len(content)} bytes"
+        )
+    length = int.from_bytes(content[:8], "little")
+    if length > HEADER_LIMIT:
+        raise DataError(
+            f"{name}: expected a safetensors file, which starts with the length of its header, at most "
+            f"{HEADER_LIMIT}; found {length}"
+        )
+    if length > len(content) - 8:
+        raise DataError(
+            f"{name}: expected a header of {length} bytes, found {len(content) - 8}; the file is truncated"
+        )
+    try:
+        header = json.loads(content[8 : 8 + length])
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"{name}: expected a safetensors file, found a header that is not JSON: {error}"
+        ) from error
+    if not isinstance(header, dict):
+        raise DataError(f"{name}: expected a safetensors file, found a header that is no JSON object")
+    return header, len(content) - 8 - length
+
+
+def _metadata(header: dict[str, Any], name: str) -> dict[str, Any]:
+    texts = header.get("__metadata__")
+    text = texts.get(KEY) if isinstance(texts, dict) else None
+    if not isinstance(text, str):
+        raise DataError(
+            f"{name}: expected a safetensors file that agrad wrote, with its description under {KEY!r} in "
+            "the header; found none"
+        )
+    try:
+        metadata = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"{name}: expected a JSON object under {KEY!r} in the header, found: {error}"
+        ) from error
+    if not isinstance(metadata, dict):
+        raise DataError(f"{name}: expected a JSON object under {KEY!r} in the header, found {text[:40]!r}")
+    return metadata
+
+
+def _check_size(header: dict[str, Any], found: int, name: str) -> None:
+    # safetensors finds this too, but says neither number
+    ends = [
+        entry["data_offsets"][-1]
+        for key, entry in header.items()
+        if key != "__metadata__"
+        and isinstance(entry, dict)
+        and isinstance(entry.get("data_offsets"), list)
+        and entry["data_offsets"]
+    ]
+    expected = max((end for end in ends if isinstance(end, int)), default=0)
+    if found != expected:
+        raise DataError(
+            f"{name}: expected {expected} bytes of arrays after the header, found {found}; the file is "
+            f"{'truncated' if found < expected else 'longer than its header says'}"
+        )

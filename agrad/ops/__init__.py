@@ -1,0 +1,63 @@
+"""The calculus, in the standard's own sections. Importing it fills the dictionaries that the lower floors look into."""
+
+from types import ModuleType
+
+from agrad.errors import PrimitiveDefinitionError
+from agrad.ops import (
+    casting,
+    composites,
+    creation,
+    elementwise,
+    indexing,
+    linear_algebra,
+    manipulation,
+    searching,
+    special,
+    statistical,
+    transfer,
+)
+from agrad.ops.shared import raw_of
+from agrad.registry import CALLS, PRIMITIVES, namespace
+
+SECTIONS: tuple[ModuleType, ...] = (
+    elementwise,
+    statistical,
+    searching,
+    manipulation,
+    indexing,
+    linear_algebra,
+    casting,
+    creation,
+    transfer,
+    special,
+    composites,
+)
+
+
+def _publish() -> None:
+    for section in SECTIONS:
+        for name in section.__all__:
+            function = getattr(section, name)
+            if hasattr(namespace, name):
+                raise PrimitiveDefinitionError(f"two functions are named {name}")
+            setattr(namespace, name, function)
+            CALLS[name] = function
+        for value in vars(section).values():
+            made = getattr(value, "primitive", None)
+            if made is not None and PRIMITIVES.setdefault(made.name, made) is not made:
+                raise PrimitiveDefinitionError(f"two primitives are named {made.name}")
+    for name in linear_algebra.LINALG:
+        setattr(namespace.linalg, name, getattr(linear_algebra, name))
+    # the extension words, with the signatures that the backends' own have
+    namespace.getitem = indexing.getitem.bind
+    namespace.setitem = indexing.setitem.bind
+    namespace.scatter_add = indexing.scatter_add.bind
+    namespace.arange_like = _arange_like
+
+
+def _arange_like(x: object, n: int, /) -> object:
+    raw = raw_of(x)
+    return transfer.backend_of(raw).xp.arange_like(raw, n)
+
+
+_publish()

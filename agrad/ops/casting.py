@@ -1,0 +1,104 @@
+"""Dtypes: ``astype``, and the standard's questions about dtypes, for dtypes of any library."""
+
+from typing import Any
+
+from agrad.backends import backend_of, selected
+from agrad.dtypes import DType, as_dtype, is_floating
+from agrad.engine.notation import primitive
+from agrad.engine.tensor import Tensor
+from agrad.ops.shared import native_dtype, raw_of
+from agrad.registry import CALLS
+
+
+@primitive(linear="x")
+def astype(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
+    return xp.astype(x, dtype, copy=copy)
+
+
+@astype.vjp
+def astype_vjp(xp: Any, g: Any, x_meta: Any) -> Any:
+    if xp.isdtype(g.dtype, "complex floating") and not xp.isdtype(x_meta.dtype, "complex floating"):
+        g = xp.real(g)
+    return xp.astype(g, x_meta.dtype)
+
+
+@primitive(constant="x")
+def cast(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
+    """``astype`` to or from a dtype that has no derivative."""
+    return xp.astype(x, dtype, copy=copy)
+
+
+_astype, _cast = astype.bind, cast.bind
+
+
+@astype.door
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    """The array in another dtype. Differentiable between floating dtypes; an integer or boolean result is a constant."""
+    if device is not None:
+        x = CALLS["to_device"](x, device)
+    floats = is_floating(dtype) and is_floating(x.dtype)
+    return (_astype if floats else _cast)(x, dtype=native_dtype(dtype, x), copy=copy)
+
+
+def _xp_for(values: tuple[Any, ...]) -> Any:
+    for value in values:
+        if hasattr(value, "shape"):
+            return backend_of(raw_of(value)).xp
+    return selected().backend.xp
+
+
+def _native(value: Any, xp: Any) -> Any:
+    """A Tensor as its raw array, a dtype of any library as this one's."""
+    if isinstance(value, Tensor):
+        return value.raw
+    if hasattr(value, "shape") or isinstance(value, (bool, int, float, complex)):
+        return value
+    return getattr(xp, as_dtype(value).name)
+
+
+def result_type(*arrays_and_dtypes: Any) -> DType:
+    """The dtype that the arguments (arrays, dtypes of any library, numbers) promote to."""
+    xp = _xp_for(arrays_and_dtypes)
+    return as_dtype(xp.result_type(*[_native(value, xp) for value in arrays_and_dtypes]))
+
+
+def can_cast(from_: Any, to: Any, /) -> bool:
+    """Whether an array, or a dtype, can be cast to the dtype ``to`` by the standard's promotion rules."""
+    xp = _xp_for((from_,))
+    return bool(xp.can_cast(_native(from_, xp), _native(to, xp)))
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype of any library is of a kind: a dtype, the name of a kind, or a tuple of these."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    found = as_dtype(dtype)
+    if not isinstance(kind, str):
+        return found == as_dtype(kind)
+    kinds = {
+        "bool": ("bool",),
+        "signed integer": ("signed integer",),
+        "unsigned integer": ("unsigned integer",),
+        "integral": ("signed integer", "unsigned integer"),
+        "real floating": ("real floating",),
+        "complex floating": ("complex floating",),
+        "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating"),
+    }
+    if kind not in kinds:
+        raise ValueError(f"{kind!r} is no kind of dtype; the kinds are {', '.join(kinds)}")
+    return found.kind in kinds[kind]
+
+
+def finfo(type: Any, /) -> Any:
+    """The machine limits of a floating dtype, or of an array's."""
+    xp = _xp_for((type,))
+    return xp.finfo(_native(type.dtype if hasattr(type, "shape") else type, xp))
+
+
+def iinfo(type: Any, /) -> Any:
+    """The machine limits of an integer dtype, or of an array's."""
+    xp = _xp_for((type,))
+    return xp.iinfo(_native(type.dtype if hasattr(type, "shape") else type, xp))
+
+
+__all__ = ["astype", "can_cast", "cast", "finfo", "iinfo", "isdtype", "result_type"]

@@ -1,0 +1,269 @@
+"""What neural networks are made of: activations, softmax and cross entropy, the affine map.
+
+Those whose derivative is shorter than that of their body have a row of their own, so that the tape keeps less and a
+backend may file one fused kernel.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from agrad.dtypes import as_dtype
+from agrad.engine.notation import elementwise, primitive
+from agrad.errors import DtypeError, ShapeError
+from agrad.ops.manipulation import reshape
+from agrad.ops.shared import axes_of, axis_of, keep, ndim_of, raw_of
+from agrad.ops.special import erf
+from agrad.ops.statistical import mean
+from agrad.ops.statistical import sum as sum_
+
+
+def _relu(xp: Any, x: Any, /) -> Any:
+    return xp.maximum(x, xp.zeros_like(x))
+
+
+relu = elementwise(
+    "relu",
+    lambda xp, g, y: xp.where(y > 0, g, xp.zeros_like(g)),
+    forward=_relu,
+    doc="The positive part of each element; its derivative at 0 is 0.",
+)
+
+
+def _sigmoid(xp: Any, x: Any, /) -> Any:
+    z = xp.exp(-xp.abs(x))  # never overflows, and keeps the relative precision of both tails
+    return xp.where(x >= 0, xp.ones_like(z), z) / (1 + z)
+
+
+sigmoid = elementwise(
+    "sigmoid",
+    lambda g, y: g * (y * (1 - y)),
+    forward=_sigmoid,
+    doc="The logistic function 1 / (1 + exp(-x)) of each element.",
+)
+
+_TANH_SCALE = math.sqrt(2 / math.pi)
+
+
+def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
+    if approximate:
+        return 0.5 * x * (1 + xp.tanh(_TANH_SCALE * (x + 0.044715 * x * x * x)))
+    return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
+
+
+def _gelu_rule(xp: Any, g: Any, x: Any, *, approximate: bool) -> Any:
+    if approximate:
+        u = xp.tanh(_TANH_SCALE * (x + 0.044715 * x * x * x))
+        slope = _TANH_SCALE * (1 + 3 * 0.044715 * x * x)
+        return g * (0.5 * (1 + u) + 0.5 * x * (1 - u * u) * slope)
+    density = xp.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))
+    return g * (0.5 * (1 + erf(x * math.sqrt(0.5))) + x * density)
+
+
+gelu = elementwise(
+    "gelu",
+    _gelu_rule,
+    forward=_gelu,
+    doc="Each element times the normal distribution function of it; ``approximate`` uses the tanh form. "
+    "Hendrycks and Gimpel 2016, arXiv:1606.08415.",
+)
+
+
+def _finite_or_zero(xp: Any, m: Any) -> Any:
+    return xp.where(xp.isfinite(m), m, xp.zeros_like(m))
+
+
+@primitive(normalize={"axis": axes_of})
+def logsumexp(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """log(sum(exp(x))) over ``axis`` (an int, a tuple, or None for all), without overflow. x: real floating dtype."""
+    m = _finite_or_zero(xp, xp.max(x, axis=axis, keepdims=True))
+    y = xp.log(xp.sum(xp.exp(x - m), axis=axis, keepdims=True)) + m
+    return y if keepdims else xp.squeeze(y, axis=axis)
+
+
+@logsumexp.vjp
+def logsumexp_vjp(xp: Any, g: Any, x: Any, y: Any, *, axis: Any) -> Any:
+    shape = tuple(x.shape)
+    return keep(xp, g, shape, axis) * xp.exp(x - _finite_or_zero(xp, keep(xp, y, shape, axis)))
+
+
+@logsumexp.jvp
+def logsumexp_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) -> Any:
+    weights = xp.exp(x - _finite_or_zero(xp, keep(xp, y, tuple(x.shape), axis)))
+    return xp.sum(t * weights, axis=axis, keepdims=keepdims)
+
+
+@primitive(normalize={"axis": axis_of})
+def softmax(xp: Any, x: Any, /, *, axis: int = -1) -> Any:
+    """exp(x) / sum(exp(x)) along one axis, without overflow. x: array of a real floating dtype and of one or more axes."""
+    e = xp.exp(x - xp.max(x, axis=axis, keepdims=True))
+    return e / xp.sum(e, axis=axis, keepdims=True)
+
+
+@softmax.vjp
+def softmax_vjp(xp: Any, g: Any, y: Any, *, axis: int) -> Any:
+    return y * (g - xp.sum(g * y, axis=axis, keepdims=True))
+
+
+@softmax.jvp
+def softmax_jvp(xp: Any, t: Any, y: Any, *, axis: int) -> Any:
+    return y * (t - xp.sum(t * y, axis=axis, keepdims=True))
+
+
+@primitive(normalize={"axis": axis_of})
+def log_softmax(xp: Any, x: Any, /, *, axis: int = -1) -> Any:
+    """log(softmax(x)) along one axis, without overflow. x: array of a real floating dtype and of one or more axes."""
+    x = x - xp.max(x, axis=axis, keepdims=True)
+    return x - xp.log(xp.sum(xp.exp(x), axis=axis, keepdims=True))
+
+
+@log_softmax.vjp
+def log_softmax_vjp(xp: Any, g: Any, y: Any, *, axis: int) -> Any:
+    return g - xp.exp(y) * xp.sum(g, axis=axis, keepdims=True)
+
+
+@log_softmax.jvp
+def log_softmax_jvp(xp: Any, t: Any, y: Any, *, axis: int) -> Any:
+    return t - xp.sum(xp.exp(y) * t, axis=axis, keepdims=True)
+
+
+# ------------------------------------------------------------------ cross entropy
+
+
+def _is_class(xp: Any, x: Any, labels: Any) -> Any:
+    """A boolean (n, c) array: whether each column is the row's label."""
+    return xp.reshape(labels, (-1, 1)) == xp.astype(xp.arange_like(x, x.shape[1]), labels.dtype)
+
+
+@primitive(out=("loss", "lse"), constant="labels")
+def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
+    """Row by row, the cross entropy of softmax(x) with integer labels, and logsumexp(x).
+
+    x: (n, c) logits of a real floating dtype; labels: (n,) integers in range(c). Gives two arrays of shape (n,).
+    The second output is there for the first one's rule, which so need not compute it again.
+    """
+    m = xp.max(x, axis=1, keepdims=True)
+    lse = xp.log(xp.sum(xp.exp(x - m), axis=1, keepdims=True)) + m
+    picked = xp.sum(xp.where(_is_class(xp, x, labels), lse - x, xp.zeros_like(x)), axis=1)
+    return picked, xp.reshape(lse, (x.shape[0],))
+
+
+@softmax_cross_entropy.vjp("x")
+def softmax_cross_entropy_vjp(xp: Any, g_loss: Any, g_lse: Any, x: Any, labels: Any, lse: Any) -> Any:
+    p = xp.exp(x - xp.reshape(lse, (-1, 1)))
+    out = None
+    if g_loss is not None:
+        one_hot = xp.astype(_is_class(xp, x, labels), x.dtype)
+        out = xp.reshape(g_loss, (-1, 1)) * (p - one_hot)
+    if g_lse is not None:
+        part = xp.reshape(g_lse, (-1, 1)) * p
+        out = part if out is None else out + part
+    return out
+
+
+@softmax_cross_entropy.jvp("x")
+def softmax_cross_entropy_jvp(xp: Any, t: Any, x: Any, labels: Any, lse: Any) -> Any:
+    p = xp.exp(x - xp.reshape(lse, (-1, 1)))
+    t_lse = xp.sum(t * p, axis=1)
+    picked = xp.sum(xp.where(_is_class(xp, x, labels), t, xp.zeros_like(t)), axis=1)
+    return t_lse - picked, t_lse
+
+
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> Any:
+    """The cross entropy of softmax(logits) with the labels, computed stably and in one operation.
+
+    logits: (..., c) of a real floating dtype. labels: (...) integers in range(c), or (..., c) probabilities (one-hot rows,
+    say) of a floating dtype. ``reduction``: ``"mean"`` or ``"sum"`` over all rows, or ``"none"`` for an array of shape (...).
+    Raises ``ShapeError`` for shapes that do not fit and, where the labels are in the host's memory, ``ValueError`` for
+    one out of range.
+    """
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"reduction is one of {', '.join(map(repr, _REDUCTIONS))}, not {reduction!r}")
+    ndim = ndim_of(logits, "cross_entropy")
+    ndim_of(labels, "cross_entropy")
+    shape, lead = tuple(logits.shape), tuple(logits.shape)[:-1]
+    kind = as_dtype(raw_of(labels).dtype).kind
+    if ndim and tuple(labels.shape) == shape and kind in ("real floating", "bool"):
+        loss = -sum_(labels * log_softmax(logits, axis=-1), axis=-1)
+    elif ndim and tuple(labels.shape) == lead:
+        if kind not in ("signed integer", "unsigned integer"):
+            raise DtypeError(f"labels of shape {lead} are class numbers; they have an integer dtype, not {kind}")
+        _check_labels(raw_of(labels), shape[-1])
+        if ndim != 2:
+            logits, labels = reshape(logits, (-1, shape[-1])), reshape(labels, (-1,))
+        loss = softmax_cross_entropy(logits, labels)[0]
+        if ndim != 2:
+            loss = reshape(loss, lead)
+    else:
+        raise ShapeError(
+            f"cross_entropy: labels of shape {tuple(labels.shape)} do not fit logits of shape {shape}; they are class "
+            f"numbers of shape {lead} or probabilities of shape {shape}"
+        )
+    if reduction == "none":
+        return loss
+    return mean(loss) if reduction == "mean" else sum_(loss)
+
+
+def _check_labels(labels: Any, classes: int) -> None:
+    # only where looking costs nothing: a device would have to be waited for
+    if isinstance(labels, np.ndarray) and labels.size and (labels.max() >= classes or labels.min() < 0):
+        wrong = labels[(labels < 0) | (labels >= classes)][0]
+        raise ValueError(f"cross_entropy: label {wrong} is out of range for {classes} classes (0 to {classes - 1})")
+
+
+# ------------------------------------------------------------------ the affine map
+
+
+@primitive(broadcasts=True)
+def linear(xp: Any, x: Any, weight: Any, bias: Any, /) -> Any:
+    """``x @ weight + bias`` in one operation. x: (..., k); weight: (k, n); bias: (n,); gives (..., n)."""
+    return xp.matmul(x, weight) + bias
+
+
+@linear.vjp("x")
+def linear_x(xp: Any, g: Any, weight: Any) -> Any:
+    return xp.matmul(g, xp.matrix_transpose(weight))
+
+
+@linear.vjp("weight")
+def linear_weight(xp: Any, g: Any, x: Any) -> Any:
+    if len(x.shape) != 2:
+        x, g = xp.reshape(x, (-1, x.shape[-1])), xp.reshape(g, (-1, g.shape[-1]))
+    return xp.matmul(xp.matrix_transpose(x), g)
+
+
+@linear.vjp("bias")
+def linear_bias(g: Any) -> Any:
+    return g
+
+
+@linear.jvp("x")
+def linear_x_jvp(xp: Any, t: Any, weight: Any) -> Any:
+    return xp.matmul(t, weight)
+
+
+@linear.jvp("weight")
+def linear_weight_jvp(xp: Any, t: Any, x: Any) -> Any:
+    return xp.matmul(x, t)
+
+
+@linear.jvp("bias")
+def linear_bias_jvp(t: Any) -> Any:
+    return t
+
+
+__all__ = [
+    "cross_entropy",
+    "gelu",
+    "linear",
+    "log_softmax",
+    "logsumexp",
+    "relu",
+    "sigmoid",
+    "softmax",
+    "softmax_cross_entropy",
+]

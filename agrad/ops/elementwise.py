@@ -1,0 +1,261 @@
+"""Elementwise functions, a row each: ``g`` times the partial derivative, which is the vjp and the jvp at once.
+
+Complex functions follow the convention of JAX and autograd: a rule multiplies by the derivative without conjugating,
+so that for a real function of z the gradient is the one whose real pairing gives the change (2 conj(z) for abs(z)**2).
+"""
+
+import math
+from typing import Any
+
+from agrad.dtypes import is_complex
+from agrad.engine.notation import elementwise, primitive
+from agrad.ops.shared import array_arguments
+
+# fmt: off
+# ------------------------------------------------------------------ arithmetic
+add      = elementwise("add",      lambda g: g,                     lambda g: g)
+subtract = elementwise("subtract", lambda g: g,                     lambda g: -g)
+multiply = elementwise("multiply", lambda g, x2: g * x2,            lambda g, x1: x1 * g)
+divide   = elementwise("divide",   lambda g, x2: g / x2,            lambda g, y, x2: -(g * y / x2))
+negative = elementwise("negative", lambda g: -g)
+positive = elementwise("positive", lambda g: g)
+square   = elementwise("square",   lambda g, x: 2 * g * x)
+sqrt     = elementwise("sqrt",     lambda g, y: g / (2 * y))
+reciprocal = elementwise("reciprocal", lambda g, y: -(g * y * y))
+
+# ------------------------------------------------------------------ exponentials and logarithms
+exp      = elementwise("exp",      lambda g, y: g * y)
+expm1    = elementwise("expm1",    lambda g, y: g * (y + 1))
+log      = elementwise("log",      lambda g, x: g / x)
+log1p    = elementwise("log1p",    lambda g, x: g / (1 + x))
+log2     = elementwise("log2",     lambda g, x: g / (x * math.log(2)))
+log10    = elementwise("log10",    lambda g, x: g / (x * math.log(10)))
+
+# ------------------------------------------------------------------ trigonometric and hyperbolic
+sin      = elementwise("sin",      lambda xp, g, x: g * xp.cos(x))
+cos      = elementwise("cos",      lambda xp, g, x: -(g * xp.sin(x)))
+tan      = elementwise("tan",      lambda g, y: g * (1 + y * y))
+asin     = elementwise("asin",     lambda xp, g, x: g / xp.sqrt(1 - x * x))
+acos     = elementwise("acos",     lambda xp, g, x: -(g / xp.sqrt(1 - x * x)))
+atan     = elementwise("atan",     lambda g, x: g / (1 + x * x))
+sinh     = elementwise("sinh",     lambda xp, g, x: g * xp.cosh(x))
+cosh     = elementwise("cosh",     lambda xp, g, x: g * xp.sinh(x))
+tanh     = elementwise("tanh",     lambda g, y: g * (1 - y * y))
+asinh    = elementwise("asinh",    lambda xp, g, x: g / xp.sqrt(x * x + 1))
+acosh    = elementwise("acosh",    lambda xp, g, x: g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)))
+atanh    = elementwise("atanh",    lambda g, x: g / (1 - x * x))
+
+# ------------------------------------------------------------------ complex parts; real results of complex arguments
+real     = elementwise("real",     lambda g: g,                     keeps_type=False)
+imag     = elementwise("imag",     lambda xp, g, x_meta: _imag_rule(xp, g, x_meta), keeps_type=False)
+conj     = elementwise("conj",     lambda xp, g: xp.conj(g))
+abs      = elementwise("abs",      lambda xp, g, x: g * _conj_sign(xp, x), keeps_type=False)
+
+# ------------------------------------------------------------------ piecewise constant: no derivative, by decision
+sign     = elementwise("sign",     None)
+floor    = elementwise("floor",    None)
+ceil     = elementwise("ceil",     None)
+round    = elementwise("round",    None)
+trunc    = elementwise("trunc",    None)
+isfinite = elementwise("isfinite", None)
+isinf    = elementwise("isinf",    None)
+isnan    = elementwise("isnan",    None)
+signbit  = elementwise("signbit",  None)
+logical_not   = elementwise("logical_not",    None)
+bitwise_invert = elementwise("bitwise_invert", None)
+
+less          = elementwise("less",          None, None)
+less_equal    = elementwise("less_equal",    None, None)
+greater       = elementwise("greater",       None, None)
+greater_equal = elementwise("greater_equal", None, None)
+equal         = elementwise("equal",         None, None)
+not_equal     = elementwise("not_equal",     None, None)
+logical_and   = elementwise("logical_and",   None, None)
+logical_or    = elementwise("logical_or",    None, None)
+logical_xor   = elementwise("logical_xor",   None, None)
+bitwise_and   = elementwise("bitwise_and",   None, None)
+bitwise_or    = elementwise("bitwise_or",    None, None)
+bitwise_xor   = elementwise("bitwise_xor",   None, None)
+bitwise_left_shift  = elementwise("bitwise_left_shift",  None, None)
+bitwise_right_shift = elementwise("bitwise_right_shift", None, None)
+floor_divide  = elementwise("floor_divide",  None, None)
+# fmt: on
+
+
+def _imag_rule(xp: Any, g: Any, x: Any) -> Any:
+    if not is_complex(x.dtype):
+        return xp.zeros_like(g)
+    # vjp: d imag(z) pairs with -1j as a transpose; jvp: imag(t) is the real part of -1j * t
+    return -1j * xp.astype(g, x.dtype)
+
+
+def _conj_sign(xp: Any, x: Any) -> Any:
+    s = xp.sign(x)
+    return xp.conj(s) if is_complex(x.dtype) else s
+
+
+remainder = elementwise(
+    "remainder",
+    lambda g: g,
+    lambda xp, g, x1, x2: -(g * xp.floor(x1 / x2)),
+)
+
+
+def _share(xp: Any, g: Any, wins: Any, ties: Any) -> Any:
+    # an equal pair shares the derivative evenly; multiplying by a mask would turn an infinite cotangent into nan
+    zero = xp.zeros_like(g)
+    return xp.where(wins, g, xp.where(ties, g / 2, zero))
+
+
+maximum = elementwise(
+    "maximum",
+    lambda xp, g, x1, x2: _share(xp, g, x1 > x2, x1 == x2),
+    lambda xp, g, x1, x2: _share(xp, g, x2 > x1, x1 == x2),
+)
+minimum = elementwise(
+    "minimum",
+    lambda xp, g, x1, x2: _share(xp, g, x1 < x2, x1 == x2),
+    lambda xp, g, x1, x2: _share(xp, g, x2 < x1, x1 == x2),
+)
+
+
+def _pow_base(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
+    # x2 * x1**(x2 - 1), but 0 where x2 is 0: there the power is the constant 1, also at x1 = 0
+    if isinstance(x2, (int, float)):
+        if x2 == 0:
+            return xp.zeros_like(g)
+        return g * x2 if x2 == 1 else g * (x2 * x1 ** (x2 - 1))
+    if isinstance(x2, complex):
+        return g * (x2 * x1 ** (x2 - 1))
+    zero = x2 == 0
+    ones = xp.ones_like(x2)
+    return xp.where(zero, xp.zeros_like(g), g * (x2 * x1 ** (xp.where(zero, ones, x2) - 1)))
+
+
+def _pow_exponent(xp: Any, g: Any, x1: Any, x2: Any, y: Any) -> Any:
+    # y * log(x1); where x1 is 0 the power is constant in x2 (for x2 > 0), and log(0) must not poison the product
+    if isinstance(x1, (int, float)):
+        if x1 == 0:
+            return xp.zeros_like(g)
+        return g * y * (math.log(x1) if x1 > 0 else math.nan)
+    if isinstance(x1, complex):
+        return g * y * xp.log(x1 + xp.zeros_like(y))
+    zero = x1 == 0
+    return xp.where(zero, xp.zeros_like(g), g * y * xp.log(xp.where(zero, xp.ones_like(x1), x1)))
+
+
+pow = elementwise(
+    "pow",
+    lambda xp, g, x1, x2: _pow_base(xp, g, x1, x2),
+    lambda xp, g, x1, x2, y: _pow_exponent(xp, g, x1, x2, y),
+    doc="``x1`` to the power ``x2``, elementwise; ``0**0`` is 1 and its derivative by the base is 0.",
+)
+
+
+@primitive(constant="condition", broadcasts=True, masks=True)
+def where(xp: Any, condition: Any, x1: Any, x2: Any, /) -> Any:
+    """Choose from ``x1`` where ``condition`` holds and from ``x2`` elsewhere.
+
+    condition: boolean array; x1, x2: arrays or numbers; the three broadcast. A branch that is not chosen gets the
+    cotangent 0, whatever its values are: a NaN or an infinity in the unused branch never poisons the gradient.
+    """
+    return xp.where(condition, x1, x2)
+
+
+@where.vjp("x1")
+@where.jvp("x1")
+def where_x1(xp: Any, g: Any, condition: Any) -> Any:
+    return xp.where(condition, g, xp.zeros_like(g))
+
+
+@where.vjp("x2")
+@where.jvp("x2")
+def where_x2(xp: Any, g: Any, condition: Any) -> Any:
+    return xp.where(condition, xp.zeros_like(g), g)
+
+
+_where = where.bind
+
+
+@where.door
+def where(condition: Any, x1: Any, x2: Any, /) -> Any:  # noqa: F811
+    return _where(*array_arguments("where", condition, x1, x2))
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+    """Each element limited to the range from ``min`` to ``max``, arrays or numbers (None: no limit) that broadcast.
+
+    The derivative by ``x`` is 1 inside the range and 0 outside, by a limit the reverse; at a limit they share it.
+    """
+    if min is not None:
+        x = maximum(x, min)
+    if max is not None:
+        x = minimum(x, max)
+    return positive(x) if min is None and max is None else x
+
+
+__all__ = [
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "ceil",
+    "clip",
+    "conj",
+    "cos",
+    "cosh",
+    "divide",
+    "equal",
+    "exp",
+    "expm1",
+    "floor",
+    "floor_divide",
+    "greater",
+    "greater_equal",
+    "imag",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "less",
+    "less_equal",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "not_equal",
+    "positive",
+    "pow",
+    "real",
+    "reciprocal",
+    "remainder",
+    "round",
+    "sign",
+    "signbit",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "subtract",
+    "tan",
+    "tanh",
+    "trunc",
+    "where",
+]

@@ -1,0 +1,170 @@
+"""Linear algebra. Matrices are the last two axes; all axes before them are a batch."""
+
+from typing import Any
+
+from agrad.engine.notation import primitive
+from agrad.errors import OperandError, ShapeError
+from agrad.ops.manipulation import expand_dims, matrix_transpose, reshape
+from agrad.ops.shared import ndim_of
+
+
+@primitive(linear=("x1", "x2"), broadcasts=True)
+def matmul(xp: Any, x1: Any, x2: Any, /) -> Any:
+    return xp.matmul(x1, x2)
+
+
+@matmul.vjp("x1")
+def matmul_x1(xp: Any, g: Any, x2: Any) -> Any:
+    return xp.matmul(g, xp.matrix_transpose(x2))
+
+
+@matmul.vjp("x2")
+def matmul_x2(xp: Any, g: Any, x1: Any) -> Any:
+    return xp.matmul(xp.matrix_transpose(x1), g)
+
+
+_matmul = matmul.bind
+
+
+@matmul.door
+def matmul(x1: Any, x2: Any, /) -> Any:
+    """The matrix product. x1: (..., m, k) or (k,); x2: (..., k, n) or (k,); the batch axes broadcast.
+
+    A one-dimensional argument is a row before, or a column behind, and its axis is not in the result.
+    Raises ``ShapeError`` for lengths that do not match, ``OperandError`` for a number or an array of no dimensions.
+    """
+    n1, n2 = ndim_of(x1, "matmul"), ndim_of(x2, "matmul")
+    if n1 >= 2 and n2 >= 2:
+        return _matmul(x1, x2)
+    if not n1 or not n2:
+        raise OperandError("matmul takes arrays of one or more dimensions; use * for a product with a number")
+    if n1 == 1 and x1.shape[0] != x2.shape[max(n2 - 2, 0)] or n2 == 1 and x2.shape[0] != x1.shape[-1]:
+        raise ShapeError(f"matmul: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not multiply")
+    y = _matmul(expand_dims(x1, 0) if n1 == 1 else x1, expand_dims(x2, -1) if n2 == 1 else x2)
+    shape = tuple(y.shape)
+    if n1 == 1:
+        shape = shape[:-2] + shape[-1:]
+    return reshape(y, shape[:-1] if n2 == 1 else shape)
+
+
+@primitive(linear="x")
+def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
+    """The lower triangle, zeros above the ``k``-th diagonal. x: array of shape (..., m, n)."""
+    return xp.tril(x, k=k)
+
+
+@tril.vjp
+def tril_vjp(xp: Any, g: Any, *, k: int) -> Any:
+    return xp.tril(g, k=k)
+
+
+@primitive(linear="x")
+def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
+    """The upper triangle, zeros below the ``k``-th diagonal. x: array of shape (..., m, n)."""
+    return xp.triu(x, k=k)
+
+
+@triu.vjp
+def triu_vjp(xp: Any, g: Any, *, k: int) -> Any:
+    return xp.triu(g, k=k)
+
+
+@primitive(linear="x2", broadcasts=True, name="linalg.solve")
+def solve(xp: Any, x1: Any, x2: Any, /) -> Any:
+    return xp.linalg.solve(x1, x2)
+
+
+@solve.vjp("x1", "x2")
+def solve_vjp(xp: Any, g: Any, y: Any, x1: Any) -> Any:
+    # Giles 2008, "An extended collection of matrix derivative results", section 2.3.1: one solve serves both
+    b = xp.linalg.solve(xp.matrix_transpose(x1), g)
+    return -xp.matmul(b, xp.matrix_transpose(y)), b
+
+
+@solve.jvp("x1")
+def solve_jvp(xp: Any, t: Any, y: Any, x1: Any) -> Any:
+    return -xp.linalg.solve(x1, xp.matmul(t, y))
+
+
+_solve = solve.bind
+
+
+@solve.door
+def solve(x1: Any, x2: Any, /) -> Any:
+    """The solution y of ``x1 @ y = x2``. x1: (..., n, n) of a floating dtype; x2: (..., n, k) or (n,).
+
+    Raises ``ShapeError`` for shapes that do not fit; a singular matrix is the array library's own error.
+    """
+    n1, n2 = ndim_of(x1, "solve"), ndim_of(x2, "solve")
+    if n1 < 2 or x1.shape[-1] != x1.shape[-2]:
+        raise ShapeError(f"solve takes square matrices, not an array of shape {tuple(x1.shape)}")
+    if n2 == 0 or x2.shape[-2 if n2 > 1 else 0] != x1.shape[-1]:
+        raise ShapeError(f"solve: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not fit")
+    if n2 == 1:
+        return reshape(y := _solve(x1, expand_dims(x2, -1)), tuple(y.shape)[:-1])
+    return _solve(x1, x2)
+
+
+@primitive(name="linalg.inv")
+def inv(xp: Any, x: Any, /) -> Any:
+    """The inverse of each matrix. x: (..., n, n) of a floating dtype. A singular matrix is the array library's error."""
+    return xp.linalg.inv(x)
+
+
+@inv.vjp
+def inv_vjp(xp: Any, g: Any, y: Any) -> Any:
+    # Giles 2008, section 2.2.3
+    yt = xp.matrix_transpose(y)
+    return -xp.matmul(yt, xp.matmul(g, yt))
+
+
+@inv.jvp
+def inv_jvp(xp: Any, t: Any, y: Any) -> Any:
+    return -xp.matmul(y, xp.matmul(t, y))
+
+
+def _adjoint(xp: Any, x: Any) -> Any:
+    return xp.conj(xp.matrix_transpose(x)) if xp.isdtype(x.dtype, "complex floating") else xp.matrix_transpose(x)
+
+
+def _half_lower(xp: Any, x: Any) -> Any:
+    """The lower triangle with its diagonal halved."""
+    return (xp.tril(x) + xp.tril(x, k=-1)) / 2
+
+
+@primitive(name="linalg.cholesky")
+def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
+    """The triangular factor of each Hermitian positive-definite matrix: L with ``L @ L.H = x``, or U with ``U.H @ U = x``.
+
+    x: (..., n, n) of a floating dtype. The derivative is that along Hermitian changes of ``x``, given as a Hermitian
+    gradient. A matrix that is not positive definite is the array library's own error.
+    """
+    return xp.linalg.cholesky(x, upper=upper)
+
+
+@cholesky.jvp
+def cholesky_jvp(xp: Any, t: Any, y: Any, *, upper: bool) -> Any:
+    # Murray 2016, "Differentiation of the Cholesky decomposition", equation 8
+    lower = _adjoint(xp, y) if upper else y
+    t = (t + _adjoint(xp, t)) / 2
+    s = xp.linalg.solve(lower, _adjoint(xp, xp.linalg.solve(lower, t)))
+    out = xp.matmul(lower, _half_lower(xp, s))
+    return _adjoint(xp, out) if upper else out
+
+
+@cholesky.vjp
+def cholesky_vjp(xp: Any, g: Any, y: Any, *, upper: bool) -> Any:
+    # Murray 2016, equation 10. Without conjugation throughout: cotangents pair without it, so g stands for conj(g)
+    lower = _adjoint(xp, y) if upper else y
+    g = xp.conj(_adjoint(xp, g)) if upper else g
+    if xp.isdtype(g.dtype, "complex floating"):
+        g = g if upper else xp.conj(g)
+    lower_h = _adjoint(xp, lower)
+    p = _half_lower(xp, xp.matmul(lower_h, xp.tril(g)))
+    s = xp.linalg.solve(lower_h, _adjoint(xp, xp.linalg.solve(lower_h, _adjoint(xp, p))))
+    s = (s + _adjoint(xp, s)) / 2
+    return xp.conj(s) if xp.isdtype(s.dtype, "complex floating") else s
+
+
+__all__ = ["matmul", "tril", "triu"]
+LINALG = ["cholesky", "inv", "matmul", "matrix_transpose", "solve"]

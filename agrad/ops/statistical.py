@@ -1,0 +1,197 @@
+"""Reductions and cumulative sums."""
+
+from typing import Any
+
+from agrad.engine.notation import primitive
+from agrad.errors import ShapeError
+from agrad.ops.casting import astype
+from agrad.ops.elementwise import sqrt
+from agrad.ops.shared import axes_of, axis_of, keep, ndim_of
+from agrad.shapes import size
+
+
+def _count(shape: tuple[int, ...], axis: tuple[int, ...]) -> int:
+    return size(shape[i] for i in axis)
+
+
+@primitive(linear="x")
+def sum(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+    return xp.sum(x, axis=axis, keepdims=keepdims)
+
+
+@sum.vjp
+def sum_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
+    return xp.broadcast_to(keep(xp, g, x_meta.shape, axis), x_meta.shape)
+
+
+_sum = sum.bind
+
+
+@sum.door
+def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The sum over ``axis`` (an int, a tuple, or None for all).
+
+    x: array of any shape and a numeric dtype. ``dtype``: computed and given in it. Integers are widened as the standard says.
+    """
+    if dtype is not None:
+        x = astype(x, dtype)
+    return _sum(x, axis=axes_of(axis, x), keepdims=keepdims)
+
+
+@primitive(linear="x", normalize={"axis": axes_of})
+def mean(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """The arithmetic mean over ``axis`` (an int, a tuple, or None for all). x: array of a floating dtype."""
+    return xp.mean(x, axis=axis, keepdims=keepdims)
+
+
+@mean.vjp
+def mean_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
+    shape = x_meta.shape
+    return xp.broadcast_to(keep(xp, g / (_count(shape, axis) or 1), shape, axis), shape)
+
+
+def _leave_one_out(xp: Any, x: Any) -> Any:
+    """For each element along the last axis, the product of all the others.
+
+    A tree of pairwise products, up and then down: no division, so zeros need no special case in any order of derivative.
+    """
+    n = x.shape[-1]
+    if n <= 1:
+        return xp.ones_like(x)
+    if n % 2:
+        x = xp.concat([x, xp.ones_like(x[..., :1])], axis=-1)
+    left, right = x[..., ::2], x[..., 1::2]
+    rest = _leave_one_out(xp, left * right)
+    out = xp.stack([rest * right, rest * left], axis=-1)
+    return xp.reshape(out, tuple(x.shape))[..., :n]
+
+
+def _others(xp: Any, x: Any, axis: tuple[int, ...]) -> Any:
+    """The derivative of the product over ``axis`` by each element."""
+    ndim = len(x.shape)
+    if not axis:
+        return xp.ones_like(x)
+    order = (*(i for i in range(ndim) if i not in axis), *axis)
+    moved = xp.permute_dims(x, order)
+    flat = xp.reshape(moved, (*moved.shape[: ndim - len(axis)], _count(x.shape, axis)))
+    out = xp.reshape(_leave_one_out(xp, flat), tuple(moved.shape))
+    return xp.permute_dims(out, tuple(order.index(i) for i in range(ndim)))
+
+
+@primitive
+def prod(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+    return xp.prod(x, axis=axis if len(axis) != 1 else axis[0], keepdims=keepdims)
+
+
+@prod.vjp
+def prod_vjp(xp: Any, g: Any, x: Any, *, axis: Any) -> Any:
+    return keep(xp, g, tuple(x.shape), axis) * _others(xp, x, axis)
+
+
+@prod.jvp
+def prod_jvp(xp: Any, t: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
+    return xp.sum(t * _others(xp, x, axis), axis=axis, keepdims=keepdims)
+
+
+_prod = prod.bind
+
+
+@prod.door
+def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The product over ``axis`` (an int, a tuple, or None for all); its derivative is right at zeros too."""
+    if dtype is not None:
+        x = astype(x, dtype)
+    return _prod(x, axis=axes_of(axis, x), keepdims=keepdims)
+
+
+def _winners(xp: Any, x: Any, y: Any, axis: Any) -> Any:
+    """Each extreme element's share of the derivative: ties share it evenly, and a NaN takes it."""
+    hit = xp.astype((x == keep(xp, y, tuple(x.shape), axis)) | (x != x), x.dtype)
+    return hit / xp.sum(hit, axis=axis, keepdims=True)
+
+
+def _extreme_vjp(xp: Any, g: Any, x: Any, y: Any, *, axis: Any) -> Any:
+    return keep(xp, g, tuple(x.shape), axis) * _winners(xp, x, y, axis)
+
+
+def _extreme_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) -> Any:
+    return xp.sum(t * _winners(xp, x, y, axis), axis=axis, keepdims=keepdims)
+
+
+@primitive(normalize={"axis": axes_of})
+def max(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """The greatest element over ``axis`` (an int, a tuple, or None for all). Ties share the derivative evenly."""
+    return xp.max(x, axis=axis, keepdims=keepdims)
+
+
+@primitive(normalize={"axis": axes_of})
+def min(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """The least element over ``axis`` (an int, a tuple, or None for all). Ties share the derivative evenly."""
+    return xp.min(x, axis=axis, keepdims=keepdims)
+
+
+for _extreme in (max, min):
+    _extreme.vjp(_extreme_vjp)
+    _extreme.jvp(_extreme_jvp)
+
+
+def _deviation(xp: Any, x: Any, axis: Any, correction: float) -> Any:
+    """The derivative of the variance by each element: 2 (x - mean) / (n - correction)."""
+    scale = 2 / (_count(tuple(x.shape), axis) - correction)
+    return (x - xp.mean(x, axis=axis, keepdims=True)) * scale
+
+
+@primitive(normalize={"axis": axes_of})
+def var(xp: Any, x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """The variance over ``axis`` (an int, a tuple, or None for all): sum((x - mean)**2) / (n - correction).
+
+    x: array of a real floating dtype.
+    """
+    return xp.var(x, axis=axis, correction=correction, keepdims=keepdims)
+
+
+@var.vjp
+def var_vjp(xp: Any, g: Any, x: Any, *, axis: Any, correction: float) -> Any:
+    return keep(xp, g, tuple(x.shape), axis) * _deviation(xp, x, axis, correction)
+
+
+@var.jvp
+def var_jvp(xp: Any, t: Any, x: Any, *, axis: Any, correction: float, keepdims: bool) -> Any:
+    return xp.sum(t * _deviation(xp, x, axis, correction), axis=axis, keepdims=keepdims)
+
+
+def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """The standard deviation over ``axis``, the square root of ``var``. x: array of a real floating dtype."""
+    return sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+@primitive(linear="x")
+def cumulative_sum(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> Any:
+    return xp.cumulative_sum(x, axis=axis, include_initial=include_initial)
+
+
+@cumulative_sum.vjp
+def cumulative_sum_vjp(xp: Any, g: Any, *, axis: int, include_initial: bool) -> Any:
+    if include_initial:
+        g = g[(slice(None),) * axis + (slice(1, None),)]
+    return xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis)
+
+
+_cumulative_sum = cumulative_sum.bind
+
+
+@cumulative_sum.door
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """The running sums along ``axis``, which may be left out for an array of one dimension."""
+    if axis is None:
+        if ndim_of(x, "cumulative_sum") != 1:
+            raise ShapeError(f"cumulative_sum of an array of shape {tuple(x.shape)} needs an axis")
+        axis = 0
+    if dtype is not None:
+        x = astype(x, dtype)
+    return _cumulative_sum(x, axis=axis_of(axis, x), include_initial=include_initial)
+
+
+__all__ = ["cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var"]

@@ -1,0 +1,116 @@
+"""Shape arithmetic on plain integers: no array library is imported or needed here."""
+
+from collections.abc import Iterable, Sequence
+from operator import index as as_int
+from typing import Any
+
+from agrad.errors import ShapeError
+
+Shape = tuple[int, ...]
+
+
+class _ArraySlot:
+    """Stands in an index template where an array operand goes."""
+
+    def __repr__(self) -> str:
+        return "ARRAY"
+
+    def __reduce__(self) -> str:
+        return "ARRAY"
+
+
+ARRAY = _ArraySlot()
+"""The placeholder of an array in an index template; the arrays themselves are operands of the primitive."""
+
+
+def normalize_axis(axis: int, ndim: int) -> int:
+    """One axis as a number in ``range(ndim)``."""
+    axis = as_int(axis)
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"axis {axis} is out of range for an array of {ndim} dimensions")
+    return axis % ndim if ndim else axis
+
+
+def normalize_axes(axis: int | Sequence[int] | None, ndim: int) -> Shape:
+    """The axes of a reduction as a sorted tuple of numbers in ``range(ndim)``; None means all of them."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = [normalize_axis(a, ndim) for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"the axes {axis} name one axis twice")
+    return tuple(sorted(axes))
+
+
+def normalize_permutation(axes: Sequence[int], ndim: int) -> Shape:
+    """A permutation of all axes as non-negative numbers."""
+    out = tuple(normalize_axis(a, ndim) for a in axes)
+    if len(out) != ndim or len(set(out)) != ndim:
+        raise ShapeError(f"axes {tuple(axes)} is no permutation of the {ndim} axes of the array")
+    return out
+
+
+def inverse_permutation(axes: Sequence[int]) -> Shape:
+    """The permutation that undoes ``axes``."""
+    inverse = [0] * len(axes)
+    for i, axis in enumerate(axes):
+        inverse[axis] = i
+    return tuple(inverse)
+
+
+def kept_shape(shape: Shape, axes: Iterable[int]) -> Shape:
+    """``shape`` with the given axes of length one: what a reduction with ``keepdims`` would leave."""
+    axes = set(axes)
+    return tuple(1 if i in axes else n for i, n in enumerate(shape))
+
+
+def size(shape: Iterable[int]) -> int:
+    """The number of elements of an array of that shape."""
+    count = 1
+    for n in shape:
+        count *= n
+    return count
+
+
+def broadcast_shapes(*shapes: Shape) -> Shape:
+    """The shape that arrays of these shapes broadcast to."""
+    out: list[int] = [1] * max((len(s) for s in shapes), default=0)
+    for shape in shapes:
+        for i, n in enumerate(shape, len(out) - len(shape)):
+            if n != 1 and out[i] not in (1, n):
+                raise ShapeError("the shapes " + " and ".join(map(str, shapes)) + " do not broadcast")
+            if n != 1:
+                out[i] = n
+    return tuple(out)
+
+
+def broadcast_axes(shape: Shape, target: Shape) -> Shape:
+    """The axes of ``target`` over which an array of ``shape`` is repeated when it broadcasts to ``target``."""
+    lead = len(target) - len(shape)
+    return tuple(range(lead)) + tuple(
+        i + lead for i, n in enumerate(shape) if n == 1 and target[i + lead] != 1
+    )
+
+
+def resolve_reshape(shape: int | Sequence[int], count: int) -> Shape:
+    """The target of a reshape with its one ``-1`` resolved; ``count`` is the number of elements."""
+    target = (shape,) if not isinstance(shape, (tuple, list)) else tuple(shape)
+    target = tuple(as_int(n) for n in target)
+    unknown = [i for i, n in enumerate(target) if n == -1]
+    if len(unknown) > 1 or any(n < -1 for n in target):
+        raise ShapeError(f"cannot reshape to {target}: at most one length may be -1 and none below it")
+    if unknown:
+        rest = size(n for n in target if n != -1)
+        if not rest or count % rest:
+            raise ShapeError(f"cannot reshape {count} elements to {target}")
+        target = tuple(count // rest if n == -1 else n for n in target)
+    if size(target) != count:
+        raise ShapeError(f"cannot reshape {count} elements to {target}, which has {size(target)}")
+    return target
+
+
+def fill_index(index: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
+    """An index template with its array operands put back."""
+    if arrays:
+        rest = iter(arrays)
+        index = tuple(next(rest) if entry is ARRAY else entry for entry in index)
+    return index[0] if len(index) == 1 else index

@@ -1,0 +1,62 @@
+"""Nested containers: dict, list, tuple, namedtuple and dataclass, taken apart into leaves and put together again."""
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import optree
+
+NAMESPACE = "agrad"
+"""Where optree keeps what agrad registers, apart from other packages."""
+
+_registered: set[type] = set()
+
+
+def _register(kind: type) -> None:
+    """Teach optree a dataclass: its fields are its children, by name."""
+    names = tuple(field.name for field in dataclasses.fields(kind))
+
+    def flatten(value: Any) -> tuple[tuple[Any, ...], None, tuple[str, ...]]:
+        return tuple(getattr(value, name) for name in names), None, names
+
+    def unflatten(_: Any, children: Iterable[Any]) -> Any:
+        # not through __init__, which may have other parameters, defaults or checks that a leaf would fail
+        value = object.__new__(kind)
+        for name, child in zip(names, children, strict=True):
+            object.__setattr__(value, name, child)
+        return value
+
+    optree.register_pytree_node(kind, flatten, unflatten, namespace=NAMESPACE)
+    _registered.add(kind)
+
+
+def _unknown(leaf: Any) -> bool:
+    return dataclasses.is_dataclass(leaf) and not isinstance(leaf, type) and type(leaf) not in _registered
+
+
+def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
+    """The leaves of a container, and its structure. None is a container of no leaves."""
+    while True:
+        leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+        unknown = {type(leaf) for leaf in leaves if _unknown(leaf)}
+        if not unknown:
+            return leaves, spec
+        for kind in unknown:
+            _register(kind)
+
+
+def unflatten(spec: optree.PyTreeSpec, leaves: Iterable[Any]) -> Any:
+    """The container of a structure around other leaves."""
+    return optree.tree_unflatten(spec, leaves)
+
+
+def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
+    """A container like ``tree`` of what ``function`` makes of each leaf."""
+    leaves, spec = flatten(tree)
+    return unflatten(spec, [function(leaf) for leaf in leaves])
+
+
+def paths(tree: Any) -> list[str]:
+    """Where each leaf stands, as Python would write it: ``['layers'][0]``."""
+    accessors, _, _ = optree.tree_flatten_with_accessor(tree, namespace=NAMESPACE)
+    return [accessor.codify("") for accessor in accessors]

@@ -1,0 +1,293 @@
+"""Which backend new arrays are born on, what is said of one that cannot run, and whose arrays are whose."""
+
+import contextvars
+import os
+import subprocess
+import sys
+import threading
+import types
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import agrad.backends as backends
+from agrad.backends.base import Backend
+from agrad.errors import BackendUnavailableError, DeviceUnavailableError, OperandError
+
+strict = pytest.importorskip("array_api_strict")
+
+
+@pytest.fixture(autouse=True)
+def nothing_selected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No selection made yet, by a call or by the environment; what was selected comes back afterwards."""
+    monkeypatch.setattr(backends, "_process", [])
+    monkeypatch.delenv("AGRAD_BACKEND", raising=False)
+    monkeypatch.delenv("AGRAD_DEVICE", raising=False)
+
+
+def in_a_process(code: str, **environment: str) -> subprocess.CompletedProcess:
+    """Run code in a Python of its own, whose imports and selection are untouched."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AGRAD_", "JAX_"))}
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**kept, **environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_numpy_is_what_there_is_without_a_choice() -> None:
+    assert backends.get_backend() == "numpy" and backends.selected().device is None
+
+
+def test_precedence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGRAD_BACKEND", "array_api_strict")
+    monkeypatch.setenv("AGRAD_DEVICE", "device2")
+    assert backends.selected().backend.name == "array_api_strict"
+    assert backends.selected().device == strict.Device("device2")
+    backends.set_backend("numpy")
+    assert backends.get_backend() == "numpy"
+    with backends.use_backend("array_api_strict", "device1"):
+        assert backends.selected().device == strict.Device("device1")
+        backends.set_backend("array_api_strict", strict.Device("device2"))
+        assert backends.selected().device == strict.Device("device1")
+        with backends.use_backend("numpy"):
+            assert backends.get_backend() == "numpy" and backends.selected().device is None
+        assert backends.selected().device == strict.Device("device1")
+    assert backends.selected().device == strict.Device("device2")
+
+
+def test_use_backend_ends_with_an_error_and_is_of_its_thread() -> None:
+    seen = []
+    with pytest.raises(ZeroDivisionError), backends.use_backend("array_api_strict"):
+        thread = threading.Thread(target=lambda: seen.append(backends.get_backend()), **_own_context())
+        thread.start()
+        thread.join()
+        seen.append(backends.get_backend())
+        1 / 0  # noqa: B018
+    assert seen == ["numpy", "array_api_strict"] and backends.get_backend() == "numpy"
+
+
+def _own_context() -> dict:
+    # newer Pythons can let a thread inherit its starter's context
+    return {"context": contextvars.Context()} if sys.version_info >= (3, 14) else {}
+
+
+def test_a_name_that_nobody_knows() -> None:
+    message = "no backend 'nunpy'; agrad knows 'numpy', 'cupy', 'torch'"
+    with pytest.raises(BackendUnavailableError, match=message):
+        backends.set_backend("nunpy")
+    assert backends.get_backend() == "numpy"
+
+
+def test_a_failed_selection_changes_nothing() -> None:
+    backends.set_backend("array_api_strict", "device1")
+    for name, device, error in (
+        ("nunpy", None, BackendUnavailableError),
+        ("numpy", "cuda", DeviceUnavailableError),
+        ("array_api_strict", "device9", DeviceUnavailableError),
+    ):
+        with pytest.raises(error):
+            backends.set_backend(name, device)
+        with pytest.raises(error), backends.use_backend(name, device):
+            pass
+    assert backends.selected().device == strict.Device("device1")
+
+
+def test_a_device_that_is_not_there_names_those_that_are() -> None:
+    message = "'numpy' has no device 'cuda:0' here; its devices: 'cpu'"
+    with pytest.raises(DeviceUnavailableError, match=message):
+        backends.set_backend("numpy", "cuda:0")
+    message = "no device 'device9' here; its devices: .*CPU_DEVICE.*device2"
+    with pytest.raises(DeviceUnavailableError, match=message):
+        backends.set_backend("array_api_strict", "device9")
+
+
+@pytest.mark.parametrize(
+    ("variables", "error", "message"),
+    [
+        ({"AGRAD_BACKEND": "nunpy"}, BackendUnavailableError, "AGRAD_BACKEND=nunpy: there is no backend"),
+        ({"AGRAD_DEVICE": "cuda"}, DeviceUnavailableError, "AGRAD_DEVICE: backend 'numpy' has no device"),
+    ],
+)
+def test_the_environment_is_named_where_it_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], error: type[Exception], message: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    for _ in range(2):  # and it is no better the second time
+        with pytest.raises(error, match=message):
+            backends.get_backend()
+
+
+def test_empty_variables_choose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGRAD_BACKEND", "")
+    monkeypatch.setenv("AGRAD_DEVICE", "")
+    assert backends.get_backend() == "numpy"
+
+
+@pytest.fixture
+def missing(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A backend whose library is not installed, as Python tells it."""
+    name = "torch"
+    for module in [m for m in sys.modules if m == "agrad.backends.torch"]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr(backends, "_loaded", {k: v for k, v in backends._loaded.items() if k != name})
+    yield name
+
+
+def test_a_missing_library_is_named_with_its_remedy(missing: str) -> None:
+    message = r"'torch' cannot run here: .*torch.*pip install 'agrad\[torch\]'"
+    with pytest.raises(BackendUnavailableError, match=message):
+        backends.load(missing)
+    report = backends.available_backends()[missing]
+    assert not report.available and report.version is None and report.devices == ()
+    assert "agrad[torch]" in report.reason
+
+
+def test_cupy_without_a_gpu_gives_the_reason() -> None:
+    pytest.importorskip("cupy")
+    done = in_a_process(
+        "import agrad.backends as b\n"
+        "try: b.load('cupy')\n"
+        "except b.BackendUnavailableError as error: print(error)\n"
+        "else: print('it runs')",
+        CUDA_VISIBLE_DEVICES="-1",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "'cupy' cannot run here: CuPy" in done.stdout, done.stdout
+    assert "no usable CUDA device" in done.stdout, done.stdout
+    assert "agrad[cuda13]" in done.stdout
+
+
+def test_available_backends_reports_each() -> None:
+    reports = backends.available_backends()
+    assert list(reports)[:6] == ["numpy", "cupy", "torch", "jax", "dask", "array_api_strict"]
+    for name, report in reports.items():
+        assert report.name == name
+        if report.available:
+            assert report.version and report.devices and report.reason is None
+        else:
+            assert report.reason and not report.devices
+    assert reports["numpy"].version == np.__version__ and reports["numpy"].devices == ("cpu",)
+    assert any("device1" in device for device in reports["array_api_strict"].devices)
+
+
+def test_loading_twice_is_loading_once() -> None:
+    assert backends.load("numpy") is backends.load("numpy")
+
+
+class Odd:
+    """An array of a library that brings a backend of its own."""
+
+
+@pytest.fixture
+def third_party(monkeypatch: pytest.MonkeyPatch) -> Backend:
+    made = Backend(
+        name="odd",
+        xp=SimpleNamespace(),
+        version="1",
+        array_types=(Odd,),
+        default_device=lambda: "here",
+        devices=lambda: ("here",),
+        find_device=lambda name: None,
+        device_of=lambda x: "here",
+        to_host=lambda x: np.arange(3),
+        from_host=lambda a, device: Odd(),
+        synchronize=lambda: None,
+    )
+    module = types.ModuleType("odd_arrays_for_agrad")
+    module.BACKEND = made
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    group_name = "agrad.backends"
+    found = [
+        EntryPoint("odd", module.__name__, group_name),
+        EntryPoint("numpy", "no.such.module", group_name),
+    ]
+    points = {group_name: found}
+    monkeypatch.setattr(backends.importlib.metadata, "entry_points", lambda *, group: points.get(group, []))
+    monkeypatch.setattr(backends, "_loaded", dict(backends._loaded))
+    monkeypatch.setattr(backends, "_of_type", dict(backends._of_type))
+    return made
+
+
+def test_a_third_party_brings_a_backend(third_party: Backend) -> None:
+    with pytest.raises(OperandError, match="Odd is not an array"):
+        backends.backend_of(Odd())
+    assert backends.available_backends()["odd"].available
+    assert backends.load("odd") is third_party and backends.backend_of(Odd()) is third_party
+    np.testing.assert_array_equal(backends.to_host(Odd()), np.arange(3))
+    with backends.use_backend("odd"):
+        assert backends.get_backend() == "odd"
+    with pytest.raises(BackendUnavailableError, match="agrad knows .*'odd'"):
+        backends.load("even")
+
+
+def test_a_third_party_does_not_replace_ours(third_party: Backend) -> None:
+    assert backends.available_backends()["numpy"].available
+
+
+def test_subclasses_and_strangers() -> None:
+    class Mine(np.ndarray):
+        pass
+
+    assert backends.backend_of(np.zeros(2).view(Mine)).name == "numpy"
+    assert backends.backend_of(np.float64(1)).name == "numpy"
+    for stranger in (1.0, [1.0], "x", None, object()):
+        with pytest.raises(OperandError, match=f"{type(stranger).__name__} is not an array"):
+            backends.backend_of(stranger)
+    assert backends.backend_of_type(int) is None
+    # of the library, and no array
+    assert backends.backend_of_type(np.dtype) is None and backends.backend_of_type(strict.Device) is None
+
+
+JAX_HANDED_IN = """
+import jax, jax.numpy as jnp, numpy as np
+import agrad.backends as b
+from agrad.errors import DtypeError
+from agrad.shapes import ARRAY
+x = jnp.ones(3)
+backend = b.backend_of(x)
+assert backend.name == "jax"
+y = backend.xp.scatter_add(x, np.array([0, 0, 1]), index=(ARRAY,), shape=(2,))
+assert y.tolist() == [2, 1] and y.dtype == jnp.float32
+assert b.to_host(backend.xp.setitem(x, 2.0, jnp.array([-1]), index=(ARRAY,))).tolist() == [1, 1, 2]
+assert b.available_backends()["jax"].available
+assert backend.from_host(np.ones(3, np.float32), None).shape == (3,)
+assert not jax.config.jax_enable_x64 and jnp.ones(3).dtype == jnp.float32
+try:
+    backend.from_host(np.ones(3), None)
+except DtypeError as error:
+    assert "float64" in str(error) and "set_backend('jax')" in str(error)
+else:
+    raise SystemExit("float64 became float32, and nobody said so")
+with b.use_backend("jax"):
+    assert jax.config.jax_enable_x64 and backend.from_host(np.ones(3), None).dtype == jnp.float64
+"""
+
+
+def test_jax_switches_only_when_it_is_selected() -> None:
+    pytest.importorskip("jax")
+    done = in_a_process(JAX_HANDED_IN)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_selection_of_the_environment_switches_jax() -> None:
+    pytest.importorskip("jax")
+    code = "import agrad.backends as b, jax; assert b.get_backend() == 'jax' and jax.config.jax_enable_x64"
+    done = in_a_process(code, AGRAD_BACKEND="jax", AGRAD_DEVICE="cpu")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_library_is_imported_before_it_is_used() -> None:
+    done = in_a_process(
+        "import sys, agrad.backends as b\n"
+        "assert b.get_backend() == 'numpy'\n"
+        "print([m for m in ('torch', 'jax', 'dask', 'cupy', 'array_api_strict') if m in sys.modules])"
+    )
+    assert done.returncode == 0 and done.stdout.strip() == "[]", done.stdout + done.stderr

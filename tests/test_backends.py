@@ -1,0 +1,401 @@
+"""Every backend speaks the same words: NumPy's indexing rules, devices, copies to and from the host."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import agrad.backends as backends
+from agrad.backends.base import Backend
+from agrad.errors import (
+    BackendUnavailableError,
+    DeviceUnavailableError,
+    DtypeError,
+    ShapeError,
+)
+from agrad.shapes import ARRAY
+
+NAMES = ("numpy", "array_api_strict", "torch", "jax", "dask", "cupy")
+
+
+def load_or_skip(name: str) -> Backend:
+    try:
+        return backends.load(name)
+    except BackendUnavailableError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(params=NAMES)
+def backend(request: pytest.FixtureRequest) -> Backend:
+    """A backend as if the user had selected it: JAX holds float64 then."""
+    loaded = load_or_skip(request.param)
+    loaded.on_select()
+    return loaded
+
+
+def some_devices(backend: Backend) -> list:
+    """The default device, and another that holds every dtype where there is one."""
+    if backend.name == "array_api_strict":
+        return [None, backend.device("device1")]
+    return [None]
+
+
+def as_template(index: tuple) -> tuple[tuple, list]:
+    """An index as agrad hands it to a backend: a template, and its arrays and lists apart."""
+    is_array = [isinstance(entry, (np.ndarray, list)) for entry in index]
+    template = tuple(ARRAY if a else entry for a, entry in zip(is_array, index, strict=True))
+    return template, [entry for a, entry in zip(is_array, index, strict=True) if a]
+
+
+def check_index(
+    backend: Backend, shape: tuple[int, ...], index: tuple, device: object, on_host: bool
+) -> None:
+    """All three words at one index, against what NumPy does with it."""
+    data = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)
+    template, arrays = as_template(index)
+    x = backend.from_host(data, device)
+    given_arrays = [a if on_host or isinstance(a, list) else backend.from_host(a, device) for a in arrays]
+    expected = np.asarray(data[index])
+
+    got = backend.xp.getitem(x, *given_arrays, index=template)
+    assert isinstance(got, backend.array_types) and tuple(got.shape) == expected.shape
+    assert backend.device_of(got) == backend.device_of(x)
+    np.testing.assert_array_equal(backend.to_host(got), expected, strict=True)
+
+    # repeated positions get one and the same value, as which of several wins is nobody's promise
+    for value, raw in ((-1.5, -1.5), (np.array([-2.0]), backend.from_host(np.array([-2.0]), device))):
+        if isinstance(raw, backend.array_types) and not expected.ndim:
+            continue
+        wanted = data.copy()
+        wanted[index] = value
+        changed = backend.xp.setitem(x, raw, *given_arrays, index=template)
+        assert backend.device_of(changed) == backend.device_of(x)
+        np.testing.assert_array_equal(backend.to_host(changed), wanted, strict=True)
+
+    g = np.arange(1.0, 1.0 + expected.size).reshape(expected.shape)
+    summed = np.zeros(shape)
+    np.add.at(summed, index, g)
+    out = backend.xp.scatter_add(backend.from_host(g, device), *given_arrays, index=template, shape=shape)
+    assert isinstance(out, backend.array_types) and backend.device_of(out) == backend.device_of(x)
+    np.testing.assert_array_equal(backend.to_host(out), summed, strict=True)
+    np.testing.assert_array_equal(backend.to_host(x), data, strict=True)
+
+
+I = np.array  # noqa: E741 - as short as the table below needs
+MASK = np.arange(12).reshape(3, 4) % 3 == 0
+INDICES = [
+    ((), ()),
+    ((), (...,)),
+    ((), (None,)),
+    ((), (None, ..., None)),
+    ((), (I(True),)),
+    ((), (I(False),)),
+    ((), (True,)),
+    ((), (False, None)),
+    ((5,), (2,)),
+    ((5,), (-1,)),
+    ((5,), (slice(None, None, -1),)),
+    ((5,), (slice(-100, 100),)),
+    ((5,), (slice(3, 1),)),
+    ((5,), (slice(1, 3, -1),)),
+    ((5,), (slice(None, None, -2),)),
+    ((5,), (I([0, -1, 0, 3]),)),
+    ((5,), (I([[0, 1], [1, 1]]),)),
+    ((5,), (I(3),)),
+    ((5,), (I([], dtype=np.int64),)),
+    ((5,), ([],)),
+    ((5,), ([4, 4, 0],)),
+    ((5,), ([True, False, True, False, False],)),
+    ((5,), (I([0, 1, 1], dtype=np.uint8),)),
+    ((5,), (I([0, -1, 1], dtype=np.int8),)),
+    ((5,), (I([0, 1, 1], dtype=np.int32),)),
+    ((5,), (I([True, False, True, True, False]),)),
+    ((5,), (np.zeros(5, dtype=bool),)),
+    ((0,), (I([], dtype=np.int64),)),
+    ((0,), (slice(None, None, -1),)),
+    ((0,), (np.zeros(0, dtype=bool),)),
+    ((0, 3), (slice(None), I([0, 0, 2]))),
+    ((3, 4), (slice(0, 0), np.zeros(0, dtype=bool))),
+    ((3, 4), (1, 2)),
+    ((3, 4), (..., -1)),
+    ((3, 4), (1,)),
+    ((3, 4), (None, slice(None, None, -2), None, slice(3, 0, -1))),
+    ((3, 4), (MASK,)),
+    ((3, 4), (MASK, None)),
+    ((3, 4), (None, MASK)),
+    ((3, 4), (slice(None), I([0, 1, 1, -4]))),
+    ((3, 4), (slice(None, None, -1), I([0, 1, 1]))),
+    ((3, 4), (I([0, 2]), I([1, 1]))),
+    ((3, 4), (I([[0], [2]]), I([1, 1, 3]))),
+    ((3, 4), (I([True, False, True]), 2)),
+    ((3, 4), (I([True, False, True]), I([0, 3]))),
+    ((3, 4), (I([0, 0]), None, slice(1, 3))),
+    ((3, 4), (I([0, 0]), None, I([1, 1]))),
+    ((3, 4), (I([0, 0]), ..., I([1, 1]))),
+    ((3, 4), (2, I([1, 1]))),
+    ((3, 4), (I(True), 1)),
+    ((3, 4), (I(False), slice(None))),
+    ((3, 4), (I([], dtype=np.int64), slice(0, 0))),
+    ((2, 3, 4), (0, slice(None), I([1, 1, 0]))),
+    ((2, 3, 4), (I([1, 1, 0]), slice(None), 0)),
+    ((2, 3, 4), (slice(None), 0, I([1, 1, 0]))),
+    ((2, 3, 4), (slice(None), I([0, 1]), I([1, 1]))),
+    ((2, 3, 4), (slice(None), I([0, 1]), ..., I([1, 1]))),
+    ((2, 3, 4), (I([0, 1]), slice(None, None, -1), I([1, 1]))),
+    ((2, 3, 4), (slice(None, None, -1), MASK)),
+    ((2, 3, 4), (None, I([1, 1]), None, 0, slice(None, None, -3))),
+    ((2, 3, 4), (I([0, 1]), I([[0], [1]]), None, I([2, 2]))),
+    ((2, 3, 4), (..., I([True, False, True, True]))),
+    ((2, 3, 4), (True, I([1, 0]), slice(None), I([3, 3]))),
+    ((1, 0), (..., I([0]), I(False))),
+    ((2, 0, 4), (I([1, 1]), slice(None), I([3, 3]))),
+]
+
+
+@pytest.mark.parametrize("on_host", [False, True], ids=["own", "host"])
+def test_indexing_words_follow_numpy(backend: Backend, on_host: bool) -> None:
+    for device in some_devices(backend):
+        for shape, index in INDICES:
+            try:
+                check_index(backend, shape, index, device, on_host)
+            except Exception as error:
+                raise AssertionError(f"x of shape {shape} at {index} on {device}") from error
+
+
+@st.composite
+def shapes_and_indices(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple]:
+    """A shape and any index that NumPy takes for it: every kind of entry, in any order."""
+    shape = tuple(draw(st.lists(st.integers(0, 4), max_size=4)))
+    batch = tuple(draw(st.lists(st.integers(1, 3), max_size=2)))
+    index: list = []
+    axis = 0
+    while axis < len(shape):
+        n = shape[axis]
+        kinds = ["slice", "all", "mask", "none", "truth", "stop"] + ["int", "array", "array"] * (n > 0)
+        kind = draw(st.sampled_from(kinds))
+        if kind == "stop":
+            break
+        if kind == "int":
+            index.append(draw(st.integers(-n, n - 1)))
+        elif kind == "slice":
+            ends = st.none() | st.integers(-n - 2, n + 2)
+            index.append(slice(draw(ends), draw(ends), draw(st.sampled_from([None, 1, 2, -1, -2, -3]))))
+        elif kind == "all":
+            index.append(slice(None))
+        elif kind == "array":
+            own = tuple(1 if draw(st.booleans()) else k for k in batch[draw(st.integers(0, len(batch))) :])
+            count = int(np.prod(own, dtype=int))
+            values = draw(st.lists(st.integers(-n, n - 1), min_size=count, max_size=count))
+            index.append(np.array(values, dtype=np.int64).reshape(own))
+        elif kind == "mask":
+            ndim = draw(st.integers(1, len(shape) - axis))
+            count = int(np.prod(shape[axis : axis + ndim], dtype=int))
+            bits = draw(st.lists(st.booleans(), min_size=count, max_size=count))
+            index.append(np.array(bits, dtype=bool).reshape(shape[axis : axis + ndim]))
+            axis += ndim - 1
+        elif kind == "truth":
+            index.append(draw(st.sampled_from([True, np.array(True), np.array(False)])))
+        if kind == "none":
+            index.append(None)
+        axis += kind not in ("none", "truth")
+        if len(index) > 7:
+            break
+    if draw(st.booleans()):
+        index.insert(draw(st.integers(0, len(index))), Ellipsis)
+    return shape, tuple(index)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(case=shapes_and_indices(), on_host=st.booleans())
+def test_indexing_words_follow_numpy_at_any_index(name: str, case: tuple, on_host: bool) -> None:
+    backend = load_or_skip(name)
+    backend.on_select()
+    shape, index = case
+    try:
+        np.zeros(shape)[index]
+    except IndexError:  # an Ellipsis moved entries to other axes, or masks and arrays do not broadcast
+        return
+    check_index(backend, shape, index, some_devices(backend)[-1], on_host)
+
+
+def own(backend: Backend, a: object, device: object = None) -> object:
+    return backend.from_host(np.asarray(a), device)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["bool", "int8", "uint8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128"],
+)
+def test_scatter_add_keeps_every_dtype_and_accumulates(backend: Backend, dtype: str) -> None:
+    values = np.arange(1, 13).reshape(3, 4)
+    values = values % 2 == 0 if dtype == "bool" else values * (1 - 2j) if "complex" in dtype else values
+    g = values.astype(dtype)
+    index, arrays = (ARRAY, slice(None)), [np.array([1, 1, -2])]
+    for device in some_devices(backend):
+        out = backend.xp.scatter_add(own(backend, g, device), *arrays, index=index, shape=(3, 4))
+        expected = np.zeros((3, 4), dtype)
+        np.add.at(expected, (arrays[0],), g)
+        np.testing.assert_array_equal(backend.to_host(out), expected, strict=True)
+        assert backend.device_of(out) == backend.device_of(own(backend, g, device))
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 100])
+def test_scatter_add_sums_many_repeats(backend: Backend, count: int) -> None:
+    where = np.random.default_rng(count).integers(-3, 3, size=count)
+    where[: count // 2] = 1
+    g = np.random.default_rng(0).normal(size=count)
+    out = backend.xp.scatter_add(own(backend, g), own(backend, where), index=(ARRAY,), shape=(3,))
+    expected = np.zeros(3)
+    np.add.at(expected, where, g)
+    np.testing.assert_allclose(backend.to_host(out), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_setitem_broadcasts_and_takes_numbers(backend: Backend) -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    for device in some_devices(backend):
+        raw = own(backend, x, device)
+        for value in (7, 2.5, True, np.arange(4.0), np.arange(2.0)[:, None], np.ones((2, 4))):
+            for index, arrays in (((slice(0, 2),), []), ((ARRAY,), [np.array([2, 0])])):
+                given_value = own(backend, value, device) if isinstance(value, np.ndarray) else value
+                out = backend.xp.setitem(raw, given_value, *arrays, index=index)
+                expected = x.copy()
+                expected[tuple(arrays) or index] = value
+                np.testing.assert_array_equal(backend.to_host(out), expected, strict=True)
+                np.testing.assert_array_equal(backend.to_host(raw), x)
+
+
+def test_setitem_takes_the_dtype_of_the_array(backend: Backend) -> None:
+    x = own(backend, np.zeros(3, np.float32))
+    out = backend.xp.setitem(x, own(backend, np.ones(2)), index=(slice(1, 3),))
+    np.testing.assert_array_equal(backend.to_host(out), np.array([0, 1, 1], np.float32), strict=True)
+
+
+@pytest.mark.parametrize("index", [(5,), (0, -4), (ARRAY,), (slice(None), ARRAY), (0, 0, 0)], ids=str)
+@pytest.mark.parametrize("on_host", [False, True], ids=["own", "host"])
+def test_an_index_out_of_range_is_an_error(backend: Backend, index: tuple, on_host: bool) -> None:
+    if backend.name == "cupy":
+        pytest.skip("CuPy wraps integers that are out of range")
+    x = own(backend, np.zeros((2, 3)))
+    arrays = [np.array([0, 3])] * index.count(ARRAY)
+    if not on_host:
+        arrays = [own(backend, a) for a in arrays]
+    with pytest.raises((IndexError, ShapeError)):
+        backend.to_host(backend.xp.getitem(x, *arrays, index=index))
+    with pytest.raises((IndexError, ShapeError)):
+        backend.to_host(backend.xp.setitem(x, 1.0, *arrays, index=index))
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["bool", "int8", "int16", "int32", "int64", "uint8", "float32", "float64", "complex64", "complex128"],
+)
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 3, 4)], ids=str)
+def test_the_way_to_the_library_and_back(backend: Backend, dtype: str, shape: tuple[int, ...]) -> None:
+    a = np.array(np.arange(int(np.prod(shape, dtype=int))).reshape(shape) % 5, dtype)
+    for device in some_devices(backend):
+        for host in (a, a[::-1] if shape else a, a.T.copy().T):
+            host.flags.writeable = False
+            raw = backend.from_host(host, device)
+            assert isinstance(raw, backend.array_types) and tuple(raw.shape) == shape
+            assert raw.dtype == getattr(backend.xp, dtype)
+            assert backends.backend_of(raw) is backend
+            assert backend.device_of(raw) == backend.device(device)
+            np.testing.assert_array_equal(backend.to_host(raw), host, strict=True)
+            np.testing.assert_array_equal(backends.to_host(raw), host, strict=True)
+
+
+def test_from_host_copies(backend: Backend) -> None:
+    host = np.zeros(1000)
+    raw = backend.from_host(host, None)
+    host[:] = 1
+    backend.synchronize()
+    assert not backend.to_host(raw).any()
+
+
+def test_devices_have_names(backend: Backend) -> None:
+    assert backend.device(None) in backend.devices()
+    for device in backend.devices():
+        assert backend.device(device) == device
+    default = "cuda" if backend.name == "cupy" else "cpu"
+    assert backend.device(default) in backend.devices()
+    for wrong in ("nonsense", "cuda:99", "cpu:99", ""):
+        assert backend.find_device(wrong) is None
+        message = rf"{backend.name!r} has no device {wrong!r}.*its devices"
+        with pytest.raises(DeviceUnavailableError, match=message):
+            backend.device(wrong)
+
+
+def test_the_vocabulary_is_the_standards(backend: Backend) -> None:
+    strict = pytest.importorskip("array_api_strict")
+    lacks = {"dask": {"from_dlpack", "broadcast_shapes", "take_along_axis"}}
+    lacks_linalg = {"dask": {"cross", "det", "eigh", "eigvalsh", "matrix_power", "pinv", "slogdet"}}
+    own_names = {name for name in strict.__all__ if not name.startswith("_") and name != "Device"}
+    own_names = {name for name in own_names if "strict_flags" not in name and "StrictFlags" not in name}
+    assert own_names - set(vars(backend.xp)) == lacks.get(backend.name, set())
+    assert set(strict.linalg.__all__) - set(vars(backend.xp.linalg)) == lacks_linalg.get(backend.name, set())
+    assert not set(strict.fft.__all__) - set(vars(backend.xp.fft))
+
+
+def test_names_of_array_api_strict_devices() -> None:
+    backend = load_or_skip("array_api_strict")
+    assert backend.device("cpu") == backend.device("CPU_DEVICE") == backend.default_device()
+    first, second = backend.device("device1"), backend.device("device2")
+    assert backend.device_of(own(backend, [1.0], first)) == first != second
+    with pytest.raises(ValueError, match="device"):  # that they do not mix is what the tests above rely on
+        backend.xp.add(own(backend, [1.0], first), own(backend, [1.0], second))
+
+
+def test_dask_stays_lazy() -> None:
+    backend = load_or_skip("dask")
+    da = pytest.importorskip("dask.array")
+
+    def refuse(block: np.ndarray) -> np.ndarray:
+        raise RuntimeError("computed")
+
+    x = da.zeros((4, 6), chunks=(2, 3)).map_blocks(refuse, meta=np.empty((0, 0)))
+    i = da.from_array(np.array([0, 3, 3])).map_blocks(lambda block: block * 1, meta=np.empty(0, int))
+    results = [
+        backend.xp.getitem(x, index=(slice(1, 3), 0)),
+        backend.xp.getitem(x, i, index=(slice(None), ARRAY)),
+        backend.xp.getitem(x, i, np.array([[1]]), index=(ARRAY, ARRAY)),
+        backend.xp.setitem(x, 1.0, i, index=(ARRAY,)),
+        backend.xp.scatter_add(x, np.array([0, 0, 1, 1]), index=(ARRAY,), shape=(9, 6)),
+    ]
+    assert [r.shape for r in results] == [(2,), (4, 3), (1, 3), (4, 6), (9, 6)]
+    for result in results:
+        with pytest.raises(RuntimeError, match="computed"):
+            backend.to_host(result)
+
+
+def test_jax_indexes_under_its_own_trace() -> None:
+    backend = load_or_skip("jax")
+    jax = pytest.importorskip("jax")
+    x, i = (
+        own(backend, np.arange(6, dtype=np.float32).reshape(3, 2)),
+        own(backend, np.array([2, 0, 2], np.int32)),
+    )
+
+    def traced(x: object, i: object) -> tuple:
+        assert backends.backend_of(x) is backend and backend.device_of(x) == backend.default_device()
+        picked = backend.xp.getitem(x, i, index=(ARRAY, 1))
+        summed = backend.xp.scatter_add(picked, i, index=(ARRAY,), shape=(3,))
+        return picked, summed, backend.xp.setitem(summed, 9.0, i, index=(ARRAY,))
+
+    for got, expected in zip(jax.jit(traced)(x, i), ([5, 1, 5], [1, 0, 10], [9, 0, 9]), strict=True):
+        np.testing.assert_array_equal(np.asarray(got), expected)
+
+
+def test_torch_arrays_as_its_users_make_them() -> None:
+    backend = load_or_skip("torch")
+    torch = pytest.importorskip("torch")
+    z = torch.tensor([1 + 2j]).conj()
+    np.testing.assert_array_equal(backend.to_host(z), [1 - 2j])
+    assert backend.to_host(torch.ones(2, requires_grad=True)).tolist() == [1, 1]
+    with pytest.raises(DtypeError, match="bfloat16.*cast first"):
+        backend.to_host(torch.ones(2, dtype=torch.bfloat16))
+    with pytest.raises(DtypeError, match="PyTorch has no dtype for NumPy's <U1"):
+        backend.from_host(np.array(["a"]), None)
+    x = torch.arange(12.0).reshape(3, 4).T  # strided, and the result must not remember it
+    out = backend.xp.setitem(x.expand(2, 4, 3), 0.0, index=(0, slice(None, None, -2)))
+    assert backend.to_host(out)[0, [1, 3]].any() == 0 and (backend.to_host(out)[1] == x.numpy()).all()

@@ -1,0 +1,460 @@
+"""Models and training state on the disk: what comes back, what is refused, and no save half done."""
+
+import builtins
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from damage import damaged
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from agrad.data import files
+from agrad.errors import ConfigurationError, DataError, DtypeError, MissingExtraError, SaveError
+from agrad.nn import checkpoint
+
+safetensors_numpy = pytest.importorskip("safetensors.numpy", reason="models are saved with safetensors")
+
+FUZZ = settings(max_examples=300, deadline=None, database=None)
+TENSORS = {
+    "0.weight": np.arange(12, dtype=np.float32).reshape(3, 4) / 7,
+    "0.bias": np.array([1.5, -0.0, np.inf]),
+    "optimizer.0.step": np.array(7),
+    "empty": np.zeros((0, 5), np.float16),
+}
+METADATA = {
+    "model": {"hidden": [256, 128], "activation": "relu"},
+    "epoch": 3,
+    "lr": 0.1,
+    "name": "é\ud800",
+    "x": None,
+}
+ROOT = str(Path(checkpoint.__file__).parents[2])
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("fuzz")
+
+
+def same(one, other):
+    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+
+
+def packed(header, body=b""):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + body
+
+
+# -- what comes back --
+
+
+def test_what_is_saved_comes_back(tmp_path):
+    path = tmp_path / "m.safetensors"
+    checkpoint.save(path, TENSORS, METADATA)
+    tensors, metadata = checkpoint.load(path)
+    assert metadata == METADATA
+    assert tensors.keys() == TENSORS.keys()
+    for name, value in TENSORS.items():
+        assert same(tensors[name], value)
+        assert tensors[name].flags.writeable and tensors[name].flags.owndata
+    assert os.listdir(tmp_path) == ["m.safetensors"]
+
+
+@settings(max_examples=60, deadline=None, database=None)
+@given(
+    value=st.sampled_from(checkpoint.DTYPES).flatmap(
+        lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4))
+    ),
+    form=st.sampled_from(["C", "F", "reversed", "big-endian", "every second"]),
+)
+def test_any_array_comes_back_bit_for_bit(scratch, value, form):
+    if form == "F":
+        value = np.asfortranarray(value) if value.ndim else value
+    elif form == "reversed":
+        value = value.T
+    elif form == "big-endian":
+        value = value.astype(value.dtype.newbyteorder(">"))
+    elif form == "every second" and value.ndim:
+        value = value[::2]
+    checkpoint.save(scratch / "a", {"a": value}, {})
+    found = checkpoint.load(scratch / "a")[0]["a"]
+    assert same(found, value.astype(value.dtype.newbyteorder("=")))
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(), max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, deadline=None, database=None)
+@given(metadata=st.dictionaries(st.text(max_size=5), JSON, max_size=4))
+def test_any_metadata_comes_back(scratch, metadata):
+    checkpoint.save(scratch / "a", {}, metadata)
+    assert checkpoint.load(scratch / "a") == ({}, metadata)
+
+
+def test_the_file_is_plain_safetensors(tmp_path):
+    checkpoint.save(tmp_path / "m", TENSORS, METADATA)
+    found = safetensors_numpy.load_file(tmp_path / "m")
+    assert all(same(found[name], value) for name, value in TENSORS.items())
+
+
+def test_saves_are_the_same_bytes(tmp_path):
+    checkpoint.save(tmp_path / "a", TENSORS, METADATA)
+    checkpoint.save(tmp_path / "b", TENSORS, METADATA)
+    checkpoint.save(tmp_path / "c", {name: TENSORS[name] for name in reversed(TENSORS)}, METADATA)
+    first, second, third = ((tmp_path / name).read_bytes() for name in "abc")
+    assert first == second == third
+
+
+# -- what cannot be saved --
+
+
+@pytest.mark.parametrize(
+    ("tensors", "error", "message"),
+    [
+        ({"a": np.zeros(2, np.complex128)}, DtypeError, "tensor 'a': .* found complex128"),
+        ({"a": np.array(["x"])}, DtypeError, "found <U1"),
+        ({"a": np.array([None])}, DtypeError, "found object"),
+        ({"": np.zeros(2)}, ConfigurationError, "found ''"),
+        ({"__metadata__": np.zeros(2)}, ConfigurationError, "found '__metadata__'"),
+        ({3: np.zeros(2)}, ConfigurationError, "found 3"),
+        ({"\ud800": np.zeros(2)}, ConfigurationError, "names of tensors"),
+    ],
+)
+def test_tensors_that_cannot_be_saved(tmp_path, tensors, error, message):
+    with pytest.raises(error, match=message):
+        checkpoint.save(tmp_path / "a", tensors, {})
+    assert os.listdir(tmp_path) == []
+
+
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return {"a": value}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({1: 2}, "metadata: expected text as keys, found 1"),
+        ({"a": [{"b": {None: 1}}]}, r"metadata\['a'\]\[0\]\['b'\]: expected text as keys, found None"),
+        ({"a": np.float32(1)}, r"metadata\['a'\]: .* found float32"),
+        ({"a": {1, 2}}, "found set"),
+        (nested(5000), "nests too deep"),
+    ],
+)
+def test_metadata_that_cannot_be_saved(tmp_path, metadata, message):
+    with pytest.raises(ConfigurationError, match=message):
+        checkpoint.save(tmp_path / "a", {}, metadata)
+    assert os.listdir(tmp_path) == []
+
+
+def test_metadata_too_long_to_be_read_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "HEADER_LIMIT", 1000)
+    with pytest.raises(ConfigurationError, match="at most 1000 bytes"):
+        checkpoint.save(tmp_path / "a", {}, {"a": "x" * 1000})
+    assert os.listdir(tmp_path) == []
+
+
+def test_without_the_package(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "safetensors", None)
+    for call in (lambda p: checkpoint.save(p, {}, {}), checkpoint.load):
+        with pytest.raises(MissingExtraError, match=r"pip install 'agrad\[train\]'"):
+            call(tmp_path / "a")
+
+
+# -- what cannot be loaded --
+
+ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+OURS = {"__metadata__": {"agrad": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "8 bytes or more; found 0"),
+        (b"1234567", "8 bytes or more; found 7"),
+        (b"PK\3\4" * 8, "starts with the length of its header"),
+        (packed(OURS)[:-1], "the file is truncated"),
+        (packed(b"{not json"), "not JSON"),
+        (packed(b"\xff\xfe{"), "not JSON"),
+        (packed(b"[" * 100_000), "not JSON"),
+        (packed([1]), "no JSON object"),
+        (packed(OURS | {"a": ENTRY}, bytes(7)), "expected 8 bytes of arrays after the header, found 7"),
+        (packed(OURS | {"a": ENTRY}, bytes(9)), "found 9; the file is longer"),
+        (packed(OURS | {"a": ENTRY | {"shape": [3]}}, bytes(8)), "a damaged one"),
+        (packed(OURS | {"a": ENTRY | {"dtype": "F99"}}, bytes(8)), "a damaged one"),
+        (
+            packed(OURS | {"a": ENTRY | {"dtype": "BF16", "shape": [4]}}, bytes(8)),
+            "expected arrays of the dtypes",
+        ),
+        (packed(OURS | {"a": {"dtype": "F32"}}), "a damaged one"),
+        (packed(OURS | {"a": 3}), "a damaged one"),
+        (packed({"a": ENTRY}, bytes(8)), "that agrad wrote"),
+        (packed({"__metadata__": {"format": "pt"}}), "that agrad wrote"),
+        (packed({"__metadata__": {"agrad": "[1]"}}), "expected a JSON object under 'agrad'"),
+        (packed({"__metadata__": {"agrad": "{"}}), "expected a JSON object under 'agrad'"),
+        (packed({"__metadata__": {"agrad": 3}}), "a damaged one"),
+    ],
+)
+def test_files_that_cannot_be_loaded(tmp_path, content, message):
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message) as raised:
+        checkpoint.load(path)
+    assert str(path) in str(raised.value)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(DataError, match="No such file"):
+        checkpoint.load(tmp_path / "none")
+
+
+def test_what_is_expected(tmp_path):
+    path = tmp_path / "m"
+    checkpoint.save(path, TENSORS, {})
+    expected = {name: (value.shape, value.dtype.name) for name, value in TENSORS.items()}
+    assert checkpoint.load(path, expected)[0].keys() == TENSORS.keys()
+    assert checkpoint.load(path, expected | {"0.bias": ((3,), None)})[0].keys() == TENSORS.keys()
+    wrong = expected | {"0.weight": ((4, 3), "float64"), "1.bias": ((2,), "float32")}
+    del wrong["empty"]
+    with pytest.raises(DataError) as raised:
+        checkpoint.load(path, wrong)
+    for part in (
+        str(path),
+        "0.weight: expected shape (4, 3), found (3, 4)",
+        "0.weight: expected dtype float64, found float32",
+        "1.bias: expected float32 of shape (2,), found none",
+        "empty: not expected",
+    ):
+        assert part in str(raised.value)
+    with pytest.raises(DataError, match=r"\.\.\. 104 in all"):
+        checkpoint.load(path, {f"p{i}": ((1,), None) for i in range(100)})
+
+
+def whole(scratch_path):
+    checkpoint.save(scratch_path, TENSORS, {"epoch": 1})
+    return scratch_path.read_bytes()
+
+
+@FUZZ
+@given(choice=st.data())
+def test_load_fuzz(scratch, choice):
+    content = whole(scratch / "whole")
+    body = st.one_of(damaged(content), st.binary(max_size=60), st.binary(max_size=60).map(packed))
+    (scratch / "a").write_bytes(choice.draw(body))
+    try:
+        tensors, metadata = checkpoint.load(scratch / "a")
+    except DataError:
+        return
+    assert len(tensors) == len(TENSORS) and isinstance(metadata, dict)
+
+
+VALUE = st.sampled_from(
+    [None, 0, -1, 8, 2**63, 1e300, "F32", "I64", [], [0, 8], [8, 0], [2], [2**62, 4], {}, {"agrad": "{}"}]
+)
+
+
+@FUZZ
+@given(
+    header=st.dictionaries(
+        st.sampled_from(["a", "b", "__metadata__"]),
+        VALUE | st.dictionaries(st.sampled_from(["dtype", "shape", "data_offsets"]), VALUE, min_size=3),
+    ),
+    size=st.integers(0, 16),
+)
+def test_load_fuzz_headers(scratch, header, size):
+    (scratch / "h").write_bytes(packed(OURS | header, bytes(size)))
+    try:
+        tensors, _ = checkpoint.load(scratch / "h")
+    except DataError:
+        return
+    assert sum(value.nbytes for value in tensors.values()) == size
+
+
+# -- whole or not at all --
+
+
+def forbid(monkeypatch, *places):
+    """Pretend that permission to write to `places` is missing (the superuser has it everywhere)."""
+    real = os.access
+    monkeypatch.setattr(
+        os, "access", lambda p, mode: not (mode & os.W_OK and str(p) in map(str, places)) and real(p, mode)
+    )
+
+
+@pytest.mark.parametrize("write", [checkpoint.check_writable, lambda path: checkpoint.save(path, {}, {})])
+def test_places_that_cannot_be_written_to(tmp_path, monkeypatch, write):
+    (tmp_path / "file").write_text("kept")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "dangling").symlink_to(tmp_path / "none" / "m")
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "read-only").write_text("kept")
+    forbid(monkeypatch, tmp_path / "closed", tmp_path / "read-only")
+    before = sorted(os.listdir(tmp_path))
+    for name, message in (
+        ("none/m.safetensors", "there is no directory .*none'; create it first"),
+        ("file/m.safetensors", "is not a directory"),
+        ("file/deeper/m.safetensors", "no directory|not a directory"),
+        ("folder", "it is a directory"),
+        ("folder/", "the name of a file is expected"),
+        ("pipe", "not a regular file"),
+        ("dangling", "there is no directory"),
+        ("closed/m", "no permission to write into"),
+        ("read-only", "read-only"),
+        ("x" * 300, "File name too long"),
+        ("a\0b", "null"),
+    ):
+        with pytest.raises(SaveError, match=message):
+            write(f"{tmp_path}/{name}")
+    with pytest.raises(SaveError, match="the name of a file is expected"):
+        write("")
+    assert sorted(os.listdir(tmp_path)) == before
+    assert (tmp_path / "file").read_text() == (tmp_path / "read-only").read_text() == "kept"
+
+
+def test_a_read_only_file_system_is_found(tmp_path, monkeypatch):
+    real = builtins.open
+
+    def refusing(path, mode="r", *args, **kwargs):
+        if "x" in mode:
+            raise OSError(errno.EROFS, "Read-only file system")
+        return real(path, mode, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "open", refusing)
+    with pytest.raises(SaveError, match="Read-only file system; choose another place"):
+        checkpoint.check_writable(tmp_path / "m")
+
+
+def test_check_writable_touches_nothing(tmp_path, monkeypatch):
+    (tmp_path / "m").write_text("kept")
+    checkpoint.check_writable(tmp_path / "m")
+    checkpoint.check_writable(tmp_path / "new")
+    monkeypatch.chdir(tmp_path)
+    checkpoint.check_writable("in the current directory")
+    assert os.listdir(tmp_path) == ["m"] and (tmp_path / "m").read_text() == "kept"
+
+
+def test_a_symbolic_link_stays_one(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real" / "m")
+    checkpoint.save(tmp_path / "link", {}, {"a": 1})
+    assert (tmp_path / "link").is_symlink() and os.listdir(tmp_path / "real") == ["m"]
+    assert checkpoint.load(tmp_path / "link")[1] == {"a": 1}
+
+
+def test_the_umask_decides_who_may_read(tmp_path):
+    before = os.umask(0o027)
+    try:
+        checkpoint.save(tmp_path / "m", {}, {})
+    finally:
+        os.umask(before)
+    assert (tmp_path / "m").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "m' cannot be written: No space left on device"),
+        (KeyboardInterrupt("Ctrl-C"), "^Ctrl-C$"),
+    ],
+)
+def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch, call, error, message):
+    path = tmp_path / "m"
+    checkpoint.save(path, TENSORS, {"epoch": 1})
+    before = path.read_bytes()
+
+    def fail(*args):
+        raise error
+
+    monkeypatch.setattr(files.os, call, fail)
+    with pytest.raises((KeyboardInterrupt, SaveError), match=message):
+        checkpoint.save(path, TENSORS, {"epoch": 2})
+    assert os.listdir(tmp_path) == ["m"] and path.read_bytes() == before
+
+
+def test_an_error_in_the_middle_of_writing_leaves_the_old_file(tmp_path):
+    path = tmp_path / "m"
+    path.write_bytes(b"old")
+    with pytest.raises(RuntimeError, match="mine"), files.written_whole(path) as file:
+        file.write(b"half")
+        raise RuntimeError("mine")
+    assert os.listdir(tmp_path) == ["m"] and path.read_bytes() == b"old"
+
+
+SAVER = """
+import os, signal, sys
+import numpy as np
+from agrad.data import files
+from agrad.nn import checkpoint
+
+path, stage = sys.argv[1:]
+
+def save(step):
+    checkpoint.save(path, {"w": np.full((400, 400), step), "b": np.full(50, step)}, {"step": step})
+
+def die(*args):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+save(0)
+print("saved", flush=True)
+if stage == "write":
+    fsync = os.fsync
+    def half(descriptor):
+        os.ftruncate(descriptor, os.fstat(descriptor).st_size // 2)
+        fsync(descriptor)
+        die()
+    files.os.fsync = half
+elif stage != "any":
+    setattr(files.os, stage, die)
+step = 1
+while True:
+    save(step)
+    step += 1
+"""
+
+
+def check_killed(path, stage, seconds):
+    """Kill a process that saves without end; give back the step whose file it left, and check the file."""
+    environment = os.environ | {"PYTHONPATH": ROOT}
+    command = [sys.executable, "-c", SAVER, str(path), stage]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
+        assert process.stdout.readline() == "saved\n"
+        time.sleep(seconds)
+        if stage == "any":
+            process.kill()
+        assert process.wait(60) == -signal.SIGKILL
+    tensors, metadata = checkpoint.load(path, {"w": ((400, 400), "int64"), "b": ((50,), "int64")})
+    assert (tensors["w"] == metadata["step"]).all() and (tensors["b"] == metadata["step"]).all()
+    return metadata["step"]
+
+
+@pytest.mark.parametrize("stage", ["write", "fsync", "replace"])
+def test_killed_at_a_stage_of_a_save(tmp_path, stage):
+    assert check_killed(tmp_path / "m", stage, 0) == 0
+    left = [name for name in os.listdir(tmp_path) if name != "m"]
+    assert len(left) == 1 and left[0].startswith(".agrad-") and left[0].endswith(".tmp")
+
+
+def test_killed_at_any_time(tmp_path):
+    steps = [check_killed(tmp_path / "m", "any", seconds) for seconds in (0.001, 0.05, 0.11, 0.173, 0.3)]
+    assert max(steps) > 0

@@ -1,0 +1,408 @@
+"""Data sets: what the loaders give for good files, and what they say of bad ones."""
+
+import gzip
+import hashlib
+import http.server
+import os
+import struct
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from damage import damaged
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agrad import data
+from agrad.data import mnist
+from agrad.data.order import permutation
+from agrad.errors import ConfigurationError, DataError, SaveError
+
+FUZZ = settings(max_examples=150, deadline=None, database=None)
+RNG = np.random.default_rng(7)
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("fuzz")
+
+
+def idx(array, code=0x08):
+    header = bytes([0, 0, code, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
+    return header + array.astype(array.dtype.newbyteorder(">")).tobytes()
+
+
+# -- the digits inside the package --
+
+
+def test_digits():
+    d = data.load_digits()
+    assert d.X_train.shape == (1438, 64) and d.X_test.shape == (359, 64)
+    assert d.X_train.dtype == d.X_test.dtype == np.float32
+    assert d.y_train.dtype == d.y_test.dtype == np.int64
+    assert d.X_train.min() == 0 and d.X_train.max() == 1
+    assert d.n_classes == 10 and d.n_features == 64 and d.feature_shape == (8, 8)
+    assert np.bincount(d.y_train).min() >= 139 and np.bincount(d.y_test).min() >= 35
+    again = data.load_digits(dtype="float64")
+    assert again.X_train.dtype == np.float64
+    assert np.array_equal(again.X_train, d.X_train) and np.array_equal(again.y_test, d.y_test)
+
+
+def test_digits_split_is_fixed():
+    # the accuracy that the documentation states is for this split: it must never move
+    d = data.load_digits()
+    content = (d.X_test * 16).astype(np.uint8).tobytes() + d.y_test.astype(np.uint8).tobytes()
+    assert hashlib.sha256(content).hexdigest() == (
+        "a8dee80a4bf306c6f44a15fde4ddba49ba2aec612a8ad1865237f46bcd43cb9b"
+    )
+
+
+def test_digits_are_the_original():
+    datasets = pytest.importorskip("sklearn.datasets", reason="the original's copy is in scikit-learn")
+    original = datasets.load_digits()
+    held = np.zeros(1797, bool)
+    for digit in range(10):
+        held[np.flatnonzero(original.target == digit)[2::5]] = True
+    d = data.load_digits(dtype="float64")
+    assert np.array_equal(d.X_train * 16, original.data[~held])
+    assert np.array_equal(d.X_test * 16, original.data[held])
+    assert np.array_equal(d.y_train, original.target[~held])
+    assert np.array_equal(d.y_test, original.target[held])
+
+
+def test_digits_refuses_another_dtype():
+    with pytest.raises(ConfigurationError, match="float32, float64, found 'float16'"):
+        data.load_digits(dtype="float16")
+
+
+def test_scaled_treats_new_examples_alike():
+    d = data.load_digits()
+    raw = (d.X_test * 16).astype(np.uint8).reshape(-1, 8, 8)
+    assert np.array_equal(d.scaled(raw), d.X_test)
+    with pytest.raises(DataError, match="expected 64 features an example, as in training; found 63"):
+        d.scaled(raw.reshape(-1, 64)[:, :63])
+    with pytest.raises(DataError, match="found nan at example 300, feature 1"):
+        bad = raw.reshape(-1, 64).astype(float)
+        bad[300, 1] = np.nan
+        d.scaled(bad)
+
+
+# -- IDX and MNIST --
+
+
+@pytest.mark.parametrize(
+    ("code", "dtype"),
+    [(0x08, "u1"), (0x09, "i1"), (0x0B, "i2"), (0x0C, "i4"), (0x0D, "f4"), (0x0E, "f8")],
+)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_idx_reads_every_dtype(tmp_path, code, dtype, pack):
+    array = RNG.integers(-100, 100, (3, 2, 4)).astype(dtype)
+    (tmp_path / "a").write_bytes(pack(idx(array, code)))
+    found = data.read_idx(tmp_path / "a")
+    assert found.dtype == array.dtype and found.dtype.isnative and found.flags.writeable
+    assert np.array_equal(found, array)
+
+
+GOOD = idx(np.arange(6, dtype=np.uint8).reshape(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "4 bytes or more; found 0"),
+        (b"\0\0\x08", "4 bytes or more; found 3"),
+        (b"\0\1" + GOOD[2:], "found 00 01 08 02"),
+        (b"\0\0\x0a" + GOOD[3:], "found 00 00 0a 02"),
+        (b"\0\0\x08\0", "one dimension or more"),
+        (GOOD[:9], "expected 12 bytes of header for 2 dimensions, found 9"),
+        (GOOD[:-1], r"expected 6 bytes of data for shape \(2, 3\) and dtype uint8, found 5; .*truncated"),
+        (GOOD + b"x", "found 7; the file is longer"),
+        (b"\0\0\x08\x03" + b"\xff" * 12 + b"abc", "truncated"),
+        (gzip.compress(GOOD)[:-3], "not a whole gzip file"),
+        (gzip.compress(GOOD)[:-8] + b"\0" * 8, "not a whole gzip file"),
+        (b"\x1f\x8b", "not a whole gzip file"),
+        (b"\0\0\x08\x46" + b"\0\0\0\1" * 70 + b"a", "no array can have the shape"),
+    ],
+)
+def test_idx_damage_is_named(tmp_path, content, message):
+    path = tmp_path / "images-idx3"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message) as raised:
+        data.read_idx(path)
+    assert str(path) in str(raised.value)
+
+
+def test_idx_missing(tmp_path):
+    with pytest.raises(DataError, match="No such file"):
+        data.read_idx(tmp_path / "none")
+    with pytest.raises(DataError, match="Is a directory"):
+        data.read_idx(tmp_path)
+    for read in (data.read_idx, data.read_npz, data.read_csv):
+        with pytest.raises(DataError, match="cannot be read: embedded null byte"):
+            read("a\0b")
+
+
+@FUZZ
+@given(content=st.one_of(damaged(GOOD), damaged(gzip.compress(GOOD)), st.binary(max_size=40)))
+def test_idx_fuzz(scratch, content):
+    (scratch / "idx").write_bytes(content)
+    try:
+        found = data.read_idx(scratch / "idx")
+    except DataError:
+        return
+    assert found.ndim >= 1
+
+
+def small_mnist():
+    images = RNG.integers(0, 256, (40, 28, 28)).astype(np.uint8)
+    labels = (np.arange(40) % 10).astype(np.uint8)
+    arrays = (images[:30], labels[:30], images[30:], labels[30:])
+    return dict(zip(mnist.STEMS, arrays, strict=True))
+
+
+def write_mnist(directory, arrays, rename=str, pack=bytes):
+    for stem, array in arrays.items():
+        (directory / rename(stem)).write_bytes(pack(idx(array)))
+
+
+@pytest.mark.parametrize("dot", [False, True])
+@pytest.mark.parametrize("packed", [False, True])
+def test_mnist_from_a_directory(tmp_path, dot, packed):
+    arrays = small_mnist()
+    end = ".gz" if packed else ""
+    pack = gzip.compress if packed else bytes
+    write_mnist(tmp_path, arrays, lambda s: (s.replace("-idx", ".idx") if dot else s) + end, pack)
+    d = data.load_mnist(tmp_path)
+    images, labels, test_images, test_labels = arrays.values()
+    assert d.feature_shape == (28, 28) and d.n_classes == 10 and d.X_train.dtype == np.float32
+    assert np.array_equal(d.X_train, images.reshape(30, 784) / np.float32(255))
+    assert np.array_equal(d.X_test, test_images.reshape(10, 784) / np.float32(255))
+    assert np.array_equal(d.y_train, labels) and np.array_equal(d.y_test, test_labels)
+
+
+@pytest.mark.parametrize(
+    ("stem", "change", "message"),
+    [
+        (1, lambda a: a[:-1], "expected 30 labels, one for each image of .*, found 29"),
+        (1, lambda a: np.where(np.arange(30) == 4, 10, a).astype(np.uint8), "found 10 at example 4"),
+        (1, lambda a: a[:, None], "expected labels"),
+        (1, lambda a: a * np.uint8(0), "2 classes or more"),
+        (0, lambda a: a.reshape(30, 784), "expected images"),
+        (0, lambda a: a[:0], "expected images"),
+        (2, lambda a: a[:, :27], "images of one size"),
+        (3, lambda a: a[:0], "expected 10 labels"),
+    ],
+)
+def test_mnist_parts_that_do_not_fit(tmp_path, stem, change, message):
+    arrays = small_mnist()
+    name = mnist.STEMS[stem]
+    arrays[name] = change(arrays[name])
+    write_mnist(tmp_path, arrays)
+    with pytest.raises(DataError, match=message):
+        data.load_mnist(tmp_path)
+
+
+def test_mnist_missing_files_are_all_named(tmp_path):
+    write_mnist(tmp_path, small_mnist())
+    (tmp_path / mnist.STEMS[0]).unlink()
+    (tmp_path / mnist.STEMS[3]).unlink()
+    with pytest.raises(DataError, match=f"missing: {mnist.STEMS[0]}, {mnist.STEMS[3]}"):
+        data.load_mnist(tmp_path)
+    with pytest.raises(DataError, match="no such directory"):
+        data.load_mnist(tmp_path / "none")
+
+
+@pytest.mark.skipif("AGRAD_TEST_MNIST" not in os.environ, reason="AGRAD_TEST_MNIST names no copy of MNIST")
+def test_mnist_checksums_are_those_of_the_real_files():
+    paths = mnist.find_files(os.environ["AGRAD_TEST_MNIST"])
+    for stem, path in zip(mnist.STEMS, paths, strict=True):
+        content = Path(path).read_bytes()
+        content = gzip.decompress(content) if path.endswith(".gz") else content
+        assert hashlib.sha256(content).hexdigest() == mnist.CHECKSUMS[stem]
+    d = data.load_mnist(os.environ["AGRAD_TEST_MNIST"])
+    assert d.X_train.shape == (60000, 784) and d.X_test.shape == (10000, 784)
+
+
+# -- downloads, from a server on this machine --
+
+
+@pytest.fixture
+def served(tmp_path, monkeypatch):
+    """A mirror's address, the dictionary of what it serves (path to bytes) and the list of requests."""
+    files, requests = {}, []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            requests.append(self.path)
+            content = files.get(self.path)
+            if content is None:
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content) + (50 if "/cut/" in self.path else 0)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *args):
+            pass
+
+    monkeypatch.setenv("AGRAD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", files, requests
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def publish(files, folder):
+    """Serve a small MNIST under `folder`; give back its arrays and checksums."""
+    arrays = small_mnist()
+    for stem, array in arrays.items():
+        files[f"{folder}{stem}.gz"] = gzip.compress(idx(array))
+    return arrays, {stem: hashlib.sha256(idx(array)).hexdigest() for stem, array in arrays.items()}
+
+
+def test_mnist_download_then_cache(served, tmp_path):
+    address, files, requests = served
+    arrays, checksums = publish(files, "/good/")
+    said = []
+    options = {"mirrors": [f"{address}/good/"], "checksums": checksums, "timeout": 10}
+    d = data.load_mnist(report=said.append, **options)
+    assert np.array_equal(d.y_train, arrays[mnist.STEMS[1]])
+    assert (
+        len(requests) == 4
+        and len(said) == 4
+        and said[0].startswith(f"downloading {address}/good/train-images")
+    )
+    cache = tmp_path / "cache" / "mnist"
+    assert sorted(os.listdir(cache)) == sorted(f"{stem}.gz" for stem in mnist.STEMS)
+    assert np.array_equal(data.load_mnist(**options).X_test, d.X_test)
+    assert len(requests) == 4
+    damaged_file = cache / f"{mnist.STEMS[2]}.gz"
+    damaged_file.write_bytes(damaged_file.read_bytes()[:-9])
+    assert np.array_equal(data.load_mnist(**options).X_test, d.X_test)
+    assert requests[4:] == [f"/good/{mnist.STEMS[2]}.gz"]
+    assert np.array_equal(data.load_mnist(cache).X_test, d.X_test)
+
+
+@pytest.mark.parametrize("fault", ["missing", "wrong", "cut", "not gzip", "unreachable"])
+def test_mnist_download_goes_to_the_next_mirror(served, fault):
+    address, files, requests = served
+    arrays, checksums = publish(files, "/good/")
+    first = f"{address}/{fault.replace(' ', '-')}/"
+    for stem in mnist.STEMS:
+        if fault == "wrong":
+            files[f"/wrong/{stem}.gz"] = gzip.compress(idx(arrays[stem]) + b"!")
+        elif fault == "cut":
+            files[f"/cut/{stem}.gz"] = files[f"/good/{stem}.gz"][:-10]
+        elif fault == "not gzip":
+            files[f"/not-gzip/{stem}.gz"] = b"<html>sign in to the network</html>"
+    if fault == "unreachable":
+        first = "http://127.0.0.1:9/"
+    d = data.load_mnist(mirrors=[first, f"{address}/good/"], checksums=checksums, timeout=10)
+    assert np.array_equal(d.y_test, arrays[mnist.STEMS[3]])
+    assert len(requests) == (4 if fault == "unreachable" else 8)
+
+
+def test_mnist_without_a_network_says_what_to_do(served, tmp_path):
+    mirrors = ["http://127.0.0.1:9/a/", "http://127.0.0.1:9/b/"]
+    with pytest.raises(DataError) as raised:
+        data.load_mnist(mirrors=mirrors, timeout=10)
+    message = str(raised.value)
+    for part in (
+        *mirrors,
+        *mnist.STEMS,
+        "--data-dir DIR",
+        "AGRAD_CACHE",
+        "--data digits",
+        "refused",
+    ):
+        assert part in message
+    assert str(tmp_path / "cache" / "mnist") in message
+    assert os.listdir(tmp_path / "cache" / "mnist") == []
+
+
+def test_mnist_unwritable_cache_is_found_before_a_download(served, tmp_path, monkeypatch):
+    address, files, requests = served
+    _, checksums = publish(files, "/good/")
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("AGRAD_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(SaveError, match="set AGRAD_CACHE"):
+        data.load_mnist(mirrors=[f"{address}/good/"], checksums=checksums)
+    assert requests == []
+
+
+def test_cache_directory(monkeypatch):
+    monkeypatch.setenv("AGRAD_CACHE", "/a/b")
+    assert data.cache_directory() == "/a/b"
+    monkeypatch.setenv("AGRAD_CACHE", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/c")
+    assert data.cache_directory() == "/c/agrad"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", "/home/someone")
+    assert data.cache_directory() == "/home/someone/.cache/agrad"
+
+
+# -- the order of the examples --
+
+
+def test_epoch_order_is_a_permutation_fixed_for_ever():
+    assert data.epoch_order(0, 0, 10).tolist() == [9, 7, 2, 0, 4, 3, 5, 6, 1, 8]
+    order = data.epoch_order(3, 5, 1000)
+    assert order.dtype == np.int64 and np.array_equal(np.sort(order), np.arange(1000))
+    others = [data.epoch_order(3, 6, 1000), data.epoch_order(4, 5, 1000), permutation(1000, 3, 1)]
+    assert all((order == other).mean() < 0.05 for other in others)
+    assert data.epoch_order(0, 0, 0).shape == (0,)
+
+
+def test_epoch_order_is_fair():
+    # the first place, over 2,000 epochs of 8 examples: 250 each, give or take four deviations
+    firsts = np.bincount([data.epoch_order(1, epoch, 8)[0] for epoch in range(2000)], minlength=8)
+    assert np.abs(firsts - 250).max() < 4 * np.sqrt(2000 / 8 * 7 / 8)
+
+
+@given(n=st.integers(0, 60), size=st.integers(1, 20), start=st.integers(0, 12), drop=st.booleans())
+@settings(deadline=None, database=None)
+def test_batches_cover_an_epoch_once(n, size, start, drop):
+    every = list(data.batches(n, size, seed=1, epoch=2, drop_last=drop))
+    kept = n - n % size if drop else n
+    assert [len(batch) for batch in every[:-1]] == [size] * (len(every) - 1)
+    order = data.epoch_order(1, 2, n)[:kept]
+    assert np.array_equal(np.concatenate([np.empty(0, np.int64), *every]), order)
+    rest = list(data.batches(n, size, seed=1, epoch=2, start=start, drop_last=drop))
+    assert [batch.tolist() for batch in rest] == [batch.tolist() for batch in every[start:]]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"batch_size": 0}, {"seed": -1}, {"epoch": -1}, {"seed": 2**64}, {"epoch": 1.5}, {"start": -1}]
+)
+def test_batches_refuse_at_the_call(wrong):
+    with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+        data.batches(**{"n": 10, "batch_size": 3, "seed": 0, "epoch": 0} | wrong)
+
+
+@given(y=st.lists(st.integers(0, 4), max_size=60), fraction=st.floats(0.01, 0.99), seed=st.integers(0, 9))
+@settings(deadline=None, database=None)
+def test_stratified_split(y, fraction, seed):
+    y = np.array(y, np.int64)
+    sizes = np.bincount(y, minlength=5)
+    if sizes.max() < 2:
+        with pytest.raises(DataError, match="2 examples or more"):
+            data.stratified_split(y, fraction, seed)
+        return
+    most, few = data.stratified_split(y, fraction, seed)
+    assert np.array_equal(np.sort(np.concatenate([most, few])), np.arange(y.size))
+    assert most.size and few.size and (np.diff(most) > 0).all() and (np.diff(few) > 0).all()
+    assert set(y[most]) == set(y)
+    assert (np.abs(np.bincount(y[few], minlength=5) - sizes * fraction) <= 1).all()
+    assert np.array_equal(few, data.stratified_split(y, fraction, seed)[1])
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.5, float("nan")])
+def test_stratified_split_refuses(fraction):
+    with pytest.raises(ConfigurationError, match="between 0 and 1"):
+        data.stratified_split(np.zeros(9, np.int64), fraction, 0)

@@ -1,0 +1,344 @@
+"""Data sets of one's own: npz archives and csv tables, good and bad."""
+
+import io
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+from damage import damaged
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agrad import data
+from agrad.errors import ConfigurationError, DataError
+
+FUZZ = settings(max_examples=200, deadline=None, database=None)
+RNG = np.random.default_rng(11)
+X = RNG.normal(5, 3, (40, 2, 3))
+Y = np.arange(40) % 4
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("fuzz")
+
+
+def npz(save=np.savez, **arrays):
+    buffer = io.BytesIO()
+    save(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def written(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+# -- npz --
+
+
+def test_npz_is_split_and_standardised_on_the_train_part(tmp_path):
+    path = written(tmp_path / "a.npz", npz(X=X, y=Y))
+    d = data.load_npz(path, test_fraction=0.25, seed=3, dtype="float64")
+    assert d.X_train.shape == (28, 6) and d.X_test.shape == (12, 6)
+    assert np.bincount(d.y_train).tolist() == [7] * 4 and np.bincount(d.y_test).tolist() == [3] * 4
+    assert d.feature_shape == (2, 3) and d.n_classes == 4 and d.class_names == ("0", "1", "2", "3")
+    np.testing.assert_allclose(d.X_train.mean(0), 0, atol=1e-12)
+    np.testing.assert_allclose(d.X_train.std(0), 1, rtol=1e-12)
+    most, few = data.stratified_split(Y, 0.25, 3)
+    raw = X.reshape(40, 6)
+    np.testing.assert_allclose(d.X_test, (raw[few] - raw[most].mean(0)) / raw[most].std(0), rtol=1e-12)
+    assert np.array_equal(d.X_test, d.scaled(X[few])) and np.array_equal(d.y_test, Y[few])
+    again = data.load_npz(path, test_fraction=0.25, seed=3, dtype="float64")
+    other = data.load_npz(path, test_fraction=0.25, seed=4, dtype="float64")
+    assert np.array_equal(again.X_train, d.X_train) and not np.array_equal(other.X_train, d.X_train)
+
+
+def test_npz_that_is_already_split(tmp_path):
+    path = written(
+        tmp_path / "a.npz", npz(np.savez_compressed, X=X[:30], y=Y[:30], X_test=X[30:], y_test=Y[30:])
+    )
+    d = data.load_npz(path)
+    assert d.X_train.shape == (30, 6) and d.X_test.shape == (10, 6) and d.X_train.dtype == np.float32
+    assert np.array_equal(d.y_test, Y[30:])
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (np.array(["cat", "ant", "bee", "dog"])[Y], ("ant", "bee", "cat", "dog")),
+        (np.array([b"x", b"\xc3\xa9", b"y", b"z"])[Y], ("x", "y", "z", "é")),
+        (np.array([30, -5, 7, 100])[Y], ("-5", "7", "30", "100")),
+        (np.array([3.0, 0.0, 1.0, 9.0], "f4")[Y], ("0", "1", "3", "9")),
+        (Y.astype(np.uint64) + np.uint64(2**64 - 9), tuple(str(2**64 - 9 + k) for k in range(4))),
+        (Y < 2, ("False", "True")),
+    ],
+)
+def test_npz_labels_become_class_numbers(tmp_path, labels, names):
+    path = written(tmp_path / "a.npz", npz(X=X[:36], y=labels[:36], X_test=X[36:], y_test=labels[36:]))
+    d = data.load_npz(path)
+    assert d.class_names == names and d.n_classes == len(names)
+    text = [v.decode() if isinstance(v, bytes) else str(int(v) if v.dtype.kind == "f" else v) for v in labels]
+    assert [d.class_names[k] for k in d.y_train] + [d.class_names[k] for k in d.y_test] == text
+
+
+@pytest.mark.parametrize(
+    ("scaling", "dtype", "mean", "scale"),
+    [("auto", "u1", 0, 255), ("bytes", "f4", 0, 255), ("none", "i2", 0, 1), ("auto", "i2", None, None)],
+)
+def test_npz_scaling(tmp_path, scaling, dtype, mean, scale):
+    path = written(tmp_path / "a.npz", npz(X=(X * 4 + 60).astype(dtype), y=Y))
+    d = data.load_npz(path, scaling=scaling)
+    if mean is None:
+        np.testing.assert_allclose(d.X_train.std(0), 1, rtol=1e-5)
+    else:
+        assert (d.mean == mean).all() and (d.scale == scale).all()
+
+
+def test_a_feature_that_does_not_vary_becomes_zero(tmp_path):
+    constant = X.reshape(40, 6).copy()
+    constant[:, 2] = 0.1
+    constant[:, 4] = 1e9 / 3
+    d = data.load_npz(written(tmp_path / "a.npz", npz(X=constant, y=Y)), dtype="float64")
+    assert np.abs(d.X_train[:, [2, 4]]).max() < 1e-6 and np.abs(d.X_test[:, [2, 4]]).max() < 1e-6
+    assert d.scale[2] == 1 and d.scale[4] == 1
+
+
+def with_value(value):
+    bad = X.copy()
+    bad[3, 1, 1] = value
+    return bad
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"X": X}, "missing y, found X"),
+        ({"x": X, "labels": Y}, "missing X, y, found labels, x"),
+        ({}, "missing X, y, found none"),
+        ({"X": X, "y": Y[:-1]}, "expected one label for each of 40 examples"),
+        ({"X": X, "y": np.eye(4)[Y]}, r"found labels of shape \(40, 4\)"),
+        ({"X": X[:0], "y": Y[:0]}, "one example or more"),
+        ({"X": X[:, :, :0], "y": Y}, "one example or more"),
+        ({"X": np.float64(3), "y": Y}, "one example or more"),
+        ({"X": with_value(np.nan), "y": Y}, "found nan at example 3, feature 4"),
+        ({"X": with_value(-np.inf), "y": Y}, "found -inf at example 3, feature 4"),
+        ({"X": X * 1e300, "y": Y}, "too large to standardise"),
+        ({"X": X + 1j, "y": Y}, "real numbers, found dtype complex128"),
+        ({"X": X.astype(str), "y": Y}, "real numbers, found dtype <U"),
+        ({"X": X, "y": Y + 0.5}, "whole numbers or text as labels, found 0.5 at example 0"),
+        ({"X": X, "y": np.where(Y == 1, np.nan, Y)}, "found nan at example 1"),
+        ({"X": X, "y": Y * 1j}, "found dtype complex128"),
+        ({"X": X, "y": Y * 0 + 7}, "found only the label '7'"),
+        ({"X": X, "y": np.array([b"\xff", b"a"])[Y // 2]}, "labels in UTF-8"),
+        ({"X": X, "y": Y, "X_test": X}, "both X_test and y_test or neither"),
+        (
+            {"X": X, "y": Y, "X_test": X, "y_test": Y + 1},
+            r"labels of the train part \(0, 1, 2, 3\), found '4'",
+        ),
+        ({"X": X, "y": Y, "X_test": X, "y_test": Y.astype(str)}, "labels of the same kind"),
+        ({"X": X, "y": Y, "X_test": X[:, :1], "y_test": Y}, "examples of one shape"),
+        ({"X": X, "y": Y, "X_test": X[:0], "y_test": Y[:0]}, "one example or more"),
+        ({"X": X[:4], "y": Y[:4]}, "2 examples or more"),
+        ({"X": X, "y": Y.astype(object)}, "found Python objects"),
+        ({"X": X.astype(object), "y": Y}, "found Python objects"),
+    ],
+)
+def test_npz_content_that_cannot_be_used(tmp_path, arrays, message):
+    path = written(tmp_path / "own.npz", npz(**arrays))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(DataError, match=message) as raised:
+            data.load_npz(path)
+    assert "own.npz" in str(raised.value) or "2 examples" in message
+
+
+def test_npz_formats_that_are_none(tmp_path):
+    buffer = io.BytesIO()
+    np.save(buffer, X)
+    for content, message in (
+        (buffer.getvalue(), "found 93 4e 55 4d"),
+        (b"", "an empty file"),
+        (b"PK\3\4 nothing of the kind", "a damaged one"),
+        (npz(X=X, y=Y)[:-30], "a damaged one"),
+    ):
+        with pytest.raises(DataError, match=message):
+            data.load_npz(written(tmp_path / "a.npz", content))
+    with pytest.raises(DataError, match="No such file"):
+        data.load_npz(tmp_path / "none.npz")
+    with pytest.raises(DataError, match="Is a directory"):
+        data.load_npz(tmp_path)
+
+
+def test_npz_a_header_that_asks_for_a_terabyte(tmp_path):
+    buffer = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": (10**11, 2)}
+    np.lib.format.write_array_header_1_0(buffer, header)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X.npy", buffer.getvalue() + bytes(64))
+        archive.writestr("y.npy", npz(y=Y))
+    with pytest.raises(DataError, match=r"array 'X': expected 1600000000000 bytes .* found 64"):
+        data.load_npz(tmp_path / "a.npz")
+
+
+def test_npz_that_python_2_wrote(tmp_path):
+    buffer = io.BytesIO()
+    np.save(buffer, X)
+    old = buffer.getvalue().replace(b"(40, 2, 3)", b"(40L, 2, 3)").replace(b"}  ", b"} ", 1)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X.npy", old)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(data.read_npz(tmp_path / "a.npz")["X"], X)
+
+
+@pytest.mark.parametrize(
+    "option", [{"test_fraction": 0}, {"scaling": "other"}, {"dtype": "int64"}, {"seed": -1}]
+)
+def test_npz_options_that_make_no_sense(tmp_path, option):
+    with pytest.raises(ConfigurationError):
+        data.load_npz(written(tmp_path / "a.npz", npz(X=X, y=Y)), **option)
+
+
+SMALL = {"X": X[:12, 0], "y": Y[:12]}
+
+
+@FUZZ
+@given(
+    content=st.one_of(
+        damaged(npz(**SMALL)), damaged(npz(np.savez_compressed, **SMALL)), st.binary(max_size=50)
+    )
+)
+def test_npz_fuzz(scratch, content):
+    path = written(scratch / "a.npz", content)
+    try:
+        arrays = data.read_npz(path, required=("X", "y"))
+    except DataError:
+        return
+    # the archive's checksums see to it that what can still be read is what was written
+    assert np.array_equal(arrays["X"], SMALL["X"]) and np.array_equal(arrays["y"], SMALL["y"])
+
+
+# -- csv --
+
+TABLE = "a,kind,b\n" + "".join(f"{i},{('no', 'yes', 'maybe')[i % 3]},{i * 0.5 - 3}\n" for i in range(12))
+
+
+@pytest.mark.parametrize("label", ["kind", 1, -2, "1"])
+def test_csv(tmp_path, label):
+    path = written(tmp_path / "a.csv", TABLE)
+    d = data.load_csv(path, label, test_fraction=0.25, scaling="none", dtype="float64")
+    assert d.class_names == ("maybe", "no", "yes") and d.feature_names == ("a", "b")
+    assert d.X_train.shape == (9, 2) and d.X_test.shape == (3, 2)
+    rows = np.concatenate([d.X_train, d.X_test])
+    assert sorted(rows[:, 0]) == list(range(12)) and np.array_equal(rows[:, 1], rows[:, 0] * 0.5 - 3)
+    kinds = [d.class_names[k] for k in np.concatenate([d.y_train, d.y_test])]
+    assert kinds == [["no", "yes", "maybe"][int(a) % 3] for a in rows[:, 0]]
+    assert data.load_csv(path, label).mean.shape == (2,)
+
+
+def test_csv_forms_that_programs_write(tmp_path):
+    text = '\ufeff"a b"; target ;"c"\r\n1;10;" 2.5"\r\n\r\n3e0;9;-4\r\n'
+    table = data.read_csv(written(tmp_path / "a.csv", text), "target", delimiter=";")
+    assert table.columns == ("a b", "c") and table.y.tolist() == [10, 9] and table.y.dtype == np.int64
+    assert table.X.tolist() == [[1, 2.5], [3, -4]] and table.X.dtype == np.float64
+    table = data.read_csv(written(tmp_path / "b.csv", "x,y\n1,2\n"))
+    assert table.y is None and table.X.tolist() == [[1, 2]] and table.columns == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "message"),
+    [
+        ("", "k", "found an empty file"),
+        ("\n\n", "k", "found an empty file"),
+        ("a,k\n", "k", "one row of data or more under the header, found none"),
+        ("1,2\n3,4\n", 1, "a header row"),
+        ("a,k\n1,x\n2\n", "k", "line 3: expected 2 columns as in the header, found 1"),
+        ("a,k\n1,x\n\n2,y,z\n", "k", "line 4: expected 2 columns as in the header, found 3"),
+        ("a,k\n1,x\nlong,y\n", "k", "line 3, column 'a': expected a finite number, found 'long'"),
+        ("a,b,k\n1,,x\n", "k", "line 2, column 'b': expected a finite number, found nothing"),
+        ("a,k\nnan,x\n", "k", "line 2, column 'a': expected a finite number, found 'nan'"),
+        ("a,k\n1e999,x\n", "k", "column 'a': expected a finite number"),
+        ("a,k\n1_0,x\n", "k", "column 'a': expected a finite number"),
+        ("a,k\n1, \n", "k", "line 2, column 'k': expected a label, found nothing"),
+        ("a,k\n1,x\n", "c", r"expected a column 'c' .* found the columns a, k \(numbered 0 to 1\)"),
+        ("a,k\n1,x\n", 2, "expected a column 2"),
+        ("a,k\n1,x\n", -3, "expected a column -3"),
+        ("k,k\n1,x\n", "k", "expected one column 'k', found 2"),
+        ("k\nx\n", "k", "one column of features or more"),
+        ("a,k\n1,2.5\n2,1\n", "k", "found the number '2.5' in row 1"),
+        ("a,k\n1,1e30\n2,1\n", "k", "found the number '1e30' in row 1"),
+        ("a,k\n1,x\n2,x\n", "k", "found only the label 'x'"),
+        ("a,k\n1,x\n2,y\n", "k", "2 examples or more"),
+        ('a,k\n1,"x\n2,y\n', "k", "damaged"),
+        (b"a,k\n1,\xff\n", "k", "UTF-8"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "k", "UTF-8"),
+    ],
+)
+def test_csv_content_that_cannot_be_used(tmp_path, text, label, message):
+    path = written(tmp_path / "own.csv", text)
+    with pytest.raises(DataError, match=message) as raised:
+        data.load_csv(path, label)
+    assert "own.csv" in str(raised.value) or "2 examples" in message
+
+
+def test_csv_missing_file_and_delimiter(tmp_path):
+    with pytest.raises(DataError, match="No such file"):
+        data.load_csv(tmp_path / "none.csv", 0)
+    for delimiter in ("", "ab", "\n", '"'):
+        with pytest.raises(ConfigurationError, match="delimiter"):
+            data.load_csv(written(tmp_path / "a.csv", TABLE), "kind", delimiter=delimiter)
+
+
+@FUZZ
+@given(
+    content=st.one_of(damaged(TABLE.encode()), st.binary(max_size=60), st.text(max_size=60).map(str.encode))
+)
+def test_csv_fuzz(scratch, content):
+    path = written(scratch / "a.csv", content)
+    try:
+        d = data.load_csv(path, "kind")
+    except DataError:
+        return
+    assert np.isfinite(d.X_train).all() and d.n_classes >= 2
+
+
+# -- the record --
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X_train": np.zeros((3, 2), np.int64)}, "expected float32 or float64"),
+        ({"y_train": np.array([0, 1, 2])}, "labels from 0 to 1, found 2 at example 2"),
+        ({"y_test": np.array([-1])}, "found -1 at example 0"),
+        ({"y_train": np.array([0, 1, 1], np.int32)}, "expected int64"),
+        ({"y_train": np.array([1, 1, 1])}, "found only 'b'"),
+        ({"X_test": np.zeros((1, 3))}, "features in the test part: expected 2, found 3"),
+        ({"X_test": np.zeros((1, 2), np.float32)}, "the dtype of the test part"),
+        ({"X_test": np.full((1, 2), np.inf)}, "found inf at example 0, feature 0"),
+        ({"feature_shape": (3,)}, "feature_shape"),
+        ({"mean": np.zeros(3)}, "means"),
+        ({"scale": np.ones(1)}, "scales"),
+        ({"class_names": ("a",)}, "class names"),
+        ({"feature_names": ("a",)}, "feature names"),
+        ({"y_test": np.array([0, 0])}, "found 2 labels"),
+    ],
+)
+def test_a_data_set_is_whole_or_refused(change, message):
+    parts = {
+        "name": "own",
+        "X_train": np.zeros((3, 2)),
+        "y_train": np.array([0, 1, 0]),
+        "X_test": np.zeros((1, 2)),
+        "y_test": np.array([1]),
+        "n_classes": 2,
+        "feature_shape": (2,),
+        "mean": np.zeros(2),
+        "scale": np.ones(2),
+        "class_names": ("a", "b"),
+    }
+    assert data.Dataset(**parts).n_features == 2
+    with pytest.raises(DataError, match=message):
+        data.Dataset(**parts | change)
