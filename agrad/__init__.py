@@ -6,9 +6,10 @@ face: everything public is named here, and it is an array API namespace whose ar
 
 import importlib
 import math
+import sys
+from types import ModuleType
 from typing import Any
 
-from agrad import ops as _ops
 from agrad.backends import (
     available_backends as available_backends,
     get_backend as get_backend,
@@ -17,7 +18,6 @@ from agrad.backends import (
 )
 from agrad.dtypes import DTYPES as _DTYPES
 from agrad.dtypes import DType as DType
-from agrad.engine import backward as _backward
 from agrad.engine.notation import elementwise as elementwise
 from agrad.engine.notation import primitive as primitive
 from agrad.engine.tape import (
@@ -192,7 +192,17 @@ complex64, complex128 = _DTYPES["complex64"], _DTYPES["complex128"]
 e, pi, inf, nan = math.e, math.pi, math.inf, math.nan
 newaxis = None
 
-# built on this face, as any user's package could be; loaded when first asked for, so that the face stays quick to import
+
+def _module(api_version: str | None = None) -> ModuleType:
+    """This module, for ``Tensor.__array_namespace__``."""
+    if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"agrad has the array API standard up to {__array_api_version__}, not {api_version!r}")
+    return sys.modules[__name__]
+
+
+_namespace.module = _module
+
+# built on this face, as any user's package could be; loaded when first asked for, to keep the face quick to import
 _PACKAGES = ("data", "nn", "optim", "testing")
 
 

@@ -54,26 +54,26 @@ DTYPES: dict[str, DType] = {
 """The standard's dtypes, by name."""
 
 _EXTENDED = {"float16": ("real floating", 2), "bfloat16": ("real floating", 2)}
-_names: dict[Any, str] = {}
+_names: dict[type, dict[Any, str]] = {}
 _PYTHON = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
 
 def dtype_name(dtype: Any) -> str:
     """The name of a dtype of any library: ``"float32"`` for numpy.float32, torch.float32, agrad.float32."""
-    if type(dtype) is DType:
+    kind = type(dtype)
+    if kind is DType:
         return dtype.name
+    # by type first: array-api-strict's dtypes hash like NumPy's, and warn where they are compared with them
+    known = _names.setdefault(kind, {})
     try:
-        return _names[dtype]
-    except (KeyError, TypeError):
+        return known[dtype]
+    except KeyError:
         pass
     if isinstance(dtype, type):
         name = _PYTHON.get(dtype) or getattr(dtype, "__name__", str(dtype)).rstrip("_")
     else:
         name = str(dtype).rpartition(".")[2]
-    try:
-        _names[dtype] = name
-    except TypeError:
-        pass
+    known[dtype] = name
     return name
 
 

@@ -86,9 +86,7 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
 def broadcast_axes(shape: Shape, target: Shape) -> Shape:
     """The axes of ``target`` over which an array of ``shape`` is repeated when it broadcasts to ``target``."""
     lead = len(target) - len(shape)
-    return tuple(range(lead)) + tuple(
-        i + lead for i, n in enumerate(shape) if n == 1 and target[i + lead] != 1
-    )
+    return tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and target[i + lead] != 1)
 
 
 def resolve_reshape(shape: int | Sequence[int], count: int) -> Shape:

@@ -14,9 +14,7 @@ import numpy as np
 from agrad.backends.base import Backend
 from agrad.errors import BackendUnavailableError, DeviceUnavailableError, OperandError
 
-_MODULES = {
-    name: f"agrad.backends.{name}" for name in ("numpy", "cupy", "torch", "jax", "dask", "array_api_strict")
-}
+_MODULES = {name: f"agrad.backends.{name}" for name in ("numpy", "cupy", "torch", "jax", "dask", "array_api_strict")}
 """Where each backend lives. Third parties add theirs through the entry point group ``agrad.backends``."""
 
 _LIBRARIES = {"jaxlib": "jax"}
@@ -52,9 +50,7 @@ def load(name: str) -> Backend:
         return _loaded[name]
     module = _MODULES.get(name) or _modules().get(name)
     if module is None:
-        raise BackendUnavailableError(
-            f"there is no backend {name!r}; agrad knows {', '.join(map(repr, _modules()))}"
-        )
+        raise BackendUnavailableError(f"there is no backend {name!r}; agrad knows {', '.join(map(repr, _modules()))}")
     try:
         backend = importlib.import_module(module).BACKEND
     except ImportError as error:

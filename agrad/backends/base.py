@@ -63,14 +63,13 @@ class Backend:
         found = self.find_device(spec)
         if found is None:
             have = ", ".join(repr(str(d)) for d in self.devices()) or "none"
-            raise DeviceUnavailableError(
-                f"backend {self.name!r} has no device {spec!r} here; its devices: {have}"
-            )
+            raise DeviceUnavailableError(f"backend {self.name!r} has no device {spec!r} here; its devices: {have}")
         return found
 
 
 def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
     """A namespace with everything public in ``module``, its ``linalg`` and ``fft``, and the extension words."""
+
     def arange_like(x: Any, n: int, /) -> Any:
         return module.arange(n, device=device_of(x))
 

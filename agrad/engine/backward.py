@@ -28,9 +28,7 @@ def cotangent_for(y: Any, gradient: Any, what: str) -> Any:
     if not hasattr(given, "shape"):
         raise ShapeError(f"the cotangent must be an array of shape {tuple(raw.shape)}, not {type(given).__name__}")
     if tuple(given.shape) != tuple(raw.shape):
-        raise ShapeError(
-            f"the cotangent has shape {tuple(given.shape)}; it must have the result's, {tuple(raw.shape)}"
-        )
+        raise ShapeError(f"the cotangent has shape {tuple(given.shape)}; it must have the result's, {tuple(raw.shape)}")
     if backend_of(given) is not backend_of(raw):
         raise MixedBackendsError(
             f"the cotangent is an array of {backend_of(given).name}, the result one of {backend_of(raw).name}; "
@@ -47,7 +45,7 @@ def backward(tensor: Tensor, gradient: Any, retain_graph: bool, create_graph: bo
     """See ``Tensor.backward``."""
     if tensor.level is not AMBIENT:
         raise NotDifferentiableError(
-            "backward() of a value inside a transform: the transform differentiates it; use agrad.grad or agrad.vjp inside"
+            "backward() of a value inside a transform, which differentiates it itself; use agrad.grad inside"
         )
     node = tensor.node
     if node is None:

@@ -159,9 +159,7 @@ def build_pull(primitive: Any, plan: Plan, *, guarded: bool = False) -> Any:
         if guarded:
             lines.append(f"    {r} = guard(g, {r})")
         if not exact:
-            lines.append(
-                f"    if {r} is None or {r}.shape != {name}_meta.shape or {r}.dtype is not {name}_meta.dtype:"
-            )
+            lines.append(f"    if {r} is None or {r}.shape != {name}_meta.shape or {r}.dtype is not {name}_meta.dtype:")
             lines.append(f"        {r} = fit({r}, {name}_meta, {primitive.broadcasts}, {primitive.name!r}, {name!r})")
     lines.append(f"    return {tuple_text(results[i] for i in plan.positions)}")
     return compile_function("pull", "\n".join(lines) + "\n", scope)
@@ -180,9 +178,7 @@ def _rule_arguments(primitive: Any, rule: Any, arguments: tuple[str, ...]) -> st
     return ", ".join([*values, *(f"{name}={name}" for name in rule.settings)])
 
 
-def _with_kernels(
-    lines: list[str], primitive: Any, rule: Any, k: int, call: str, arguments: tuple[str, ...]
-) -> str:
+def _with_kernels(lines: list[str], primitive: Any, rule: Any, k: int, call: str, arguments: tuple[str, ...]) -> str:
     """Lines that run a backend's own kernel where one is filed and its guard agrees, else the rule."""
     shared = _rule_arguments(primitive, rule, arguments)
     lines.append(f"    kernel = kernels{k}.get(type(g))")

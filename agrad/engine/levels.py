@@ -17,7 +17,7 @@ from agrad.registry import namespace
 
 
 class _Spaces(dict[type, Any]):
-    """The namespace that a rule gets, by the type of what it is handed: a backend's for its arrays, agrad's for Tensors."""
+    """The namespace a rule gets, by the type of what it is handed: a backend's for its arrays, agrad's for Tensors."""
 
     def __missing__(self, kind: type) -> Any:
         if issubclass(kind, Tensor):
@@ -80,9 +80,7 @@ class Level:
         out = primitive.bind(*inner, **settings)
         now = mode()
         traced = [
-            i
-            for i, arg in enumerate(args)
-            if isinstance(arg, Tensor) and arg.level is self and arg.node is not None
+            i for i, arg in enumerate(args) if isinstance(arg, Tensor) and arg.level is self and arg.node is not None
         ]
         if not traced or self.id < now.oldest:
             return self._constant(out)
@@ -279,4 +277,3 @@ def check_finite_cotangent(node: Node, name: str, cotangent: Any) -> None:
         raise AnomalyError(
             f"the backward rule of {node.plan.primitive.name} made a NaN or an infinity for {name}{line}"
         )
-

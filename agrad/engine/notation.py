@@ -103,7 +103,7 @@ def _define(
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters or parameters[0].name != "xp" or parameters[0].kind is not inspect.Parameter.POSITIONAL_ONLY:
         raise PrimitiveDefinitionError(
-            f"{name}: a primitive's signature is (xp, arrays, /, *, settings); its first parameter is not 'xp' before the slash"
+            f"{name}: a primitive's signature is (xp, arrays, /, *, settings); the first is not 'xp' before the slash"
         )
     arrays = tuple(p.name for p in parameters[1:] if p.kind is p.POSITIONAL_ONLY)
     variadic = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
@@ -111,7 +111,7 @@ def _define(
     strange = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.VAR_KEYWORD)]
     if strange:
         raise PrimitiveDefinitionError(
-            f"{name}: {', '.join(map(repr, strange))} must stand before the slash (an array) or after a star (a setting)"
+            f"{name}: {', '.join(map(repr, strange))} must stand before the slash (arrays) or after a star (settings)"
         )
     if not arrays and not variadic:
         raise PrimitiveDefinitionError(f"{name}: a primitive takes at least one array before the slash")
@@ -227,8 +227,8 @@ def elementwise(
     arrays = "an array" if len(names) == 1 else "arrays or numbers that broadcast"
     operation.__doc__ = (
         f"{doc or f'The array API standard`s ``{name}`` of each element.'}\n\n"
-        f"{', '.join(names)}: {arrays}, as Tensors or of any known library. Gives a Tensor where one is given, else an\n"
-        f"array of that library, of the broadcast shape. Raises ``ShapeError`` for shapes that do not broadcast.\n"
+        f"{', '.join(names)}: {arrays}, as Tensors or of any known library. Gives a Tensor where one is given, else\n"
+        f"an array of that library, of the broadcast shape. Raises ``ShapeError`` for shapes that do not broadcast.\n"
     ).replace("`s ``", "'s ``")
     for argument, rule in zip(names, rules, strict=True):
         if rule is not None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends import Backend, backend_of_type
+from agrad.backends import backend_of_type
+from agrad.backends.base import Backend
 from agrad.engine.callpath import NUMBERS, build_plan, build_pull, call_stub, call_text, compile_function
 from agrad.engine.levels import namespace_of
 from agrad.engine.sweep import fit_tangent
@@ -55,7 +56,7 @@ class Rule:
         strange = [t for t in targets if t not in primitive.all_arrays]
         if strange:
             raise PrimitiveDefinitionError(
-                f"the {kind} of {primitive.name} is for {', '.join(map(repr, strange))}, which is no array argument of it; "
+                f"the {kind} of {primitive.name} is for {', '.join(map(repr, strange))}, no array argument of it; "
                 f"those are {', '.join(primitive.all_arrays)}"
             )
         self.kept = tuple(n for n in self.names if n != "xp" and n not in incoming)
@@ -136,7 +137,9 @@ class Primitive:
         self._stub = self.bind.__code__
 
     def __repr__(self) -> str:
-        return f"<primitive {self.name}({', '.join([*self.arrays, *([f'*{self.variadic}'] if self.variadic else [])])})>"
+        return (
+            f"<primitive {self.name}({', '.join([*self.arrays, *([f'*{self.variadic}'] if self.variadic else [])])})>"
+        )
 
     # ---------------------------------------------------------------- what the call path asks
 
@@ -171,7 +174,7 @@ class Primitive:
     def _missing_rule(self, kind: str, argument: str) -> Rule:
         def missing() -> Any:
             raise MissingRuleError(
-                f"{self.name} has no {kind} rule for {argument}; write one with @{self.identifier}.{kind}({argument!r}), "
+                f"{self.name} has no {kind} rule for {argument}; write one, @{self.identifier}.{kind}({argument!r}), "
                 f"or declare constant={argument!r} if it has no derivative"
             )
 
@@ -204,7 +207,7 @@ class Primitive:
     # ---------------------------------------------------------------- raw arrays
 
     def build(self) -> Function:
-        """Give ``bind`` its code. It happens at the first call, when all rules are filed, or anew after a later rule."""
+        """Give ``bind`` its code: at the first call, when all rules are filed, or anew after a later rule."""
         built = compile_function(self.identifier, call_text(self), self.scope)
         self.bind.__code__ = built.__code__
         self._built = True
@@ -217,7 +220,9 @@ class Primitive:
         table = self.vjps if kind == "vjp" else self.jvps
         for target in targets:
             if target in self.constant:
-                raise PrimitiveDefinitionError(f"{self.name} is declared constant in {target!r}, so it has no {kind} for it")
+                raise PrimitiveDefinitionError(
+                    f"{self.name} is declared constant in {target!r}, so it has no {kind} for it"
+                )
             table[target] = rule
         if self._built:
             self.bind.__code__ = self._stub
@@ -269,7 +274,7 @@ class Primitive:
         xp = backend.xp
         forward = self.forward
         if forward is None:
-            place = xp
+            place: Any = xp
             for part in self.name.split("."):
                 place = getattr(place, part)
             return place
@@ -303,10 +308,9 @@ class Primitive:
                     f'move one: x.to("{backend.name}")'
                 )
         if backend is None:
-            kind = next((type(a) for a in args if isinstance(a, np.generic)), None)
-            if kind is None:
+            if not any(isinstance(a, np.generic) for a in args):
                 raise OperandError(f"{self.name} takes an array; make one of a number with agrad.asarray")
-            backend = backend_of_type(kind)
+            backend = backend_of_type(np.ndarray)
             assert backend is not None
         elif backend.name != "numpy":
             # NumPy's scalars are numbers to every other library
@@ -325,7 +329,7 @@ class Primitive:
         )
 
     def explain(self, args: tuple[Any, ...], error: Exception) -> Exception:
-        """The error to raise where a backend refused: agrad's own for shapes and devices, else the backend's with a note."""
+        """The error where a backend refused: agrad's own for shapes and devices, else the backend's with a note."""
         if isinstance(error, AgradError):
             return error
         shapes = [tuple(a.shape) for a in args if hasattr(a, "shape")]
@@ -350,9 +354,7 @@ class Primitive:
 
     # ---------------------------------------------------------------- forward mode
 
-    def push(
-        self, tangents: list[Any], inner: tuple[Any, ...], out: Any, settings: dict[str, Any]
-    ) -> tuple[Any, ...]:
+    def push(self, tangents: list[Any], inner: tuple[Any, ...], out: Any, settings: dict[str, Any]) -> tuple[Any, ...]:
         """The tangents of the outputs, one each (None for zero), from those of the arguments (None for zero)."""
         totals: list[Any] = [None] * (1 if self.outputs is None else len(self.outputs))
         outs = (out,) if self.outputs is None else out
@@ -416,9 +418,7 @@ class Primitive:
             handed[name] = value
         flat = [*(tangent if isinstance(tangent, tuple) else (tangent,)), *handed.values()]
         handed["xp"] = namespace_of(flat)
-        return rule.function(
-            *[handed[name] for name in rule.names], **{name: settings[name] for name in rule.settings}
-        )
+        return rule.function(*[handed[name] for name in rule.names], **{name: settings[name] for name in rule.settings})
 
 
 def _meta(value: Any) -> Meta:

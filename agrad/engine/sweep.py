@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.dtypes import is_complex
+from agrad.dtypes import dtype_name, is_complex
 from agrad.engine.levels import SPACES, check_finite_cotangent, namespace_of, select
 from agrad.engine.tape import LEAF, Meta, Node, mode
 from agrad.engine.tensor import wrap
@@ -156,11 +156,12 @@ def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _to_dtype(xp: Any, value: Any, dtype: Any) -> Any:
-    if value.dtype == dtype:
+    name = dtype_name(dtype)
+    if dtype_name(value.dtype) == name:
         return value
     if is_complex(value.dtype) and not is_complex(dtype):
         value = xp.real(value)  # the imaginary part of a real argument does not exist
-        if value.dtype == dtype:
+        if dtype_name(value.dtype) == name:
             return value
     return xp.astype(value, dtype)
 
@@ -183,7 +184,7 @@ def fit(g: Any, target: Meta, broadcasts: bool, name: str, argument: str) -> Any
         sums = lead >= 0 and all(n in (1, m) for n, m in zip(target.shape, shape[lead:], strict=True))
         if not (broadcasts and sums):
             raise RuleError(
-                f"the rule of {name} returned a cotangent of shape {shape} for {argument}, which has shape {target.shape}"
+                f"the rule of {name} returned a cotangent of shape {shape} for {argument} of shape {target.shape}"
             )
         g = sum_to(xp, g, target.shape)
     return _to_dtype(xp, g, target.dtype)

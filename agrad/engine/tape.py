@@ -97,7 +97,7 @@ class Mode(NamedTuple):
     anomaly: bool = False
 
 
-_mode: ContextVar[Mode] = ContextVar("agrad_mode", default=Mode())
+_mode: ContextVar[Mode] = ContextVar("agrad_mode", default=Mode())  # noqa: B039 (a tuple)
 _attention: ContextVar[float] = ContextVar("agrad_attention", default=0)
 
 attention: Callable[[], float] = _attention.get

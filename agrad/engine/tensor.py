@@ -160,8 +160,7 @@ class Tensor:
         elif self.node is None:
             if not is_floating(self.data.dtype):
                 raise DtypeError(
-                    f"a Tensor of dtype {self.dtype} has no derivative; cast it first: "
-                    "agrad.astype(x, agrad.float64)"
+                    f"a Tensor of dtype {self.dtype} has no derivative; cast it first: agrad.astype(x, agrad.float64)"
                 )
             self.node = leaf_node(self)
 
@@ -192,9 +191,7 @@ class Tensor:
         """Forget the gradient added up so far."""
         self.grad = None
 
-    def backward(
-        self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False
-    ) -> None:
+    def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
         """Add the gradient of this Tensor to ``.grad`` of every leaf that it was made from.
 
         ``gradient`` is the cotangent of this Tensor, an array of its shape; it may be left out for a Tensor of one
@@ -263,9 +260,7 @@ class Tensor:
     def __bool__(self) -> bool:
         # a comparison or a test steers Python and not a value, so nothing of a gradient is lost by it
         if self.size != 1:
-            raise TypeError(
-                f"the truth of a Tensor of shape {self.shape} is ambiguous; use agrad.any() or agrad.all()"
-            )
+            raise TypeError(f"the truth of a Tensor of shape {self.shape} is ambiguous; use agrad.any() or agrad.all()")
         self._check_concrete("bool()")
         return bool(self.item())
 
@@ -364,8 +359,8 @@ class Tensor:
     __le__, _ = _binary("less_equal")
     __gt__, _ = _binary("greater")
     __ge__, _ = _binary("greater_equal")
-    __eq__, _ = _binary("equal")  # type: ignore[assignment]
-    __ne__, _ = _binary("not_equal")  # type: ignore[assignment]
+    __eq__, _ = _binary("equal")
+    __ne__, _ = _binary("not_equal")
     del _
 
     __neg__ = _unary("negative")
@@ -419,4 +414,3 @@ def settle(value: Any) -> Any:
     while isinstance(value, Tensor) and value.node is None:
         value = value.data
     return value
-

@@ -33,7 +33,7 @@ _astype, _cast = astype.bind, cast.bind
 
 @astype.door
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    """The array in another dtype. Differentiable between floating dtypes; an integer or boolean result is a constant."""
+    """The array in another dtype. Differentiable between floating dtypes; any other result is a constant."""
     if device is not None:
         x = CALLS["to_device"](x, device)
     floats = is_floating(dtype) and is_floating(x.dtype)

@@ -96,7 +96,7 @@ def logsumexp_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool)
 
 @primitive(normalize={"axis": axis_of})
 def softmax(xp: Any, x: Any, /, *, axis: int = -1) -> Any:
-    """exp(x) / sum(exp(x)) along one axis, without overflow. x: array of a real floating dtype and of one or more axes."""
+    """exp(x) / sum(exp(x)) along one axis, without overflow. x: array of a real floating dtype, not of shape ()."""
     e = xp.exp(x - xp.max(x, axis=axis, keepdims=True))
     return e / xp.sum(e, axis=axis, keepdims=True)
 
@@ -176,8 +176,8 @@ _REDUCTIONS = ("mean", "sum", "none")
 def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> Any:
     """The cross entropy of softmax(logits) with the labels, computed stably and in one operation.
 
-    logits: (..., c) of a real floating dtype. labels: (...) integers in range(c), or (..., c) probabilities (one-hot rows,
-    say) of a floating dtype. ``reduction``: ``"mean"`` or ``"sum"`` over all rows, or ``"none"`` for an array of shape (...).
+    logits: (..., c) of a real floating dtype. labels: (...) integers in range(c), or (..., c) probabilities (one-hot
+    rows, say) of a floating dtype. ``reduction``: ``"mean"`` or ``"sum"`` over all rows, or ``"none"``, giving (...).
     Raises ``ShapeError`` for shapes that do not fit and, where the labels are in the host's memory, ``ValueError`` for
     one out of range.
     """

@@ -78,7 +78,11 @@ def asarray(
         return astype(out, dtype) if dtype is not None and out.dtype != as_dtype(dtype) else out
     if isinstance(obj, (list, tuple)):
         obj = _plain(obj)
-    elif not isinstance(obj, (bool, int, float, complex)) and not hasattr(obj, "__array__") and not hasattr(obj, "__buffer__"):
+    elif (
+        not isinstance(obj, (bool, int, float, complex))
+        and not hasattr(obj, "__array__")
+        and not hasattr(obj, "__buffer__")
+    ):
         raise OperandError(f"asarray takes numbers, nested sequences of them and arrays, not {type(obj).__name__}")
     return _new("asarray", (obj,), dtype, device, backend, requires_grad)
 
@@ -148,7 +152,7 @@ def full(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Any:
-    """A Tensor of ``shape`` (an int or a tuple) filled with a number or with a Tensor of one element (differentiable)."""
+    """A Tensor of ``shape`` (an int or a tuple) filled with a number or a Tensor of one element (differentiable)."""
     shape = _shape(shape)
     if hasattr(fill_value, "shape"):
         value = asarray(fill_value, dtype=dtype, device=device, backend=backend)
@@ -168,7 +172,7 @@ def arange(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The numbers from ``start`` up to, not including, ``stop`` in steps of ``step``; with one argument, from 0 to it."""
+    """The numbers from ``start`` up to, not including, ``stop`` in steps of ``step``; with one argument, from 0."""
     if stop is None:
         start, stop = 0, start
     return _new("arange", (start, stop, step), dtype, device, backend, requires_grad)
@@ -186,7 +190,7 @@ def linspace(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Any:
-    """``num`` evenly spaced numbers from ``start`` to ``stop``, which may be Tensors of no dimensions (differentiable)."""
+    """``num`` evenly spaced numbers from ``start`` to ``stop``, numbers or Tensors of shape () (differentiable)."""
     known = next((v for v in (start, stop) if hasattr(v, "shape")), None)
     if known is None:
         place, native = _place(backend, device)
@@ -251,7 +255,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Any]:
-    """Coordinate grids of one-dimensional arrays; with ``indexing="xy"`` the first two axes are exchanged. Differentiable."""
+    """Coordinate grids of one-dimensional arrays; ``indexing="xy"`` exchanges the first two axes. Differentiable."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")
     for x in arrays:

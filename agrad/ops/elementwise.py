@@ -178,7 +178,7 @@ _where = where.bind
 
 
 @where.door
-def where(condition: Any, x1: Any, x2: Any, /) -> Any:  # noqa: F811
+def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     return _where(*array_arguments("where", condition, x1, x2))
 
 
@@ -229,9 +229,9 @@ __all__ = [
     "less",
     "less_equal",
     "log",
-    "log10",
     "log1p",
     "log2",
+    "log10",
     "logical_and",
     "logical_not",
     "logical_or",

@@ -181,7 +181,7 @@ def set_at(x: Any, value: Any, index: Any, /) -> Any:
             value = array_arguments("x[i] = v", x, value)[1]
     elif isinstance(value, (np.ndarray, np.generic)) and backend_of_type(type(raw_of(x))) is not backend_of(value):
         raise MixedBackendsError(
-            f'x[i] = v: x is an array of {backend_of(raw_of(x)).name}, v one of numpy; move v: agrad.asarray(v).to(...)'
+            f"x[i] = v: x is an array of {backend_of(raw_of(x)).name}, v one of numpy; move v: agrad.asarray(v).to(...)"
         )
     template, arrays = split_index(index, x)
     if value.dtype != x.dtype:

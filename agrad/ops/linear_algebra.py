@@ -4,7 +4,8 @@ from typing import Any
 
 from agrad.engine.notation import primitive
 from agrad.errors import OperandError, ShapeError
-from agrad.ops.manipulation import expand_dims, matrix_transpose, reshape
+from agrad.ops.manipulation import expand_dims, reshape
+from agrad.ops.manipulation import matrix_transpose as matrix_transpose
 from agrad.ops.shared import ndim_of
 
 
@@ -38,7 +39,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:
         return _matmul(x1, x2)
     if not n1 or not n2:
         raise OperandError("matmul takes arrays of one or more dimensions; use * for a product with a number")
-    if n1 == 1 and x1.shape[0] != x2.shape[max(n2 - 2, 0)] or n2 == 1 and x2.shape[0] != x1.shape[-1]:
+    if (n1 == 1 and x1.shape[0] != x2.shape[max(n2 - 2, 0)]) or (n2 == 1 and x2.shape[0] != x1.shape[-1]):
         raise ShapeError(f"matmul: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not multiply")
     y = _matmul(expand_dims(x1, 0) if n1 == 1 else x1, expand_dims(x2, -1) if n2 == 1 else x2)
     shape = tuple(y.shape)
@@ -107,7 +108,7 @@ def solve(x1: Any, x2: Any, /) -> Any:
 
 @primitive(name="linalg.inv")
 def inv(xp: Any, x: Any, /) -> Any:
-    """The inverse of each matrix. x: (..., n, n) of a floating dtype. A singular matrix is the array library's error."""
+    """The inverse of each matrix. x: (..., n, n), floating. A singular matrix is the array library's own error."""
     return xp.linalg.inv(x)
 
 
@@ -134,7 +135,7 @@ def _half_lower(xp: Any, x: Any) -> Any:
 
 @primitive(name="linalg.cholesky")
 def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
-    """The triangular factor of each Hermitian positive-definite matrix: L with ``L @ L.H = x``, or U with ``U.H @ U = x``.
+    """The triangular factor of each Hermitian positive-definite matrix: L, ``L @ L.H = x``, or U, ``U.H @ U = x``.
 
     x: (..., n, n) of a floating dtype. The derivative is that along Hermitian changes of ``x``, given as a Hermitian
     gradient. A matrix that is not positive definite is the array library's own error.

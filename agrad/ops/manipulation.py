@@ -36,7 +36,7 @@ _reshape = reshape.bind
 
 @reshape.door
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
-    """The elements in another shape, in row-major order; one length may be -1. Raises ``ShapeError`` for a wrong count."""
+    """The elements, in row-major order, in another shape; one length may be -1."""
     ndim_of(x, "reshape")
     return _reshape(x, shape=resolve_reshape(shape, size(x.shape)))
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import DType
 from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError
-from agrad.backends import backend_of, backend_of_type
 from agrad.shapes import kept_shape, normalize_axes, normalize_axis
 
 NUMBERS = (bool, int, float, complex)
@@ -14,9 +14,7 @@ NUMBERS = (bool, int, float, complex)
 def ndim_of(x: Any, name: str = "this function") -> int:
     """The number of dimensions of an array; ``OperandError`` for what is none."""
     if not hasattr(x, "shape"):
-        raise OperandError(
-            f"{name} takes a Tensor or an array, not {type(x).__name__}; make one with agrad.asarray"
-        )
+        raise OperandError(f"{name} takes a Tensor or an array, not {type(x).__name__}; make one with agrad.asarray")
     return len(x.shape)
 
 

@@ -31,7 +31,7 @@ _sum = sum.bind
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum over ``axis`` (an int, a tuple, or None for all).
 
-    x: array of any shape and a numeric dtype. ``dtype``: computed and given in it. Integers are widened as the standard says.
+    x: array of any shape and a numeric dtype. ``dtype``: that of the sum. Integers are widened as the standard says.
     """
     if dtype is not None:
         x = astype(x, dtype)
@@ -53,7 +53,7 @@ def mean_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
 def _leave_one_out(xp: Any, x: Any) -> Any:
     """For each element along the last axis, the product of all the others.
 
-    A tree of pairwise products, up and then down: no division, so zeros need no special case in any order of derivative.
+    A tree of pairwise products, up and then down: no division, so zeros are no special case in any order of derivative.
     """
     n = x.shape[-1]
     if n <= 1:
@@ -181,9 +181,7 @@ _cumulative_sum = cumulative_sum.bind
 
 
 @cumulative_sum.door
-def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """The running sums along ``axis``, which may be left out for an array of one dimension."""
     if axis is None:
         if ndim_of(x, "cumulative_sum") != 1:

@@ -26,7 +26,9 @@ def _value(leaf: Any, where: str, what: str) -> Any:
             selection = selected()
             return selection.backend.xp.asarray(leaf, dtype=selection.backend.xp.float64)
     elif type(leaf) is int or type(leaf) is bool:
-        raise DtypeError(f"{what}: {where} is the {type(leaf).__name__} {leaf}, which has no derivative; write {float(leaf)}")
+        raise DtypeError(
+            f"{what}: {where} is the {type(leaf).__name__} {leaf}, which has no derivative; write {float(leaf)}"
+        )
     if not isinstance(leaf, Tensor) and backend_of_type(type(leaf)) is None:
         raise OperandError(f"{what}: {where} is a {type(leaf).__name__}, not an array; it cannot be differentiated")
     if not is_floating(leaf.dtype):
@@ -57,7 +59,9 @@ class _Inputs:
     def restore(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Containers like the arguments', around ``values``, as Tensors where the argument's leaf was one."""
         out = [
-            wrap(value, AMBIENT) if isinstance(leaf, Tensor) and not isinstance(value, Tensor) else settle_raw(value, leaf)
+            wrap(value, AMBIENT)
+            if isinstance(leaf, Tensor) and not isinstance(value, Tensor)
+            else settle_raw(value, leaf)
             for value, leaf in zip(values, self.leaves, strict=True)
         ]
         return unflatten(self.spec, out)

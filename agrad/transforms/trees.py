@@ -1,6 +1,7 @@
 """Nested containers: dict, list, tuple, namedtuple and dataclass, taken apart into leaves and put together again."""
 
 import dataclasses
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,6 +11,7 @@ NAMESPACE = "agrad"
 """Where optree keeps what agrad registers, apart from other packages."""
 
 _registered: set[type] = set()
+_registering = threading.Lock()
 
 
 def _register(kind: type) -> None:
@@ -21,13 +23,15 @@ def _register(kind: type) -> None:
 
     def unflatten(_: Any, children: Iterable[Any]) -> Any:
         # not through __init__, which may have other parameters, defaults or checks that a leaf would fail
-        value = object.__new__(kind)
+        value: Any = object.__new__(kind)
         for name, child in zip(names, children, strict=True):
             object.__setattr__(value, name, child)
         return value
 
-    optree.register_pytree_node(kind, flatten, unflatten, namespace=NAMESPACE)
-    _registered.add(kind)
+    with _registering:
+        if kind not in _registered:
+            optree.register_pytree_node(kind, flatten, unflatten, namespace=NAMESPACE)
+            _registered.add(kind)
 
 
 def _unknown(leaf: Any) -> bool:
