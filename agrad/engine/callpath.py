@@ -8,7 +8,7 @@ import linecache
 from collections.abc import Iterable
 from typing import Any
 
-from agrad.engine.levels import SPACES, dispatch, unusual
+from agrad.engine.levels import SPACES, dispatch, lift, unusual
 from agrad.engine.sweep import fit, guard
 from agrad.engine.tape import Meta, Node, Plan, attention, loosely, next_id
 from agrad.engine.tensor import Tensor
@@ -110,7 +110,7 @@ def build_plan(primitive: Any, positions: tuple[int, ...], count: int, exact: bo
     plan.positions = positions
     plan.count = count
     plan.exact = exact
-    plan.masks = primitive.masks
+    plan.detours = primitive.masks
     plan.lifted = False
     plan.arguments = tuple(arguments[i] for i in positions)
     plan.names = saved_names(primitive, positions, arguments, exact)
@@ -136,10 +136,17 @@ def build_pull(primitive: Any, plan: Plan, *, guarded: bool = False) -> Any:
     lines = ["def pull(node, g):"]
     if plan.names:
         lines.append(f"    {tuple_text(map(_local, plan.names))} = node.saved")
+    if lifted:
+        scope["lift"] = lift
+        held = {f"{name}_meta" for name in arguments} | set(primitive.settings)
+        lines += [f"    {name} = lift({name})" for name in plan.names if name not in held and name[0] != "~"]
     if primitive.outputs is not None:
         lines.append("    parts = g.by_output.get")
         lines += [f"    g_{name} = parts({i})" for i, name in enumerate(primitive.outputs)]
         lines.append("    g = next(iter(g.by_output.values()))")
+    if lifted:
+        incoming = ["g"] if primitive.outputs is None else [f"g_{name}" for name in primitive.outputs]
+        lines += [f"    {name} = lift({name})" for name in incoming]
     rules = primitive.rules_for(plan.positions)
     if lifted:
         lines.append("    xp = AGRAD")

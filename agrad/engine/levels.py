@@ -178,6 +178,18 @@ AMBIENT = Reverse(0)
 """The level of Tensors that users make: it is always open, and older than every other."""
 
 
+def lift(value: Any) -> Any:
+    """A raw array as a constant Tensor; anything else as it is.
+
+    Rules that are handed a Tensor are handed nothing raw beside it: array-api-strict's operators refuse strangers.
+    """
+    if isinstance(value, tuple):
+        return tuple([lift(part) for part in value])
+    if isinstance(value, Tensor) or not hasattr(value, "shape"):
+        return value
+    return wrap(value, AMBIENT)
+
+
 class Parts:
     """The cotangents of an operation with several outputs, gathered as they arrive."""
 
@@ -207,7 +219,7 @@ class Selector:
     """Stands as the primitive of the nodes that pick one output."""
 
     outputs = None
-    elementwise = False
+    elementwise = masks = False
 
     def __init__(self, output: int) -> None:
         self.output = output
@@ -224,7 +236,7 @@ def _selector_plan(output: int) -> Plan:
         plan.primitive = Selector(output)
         plan.arguments = ("x",)
         plan.positions = (0,)
-        plan.masks = plan.lifted = False
+        plan.detours = plan.lifted = False
         plan.names = ()
         plan.pack = lambda *args: ()
         plan.pull = lambda node, g: (Parts({output: g}),)

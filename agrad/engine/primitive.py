@@ -14,7 +14,7 @@ import numpy as np
 from agrad.backends import backend_of_type
 from agrad.backends.base import Backend
 from agrad.engine.callpath import NUMBERS, build_plan, build_pull, call_stub, call_text, compile_function
-from agrad.engine.levels import namespace_of
+from agrad.engine.levels import lift, namespace_of
 from agrad.engine.sweep import fit_tangent
 from agrad.engine.tape import Meta, Plan
 from agrad.engine.tensor import Tensor
@@ -26,7 +26,7 @@ from agrad.errors import (
     PrimitiveDefinitionError,
     ShapeError,
 )
-from agrad.registry import KERNELS
+from agrad.registry import KERNELS, namespace
 from agrad.shapes import broadcast_shapes
 
 Function = Callable[..., Any]
@@ -196,6 +196,7 @@ class Primitive:
         if twin is None:
             twin = copy.copy(plan)
             twin.lifted = lifted
+            twin.detours = lifted or plan.detours
             twin.pull = build_pull(self, twin, guarded=guarded)
             self._variants[key] = twin
         return twin
@@ -417,7 +418,10 @@ class Primitive:
                 value = tuple(map(_meta, value)) if isinstance(value, tuple) else _meta(value)
             handed[name] = value
         flat = [*(tangent if isinstance(tangent, tuple) else (tangent,)), *handed.values()]
-        handed["xp"] = namespace_of(flat)
+        xp = namespace_of(flat)
+        if xp is namespace:
+            handed = {name: value if name.endswith("_meta") else lift(value) for name, value in handed.items()}
+        handed["xp"] = xp
         return rule.function(*[handed[name] for name in rule.names], **{name: settings[name] for name in rule.settings})
 
 

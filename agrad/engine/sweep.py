@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from agrad.dtypes import dtype_name, is_complex
-from agrad.engine.levels import SPACES, check_finite_cotangent, namespace_of, select
+from agrad.engine.levels import SPACES, Parts, check_finite_cotangent, namespace_of, select
 from agrad.engine.tape import LEAF, Meta, Node, mode
-from agrad.engine.tensor import wrap
+from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import AgradError, AnomalyError, GraphFreedError, RuleError
 from agrad.shapes import broadcast_axes
 
@@ -44,7 +44,9 @@ def sweep(
     so that the pass is itself recorded; else they run on what was kept, and make no Tensor where that is raw.
     ``visit`` is called with every node and its whole cotangent.
     """
-    pull = _pull_for(level, guarded=False)
+    guarded = False
+    lifted = level is not None or any(isinstance(g, Tensor) for g in cotangents.values())
+    pull = _pull_for(level, lifted, guarded)
     leaves: dict[Node, Any] = {}
     take = cotangents.pop
     for node in order(cotangents):
@@ -62,8 +64,9 @@ def sweep(
                 f"the values kept for {plan.primitive.name} were freed by an earlier backward pass; "
                 "give that pass retain_graph=True, or compute the result again"
             )
-        if plan.masks:
-            pull = _pull_for(level, guarded=True)
+        if plan.detours:
+            guarded, lifted = guarded or plan.primitive.masks, lifted or plan.lifted
+            pull = _pull_for(level, lifted, guarded)
         try:
             parts = plan.pull(node, g) if pull is None else pull(node, g)
         except AnomalyError:
@@ -81,30 +84,48 @@ def sweep(
     return leaves
 
 
-def _pull_for(level: Any, guarded: bool) -> Pull | None:
-    """How nodes are pulled: None for the ordinary way, a plan's own pull, called in place.
+def _pull_for(level: Any, lifted: bool, guarded: bool) -> Pull | None:
+    """How the nodes to come are pulled: None for the ordinary way, a plan's own pull, called in place.
 
     Behind an operation that masks (``where``), cotangents are zero where a branch was not used, and there a value that
-    is not finite must not turn them into nan: a guarded pass mends that, and only such a pass pays for it.
+    is not finite must not turn them into nan: a guarded pass mends that. Where cotangents may be Tensors, what was kept
+    raw is lifted beside them. Only a pass that meets such a node pays for it.
     """
-    pull: Pull | None = None
     if level is not None:
         pull = _recorded_pull(level, guarded)
-    elif guarded:
-        pull = _guarded_pull
-    return _watched(pull or _plain_pull) if mode().anomaly else pull
+    elif lifted or guarded:
+        pull = _detour(guarded)
+    elif mode().anomaly:
+        pull = _plain_pull
+    else:
+        return None
+    return _watched(pull) if mode().anomaly else pull
 
 
 def _plain_pull(node: Node, g: Any) -> tuple[Any, ...]:
     return node.plan.pull(node, g)
 
 
-def _guarded_pull(node: Node, g: Any) -> tuple[Any, ...]:
-    plan = node.plan
-    if not plan.primitive.elementwise:
-        return plan.pull(node, g)
-    with np.errstate(all="ignore"):
-        return plan.primitive.variant(plan, guarded=True).pull(node, g)
+def _detour(guarded: bool) -> Pull:
+    def pull(node: Node, g: Any) -> tuple[Any, ...]:
+        plan = node.plan
+        guards = guarded and plan.primitive.elementwise
+        lifts = not plan.lifted and _holds_tensor(g)
+        if not (guards or lifts) or not plan.names:
+            return plan.pull(node, g)
+        twin = plan.primitive.variant(plan, lifted=lifts, guarded=guards)
+        if not guards:
+            return twin.pull(node, g)
+        with np.errstate(all="ignore"):
+            return twin.pull(node, g)
+
+    return pull
+
+
+def _holds_tensor(g: Any) -> bool:
+    if isinstance(g, Parts):
+        return any(isinstance(part, Tensor) for part in g.by_output.values())
+    return isinstance(g, Tensor)
 
 
 def guard(g: Any, part: Any) -> Any:

@@ -24,15 +24,16 @@ class Plan:
     ``pull(node, g)`` gives the cotangents of the parents.
     """
 
-    __slots__ = ("arguments", "count", "exact", "lifted", "masks", "names", "pack", "positions", "primitive", "pull")
+    __slots__ = ("arguments", "count", "exact", "detours", "lifted", "names", "pack", "positions", "primitive", "pull")
 
     primitive: Any
     count: int
     """Of how many arguments, the variadic ones counted."""
     exact: bool
     """Whether cotangents need no fitting: the result has the arguments' own shape and dtype."""
-    masks: bool
-    """Whether the operation leaves some elements of an argument unused, as ``where`` does."""
+    detours: bool
+    """Whether a backward pass that comes here takes the long way from here on: the plan is lifted, or the operation
+    leaves some elements of an argument unused, as ``where`` does (see ``sweep``)."""
     lifted: bool
     """Whether the values kept are Tensors, so that rules run in agrad's own namespace."""
     arguments: tuple[str, ...]
@@ -44,7 +45,7 @@ class Plan:
 
 LEAF = Plan()
 LEAF.primitive = None
-LEAF.masks = LEAF.lifted = False
+LEAF.detours = LEAF.lifted = False
 LEAF.arguments = LEAF.positions = LEAF.names = ()
 
 

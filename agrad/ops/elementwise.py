@@ -82,6 +82,43 @@ floor_divide  = elementwise("floor_divide",  None, None)
 # fmt: on
 
 
+_sign = sign.bind
+
+
+@primitive
+def complex_sign(xp: Any, x: Any, /) -> Any:
+    """x / abs(x), and 0 at 0, of complex numbers: unlike the sign of real ones, not piecewise constant."""
+    return xp.sign(x)
+
+
+def _over_size(xp: Any, value: Any, x: Any) -> Any:
+    size = xp.abs(x)
+    zero = size == 0
+    return xp.where(zero, xp.zeros_like(value), value / xp.where(zero, xp.ones_like(size), size))
+
+
+@complex_sign.jvp
+def complex_sign_jvp(xp: Any, t: Any, x: Any, y: Any) -> Any:
+    return _over_size(xp, t - y * xp.astype(xp.real(xp.conj(y) * t), y.dtype), x)
+
+
+@complex_sign.vjp
+def complex_sign_vjp(xp: Any, g: Any, x: Any, y: Any) -> Any:
+    return _over_size(xp, g - xp.conj(y) * xp.astype(xp.real(g * y), y.dtype), x)
+
+
+_complex_sign = complex_sign.bind
+
+
+@sign.door
+def sign(x: Any, /) -> Any:
+    """-1, 0 or 1 by the sign of each element; x / abs(x), and 0 at 0, for complex ones.
+
+    Differentiable for complex dtypes; for real ones a constant.
+    """
+    return (_complex_sign if hasattr(x, "dtype") and is_complex(x.dtype) else _sign)(x)
+
+
 def _imag_rule(xp: Any, g: Any, x: Any) -> Any:
     if not is_complex(x.dtype):
         return xp.zeros_like(g)
