@@ -88,10 +88,11 @@ _sign = sign.bind
 @primitive
 def complex_sign(xp: Any, x: Any, /) -> Any:
     """x / abs(x), and 0 at 0, of complex numbers: unlike the sign of real ones, not piecewise constant."""
-    return xp.sign(x)
+    return _over_size(xp, x, x)
 
 
 def _over_size(xp: Any, value: Any, x: Any) -> Any:
+    """``value / abs(x)``, and 0 where ``x`` is 0."""
     size = xp.abs(x)
     zero = size == 0
     return xp.where(zero, xp.zeros_like(value), value / xp.where(zero, xp.ones_like(size), size))
@@ -127,8 +128,8 @@ def _imag_rule(xp: Any, g: Any, x: Any) -> Any:
 
 
 def _conj_sign(xp: Any, x: Any) -> Any:
-    s = xp.sign(x)
-    return xp.conj(s) if is_complex(x.dtype) else s
+    # not xp.sign for complex numbers: NumPy's divides 0 by 0
+    return xp.conj(_complex_sign(x)) if is_complex(x.dtype) else xp.sign(x)
 
 
 remainder = elementwise(

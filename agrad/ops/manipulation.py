@@ -154,7 +154,7 @@ def concat_vjp(g: Any, arrays_meta: Any, *, axis: Any) -> Any:
     out, start = [], 0
     for meta in arrays_meta:
         stop = start + meta.shape[axis]
-        out.append(g[(slice(None),) * axis + (slice(start, stop),)])
+        out.append(g[(slice(None),) * axis + (slice(start, stop), ...)])
         start = stop
     return out
 
@@ -183,7 +183,7 @@ def stack(xp: Any, /, *arrays: Any, axis: Any) -> Any:
 
 @stack.vjp
 def stack_vjp(g: Any, arrays_meta: Any, *, axis: Any) -> Any:
-    return [g[(slice(None),) * axis + (i,)] for i in range(len(arrays_meta))]
+    return [g[(slice(None),) * axis + (i, ...)] for i in range(len(arrays_meta))]
 
 
 _stack = stack.bind

@@ -173,7 +173,7 @@ def cumulative_sum(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> A
 @cumulative_sum.vjp
 def cumulative_sum_vjp(xp: Any, g: Any, *, axis: int, include_initial: bool) -> Any:
     if include_initial:
-        g = g[(slice(None),) * axis + (slice(1, None),)]
+        g = g[(slice(None),) * axis + (slice(1, None), ...)]
     return xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis)
 
 

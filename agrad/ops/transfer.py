@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import array_api_compat
+
 from agrad.backends import backend_of, load
 from agrad.engine.levels import AMBIENT
 from agrad.engine.notation import primitive
@@ -16,7 +18,7 @@ def transfer(xp: Any, x: Any, /, *, target: tuple[str, Any], source: tuple[str, 
     name, device = target
     here = backend_of(x)
     if here.name == name:
-        return xp.to_device(x, device)
+        return array_api_compat.to_device(x, device)
     return load(name).from_host(here.to_host(x), device)
 
 

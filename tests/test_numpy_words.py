@@ -1,0 +1,72 @@
+"""The words that NumPy says faster are equal to array-api-compat's, values, dtypes, shapes and refusals alike."""
+
+import array_api_compat.numpy as compat
+import numpy as np
+import pytest
+
+from agrad.backends.numpy_words import WORDS
+
+DTYPES = ("float32", "float64", "complex64", "complex128", "int8", "int64", "bool")
+SHAPES = ((), (3,), (2, 3), (4, 1, 3), (0, 3), (2, 0))
+
+
+def _arrays(dtype):
+    rng = np.random.default_rng(0)
+    for shape in SHAPES:
+        x = rng.normal(size=shape) * 3
+        x = np.asarray(x + 1j if dtype.startswith("complex") else x).astype(dtype)
+        yield x
+        yield x[()] if not shape else x.transpose()
+
+
+def _result(function, *args, **keywords):
+    try:
+        return function(*args, **keywords)
+    except (ValueError, RuntimeWarning) as error:
+        return type(error)
+
+
+def _same(a, b):
+    if isinstance(b, type):
+        return a is b
+    return a.dtype == b.dtype and a.shape == b.shape and np.allclose(a, b, rtol=1e-6, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean"])
+def test_reductions(name, dtype):
+    for x in _arrays(dtype):
+        axes = {None, (), *((i,) for i in range(-x.ndim, x.ndim)), *(range(x.ndim)), tuple(range(x.ndim))}
+        for axis in axes:
+            for keepdims in (False, True):
+                expected = _result(getattr(compat, name), x, axis=axis, keepdims=keepdims)
+                found = _result(WORDS[name], x, axis=axis, keepdims=keepdims)
+                assert _same(found, expected), (x.shape, axis, keepdims, found, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_shapes_and_filled_arrays(dtype):
+    for x in _arrays(dtype):
+        calls = [
+            ("reshape", ((-1,),)),
+            ("reshape", ((x.size, 1),)),
+            ("permute_dims", (tuple(range(x.ndim))[::-1],)),
+            ("broadcast_to", ((4, *x.shape),)),
+            ("broadcast_to", ((7, 5),)),
+            ("broadcast_to", ((2, 4, 5, 3),)),
+            ("zeros_like", ()),
+            ("ones_like", ()),
+        ]
+        if x.ndim > 1:
+            calls.append(("matrix_transpose", ()))
+        for name, args in calls:
+            expected = _result(getattr(compat, name), x, *args)
+            assert _same(_result(WORDS[name], x, *args), expected), (name, x.shape, args)
+
+
+def test_a_broadcast_array_cannot_be_written_to():
+    x = np.ones(3)
+    out = WORDS["broadcast_to"](x, (2, 3))
+    assert not out.flags.writeable
+    assert np.shares_memory(out, x)
+    assert x.flags.writeable
