@@ -13,6 +13,10 @@ class ShapeError(AgradError, ValueError):
     """Shapes that do not fit each other, an axis or an index out of range."""
 
 
+class IndexRangeError(ShapeError, IndexError):
+    """An index or an axis out of range."""
+
+
 class DtypeError(AgradError, TypeError):
     """A dtype that the operation has no meaning for (an integer to differentiate, say)."""
 

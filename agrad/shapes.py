@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from operator import index as as_int
 from typing import Any
 
-from agrad.errors import ShapeError
+from agrad.errors import IndexRangeError, ShapeError
 
 Shape = tuple[int, ...]
 
@@ -27,7 +27,7 @@ def normalize_axis(axis: int, ndim: int) -> int:
     """One axis as a number in ``range(ndim)``."""
     axis = as_int(axis)
     if not -ndim <= axis < ndim:
-        raise ShapeError(f"axis {axis} is out of range for an array of {ndim} dimensions")
+        raise IndexRangeError(f"axis {axis} is out of range for an array of {ndim} dimensions")
     return axis % ndim if ndim else axis
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agrad.errors import ShapeError
+from agrad.errors import IndexRangeError, ShapeError
 from agrad.shapes import ARRAY, Shape, fill_index, size
 
 Index = tuple[Any, ...]
@@ -26,7 +26,7 @@ def host_index(entry: Any, to_host: Callable[[Any], np.ndarray]) -> np.ndarray:
 
 
 def check_bounds(index: Index, arrays: Sequence[np.ndarray | None], shape: Shape) -> None:
-    """Raise ``ShapeError`` for an integer out of range, where a library would clamp or drop it silently.
+    """Raise ``IndexRangeError`` for an integer out of range, where a library would clamp or drop it silently.
 
     ``arrays`` stand for the ``ARRAY`` entries of ``index``; None stands for one that cannot be looked at,
     which must be of integers.
@@ -35,7 +35,7 @@ def check_bounds(index: Index, arrays: Sequence[np.ndarray | None], shape: Shape
     entries = [(next(rest), True) if entry is ARRAY else (entry, False) for entry in index]
     used = sum(_consumes(entry, known) for entry, known in entries)
     if used > len(shape):
-        raise ShapeError(f"too many indices: {used} for an array of shape {shape}")
+        raise IndexRangeError(f"too many indices: {used} for an array of shape {shape}")
     # NumPy asks nothing of the other index arrays where one picks no element
     nothing = any(entry is False or (is_array and _picks_nothing(entry)) for entry, is_array in entries)
     axis = 0
@@ -50,7 +50,7 @@ def check_bounds(index: Index, arrays: Sequence[np.ndarray | None], shape: Shape
             low, high = (int(entry.min()), int(entry.max())) if integers else (int(entry), int(entry))
             if low < -shape[axis] or high >= shape[axis]:
                 wrong = low if low < -shape[axis] else high
-                raise ShapeError(f"index {wrong} is out of bounds for axis {axis} of length {shape[axis]}")
+                raise IndexRangeError(f"index {wrong} is out of bounds for axis {axis} of length {shape[axis]}")
         axis += _consumes(entry, is_array)
 
 
@@ -116,7 +116,7 @@ def plan(
     entries = [(next(rest), True) if entry is ARRAY else (entry, False) for entry in index]
     used = sum(_consumes(entry, is_array) for entry, is_array in entries)
     if used > len(shape) or sum(entry is Ellipsis for entry, _ in entries) > 1:
-        raise ShapeError(f"the index {index} has too many entries for an array of shape {shape}")
+        raise IndexRangeError(f"the index {index} has too many entries for an array of shape {shape}")
     if not any(entry is Ellipsis for entry, _ in entries):
         entries.append((Ellipsis, False))
     advanced = any(is_array or isinstance(entry, (bool, np.bool_)) for entry, is_array in entries)

@@ -1,13 +1,12 @@
 """The imperative face's ``backward``: from a Tensor to the ``.grad`` of the leaves it was made from."""
 
-import copy
 from typing import Any
 
 from agrad.backends import backend_of
 from agrad.dtypes import dtype_name
 from agrad.engine.levels import AMBIENT, SPACES
-from agrad.engine.sweep import sweep
-from agrad.engine.tape import LEAF, Node
+from agrad.engine.sweep import accumulate, sweep
+from agrad.engine.tape import LEAF
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import DtypeError, MixedBackendsError, NotDifferentiableError, ShapeError
 from agrad.registry import CALLS
@@ -63,31 +62,13 @@ def backward(tensor: Tensor, gradient: Any, retain_graph: bool, create_graph: bo
         accumulate(leaf, cotangent)
 
 
-def accumulate(node: Node, cotangent: Any) -> None:
-    """Add a cotangent to what a node holds in ``grad``."""
-    earlier = getattr(node, "grad", None)
-    if earlier is not None:
-        cotangent = earlier + cotangent if isinstance(cotangent, Tensor) else earlier.data + cotangent
-    node.grad = cotangent if isinstance(cotangent, Tensor) else wrap(cotangent, AMBIENT)
-
-
 def retain_grad(tensor: Tensor) -> None:
-    """See ``Tensor.retain_grad``. The node gets a plan of its own, so that other passes pay nothing."""
+    """See ``Tensor.retain_grad``."""
     node = tensor.node
     if node is None:
         raise NotDifferentiableError("retain_grad() of a Tensor that requires no gradient")
-    if node.plan is LEAF or getattr(node.plan.pull, "retains", False):
-        return
-    plan = copy.copy(node.plan)
-    generic = plan.pull
-
-    def pull(at: Node, g: Any) -> tuple[Any, ...]:
-        accumulate(node, g)
-        return generic(at, g)
-
-    pull.retains = True  # type: ignore[attr-defined]
-    plan.pull = pull
-    node.plan = plan
+    if node.plan is not LEAF and not node.plan.retains:
+        node.plan = node.plan.primitive.variant(node.plan, retains=True)
 
 
 CALLS["backward"] = backward

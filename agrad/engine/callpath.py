@@ -111,7 +111,7 @@ def build_plan(primitive: Any, positions: tuple[int, ...], count: int, exact: bo
     plan.count = count
     plan.exact = exact
     plan.detours = primitive.masks
-    plan.lifted = False
+    plan.lifted = plan.retains = False
     plan.arguments = tuple(arguments[i] for i in positions)
     plan.names = saved_names(primitive, positions, arguments, exact)
     outputs = primitive.outputs or ("y",)

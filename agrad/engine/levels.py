@@ -9,6 +9,8 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from agrad.backends import backend_of_type
 from agrad.engine.tape import Meta, Node, Plan, mode, next_id
 from agrad.engine.tensor import Tensor, settle, wrap
@@ -48,12 +50,29 @@ def namespace_of(values: Sequence[Any]) -> Any:
 def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
     """Evaluate a primitive on any mixture of arguments: the long way, which is always right."""
     newest = None
+    scalars = False
     for arg in args:
-        if isinstance(arg, Tensor) and (newest is None or arg.level.id > newest.id):
-            newest = arg.level
+        if isinstance(arg, Tensor):
+            if newest is None or arg.level.id > newest.id:
+                newest = arg.level
+        elif isinstance(arg, np.generic):
+            scalars = True
+    if scalars:
+        args = _without_scalars(args)
     if newest is None:
         return primitive.evaluate(args, settings)
     return newest.process(primitive, args, settings)
+
+
+def _without_scalars(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, NumPy's scalars among them made Python numbers where an array of another library is."""
+    for arg in args:
+        if hasattr(arg, "shape") and not isinstance(arg, np.generic):
+            raw = arg.raw if isinstance(arg, Tensor) else arg
+            if isinstance(raw, (np.ndarray, np.generic)):
+                return args
+            return tuple([a.item() if isinstance(a, np.generic) else a for a in args])
+    return args
 
 
 class Level:
@@ -225,22 +244,27 @@ class Selector:
         self.output = output
         self.name = f"output {output}"
 
+    def variant(self, plan: Plan, *, retains: bool = False, **_: bool) -> Plan:
+        """The plan, or with ``retains`` one of which a backward pass keeps the cotangent."""
+        return _selector_plan(self.output, retains or plan.retains)
 
-_selectors: dict[int, Plan] = {}
+
+_selectors: dict[tuple[int, bool], Plan] = {}
 
 
-def _selector_plan(output: int) -> Plan:
-    plan = _selectors.get(output)
+def _selector_plan(output: int, retains: bool = False) -> Plan:
+    plan = _selectors.get((output, retains))
     if plan is None:
         plan = Plan()
         plan.primitive = Selector(output)
         plan.arguments = ("x",)
         plan.positions = (0,)
-        plan.detours = plan.lifted = False
+        plan.lifted = False
+        plan.detours = plan.retains = retains
         plan.names = ()
         plan.pack = lambda *args: ()
         plan.pull = lambda node, g: (Parts({output: g}),)
-        _selectors[output] = plan
+        _selectors[output, retains] = plan
     return plan
 
 

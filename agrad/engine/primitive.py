@@ -117,7 +117,7 @@ class Primitive:
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
         self.plans: dict[tuple[Any, ...], Plan] = {}
-        self._variants: dict[tuple[Plan, bool, bool], Plan] = {}
+        self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
         self._kernels: dict[Rule, dict[type, Function]] = {}
         self.raw = _Raw(self)
         self.alphabet = (
@@ -188,15 +188,16 @@ class Primitive:
             plan = self.plans[key] = build_plan(self, positions, count, exact)
         return plan
 
-    def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False) -> Plan:
-        """The same plan with another pull: for values among which are Tensors, or for a guarded pass."""
-        lifted = lifted or plan.lifted
-        key = (plan, lifted, guarded)
+    def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False, retains: bool = False) -> Plan:
+        """The same plan with another pull, for values among which are Tensors or for a guarded pass, or retaining."""
+        lifted, retains = lifted or plan.lifted, retains or plan.retains
+        key = (plan, lifted, guarded, retains)
         twin = self._variants.get(key)
         if twin is None:
             twin = copy.copy(plan)
             twin.lifted = lifted
-            twin.detours = lifted or plan.detours
+            twin.retains = retains
+            twin.detours = lifted or retains or plan.detours
             twin.pull = build_pull(self, twin, guarded=guarded)
             self._variants[key] = twin
         return twin
@@ -313,9 +314,6 @@ class Primitive:
                 raise OperandError(f"{self.name} takes an array; make one of a number with agrad.asarray")
             backend = backend_of_type(np.ndarray)
             assert backend is not None
-        elif backend.name != "numpy":
-            # NumPy's scalars are numbers to every other library
-            args = tuple([a.item() if isinstance(a, np.generic) else a for a in args])
         try:
             return self.raw[backend.array_types[0]](*args, **settings)
         except AgradError:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from agrad.dtypes import dtype_name, is_complex
-from agrad.engine.levels import SPACES, Parts, check_finite_cotangent, namespace_of, select
+from agrad.engine.levels import AMBIENT, SPACES, Parts, check_finite_cotangent, namespace_of, select
 from agrad.engine.tape import LEAF, Meta, Node, mode
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import AgradError, AnomalyError, GraphFreedError, RuleError
@@ -65,6 +65,8 @@ def sweep(
                 "give that pass retain_graph=True, or compute the result again"
             )
         if plan.detours:
+            if plan.retains:
+                accumulate(node, g)
             guarded, lifted = guarded or plan.primitive.masks, lifted or plan.lifted
             pull = _pull_for(level, lifted, guarded)
         try:
@@ -82,6 +84,14 @@ def sweep(
         if not retain:
             node.saved = None
     return leaves
+
+
+def accumulate(node: Node, cotangent: Any) -> None:
+    """Add a cotangent to what a node holds in ``grad``."""
+    earlier = getattr(node, "grad", None)
+    if earlier is not None:
+        cotangent = earlier + cotangent if isinstance(cotangent, Tensor) else earlier.data + cotangent
+    node.grad = cotangent if isinstance(cotangent, Tensor) else wrap(cotangent, AMBIENT)
 
 
 def _pull_for(level: Any, lifted: bool, guarded: bool) -> Pull | None:

@@ -1,8 +1,10 @@
 """What the tape is made of: a node an operation, the plan its nodes share, and whether recording is on."""
 
+import functools
+import inspect
 import itertools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import ContextDecorator
 from contextvars import ContextVar, Token
 from typing import Any, NamedTuple
@@ -24,7 +26,19 @@ class Plan:
     ``pull(node, g)`` gives the cotangents of the parents.
     """
 
-    __slots__ = ("arguments", "count", "exact", "detours", "lifted", "names", "pack", "positions", "primitive", "pull")
+    __slots__ = (
+        "arguments",
+        "count",
+        "detours",
+        "exact",
+        "lifted",
+        "names",
+        "pack",
+        "positions",
+        "primitive",
+        "pull",
+        "retains",
+    )
 
     primitive: Any
     count: int
@@ -32,8 +46,10 @@ class Plan:
     exact: bool
     """Whether cotangents need no fitting: the result has the arguments' own shape and dtype."""
     detours: bool
-    """Whether a backward pass that comes here takes the long way from here on: the plan is lifted, or the operation
-    leaves some elements of an argument unused, as ``where`` does (see ``sweep``)."""
+    """Whether a backward pass has to look closer here: the plan is lifted or retains, or the operation leaves some
+    elements of an argument unused, as ``where`` does (see ``sweep``)."""
+    retains: bool
+    """Whether a backward pass adds the cotangent to the node's ``grad``."""
     lifted: bool
     """Whether the values kept are Tensors, so that rules run in agrad's own namespace."""
     arguments: tuple[str, ...]
@@ -45,7 +61,7 @@ class Plan:
 
 LEAF = Plan()
 LEAF.primitive = None
-LEAF.detours = LEAF.lifted = False
+LEAF.detours = LEAF.lifted = LEAF.retains = False
 LEAF.arguments = LEAF.positions = LEAF.names = ()
 
 
@@ -122,6 +138,25 @@ class _ModeChange(ContextDecorator):
     def _recreate_cm(self) -> "_ModeChange":
         return type(self)()
 
+    def __call__(self, function: Any) -> Any:
+        """The function with the mode in force while its body runs; for generators and coroutines, each time it does."""
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def awaited(*args: Any, **kwargs: Any) -> Any:
+                with type(self)():
+                    return await function(*args, **kwargs)
+
+            return awaited
+        if inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def resumed(*args: Any, **kwargs: Any) -> Any:
+                return (yield from _each_resumption(function(*args, **kwargs), type(self)))
+
+            return resumed
+        return super().__call__(function)
+
     def __enter__(self) -> None:
         new = self._change(_mode.get())
         self._tokens.append((_mode.set(new), _attention.set(float("inf") if new.anomaly else new.oldest)))
@@ -130,6 +165,27 @@ class _ModeChange(ContextDecorator):
         earlier, seen = self._tokens.pop()
         _attention.reset(seen)
         _mode.reset(earlier)
+
+
+def _each_resumption(generator: Any, change: type[_ModeChange]) -> Generator[Any, Any, Any]:
+    """The generator, with the mode in force while it runs and not while its caller does."""
+    resume, value = generator.send, None
+    try:
+        while True:
+            try:
+                with change():
+                    out = resume(value)
+            except StopIteration as stop:
+                return stop.value
+            try:
+                resume, value = generator.send, (yield out)
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                resume, value = generator.throw, error
+    finally:
+        with change():
+            generator.close()
 
 
 class no_grad(_ModeChange):

@@ -1,0 +1,454 @@
+"""Looking inside: the operation that made a Tensor, its operands, its pullback, and how a Tensor prints.
+
+The tape keeps what a rule names and nothing else, so an operand's value may have to be found: among what the operation
+itself kept, in the leaf it came from, or by computing it again from those. Looking changes nothing on the tape.
+"""
+
+import weakref
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from agrad.backends import backend_of, backend_of_type
+from agrad.dtypes import dtype_name
+from agrad.engine.backward import cotangent_for
+from agrad.engine.levels import AMBIENT, Parts, Selector, select
+from agrad.engine.summary import device_name, one_line, several_lines
+from agrad.engine.sweep import sweep
+from agrad.engine.tape import LEAF, Node, Plan, leaf_node, next_id
+from agrad.engine.tensor import Tensor, constant, settle, wrap
+from agrad.errors import GraphFreedError
+from agrad.registry import CALLS
+
+
+class Missing:
+    """Stands for a value that is not kept."""
+
+    def __repr__(self) -> str:
+        return "(not kept)"
+
+
+MISSING = Missing()
+
+
+class Layout(NamedTuple):
+    """Where in a node of some plan things are: -1 where they are not.
+
+    ``operands`` holds, by position, the place among the node's parents and that among its saved values.
+    """
+
+    operands: tuple[tuple[int, int], ...]
+    settings: dict[str, int]
+    outputs: tuple[int, ...]
+
+
+def layout_of(plan: Plan) -> Layout:
+    """The layout of the nodes of a plan (of an operation: neither a leaf's nor a selector's)."""
+    primitive = plan.primitive
+    place = {name: i for i, name in enumerate(plan.names)}
+    operands = []
+    for position, name in enumerate(primitive.argument_names(plan.count)):
+        parent = plan.positions.index(position) if position in plan.positions else -1
+        operands.append((parent, place.get(name, place.get(f"~{name}", -1))))
+    return Layout(
+        operands=tuple(operands),
+        settings={name: place[name] for name in primitive.settings},
+        outputs=tuple(place.get(name, -1) for name in primitive.outputs or ("y",)),
+    )
+
+
+def entry(node: Node, place: int) -> Any:
+    """What a node keeps at a place of ``saved``; MISSING where that is freed or was held weakly and is gone."""
+    if place < 0 or node.saved is None:
+        return MISSING
+    value = node.saved[place]
+    if type(value) is weakref.ReferenceType:
+        value = value()
+        return MISSING if value is None else value
+    return value
+
+
+def owner_of(node: Node) -> Tensor | None:
+    """The leaf Tensor of a leaf's node, while it is alive and still that leaf."""
+    reference = getattr(node, "owner", None)
+    owner = None if reference is None else reference()
+    return owner if owner is not None and owner.node is node else None
+
+
+# ---------------------------------------------------------------- finding values
+
+
+class Recall:
+    """Finds the values of nodes, as arrays of the level inside theirs; nothing recursive, as chains can be long."""
+
+    def __init__(self, known: Mapping[Node, Any] | None = None) -> None:
+        self.values: dict[Node, Any] = dict(known or {})
+        self.layouts: dict[Plan, Layout] = {}
+        self.freed = False
+        """Whether a value was sought that a backward pass has freed."""
+
+    def layout(self, plan: Plan) -> Layout:
+        found = self.layouts.get(plan)
+        if found is None:
+            found = self.layouts[plan] = layout_of(plan)
+        return found
+
+    def note(self, node: Node) -> None:
+        """Take up what a node itself keeps of its operands' values and of its own."""
+        plan = node.plan
+        if plan is LEAF or isinstance(plan.primitive, Selector):
+            return
+        layout = self.layout(plan)
+        for parent, place in layout.operands:
+            if parent >= 0:
+                value = entry(node, place)
+                if value is not MISSING:
+                    self.values.setdefault(node.parents[parent], value)
+        if plan.primitive.outputs is None:
+            value = entry(node, layout.outputs[0])
+            if value is not MISSING:
+                self.values.setdefault(node, value)
+
+    def find(self, wanted: Iterable[Node]) -> dict[Node, Any]:
+        """The values of the wanted nodes, without those that cannot be found."""
+        wanted = set(wanted)
+        todo = self._plan(wanted)
+        self._compute(todo, wanted)
+        return {node: self.values[node] for node in wanted if node in self.values}
+
+    def _plan(self, wanted: set[Node]) -> list[Node]:
+        """The nodes to compute again for the wanted ones, each behind what it is computed from."""
+        values = self.values
+        leaves: list[Node] = []
+        todo: set[Node] = set()
+        stack = list(wanted)
+        while stack:
+            node = stack.pop()
+            if node in todo or node in values:
+                continue
+            self.note(node)
+            if node in values:
+                continue
+            todo.add(node)
+            if node.plan is LEAF:
+                leaves.append(node)
+            elif isinstance(node.plan.primitive, Selector):
+                value = self._kept_output(node)
+                if value is MISSING:
+                    stack.append(node.parents[0])
+                else:
+                    values[node] = value
+            elif node.saved is None:
+                self.freed = True
+            else:
+                stack += [parent for parent in node.parents if parent not in values]
+        # last, because a leaf may have been given other values since, and what the tape kept are those of then
+        for leaf in leaves:
+            owner = owner_of(leaf)
+            if leaf not in values and owner is not None:
+                values[leaf] = owner.data
+        return sorted((node for node in todo if node not in values), key=lambda node: node.id)
+
+    def _kept_output(self, selector: Node) -> Any:
+        node = selector.parents[0]
+        return entry(node, self.layout(node.plan).outputs[selector.plan.primitive.output])
+
+    def _compute(self, todo: list[Node], wanted: set[Node]) -> None:
+        values = self.values
+        uses = dict.fromkeys(todo, 0)
+        for node in todo:
+            for parent in node.parents:
+                if parent in uses:
+                    uses[parent] += 1
+        for node in todo:
+            value = self._evaluate(node)
+            if value is not MISSING:
+                values[node] = value
+            for parent in node.parents:
+                if parent in uses:
+                    uses[parent] -= 1
+                    if not uses[parent] and parent not in wanted:
+                        values.pop(parent, None)
+
+    def _evaluate(self, node: Node) -> Any:
+        plan = node.plan
+        if plan is LEAF:
+            return MISSING
+        if isinstance(plan.primitive, Selector):
+            outputs = self.values.get(node.parents[0], MISSING)
+            return outputs if outputs is MISSING else outputs[plan.primitive.output]
+        saved = node.saved
+        if saved is None:
+            return MISSING
+        layout = self.layout(plan)
+        arguments = []
+        for parent, place in layout.operands:
+            value = entry(node, place)
+            if value is MISSING and parent >= 0:
+                value = self.values.get(node.parents[parent], MISSING)
+            if value is MISSING:
+                return MISSING
+            arguments.append(value)
+        try:
+            return plan.primitive.bind(*arguments, **{name: saved[place] for name, place in layout.settings.items()})
+        except Exception:  # a leaf that has other values by now may not fit, and then there is nothing to show
+            return MISSING
+
+
+def operands(node: Node, level: Any, positions: Iterable[int]) -> tuple[Any, ...]:
+    """The operands of an operation at some positions; ``GraphFreedError`` where one is not to be found."""
+    plan = node.plan
+    names = plan.primitive.argument_names(plan.count)
+    recall = Recall()
+    recall.note(node)
+    layout = recall.layout(plan)
+    positions = tuple(positions)
+    parents = {i: node.parents[layout.operands[i][0]] for i in positions if layout.operands[i][0] >= 0}
+    out: dict[int, Any] = {i: owner_of(parent) if parent.plan is LEAF else None for i, parent in parents.items()}
+    values = recall.find(parent for i, parent in parents.items() if out[i] is None)
+    for i in positions:
+        if i in parents:
+            if out[i] is not None:
+                continue
+            value = values.get(parents[i], MISSING)
+        else:
+            value = entry(node, layout.operands[i][1])
+        if value is MISSING:
+            raise GraphFreedError(_gone(plan.primitive.name, names[i], recall.freed or node.saved is None))
+        if i in parents:
+            out[i] = wrap(value, level, parents[i])
+        else:
+            raw_array = not isinstance(value, Tensor) and backend_of_type(type(value)) is not None
+            out[i] = constant(value, AMBIENT) if raw_array else value
+    return tuple(out[i] for i in positions)
+
+
+def _gone(operation: str, what: str, freed: bool) -> str:
+    if freed:
+        return (
+            f"{operation}: {what} cannot be had, because an earlier backward pass freed the graph; give that pass "
+            "retain_graph=True, or compute the result again"
+        )
+    return (
+        f"{operation}: {what} cannot be had, because no derivative needs it and a constant or a leaf that it comes "
+        "from is gone; keep that Tensor alive (and give backward passes retain_graph=True)"
+    )
+
+
+# ---------------------------------------------------------------- op, parents, grad_fn
+
+
+class Op:
+    """The operation that made a Tensor, as ``t.op`` gives it.
+
+    ``name`` is the primitive's, ``output`` the name of the output this Tensor is, None for an operation with one.
+    Equal for Tensors that one call made.
+    """
+
+    __slots__ = ("_level", "_node", "output")
+
+    def __init__(self, node: Node, level: Any, output: str | None) -> None:
+        self._node = node
+        self._level = level
+        self.output = output
+
+    @property
+    def name(self) -> str:
+        return str(self._node.plan.primitive.name)
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """All operands in order: Tensors for arrays, numbers as they were given.
+
+        A leaf is the very Tensor it was; other Tensors are on the tape where the operand was, so gradients flow
+        through them. Values that no rule needed are computed again, from the leaves as they stand now. Raises
+        ``GraphFreedError`` where an operand cannot be had: after a backward pass that freed the graph, or for a
+        constant that nobody holds any more.
+        """
+        return operands(self._node, self._level, range(self._node.plan.count))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The keyword settings of the call, by name, in the form the rules see. ``GraphFreedError`` as for ``args``."""
+        node = self._node
+        places = layout_of(node.plan).settings
+        if places and node.saved is None:
+            raise GraphFreedError(_gone(self.name, "the settings", freed=True))
+        return {name: node.saved[place] for name, place in places.items()} if node.saved else {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Op) and other._node is self._node
+
+    def __hash__(self) -> int:
+        return hash(self._node)
+
+    def __repr__(self) -> str:
+        node = self._node
+        plan = node.plan
+        layout = layout_of(plan)
+        shown = []
+        for name, (parent, place) in zip(plan.primitive.argument_names(plan.count), layout.operands, strict=True):
+            value = entry(node, place) if parent < 0 else MISSING
+            shown.append(str(value) if isinstance(value, (bool, int, float, complex)) else name)
+        if node.saved is not None:
+            shown += [f"{name}={node.saved[place]!r}" for name, place in layout.settings.items()]
+        call = f"{self.name}({', '.join(shown)})"
+        return f"<op {call}>" if self.output is None else f"<op {call}, output {self.output}>"
+
+
+class GradFn:
+    """The pullback of one operation, as ``t.grad_fn`` gives it.
+
+    Called with a cotangent of the Tensor (a raw array or a Tensor of its shape and dtype; it may be left out for one
+    element) it gives a tuple with the cotangent of each of ``parents``: raw arrays for a raw array; Tensors for a
+    Tensor, recorded, so that they can be differentiated again. Nothing is freed, and no ``.grad`` is touched. Raises
+    ``GraphFreedError`` where a backward pass freed the graph.
+    """
+
+    __slots__ = ("_data", "_level", "_node", "_output")
+
+    def __init__(self, data: Any, node: Node, level: Any, output: int | None) -> None:
+        self._data = data
+        self._node = node
+        self._level = level
+        self._output = output
+
+    @property
+    def __name__(self) -> str:
+        return str(self._node.plan.primitive.name)
+
+    def __repr__(self) -> str:
+        return f"<grad_fn of {self.__name__}>"
+
+    def __call__(self, cotangent: Any = None) -> tuple[Any, ...]:
+        output = self._output
+        g = cotangent_for(self._data, cotangent, f"the grad_fn of {self.__name__}")
+        recorded = isinstance(g, Tensor)
+        # the pass runs over a stand-in whose parents are leaves, so that it ends there
+        stand_in = self._stand_in(recorded)
+        found = sweep({stand_in: g if output is None else Parts({output: g})}, retain=True)
+        parts = [found.get(parent) for parent in stand_in.parents]
+        if recorded:
+            parts = [p if p is None or isinstance(p, Tensor) else constant(p, self._level) for p in parts]
+        return tuple(parts)
+
+    def _stand_in(self, recorded: bool) -> Node:
+        node = self._node
+        plan = node.plan
+        primitive = plan.primitive
+        # the plan as filed: retain_grad gives a node one of its own, which adds to .grad
+        retains = getattr(plan.pull, "retains", False)
+        clean = primitive.plan(plan.positions, plan.count, exact=plan.exact) if retains else plan
+        stand_in = Node()
+        stand_in.parents = tuple([leaf_node() for _ in node.parents])
+        stand_in.id = next_id()
+        stand_in.plan = primitive.variant(clean, lifted=True) if recorded or plan.lifted else clean
+        stand_in.saved = node.saved
+        if recorded and node.saved is not None:
+            stand_in.saved = tuple(
+                [self._linked(name, value) for name, value in zip(plan.names, node.saved, strict=True)]
+            )
+        return stand_in
+
+    def _linked(self, name: str, value: Any) -> Any:
+        """A value that was kept, as a Tensor in its place on the tape."""
+        node, level = self._node, self._level
+        plan = node.plan
+        outputs = plan.primitive.outputs
+        if name in plan.arguments:
+            return wrap(value, level, node.parents[plan.arguments.index(name)])
+        if outputs is None:
+            return wrap(value, level, node) if name == "y" else value
+        return wrap(value, level, select(node, outputs.index(name))) if name in outputs else value
+
+
+def operation_node(tensor: Tensor) -> tuple[Tensor, Node, int | None] | None:
+    """The Tensor that is on a tape, the node of the operation that made it, and which output of that it is."""
+    value = settle(tensor)
+    if not isinstance(value, Tensor) or not value.level.tape or value.node.plan is LEAF:
+        return None
+    node = value.node
+    primitive = node.plan.primitive
+    return (value, node.parents[0], primitive.output) if isinstance(primitive, Selector) else (value, node, None)
+
+
+def op(tensor: Tensor) -> Op | None:
+    """See ``Tensor.op``."""
+    found = operation_node(tensor)
+    if found is None:
+        return None
+    value, node, output = found
+    outputs = node.plan.primitive.outputs
+    return Op(node, value.level, None if output is None or outputs is None else outputs[output])
+
+
+def parents(tensor: Tensor) -> tuple[Tensor, ...]:
+    """See ``Tensor.parents``."""
+    found = operation_node(tensor)
+    return () if found is None else operands(found[1], found[0].level, found[1].plan.positions)
+
+
+def grad_fn(tensor: Tensor) -> GradFn | None:
+    """See ``Tensor.grad_fn``."""
+    found = operation_node(tensor)
+    return None if found is None else GradFn(found[0].data, found[1], found[0].level, found[2])
+
+
+# ---------------------------------------------------------------- repr
+
+
+def _levels(tensor: Tensor) -> str:
+    """The names of the transforms that a value is inside of, the innermost first."""
+    names = []
+    data: Any = tensor
+    while isinstance(data, Tensor):
+        if data.level is not AMBIENT:
+            names.append(data.level.name)
+        data = data.data
+    return " in ".join(names)
+
+
+def _history(tensor: Tensor) -> list[str]:
+    out = []
+    found = operation_node(tensor)
+    if found is not None:
+        _, node, output = found
+        name = node.plan.primitive.name
+        out.append(f"op={name}" if output is None else f"op={name}, output={node.plan.primitive.outputs[output]}")
+    elif tensor.level.tape and tensor.node is not None:
+        out.append("requires_grad=True")
+    elif tensor.node is not None:
+        tangent = tensor.node
+        out.append(f"tangent={one_line(tangent.raw if isinstance(tangent, Tensor) else tangent)}")
+    levels = _levels(tensor)
+    return [*out, f"level={levels}"] if levels else out
+
+
+def represent(tensor: Tensor) -> str:
+    """See ``Tensor.__repr__``: the value, its dtype, backend and device, and the operation. It never fails.
+
+    Values of a lazy library (Dask) are not computed for it; of a large array only the edges are read.
+    """
+    name = type(tensor).__name__
+    try:
+        raw = tensor.raw
+    except AttributeError:  # a Tensor that its class alone made
+        return f"<{name} without a value>"
+    try:
+        value, whole = several_lines(raw, f"{name}(")
+    except Exception:  # a value inside another library's transform, or of a dtype that NumPy has not
+        value, whole = f"<{type(raw).__name__}>", False
+    parts = [value]
+    if not whole:
+        parts.append(f"shape={tuple(raw.shape)}")
+    parts.append(f"dtype={dtype_name(raw.dtype)}")
+    try:
+        parts += [f"backend={backend_of(raw).name}", f"device={device_name(raw)}"]
+    except Exception:  # inside another library's transform there is no device to ask for
+        parts.append(f"type={type(raw).__name__}")
+    return f"{name}({', '.join([*parts, *_history(tensor)])})"
+
+
+CALLS["inspect_op"] = op
+CALLS["inspect_parents"] = parents
+CALLS["inspect_grad_fn"] = grad_fn
+CALLS["inspect_repr"] = represent
