@@ -334,14 +334,10 @@ class GradFn:
     def _stand_in(self, recorded: bool) -> Node:
         node = self._node
         plan = node.plan
-        primitive = plan.primitive
-        # the plan as filed: retain_grad gives a node one of its own, which adds to .grad
-        retains = getattr(plan.pull, "retains", False)
-        clean = primitive.plan(plan.positions, plan.count, exact=plan.exact) if retains else plan
         stand_in = Node()
         stand_in.parents = tuple([leaf_node() for _ in node.parents])
         stand_in.id = next_id()
-        stand_in.plan = primitive.variant(clean, lifted=True) if recorded or plan.lifted else clean
+        stand_in.plan = plan.primitive.variant(plan, lifted=True) if recorded else plan
         stand_in.saved = node.saved
         if recorded and node.saved is not None:
             stand_in.saved = tuple(

@@ -11,6 +11,7 @@ from agrad.engine.levels import AMBIENT, SPACES, Parts, check_finite_cotangent, 
 from agrad.engine.tape import LEAF, Meta, Node, mode
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import AgradError, AnomalyError, GraphFreedError, RuleError
+from agrad.registry import CALLS
 from agrad.shapes import broadcast_axes
 
 Pull = Callable[[Node, Any], tuple[Any, ...]]
@@ -140,9 +141,7 @@ def _holds_tensor(g: Any) -> bool:
 
 def guard(g: Any, part: Any) -> Any:
     """What an elementwise rule made of ``g``, with 0 where ``g`` is 0 and the result is not finite."""
-    xp = namespace_of((g, part))
-    unused = (g == 0) & ~xp.isfinite(part)
-    return xp.where(unused, xp.zeros_like(part), part)
+    return CALLS["guard"](g, part)
 
 
 def _watched(pull: Pull) -> Pull:

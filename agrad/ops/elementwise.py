@@ -10,6 +10,7 @@ from typing import Any
 from agrad.dtypes import is_complex
 from agrad.engine.notation import elementwise, primitive
 from agrad.ops.shared import array_arguments
+from agrad.registry import CALLS
 
 # fmt: off
 # ------------------------------------------------------------------ arithmetic
@@ -212,6 +213,23 @@ def where_x2(xp: Any, g: Any, condition: Any) -> Any:
     return xp.where(condition, xp.zeros_like(g), g)
 
 
+@primitive(constant="cotangent", masks=True)
+def mask_unused(xp: Any, cotangent: Any, part: Any, /) -> Any:
+    """``part``, but 0 where ``cotangent`` is 0 and ``part`` is not finite: the guard of passes behind ``where``.
+
+    Both arrays have one shape. A derivative of it that is not finite is guarded in the same way.
+    """
+    return xp.where((cotangent == 0) & ~xp.isfinite(part), xp.zeros_like(part), part)
+
+
+@mask_unused.vjp("part")
+@mask_unused.jvp("part")
+def mask_unused_part(xp: Any, g: Any, cotangent: Any, part: Any) -> Any:
+    masked = (cotangent == 0) & ~xp.isfinite(part)
+    return mask_unused.bind(cotangent, xp.where(masked, xp.zeros_like(g), g))
+
+
+CALLS["guard"] = mask_unused.bind
 _where = where.bind
 
 
