@@ -18,6 +18,7 @@ from agrad.backends import (
 )
 from agrad.dtypes import DTYPES as _DTYPES
 from agrad.dtypes import DType as DType
+from agrad.engine.graph import graph as graph
 from agrad.engine.notation import elementwise as elementwise
 from agrad.engine.notation import primitive as primitive
 from agrad.engine.tape import (

@@ -167,7 +167,7 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation made this Tensor."""
-        return self.node is None or self.node.plan is LEAF
+        return self.node is None or (type(self.node) is Node and self.node.plan is LEAF)
 
     @property
     def grad(self) -> "Tensor | None":
@@ -175,7 +175,7 @@ class Tensor:
 
         Kept on leaves, and on other Tensors after ``retain_grad()``.
         """
-        return getattr(self.node, "grad", None)
+        return getattr(self.node, "grad", None) if type(self.node) is Node else None
 
     @grad.setter
     def grad(self, value: "Tensor | None") -> None:
@@ -302,8 +302,8 @@ class Tensor:
         self._rebind(CALLS["setitem"](self, value, index), "x[i] = v")
 
     def _check_writable(self, what: str) -> None:
-        node = self.node
-        if node is not None and node.plan is LEAF and is_recording(self.level.id):
+        # inside a transform the leaf is the transform's own, and this object may well stand for something else
+        if self.level.id == 0 and self.requires_grad and self.is_leaf and is_recording(0):
             raise LeafMutationError(
                 f"{what} on a leaf that requires a gradient would lose the leaf; "
                 "change it under agrad.no_grad(), or change a copy: y = x + 0"
@@ -320,7 +320,7 @@ class Tensor:
                 "in place, shape and dtype stay: write x = x + y instead"
             )
         node = self.node
-        keeps_leaf = node is not None and node.plan is LEAF and result.node is None
+        keeps_leaf = self.is_leaf and self.level.id == 0 and result.node is None
         self.__class__ = result.__class__
         self.data, self.level = result.data, result.level
         self.node = node if keeps_leaf else result.node

@@ -5,6 +5,7 @@ in any order.
 """
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -54,6 +55,9 @@ class _Inputs:
 
     def lift(self, level: Level, nodes: Sequence[Any]) -> tuple[Any, ...]:
         lifted = [wrap(value, level, node) for value, node in zip(self.values, nodes, strict=True)]
+        if level.tape:
+            for tensor in lifted:
+                tensor.node.owner = weakref.ref(tensor)
         return unflatten(self.spec, lifted)
 
     def restore(self, values: Sequence[Any]) -> tuple[Any, ...]:

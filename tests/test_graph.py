@@ -1,0 +1,355 @@
+"""``agrad.graph``: the tape as a numbered list, as rows, and as a picture."""
+
+import math
+import os
+import re
+import shutil
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_inspect import host, leaf, same, sine_and_cosine
+
+import agrad
+from agrad.errors import ConfigurationError, GraphFreedError, MissingExtraError, OperandError, ShapeError
+
+TAPE = """\
+#  operation    shape  dtype    value   gradient  inputs  consumers
+0  x1           ()     float64  1.5708  1.0               2
+1  x2           ()     float64  1.0     1.0               1
+2  sin          ()     float64  1.0     2.5708    %0      1
+3  add          ()     float64  2.5708  1.0       %0, %1  1
+4  y: multiply  ()     float64  2.5708  1.0       %2, %3  output"""
+
+
+def example() -> tuple[agrad.Tensor, agrad.Tensor, agrad.Tensor]:
+    x1, x2 = leaf(math.pi / 2), leaf(1.0)
+    return x1, x2, agrad.sin(x1) * (x1 + x2)
+
+
+def test_the_printed_tape() -> None:
+    x1, x2, y = example()
+    tape = agrad.graph(y, gradients=True, names={"x1": x1, "x2": x2, "y": y})
+    assert str(tape) == TAPE
+    assert repr(tape) == TAPE
+    without = str(agrad.graph(y))
+    assert "gradient" not in without
+    assert without.splitlines()[1].split()[1] == "leaf"
+
+
+def test_rows(backend: str) -> None:
+    x1, x2, y = example()
+    tape = agrad.graph(y, gradients=True, names={"x1": x1, "x2": x2})
+    assert len(tape) == tape.count == len(tape.rows) == 5
+    assert [row.index for row in tape.rows] == [0, 1, 2, 3, 4]
+    assert [row.op for row in tape.rows] == [None, None, "sin", "add", "multiply"]
+    assert [row.name for row in tape.rows] == ["x1", "x2", None, None, None]
+    assert [[i.row for i in row.inputs] for row in tape.rows] == [[], [], [0], [0, 1], [2, 3]]
+    assert [row.consumers for row in tape.rows] == [2, 1, 1, 1, 0]
+    assert [row.output for row in tape.rows] == [False, False, False, False, True]
+    assert {row.shape for row in tape.rows} == {()}
+    assert {row.dtype for row in tape.rows} == {agrad.float64}
+    total = math.pi / 2 + 1
+    np.testing.assert_allclose([host(row.value) for row in tape.rows], [math.pi / 2, 1, 1, total, total], rtol=1e-14)
+    np.testing.assert_allclose([host(row.gradient) for row in tape.rows], [1, 1, total, 1, 1], rtol=1e-14)
+
+
+def test_values_that_no_rule_keeps_are_there(backend: str) -> None:
+    x = leaf([1.0, 2.0])
+    tape = agrad.graph(agrad.sum((x + 1.0) * 2.0 - x))
+    assert [row.op for row in tape.rows] == [None, "add", "multiply", "subtract", "sum"]
+    for row, expected in zip(tape.rows, ([1, 2], [2, 3], [4, 6], [3, 4], 7), strict=True):
+        same(row.value, expected)
+    assert [str(i) for i in tape.rows[1].inputs] == ["%0", "1.0"]
+    assert tape.rows[4].settings == {"axis": (0,), "keepdims": False}
+    assert "axis=(0,), keepdims=False" in str(tape)
+
+
+def test_constants_are_shown_by_value_or_by_name() -> None:
+    x = leaf([1.0, 2.0])
+    c, d = agrad.asarray(np.array([7.0, 8.0])), agrad.asarray(np.array([1.0, 3.0]))
+    y = (x + c) * d
+    tape = agrad.graph(y, names={"d": d})
+    assert [str(i) for i in tape.rows[1].inputs] == ["%0", "[7.0, 8.0]"]
+    same(tape.rows[1].inputs[1].value, [7.0, 8.0])
+    assert [str(i) for i in tape.rows[2].inputs] == ["%1", "d"]
+
+
+def test_consumers_are_those_that_reach_the_output() -> None:
+    x = leaf(2.0)
+    squared = x * x
+    unused = [agrad.exp(x), squared + 1.0]
+    tape = agrad.graph(squared * 3.0)
+    assert [row.op for row in tape.rows] == [None, "multiply", "multiply"]
+    assert [row.consumers for row in tape.rows] == [1, 1, 0]
+    assert len(unused) == 2
+
+
+def test_several_outputs_in_one_graph(backend: str) -> None:
+    x = leaf(2.0)
+    a = x * 3.0
+    b = a + 1.0
+    tape = agrad.graph([a, b], gradients=True)
+    assert [row.output for row in tape.rows] == [False, True, True]
+    assert [float(host(row.gradient)) for row in tape.rows] == [6.0, 2.0, 1.0]
+    assert str(tape).splitlines()[2].endswith("1, output")
+    weighted = agrad.graph((a, b), gradients=[agrad.asarray(10.0), agrad.asarray(1.0)]) if backend == "numpy" else None
+    if weighted is not None:
+        assert [float(row.gradient) for row in weighted.rows] == [33.0, 11.0, 1.0]
+    twice = agrad.graph([b, b], gradients=True)
+    assert [float(host(row.gradient)) for row in twice.rows] == [6.0, 2.0, 2.0]
+
+
+def test_operations_of_several_outputs(backend: str) -> None:
+    x = leaf([0.5, 1.0])
+    s, c = sine_and_cosine(x)
+    tape = agrad.graph(agrad.sum(s * c), gradients=True)
+    titles = [row.op for row in tape.rows]
+    assert titles == [None, "sine_and_cosine", "sine_and_cosine.s", "sine_and_cosine.c", "multiply", "sum"]
+    assert tape.rows[1].value is None
+    same(tape.rows[2].value, np.sin([0.5, 1.0]))
+    same(tape.rows[3].gradient, np.sin([0.5, 1.0]))
+    np.testing.assert_allclose(host(tape.rows[0].gradient), np.cos([1.0, 2.0]), rtol=1e-14)
+    assert [i.row for i in tape.rows[3].inputs] == [1]
+
+
+def test_gradients_touch_nothing_and_free_nothing(backend: str) -> None:
+    x = leaf([1.0, 2.0])
+    y = agrad.sum(agrad.exp(x) * x)
+    x.grad = agrad.asarray([5.0, 5.0], dtype=agrad.float64)
+    tape = agrad.graph(y, gradients=True)
+    expected = np.exp([1.0, 2.0]) * [2.0, 3.0]
+    np.testing.assert_allclose(host(tape.rows[0].gradient), expected, rtol=1e-14)
+    same(x.grad, [5.0, 5.0])
+    y.backward()
+    np.testing.assert_allclose(host(x.grad), 5 + expected, rtol=1e-14)
+
+
+def test_a_gradient_that_is_not_there_is_blank() -> None:
+    @agrad.primitive
+    def second(xp, a, b, /):
+        return b + 0 * a
+
+    @second.vjp("a")
+    def second_a(g):
+        return None
+
+    @second.vjp("b")
+    def second_b(g):
+        return g
+
+    a, b = leaf(1.0), leaf(2.0)
+    tape = agrad.graph(second(a * 2.0, b), gradients=True, names={"a": a, "b": b})
+    assert {row.name: row.gradient is None for row in tape.rows if row.op is None} == {"a": True, "b": False}
+
+
+def test_cotangents_of_outputs_with_many_elements() -> None:
+    x = leaf([1.0, 2.0])
+    y = x * x
+    with pytest.raises(ShapeError, match=r"graph\(gradients=True\).*\(2,\)"):
+        agrad.graph(y, gradients=True)
+    same(agrad.graph(y, gradients=np.array([1.0, 10.0])).rows[0].gradient, [2.0, 40.0])
+    with pytest.raises(OperandError, match="2 outputs"):
+        agrad.graph([y, y], gradients=np.ones(2))
+
+
+def test_what_is_no_tensor_is_refused() -> None:
+    for wrong in (np.ones(2), 1.0, [], [leaf(1.0), 2.0], None):
+        with pytest.raises(OperandError, match="graph takes a Tensor"):
+            agrad.graph(wrong)
+    with pytest.raises(OperandError, match="'w'"):
+        agrad.graph(leaf(1.0), names={"w": 3})  # type: ignore[dict-item]
+    for limit in (1, 0, -5):
+        with pytest.raises(ConfigurationError, match="limit"):
+            agrad.graph(leaf(1.0), limit=limit)
+
+
+def test_leaves_and_constants_alone(backend: str) -> None:
+    x, c = leaf([1.0, 2.0]), agrad.asarray([3.0, 4.0])
+    assert [row.name for row in agrad.graph(x).rows] == ["leaf"]
+    assert [row.name for row in agrad.graph(c).rows] == ["constant"]
+    tape = agrad.graph([c, x], names={"c": c})
+    assert [(row.index, row.name) for row in tape.rows] == [(0, "c"), (1, "leaf")]
+    assert "constant" in agrad.graph(c).to_dot()
+
+
+def test_a_freed_graph_still_prints() -> None:
+    x = leaf([1.0, 2.0])
+    y = agrad.sum(agrad.exp(x) + x)
+    y.backward()
+    tape = agrad.graph(y)
+    assert [row.op for row in tape.rows] == [None, "exp", "add", "sum"]
+    assert [row.value is None for row in tape.rows] == [False, True, True, False]
+    assert [str(i) for i in tape.rows[2].inputs] == ["%1", "%0"]
+    with pytest.raises(GraphFreedError, match="retain_graph"):
+        agrad.graph(y, gradients=True)
+
+
+def test_shapes_are_known_where_values_are_gone() -> None:
+    x = leaf([1.0, 2.0])
+    c = agrad.asarray(np.ones(2))
+    y = agrad.sum(x + c)
+    del c
+    row = agrad.graph(y).rows[1]
+    assert row.value is None
+    assert (row.shape, row.dtype) == ((2,), agrad.float64)
+
+
+def test_long_graphs_are_cut_in_the_middle() -> None:
+    x = leaf(0.0)
+    y = x
+    for _ in range(1000):
+        y = y + 1.0
+    tape = agrad.graph(y, limit=7)
+    assert [row.index for row in tape.rows] == [0, 1, 2, 997, 998, 999, 1000]
+    assert [float(row.value) for row in tape.rows] == [0, 1, 2, 997, 998, 999, 1000]
+    lines = str(tape).splitlines()
+    assert len(lines) == 9
+    assert "994 of 1,001 rows left out" in lines[4]
+    assert len(agrad.graph(y).rows) == 100
+    assert len(agrad.graph(y, limit=None).rows) == 1001
+    assert "left out" not in str(agrad.graph(y, limit=1001))
+    dot = tape.to_dot()
+    check_dot(dot)
+    assert "994 of 1,001 rows left out" in dot
+    assert "left_out -> n997;" in dot
+
+
+def test_a_chain_of_a_million_operations_prints() -> None:
+    x = leaf(0.0)
+    y = x
+    for _ in range(1_000_000):
+        y = y + 1.0
+    tape = agrad.graph(y, limit=6, gradients=True)
+    assert tape.count == 1_000_001
+    assert [float(row.value) for row in tape.rows] == [0, 1, 2, 999_998, 999_999, 1_000_000]
+    assert [float(row.gradient) for row in tape.rows] == [1.0] * 6
+    assert "op=add" in repr(y)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_inside_reverse_mode(order: int) -> None:
+    seen: list[str] = []
+
+    def f(x: agrad.Tensor) -> Any:
+        y = agrad.exp(x) * x
+        seen.append(str(agrad.graph(y, gradients=True, names={"x": x, "y": y})))
+        return y
+
+    g = f
+    for _ in range(order):
+        g = agrad.grad(g)
+    same(g(0.5), np.exp(0.5) * (1.5 if order == 1 else 2.5))
+    lines = seen[0].splitlines()
+    assert [line.split()[1] for line in lines[1:]] == ["x", "exp", "y:"]
+    assert "2.4731" in lines[1]
+
+
+def test_inside_reverse_mode_a_named_leaf_has_a_value() -> None:
+    seen: list[Any] = []
+
+    def f(x: agrad.Tensor) -> Any:
+        y = x + 1.0
+        seen.extend(agrad.graph(y, names={"x": x}).rows)
+        return y
+
+    agrad.grad(f)(0.5)
+    assert [float(row.value) for row in seen] == [0.5, 1.5]
+
+
+def test_inside_forward_mode_the_tape_of_the_value() -> None:
+    seen: list[Any] = []
+    w = leaf(3.0)
+
+    def f(x: agrad.Tensor) -> Any:
+        y = agrad.sin(x) * w
+        seen.append(agrad.graph(y, names={"w": w}))
+        return y
+
+    agrad.jvp(f, (0.5,), (1.0,))
+    assert [row.title for row in seen[0].rows] == ["w", "multiply"]
+    agrad.jvp(agrad.sin, (0.5,), (1.0,))
+
+
+# ---------------------------------------------------------------- pictures
+
+STRING = r'"(?:[^"\\]|\\.)*"'
+ATTRIBUTES = rf"\[(?:\w+=(?:{STRING}|[\w.]+))(?:, \w+=(?:{STRING}|[\w.]+))*\]"
+NODE = re.compile(rf"  (\w+) {ATTRIBUTES};")
+EDGE = re.compile(rf"  (\w+) -> (\w+)(?: {ATTRIBUTES})?;")
+
+
+def check_dot(text: str) -> set[tuple[str, str]]:
+    """Reads the part of the DOT language that is written here; gives the edges."""
+    lines = text.splitlines()
+    assert lines[0] == "digraph agrad {"
+    assert lines[-1] == "}"
+    declared, edges = set(), set()
+    for line in lines[1:-1]:
+        node, edge = NODE.fullmatch(line), EDGE.fullmatch(line)
+        assert (node is None) != (edge is None), line
+        if node is not None:
+            declared.add(node[1])
+        else:
+            assert edge is not None
+            edges.add((edge[1], edge[2]))
+    assert {end for edge in edges for end in edge} <= declared
+    return edges
+
+
+def test_dot() -> None:
+    x1, x2, y = example()
+    text = agrad.graph(y, gradients=True, names={"x1": x1, "x2": x2}).to_dot()
+    assert check_dot(text) == {("n0", "n2"), ("n0", "n3"), ("n1", "n3"), ("n2", "n4"), ("n3", "n4")}
+    assert r'label="x1\nfloat64 ()\n1.5708\ngradient 1.0"' in text
+
+
+def test_dot_escapes_what_it_is_given() -> None:
+    x = leaf([[1.0, 2.0]])
+    name = 'a "quoted"\nname\\'
+    text = agrad.graph(x * 2.0, names={name: x}).to_dot()
+    assert check_dot(text) == {("n0", "n1"), ("c1_1", "n1")}
+    assert r"a \"quoted\" name\\" in text
+
+
+def program(directory: Path, body: str) -> None:
+    path = directory / "dot"
+    path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def test_svg_is_drawn_by_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path, 'test "$1" = -Tsvg && echo "<svg>" && cat && echo "</svg>"')
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    tape = agrad.graph(example()[2])
+    assert tape.to_svg() == f"<svg>\n{tape.to_dot()}</svg>\n"
+    assert tape._repr_svg_() == tape.to_svg()
+
+
+def test_svg_without_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    tape = agrad.graph(example()[2])
+    with pytest.raises(MissingExtraError, match=r"install Graphviz .*agrad\[plot\].*to_dot\(\)"):
+        tape.to_svg()
+    assert tape._repr_svg_() is None
+
+
+@pytest.mark.parametrize(
+    ("body", "words"), [("echo no fonts >&2; exit 3", "code 3: no fonts"), ("kill -9 $$", "code -9")]
+)
+def test_a_dot_that_fails(body: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path, body)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    tape = agrad.graph(example()[2])
+    with pytest.raises(MissingExtraError, match=words):
+        tape.to_svg()
+    assert tape._repr_svg_() is None
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz's program dot is not installed")
+def test_svg_by_the_real_dot() -> None:
+    svg = agrad.graph(example()[2], gradients=True).to_svg()
+    assert "<svg" in svg
+    assert svg.count('class="edge"') == 5

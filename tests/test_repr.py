@@ -1,0 +1,139 @@
+"""How a Tensor prints: always, in a few lines, and without changing or computing anything."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from test_inspect import same
+
+import agrad
+from agrad.backends import backend_of
+from agrad.engine import summary
+
+
+def test_repr_names_value_dtype_backend_device_and_operation() -> None:
+    x = agrad.asarray([0.5, -1.0], requires_grad=True)
+    assert repr(x) == "Tensor([0.5, -1.0], dtype=float64, backend=numpy, device=cpu, requires_grad=True)"
+    assert repr(x * 2.0) == "Tensor([1.0, -2.0], dtype=float64, backend=numpy, device=cpu, op=multiply)"
+    assert repr(x.detach()) == "Tensor([0.5, -1.0], dtype=float64, backend=numpy, device=cpu)"
+    assert repr(agrad.sum(x)) == "Tensor(-0.5, dtype=float64, backend=numpy, device=cpu, op=sum)"
+    assert f"{x}" == str(x) == repr(x)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (np.array(True), "Tensor(True, dtype=bool,"),
+        (np.array([1, -2], dtype=np.int8), "Tensor([1, -2], dtype=int8,"),
+        (np.array([1 + 2j, complex(0.0, -0.5)]), "Tensor([1.0+2.0j, 0.0-0.5j], dtype=complex128,"),
+        (np.array([np.nan, np.inf, -np.inf, 0.0]), "Tensor([nan, inf, -inf, 0.0], dtype=float64,"),
+        (np.array([0.1, 0.3], dtype=np.float32), "Tensor([0.1, 0.3], dtype=float32,"),
+        (np.array([1.5e-9, 2e20, 123456.75]), "Tensor([1.5e-09, 2e+20, 123456.75], dtype=float64,"),
+        (np.zeros((0, 3)), "Tensor([], shape=(0, 3), dtype=float64,"),
+        (np.array([[1.0, -2.5], [10.0, 0.0]]), "Tensor([[ 1.0, -2.5],\n        [10.0,  0.0]], dtype=float64,"),
+        (np.arange(100), "Tensor([0, 1, 2, ..., 97, 98, 99], shape=(100,), dtype=int64,"),
+        (np.arange(48), "43, 44, 45, 46, 47], dtype=int64,"),
+    ],
+)
+def test_repr_of_values(values: np.ndarray, text: str, backend: str, place: Any) -> None:
+    if backend == "dask":
+        pytest.skip("Dask's values are not computed to be printed")
+    shown = repr(agrad.asarray(place(values)))
+    assert text in shown
+    assert f"backend={backend}, device=" in shown
+
+
+def test_half_precision_prints_without_warnings() -> None:
+    assert repr(agrad.asarray(np.array([0.1, 6e4, 6e-8], dtype=np.float16))).startswith("Tensor([0.1, 60000.0, 6e-08]")
+
+
+@pytest.mark.parametrize("shape", [(1000, 1000), (4, 5, 6), (3, 3, 3, 3, 3), (7, 9), (1, 1000), (1000, 1), (2,) * 12])
+def test_repr_is_a_few_lines(shape: tuple[int, ...], backend: str, place: Any) -> None:
+    text = repr(agrad.asarray(place(np.ones(shape))))
+    assert len(text.splitlines()) <= 9
+    assert f"shape={shape}" in text or int(np.prod(shape)) <= 48
+
+
+def test_repr_reads_only_the_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    class Spy:
+        def __init__(self, backend: Any) -> None:
+            self.xp = backend.xp
+            self.backend = backend
+
+        def to_host(self, raw: Any) -> np.ndarray:
+            read.append(raw.size)
+            return self.backend.to_host(raw)
+
+    monkeypatch.setattr(summary, "backend_of", lambda raw: Spy(backend_of(raw)))
+    values = np.arange(3000.0 * 2000.0).reshape(3000, 2000)
+    x = agrad.asarray(values, requires_grad=True)
+    shown = repr(x)
+    str(agrad.graph(agrad.sum(x)))
+    assert shown.startswith("Tensor([[      0.0,       1.0,")
+    assert "5999999.0]], shape=(3000, 2000)" in shown
+    assert read
+    assert max(read) <= 49
+
+
+def test_repr_of_lazy_values_computes_nothing() -> None:
+    da = pytest.importorskip("dask.array")
+    dask = pytest.importorskip("dask")
+    computed: list[int] = []
+
+    def poison(block: np.ndarray) -> np.ndarray:
+        computed.append(1)
+        return block
+
+    lazy = da.arange(10.0, chunks=5).map_blocks(poison, dtype=float, meta=np.zeros(0))
+    x = agrad.asarray(lazy, requires_grad=True)
+    unknown = agrad.asarray(lazy[lazy > 5])
+    texts = [repr(x), repr(x * 2.0), repr(unknown), str(agrad.graph(agrad.sum(x), gradients=True))]
+    assert not computed
+    assert "op=multiply" in texts[1]
+    assert "shape=(nan,)" in texts[2]
+    assert "not computed yet" in texts[3]
+    with dask.config.set(scheduler="synchronous"):
+        same((x * 2.0).op.args[0], np.arange(10.0))
+    assert computed
+
+
+def test_repr_inside_another_librarys_transform() -> None:
+    jax = pytest.importorskip("jax")
+    seen: list[str] = []
+
+    def f(raw: Any) -> Any:
+        x = agrad.asarray(raw, requires_grad=True)
+        y = agrad.sin(x)
+        seen.extend([repr(y), str(agrad.graph(y))])
+        return y.data
+
+    jax.jit(f)(np.ones(3, dtype=np.float32))
+    assert "shape=(3,), dtype=float32, backend=jax" in seen[0]
+    assert "op=sin" in seen[0]
+    assert "float32(3,)" in seen[1]
+
+
+def test_repr_of_a_dtype_that_numpy_has_not() -> None:
+    torch = pytest.importorskip("torch")
+    x = agrad.asarray(torch.tensor([0.5, 3.0], dtype=torch.bfloat16))
+    assert repr(x) == "Tensor([0.5, 3.0], dtype=bfloat16, backend=torch, device=cpu)"
+
+
+def test_repr_of_a_tensor_without_a_value() -> None:
+    assert repr(agrad.Tensor()) == "<Tensor without a value>"
+
+
+def test_devices_are_shown_by_the_name_that_agrad_takes(backend: str) -> None:
+    device = repr(agrad.asarray([1.0])).partition("device=")[2].rstrip(")")
+    assert repr(agrad.asarray([1.0], device=device)) == repr(agrad.asarray([1.0]))
+    if backend == "numpy":
+        assert device == "cpu"
+
+
+def test_the_name_of_a_cuda_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    # as CuPy prints its devices
+    monkeypatch.setattr(summary, "backend_of", lambda raw: SimpleNamespace(device_of=lambda x: "<CUDA Device 1>"))
+    assert summary.device_name(np.ones(1)) == "cuda:1"
