@@ -48,8 +48,11 @@ class Backend:
     """Wait until everything asked of the devices is done."""
     on_select: Callable[[], None] = lambda: None
     """Called when the user selects this backend: the place for a library's process-wide switches."""
-    donatable: Callable[[Raw], bool] = lambda raw: False
-    """True where the library lets an array be overwritten and nobody else can be looking at it."""
+    donatable: Callable[[Any], bool] = lambda holder: False
+    """Whether the array ``holder.data`` may be overwritten: the library lets it, and nobody but ``holder`` can see it.
+
+    ``holder`` is a Tensor, say. The array itself is not handed over, as every hand on it would be counted.
+    """
 
     def __repr__(self) -> str:
         return f"<agrad backend {self.name} {self.version}>"

@@ -1,6 +1,6 @@
 """CuPy: NumPy's interface on an NVIDIA GPU, and the fused kernels of ``cupy_kernels``."""
 
-import sys
+import weakref
 from typing import Any
 
 import array_api_compat.cupy as compat
@@ -11,7 +11,7 @@ import numpy as np
 import agrad.backends.cupy_kernels  # noqa: F401 - files the kernels
 from agrad.backends.base import Backend, vocabulary
 from agrad.backends.indexing import host_index
-from agrad.backends.numpy import _ALONE
+from agrad.backends.numpy import ALONE, references
 from agrad.shapes import fill_index
 
 
@@ -84,12 +84,13 @@ def _accumulate(g: Any, where: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return out
 
 
-def donatable(raw: Any) -> bool:
+def donatable(holder: Any) -> bool:
     return (
-        type(raw) is cupy.ndarray
-        and raw.base is None
-        and raw.flags.c_contiguous
-        and sys.getrefcount(raw) <= _ALONE
+        type(holder.data) is cupy.ndarray
+        and holder.data.base is None
+        and holder.data.flags.c_contiguous
+        and references(holder) <= ALONE
+        and not weakref.getweakrefcount(holder.data)
     )
 
 

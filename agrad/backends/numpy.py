@@ -1,13 +1,15 @@
 """NumPy: the vocabulary, and what NumPy does faster than the generic words."""
 
 import sys
-from types import SimpleNamespace
+import weakref
 from typing import Any
 
 import array_api_compat.numpy as compat
 import numpy as np
 
+import agrad.backends.numpy_kernels  # noqa: F401 - files the kernels
 from agrad.backends.base import Backend, vocabulary
+from agrad.backends.numpy_words import WORDS
 from agrad.shapes import fill_index
 
 
@@ -32,21 +34,37 @@ def scatter_add(
     return out
 
 
-def _references(holder: SimpleNamespace) -> int:
-    raw = holder.data
-    return _count(raw)
+class _Holder:
+    __slots__ = ("data",)
+
+    data: np.ndarray
 
 
-def _count(raw: np.ndarray) -> int:
-    return sys.getrefcount(raw)
+def references(holder: Any) -> int:
+    """What the interpreter counts for ``holder.data``: at least ``ALONE``, and just that where nobody else holds it."""
+    return sys.getrefcount(holder.data)
 
 
-_ALONE = _references(SimpleNamespace(data=np.empty(1)))
-"""What the interpreter counts when one attribute and one caller's variable hold an array, and nothing else."""
+def _calibrate() -> int:
+    # how many of its own temporaries an interpreter counts is its own affair; one that does not count gives 0
+    holder = _Holder()
+    holder.data = np.empty(1)
+    return references(holder) if hasattr(sys, "getrefcount") else 0
 
 
-def donatable(raw: np.ndarray) -> bool:
-    return type(raw) is np.ndarray and raw.flags.owndata and raw.flags.writeable and sys.getrefcount(raw) <= _ALONE
+ALONE = _calibrate()
+
+
+def donatable(holder: Any) -> bool:
+    # no variable for the array: it would be counted, and whether it is depends on how the interpreter made the call.
+    # A view of the array counts, as it holds its base; a weak reference does not, so it is asked for.
+    return (
+        type(holder.data) is np.ndarray
+        and holder.data.flags.owndata
+        and holder.data.flags.writeable
+        and references(holder) <= ALONE
+        and not weakref.getweakrefcount(holder.data)
+    )
 
 
 def _find_device(name: str) -> str | None:
@@ -55,7 +73,7 @@ def _find_device(name: str) -> str | None:
 
 BACKEND = Backend(
     name="numpy",
-    xp=vocabulary(compat, getitem=getitem, setitem=setitem, scatter_add=scatter_add),
+    xp=vocabulary(compat, **WORDS, getitem=getitem, setitem=setitem, scatter_add=scatter_add),
     version=np.__version__,
     array_types=(np.ndarray, np.generic),
     default_device=lambda: "cpu",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from agrad.data.dataset import Dataset, float_name, scaled
+from agrad.data.download import fetch
 from agrad.data.files import StrPath
 from agrad.data.idx import parse_idx, read_idx
 from agrad.errors import DataError
@@ -70,9 +71,6 @@ def load_mnist(
     """
     dtype = float_name(dtype)
     if directory is None:
-        # urllib.request takes as long to import as the rest of agrad.data, and few runs download
-        from agrad.data.download import fetch
-
         cache = os.path.join(cache_directory(), "mnist")
         where = cache
         paths = [os.path.join(cache, f"{stem}.gz") for stem in STEMS]

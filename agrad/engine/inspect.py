@@ -217,9 +217,16 @@ def operands(node: Node, level: Any, positions: Iterable[int]) -> tuple[Any, ...
         if i in parents:
             out[i] = wrap(value, level, parents[i])
         else:
-            raw_array = not isinstance(value, Tensor) and backend_of_type(type(value)) is not None
-            out[i] = constant(value, AMBIENT) if raw_array else value
+            out[i] = _as_given(value)
     return tuple(out[i] for i in positions)
+
+
+def _as_given(value: Any) -> Any:
+    """A constant operand as the user knows it: a leaf itself, an array as a Tensor, a number as it is."""
+    if isinstance(value, Tensor):
+        owner = owner_of(value.node) if value.is_leaf and value.node is not None else None
+        return owner if owner is not None and owner.data is value.data else value
+    return value if backend_of_type(type(value)) is None else constant(value, AMBIENT)
 
 
 def _gone(operation: str, what: str, freed: bool) -> str:

@@ -1,5 +1,6 @@
 """The backward pass, and the one place that fits a cotangent to its argument."""
 
+import threading
 from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any
@@ -15,6 +16,8 @@ from agrad.registry import CALLS
 from agrad.shapes import broadcast_axes
 
 Pull = Callable[[Node, Any], tuple[Any, ...]]
+
+_accumulating = threading.Lock()
 
 _by_birth = attrgetter("id")
 
@@ -89,10 +92,11 @@ def sweep(
 
 def accumulate(node: Node, cotangent: Any) -> None:
     """Add a cotangent to what a node holds in ``grad``."""
-    earlier = getattr(node, "grad", None)
-    if earlier is not None:
-        cotangent = earlier + cotangent if isinstance(cotangent, Tensor) else earlier.data + cotangent
-    node.grad = cotangent if isinstance(cotangent, Tensor) else wrap(cotangent, AMBIENT)
+    with _accumulating:  # two backward passes at once may reach one leaf
+        earlier = getattr(node, "grad", None)
+        if earlier is not None:
+            cotangent = earlier + cotangent if isinstance(cotangent, Tensor) else earlier.data + cotangent
+        node.grad = cotangent if isinstance(cotangent, Tensor) else wrap(cotangent, AMBIENT)
 
 
 def _pull_for(level: Any, lifted: bool, guarded: bool) -> Pull | None:

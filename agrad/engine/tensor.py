@@ -410,7 +410,12 @@ def constant(data: Any, level: Any) -> Tensor:
 
 
 def settle(value: Any) -> Any:
-    """``value`` without the levels at which it is a constant: the raw array, or the Tensor that is recorded."""
-    while isinstance(value, Tensor) and value.node is None:
+    """``value`` without the levels at which it is a constant: the raw array, or the Tensor that is recorded.
+
+    The latter as another object: the given one is the user's, and may stand for something else before the tape is read.
+    """
+    while isinstance(value, Tensor):
+        if value.node is not None:
+            return wrap(value.data, value.level, value.node)
         value = value.data
     return value

@@ -15,6 +15,7 @@ from agrad.ops import (
     special,
     statistical,
     transfer,
+    updates,
 )
 from agrad.ops.shared import raw_of
 from agrad.registry import CALLS, PRIMITIVES, namespace
@@ -31,6 +32,7 @@ SECTIONS: tuple[ModuleType, ...] = (
     transfer,
     special,
     composites,
+    updates,
 )
 
 

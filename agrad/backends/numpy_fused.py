@@ -1,0 +1,188 @@
+"""NumPy's own activations, affine map and cross entropy: fewer passes over memory than the generic bodies.
+
+Writing a new array of megabytes costs more than computing what is in it, and ``numpy.where`` ten times that
+where its condition cannot be predicted. So these write into what they made themselves, take long arrays in
+blocks that stay in the processor's cache, and choose by integer arithmetic on the elements' bits.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from agrad.registry import kernel
+
+Raw = Any
+
+_BITS = {np.dtype(f"f{n}"): np.dtype(f"i{n}") for n in (2, 4, 8)}
+"""For each floating dtype, the integer one of its width. Those of the other byte order are not among them."""
+
+_BLOCK = 1 << 15
+"""Elements to a block: three of float64 fit a level 2 cache of 1 MiB."""
+
+_BRANCHY = 1 << 12
+"""From this many elements on, a branch for each costs more than two more passes."""
+
+_SHORT = 64
+"""Rows shorter than this are transposed to be reduced: NumPy's inner loop then runs over the long axis."""
+
+
+def _floats(x: Raw) -> bool:
+    """Whether this is an array of one axis or more, of a native floating dtype; NumPy's scalars have none."""
+    return x.dtype in _BITS and x.ndim > 0
+
+
+def _alike(x: Raw, y: Raw) -> bool:
+    """Whether both are such arrays, of one shape and dtype."""
+    return x.dtype in _BITS and x.ndim > 0 and y.dtype == x.dtype and y.shape == x.shape
+
+
+def _in_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
+    """``function`` of arrays of one shape, block by block where they are long; it gives a new array."""
+    first = arrays[0]
+    if first.size <= _BLOCK or not all(a.flags.c_contiguous for a in arrays):
+        return function(*arrays)
+    out = np.empty(first.shape, first.dtype)
+    to, *flat = (a.reshape(-1) for a in (out, *arrays))
+    for start in range(0, to.size, _BLOCK):
+        stop = start + _BLOCK
+        to[start:stop] = function(*(a[start:stop] for a in flat))
+    return out
+
+
+# ------------------------------------------------------------------ memory
+
+
+def keep_memory() -> None:
+    """Have the C library keep the memory that temporaries of up to 32 MB free, for the next ones.
+
+    glibc gives the top of its heap back to the system as soon as twice the size of the largest array freed so
+    far lies free there, and then every page of the next temporaries is fetched and cleared anew: a chain of a
+    few arrays of half a megabyte takes eight times as long. Freeing one array of 32 MB, of which no page is ever
+    touched, lets glibc settle for good as it does in any process that has freed one of that size: up to 64 MB
+    stay with the process. It changes nothing where ``MALLOC_`` variables or another C library say otherwise.
+    """
+    np.empty((1 << 25) - (1 << 16), np.uint8)
+
+
+# ------------------------------------------------------------------ choosing
+
+
+def where(condition: Any, x1: Any, x2: Any, /) -> Any:
+    """``numpy.where``; for long arrays alike, without a branch an element."""
+    if (
+        type(condition) is type(x1) is type(x2) is np.ndarray
+        and x1.size >= _BRANCHY
+        and x1.dtype == x2.dtype
+        and x1.shape == x2.shape == condition.shape
+        and condition.dtype.char == "?"
+    ):
+        bits = _BITS.get(x1.dtype)
+        if bits is not None:
+            a, b = x1.view(bits), x2.view(bits)
+            out = np.bitwise_xor(a, b)
+            np.multiply(out, condition.view(np.int8), out=out)
+            np.bitwise_xor(out, b, out=out)
+            return out.view(x1.dtype)
+    return np.where(condition, x1, x2)
+
+
+@kernel("numpy", "relu", "forward", when=lambda x, **_: _floats(x))
+def relu(x: Raw) -> Raw:
+    return np.maximum(x, 0)
+
+
+@kernel("numpy", "relu", "vjp:x", when=lambda g, y, **_: _alike(g, y))
+def relu_vjp(g: Raw, y: Raw) -> Raw:
+    # the bits of g times 1 or 0: exact, and an infinite cotangent times 0 is 0
+    return np.multiply((y > 0).view(np.int8), g.view(_BITS[g.dtype])).view(g.dtype)
+
+
+# ------------------------------------------------------------------ the logistic function
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    # the generic body's numerator, 1 where x >= 0 and exp(-|x|) elsewhere, is exp(min(x, 0))
+    out = np.minimum(x, 0)
+    np.exp(out, out=out)
+    below = np.abs(x)
+    np.negative(below, out=below)
+    np.exp(below, out=below)
+    np.add(below, 1, out=below)
+    return np.divide(out, below, out=out)
+
+
+@kernel("numpy", "sigmoid", "forward", when=lambda x, **_: _floats(x))
+def sigmoid(x: Raw) -> Raw:
+    return _in_blocks(_sigmoid, x)
+
+
+# ------------------------------------------------------------------ the affine map
+
+
+def _is_affine(x: Raw, weight: Raw, bias: Raw, **_: Any) -> bool:
+    return (
+        x.ndim >= 2
+        and weight.ndim == 2
+        and bias.shape == weight.shape[1:]
+        and x.dtype == weight.dtype == bias.dtype
+        and x.dtype.kind in "fc"
+    )
+
+
+@kernel("numpy", "linear", "forward", when=_is_affine)
+def linear(x: Raw, weight: Raw, bias: Raw) -> Raw:
+    out = np.matmul(x, weight)
+    return np.add(out, bias, out=out)
+
+
+# ------------------------------------------------------------------ cross entropy
+
+
+def _is_labelled(x: Raw, labels: Raw, **_: Any) -> bool:
+    kind = labels.dtype
+    return (
+        x.dtype in _BITS
+        and x.ndim == 2
+        and x.size > 0
+        and labels.shape == x.shape[:1]
+        and kind.kind in "iu"
+        # a negative label seen as unsigned is a large one
+        and np.maximum.reduce(labels.view(f"{kind.byteorder}u{kind.itemsize}")) < x.shape[1]
+    )
+
+
+@kernel("numpy", "softmax_cross_entropy", "forward", when=_is_labelled)
+def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
+    n, classes = x.shape
+    if classes < _SHORT:
+        e = np.array(x.T, order="C")
+        top = np.maximum.reduce(e, axis=0)
+        np.subtract(e, top, out=e)
+        total = np.add.reduce(np.exp(e, out=e), axis=0)
+    else:
+        top = np.maximum.reduce(x, axis=1)
+        e = np.subtract(x, top[:, None])
+        total = np.add.reduce(np.exp(e, out=e), axis=1)
+    lse = np.log(total, out=total)
+    np.add(lse, top, out=lse)
+    return lse - x[np.arange(n), labels], lse
+
+
+@kernel(
+    "numpy",
+    "softmax_cross_entropy",
+    "vjp:x",
+    when=lambda g_loss, g_lse, x, labels, lse, **_: (
+        g_lse is None
+        and g_loss is not None
+        and g_loss.dtype == x.dtype
+        and g_loss.shape == x.shape[:1]
+        and _is_labelled(x, labels)
+    ),
+)
+def softmax_cross_entropy_vjp(g_loss: Raw, g_lse: None, x: Raw, labels: Raw, lse: Raw) -> Raw:
+    out = np.subtract(x, lse[:, None])
+    np.exp(out, out=out)
+    out[np.arange(out.shape[0]), labels] -= 1
+    return np.multiply(out, g_loss[:, None], out=out)

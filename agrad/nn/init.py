@@ -1,0 +1,75 @@
+"""Initial values: float64 arrays drawn on the host, and the parameters made of them.
+
+The last axis of a weight counts its outputs and the others its inputs, as in ``x @ weight``.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.errors import ShapeError
+from agrad.nn.seeding import generator
+
+Shape = tuple[int, ...]
+Rng = np.random.Generator | None
+
+
+def parameter(
+    values: np.ndarray, *, dtype: Any = None, backend: str | None = None, device: Any = None
+) -> agrad.Tensor:
+    """A leaf that requires a gradient, of ``values``, an array on the host.
+
+    It is born on the selected backend unless another is named; ``dtype`` is float32 by default. The values are
+    rounded to it on the host, so that every backend gets the same ones.
+    """
+    # an array of one element says what the selection and the names come to
+    place = agrad.zeros((1,), dtype=dtype or agrad.float32, backend=backend, device=device)
+    name = place.dtype.name
+    host = np.array(values, dtype=None if name == "bfloat16" else name, order="C")
+    return agrad.asarray(
+        host, dtype=place.dtype, backend=place.backend, device=place.device, requires_grad=True
+    )
+
+
+def fans(shape: Shape) -> tuple[int, int]:
+    """How many inputs each output of a weight of ``shape`` has, and how many outputs it has."""
+    if len(shape) < 2:
+        raise ShapeError(f"a weight has two axes or more, (inputs, outputs); found shape {tuple(shape)}")
+    return math.prod(shape[:-1]), shape[-1]
+
+
+def uniform(shape: Shape, bound: float, rng: Rng = None) -> np.ndarray:
+    """Uniform between -bound and bound; float64 of ``shape``."""
+    return generator(rng).uniform(-bound, bound, shape)
+
+
+def normal(shape: Shape, std: float, rng: Rng = None) -> np.ndarray:
+    """Normal of mean 0 and standard deviation ``std``; float64 of ``shape``."""
+    return generator(rng).normal(0.0, std, shape)
+
+
+def kaiming_uniform(shape: Shape, rng: Rng = None, *, a: float = math.sqrt(5)) -> np.ndarray:
+    """He et al. 2015, arXiv:1502.01852, for a leaky ReLU of slope ``a``; by default PyTorch's for a Linear."""
+    return uniform(shape, math.sqrt(6 / ((1 + a * a) * fans(shape)[0])), rng)
+
+
+def kaiming_normal(shape: Shape, rng: Rng = None, *, a: float = 0.0) -> np.ndarray:
+    """He et al. 2015, arXiv:1502.01852, for a leaky ReLU of slope ``a``; by default for a ReLU."""
+    return normal(shape, math.sqrt(2 / ((1 + a * a) * fans(shape)[0])), rng)
+
+
+def xavier_uniform(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.ndarray:
+    """Glorot and Bengio 2010: uniform of variance gain**2 * 2 / (inputs + outputs)."""
+    return uniform(shape, gain * math.sqrt(6 / sum(fans(shape))), rng)
+
+
+def xavier_normal(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.ndarray:
+    """Glorot and Bengio 2010: normal of variance gain**2 * 2 / (inputs + outputs)."""
+    return normal(shape, gain * math.sqrt(2 / sum(fans(shape))), rng)
+
+
+def zeros(shape: Shape) -> np.ndarray:
+    """Zeros; float64 of ``shape``."""
+    return np.zeros(shape)

@@ -1,0 +1,217 @@
+"""Layers: the affine map, activations, dropout, and modules in a row."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.errors import ConfigurationError, ShapeError
+from agrad.nn import init
+from agrad.nn.module import Module
+from agrad.nn.seeding import generator
+
+
+class Linear(Module):
+    """``x @ weight + bias``. x: (..., in_features); gives (..., out_features).
+
+    ``weight`` is (in_features, out_features) and ``bias`` (out_features,), or None with ``bias=False``. Both start
+    uniform between -1 / sqrt(in_features) and that, as PyTorch's do, drawn on the host from ``rng`` (by default the
+    generator that ``nn.manual_seed`` starts). ``dtype`` is float32 by default; they are born on the selected backend
+    unless another is named.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        rng: np.random.Generator | None = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        for name, n in (("in_features", in_features), ("out_features", out_features)):
+            if not isinstance(n, (int, np.integer)) or n < 1:
+                raise ConfigurationError(f"Linear: {name} is an integer of 1 or more, not {n!r}")
+        self.in_features, self.out_features = int(in_features), int(out_features)
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        self.weight = init.parameter(
+            init.kaiming_uniform((self.in_features, self.out_features), rng), **place
+        )
+        self.bias: agrad.Tensor | None = None
+        if bias:
+            bound = 1 / math.sqrt(self.in_features)
+            self.bias = init.parameter(init.uniform((self.out_features,), bound, rng), **place)
+
+    def forward(self, x: Any, /) -> Any:
+        try:
+            if self.bias is None:
+                return agrad.matmul(x, self.weight)
+            return agrad.linear(x, self.weight, self.bias)
+        except Exception as error:
+            shape = tuple(getattr(x, "shape", (self.in_features,)))
+            if shape and shape[-1] == self.in_features:
+                raise
+            name = f"Linear({self.settings()})"
+            raise ShapeError(
+                f"{name} takes an array of shape (..., {self.in_features}), not {shape}"
+            ) from error
+
+    def settings(self) -> str:
+        return f"{self.in_features}, {self.out_features}" + (", bias=False" if self.bias is None else "")
+
+
+class Identity(Module):
+    """Gives its argument as it is."""
+
+    def forward(self, x: Any, /) -> Any:
+        return x
+
+
+class ReLU(Module):
+    """The positive part of each element."""
+
+    def forward(self, x: Any, /) -> Any:
+        return agrad.relu(x)
+
+
+class Tanh(Module):
+    """The hyperbolic tangent of each element."""
+
+    def forward(self, x: Any, /) -> Any:
+        return agrad.tanh(x)
+
+
+class Sigmoid(Module):
+    """The logistic function of each element."""
+
+    def forward(self, x: Any, /) -> Any:
+        return agrad.sigmoid(x)
+
+
+class GELU(Module):
+    """Each element times the normal distribution function of it; ``approximate`` uses the tanh form."""
+
+    def __init__(self, approximate: bool = False) -> None:
+        self.approximate = approximate
+
+    def forward(self, x: Any, /) -> Any:
+        return agrad.gelu(x, approximate=self.approximate)
+
+    def settings(self) -> str:
+        return "approximate=True" if self.approximate else ""
+
+
+class Softmax(Module):
+    """exp(x) / sum(exp(x)) along one axis."""
+
+    def __init__(self, axis: int = -1) -> None:
+        self.axis = axis
+
+    def forward(self, x: Any, /) -> Any:
+        return agrad.softmax(x, axis=self.axis)
+
+    def settings(self) -> str:
+        return f"axis={self.axis}"
+
+
+class LogSoftmax(Module):
+    """The logarithm of the softmax along one axis."""
+
+    def __init__(self, axis: int = -1) -> None:
+        self.axis = axis
+
+    def forward(self, x: Any, /) -> Any:
+        return agrad.log_softmax(x, axis=self.axis)
+
+    def settings(self) -> str:
+        return f"axis={self.axis}"
+
+
+class Flatten(Module):
+    """All axes but the first made one: (n, ...) becomes (n, k)."""
+
+    def forward(self, x: Any, /) -> Any:
+        shape = tuple(x.shape)
+        if not shape:
+            raise ShapeError(
+                "Flatten keeps the first axis of an array, and makes one of the others; found shape ()"
+            )
+        return agrad.reshape(x, (shape[0], math.prod(shape[1:])))
+
+
+class Dropout(Module):
+    """In training, each element becomes 0 with probability ``p`` and the others are divided by 1 - p.
+
+    The mask of the n-th call in training is a function of (seed, n) alone. The seed is drawn from ``rng`` when the
+    module is made, and ``state_dict`` saves it with the number of calls: a run that is resumed continues bit for bit,
+    and is the same on every backend. The price is that masks are drawn on the host, at 2 to 5 ns an element, and
+    copied to the device, at one byte an element. Raises ``ConfigurationError`` unless p is from 0 to 1.
+    """
+
+    def __init__(self, p: float = 0.5, rng: np.random.Generator | None = None) -> None:
+        if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
+            raise ConfigurationError(f"Dropout: p is a number from 0 to 1, not {p!r}")
+        self.p = float(p)
+        self.seed = int(generator(rng).integers(2**63 - 1))
+        self.calls = 0
+
+    def forward(self, x: Any, /) -> Any:
+        if not self.training or self.p == 0:
+            return x
+        if not isinstance(x, agrad.Tensor):
+            x = agrad.asarray(x)
+        mask = self.mask(self.calls, x.shape)
+        self.calls += 1
+        kept = agrad.asarray(mask, backend=x.backend, device=x.device)
+        scale = 1 / (1 - self.p) if self.p < 1 else 0.0
+        return x * (agrad.astype(kept, x.dtype) * scale)
+
+    def mask(self, call: int, shape: tuple[int, ...]) -> np.ndarray:
+        """Which elements the call numbered ``call`` keeps: a boolean array of ``shape`` on the host."""
+        size = math.prod(shape)
+        bits = np.random.PCG64(np.random.SeedSequence(entropy=self.seed, spawn_key=(call,)))
+        # two draws of 32 bits each out of the generator's raw output, which NumPy promises never to change
+        drawn = bits.random_raw(size // 2 + 1).astype("<u8", copy=False).view("<u4")[:size]
+        kept = drawn >= np.uint32(min(round(self.p * 2**32), 2**32 - 1))
+        return kept.reshape(shape)
+
+    def host_state(self) -> dict[str, int]:
+        return {"seed": self.seed, "calls": self.calls}
+
+    def load_host_state(self, state: Mapping[str, int]) -> None:
+        self.seed, self.calls = state["seed"], state["calls"]
+
+    def settings(self) -> str:
+        return f"p={self.p:g}"
+
+
+class Sequential(Module):
+    """Modules in a row: each is called with what the one before gave. ``model[0]`` is the first of them."""
+
+    def __init__(self, *modules: Module) -> None:
+        for i, module in enumerate(modules):
+            if not isinstance(module, Module):
+                raise ConfigurationError(f"Sequential: entry {i} is a {type(module).__name__}, not a Module")
+        self._row = list(modules)
+
+    def members(self) -> Iterator[tuple[str, Any]]:
+        yield from ((str(i), module) for i, module in enumerate(self._row))
+        yield from super().members()
+
+    def forward(self, x: Any, /) -> Any:
+        for module in self._row:
+            x = module(x)
+        return x
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._row)
+
+    def __getitem__(self, i: int) -> Module:
+        return self._row[i]

@@ -1,0 +1,239 @@
+"""Module: a function with parameters, which it finds among its own attributes."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.errors import ConfigurationError, DataError, DtypeError
+
+_FLOATING = ("real floating", "complex floating")
+
+
+def _join(prefix: str, name: object) -> str:
+    return f"{prefix}.{name}" if prefix else str(name)
+
+
+def _walk(value: Any, name: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """Every Module and every leaf Tensor below ``value``, once each, with its name."""
+    if isinstance(value, agrad.Tensor):
+        if value.is_leaf and id(value) not in seen:
+            seen.add(id(value))
+            yield name, value
+        return
+    if isinstance(value, Module):
+        members: Any = value.members()
+    elif isinstance(value, (list, tuple)):
+        members = enumerate(value)
+    elif isinstance(value, dict):
+        members = value.items()
+    else:
+        return
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, Module):
+        yield name, value
+    for key, member in members:
+        yield from _walk(member, _join(name, key), seen)
+
+
+class Module:
+    """A function with parameters; a subclass sets them in ``__init__`` and computes in ``forward``.
+
+    Among its attributes, a leaf Tensor that requires a gradient is a parameter, and any other leaf Tensor a buffer,
+    which is saved and moved along but not trained. Modules are found likewise, and both also in lists, tuples and
+    dicts. Names that start with an underscore are not looked at, and a Tensor or Module found twice counts once.
+    """
+
+    training: bool = True
+    """Whether the module is being trained: what dropout asks. Set it with ``train()`` and ``eval()``."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What calling the module computes; each subclass defines its own."""
+        raise ConfigurationError(f"{type(self).__name__} defines no forward(self, x), so it cannot be called")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    # ------------------------------------------------------------------ what it is made of
+
+    def members(self) -> Iterator[tuple[str, Any]]:
+        """The attributes, by name, among which parameters, buffers and modules are looked for."""
+        return ((name, value) for name, value in vars(self).items() if not name.startswith("_"))
+
+    def named_modules(self) -> list[tuple[str, "Module"]]:
+        """This module, named ``""``, and all below it, with names as ``"encoder.0"``."""
+        return [(name, value) for name, value in _walk(self, "", set()) if isinstance(value, Module)]
+
+    def _tensors(self) -> list[tuple[str, agrad.Tensor]]:
+        return [(name, value) for name, value in _walk(self, "", set()) if isinstance(value, agrad.Tensor)]
+
+    def named_parameters(self) -> list[tuple[str, agrad.Tensor]]:
+        """The parameters with names as ``"0.weight"``, in the order in which the attributes were set."""
+        return [(name, tensor) for name, tensor in self._tensors() if tensor.requires_grad]
+
+    def parameters(self) -> list[agrad.Tensor]:
+        """The parameters: what an optimizer takes."""
+        return [tensor for _, tensor in self.named_parameters()]
+
+    def named_buffers(self) -> list[tuple[str, agrad.Tensor]]:
+        """The leaf Tensors that require no gradient, frozen parameters among them, with their names."""
+        return [(name, tensor) for name, tensor in self._tensors() if not tensor.requires_grad]
+
+    def buffers(self) -> list[agrad.Tensor]:
+        """The leaf Tensors that require no gradient."""
+        return [tensor for _, tensor in self.named_buffers()]
+
+    # ------------------------------------------------------------------ modes
+
+    def train(self, mode: bool = True) -> "Module":
+        """Set ``training`` here and in all modules below; gives the module itself."""
+        for _, module in self.named_modules():
+            module.training = bool(mode)
+        return self
+
+    def eval(self) -> "Module":
+        """The same as ``train(False)``."""
+        return self.train(False)
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of all parameters."""
+        for tensor in self.parameters():
+            tensor.grad = None
+
+    # ------------------------------------------------------------------ state
+
+    def host_state(self) -> dict[str, int]:
+        """What this one module must remember besides its Tensors, as integers of 0 or more by name; saved with it."""
+        return {}
+
+    def load_host_state(self, state: Mapping[str, int]) -> None:
+        """Take back what ``host_state`` gave."""
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Parameters, buffers and host state by name, as NumPy arrays on the host that share no memory with them."""
+        state = {name: np.array(tensor.detach().numpy()) for name, tensor in self._tensors()}
+        for prefix, module in self.named_modules():
+            for key, number in module.host_state().items():
+                state[_join(prefix, key)] = np.array(number, dtype=np.int64)
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take the values that ``state_dict`` gave, from any backend, onto the backend and device where they are now.
+
+        Names, shapes and dtypes must be just those of ``state_dict()``. Otherwise raises ``DataError``, which lists
+        all that does not fit, and the module is as it was.
+        """
+        arrays = {name: np.asarray(value) for name, value in state.items()}
+        tensors = dict(self._tensors())
+        counted = [(prefix, m, list(m.host_state())) for prefix, m in self.named_modules()]
+        expected: dict[str, tuple[tuple[int, ...], str]] = {
+            name: (tensor.shape, tensor.dtype.name) for name, tensor in tensors.items()
+        }
+        counts = [_join(prefix, key) for prefix, _, keys in counted for key in keys]
+        check_state(f"the state of {type(self).__name__}", arrays, expected, counts)
+        fresh = {name: on_device_of(tensor, arrays[name]) for name, tensor in tensors.items()}
+        for name, tensor in tensors.items():
+            tensor.assign(fresh[name])
+        for prefix, module, keys in counted:
+            if keys:
+                module.load_host_state({key: int(arrays[_join(prefix, key)]) for key in keys})
+
+    # ------------------------------------------------------------------ where and in what dtype
+
+    def to(self, target: Any, /) -> "Module":
+        """Move parameters and buffers to a backend, named (``"cupy"``), or to a device of their own; gives the module.
+
+        They stay the same Tensors, without their gradients. An optimizer that has taken a step holds state beside
+        them: make it after moving. Raises ``BackendUnavailableError`` or ``DeviceUnavailableError``, and moves nothing.
+        """
+        tensors = [tensor for _, tensor in self._tensors()]
+        return self._replace(tensors, [tensor.detach().to(target).raw for tensor in tensors])
+
+    def astype(self, dtype: Any, /) -> "Module":
+        """Cast parameters and buffers of floating dtypes to another floating dtype; gives the module.
+
+        They stay the same Tensors, without their gradients. Raises ``DtypeError``, and casts nothing, for a dtype
+        that is not floating, or a real one where there are complex values.
+        """
+        new = agrad.zeros((1,), dtype=dtype, backend="numpy").dtype
+        kind = new.kind
+        if kind not in _FLOATING:
+            raise DtypeError(f"a module is cast to a floating dtype, which can be trained, not to {new}")
+        found = [(name, tensor) for name, tensor in self._tensors() if tensor.dtype.kind in _FLOATING]
+        for name, tensor in found:
+            if tensor.dtype.kind != kind and kind == "real floating":
+                raise DtypeError(f"{name} is {tensor.dtype}, so a cast to {new} would lose its imaginary part")
+        tensors = [tensor for _, tensor in found]
+        return self._replace(tensors, [agrad.astype(tensor.detach(), new).raw for tensor in tensors])
+
+    def _replace(self, tensors: list[agrad.Tensor], raws: list[Any]) -> "Module":
+        for tensor, raw in zip(tensors, raws, strict=True):
+            tensor.data = raw
+            tensor.grad = None
+        return self
+
+    # ------------------------------------------------------------------ display
+
+    def settings(self) -> str:
+        """What stands between the parentheses in the ``repr`` of a module with no modules in it."""
+        return ""
+
+    def _text(self, indent: str) -> str:
+        inner = indent + "  "
+        lines = [f"{inner}{name}: {module._text(inner)}" for name, module in _children(self)]
+        if not lines:
+            return f"{type(self).__name__}({self.settings()})"
+        return f"{type(self).__name__}(\n" + "\n".join(lines) + f"\n{indent})"
+
+    def __repr__(self) -> str:
+        count = sum(tensor.size for tensor in self.parameters())
+        return self._text("") + (f"  # {count:,} parameters" if count else "")
+
+
+def _children(module: Module) -> list[tuple[str, Module]]:
+    """The modules just below a module, with their names in it."""
+    found: list[tuple[str, Module]] = []
+
+    def look(value: Any, name: str) -> None:
+        if isinstance(value, Module):
+            found.append((name, value))
+        elif isinstance(value, (list, tuple, dict)):
+            for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+                look(member, _join(name, key))
+
+    for name, value in module.members():
+        look(value, name)
+    return found
+
+
+def check_state(
+    what: str,
+    arrays: Mapping[str, np.ndarray],
+    expected: Mapping[str, tuple[tuple[int, ...], str]],
+    counts: Collection[str],
+) -> None:
+    """Raise ``DataError``, with all that is wrong, unless ``arrays`` are of the names, shapes and dtypes expected.
+
+    Those named in ``counts`` are one integer of 0 or more each.
+    """
+    expected = {**expected, **dict.fromkeys(counts, ((), "int64"))}
+    problems = []
+    for name, (shape, dtype) in expected.items():
+        found = arrays.get(name)
+        if found is None:
+            problems.append(f"{name}: expected {dtype} of shape {shape}, found none")
+        elif found.shape != shape or found.dtype.name != dtype:
+            problems.append(f"{name}: expected {dtype} of shape {shape}, found {found.dtype.name} of {found.shape}")
+        elif name in counts and found < 0:
+            problems.append(f"{name}: expected 0 or more, found {found}")
+    problems += [f"{name}: not expected" for name in arrays if name not in expected]
+    if problems:
+        raise DataError(f"{what} was not loaded:\n  " + "\n  ".join(problems))
+
+
+def on_device_of(tensor: agrad.Tensor, values: np.ndarray) -> Any:
+    """A raw array of its own with ``values``, where the Tensor's array is."""
+    return agrad.asarray(values, backend=tensor.backend, device=tensor.device, copy=True).raw

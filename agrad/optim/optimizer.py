@@ -1,0 +1,228 @@
+"""What all optimizers share: their parameters, the step over them, and state that can be saved."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.errors import (
+    ConfigurationError,
+    DtypeError,
+    MixedBackendsError,
+    NotDifferentiableError,
+    OperandError,
+)
+from agrad.nn.module import Module, check_state, on_device_of
+from agrad.ops.updates import donatable
+
+Rate = float | Callable[[int], float]
+"""A learning rate, or a function from the number of steps taken so far to the rate of the next one."""
+
+
+def leaves(parameters: Iterable[agrad.Tensor], what: str) -> list[agrad.Tensor]:
+    """The parameters as a list, once each is known to be a leaf Tensor and no two to be the same one."""
+    if isinstance(parameters, (agrad.Tensor, Module)):
+        remedy = "[tensor]" if isinstance(parameters, agrad.Tensor) else "model.parameters()"
+        raise OperandError(f"{what} takes a list of Tensors, not one {type(parameters).__name__}: write {remedy}")
+    found = list(parameters)
+    if not found:
+        raise ConfigurationError(f"{what} was given no parameters")
+    first: dict[int, int] = {}
+    for i, tensor in enumerate(found):
+        if not isinstance(tensor, agrad.Tensor):
+            raise OperandError(f"{what}: parameter {i} is a {type(tensor).__name__}, not a Tensor")
+        if not tensor.is_leaf or isinstance(tensor.data, agrad.Tensor):
+            raise NotDifferentiableError(
+                f"{what}: parameter {i} is the result of an operation; a parameter is a leaf, made with "
+                "agrad.asarray(x, requires_grad=True)"
+            )
+        if tensor.dtype.kind not in ("real floating", "complex floating"):
+            raise DtypeError(f"{what}: parameter {i} has dtype {tensor.dtype}, which has no derivative; cast it first")
+        if first.setdefault(id(tensor), i) != i:
+            raise ConfigurationError(
+                f"{what}: parameters {first[id(tensor)]} and {i} are the same Tensor; give it once"
+            )
+    return found
+
+
+def number(what: str, name: str, value: Any, below: float | None = None) -> float:
+    """``value`` as a float, once it is known to be a number of 0 or more, and less than ``below`` if given."""
+    good = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
+    if not good or not 0 <= value < (float("inf") if below is None else below):
+        limit = "0 or more" if below is None else f"0 or more, and less than {below:g}"
+        raise ConfigurationError(f"{what}: {name} is a finite number of {limit}, not {value!r}")
+    return float(value)
+
+
+class Optimizer:
+    """Changes parameters by their gradients. See ``SGD``, ``Adam`` and ``AdamW``.
+
+    ``lr`` is a number, or a schedule: a function from the number of steps taken to a number; it may be set at any
+    time. Parameters without a gradient are left alone by a step, and their state too. Nothing is read back from a
+    device.
+
+    NumPy's and CuPy's arrays are overwritten where nobody else can see them. Where a recorded graph, a view or a
+    variable still holds a parameter's array, that stays as it was, and the parameter gets a new one. Do not record
+    with a parameter in one thread while another takes a step: that might see it half changed.
+    """
+
+    slots: tuple[str, ...] = ()
+    """The names of the arrays kept for each parameter."""
+
+    def __init__(self, parameters: Iterable[agrad.Tensor], lr: Rate) -> None:
+        self._name = type(self).__name__
+        self.parameters = leaves(parameters, self._name)
+        self.steps = 0
+        self.lr = lr
+        self._counts = [0] * len(self.parameters)
+        self._arrays: list[tuple[Any, ...]] = [()] * len(self.parameters)
+
+    def update(self, p: Any, g: Any, arrays: tuple[Any, ...], count: int, lr: float, donate: bool) -> tuple[Any, ...]:
+        """The new raw parameter and the new arrays of its state. ``count`` numbers its steps, from 1."""
+        raise ConfigurationError(f"{self._name} defines no update; use SGD, Adam or AdamW")
+
+    @property
+    def lr(self) -> Rate:
+        """The learning rate, or the schedule, as it was set."""
+        return self._lr
+
+    @lr.setter
+    def lr(self, value: Rate) -> None:
+        self._lr = value if callable(value) else number(self._name, "lr", value)
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the next step, as a number."""
+        lr = self._lr
+        return number(self._name, f"lr at step {self.steps}", lr(self.steps)) if callable(lr) else lr
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of all parameters."""
+        for tensor in self.parameters:
+            tensor.grad = None
+
+    def step(self) -> None:
+        """Change each parameter that has a gradient by it.
+
+        Raises ``MixedBackendsError`` or ``DtypeError``, having changed nothing, where a gradient or the state of an
+        earlier step is no longer of the parameter's backend or dtype.
+        """
+        ready = self._ready()
+        rate = self.rate
+        for i in ready:
+            tensor = self.parameters[i]
+            donate = donatable(tensor)  # before a variable here holds the array
+            p, g = tensor.data, tensor.grad.raw  # type: ignore[union-attr]
+            if tensor.dtype.kind == "complex floating":
+                g = agrad.conj(g)
+            if not self._arrays[i]:
+                self._arrays[i] = tuple([agrad.zeros_like(p) for _ in self.slots])
+            new, *state = self.update(p, g, self._arrays[i], self._counts[i] + 1, rate, donate)
+            self._counts[i] += 1
+            self._arrays[i] = tuple(state)
+            if new is not p:
+                tensor.assign(new)
+        self.steps += 1
+
+    def _ready(self) -> list[int]:
+        """The numbers of the parameters that have a gradient."""
+        ready = []
+        for i, tensor in enumerate(self.parameters):
+            grad = tensor.grad
+            if grad is None:
+                continue
+            self._check(i, tensor, "gradient", grad.raw)
+            if self._arrays[i]:
+                self._check(i, tensor, "state", self._arrays[i][0])
+            ready.append(i)
+        return ready
+
+    def _check(self, i: int, tensor: agrad.Tensor, what: str, raw: Any) -> None:
+        remedy = "forget it with zero_grad()" if what == "gradient" else "make a new optimizer after moving or casting"
+        if type(raw) is not type(tensor.data) and agrad.asarray(raw).backend != tensor.backend:
+            raise MixedBackendsError(
+                f"{self._name}: the {what} of parameter {i} is on {agrad.asarray(raw).backend}, "
+                f"the parameter on {tensor.backend}; {remedy}"
+            )
+        if raw.dtype != tensor.data.dtype:
+            raise DtypeError(
+                f"{self._name}: the {what} of parameter {i} has dtype {agrad.asarray(raw).dtype}, "
+                f"the parameter {tensor.dtype}; {remedy}"
+            )
+
+    # ------------------------------------------------------------------ state
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """All that a resumed run needs, as NumPy arrays on the host by name.
+
+        ``steps``; ``lr`` where it is a number; and for the i-th parameter, once it has taken a step, ``i.step`` and its
+        arrays (``i.m`` and ``i.v`` of Adam). Options are not in it: make the optimizer with the same ones.
+        """
+        state = {"steps": np.array(self.steps, dtype=np.int64)}
+        if not callable(self._lr):
+            state["lr"] = np.array(self._lr, dtype=np.float64)
+        for i, arrays in enumerate(self._arrays):
+            if self._counts[i]:
+                state[f"{i}.step"] = np.array(self._counts[i], dtype=np.int64)
+            for slot, raw in zip(self.slots, arrays, strict=False):
+                state[f"{i}.{slot}"] = np.array(agrad.asarray(raw).numpy())
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take the state that ``state_dict`` gave, of the same optimizer of parameters of the same shapes and dtypes.
+
+        The arrays go where the parameters are, whatever backend they came from. A learning rate that is a schedule
+        stays. Otherwise raises ``DataError``, which lists all that does not fit, and the optimizer is as it was.
+        """
+        given = {name: np.asarray(value) for name, value in state.items()}
+        expected: dict[str, tuple[tuple[int, ...], str]] = {}
+        if not callable(self._lr) or "lr" in given:
+            expected["lr"] = ((), "float64")
+        started = [i for i in range(len(self.parameters)) if any(n.startswith(f"{i}.") for n in given)]
+        for i in started:
+            tensor = self.parameters[i]
+            expected.update({f"{i}.{slot}": (tensor.shape, tensor.dtype.name) for slot in self.slots})
+        check_state(f"the state of {self._name}", given, expected, ["steps", *(f"{i}.step" for i in started)])
+        rate = self._lr if callable(self._lr) else number(self._name, "lr", float(given["lr"]))
+        arrays: list[tuple[Any, ...]] = [()] * len(self.parameters)
+        counts = [0] * len(self.parameters)
+        for i in started:
+            counts[i] = int(given[f"{i}.step"])
+            arrays[i] = tuple([on_device_of(self.parameters[i], given[f"{i}.{slot}"]) for slot in self.slots])
+        self.steps, self._lr, self._arrays, self._counts = int(given["steps"]), rate, arrays, counts
+
+    def options(self) -> dict[str, Any]:
+        """The options it was made with, by name, but for ``lr``."""
+        return {}
+
+    def __repr__(self) -> str:
+        options = {"lr": self._lr, **self.options()}
+        text = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        return f"{self._name}({len(self.parameters)} parameters, {text})"
+
+
+def clip_grad_norm(parameters: Iterable[agrad.Tensor], max_norm: float) -> agrad.Tensor:
+    """Scale the gradients so that the norm of all together is at most ``max_norm``.
+
+    Gives the norm that they had, a Tensor of shape (), on their device: nothing is read back. Parameters without a
+    gradient count as 0; the gradients' Tensors are replaced, not changed. Raises ``ConfigurationError`` for a
+    ``max_norm`` that is not a number of 0 or more.
+    """
+    bound = number("clip_grad_norm", "max_norm", max_norm)
+    found = [tensor for tensor in leaves(parameters, "clip_grad_norm") if tensor.grad is not None]
+    if not found:
+        return agrad.zeros(())
+    total: Any = None
+    with agrad.no_grad():
+        for tensor in found:
+            g = tensor.grad.detach()  # type: ignore[union-attr]
+            part = agrad.sum(agrad.square(agrad.abs(g)))
+            total = part if total is None else total + part
+        norm = agrad.sqrt(total)
+        # as PyTorch's, which keeps a norm of 0 from dividing
+        factor = agrad.minimum(bound / (norm + 1e-6), 1.0)
+        for tensor in found:
+            g = tensor.grad.detach()  # type: ignore[union-attr]
+            tensor.grad = agrad.astype(g * factor, g.dtype, copy=False)
+    return norm

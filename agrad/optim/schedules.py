@@ -1,0 +1,103 @@
+"""Learning rates as functions of the step: ``schedule(n)`` is the rate after n steps, from the first one at n = 0.
+
+They keep no state, so a resumed run needs only the number of its steps. Give one as an optimizer's ``lr``, or call it.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agrad.errors import ConfigurationError
+from agrad.optim.optimizer import number
+
+Schedule = Callable[[int], float]
+
+
+def _steps(schedule: object, name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ConfigurationError(
+            f"{type(schedule).__name__}: {name} is an integer of 1 or more, not {value!r}"
+        )
+
+
+def _number(schedule: object, name: str, value: float) -> None:
+    number(type(schedule).__name__, name, value)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The rate ``lr`` at every step."""
+
+    lr: float
+
+    def __post_init__(self) -> None:
+        _number(self, "lr", self.lr)
+
+    def __call__(self, step: int) -> float:
+        return self.lr
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """Half a cosine from ``lr`` at step 0 down to ``final`` at step ``steps``, and ``final`` from there on."""
+
+    lr: float
+    steps: int
+    final: float = 0.0
+
+    def __post_init__(self) -> None:
+        _number(self, "lr", self.lr)
+        _number(self, "final", self.final)
+        _steps(self, "steps", self.steps)
+
+    def __call__(self, step: int) -> float:
+        share = min(max(step, 0), self.steps) / self.steps
+        return self.final + (self.lr - self.final) * (1 + math.cos(math.pi * share)) / 2
+
+
+@dataclass(frozen=True)
+class Step:
+    """``lr``, multiplied by ``factor`` after every ``every`` steps."""
+
+    lr: float
+    every: int
+    factor: float = 0.1
+
+    def __post_init__(self) -> None:
+        _number(self, "lr", self.lr)
+        _number(self, "factor", self.factor)
+        _steps(self, "every", self.every)
+
+    def __call__(self, step: int) -> float:
+        return self.lr * self.factor ** (step // self.every)
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """``lr``, multiplied by ``factor`` after every step."""
+
+    lr: float
+    factor: float
+
+    def __post_init__(self) -> None:
+        _number(self, "lr", self.lr)
+        _number(self, "factor", self.factor)
+
+    def __call__(self, step: int) -> float:
+        return self.lr * self.factor**step
+
+
+@dataclass(frozen=True)
+class Warmup:
+    """Another schedule, whose rates over the first ``steps`` steps are multiplied by 1/steps, 2/steps, ... up to 1."""
+
+    schedule: Schedule
+    steps: int
+
+    def __post_init__(self) -> None:
+        if not callable(self.schedule):
+            raise ConfigurationError(f"Warmup: schedule is a function of the step, not {self.schedule!r}")
+        _steps(self, "steps", self.steps)
+
+    def __call__(self, step: int) -> float:
+        return self.schedule(step) * min(1.0, (step + 1) / self.steps)

@@ -1,0 +1,261 @@
+"""Updates in place: they happen where nobody can see them, and only there."""
+
+import threading
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn, optim
+from agrad.backends.numpy import donatable
+from agrad.errors import GraphFreedError
+
+
+def draw(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def leaf(array: np.ndarray) -> agrad.Tensor:
+    """A parameter on the selected backend, whose array nobody else holds."""
+    return nn.init.parameter(array, dtype=array.dtype.name)
+
+
+def set_grad(tensor: agrad.Tensor, array: np.ndarray) -> None:
+    tensor.grad = agrad.asarray(array.copy(), backend=tensor.backend, device=tensor.device)
+
+
+def host(tensor: agrad.Tensor) -> np.ndarray:
+    return np.array(tensor.detach().numpy())
+
+
+def stepped(w: agrad.Tensor, kind: Callable[..., optim.Optimizer]) -> optim.Optimizer:
+    optimizer = kind([w], lr=0.1)
+    set_grad(w, draw(*w.shape, seed=3))
+    optimizer.step()
+    return optimizer
+
+
+def all_of(a: np.ndarray) -> np.ndarray:
+    return a
+
+
+def first_column(a: np.ndarray) -> np.ndarray:
+    return a.T[0]
+
+
+def from_second(a: np.ndarray) -> np.ndarray:
+    return a[1:]
+
+
+HOLDERS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]] = {
+    "variable": (lambda w: w.data, np.asarray, all_of),
+    "detach": (lambda w: w.detach(), lambda held: held.numpy(), all_of),
+    "numpy": (lambda w: w.detach().numpy(), np.asarray, all_of),
+    "slice": (lambda w: w.detach().numpy()[1:], np.asarray, from_second),
+    "view of a view": (lambda w: w.detach().numpy().T[0], np.asarray, first_column),
+    "memoryview": (lambda w: memoryview(w.data), np.asarray, all_of),
+    "dlpack": (lambda w: np.from_dlpack(w.data), np.asarray, all_of),
+    "slice of a Tensor": (lambda w: w.detach()[1:], lambda held: held.numpy(), from_second),
+    "recorded view": (lambda w: agrad.matrix_transpose(w), host, np.transpose),
+    "twin": (lambda w: agrad.asarray(w.data, requires_grad=True), host, all_of),
+    "container": (lambda w: [{"kept": w.data}], lambda held: held[0]["kept"], all_of),
+    "closure": (lambda w: (lambda raw: lambda: raw)(w.data), lambda held: held(), all_of),
+    "iterator": (lambda w: iter(w.data), lambda held: np.stack(list(held)), all_of),
+    "nditer": (lambda w: np.nditer(w.data), lambda held: held.operands[0], all_of),
+}
+"""Ways to see a parameter's array: how to hold it, how to look, and what part of the array it is."""
+
+
+KINDS = [
+    pytest.param(lambda ps, lr: optim.SGD(ps, lr), id="SGD"),
+    pytest.param(lambda ps, lr: optim.SGD(ps, lr, momentum=0.9), id="momentum"),
+    pytest.param(optim.Adam, id="Adam"),
+]
+
+
+@pytest.fixture
+def on_numpy() -> Any:
+    with agrad.use_backend("numpy"):
+        yield
+
+
+@pytest.mark.usefixtures("on_numpy")
+@pytest.mark.parametrize("kind", KINDS)
+class TestInPlace:
+    def test_alone_it_is_overwritten(self, kind: Any) -> None:
+        for shape in ((), (5, 3)):
+            w = leaf(draw(*shape))
+            before, address = host(w), id(w.data)
+            stepped(w, kind)
+            assert id(w.data) == address
+            assert not np.array_equal(host(w), before)
+
+    @pytest.mark.parametrize(("hold", "see", "part"), HOLDERS.values(), ids=HOLDERS)
+    def test_whoever_holds_it_sees_no_change(self, kind: Any, hold: Any, see: Any, part: Any) -> None:
+        w = leaf(draw(5, 3))
+        before = host(w)
+        held = hold(w)
+        optimizer = stepped(w, kind)
+        after = host(w)
+        assert not np.array_equal(after, before)
+        np.testing.assert_array_equal(see(held), part(before))
+        # once let go, it is in place again, and goes on from the same values
+        del held
+        address = id(w.data)
+        optimizer.step()
+        assert id(w.data) == address
+        twin = leaf(before)
+        again = stepped(twin, kind)
+        np.testing.assert_array_equal(host(twin), after)
+        again.step()
+        np.testing.assert_array_equal(host(twin), host(w))
+
+    def test_a_retained_graph_keeps_its_values(self, kind: Any) -> None:
+        w = leaf(draw(4))
+        before = host(w)
+        loss = agrad.sum(w**3)
+        loss.backward(retain_graph=True)
+        first = host(w.grad)
+        optimizer = kind([w], lr=0.1)
+        optimizer.step()
+        assert not np.array_equal(host(w), before)
+        optimizer.zero_grad()
+        loss.backward()
+        np.testing.assert_array_equal(host(w.grad), first)
+        np.testing.assert_allclose(first, 3 * before**2)
+
+    def test_recorded_gradients_keep_their_values(self, kind: Any) -> None:
+        w = leaf(draw(4))
+        before = host(w)
+        agrad.sum(w**3).backward(create_graph=True)
+        g = w.grad
+        kind([w], lr=0.1).step()
+        w.grad = None
+        agrad.sum(g).backward()
+        np.testing.assert_allclose(host(w.grad), 6 * before)
+
+    def test_a_pullback_keeps_its_values(self, kind: Any) -> None:
+        w = leaf(draw(4))
+        before = host(w)
+        _, pullback = agrad.vjp(lambda x: x**2, w)
+        stepped(w, kind)
+        np.testing.assert_allclose(host(pullback(agrad.ones(4, dtype=agrad.float64))[0]), 2 * before)
+
+    def test_a_constant_that_the_graph_holds_weakly(self, kind: Any) -> None:
+        w, x = leaf(draw(4)), leaf(draw(4, seed=1))
+        before = host(w)
+        y = w.detach() + x
+        stepped(w, kind)
+        assert not np.array_equal(host(w), before)
+        with pytest.raises(GraphFreedError):  # rather than the new values
+            print(y.op.args)
+
+    def test_memory_that_is_not_its_own(self, kind: Any) -> None:
+        buffer = bytearray(draw(6).tobytes())
+        before = bytes(buffer)
+        w = agrad.asarray(np.frombuffer(buffer), requires_grad=True)
+        stepped(w, kind)
+        assert bytes(buffer) == before
+        read_only = draw(6)
+        read_only.setflags(write=False)
+        w = agrad.asarray(read_only, requires_grad=True)
+        del read_only
+        stepped(w, kind)
+
+    def test_two_parameters_of_one_array(self, kind: Any) -> None:
+        raw = draw(4)
+        before = raw.copy()
+        one, two = (agrad.asarray(raw, requires_grad=True) for _ in range(2))
+        three = agrad.asarray(raw[:2], requires_grad=True)
+        del raw
+        optimizer = kind([one, two, three], lr=0.1)
+        g = draw(4, seed=8)
+        for tensor in (one, two, three):
+            set_grad(tensor, g[: tensor.size])
+        optimizer.step()
+        assert not np.array_equal(host(one), before)
+        np.testing.assert_array_equal(host(one), host(two))
+        np.testing.assert_array_equal(host(one)[:2], host(three))
+
+    def test_a_gradient_that_is_the_parameter_itself(self, kind: Any) -> None:
+        w, twin = leaf(draw(6)), leaf(draw(6))
+        w.grad = w.detach()
+        set_grad(twin, draw(6))
+        for tensor in (w, twin):
+            kind([tensor], lr=0.1).step()
+        np.testing.assert_array_equal(host(w), host(twin))
+
+    def test_any_layout(self, kind: Any) -> None:
+        plain = leaf(draw(5, 4))
+        turned = agrad.asarray(np.asfortranarray(draw(5, 4)), requires_grad=True)
+        strided = agrad.asarray(np.repeat(draw(5, 4), 2, axis=1)[:, ::2], requires_grad=True)
+        optimizer = kind([plain, turned, strided], lr=0.1)
+        for step in range(3):
+            g = draw(5, 4, seed=step)
+            set_grad(plain, g)
+            turned.grad = agrad.asarray(g.copy())
+            strided.grad = agrad.asarray(np.asfortranarray(g))
+            optimizer.step()
+        np.testing.assert_array_equal(host(turned), host(plain))
+        np.testing.assert_array_equal(host(strided), host(plain))
+
+    def test_no_memory_of_the_size_of_a_parameter_is_asked_for(self, kind: Any) -> None:
+        w = leaf(draw(500_000))
+        optimizer = stepped(w, kind)
+        tracemalloc.start()
+        try:
+            optimizer.step()
+            tracemalloc.reset_peak()
+            start = tracemalloc.get_traced_memory()[0]
+            optimizer.step()
+            alone = tracemalloc.get_traced_memory()[1] - start
+            held = w.data
+            tracemalloc.reset_peak()
+            start = tracemalloc.get_traced_memory()[0]
+            optimizer.step()
+            copied = tracemalloc.get_traced_memory()[1] - start
+            del held
+        finally:
+            tracemalloc.stop()
+        assert alone < 100_000
+        assert copied >= 4_000_000  # the measure itself sees an allocation
+
+
+@pytest.mark.usefixtures("on_numpy")
+def test_an_ordinary_training_step_is_in_place() -> None:
+    nn.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3))
+    optimizer = optim.Adam(model.parameters())
+    x, labels = draw(8, 6).astype("float32"), np.arange(8) % 3
+    addresses = [id(p.data) for p in model.parameters()]
+    for _ in range(3):
+        out = model(x)
+        loss = agrad.cross_entropy(out, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        assert [id(p.data) for p in model.parameters()] == addresses
+
+
+@pytest.mark.usefixtures("on_numpy")
+def test_the_count_is_right_in_other_frames() -> None:
+    w = leaf(draw(3))
+    results = []
+
+    def ask() -> None:
+        results.append(donatable(w))
+        held = w.data
+        results.append(donatable(w))
+        del held
+
+    ask()
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+        thread.join()
+    for _ in range(2000):  # past every specialisation of the interpreter
+        ask()
+    assert results == [True, False] * (len(results) // 2)

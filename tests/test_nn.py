@@ -1,0 +1,370 @@
+"""Modules: what they find, their state, layers against formulas, and randomness that is the same everywhere."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn
+from agrad.errors import (
+    BackendUnavailableError,
+    ConfigurationError,
+    DataError,
+    DtypeError,
+    OperandError,
+    ShapeError,
+)
+
+
+def draw(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def here(array: np.ndarray) -> agrad.Tensor:
+    """An array on the selected backend and device."""
+    place = agrad.zeros((1,))
+    return agrad.asarray(array, backend=place.backend, device=place.device)
+
+
+def host(tensor: agrad.Tensor) -> np.ndarray:
+    return np.array(tensor.detach().numpy())
+
+
+class Net(nn.Module):
+    """Parameters and modules in every kind of place."""
+
+    def __init__(self) -> None:
+        self.first = nn.Linear(3, 4, dtype="float64")
+        self.blocks = [nn.Linear(4, 4, bias=False, dtype="float64"), nn.Sequential(nn.ReLU(), nn.Dropout(0.5))]
+        self.heads = {"a": nn.Linear(4, 2, dtype="float64"), "b": (nn.init.parameter(np.ones(2)),)}
+        self.scale = here(np.array(2.0))
+        self.frozen = nn.init.parameter(np.zeros(2))
+        self.frozen.requires_grad = False
+        self._cache = here(np.zeros(5))
+        self.again = self.first
+        self.size = 7
+
+    def forward(self, x: Any) -> Any:
+        x = self.blocks[1](self.blocks[0](agrad.tanh(self.first(x))))
+        self.last = x  # the result of an operation is no part of the module
+        return self.heads["a"](x) * self.scale
+
+
+PARAMETERS = ["first.weight", "first.bias", "blocks.0.weight", "heads.a.weight", "heads.a.bias", "heads.b.0"]
+
+
+# ------------------------------------------------------------------ what a module is made of
+
+
+def test_everything_is_found_once_by_name(backend: str) -> None:
+    net = Net()
+    net(here(draw(5, 3)))
+    assert [name for name, _ in net.named_parameters()] == PARAMETERS
+    assert [p is q for (_, p), q in zip(net.named_parameters(), net.parameters(), strict=True)] == [True] * 6
+    assert [name for name, _ in net.named_buffers()] == ["scale", "frozen"]
+    assert net.buffers()[0] is net.scale
+    assert [name for name, _ in net.named_modules()] == [
+        "", "first", "blocks.0", "blocks.1", "blocks.1.0", "blocks.1.1", "heads.a",
+    ]  # fmt: skip
+    assert all(p.backend == backend for p in [*net.parameters(), *net.buffers()])
+    row = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Sequential(nn.Linear(3, 1)))
+    assert [name for name, _ in row.named_parameters()] == ["0.weight", "0.bias", "2.0.weight", "2.0.bias"]
+    assert len(row) == 3
+    assert row[1] is list(row)[1]
+
+
+def test_a_module_that_holds_its_parent() -> None:
+    net = Net()
+    net.first.parent = net  # type: ignore[attr-defined]
+    assert [name for name, _ in net.named_parameters()] == PARAMETERS
+
+
+def test_modes_and_gradients(backend: str) -> None:
+    net = Net()
+    assert net.blocks[1][1].training
+    assert net.eval() is net
+    assert not any(module.training for _, module in net.named_modules())
+    net.train()
+    assert all(module.training for _, module in net.named_modules())
+    agrad.sum(net(here(draw(5, 3)))).backward()
+    assert net.first.weight.grad is not None
+    assert net.frozen.grad is None
+    net.zero_grad()
+    assert all(p.grad is None for p in net.parameters())
+
+
+def test_repr_shows_the_parts_and_the_number_of_parameters() -> None:
+    model = nn.Sequential(
+        nn.Linear(784, 128), nn.GELU(approximate=True), nn.Dropout(0.25), nn.Sequential(nn.Linear(128, 10, bias=False))
+    )
+    assert repr(model) == (
+        "Sequential(\n  0: Linear(784, 128)\n  1: GELU(approximate=True)\n  2: Dropout(p=0.25)\n"
+        "  3: Sequential(\n    0: Linear(128, 10, bias=False)\n  )\n)  # 101,760 parameters"
+    )
+    assert repr(nn.Linear(2, 3)) == "Linear(2, 3)  # 9 parameters"
+    assert repr(nn.Softmax(axis=0)) == "Softmax(axis=0)"
+    assert "blocks.0: Linear(4, 4, bias=False)" in repr(Net())
+
+
+# ------------------------------------------------------------------ state
+
+
+def test_state_goes_to_a_fresh_model_on_any_backend(backend: str) -> None:
+    with agrad.use_backend("numpy"):
+        other = Net()
+        other.train()
+        other(here(draw(5, 3)))
+    net = Net()
+    state = other.state_dict()
+    assert sorted(state) == sorted([*PARAMETERS, "scale", "frozen", "blocks.1.1.seed", "blocks.1.1.calls"])
+    assert all(type(a) is np.ndarray for a in state.values())
+    assert state["blocks.1.1.calls"] == 1
+    kept = net.parameters()
+    net.load_state_dict(state)
+    assert [a is b for a, b in zip(kept, net.parameters(), strict=True)] == [True] * 6
+    for name, value in net.state_dict().items():
+        np.testing.assert_array_equal(value, state[name])
+    assert all(p.backend == backend and p.requires_grad for p in net.parameters())
+    before = {name: a.copy() for name, a in state.items()}
+    for p in net.parameters():
+        p.assign(p.raw + 1)
+    for name, a in state.items():
+        np.testing.assert_array_equal(a, before[name])
+
+
+def test_state_that_does_not_fit_loads_nothing(backend: str) -> None:
+    net = Net()
+    before = net.state_dict()
+    good = {name: a + 1 for name, a in before.items()}
+    for change, match in (
+        (
+            {"first.weight": np.zeros((4, 3))},
+            r"first.weight: expected float64 of shape \(3, 4\), found float64 of \(4, 3\)",
+        ),
+        ({"first.bias": np.zeros(4, np.float32)}, "first.bias: expected float64"),
+        ({"extra": np.zeros(2)}, "extra: not expected"),
+        ({"blocks.1.1.seed": np.array(1.5)}, "seed: expected int64"),
+        ({"blocks.1.1.calls": np.array(-1)}, "calls: expected 0 or more, found -1"),
+        ({"scale": None}, "scale: expected float64 of shape"),
+    ):
+        with pytest.raises(DataError, match=match):
+            net.load_state_dict({**good, **change})
+    with pytest.raises(DataError, match=r"heads\.b\.0: expected float32 of shape .*found none"):
+        net.load_state_dict({name: a for name, a in good.items() if name != "heads.b.0"})
+    for name, value in net.state_dict().items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_moving_and_casting_keep_the_tensors(backend: str) -> None:
+    net = Net().eval()
+    x = draw(5, 3)
+    expected = host(net(here(x)))
+    tensors = net.parameters()
+    agrad.sum(net(here(x))).backward()
+    assert net.to("numpy") is net
+    assert [a is b for a, b in zip(tensors, net.parameters(), strict=True)] == [True] * 6
+    assert all(p.backend == "numpy" and p.is_leaf and p.requires_grad for p in tensors)
+    if backend != "numpy":
+        assert all(p.grad is None for p in tensors)
+    np.testing.assert_allclose(host(net(agrad.asarray(x))), expected, rtol=1e-12)
+    net.to(backend)
+    assert net.scale.backend == backend
+    net.astype(agrad.float32)
+    assert all(p.dtype == agrad.float32 and p.grad is None for p in tensors)
+    agrad.sum(net.first(agrad.asarray(x.astype("float32"), backend=backend))).backward()
+    assert net.first.weight.grad.dtype == agrad.float32
+    with pytest.raises(DtypeError, match="floating"):
+        net.astype("int32")
+    net.astype("complex64")
+    with pytest.raises(DtypeError, match="imaginary"):
+        net.astype("float32")
+    assert net.first.weight.dtype == agrad.complex64
+    with pytest.raises(BackendUnavailableError):
+        net.to("no such backend")
+    assert all(p.backend == backend for p in tensors)
+
+
+# ------------------------------------------------------------------ layers and losses
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("module", "formula"),
+    [
+        (nn.Identity(), lambda x: x),
+        (nn.ReLU(), lambda x: np.maximum(x, 0)),
+        (nn.Tanh(), np.tanh),
+        (nn.Sigmoid(), sigmoid),
+        (nn.GELU(), lambda x: x * np.vectorize(lambda v: 0.5 * (1 + math.erf(v / math.sqrt(2))))(x)),
+        (nn.GELU(approximate=True), lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
+        (nn.Softmax(), softmax),
+        (nn.Softmax(axis=0), lambda x: softmax(x, 0)),
+        (nn.LogSoftmax(), lambda x: np.log(softmax(x))),
+        (nn.Flatten(), lambda x: x.reshape(x.shape[0], -1)),
+        (nn.Sequential(), lambda x: x),
+    ],
+    ids=lambda value: repr(value) if isinstance(value, nn.Module) else "",
+)
+def test_layers_are_their_formulas(backend: str, module: nn.Module, formula: Callable[..., Any]) -> None:
+    x = draw(4, 3, 2)
+    np.testing.assert_allclose(host(module(here(x))), formula(x), rtol=1e-12, atol=1e-14)
+    raw = module(here(x).raw)
+    assert not isinstance(raw, agrad.Tensor)
+
+
+def test_linear(backend: str) -> None:
+    x = draw(2, 5, 3)
+    for bias in (True, False):
+        layer = nn.Linear(3, 4, bias, dtype=agrad.float64)
+        w, b = host(layer.weight), host(layer.bias) if bias else 0.0
+        np.testing.assert_allclose(host(layer(here(x))), x @ w + b, rtol=1e-12)
+        agrad.sum(layer(here(x))).backward()
+        np.testing.assert_allclose(host(layer.weight.grad), np.repeat(x.sum((0, 1))[:, None], 4, 1), rtol=1e-12)
+        if bias:
+            np.testing.assert_allclose(host(layer.bias.grad), np.full(4, 10.0))
+        with pytest.raises(ShapeError, match=r"Linear\(3, 4.*\(\.\.\., 3\), not \(2, 5\)"):
+            layer(here(draw(2, 5)))
+    assert nn.Linear(3, 4).weight.dtype == agrad.float32
+
+
+def test_flatten_of_no_examples(backend: str) -> None:
+    assert nn.Flatten()(here(np.zeros((0, 3, 2)))).shape == (0, 6)
+    with pytest.raises(ShapeError, match="first axis"):
+        nn.Flatten()(here(np.array(1.0)))
+
+
+def test_losses(backend: str) -> None:
+    x, y, labels = draw(4, 3), draw(4, 3, seed=1), np.array([0, 2, 1, 1])
+    rows = -np.log(softmax(x))[np.arange(4), labels]
+    for reduction, f in (("mean", np.mean), ("sum", np.sum), ("none", lambda a: a)):
+        loss = nn.CrossEntropyLoss(reduction)(here(x), here(labels))
+        np.testing.assert_allclose(host(loss), f(rows), rtol=1e-12)
+        np.testing.assert_allclose(host(nn.MSELoss(reduction)(here(x), here(y))), f((x - y) ** 2), rtol=1e-12)
+    with pytest.raises(ShapeError, match=r"\(4, 3\) is not the target's, \(4, 1\)"):
+        nn.MSELoss()(here(x), here(y[:, :1]))
+    with pytest.raises(ConfigurationError, match="'average'"):
+        nn.CrossEntropyLoss("average")
+
+
+@pytest.mark.parametrize(
+    ("error", "match", "make"),
+    [
+        (ConfigurationError, "in_features", lambda: nn.Linear(0, 3)),
+        (ConfigurationError, "out_features", lambda: nn.Linear(3, 2.5)),  # type: ignore[arg-type]
+        (OperandError, "default_rng", lambda: nn.Linear(3, 2, rng=np.random.RandomState(0))),  # type: ignore[arg-type]
+        (ConfigurationError, "from 0 to 1", lambda: nn.Dropout(1.5)),
+        (ConfigurationError, "from 0 to 1", lambda: nn.Dropout(math.nan)),
+        (ConfigurationError, "entry 1 is a builtin", lambda: nn.Sequential(nn.ReLU(), abs)),  # type: ignore[arg-type]
+        (ConfigurationError, "0 or more", lambda: nn.manual_seed(-1)),
+        (ConfigurationError, "0 or more", lambda: nn.manual_seed("one")),  # type: ignore[arg-type]
+        (ConfigurationError, "Module defines no forward", lambda: nn.Module()(1)),
+        (ShapeError, "two axes", lambda: nn.init.xavier_normal((3,))),
+    ],
+)
+def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Callable[[], Any]) -> None:
+    with pytest.raises(error, match=match):
+        make()
+
+
+# ------------------------------------------------------------------ randomness
+
+
+def values(seed: int | None, dtype: str) -> list[np.ndarray]:
+    rng = None if seed is None else np.random.default_rng(seed)
+    model = nn.Sequential(nn.Linear(5, 4, rng=rng, dtype=dtype), nn.Linear(4, 3, rng=rng, dtype=dtype))
+    return [host(p) for p in model.parameters()]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_seed_gives_the_same_values_everywhere(backend: str, dtype: str) -> None:
+    with agrad.use_backend("numpy"):
+        expected = values(5, "float64")
+    for got in (values(5, dtype), (nn.manual_seed(5), values(None, dtype))[1]):
+        for a, b in zip(got, expected, strict=True):
+            assert a.dtype.name == dtype
+            np.testing.assert_array_equal(a, b.astype(dtype))
+    assert not np.array_equal(values(6, dtype)[0], expected[0].astype(dtype))
+    nn.manual_seed(5)
+    first, second = values(None, dtype), values(None, dtype)
+    assert not np.array_equal(first[0], second[0])
+
+
+def test_initial_values_have_their_distributions() -> None:
+    rng, shape = np.random.default_rng(0), (400, 300)
+    linear = host(nn.Linear(400, 300, rng=rng, dtype="float64").weight)
+    assert np.abs(linear).max() <= 0.05
+    assert math.isclose(linear.std(), 0.05 / math.sqrt(3), rel_tol=0.01)
+    for values, std in (
+        (nn.init.kaiming_uniform(shape, rng, a=0), math.sqrt(2 / 400)),
+        (nn.init.kaiming_normal(shape, rng), math.sqrt(2 / 400)),
+        (nn.init.xavier_uniform(shape, rng), math.sqrt(2 / 700)),
+        (nn.init.xavier_normal(shape, rng, gain=2.0), 2 * math.sqrt(2 / 700)),
+        (nn.init.uniform(shape, 0.3, rng), 0.3 / math.sqrt(3)),
+        (nn.init.normal(shape, 0.3, rng), 0.3),
+    ):
+        assert values.shape == shape
+        assert values.dtype == np.float64
+        assert math.isclose(values.std(), std, rel_tol=0.01)
+        assert abs(values.mean()) < 0.02 * std
+    assert not nn.init.zeros((2, 3)).any()
+    parameter = nn.init.parameter(np.ones(2), dtype=agrad.complex64)
+    assert parameter.requires_grad
+    assert parameter.dtype == agrad.complex64
+
+
+def test_dropout(backend: str) -> None:
+    with agrad.use_backend("numpy"):
+        twin = nn.Dropout(0.25, rng=np.random.default_rng(1))
+        x = np.ones((50, 40))
+        expected = [host(twin(here(x))) for _ in range(3)]
+    layer = nn.Dropout(0.25, rng=np.random.default_rng(1))
+    got = [host(layer(here(x))) for _ in range(3)]
+    for a, b in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert set(np.unique(a)) == {0.0, 1 / 0.75}
+        assert abs((a == 0).mean() - 0.25) < 0.04
+    assert not np.array_equal(got[0], got[1])
+
+    fresh = nn.Dropout(0.25)
+    fresh.load_state_dict(layer.state_dict())
+    np.testing.assert_array_equal(host(fresh(here(x))), host(layer(here(x))))
+    layer.eval()
+    y = here(x)
+    assert layer(y) is y
+    assert layer.calls == 4
+
+    w = here(x.astype("float32"))
+    w.requires_grad = True
+    dropped = fresh(w)
+    agrad.sum(dropped).backward()
+    assert dropped.dtype == agrad.float32
+    np.testing.assert_array_equal(host(w.grad), host(dropped))
+
+
+def test_dropout_at_its_ends(backend: str) -> None:
+    x = here(draw(7, 3))
+    assert nn.Dropout(0.0)(x) is x
+    assert not host(nn.Dropout(1.0)(x)).any()
+    assert nn.Dropout(0.5)(here(np.zeros((0, 3)))).shape == (0, 3)
+    assert nn.Dropout(0.5)(here(np.array(2.0))).item() in (0.0, 4.0)
+
+
+def test_the_masks_are_fixed_for_ever() -> None:
+    layer = nn.Dropout(0.5)
+    layer.load_state_dict({"seed": np.array(1234), "calls": np.array(0)})
+    packed = [np.packbits(layer.mask(call, (3, 8))).tolist() for call in (0, 1)]
+    assert packed == MASKS
+
+
+MASKS = [[79, 249, 143], [240, 83, 50]]

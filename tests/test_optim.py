@@ -1,0 +1,369 @@
+"""Optimizers: PyTorch's numbers, every backend, and updates in place that nobody can see."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn, optim
+from agrad.backends import load
+from agrad.errors import (
+    ConfigurationError,
+    DataError,
+    DtypeError,
+    MixedBackendsError,
+    NotDifferentiableError,
+    OperandError,
+)
+from agrad.ops.updates import adam_update, sgd_update
+
+SGD_OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"weight_decay": 0.1},
+    {"maximize": True},
+    {"momentum": 0.9},
+    {"momentum": 0.9, "nesterov": True},
+    {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01, "maximize": True},
+    {"momentum": 0.8, "dampening": 0.3},
+    {"momentum": 0.8, "dampening": 0.3, "weight_decay": 0.2, "maximize": True},
+]
+ADAM_OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"betas": (0.7, 0.9)},
+    {"betas": (0.0, 0.0)},
+    {"eps": 1e-3},
+    {"weight_decay": 0.1},
+    {"maximize": True, "weight_decay": 0.1},
+]
+EVERY = [(optim.SGD, options) for options in SGD_OPTIONS]
+EVERY += [(kind, options) for kind in (optim.Adam, optim.AdamW) for options in ADAM_OPTIONS]
+NAMES = [f"{kind.__name__}-{'-'.join(options) or 'plain'}" for kind, options in EVERY]
+
+
+def draw(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def leaf(array: np.ndarray) -> agrad.Tensor:
+    """A parameter on the selected backend, whose array nobody else holds."""
+    return nn.init.parameter(array, dtype=array.dtype.name)
+
+
+def set_grad(tensor: agrad.Tensor, array: np.ndarray) -> None:
+    tensor.grad = agrad.asarray(array.copy(), backend=tensor.backend, device=tensor.device)
+
+
+def host(tensor: agrad.Tensor) -> np.ndarray:
+    return np.array(tensor.detach().numpy())
+
+
+# ------------------------------------------------------------------ the numbers
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize(("kind", "options"), EVERY, ids=NAMES)
+def test_twenty_steps_are_pytorchs(
+    backend: str, kind: type[optim.Optimizer], options: dict[str, Any], dtype: str
+) -> None:
+    torch = pytest.importorskip("torch")
+    starts = [draw(5, 3), draw(3, seed=1), np.array(0.7)]
+    if dtype == "complex128":
+        starts = [a + 1j * draw(*a.shape, seed=9) for a in starts]
+    ours = [leaf(a) for a in starts]
+    theirs = [torch.tensor(a, requires_grad=True) for a in starts]
+    optimizer = kind(ours, lr=0.05, **options)
+    other = getattr(torch.optim, kind.__name__)(theirs, lr=0.05, **options)
+    for step in range(20):
+        for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+            g = draw(*a.shape, seed=100 * step + i)
+            if dtype == "complex128":
+                g = g + 1j * draw(*a.shape, seed=7000 + step)
+            if i == 1 and step % 3 == 1:
+                a.grad = b.grad = None
+                continue
+            # agrad's gradient of a real function is the conjugate of PyTorch's
+            set_grad(a, np.asarray(np.conj(g)))
+            b.grad = torch.tensor(g)
+        optimizer.step()
+        other.step()
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(host(a), b.detach().numpy(), rtol=1e-12, atol=1e-12)
+
+
+def test_a_real_function_of_complex_numbers_goes_down(backend: str) -> None:
+    target = draw(4) + 1j * draw(4, seed=1)
+    z = leaf(np.zeros(4, complex))
+    optimizer = optim.SGD([z], lr=0.3)
+    there = agrad.asarray(target, backend=z.backend, device=z.device)
+    for _ in range(40):
+        optimizer.zero_grad()
+        agrad.sum(agrad.square(agrad.abs(z - there))).backward()
+        optimizer.step()
+    np.testing.assert_allclose(host(z), target, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("kind", "options"), EVERY, ids=NAMES)
+@pytest.mark.parametrize("shape", [(), (0, 3), (3, 2), (90_001,)], ids=str)
+def test_numpy_kernels_are_the_generic_bodies(
+    kind: type[optim.Optimizer], options: dict[str, Any], shape: tuple[int, ...], dtype: str
+) -> None:
+    with agrad.use_backend("numpy"):
+        w = leaf(draw(*shape).astype(dtype))
+        optimizer = kind([w], lr=0.05, **options)
+        p = host(w)
+        arrays: tuple[Any, ...] = ()
+        for step in range(3):
+            g = draw(*shape, seed=step + 1).astype(dtype)
+            set_grad(w, np.asarray(g))
+            optimizer.step()
+            with pytest.MonkeyPatch.context() as patch:
+                for operation in (sgd_update, adam_update):
+                    generic = operation.primitive._generic(load("numpy"))
+                    patch.setitem(operation.primitive.raw, np.ndarray, generic)
+                arrays = arrays or tuple(np.zeros_like(p) for _ in optimizer.slots)
+                new, *arrays = optimizer.update(p, g, tuple(arrays), step + 1, 0.05, False)
+            p = np.asarray(new)
+            np.testing.assert_array_equal(host(w), p)
+            for mine, other in zip(optimizer._arrays[0], arrays, strict=True):
+                np.testing.assert_array_equal(mine, other)
+
+
+def test_a_step_can_be_differentiated() -> None:
+    settings = {"momentum": 0.9, "dampening": 0.1, "nesterov": True, "weight_decay": 0.2, "maximize": False}
+
+    def after_two(w: Any) -> Any:
+        v = agrad.zeros_like(w)
+        for _ in range(2):
+            w, v = sgd_update(w, w**3, v, lr=0.1, donate=True, **settings)
+        m, s = v, agrad.square(v)
+        w, m, s = adam_update(
+            w, w**2, m, s, lr=0.1, beta1=0.9, beta2=0.8, eps=1e-8, weight_decay=0.1,
+            decoupled=True, step=2, donate=True,
+        )  # fmt: skip
+        return agrad.sum(w * w + m + s)
+
+    w, h = draw(4), 1e-6
+    t = draw(4, seed=5)
+    slope = float(np.sum(agrad.grad(after_two)(w) * t))
+    expected = float(after_two(w + h * t) - after_two(w - h * t)) / (2 * h)
+    assert math.isclose(slope, expected, rel_tol=1e-7)
+    assert math.isclose(float(agrad.jvp(after_two, (w,), (t,))[1]), slope, rel_tol=1e-12)
+
+
+@pytest.fixture
+def on_numpy() -> Any:
+    with agrad.use_backend("numpy"):
+        yield
+
+
+# ------------------------------------------------------------------ on every backend
+
+
+def train(kind: Any, options: dict[str, Any], steps: int, optimizer: Any = None, model: Any = None) -> Any:
+    if model is None:
+        nn.manual_seed(3)
+        model = nn.Sequential(nn.Linear(4, 8, dtype="float64"), nn.Tanh(), nn.Linear(8, 2, dtype="float64"))
+        optimizer = kind(model.parameters(), **options)
+    first = model.parameters()[0]
+    x = agrad.asarray(draw(16, 4), backend=first.backend, device=first.device)
+    y = agrad.asarray(draw(16, 2, seed=1), backend=first.backend, device=first.device)
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = nn.MSELoss()(model(x), y)
+        loss.backward()
+        norm = optim.clip_grad_norm(model.parameters(), 0.5)
+        assert norm.shape == ()
+        assert norm.backend == first.backend
+        optimizer.step()
+        losses.append(loss.item())
+    return model, optimizer, losses
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(optim.SGD, {"lr": 0.05, "momentum": 0.9}), (optim.Adam, {"lr": optim.Warmup(optim.Cosine(0.02, 30), 5)})],
+)
+def test_the_same_curve_as_numpys_and_a_resumed_run_is_bitwise_equal(
+    backend: str, kind: Any, options: dict[str, Any]
+) -> None:
+    steps = 8 if backend == "dask" else 20
+    with agrad.use_backend("numpy"):
+        expected = train(kind, options, steps)[2]
+    model, optimizer, losses = train(kind, options, steps // 2)
+    model_state, state = model.state_dict(), optimizer.state_dict()
+    frozen = {name: a.copy() for name, a in {**model_state, **state}.items()}
+    losses += train(kind, options, steps - steps // 2, optimizer, model)[2]
+    np.testing.assert_allclose(losses, expected, rtol=1e-9)
+    assert losses[-1] < losses[0]
+    for name, a in {**model_state, **state}.items():
+        np.testing.assert_array_equal(a, frozen[name])
+
+    resumed, other, _ = train(kind, options, 0)
+    resumed.load_state_dict(model_state)
+    other.load_state_dict(state)
+    assert other.steps == steps // 2
+    schedule = options["lr"]
+    assert other.rate == (schedule(steps // 2) if callable(schedule) else schedule)
+    again = train(kind, options, steps - steps // 2, other, resumed)[2]
+    assert again == losses[steps // 2 :]
+    for a, b in zip(model.parameters(), resumed.parameters(), strict=True):
+        np.testing.assert_array_equal(host(a), host(b))
+
+
+def test_clip_grad_norm(backend: str) -> None:
+    a, b, idle = leaf(np.zeros((2, 2))), leaf(np.zeros(3, complex)), leaf(np.zeros(2))
+    set_grad(a, np.array([[3.0, 0], [0, 0]]))
+    set_grad(b, np.array([4j, 0, 0]))
+    assert math.isclose(optim.clip_grad_norm([a, b, idle], 10.0).item(), 5.0)
+    np.testing.assert_array_equal(host(a.grad), [[3, 0], [0, 0]])
+    assert math.isclose(optim.clip_grad_norm([a, b, idle], 1.0).item(), 5.0)
+    np.testing.assert_allclose(host(a.grad), [[0.6, 0], [0, 0]], rtol=1e-6)
+    np.testing.assert_allclose(host(b.grad), [0.8j, 0, 0], rtol=1e-6)
+    assert idle.grad is None
+    assert b.grad.dtype == agrad.complex128
+    assert optim.clip_grad_norm([idle], 1.0).item() == 0.0
+
+
+def test_float32_stays_float32(backend: str) -> None:
+    for kind, options in EVERY:
+        w = leaf(np.ones(3, np.float32))
+        set_grad(w, np.full(3, 0.1, np.float32))
+        optimizer = kind([w], 0.1, **options)
+        optimizer.step()
+        assert w.dtype == agrad.float32
+        assert all(
+            a.dtype.name != "float64"
+            for name, a in optimizer.state_dict().items()
+            if "." in name and "step" not in name
+        )
+        assert optim.clip_grad_norm([w], 0.01).dtype == agrad.float32
+        assert w.grad.dtype == agrad.float32
+
+
+# ------------------------------------------------------------------ schedules, the rate, errors
+
+
+def test_schedules_are_functions_of_the_step() -> None:
+    assert [optim.Constant(0.3)(n) for n in (0, 9)] == [0.3, 0.3]
+    cosine = optim.Cosine(1.0, 4, 0.2)
+    np.testing.assert_allclose(
+        [cosine(n) for n in range(6)],
+        [1, 0.2 + 0.8 * (1 + math.sqrt(0.5)) / 2, 0.6, 0.2 + 0.8 * (1 - math.sqrt(0.5)) / 2, 0.2, 0.2],
+    )
+    assert [optim.Step(1.0, 2, 0.5)(n) for n in range(5)] == [1, 1, 0.5, 0.5, 0.25]
+    assert [optim.Exponential(1.0, 0.5)(n) for n in range(3)] == [1, 0.5, 0.25]
+    assert [optim.Warmup(optim.Constant(1.0), 4)(n) for n in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]
+    for wrong in (
+        lambda: optim.Cosine(0.1, 0),
+        lambda: optim.Cosine(-0.1, 3),
+        lambda: optim.Step(0.1, 1.5),  # type: ignore[arg-type]
+        lambda: optim.Exponential(math.nan, 0.5),
+        lambda: optim.Warmup(0.1, 3),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ConfigurationError):
+            wrong()
+
+
+@pytest.mark.usefixtures("on_numpy")
+def test_a_schedule_or_a_setting_is_the_rate() -> None:
+    w = leaf(np.zeros(1))
+    optimizer = optim.SGD([w], lr=lambda n: 1.0 + n)
+    seen = []
+    for _ in range(3):
+        set_grad(w, np.ones(1))
+        seen.append(optimizer.rate)
+        optimizer.step()
+    assert seen == [1.0, 2.0, 3.0]
+    assert host(w)[0] == -6.0
+    optimizer.lr = 0.5
+    optimizer.step()
+    assert host(w)[0] == -6.5
+    assert optimizer.steps == 4
+    with pytest.raises(ConfigurationError, match="lr"):
+        optimizer.lr = -1.0
+    optimizer.lr = lambda n: math.inf
+    before = host(w)
+    with pytest.raises(ConfigurationError, match="lr at step 4"):
+        optimizer.step()
+    np.testing.assert_array_equal(host(w), before)
+    assert "lr=0.1" in repr(optim.Adam([w], lr=0.1))
+
+
+@pytest.mark.usefixtures("on_numpy")
+@pytest.mark.parametrize(
+    ("error", "match", "make"),
+    [
+        (ConfigurationError, "no parameters", lambda w: optim.SGD([], 0.1)),
+        (ConfigurationError, "0 and 2 are the same", lambda w: optim.SGD([w, leaf(np.ones(1)), w], 0.1)),
+        (OperandError, r"write \[tensor\]", lambda w: optim.SGD(w, 0.1)),
+        (OperandError, "model.parameters", lambda w: optim.Adam(nn.Linear(1, 1))),
+        (OperandError, "parameter 1 is a ndarray", lambda w: optim.SGD([w, np.ones(2)], 0.1)),
+        (NotDifferentiableError, "leaf", lambda w: optim.SGD([w * 2], 0.1)),
+        (DtypeError, "int64", lambda w: optim.SGD([agrad.asarray([1, 2])], 0.1)),
+        (ConfigurationError, "lr", lambda w: optim.SGD([w], -0.1)),
+        (ConfigurationError, "lr", lambda w: optim.SGD([w], math.nan)),
+        (ConfigurationError, "momentum", lambda w: optim.SGD([w], 0.1, momentum=-1)),
+        (ConfigurationError, "nesterov", lambda w: optim.SGD([w], 0.1, nesterov=True)),
+        (ConfigurationError, "betas", lambda w: optim.Adam([w], betas=(0.9, 1.0))),
+        (ConfigurationError, "betas", lambda w: optim.Adam([w], betas=0.9)),
+        (ConfigurationError, "eps", lambda w: optim.AdamW([w], eps=-1e-8)),
+        (ConfigurationError, "max_norm", lambda w: optim.clip_grad_norm([w], -1.0)),
+    ],
+)
+def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Any) -> None:
+    with pytest.raises(error, match=match):
+        make(leaf(np.ones(2)))
+
+
+@pytest.mark.usefixtures("on_numpy")
+def test_nothing_is_half_stepped_or_half_loaded() -> None:
+    a, b = leaf(draw(3)), leaf(draw(2))
+    optimizer = optim.Adam([a, b])
+    set_grad(a, np.ones(3))
+    b.grad = agrad.asarray(np.ones(2, np.float32))
+    before = host(a)
+    with pytest.raises(DtypeError, match="gradient of parameter 1 has dtype float32"):
+        optimizer.step()
+    with agrad.use_backend("array_api_strict"):
+        b.grad = agrad.asarray(np.ones(2), backend="array_api_strict")
+    with pytest.raises(MixedBackendsError, match="array_api_strict"):
+        optimizer.step()
+    np.testing.assert_array_equal(host(a), before)
+    set_grad(b, np.ones(2))
+    optimizer.step()
+    good = optimizer.state_dict()
+    assert sorted(good) == ["0.m", "0.step", "0.v", "1.m", "1.step", "1.v", "lr", "steps"]
+    for wrong in (
+        {**good, "0.m": good["0.m"][:2]},
+        {**good, "0.m": good["0.m"].astype(np.float32)},
+        {**good, "2.m": good["0.m"]},
+        {**good, "0.step": np.array(-1)},
+        {name: value for name, value in good.items() if name != "1.v"},
+        {name: value for name, value in good.items() if name != "steps"},
+    ):
+        with pytest.raises(DataError, match="was not loaded"):
+            optimizer.load_state_dict(wrong)
+    for name, value in optimizer.state_dict().items():
+        np.testing.assert_array_equal(value, good[name])
+
+
+@pytest.mark.usefixtures("on_numpy")
+def test_state_of_a_moved_parameter_is_an_error() -> None:
+    w = leaf(draw(3))
+    model = nn.Module()
+    model.w = w  # type: ignore[attr-defined]
+    optimizer = optim.Adam([w])
+    set_grad(w, np.ones(3))
+    optimizer.step()
+    model.to("array_api_strict")
+    assert w.grad is None
+    assert w.backend == "array_api_strict"
+    set_grad(w, np.ones(3))
+    with pytest.raises(MixedBackendsError, match="make a new optimizer"):
+        optimizer.step()
+    optimizer.load_state_dict(optimizer.state_dict())
+    optimizer.step()
