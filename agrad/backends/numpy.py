@@ -9,6 +9,7 @@ import numpy as np
 
 import agrad.backends.numpy_kernels  # noqa: F401 - files the kernels
 from agrad.backends.base import Backend, vocabulary
+from agrad.backends.numpy_fused import keep_memory, where
 from agrad.backends.numpy_words import WORDS
 from agrad.shapes import fill_index
 
@@ -23,9 +24,7 @@ def setitem(x: np.ndarray, value: Any, /, *indices: np.ndarray, index: tuple[Any
     return out
 
 
-def scatter_add(
-    g: np.ndarray, /, *indices: np.ndarray, index: tuple[Any, ...], shape: tuple[int, ...]
-) -> np.ndarray:
+def scatter_add(g: np.ndarray, /, *indices: np.ndarray, index: tuple[Any, ...], shape: tuple[int, ...]) -> np.ndarray:
     out = np.zeros(shape, dtype=g.dtype)
     if indices:
         np.add.at(out, fill_index(index, indices), g)
@@ -73,7 +72,7 @@ def _find_device(name: str) -> str | None:
 
 BACKEND = Backend(
     name="numpy",
-    xp=vocabulary(compat, **WORDS, getitem=getitem, setitem=setitem, scatter_add=scatter_add),
+    xp=vocabulary(compat, **WORDS, where=where, getitem=getitem, setitem=setitem, scatter_add=scatter_add),
     version=np.__version__,
     array_types=(np.ndarray, np.generic),
     default_device=lambda: "cpu",
@@ -85,3 +84,5 @@ BACKEND = Backend(
     synchronize=lambda: None,
     donatable=donatable,
 )
+
+keep_memory()

@@ -56,11 +56,12 @@ def _in_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.n
 def keep_memory() -> None:
     """Have the C library keep the memory that temporaries of up to 32 MB free, for the next ones.
 
-    glibc gives the top of its heap back to the system as soon as twice the size of the largest array freed so
-    far lies free there, and then every page of the next temporaries is fetched and cleared anew: a chain of a
-    few arrays of half a megabyte takes eight times as long. Freeing one array of 32 MB, of which no page is ever
-    touched, lets glibc settle for good as it does in any process that has freed one of that size: up to 64 MB
-    stay with the process. It changes nothing where ``MALLOC_`` variables or another C library say otherwise.
+    glibc gives the top of its heap back to the system as soon as twice the size of the largest array freed
+    so far lies free there, and then every page of the next temporaries is fetched and cleared anew: a chain
+    of a few arrays of half a megabyte takes eight times as long. Freeing one array of 32 MB, of which no
+    page is ever touched, lets glibc settle for good as it does in any process that has freed one of that
+    size: up to 64 MB stay with the process. It changes nothing where ``MALLOC_`` variables or another C
+    library say otherwise.
     """
     np.empty((1 << 25) - (1 << 16), np.uint8)
 
@@ -134,6 +135,11 @@ def _is_affine(x: Raw, weight: Raw, bias: Raw, **_: Any) -> bool:
 def linear(x: Raw, weight: Raw, bias: Raw) -> Raw:
     out = np.matmul(x, weight)
     return np.add(out, bias, out=out)
+
+
+@kernel("numpy", "linear", "vjp:bias", when=lambda g, bias_meta, **_: g.ndim == 2 and bias_meta.shape == g.shape[1:])
+def linear_bias(g: Raw, bias_meta: Any) -> Raw:
+    return np.matmul(np.ones(g.shape[0], g.dtype), g)
 
 
 # ------------------------------------------------------------------ cross entropy

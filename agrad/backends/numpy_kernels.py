@@ -15,7 +15,7 @@ from agrad.registry import kernel
 Raw = Any
 
 # bytes of a block: Adam's six together fit in a level 2 cache of 1 MiB, and NumPy's cost per call is small beside
-_BLOCK = 128 * 1024
+_BLOCK = 256 * 1024
 
 # elements up to which NumPy's cost per call is all there is: they are taken as they lie
 _SMALL = 2048

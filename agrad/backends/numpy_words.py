@@ -84,3 +84,4 @@ WORDS = {
         ones_like,
     )
 }
+WORDS["matmul"] = np.matmul  # array-api-compat's asks for the namespace first

@@ -1,18 +1,15 @@
-"""The call path: each primitive's call, tape entry and rule calls, written out once from its signature.
+"""The call path: each primitive's call, and the tape entry it makes, written out once from its signature.
 
 Speed is decided here. A generated call asks as few questions as an operation can have, makes one node and one Tensor,
 and falls back to ``dispatch`` for everything that is not an ordinary operation at one tape's level.
 """
 
-import linecache
-from collections.abc import Iterable
 from typing import Any
 
-from agrad.engine.levels import SPACES, dispatch, lift, unusual
-from agrad.engine.sweep import fit, guard
+from agrad.engine.levels import dispatch, selector_plan, unusual
+from agrad.engine.plans import entry_text, tuple_text
 from agrad.engine.tape import Meta, Node, Plan, attention, loosely, next_id
 from agrad.engine.tensor import Tensor
-from agrad.registry import namespace
 
 NUMBERS = frozenset({bool, int, float})
 """Python's weak scalars. A complex one may turn a real array complex, so it takes the long way."""
@@ -39,191 +36,6 @@ OPERATORS = {
     "bitwise_right_shift": ">>",
 }
 """Primitives that every array library computes fastest through its operator."""
-
-
-def compile_function(name: str, text: str, scope: dict[str, Any]) -> Any:
-    """The function ``name`` that ``text`` defines; tracebacks can show its lines."""
-    file = f"<agrad {name} {abs(hash(text)):x}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    exec(compile(text, file, "exec"), scope)
-    return scope[name]
-
-
-# ---------------------------------------------------------------- what a node keeps
-
-
-def saved_names(primitive: Any, positions: tuple[int, ...], arguments: tuple[str, ...], exact: bool) -> tuple[str, ...]:
-    """What the tape keeps: what the rules of the arguments at ``positions`` name, and nothing else that has memory.
-
-    Settings and Python numbers cost nothing and are kept for ``op.args``; other operands are held weakly. Where a
-    cotangent may need fitting, its argument's shape and dtype are kept too.
-    """
-    wanted: list[str] = []
-    for rule in primitive.rules_for(positions):
-        wanted += rule.kept
-    parents = {arguments[i] for i in positions}
-    names: list[str] = []
-    for name in wanted:
-        for entry in _spread(primitive, name, arguments):
-            if entry not in names:
-                names.append(entry)
-    if not exact:
-        names += [f"{name}_meta" for name in arguments if name in parents and f"{name}_meta" not in names]
-    names += [f"~{name}" for name in arguments if name not in parents and name not in names]
-    return (*names, *primitive.settings)
-
-
-def _spread(primitive: Any, name: str, arguments: tuple[str, ...]) -> Iterable[str]:
-    """The entries behind a rule's name: the operands one by one where it is that of the variadic argument."""
-    base, suffix = (name[:-5], "_meta") if name.endswith("_meta") else (name, "")
-    if base == primitive.variadic:
-        return [f"{a}{suffix}" for a in arguments[len(primitive.arrays) :]]
-    return [name]
-
-
-def _entry(name: str) -> str:
-    """The expression that makes a saved entry out of a call's local variables."""
-    if name.startswith("~"):
-        return f"loosely({name[1:]})"
-    if name.endswith("_meta"):
-        return f"Meta({name[:-5]}.shape, {name[:-5]}.dtype)"
-    return name
-
-
-def tuple_text(entries: Iterable[str]) -> str:
-    entries = list(entries)
-    return f"({', '.join(entries)}{',' if len(entries) == 1 else ''})"
-
-
-def _local(name: str) -> str:
-    return "_weak_" + name[1:] if name.startswith("~") else name
-
-
-# ---------------------------------------------------------------- a plan: pack and pull
-
-
-def build_plan(primitive: Any, positions: tuple[int, ...], count: int, exact: bool) -> Plan:
-    """The plan of nodes whose arguments at ``positions``, of ``count`` arguments, are on the tape."""
-    arguments = primitive.argument_names(count)
-    plan = Plan()
-    plan.primitive = primitive
-    plan.positions = positions
-    plan.count = count
-    plan.exact = exact
-    plan.detours = primitive.masks
-    plan.lifted = plan.retains = False
-    plan.arguments = tuple(arguments[i] for i in positions)
-    plan.names = saved_names(primitive, positions, arguments, exact)
-    outputs = primitive.outputs or ("y",)
-    parameters = ", ".join([*arguments, *outputs, *primitive.settings])
-    entries = tuple_text(map(_entry, plan.names))
-    plan.pack = compile_function(
-        "pack", f"def pack({parameters}):\n    return {entries}\n", {"loosely": loosely, "Meta": Meta}
-    )
-    plan.pull = build_pull(primitive, plan)
-    return plan
-
-
-def build_pull(primitive: Any, plan: Plan, *, guarded: bool = False) -> Any:
-    """The function that runs the rules of a plan and fits what they return.
-
-    For a lifted plan the rules get agrad's own namespace. ``guarded``: zero cotangents stay zero (see ``sweep.guard``).
-    """
-    lifted = plan.lifted
-    arguments = primitive.argument_names(plan.count)
-    exact = plan.exact
-    scope: dict[str, Any] = {"SPACES": SPACES, "AGRAD": namespace, "fit": fit, "guard": guard}
-    lines = ["def pull(node, g):"]
-    if plan.names:
-        lines.append(f"    {tuple_text(map(_local, plan.names))} = node.saved")
-    if lifted:
-        scope["lift"] = lift
-        held = {f"{name}_meta" for name in arguments} | set(primitive.settings)
-        lines += [f"    {name} = lift({name})" for name in plan.names if name not in held and name[0] != "~"]
-    if primitive.outputs is not None:
-        lines.append("    parts = g.by_output.get")
-        lines += [f"    g_{name} = parts({i})" for i, name in enumerate(primitive.outputs)]
-        lines.append("    g = next(iter(g.by_output.values()))")
-    if lifted:
-        incoming = ["g"] if primitive.outputs is None else [f"g_{name}" for name in primitive.outputs]
-        lines += [f"    {name} = lift({name})" for name in incoming]
-    rules = primitive.rules_for(plan.positions)
-    if lifted:
-        lines.append("    xp = AGRAD")
-    elif any("xp" in rule.names for rule in rules):
-        lines.append("    xp = SPACES[type(g)]")
-    results: dict[int, str] = {}
-    for k, rule in enumerate(rules):
-        scope[f"rule{k}"] = rule.function
-        call = f"rule{k}({_rule_arguments(primitive, rule, arguments)})"
-        kernels = {} if lifted else primitive.kernels(rule)
-        if kernels:
-            scope[f"kernels{k}"] = kernels
-            call = _with_kernels(lines, primitive, rule, k, call, arguments)
-        _unpack_results(lines, primitive, plan, rule, k, call, arguments, results)
-    for i in plan.positions:
-        r, name = results[i], arguments[i]
-        if guarded:
-            lines.append(f"    {r} = guard(g, {r})")
-        if not exact:
-            lines.append(f"    if {r} is None or {r}.shape != {name}_meta.shape or {r}.dtype is not {name}_meta.dtype:")
-            lines.append(f"        {r} = fit({r}, {name}_meta, {primitive.broadcasts}, {primitive.name!r}, {name!r})")
-    lines.append(f"    return {tuple_text(results[i] for i in plan.positions)}")
-    return compile_function("pull", "\n".join(lines) + "\n", scope)
-
-
-def _value(primitive: Any, name: str, arguments: tuple[str, ...]) -> str:
-    """The expression of a rule's parameter inside ``pull``."""
-    base, suffix = (name[:-5], "_meta") if name.endswith("_meta") else (name, "")
-    if base == primitive.variadic:
-        return tuple_text(f"{a}{suffix}" for a in arguments[len(primitive.arrays) :])
-    return name
-
-
-def _rule_arguments(primitive: Any, rule: Any, arguments: tuple[str, ...]) -> str:
-    values = [_value(primitive, name, arguments) for name in rule.names]
-    return ", ".join([*values, *(f"{name}={name}" for name in rule.settings)])
-
-
-def _with_kernels(lines: list[str], primitive: Any, rule: Any, k: int, call: str, arguments: tuple[str, ...]) -> str:
-    """Lines that run a backend's own kernel where one is filed and its guard agrees, else the rule."""
-    shared = _rule_arguments(primitive, rule, arguments)
-    lines.append(f"    kernel = kernels{k}.get(type(g))")
-    lines.append(f"    result{k} = kernel({shared}) if kernel is not None else NotImplemented")
-    lines.append(f"    if result{k} is NotImplemented:")
-    lines.append(f"        result{k} = {call}")
-    return f"result{k}"
-
-
-def _unpack_results(
-    lines: list[str],
-    primitive: Any,
-    plan: Plan,
-    rule: Any,
-    k: int,
-    call: str,
-    arguments: tuple[str, ...],
-    results: dict[int, str],
-) -> None:
-    variadic = rule.targets == (primitive.variadic,)
-    if len(rule.targets) == 1 and not variadic:
-        i = primitive.arrays.index(rule.targets[0])
-        results[i] = f"r_{arguments[i]}"
-        lines.append(f"    r_{arguments[i]} = {call}")
-        return
-    lines.append(f"    results{k} = {call}")
-    for i in plan.positions:
-        if variadic and i >= len(primitive.arrays):
-            place = i - len(primitive.arrays)
-        elif not variadic and i < len(primitive.arrays) and arguments[i] in rule.targets:
-            place = rule.targets.index(arguments[i])
-        else:
-            continue
-        results[i] = f"r_{arguments[i]}"
-        lines.append(f"    r_{arguments[i]} = results{k}[{place}]")
-
-
-# ---------------------------------------------------------------- the call
 
 
 def _header(primitive: Any) -> str:
@@ -266,10 +78,18 @@ def call_text(primitive: Any) -> str:
     )
     operands = _operands(primitive)
     settings = "{" + ", ".join(f"{name!r}: {name}" for name in primitive.settings) + "}"
-    lines: list[str] = []
-    if primitive.variadic is None and primitive.outputs is None and len(primitive.arrays) in (1, 2):
-        body = _unary(primitive, scope) if len(primitive.arrays) == 1 else _binary(primitive, scope)
-        lines = [line.replace("SETTINGS", settings) for line in body]
+    single = primitive.outputs is None
+    body: list[str] = []
+    if primitive.variadic is not None:
+        if single and len(primitive.arrays) == 1:
+            body = [f"    if not {primitive.variadic}:", *(f"    {line}" for line in _unary(primitive, scope))]
+    elif single and len(primitive.arrays) == 1:
+        body = _unary(primitive, scope)
+    elif single and len(primitive.arrays) == 2:
+        body = _binary(primitive, scope)
+    else:
+        body = _general(primitive, scope)
+    lines = [line.replace("SETTINGS", settings) for line in body]
     lines.append(f"    return dispatch(PRIMITIVE, {operands}, {settings})")
     return _header(primitive) + "\n".join(lines) + "\n"
 
@@ -282,16 +102,16 @@ def _raw_call(primitive: Any, values: list[str], kind: str) -> str:
     return f"RAW[type({kind})]({', '.join(values + settings)})"
 
 
-def _evaluate(primitive: Any, values: list[str], kind: str, indent: str) -> list[str]:
+def _evaluate(primitive: Any, values: list[str], kind: str, indent: str, result: str = "y") -> list[str]:
     return [
         f"{indent}try:",
-        f"{indent}    y = {_raw_call(primitive, values, kind)}",
-        f"{indent}except Exception as error:",
-        f"{indent}    raise PRIMITIVE.explain(OPERANDS, error) from error",
+        f"{indent}    {result} = {_raw_call(primitive, values, kind)}",
+        f"{indent}except Exception as _error:",
+        f"{indent}    raise PRIMITIVE.explain(OPERANDS, _error) from _error",
     ]
 
 
-_TENSOR = ["out = Tensor()", "out.data = y", "out.level = level"]
+_TENSOR = ["_out = Tensor()", "_out.data = y", "_out.level = _level"]
 
 
 def _record(primitive: Any, positions: tuple[int, ...], exact: bool, indent: str, scope: dict[str, Any]) -> list[str]:
@@ -300,11 +120,11 @@ def _record(primitive: Any, positions: tuple[int, ...], exact: bool, indent: str
     label = f"PLAN_{'_'.join(map(str, positions))}{'_exact' if exact else ''}"
     plan = scope[label] = primitive.plan(positions, len(arrays), exact=exact)
     parents = tuple_text(f"n_{arrays[i]}" for i in positions)
-    saved = tuple_text(_entry(name) for name in plan.names)
+    saved = tuple_text(entry_text(name) for name in plan.names)
     return [
-        f"{indent}node.plan = {label}",
-        f"{indent}node.parents = {parents}",
-        f"{indent}node.saved = {saved}",
+        f"{indent}_node.plan = {label}",
+        f"{indent}_node.parents = {parents}",
+        f"{indent}_node.saved = {saved}",
     ]
 
 
@@ -314,24 +134,24 @@ def _unary(primitive: Any, scope: dict[str, Any]) -> list[str]:
         f"    if type({x}) is Tensor:",
         f"        t_{x} = {x}",
         f"        {x} = t_{x}.data",
-        f"        level = t_{x}.level",
+        f"        _level = t_{x}.level",
         *[line.replace("OPERANDS", f"(t_{x},)") for line in _evaluate(primitive, [x], x, "        ")],
         *[f"        {line}" for line in _TENSOR],
     ]
     if not primitive.differentiable(0):
-        return [*lines, "        out.node = None", "        return out"]
+        return [*lines, "        _out.node = None", "        return _out"]
     return [
         *lines,
         f"        n_{x} = t_{x}.node",
         f"        if n_{x} is None:",
-        "            out.node = None",
-        "            return out",
-        "        if level.id < attention():",
+        "            _out.node = None",
+        "            return _out",
+        "        if _level.id < attention():",
         f"            return unusual(PRIMITIVE, (t_{x},), SETTINGS, y)",
-        "        node = out.node = Node()",
-        "        node.id = next_id()",
+        "        _node = _out.node = Node()",
+        "        _node.id = next_id()",
         *_record(primitive, (0,), primitive.keeps_type, "        ", scope),
-        "        return out",
+        "        return _out",
     ]
 
 
@@ -339,12 +159,12 @@ def _binary(primitive: Any, scope: dict[str, Any]) -> list[str]:
     a, b = primitive.arrays
     lines = [f"    t_{a} = {a}", f"    t_{b} = {b}", f"    if type({a}) is Tensor:"]
     lines += [
-        f"        level = {a}.level",
+        f"        _level = {a}.level",
         f"        n_{a} = {a}.node",
         f"        {a} = {a}.data",
         f"        if type({b}) is Tensor:",
         f"            n_{b} = {b}.node",
-        f"            if {b}.level is not level:",
+        f"            if {b}.level is not _level:",
         f"                return dispatch(PRIMITIVE, (t_{a}, t_{b}), SETTINGS)",
         f"            {b} = {b}.data",
         f"            if type({a}) is not type({b}):",
@@ -359,7 +179,7 @@ def _binary(primitive: Any, scope: dict[str, Any]) -> list[str]:
         "        else:",
         f"            return dispatch(PRIMITIVE, (t_{a}, t_{b}), SETTINGS)",
         f"    elif type({b}) is Tensor:",
-        f"        level = {b}.level",
+        f"        _level = {b}.level",
         f"        n_{b} = {b}.node",
         f"        {b} = {b}.data",
     ]
@@ -376,16 +196,16 @@ def _binary(primitive: Any, scope: dict[str, Any]) -> list[str]:
     ]
     able = [i for i in (0, 1) if primitive.differentiable(i)]
     if not able:
-        return [*lines, "    out.node = None", "    return out"]
+        return [*lines, "    _out.node = None", "    return _out"]
     none = " and ".join(f"n_{primitive.arrays[i]} is None" for i in able)
     lines += [
         f"    if {none}:",
-        "        out.node = None",
-        "        return out",
-        "    if level.id < attention():",
+        "        _out.node = None",
+        "        return _out",
+        "    if _level.id < attention():",
         f"        return unusual(PRIMITIVE, (t_{a}, t_{b}), SETTINGS, y)",
-        "    node = out.node = Node()",
-        "    node.id = next_id()",
+        "    _node = _out.node = Node()",
+        "    _node.id = next_id()",
     ]
     if primitive.elementwise:
         lines.append(f"    if {a}.shape == {b}.shape and {a}.dtype is {b}.dtype:")
@@ -394,7 +214,7 @@ def _binary(primitive: Any, scope: dict[str, Any]) -> list[str]:
         lines += _record_pair(primitive, able, False, "        ", scope)
     else:
         lines += _record_pair(primitive, able, False, "    ", scope)
-    return [*lines, "    return out"]
+    return [*lines, "    return _out"]
 
 
 def _record_pair(primitive: Any, able: list[int], exact: bool, indent: str, scope: dict[str, Any]) -> list[str]:
@@ -412,6 +232,87 @@ def _record_pair(primitive: Any, able: list[int], exact: bool, indent: str, scop
     ]
 
 
+def _general(primitive: Any, scope: dict[str, Any]) -> list[str]:
+    """Any number of arrays and of outputs. Which plan a node has is looked up by which arrays are on the tape."""
+    arrays, outputs = primitive.arrays, primitive.outputs
+    given = tuple_text(f"t_{name}" for name in arrays)
+    whole = "y" if outputs is None else "_outputs"
+    kept = ", ".join([*arrays, *(outputs or ("y",)), *(f"{name}={name}" for name in primitive.settings)])
+    # an operand of another level leaves earlier ones unwrapped: the long way is given what came in
+    lines = [*(f"    t_{name} = {name}" for name in arrays), "    _level = None"]
+    for name in arrays:
+        lines += [
+            f"    n_{name} = None",
+            f"    if type({name}) is Tensor:",
+            "        if _level is None:",
+            f"            _level = {name}.level",
+            f"        elif {name}.level is not _level:",
+            f"            return dispatch(PRIMITIVE, {given}, SETTINGS)",
+            f"        n_{name} = {name}.node",
+            f"        {name} = {name}.data",
+        ]
+    same = " or ".join(f"type({name}) is not type({arrays[0]})" for name in arrays[1:])
+    lines += [
+        f"    if _level is None{f' or {same}' if same else ''}:",
+        f"        return dispatch(PRIMITIVE, {given}, SETTINGS)",
+        *[line.replace("OPERANDS", given) for line in _evaluate(primitive, list(arrays), arrays[0], "    ", whole)],
+    ]
+    able = [i for i in range(len(arrays)) if primitive.differentiable(i)]
+    made = _TENSOR if outputs is None else []
+    if outputs is not None:
+        lines.append(f"    {tuple_text(outputs)} = {whole}")
+        for i, name in enumerate(outputs):
+            scope[f"SELECT_{i}"] = selector_plan(i)
+            made = [*made, f"_out_{i} = Tensor()", f"_out_{i}.data = {name}", f"_out_{i}.level = _level"]
+    lines += [f"    {line}" for line in made]
+    results = ["_out"] if outputs is None else [f"_out_{i}" for i in range(len(outputs))]
+    result = results[0] if outputs is None else tuple_text(results)
+    constants = [*(f"{r}.node = None" for r in results), f"return {result}"]
+    if not able:
+        return [*lines, *(f"    {line}" for line in constants)]
+    scope["PLANS"] = _PlansByMask(primitive, able)
+    mask = " + ".join(f"(n_{arrays[i]} is not None) * {1 << k}" for k, i in enumerate(able))
+    nodes = tuple_text(f"n_{arrays[i]}" for i in able)
+    lines += [
+        f"    _mask = {mask}",
+        "    if not _mask:",
+        *(f"        {line}" for line in constants),
+        "    if _level.id < attention():",
+        f"        return unusual(PRIMITIVE, {given}, SETTINGS, {whole})",
+        "    _plan = PLANS[_mask]",
+        "    _node = Node()",
+        "    _node.id = next_id()",
+        "    _node.plan = _plan",
+        f"    _node.parents = tuple([n for n in {nodes} if n is not None])",
+        f"    _node.saved = _plan.pack({kept})",
+    ]
+    if outputs is None:
+        return [*lines, "    _out.node = _node", "    return _out"]
+    for i in range(len(outputs)):
+        lines += [
+            f"    _selector = _out_{i}.node = Node()",
+            "    _selector.id = next_id()",
+            f"    _selector.plan = SELECT_{i}",
+            "    _selector.parents = (_node,)",
+            "    _selector.saved = ()",
+        ]
+    return [*lines, f"    return {result}"]
+
+
+class _PlansByMask(dict[int, Plan]):
+    """Plans by a number whose bits say which of the differentiable arrays are on the tape."""
+
+    def __init__(self, primitive: Any, able: list[int]) -> None:
+        super().__init__()
+        self.primitive = primitive
+        self.able = able
+
+    def __missing__(self, mask: int) -> Plan:
+        positions = tuple([i for k, i in enumerate(self.able) if mask >> k & 1])
+        plan = self[mask] = self.primitive.plan(positions, len(self.primitive.arrays))
+        return plan
+
+
 def _with_number(
     primitive: Any, scope: dict[str, Any], *, tensor: str, number: str, position: int, keyword: str
 ) -> list[str]:
@@ -425,15 +326,15 @@ def _with_number(
     if primitive.differentiable(position):
         body += [
             f"if n_{tensor} is None:",
-            "    out.node = None",
-            "    return out",
-            "if level.id < attention():",
+            "    _out.node = None",
+            "    return _out",
+            "if _level.id < attention():",
             f"    return unusual(PRIMITIVE, (t_{a}, t_{b}), SETTINGS, y)",
-            "node = out.node = Node()",
-            "node.id = next_id()",
+            "_node = _out.node = Node()",
+            "_node.id = next_id()",
             *_record(primitive, (position,), True, "", scope),
-            "return out",
+            "return _out",
         ]
     else:
-        body += ["out.node = None", "return out"]
+        body += ["_out.node = None", "return _out"]
     return lines + ["            " + line for line in body]

@@ -228,7 +228,7 @@ def select(node: Node, output: int) -> Node:
     """The node of one output of an operation that has several."""
     selector = Node()
     selector.id = next_id()
-    selector.plan = _selector_plan(output)
+    selector.plan = selector_plan(output)
     selector.parents = (node,)
     selector.saved = ()
     return selector
@@ -246,13 +246,14 @@ class Selector:
 
     def variant(self, plan: Plan, *, retains: bool = False, **_: bool) -> Plan:
         """The plan, or with ``retains`` one of which a backward pass keeps the cotangent."""
-        return _selector_plan(self.output, retains or plan.retains)
+        return selector_plan(self.output, retains or plan.retains)
 
 
 _selectors: dict[tuple[int, bool], Plan] = {}
 
 
-def _selector_plan(output: int, retains: bool = False) -> Plan:
+def selector_plan(output: int, retains: bool = False) -> Plan:
+    """The plan of the nodes that pick one output."""
     plan = _selectors.get((output, retains))
     if plan is None:
         plan = Plan()
@@ -277,7 +278,7 @@ def unusual(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out
     """Where the short call path turns to when ``attention`` says so: recording is off, or anomalies are looked for."""
     level = max((arg.level for arg in args if isinstance(arg, Tensor)), key=lambda lv: lv.id)
     if level.id < mode().oldest:
-        return wrap(out, level)
+        return tuple([wrap(part, level) for part in out]) if isinstance(out, tuple) else wrap(out, level)
     return level.process(primitive, args, settings)
 
 

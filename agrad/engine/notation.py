@@ -19,7 +19,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
-from agrad.engine.callpath import compile_function
+from agrad.engine.plans import compile_function
 from agrad.engine.primitive import Primitive
 from agrad.errors import PrimitiveDefinitionError
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from agrad.backends import backend_of_type
 from agrad.backends.base import Backend
-from agrad.engine.callpath import NUMBERS, build_plan, build_pull, call_stub, call_text, compile_function
+from agrad.engine.callpath import NUMBERS, call_stub, call_text
 from agrad.engine.levels import lift, namespace_of
+from agrad.engine.plans import RESERVED, build_plan, build_pull, compile_function
 from agrad.engine.sweep import fit_tangent
 from agrad.engine.tape import Meta, Plan
 from agrad.engine.tensor import Tensor
@@ -125,6 +126,13 @@ class Primitive:
             *(f"{a}_meta" for a in self.all_arrays),
             *(outputs or ("y",)),
         )
+        taken = RESERVED if outputs is not None else RESERVED | {"y"}
+        for given in (*self.all_arrays, *settings, *(outputs or ())):
+            if given in taken or given.startswith("_"):
+                raise PrimitiveDefinitionError(
+                    f"{name}: no argument, setting or output may be named {given!r}, which means something else in "
+                    "rules or in generated code; give it another name"
+                )
         for given in (*linear, *constant):
             if given not in self.all_arrays:
                 raise PrimitiveDefinitionError(
@@ -218,6 +226,11 @@ class Primitive:
     def file(self, kind: str, function: Function, targets: tuple[str, ...]) -> None:
         """File a rule for the arguments ``targets`` (by default the first one)."""
         targets = targets or self.all_arrays[:1]
+        if clash := {"g", "t"} & {*self.all_arrays, *self.settings}:
+            raise PrimitiveDefinitionError(
+                f"{self.name} has an argument named {clash.pop()!r}, which in a rule is the cotangent or the tangent; "
+                "give it another name"
+            )
         rule = Rule(function, self, targets, kind)
         table = self.vjps if kind == "vjp" else self.jvps
         for target in targets:
@@ -441,12 +454,9 @@ def _unlike_product(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 
 def _guarded(kernel: Any, rule: Rule) -> Function:
     """A kernel as a rule's stand-in: takes what the rule takes, NotImplemented where its guard says no."""
-    places = [rule.names.index(name) for name in kernel.names]
-
-    def run(*values: Any, **settings: Any) -> Any:
-        chosen = [values[i] for i in places]
-        if kernel.when is not None and not kernel.when(*chosen):
-            return NotImplemented
-        return kernel.function(*chosen, **{name: settings[name] for name in kernel.settings})
-
-    return run
+    chosen = ", ".join(kernel.names)
+    settings = [*(["*"] if rule.settings else []), *rule.settings]
+    passed = ", ".join([*kernel.names, *(f"{name}={name}" for name in kernel.settings)])
+    guard = f"    if not when({chosen}):\n        return NotImplemented\n" if kernel.when is not None else ""
+    text = f"def kernel({', '.join([*rule.names, *settings])}):\n{guard}    return function({passed})\n"
+    return compile_function("kernel", text, {"when": kernel.when, "function": kernel.function})

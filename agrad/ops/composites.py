@@ -11,9 +11,9 @@ import numpy as np
 
 from agrad.dtypes import as_dtype
 from agrad.engine.notation import elementwise, primitive
-from agrad.errors import DtypeError, ShapeError
+from agrad.errors import DtypeError, IndexRangeError, ShapeError
 from agrad.ops.manipulation import reshape
-from agrad.ops.shared import axes_of, axis_of, keep, ndim_of, raw_of
+from agrad.ops.shared import axes_of, axis_of, keep, ndim_of
 from agrad.ops.special import erf
 from agrad.ops.statistical import mean
 from agrad.ops.statistical import sum as sum_
@@ -143,6 +143,7 @@ def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
     x: (n, c) logits of a real floating dtype; labels: (n,) integers in range(c). Gives two arrays of shape (n,).
     The second output is there for the first one's rule, which so need not compute it again.
     """
+    _check_labels(labels, x.shape[1])
     m = xp.max(x, axis=1, keepdims=True)
     lse = xp.log(xp.sum(xp.exp(x - m), axis=1, keepdims=True)) + m
     picked = xp.sum(xp.where(_is_class(xp, x, labels), lse - x, xp.zeros_like(x)), axis=1)
@@ -178,21 +179,20 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
 
     logits: (..., c) of a real floating dtype. labels: (...) integers in range(c), or (..., c) probabilities (one-hot
     rows, say) of a floating dtype. ``reduction``: ``"mean"`` or ``"sum"`` over all rows, or ``"none"``, giving (...).
-    Raises ``ShapeError`` for shapes that do not fit and, where the labels are in the host's memory, ``ValueError`` for
-    one out of range.
+    Raises ``ShapeError`` for shapes that do not fit and, where the labels are NumPy's, ``IndexRangeError`` for one out
+    of range: another library would have to be waited for.
     """
     if reduction not in _REDUCTIONS:
         raise ValueError(f"reduction is one of {', '.join(map(repr, _REDUCTIONS))}, not {reduction!r}")
-    ndim = ndim_of(logits, "cross_entropy")
-    ndim_of(labels, "cross_entropy")
-    shape, lead = tuple(logits.shape), tuple(logits.shape)[:-1]
-    kind = as_dtype(raw_of(labels).dtype).kind
-    if ndim and tuple(labels.shape) == shape and kind in ("real floating", "bool"):
+    ndim, labels_ndim = ndim_of(logits, "cross_entropy"), ndim_of(labels, "cross_entropy")
+    shape = tuple(logits.shape)
+    lead = shape[:-1]
+    kind = as_dtype(labels.dtype).kind
+    if ndim and labels_ndim == ndim and tuple(labels.shape) == shape and kind in ("real floating", "bool"):
         loss = -sum_(labels * log_softmax(logits, axis=-1), axis=-1)
     elif ndim and tuple(labels.shape) == lead:
         if kind not in ("signed integer", "unsigned integer"):
             raise DtypeError(f"labels of shape {lead} are class numbers; they have an integer dtype, not {kind}")
-        _check_labels(raw_of(labels), shape[-1])
         if ndim != 2:
             logits, labels = reshape(logits, (-1, shape[-1])), reshape(labels, (-1,))
         loss = softmax_cross_entropy(logits, labels)[0]
@@ -209,10 +209,11 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
 
 
 def _check_labels(labels: Any, classes: int) -> None:
-    # only where looking costs nothing: a device would have to be waited for
     if isinstance(labels, np.ndarray) and labels.size and (labels.max() >= classes or labels.min() < 0):
         wrong = labels[(labels < 0) | (labels >= classes)][0]
-        raise ValueError(f"cross_entropy: label {wrong} is out of range for {classes} classes (0 to {classes - 1})")
+        raise IndexRangeError(
+            f"cross_entropy: label {wrong} is out of range for {classes} classes (0 to {classes - 1})"
+        )
 
 
 # ------------------------------------------------------------------ the affine map
@@ -237,8 +238,10 @@ def linear_weight(xp: Any, g: Any, x: Any) -> Any:
 
 
 @linear.vjp("bias")
-def linear_bias(g: Any) -> Any:
-    return g
+def linear_bias(xp: Any, g: Any, bias_meta: Any) -> Any:
+    if bias_meta.shape != tuple(g.shape)[-1:] or len(g.shape) < 2:
+        return g  # a bias of another shape is fitted
+    return xp.sum(g, axis=tuple(range(len(g.shape) - 1)))
 
 
 @linear.jvp("x")

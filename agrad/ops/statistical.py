@@ -14,6 +14,15 @@ def _count(shape: tuple[int, ...], axis: tuple[int, ...]) -> int:
     return size(shape[i] for i in axis)
 
 
+def _spread(xp: Any, g: Any, shape: tuple[int, ...], axis: tuple[int, ...]) -> Any:
+    """The result of a reduction over ``axis`` back at every element it came from."""
+    if len(axis) != len(shape):
+        g = keep(xp, g, shape, axis)
+    elif len(g.shape):
+        g = xp.reshape(g, ())
+    return xp.broadcast_to(g, shape)
+
+
 @primitive(linear="x")
 def sum(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.sum(x, axis=axis, keepdims=keepdims)
@@ -21,7 +30,7 @@ def sum(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
 
 @sum.vjp
 def sum_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
-    return xp.broadcast_to(keep(xp, g, x_meta.shape, axis), x_meta.shape)
+    return _spread(xp, g, x_meta.shape, axis)
 
 
 _sum = sum.bind
@@ -46,8 +55,7 @@ def mean(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
 
 @mean.vjp
 def mean_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
-    shape = x_meta.shape
-    return xp.broadcast_to(keep(xp, g / (_count(shape, axis) or 1), shape, axis), shape)
+    return _spread(xp, g / (_count(x_meta.shape, axis) or 1), x_meta.shape, axis)
 
 
 def _leave_one_out(xp: Any, x: Any) -> Any:
