@@ -129,6 +129,10 @@ from agrad.ops.linear_algebra import (
     tril as tril,
     triu as triu,
 )
+from agrad.ops.products import (
+    tensordot as tensordot,
+    vecdot as vecdot,
+)
 from agrad.ops.casting import (
     astype as astype,
     can_cast as can_cast,
@@ -183,6 +187,7 @@ __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
 
 linalg = _namespace.linalg
+fft = _namespace.fft
 
 bool = _DTYPES["bool"]
 int8, int16, int32, int64 = (_DTYPES[name] for name in ("int8", "int16", "int32", "int64"))

@@ -49,6 +49,10 @@ class MissingRuleError(AgradError, NotImplementedError):
     """A derivative was asked of an operation that has none."""
 
 
+class MissingFunctionError(AgradError, NotImplementedError):
+    """A function of the standard that the array library of the arguments does not have."""
+
+
 class GraphFreedError(AgradError, RuntimeError):
     """A second backward pass through a graph whose saved values were freed by the first."""
 

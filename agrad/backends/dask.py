@@ -46,9 +46,7 @@ def getitem(x: da.Array, /, *indices: Any, index: tuple[Any, ...]) -> da.Array:
     native = len(arrays) == 1 and isinstance(arrays[0], np.ndarray) and arrays[0].dtype != bool
     if native and arrays[0].ndim == 1 and _slices_only(index) and size(x.shape):
         return x[fill_index(explicit(index, x.shape), arrays)]
-    return _one_task(
-        partial(host.getitem, index=index), _shape_at(index, arrays, x.shape), x.dtype, x, *arrays
-    )
+    return _one_task(partial(host.getitem, index=index), _shape_at(index, arrays, x.shape), x.dtype, x, *arrays)
 
 
 def setitem(x: da.Array, value: Any, /, *indices: Any, index: tuple[Any, ...]) -> da.Array:
@@ -65,13 +63,49 @@ def scatter_add(g: da.Array, /, *indices: Any, index: tuple[Any, ...], shape: tu
     return _one_task(partial(host.scatter_add, index=index, shape=shape), shape, g.dtype, g, *_known(indices))
 
 
+_MATRIX_WORDS = (
+    "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matrix_power", "pinv", "qr", "slogdet", "solve",
+    "svd", "svdvals",
+)  # fmt: skip
+"""Linear algebra of stacks of matrices. Dask has some of it, for one matrix in fitting chunks, and its cholesky gives
+the other triangle; here each becomes one task on whole arrays."""
+
+
+def _matrix_word(name: str) -> Callable[..., Any]:
+    word = getattr(host.BACKEND.xp.linalg, name)
+
+    def on_whole_arrays(*arrays: Any, **settings: Any) -> Any:
+        # what it makes of identity matrices of the same lengths has the shapes and dtypes of the result's matrices
+        matrices, others = (arrays[:1], arrays[1:]) if name == "matrix_power" else (arrays, ())
+        trial = word(*[np.eye(*x.shape[-2:], dtype=x.dtype) for x in matrices], *others, **settings)
+        batch = np.broadcast_shapes(*[x.shape[:-2] for x in matrices])
+
+        def part(i: int | None, like: Any) -> da.Array:
+            def one(*values: Any) -> Any:
+                out = word(*values, *others, **settings)
+                return out if i is None else out[i]
+
+            return _one_task(one, (*batch, *like.shape), like.dtype, *matrices)
+
+        if not isinstance(trial, tuple):
+            return part(None, trial)
+        parts = [part(i, like) for i, like in enumerate(trial)]
+        return type(trial)(*parts) if hasattr(trial, "_fields") else tuple(parts)
+
+    on_whole_arrays.__name__ = name
+    return on_whole_arrays
+
+
 def _to_host(x: da.Array) -> np.ndarray:
     return np.asarray(x.compute())
 
 
+_XP = vocabulary(compat, getitem=getitem, setitem=setitem, scatter_add=scatter_add)
+vars(_XP.linalg).update({n: _matrix_word(n) for n in _MATRIX_WORDS if hasattr(host.BACKEND.xp.linalg, n)})
+
 BACKEND = Backend(
     name="dask",
-    xp=vocabulary(compat, getitem=getitem, setitem=setitem, scatter_add=scatter_add),
+    xp=_XP,
     version=dask.__version__,
     array_types=(da.Array,),
     default_device=lambda: "cpu",

@@ -1,5 +1,6 @@
 """The imperative face's ``backward``: from a Tensor to the ``.grad`` of the leaves it was made from."""
 
+import weakref
 from typing import Any
 
 from agrad.backends import backend_of
@@ -69,6 +70,7 @@ def retain_grad(tensor: Tensor) -> None:
         raise NotDifferentiableError("retain_grad() of a Tensor that requires no gradient")
     if node.plan is not LEAF and not node.plan.retains:
         node.plan = node.plan.primitive.variant(node.plan, retains=True)
+        node.owner = weakref.ref(tensor)
 
 
 CALLS["backward"] = backward

@@ -403,14 +403,5 @@ class _Reader:
             if node in wanted and not isinstance(g, Parts):
                 found[node] = g
 
-        held = [(node, hasattr(node, "grad"), getattr(node, "grad", None)) for node in self.nodes]
-        try:
-            sweep(starts, retain=True, visit=visit)
-        finally:
-            # a node of which retain_grad was asked has added this pass to its gradient
-            for node, had, grad in held:
-                if had:
-                    node.grad = grad
-                elif hasattr(node, "grad"):
-                    del node.grad
+        sweep(starts, retain=True, visit=visit)
         return found

@@ -46,7 +46,7 @@ def sweep(
 
     ``retain`` keeps the tape's saved values for another pass. With a ``level`` the rules run on Tensors of that level,
     so that the pass is itself recorded; else they run on what was kept, and make no Tensor where that is raw.
-    ``visit`` is called with every node and its whole cotangent.
+    ``visit`` is called with every node and its whole cotangent; such a pass only looks, and adds to no ``.grad``.
     """
     guarded = False
     lifted = level is not None or any(isinstance(g, Tensor) for g in cotangents.values())
@@ -69,7 +69,7 @@ def sweep(
                 "give that pass retain_graph=True, or compute the result again"
             )
         if plan.detours:
-            if plan.retains:
+            if plan.retains and visit is None:
                 accumulate(node, g)
             guarded, lifted = guarded or plan.primitive.masks, lifted or plan.lifted
             pull = _pull_for(level, lifted, guarded)
@@ -91,12 +91,19 @@ def sweep(
 
 
 def accumulate(node: Node, cotangent: Any) -> None:
-    """Add a cotangent to what a node holds in ``grad``."""
+    """Add a cotangent to the ``.grad`` of the Tensor whose node this is, if it is still there.
+
+    The Tensor holds its gradient, not the node: one made with ``create_graph`` holds the node, and would hold itself.
+    """
+    owner = getattr(node, "owner", None)
+    tensor = None if owner is None else owner()
+    if tensor is None:
+        return
     with _accumulating:  # two backward passes at once may reach one leaf
-        earlier = getattr(node, "grad", None)
+        earlier = tensor.grad
         if earlier is not None:
             cotangent = earlier + cotangent if isinstance(cotangent, Tensor) else earlier.data + cotangent
-        node.grad = cotangent if isinstance(cotangent, Tensor) else wrap(cotangent, AMBIENT)
+        tensor.grad = cotangent if isinstance(cotangent, Tensor) else wrap(cotangent, AMBIENT)
 
 
 def _pull_for(level: Any, lifted: bool, guarded: bool) -> Pull | None:

@@ -68,17 +68,16 @@ LEAF.arguments = LEAF.positions = LEAF.names = ()
 class Node:
     """One operation on the tape. It holds no Tensor, so that no reference cycle keeps memory alive.
 
-    ``id`` numbers nodes by birth, which is a topological order. ``grad`` and ``owner`` (a weak reference to the
-    Tensor) exist on leaves only, ``where`` (a line of the user's code) only under ``detect_anomaly``.
+    ``id`` numbers nodes by birth, which is a topological order. ``owner`` (a weak reference to the Tensor) exists on
+    leaves and retaining nodes only, ``where`` (a line of the user's code) only under ``detect_anomaly``.
     """
 
-    __slots__ = ("grad", "id", "owner", "parents", "plan", "saved", "where")
+    __slots__ = ("id", "owner", "parents", "plan", "saved", "where")
 
     id: int
     plan: Plan
     parents: tuple["Node", ...]
     saved: tuple[Any, ...] | None
-    grad: Any
     owner: Any
     where: str
 
@@ -93,7 +92,6 @@ def leaf_node(owner: Any = None) -> Node:
     node.id = next_id()
     node.plan = LEAF
     node.parents = node.saved = ()
-    node.grad = None
     node.owner = None if owner is None else weakref.ref(owner)
     return node
 

@@ -62,11 +62,12 @@ class Tensor:
     Make one with ``agrad.asarray``; the class takes no arguments.
     """
 
-    __slots__ = ("__weakref__", "data", "level", "node")
+    __slots__ = ("__weakref__", "_grad", "data", "level", "node")
 
     data: Any
     level: Any
     node: Any
+    _grad: "Tensor | None"
 
     # NumPy, CuPy and Dask leave an operator to the right operand where that says it is no ufunc operand
     __array_ufunc__: ClassVar[None] = None
@@ -175,7 +176,7 @@ class Tensor:
 
         Kept on leaves, and on other Tensors after ``retain_grad()``.
         """
-        return getattr(self.node, "grad", None) if type(self.node) is Node else None
+        return getattr(self, "_grad", None)
 
     @grad.setter
     def grad(self, value: "Tensor | None") -> None:
@@ -185,7 +186,7 @@ class Tensor:
             raise NotDifferentiableError("this Tensor requires no gradient, so it holds none")
         if value is not None and (not isinstance(value, Tensor) or value.shape != self.shape):
             raise OperandError(f"the gradient of a Tensor of shape {self.shape} is a Tensor of that shape")
-        self.node.grad = value
+        self._grad = value
 
     def zero_grad(self) -> None:
         """Forget the gradient added up so far."""

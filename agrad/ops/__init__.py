@@ -7,10 +7,15 @@ from agrad.ops import (
     casting,
     composites,
     creation,
+    decompositions,
+    determinants,
     elementwise,
+    fourier,
     indexing,
     linear_algebra,
     manipulation,
+    norms,
+    products,
     searching,
     special,
     statistical,
@@ -27,6 +32,11 @@ SECTIONS: tuple[ModuleType, ...] = (
     manipulation,
     indexing,
     linear_algebra,
+    products,
+    decompositions,
+    determinants,
+    norms,
+    fourier,
     casting,
     creation,
     transfer,
@@ -48,8 +58,11 @@ def _publish() -> None:
             made = getattr(value, "primitive", None)
             if made is not None and PRIMITIVES.setdefault(made.name, made) is not made:
                 raise PrimitiveDefinitionError(f"two primitives are named {made.name}")
-    for name in linear_algebra.LINALG:
-        setattr(namespace.linalg, name, getattr(linear_algebra, name))
+    for part in (linear_algebra, products, decompositions, determinants, norms):
+        for name in part.LINALG:
+            setattr(namespace.linalg, name, getattr(part, name))
+    for name in fourier.FFT:
+        setattr(namespace.fft, name, getattr(fourier, name))
     # the extension words, with the signatures that the backends' own have
     namespace.getitem = indexing.getitem.bind
     namespace.setitem = indexing.setitem.bind

@@ -80,9 +80,7 @@ def adam_update(
             _adam(xp, *map(of, (p, g, m, v)), lr, beta1, beta2, eps, weight_decay, decoupled, step)
             for of in (xp.real, xp.imag)
         ]
-        return tuple(
-            [xp.astype(re, p.dtype) + xp.astype(im, p.dtype) * 1j for re, im in zip(*parts, strict=True)]
-        )
+        return tuple([xp.astype(re, p.dtype) + xp.astype(im, p.dtype) * 1j for re, im in zip(*parts, strict=True)])
     return _adam(xp, p, g, m, v, lr, beta1, beta2, eps, weight_decay, decoupled, step)
 
 

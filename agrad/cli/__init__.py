@@ -1,0 +1,75 @@
+"""The command line: ``agrad train``, ``agrad evaluate``, ``agrad predict`` and ``agrad info``.
+
+Exit codes: 0 done; 1 bad data, a place that cannot be written, or a run that diverged; 2 options that
+make no sense, a backend, a device or an optional package that is not there; 128 + n stopped by signal n
+(Ctrl-C: 130).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from agrad.cli.inference import run_evaluate, run_predict
+from agrad.cli.info import run_info
+from agrad.cli.options import parser
+from agrad.cli.train import run_train
+from agrad.errors import (
+    AgradError,
+    BackendUnavailableError,
+    ConfigurationError,
+    DeviceUnavailableError,
+    MissingExtraError,
+)
+
+__all__ = ["main"]
+
+UNUSABLE = (ConfigurationError, BackendUnavailableError, DeviceUnavailableError, MissingExtraError)
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "train": run_train,
+    "evaluate": run_evaluate,
+    "predict": run_predict,
+    "info": lambda args: run_info(args.backend, args.device),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line ``argv`` (None: that of the process) and return its exit code."""
+    options = parser()
+    try:
+        args = options.parse_args(argv)
+    except SystemExit as leaving:
+        # argparse has printed the help, the version or what is wrong
+        return leaving.code if isinstance(leaving.code, int) else 2
+    if args.command is None:
+        options.print_help(sys.stderr)
+        return 2
+    try:
+        return COMMANDS[args.command](args)
+    except AgradError as error:
+        return _failed(args.command, str(error), 2 if isinstance(error, UNUSABLE) else 1)
+    except MemoryError as error:
+        return _failed(args.command, f"out of memory: {error or 'no details'}; try a smaller --batch-size", 1)
+    except KeyboardInterrupt:
+        return _failed(args.command, "interrupted", 130)
+    except BrokenPipeError:
+        # the reader (head, say) has had enough
+        _drop_output()
+        return 141
+    except OSError as error:
+        # files that agrad writes have errors of their own: this is the output, on a full disk say
+        _drop_output()
+        return _failed(args.command, str(error), 1)
+
+
+def _drop_output() -> None:
+    """Send what is still to be printed nowhere: the interpreter would complain when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _failed(command: str, message: str, code: int) -> int:
+    print(f"agrad {command}: error: {message}", file=sys.stderr, flush=True)
+    return code

@@ -1,0 +1,190 @@
+"""What a training run is told: its options, their defaults for each data set, what a file keeps of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from agrad.errors import ConfigurationError, DataError
+
+ACTIVATIONS = ("relu", "tanh", "sigmoid", "gelu")
+DTYPES = ("float32", "float64")
+OPTIMIZERS = ("adam", "adamw", "sgd")
+SCHEDULES = ("constant", "cosine", "step", "exponential", "warmup")
+
+COMMON: dict[str, Any] = {
+    "label": None,
+    "dtype": "float32",
+    "hidden": (256, 128),
+    "activation": "relu",
+    "epochs": 20,
+    "batch_size": 64,
+    "lr": 1e-3,
+    "optimizer": "adam",
+    "weight_decay": 0.0,
+    "dropout": 0.0,
+    "schedule": "constant",
+    "seed": 0,
+    "validation": 0.0,
+}
+"""The defaults for data of one's own."""
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    # so small that a BLAS multiplies on one thread: two of them, on busy cores, take ten times as long
+    "digits": {
+        "hidden": (128, 64),
+        "epochs": 60,
+        "batch_size": 32,
+        "lr": 3e-3,
+        "dropout": 0.2,
+        "schedule": "cosine",
+    },
+    "mnist": {"epochs": 8, "batch_size": 128, "lr": 3e-3, "schedule": "cosine"},
+}
+"""Where the defaults for a named data set differ from ``COMMON``."""
+
+OF_OPTIMIZER: dict[str, dict[str, Any]] = {"adamw": {"weight_decay": 0.01}, "sgd": {"lr": 0.05}}
+"""Where the defaults for an optimizer differ from those for the data."""
+
+MOVABLE = ("epochs", "data")
+"""What a resumed run may be told anew: more epochs, and another place of the same data."""
+
+
+def option(name: str) -> str:
+    """How a setting is written on the command line: ``batch_size`` is ``--batch-size``."""
+    return "--" + name.replace("_", "-")
+
+
+def shown(value: Any) -> str:
+    """A setting's value as one writes it on the command line."""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value)) or "none"
+    if isinstance(value, float) and float(f"{value:g}") == value:
+        return f"{value:g}"
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that decides the numbers of a run.
+
+    Raises ``ConfigurationError``, naming the option, for a value that makes no sense.
+    """
+
+    data: str
+    label: str | None
+    dtype: str
+    hidden: tuple[int, ...]
+    activation: str
+    epochs: int
+    batch_size: int
+    lr: float
+    optimizer: str
+    weight_decay: float
+    dropout: float
+    schedule: str
+    seed: int
+    validation: float
+
+    def __post_init__(self) -> None:
+        for name, choices in (
+            ("dtype", DTYPES),
+            ("activation", ACTIVATIONS),
+            ("optimizer", OPTIMIZERS),
+            ("schedule", SCHEDULES),
+        ):
+            _check(name, getattr(self, name), getattr(self, name) in choices, f"one of {', '.join(choices)}")
+        _check("data", self.data, isinstance(self.data, str) and self.data, "a name or a file")
+        _check(
+            "label",
+            self.label,
+            self.label is None or isinstance(self.label, str),
+            "a column's name or number",
+        )
+        widths = isinstance(self.hidden, tuple) and all(_whole(n, 1, 2**31) for n in self.hidden)
+        _check("hidden", self.hidden, widths, "widths of 1 or more, such as 256,128, or none")
+        _check("epochs", self.epochs, _whole(self.epochs, 1, 2**31), "an integer of 1 or more")
+        _check("batch_size", self.batch_size, _whole(self.batch_size, 1, 2**31), "an integer of 1 or more")
+        _check("seed", self.seed, _whole(self.seed, 0, 2**64), "an integer from 0 to 2**64 - 1")
+        _check("lr", self.lr, _real(self.lr) and self.lr > 0, "a number above 0")
+        _check("weight_decay", self.weight_decay, _real(self.weight_decay), "a number of 0 or more")
+        _check(
+            "dropout", self.dropout, _real(self.dropout) and self.dropout < 1, "a number from 0 to below 1"
+        )
+        _check(
+            "validation",
+            self.validation,
+            _real(self.validation) and self.validation < 1,
+            "a number from 0 to below 1",
+        )
+
+    def as_metadata(self) -> dict[str, Any]:
+        """The settings as a JSON object."""
+        return {**asdict(self), "hidden": list(self.hidden)}
+
+
+def _whole(value: Any, low: int, end: int) -> bool:
+    return type(value) is int and low <= value < end
+
+
+def _real(value: Any) -> bool:
+    return type(value) is float and math.isfinite(value) and value >= 0
+
+
+def _check(name: str, value: Any, good: Any, expected: str) -> None:
+    if not good:
+        raise ConfigurationError(f"{option(name)}: expected {expected}, found {shown(value)!r}")
+
+
+def resolve(given: Mapping[str, Any]) -> Config:
+    """The settings of a new run: those ``given`` by name, the others by default."""
+    data = given.get("data") or "digits"
+    own = OF_OPTIMIZER.get(given.get("optimizer") or COMMON["optimizer"], {})
+    return Config(**{**COMMON, **DEFAULTS.get(data, {}), **own, "data": data, **_settings(given)})
+
+
+def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Config:
+    """The settings of a run that goes on: the saved ones, with what may change of those ``given``.
+
+    Raises ``ConfigurationError``, naming the option, where one is given that differs from the saved run and
+    would change its numbers, or where ``--epochs`` leaves nothing to do after the ``done`` ones.
+    """
+    given = _settings(given)
+    for name, value in given.items():
+        before = getattr(saved, name)
+        if name not in MOVABLE and value != before:
+            raise ConfigurationError(
+                f"{option(name)} {shown(value)} conflicts with --resume {path}: that run has "
+                f"{option(name)} {shown(before)}; leave the option out, or start a new run without --resume"
+            )
+    config = Config(**{**_values(saved), **given})
+    if config.epochs <= done:
+        raise ConfigurationError(
+            f"--resume {path}: that run has done {done} of {saved.epochs} epochs; "
+            f"give a number above {done} with --epochs to train it further"
+        )
+    return config
+
+
+def from_metadata(saved: Any, path: str) -> Config:
+    """The settings in a model file. Raises ``DataError`` where they are not what ``as_metadata`` made."""
+    names = {field.name for field in fields(Config)}
+    if not isinstance(saved, dict) or set(saved) != names or not isinstance(saved["hidden"], list):
+        raise DataError(
+            f"{path!r}: expected the settings {', '.join(sorted(names))} in the header, found others"
+        )
+    try:
+        return Config(**{**saved, "hidden": tuple(saved["hidden"])})
+    except ConfigurationError as error:
+        raise DataError(f"{path!r}: the settings in the header make no sense: {error}") from error
+
+
+def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    names = [field.name for field in fields(Config)]
+    return {name: given[name] for name in names if given.get(name) is not None}
+
+
+def _values(config: Config) -> dict[str, Any]:
+    return {field.name: getattr(config, field.name) for field in fields(Config)}

@@ -1,0 +1,123 @@
+"""``agrad evaluate`` and ``agrad predict``: what a saved model makes of examples."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import os
+import sys
+
+import numpy as np
+
+from agrad.cli import models, sources
+from agrad.cli.feed import Feed
+from agrad.cli.models import Saved
+from agrad.cli.observers import say
+from agrad.cli.selection import Place, chosen
+from agrad.cli.sources import Examples
+from agrad.cli.training import Scores, measure, predict
+from agrad.data.dataset import Dataset
+from agrad.data.files import check_writable, write_whole
+from agrad.errors import AgradError, ConfigurationError, DataError
+
+
+def run_evaluate(args: argparse.Namespace) -> int:
+    """Run ``agrad evaluate`` with parsed options; the exit code."""
+    with chosen(args.backend, args.device) as place:
+        saved = models.load(args.model)
+        examples = _labelled(saved, args)
+        assert examples.y is not None
+        scores = measure(saved.model(place), Feed(examples.X, examples.y, place), examples.y, place)
+        where = f"{place.backend.name} ({place.device_name})"
+    if not args.quiet:
+        say(f"{args.model} on {examples.what}: {examples.y.shape[0]:,} examples, on {where}")
+        for line in _by_class(scores, examples.y, saved.description.class_names):
+            say(line)
+    say(f"accuracy {scores.accuracy:.2%}, loss {scores.loss:.4f}")
+    return 0
+
+
+def run_predict(args: argparse.Namespace) -> int:
+    """Run ``agrad predict`` with parsed options; the exit code."""
+    if args.output is not None:
+        check_writable(args.output)
+        if args.data not in sources.NAMED and os.path.realpath(args.output) == os.path.realpath(args.data):
+            raise ConfigurationError(f"--output and --data name the same file, {args.data!r}; give them two")
+    with chosen(args.backend, args.device) as place:
+        saved = models.load(args.model)
+        examples = sources.to_predict(args.data, saved.description, args.data_dir)
+        logits = _logits(saved, examples, place)
+    shares = np.exp(logits - np.max(logits, axis=1, keepdims=True))
+    shares /= np.sum(shares, axis=1, keepdims=True)
+    told = np.argmax(logits, axis=1)
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(("example", "class", "probability"))
+    for number, (row, share) in enumerate(zip(told.tolist(), np.max(shares, axis=1).tolist(), strict=True)):
+        rows.writerow((number, saved.description.class_names[row], f"{share:.6f}"))
+    if args.output is None:
+        sys.stdout.write(text.getvalue())
+        sys.stdout.flush()
+    else:
+        write_whole(args.output, text.getvalue().encode())
+        say(f"{told.shape[0]:,} predictions written to {args.output}")
+    return 0
+
+
+def _logits(saved: Saved, examples: Examples, place: Place) -> np.ndarray:
+    nothing = np.zeros(examples.X.shape[0], dtype=np.int64)
+    return predict(saved.model(place), Feed(examples.X, nothing, place), place).astype(np.float64)
+
+
+def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
+    """The examples to measure on: of the data trained on, only the test part, new to the model."""
+    label = args.label if args.label is not None else saved.config.label
+    if args.data is None:
+        source = saved.config.data
+        if args.label is not None:
+            raise ConfigurationError("--label goes with --data FILE.csv, and there is no --data")
+        data_dir = args.data_dir if args.data_dir is not None else saved.data_dir
+        dataset = sources.load(
+            source, data_dir=data_dir, label=label, dtype=saved.config.dtype, report=_report
+        )
+        if sources.fingerprint(dataset) != saved.fingerprint:
+            raise DataError(
+                f"{source} is not the data any more that {saved.path} was trained on; "
+                "say with --data what to measure it on"
+            )
+        return _test_part(dataset)
+    if not args.data.lower().endswith(".csv"):
+        label = args.label
+    try:
+        dataset = sources.load(args.data, data_dir=args.data_dir, label=label, dtype=saved.config.dtype)
+        same = sources.fingerprint(dataset) == saved.fingerprint
+    except AgradError:
+        # what is no data set to train on (of one class only, say) can still be measured on
+        same = False
+    if same:
+        return _test_part(dataset)
+    return sources.to_evaluate(args.data, saved.description, args.data_dir, label)
+
+
+def _report(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _test_part(dataset: Dataset) -> Examples:
+    return Examples(dataset.X_test, dataset.y_test, f"the test part of {dataset.name}")
+
+
+def _by_class(scores: Scores, y: np.ndarray, names: tuple[str, ...]) -> list[str]:
+    """For each class: its examples, how many of them are told rightly, and what they are taken for most."""
+    width = max(5, *(len(name) for name in names))
+    lines = [f"{'class':<{width}}  examples  accuracy  most often taken for"]
+    for number, name in enumerate(names):
+        told = scores.told[y == number]
+        if not told.size:
+            lines.append(f"{name:<{width}}  {0:>8}")
+            continue
+        wrong = np.bincount(told[told != number], minlength=len(names))
+        most = f"{names[int(np.argmax(wrong))]} ({int(np.max(wrong))})" if wrong.any() else ""
+        lines.append(f"{name:<{width}}  {told.size:>8,}  {np.mean(told == number):>8.2%}  {most}".rstrip())
+    return lines

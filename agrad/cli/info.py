@@ -1,0 +1,57 @@
+"""``agrad info``: what can run here, and what would."""
+
+from __future__ import annotations
+
+import sys
+
+import agrad
+from agrad.cli.selection import chosen, device_name
+from agrad.errors import BackendUnavailableError, DeviceUnavailableError
+
+
+def run_info(backend: str | None, device: str | None) -> int:
+    """Print every backend with its devices or the reason why it cannot run, and the selected one."""
+    rows = [
+        (
+            name,
+            report.version or "",
+            ", ".join(map(device_name, report.devices)) if report.available else report.reason or "unknown",
+        )
+        for name, report in agrad.available_backends().items()
+    ]
+    # asked for last: an unusable selection is what the list above helps to mend
+    failure = None
+    line = ""
+    try:
+        with chosen(backend, device) as place:
+            line = f"selected: {place.backend.name} on {place.device_name} (by {place.why})"
+    except (BackendUnavailableError, DeviceUnavailableError) as error:
+        failure = error
+    print(f"agrad {agrad.__version__}, Python {sys.version.split()[0]}")
+    if not (sys.stdout.isatty() and _table(rows)):
+        for name, version, rest in rows:
+            print(f"{name:<18}{version or '-':<14}{rest}")
+    if failure is None:
+        print(line)
+    elif backend is None and device is None:
+        # the environment is wrong, and to say so is what the command is for
+        print(f"selected: none: {failure}")
+    else:
+        raise failure
+    return 0
+
+
+def _table(rows: list[tuple[str, str, str]]) -> bool:
+    """Print the rows as a table; False where rich is not installed."""
+    try:
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+    except ImportError:
+        return False
+    table = Table("backend", "version", "devices, or why it cannot run")
+    for row in rows:
+        # as Text, because 'agrad[torch]' would be read as markup
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)
+    return True

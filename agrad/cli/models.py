@@ -1,0 +1,198 @@
+"""A network in a file: its tensors, what it was trained on, and all that is needed to go on training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import nn, optim
+from agrad.cli import config as configs
+from agrad.cli import progress as progresses
+from agrad.cli.config import Config
+from agrad.cli.progress import Progress
+from agrad.cli.selection import Place
+from agrad.cli.sources import Description, check_source
+from agrad.errors import AgradError, ConfigurationError, DataError
+from agrad.nn import checkpoint
+
+FORMAT = 1
+ACTIVATIONS: dict[str, Callable[[], Any]] = {
+    "relu": nn.ReLU,
+    "tanh": nn.Tanh,
+    "sigmoid": nn.Sigmoid,
+    "gelu": nn.GELU,
+}
+MOMENTUM = 0.9
+OPTIMIZER = "optimizer."
+MEAN, SCALE = "data.mean", "data.scale"
+
+
+def build(config: Config, features: int, classes: int, place: Place) -> Any:
+    """A new network of the settings, its values drawn on the host from the seed alone."""
+    rng = np.random.default_rng(config.seed)
+    made = {
+        "rng": rng,
+        "dtype": getattr(agrad, config.dtype),
+        "backend": place.backend.name,
+        "device": place.device,
+    }
+    layers: list[Any] = []
+    width = features
+    for hidden in config.hidden:
+        layers += [nn.Linear(width, hidden, **made), ACTIVATIONS[config.activation]()]
+        if config.dropout:
+            layers.append(nn.Dropout(config.dropout, rng=rng))
+        width = hidden
+    layers.append(nn.Linear(width, classes, **made))
+    return nn.Sequential(*layers)
+
+
+def schedule_for(config: Config, batches: int) -> Callable[[int], float]:
+    """The learning rate by the number of the step, counted from 0, of a run of ``batches`` steps an epoch."""
+    steps = config.epochs * batches
+    if config.schedule == "cosine":
+        return optim.Cosine(config.lr, steps)
+    if config.schedule == "step":
+        return optim.Step(config.lr, -(-steps // 3))
+    if config.schedule == "exponential":
+        return optim.Exponential(config.lr, 0.01 ** (1 / steps))
+    if config.schedule == "warmup":
+        return optim.Warmup(optim.Cosine(config.lr, steps), max(steps // 20, 1))
+    return optim.Constant(config.lr)
+
+
+def optimizer_for(config: Config, model: Any, batches: int) -> Any:
+    """The optimizer of the settings, for the parameters of ``model`` and ``batches`` steps an epoch."""
+    parameters, decay = model.parameters(), config.weight_decay
+    rate = schedule_for(config, batches)
+    if config.optimizer == "sgd":
+        return optim.SGD(parameters, lr=rate, momentum=MOMENTUM, weight_decay=decay)
+    kind = optim.Adam if config.optimizer == "adam" else optim.AdamW
+    return kind(parameters, lr=rate, weight_decay=decay)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a model file holds."""
+
+    path: str
+    config: Config
+    description: Description
+    progress: Progress
+    data_dir: str | None
+    fingerprint: str
+    tensors: dict[str, np.ndarray]
+
+    def model(self, place: Place) -> Any:
+        """The network on a backend, with its saved values. Raises ``DataError`` where they do not fit."""
+        description = self.description
+        model = build(self.config, description.n_features, len(description.class_names), place)
+        values = {
+            name: value for name, value in self.tensors.items() if not name.startswith((OPTIMIZER, "data."))
+        }
+        self._fill(model, values, "model")
+        return model
+
+    def fill(self, optimizer: Any) -> None:
+        """Give an optimizer its saved state. Raises ``DataError`` where that does not fit its parameters."""
+        state = {
+            name.removeprefix(OPTIMIZER): v for name, v in self.tensors.items() if name.startswith(OPTIMIZER)
+        }
+        self._fill(optimizer, state, "optimizer's state")
+
+    def _fill(self, target: Any, values: dict[str, np.ndarray], what: str) -> None:
+        try:
+            target.load_state_dict(values)
+        except AgradError as error:
+            raise DataError(
+                f"{self.path!r} does not hold the {what} that its header describes: {error}"
+            ) from error
+
+
+def save(
+    path: str,
+    model: Any,
+    optimizer: Any,
+    config: Config,
+    description: Description,
+    progress: Progress,
+    data_dir: str | None,
+    fingerprint: str,
+) -> None:
+    """Write everything to the file ``path``, whole or not at all. Raises ``SaveError``."""
+    tensors = dict(model.state_dict())
+    tensors |= {OPTIMIZER + name: value for name, value in optimizer.state_dict().items()}
+    tensors |= {MEAN: description.mean, SCALE: description.scale}
+    metadata = {
+        "format": FORMAT,
+        "agrad": agrad.__version__,
+        "config": config.as_metadata(),
+        "data": {
+            "feature_shape": list(description.feature_shape),
+            "feature_names": list(description.feature_names),
+            "class_names": list(description.class_names),
+            "data_dir": data_dir,
+            "fingerprint": fingerprint,
+        },
+        "progress": progress.as_metadata(),
+    }
+    checkpoint.save(path, tensors, metadata)
+
+
+def load(path: str) -> Saved:
+    """What ``save`` wrote to the file ``path``. Raises ``DataError`` where that is not what stands there."""
+    tensors, metadata = checkpoint.load(path)
+    if metadata.get("format") != FORMAT:
+        raise DataError(
+            f"{path!r}: expected a model that 'agrad train --save' wrote, of format {FORMAT}; "
+            f"found format {metadata.get('format')!r}"
+        )
+    config = configs.from_metadata(metadata.get("config"), path)
+    known = metadata.get("data")
+    if not isinstance(known, dict):
+        raise DataError(f"{path!r}: expected a description of the data in the header, found none")
+    names = {key: _texts(known.get(key), key, path) for key in ("class_names", "feature_names")}
+    shape = known.get("feature_shape")
+    if not isinstance(shape, list) or not all(type(n) is int and n > 0 for n in shape):
+        raise DataError(f"{path!r}: expected the shape of an example in the header, found {shape!r}")
+    data_dir, fingerprint = known.get("data_dir", 0), known.get("fingerprint")
+    if not isinstance(fingerprint, str) or not isinstance(data_dir, str | None):
+        raise DataError(
+            f"{path!r}: expected the fingerprint and the place of the data in the header, found others"
+        )
+    try:
+        check_source(config.data, data_dir, config.label)
+    except ConfigurationError as error:
+        raise DataError(f"{path!r}: the settings in the header make no sense: {error}") from error
+    for name in (MEAN, SCALE):
+        found = tensors.get(name)
+        if found is None or found.shape != (math.prod(shape),) or found.dtype != np.float64:
+            raise DataError(
+                f"{path!r}: expected {name}, float64 of shape {(math.prod(shape),)}, found no such array"
+            )
+    if len(names["class_names"]) < 2 or len(names["feature_names"]) not in (0, math.prod(shape)):
+        raise DataError(f"{path!r}: the names of classes or features in the header do not fit the model")
+    description = Description(
+        tuple(shape),
+        names["feature_names"],
+        names["class_names"],
+        config.label,
+        tensors[MEAN],
+        tensors[SCALE],
+        config.dtype,
+    )
+    progress = progresses.from_metadata(metadata.get("progress"), path)
+    return Saved(path, config, description, progress, data_dir, fingerprint, tensors)
+
+
+def _texts(value: Any, key: str, path: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise DataError(
+            f"{path!r}: expected a list of text under {key!r} in the header, found {str(value)[:80]}"
+        )
+    return tuple(value)

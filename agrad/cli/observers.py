@@ -1,0 +1,254 @@
+"""Who is told how a training run goes: the terminal or plain lines, the log, the plot."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+import os
+import sys
+from array import array
+from collections.abc import Sequence
+from types import TracebackType
+from typing import IO, Any
+
+import numpy as np
+
+from agrad.data.files import check_writable, write_whole
+from agrad.errors import ConfigurationError, MissingExtraError, SaveError
+
+Record = dict[str, Any]
+PICTURES = (".png", ".svg", ".pdf")
+
+
+class Observer:
+    """Told of a run as it goes; does nothing of what it is told. Its `with` block is the time of the run."""
+
+    def __enter__(self) -> Observer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def start(self, record: Record) -> None:
+        """The run begins: its settings, `batches` an epoch, and the `step` and `batch` it begins at."""
+
+    def steps(self, losses: np.ndarray, record: Record) -> None:
+        """The losses (k,) of the last k steps, and `epoch`, `batch`, `step`, `loss`, `accuracy`,
+        `samples_per_second` so far in the epoch."""
+
+    def epoch(self, record: Record) -> None:
+        """An epoch is done."""
+
+    def end(self, record: Record) -> None:
+        """The run is over, by itself ("end"), by a signal ("interrupted") or by a bad loss ("diverged")."""
+
+
+class Lines(Observer):
+    """One plain line of text for each epoch, for an output that is no terminal."""
+
+    def start(self, record: Record) -> None:
+        self._epochs = record["epochs"]
+        say(describe_start(record))
+
+    def epoch(self, record: Record) -> None:
+        say(describe_epoch(record, self._epochs))
+
+
+class Bar(Observer):
+    """A progress bar that shows the epoch under way, with the lines of those done above it.
+
+    Raises ``ImportError`` where rich is not installed.
+    """
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._console = Console(highlight=False)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[numbers]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+        )
+
+    def start(self, record: Record) -> None:
+        self._epochs, self._batches = record["epochs"], record["batches"]
+        self._console.print(describe_start(record), markup=False)
+        total = self._epochs * self._batches
+        self._task = self._bar.add_task(
+            f"epoch {record['epoch'] + 1}/{self._epochs}", total=total, completed=record["step"], numbers=""
+        )
+        self._bar.start()
+
+    def steps(self, losses: np.ndarray, record: Record) -> None:
+        numbers = (
+            f"loss {record['loss']:.4f}  accuracy {record['accuracy']:.1%}  "
+            f"{record['samples_per_second']:,.0f} samples/s"
+        )
+        self._bar.update(
+            self._task,
+            completed=record["step"],
+            description=f"epoch {record['epoch'] + 1}/{self._epochs}",
+            numbers=numbers,
+        )
+
+    def epoch(self, record: Record) -> None:
+        self._console.print(describe_epoch(record, self._epochs), markup=False)
+
+    def end(self, record: Record) -> None:
+        self._bar.stop()
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+
+def on_terminal(quiet: bool) -> Observer:
+    """What shows a run on the standard output: a bar on a terminal, where rich is there, else lines."""
+    if quiet:
+        return Observer()
+    if sys.stdout.isatty():
+        with contextlib.suppress(ImportError):
+            return Bar()
+    return Lines()
+
+
+def say(line: str) -> None:
+    """Print a line now: whoever reads a pipe wants to see the run as it goes."""
+    print(line, flush=True)
+
+
+def describe_start(record: Record) -> str:
+    """The first lines on a run."""
+    layers = "-".join(map(str, (record["features"], *record["hidden"], record["classes"])))
+    parts = f"{record['train_examples']:,} training and {record['test_examples']:,} test examples"
+    if record["validation_examples"]:
+        parts += f", {record['validation_examples']:,} for validation"
+    lines = (
+        f"{record['dataset']}: {parts}, {record['classes']} classes\n"
+        f"{layers} {record['activation']}, {record['parameters']:,} parameters, {record['dtype']}, "
+        f"on {record['backend']} ({record['device']})"
+    )
+    if record["step"]:
+        lines += f"\nresumed at step {record['step']:,} of {record['epochs'] * record['batches']:,}"
+    return lines
+
+
+def describe_epoch(record: Record, epochs: int) -> str:
+    """A line on an epoch that is done."""
+    line = (
+        f"epoch {record['epoch']:>{len(str(epochs))}}/{epochs}  loss {record['loss']:.4f}  "
+        f"accuracy {record['accuracy']:.2%}"
+    )
+    if "validation_accuracy" in record:
+        line += (
+            f"  validation loss {record['validation_loss']:.4f}  accuracy {record['validation_accuracy']:.2%}"
+        )
+    return f"{line}  {record['samples_per_second']:,.0f} samples/s"
+
+
+class Log(Observer):
+    """A file with one JSON object a line: first `start`, then each `epoch`, last `end` (or how it ended).
+
+    A run that goes on adds its lines to the file; a new one begins the file anew.
+    """
+
+    def __init__(self, path: str, resumed: bool) -> None:
+        check_writable(path)
+        self._path, self._mode = path, "a" if resumed else "w"
+        self._file: IO[str] | None = None
+
+    def start(self, record: Record) -> None:
+        try:
+            self._file = open(self._path, self._mode, encoding="utf-8")  # noqa: SIM115 - closed by __exit__
+        except OSError as error:
+            raise self._refused(error) from error
+        self._write(record)
+
+    def epoch(self, record: Record) -> None:
+        self._write(record)
+
+    def end(self, record: Record) -> None:
+        self._write(record)
+
+    def _write(self, record: Record) -> None:
+        assert self._file is not None
+        try:
+            self._file.write(json.dumps({key: _plain(value) for key, value in record.items()}) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: OSError) -> SaveError:
+        return SaveError(f"--log {self._path!r} cannot be written: {error.strerror or error}")
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _plain(value: Any) -> Any:
+    # JSON has no NaN, and most readers refuse Python's
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class Plot(Observer):
+    """A picture of the losses and accuracies by epoch, drawn when the run is over, however it ended."""
+
+    def __init__(self, path: str, history: Sequence[Record]) -> None:
+        self._kind = os.path.splitext(path)[1].lower()
+        if self._kind not in PICTURES:
+            raise ConfigurationError(f"--plot: expected a file named {', '.join(PICTURES)}, found {path!r}")
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise MissingExtraError(
+                "--plot needs the package matplotlib, which is not installed; install it with: "
+                "pip install 'agrad[plot]'"
+            ) from error
+        check_writable(path)
+        self._figure = Figure
+        self._path = path
+        self._history = list(history)
+        self._losses = array("d")
+
+    def start(self, record: Record) -> None:
+        self._title = f"{record['dataset']}, {record['backend']} {record['dtype']}"
+        self._first, self._batches = record["step"], record["batches"]
+
+    def steps(self, losses: np.ndarray, record: Record) -> None:
+        self._losses.extend(losses.tolist())
+
+    def epoch(self, record: Record) -> None:
+        self._history.append(record)
+
+    def end(self, record: Record) -> None:
+        figure = self._figure(figsize=(10, 4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        figure.suptitle(self._title)
+        at = (self._first + 1 + np.arange(len(self._losses))) / self._batches
+        left.plot(at, np.array(self._losses), color="0.8", linewidth=0.8, label="each step")
+        epochs = [entry["epoch"] for entry in self._history]
+        for axes, name in ((left, "loss"), (right, "accuracy")):
+            for part, label in (("", "training"), ("validation_", "validation")):
+                known = [entry.get(part + name) for entry in self._history]
+                if known and None not in known:
+                    axes.plot(epochs, known, marker=".", label=label)
+            if name == "accuracy" and "test_accuracy" in record:
+                axes.axhline(record["test_accuracy"], color="0.3", linestyle="--", label="test, at the end")
+            axes.set_xlabel("epoch")
+            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.set_ylabel(name)
+            if axes.get_legend_handles_labels()[0]:
+                axes.legend()
+        if len(self._losses) and np.nanmin(self._losses) > 0:
+            left.set_yscale("log")
+        content = io.BytesIO()
+        figure.savefig(content, format=self._kind[1:], dpi=120)
+        write_whole(self._path, content.getvalue())

@@ -1,0 +1,208 @@
+"""The command line's words: its commands, their options and their help."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import agrad
+from agrad.cli import config
+
+EPILOG = """examples:
+  agrad train                                       the digits inside the package, on NumPy, in seconds
+  agrad train --save digits.safetensors             keep the model; Ctrl-C saves too, and then
+  agrad train --resume digits.safetensors           goes on where it stopped, to the same result
+  agrad train --data mnist --data-dir DIR           MNIST's four IDX files, gzipped or not
+  agrad train --data flowers.csv --label species    data of your own
+  AGRAD_BACKEND=cupy agrad train --data mnist       wholly on an NVIDIA GPU
+
+settings that depend on the data, where no option is given:
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command line; what it parses has ``command``, None where none was named."""
+    top = argparse.ArgumentParser(
+        prog="agrad",
+        description="Automatic differentiation for the array API standard: train and use a network, on any "
+        "backend.",
+        epilog="'agrad COMMAND --help' describes a command.",
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action="version", version=f"agrad {agrad.__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    _train(commands)
+    _evaluate(commands)
+    _predict(commands)
+    info = commands.add_parser(
+        "info",
+        help="list the backends with their devices, or why they cannot run",
+        description="List every backend with its version and devices, or the reason why it cannot run here, "
+        "and say which one is selected and why.",
+        allow_abbrev=False,
+    )
+    _where(info)
+    return top
+
+
+def _command(commands: Any, name: str, **texts: str) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **texts
+    )
+    return command
+
+
+def _train(commands: Any) -> None:
+    train = _command(
+        commands,
+        "train",
+        help="train a network",
+        description="Train a multi-layer perceptron to tell classes apart; by default, handwritten digits.",
+        epilog=EPILOG + _table(),
+    )
+    data = train.add_argument_group("data")
+    data.add_argument(
+        "--data",
+        metavar="NAME|FILE",
+        help="digits, mnist, FILE.npz (arrays X and y), or FILE.csv with --label (default: digits)",
+    )
+    data.add_argument(
+        "--data-dir", metavar="DIR", help="where MNIST's files are (default: downloaded to a cache)"
+    )
+    data.add_argument("--label", metavar="COLUMN", help="the column of FILE.csv that holds the classes")
+    data.add_argument(
+        "--validation",
+        type=float,
+        metavar="PART",
+        help="hold out this part of the training examples and report on it each epoch (default: 0)",
+    )
+    network = train.add_argument_group("network")
+    network.add_argument(
+        "--hidden",
+        type=_widths,
+        metavar="N,N",
+        help="widths of the hidden layers, or none",
+    )
+    network.add_argument("--activation", metavar="NAME", help=_choice(config.ACTIVATIONS, "relu"))
+    network.add_argument(
+        "--dropout", type=float, metavar="P", help="zero hidden values with this probability"
+    )
+    network.add_argument("--dtype", metavar="NAME", help=_choice(config.DTYPES, "float32"))
+    training = train.add_argument_group("training")
+    training.add_argument("--epochs", type=int, metavar="N", help="how often each example is seen")
+    training.add_argument("--batch-size", type=int, metavar="N", help="examples a step")
+    training.add_argument(
+        "--optimizer", metavar="NAME", help=_choice(config.OPTIMIZERS, "adam; sgd has momentum 0.9")
+    )
+    training.add_argument("--lr", type=float, metavar="RATE", help="learning rate (sgd: 0.05 by default)")
+    training.add_argument(
+        "--weight-decay", type=float, metavar="RATE", help="pull of parameters to 0 (default: 0; adamw: 0.01)"
+    )
+    training.add_argument(
+        "--schedule",
+        metavar="NAME",
+        help="what becomes of the learning rate: constant; cosine (falls to 0 over all epochs); step "
+        "(divided by 10 after each third); exponential (falls to a hundredth); warmup (rises over the "
+        "first twentieth, then as cosine)",
+    )
+    training.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="decides initial values, order and dropout, on every backend (default: 0)",
+    )
+    _where(train)
+    output = train.add_argument_group("output")
+    output.add_argument("--save", metavar="FILE", help="keep the model here, after each epoch and on Ctrl-C")
+    output.add_argument(
+        "--resume",
+        metavar="FILE",
+        help="go on with a saved run, to the same result; saves to the same file unless --save names "
+        "another. Of the settings, only --epochs may change",
+    )
+    output.add_argument("--log", metavar="FILE.jsonl", help="write one JSON record an epoch, and a last one")
+    output.add_argument("--plot", metavar="FILE.png", help="draw the curves (.png, .svg or .pdf)")
+    output.add_argument("--quiet", action="store_true", help="print the result only")
+
+
+def _evaluate(commands: Any) -> None:
+    evaluate = _command(
+        commands,
+        "evaluate",
+        help="measure a saved model",
+        description="Print a saved model's accuracy and loss, in all and for each class.",
+        epilog="Without --data, or with the data it was trained on, the model is measured on their test "
+        "part, which it has not seen.\n"
+        "Any other file is used whole, or its X_test and y_test where it has them.",
+    )
+    _model(evaluate)
+    _examples(evaluate, required=False, needed="X and y")
+    evaluate.add_argument_group("data").add_argument(
+        "--label",
+        metavar="COLUMN",
+        help="the column of FILE.csv that holds the classes (default: as in training)",
+    )
+    _where(evaluate)
+    evaluate.add_argument("--quiet", action="store_true", help="print the accuracy and the loss only")
+
+
+def _predict(commands: Any) -> None:
+    predict = _command(
+        commands,
+        "predict",
+        help="let a saved model name the class of examples",
+        description="Write a saved model's answer for each example: its number, class and probability.",
+    )
+    _model(predict)
+    _examples(predict, required=True, needed="X")
+    predict.add_argument("--output", metavar="FILE.csv", help="where to write (default: the standard output)")
+    _where(predict)
+
+
+def _model(command: argparse.ArgumentParser) -> None:
+    command.add_argument("model", metavar="MODEL", help="a file that 'agrad train --save' wrote")
+
+
+def _examples(command: argparse.ArgumentParser, required: bool, needed: str) -> None:
+    group = command.add_argument_group("data")
+    group.add_argument(
+        "--data",
+        metavar="NAME|FILE",
+        required=required,
+        help=f"FILE.npz (arrays {needed}), FILE.csv (the columns of the training data), or the test part of "
+        "digits or mnist",
+    )
+    group.add_argument("--data-dir", metavar="DIR", help="where MNIST's files are")
+
+
+def _where(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("where to compute")
+    group.add_argument(
+        "--backend", metavar="NAME", help="numpy, cupy, torch, jax, ... (default: $AGRAD_BACKEND, else numpy)"
+    )
+    group.add_argument("--device", metavar="NAME", help="cpu, cuda, cuda:1, ... (default: $AGRAD_DEVICE)")
+
+
+def _widths(text: str) -> tuple[int, ...]:
+    if text.strip().lower() in ("", "none"):
+        return ()
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected widths such as 256,128, or none; found {text!r}"
+        ) from None
+
+
+def _choice(names: tuple[str, ...], default: str) -> str:
+    return f"{', '.join(names)} (default: {default})"
+
+
+def _table() -> str:
+    names = ("hidden", "epochs", "batch_size", "lr", "dropout", "schedule")
+    columns = {data: {**config.COMMON, **own} for data, own in (*config.DEFAULTS.items(), ("your own", {}))}
+    lines = ["  " + " " * 14 + "".join(f"{data:>10}" for data in columns)]
+    for name in names:
+        row = "".join(f"{config.shown(settings[name]):>10}" for settings in columns.values())
+        lines.append(f"  {config.option(name):<14}{row}")
+    return "\n".join(lines)

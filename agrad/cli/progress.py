@@ -1,0 +1,49 @@
+"""Where a training run stands: what is saved with a model so that the run can go on from there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from agrad.errors import DataError
+
+
+@dataclass
+class Progress:
+    """How far a run has come. `epoch` and `step` count what is done, `batch` the steps of this epoch."""
+
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+    loss: float = 0.0
+    """The sum of the losses of the examples seen in the epoch under way."""
+    correct: int = 0
+    """How many of them were told rightly."""
+    seen: int = 0
+    seconds: float = 0.0
+    """Time spent in training steps, over all parts of the run."""
+    history: list[dict[str, Any]] = field(default_factory=list)
+    """One record for each epoch done."""
+
+    def as_metadata(self) -> dict[str, Any]:
+        """Where the run stands, as a JSON object."""
+        return asdict(self)
+
+
+def from_metadata(saved: Any, path: str) -> Progress:
+    """Where a saved run stands. Raises ``DataError`` where that is not what ``as_metadata`` made."""
+    kinds = {entry.name: entry.type for entry in fields(Progress)}
+    good = isinstance(saved, dict) and set(saved) == set(kinds)
+    if good:
+        for name, kind in kinds.items():
+            value = saved[name]
+            if kind == "int":
+                good &= type(value) is int and value >= 0
+            elif kind == "float":
+                good &= type(value) is float and math.isfinite(value)
+            else:
+                good &= isinstance(value, list) and all(isinstance(record, dict) for record in value)
+    if not good or len(saved["history"]) != saved["epoch"]:
+        raise DataError(f"{path!r}: expected the header to say where the run stands, found {str(saved)[:80]}")
+    return Progress(**saved)

@@ -1,0 +1,204 @@
+"""Where examples come from: the data set of a run, and the examples that a saved model is asked about."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agrad import data
+from agrad.data.dataset import listed, plain_labels
+from agrad.data.files import open_file
+from agrad.errors import ConfigurationError, DataError
+
+NAMED = ("digits", "mnist")
+KINDS = (".npz", ".csv")
+SAMPLE = 4096
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a model must know of the data it was trained on, to be used on others."""
+
+    feature_shape: tuple[int, ...]
+    feature_names: tuple[str, ...]
+    class_names: tuple[str, ...]
+    label: str | None
+    mean: np.ndarray
+    scale: np.ndarray
+    dtype: str
+
+    @property
+    def n_features(self) -> int:
+        return int(self.mean.shape[0])
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Scaled examples (n, d), their class numbers (n,) or None, and words for what they are."""
+
+    X: np.ndarray
+    y: np.ndarray | None
+    what: str
+
+
+def check_source(source: str, data_dir: str | None, label: str | None, needs_label: bool = True) -> None:
+    """Raise ``ConfigurationError`` for a ``--data`` of an unknown kind, or options that do not go with it."""
+    kind = os.path.splitext(source)[1].lower()
+    if source not in NAMED and kind not in KINDS:
+        raise ConfigurationError(f"--data: expected digits, mnist, FILE.npz or FILE.csv, found {source!r}")
+    if data_dir is not None and source != "mnist":
+        raise ConfigurationError(f"--data-dir goes with --data mnist, not with --data {source}")
+    if source in NAMED or kind != ".csv":
+        if label is not None:
+            raise ConfigurationError(f"--label goes with --data FILE.csv, not with --data {source}")
+    elif label is None and needs_label:
+        raise ConfigurationError(f"--data {source}: name the column that holds the classes with --label")
+
+
+def load(
+    source: str,
+    *,
+    data_dir: str | None,
+    label: str | None,
+    dtype: str,
+    report: Callable[[str], None] | None = None,
+) -> data.Dataset:
+    """The data set that ``--data`` names, split into a train and a test part in one fixed way.
+
+    The split of one's own data does not depend on the seed of the run, so that runs can be compared and
+    a saved model can find its test part again. Raises ``ConfigurationError`` and ``DataError``.
+    """
+    check_source(source, data_dir, label)
+    if source == "digits":
+        return data.load_digits(dtype=dtype)
+    if source == "mnist":
+        return data.load_mnist(data_dir, dtype=dtype, report=report)
+    if label is None:
+        return data.load_npz(source, dtype=dtype)
+    return data.load_csv(source, label, dtype=dtype)
+
+
+def fingerprint(dataset: data.Dataset) -> str:
+    """Text that is the same for the same data, and another for other data, in whatever place they lie."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (dataset.X_train, dataset.X_test):
+        digest.update(repr(part.shape).encode())
+        # a large set is known by a few thousand of its examples
+        digest.update(np.ascontiguousarray(part[:: -(-part.shape[0] // SAMPLE)], dtype=np.float32).tobytes())
+    # a set that differs by its scale alone looks the same once it is scaled
+    for array in (dataset.y_train, dataset.y_test, dataset.mean, dataset.scale):
+        digest.update(array.tobytes())
+    digest.update(repr(dataset.class_names).encode())
+    return digest.hexdigest()
+
+
+def describe(dataset: data.Dataset, label: str | None) -> Description:
+    """What a model trained on ``dataset`` must know of it."""
+    return Description(
+        dataset.feature_shape,
+        dataset.feature_names,
+        dataset.class_names,
+        label,
+        dataset.mean,
+        dataset.scale,
+        dataset.X_train.dtype.name,
+    )
+
+
+def to_evaluate(source: str, description: Description, data_dir: str | None, label: str | None) -> Examples:
+    """The labelled examples of ``source``, as a model of that description expects them."""
+    check_source(source, data_dir, label, needs_label=description.label is None)
+    if source in NAMED:
+        dataset = load(source, data_dir=data_dir, label=None, dtype=description.dtype)
+        X, names = _test_part(dataset), np.array(dataset.class_names)[dataset.y_test]
+        what = f"the test part of {source}"
+    elif source.lower().endswith(".csv"):
+        X, names = _csv(source, description, label or description.label)
+        what = f"all of {source}"
+    else:
+        arrays = data.read_npz(source, required=("X", "y"), optional=("X_test", "y_test"))
+        if ("X_test" in arrays) != ("y_test" in arrays):
+            raise DataError(f"{source!r}: expected both X_test and y_test or neither, found one of them")
+        part = "_test" if "X_test" in arrays else ""
+        X, names = arrays[f"X{part}"], plain_labels(arrays[f"y{part}"], f"{source!r}, y{part}").astype(str)
+        what = f"X_test of {source}" if part else f"all of {source}"
+    assert names is not None
+    X = _scaled(X, description, source)
+    if names.shape[0] != X.shape[0]:
+        raise DataError(
+            f"{source!r}: expected a label for each of {X.shape[0]} examples, found {names.shape[0]}"
+        )
+    return Examples(X, _numbers(names, description.class_names, source), what)
+
+
+def to_predict(source: str, description: Description, data_dir: str | None) -> Examples:
+    """The examples of ``source``, labelled or not, as a model of that description expects them."""
+    check_source(source, data_dir, None, needs_label=False)
+    if source in NAMED:
+        X = _test_part(load(source, data_dir=data_dir, label=None, dtype=description.dtype))
+    elif source.lower().endswith(".csv"):
+        X, _ = _csv(source, description, None)
+    else:
+        X = data.read_npz(source, required=("X",), optional=())["X"]
+    return Examples(_scaled(X, description, source), None, source)
+
+
+def _test_part(dataset: data.Dataset) -> np.ndarray:
+    """The test part as it was before it was scaled: the model may have been trained on another scale."""
+    return np.asarray(dataset.X_test.astype(np.float64) * dataset.scale + dataset.mean)
+
+
+def _scaled(X: np.ndarray, description: Description, source: str) -> np.ndarray:
+    return data.scaled(X, description.mean, description.scale, description.dtype, repr(source))
+
+
+def _numbers(names: np.ndarray, class_names: Sequence[str], source: str) -> np.ndarray:
+    known = {name: number for number, name in enumerate(class_names)}
+    numbers = np.array([known.get(str(name), -1) for name in names], dtype=np.int64)
+    unknown = np.flatnonzero(numbers < 0)
+    if unknown.size:
+        raise DataError(
+            f"{source!r}: expected the classes of the model ({listed(list(class_names))}), found "
+            f"{str(names[unknown[0]])!r} at example {unknown[0]}"
+        )
+    return numbers
+
+
+def _csv(source: str, description: Description, label: str | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """The model's columns of a CSV file, in the model's order, and the labels as text where asked for.
+
+    Columns go by their names. Only the column of labels may stand there beside the model's.
+    """
+    skipped = label
+    if skipped is None and description.label is not None and len(_header(source)) > description.n_features:
+        skipped = description.label
+    table = data.read_csv(source, skipped)
+    names = description.feature_names
+    if not names:
+        X = table.X
+    else:
+        missing = [name for name in names if name not in table.columns]
+        extra = [name for name in table.columns if name not in names]
+        if missing or extra or len(table.columns) != len(names):
+            raise DataError(
+                f"{source!r}: expected the columns of the training data ({listed(list(names))})"
+                + (f"; missing: {listed(missing)}" if missing else "")
+                + (f"; not expected: {listed(extra)}" if extra else "")
+            )
+        same = table.columns == names
+        X = table.X if same else table.X[:, [table.columns.index(name) for name in names]]
+    return X, None if label is None or table.y is None else table.y.astype(str)
+
+
+def _header(source: str) -> list[str]:
+    with open_file(source) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+        try:
+            return next(csv.reader(text), [])
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise DataError(f"{source!r}: expected comma-separated text in UTF-8, found: {error}") from error

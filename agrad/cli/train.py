@@ -1,0 +1,269 @@
+"""``agrad train``: from the options to a trained model, with everything checked before the work starts."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import data
+from agrad.cli import config as configs
+from agrad.cli import models, sources
+from agrad.cli.config import Config
+from agrad.cli.feed import Feed
+from agrad.cli.interrupts import Interrupts
+from agrad.cli.models import Saved
+from agrad.cli.observers import Log, Observer, Plot, Record, on_terminal, say
+from agrad.cli.progress import Progress
+from agrad.cli.selection import Place, chosen
+from agrad.cli.training import Scores, Trainer, measure
+from agrad.errors import AnomalyError, ConfigurationError, DataError, MissingExtraError
+from agrad.nn import checkpoint
+
+
+class Observers(Observer):
+    """Several observers as one, told in order. Their `with` blocks end together."""
+
+    def __init__(self, members: list[Observer]) -> None:
+        self._members = members
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Observer:
+        for member in self._members:
+            self._stack.enter_context(member)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    def start(self, record: Record) -> None:
+        for member in self._members:
+            member.start(record)
+
+    def steps(self, losses: np.ndarray, record: Record) -> None:
+        for member in self._members:
+            member.steps(losses, record)
+
+    def epoch(self, record: Record) -> None:
+        for member in self._members:
+            member.epoch(record)
+
+    def end(self, record: Record) -> None:
+        for member in self._members:
+            member.end(record)
+
+
+class Run:
+    """One ``agrad train``: the options checked, the data loaded, the model made; then trained."""
+
+    def __init__(self, args: argparse.Namespace, place: Place, observers: tuple[Observer, ...] = ()) -> None:
+        self.place = place
+        self.saved = models.load(args.resume) if args.resume is not None else None
+        self.config = _config(args, self.saved)
+        data_dir = args.data_dir
+        if data_dir is None and self.saved is not None and self.config.data == self.saved.config.data:
+            data_dir = self.saved.data_dir
+        sources.check_source(self.config.data, data_dir, self.config.label)
+        self.save_path = args.save if args.save is not None else args.resume
+        self._check_outputs(args)
+        history = self.saved.progress.history if self.saved is not None else []
+        members = [on_terminal(args.quiet), *observers]
+        members += [Log(args.log, self.saved is not None)] if args.log is not None else []
+        members += [Plot(args.plot, history)] if args.plot is not None else []
+        self.observer = Observers(members)
+        self.quiet = args.quiet
+        # another backend rounds otherwise, so the same result asks for the same one
+        options = (("--backend", args.backend), ("--device", args.device))
+        self.where = "".join(f" {name} {value}" for name, value in options if value is not None)
+        self._load(data_dir)
+
+    def _check_outputs(self, args: argparse.Namespace) -> None:
+        if self.save_path is not None:
+            checkpoint.check_writable(self.save_path)
+            if checkpoint.safetensors is None:
+                raise MissingExtraError(
+                    "--save needs the package safetensors, which is not installed; install it with: "
+                    "pip install 'agrad[train]'"
+                )
+        named = [
+            ("--save", self.save_path),
+            ("--log", args.log),
+            ("--plot", args.plot),
+            ("--data", self.config.data),
+        ]
+        places: dict[str, str] = {}
+        for name, path in named:
+            if path is None or path in sources.NAMED:
+                continue
+            other = places.setdefault(os.path.realpath(path), name)
+            if other != name:
+                raise ConfigurationError(f"{other} and {name} name the same file, {path!r}; give them two")
+
+    def _load(self, data_dir: str | None) -> None:
+        config, place = self.config, self.place
+        dataset = sources.load(
+            config.data,
+            data_dir=data_dir,
+            label=config.label,
+            dtype=config.dtype,
+            report=lambda line: print(line, file=sys.stderr, flush=True),
+        )
+        self.dataset = dataset
+        self.data_dir = data_dir
+        self.fingerprint = sources.fingerprint(dataset)
+        if self.saved is not None and self.fingerprint != self.saved.fingerprint:
+            raise DataError(
+                f"--resume {self.saved.path}: {dataset.name} is not the data that the run was begun on; "
+                "name the same data with --data or --data-dir"
+            )
+        self.description = sources.describe(dataset, config.label)
+        rows, held = np.arange(dataset.y_train.shape[0]), np.arange(0)
+        if config.validation:
+            rows, held = data.stratified_split(dataset.y_train, config.validation, config.seed)
+        self.rows, self.held = rows, held
+        if self.saved is not None:
+            self.progress = self.saved.progress
+            self.model = self.saved.model(place)
+        else:
+            self.progress = Progress()
+            self.model = models.build(config, dataset.n_features, dataset.n_classes, place)
+        self.batches = -(-rows.shape[0] // config.batch_size)
+        self.optimizer = models.optimizer_for(config, self.model, self.batches)
+        if self.saved is not None:
+            self.saved.fill(self.optimizer)
+            if self.progress.batch >= self.batches:
+                raise DataError(
+                    f"{self.saved.path!r}: the run stands at batch {self.progress.batch}, of {self.batches}"
+                )
+
+    def go(self) -> int:
+        """Train, and return the exit code. Raises ``AnomalyError`` for a run that diverged, ``SaveError``."""
+        config, dataset, place = self.config, self.dataset, self.place
+        validate = None
+        if self.held.size:
+            y_held = dataset.y_train[self.held]
+            held = Feed(dataset.X_train[self.held], y_held, place)
+
+            def validate() -> Scores:
+                return measure(self.model, held, y_held, place)
+
+        trainer = Trainer(
+            self.model,
+            self.optimizer,
+            Feed(dataset.X_train, dataset.y_train, place),
+            self.rows,
+            place,
+            batch_size=config.batch_size,
+            epochs=config.epochs,
+            seed=config.seed,
+            progress=self.progress,
+            observer=self.observer,
+            validate=validate,
+        )
+        begun = time.perf_counter()
+        with Interrupts() as interrupts, self.observer as observer:
+            observer.start(self._start())
+            try:
+                finished = trainer.run(interrupts, self._save)
+            except AnomalyError as error:
+                observer.end(self._end("diverged", trainer, begun) | {"error": str(error)})
+                raise AnomalyError(f"{error}; {self._kept()}") from error
+            if not finished:
+                self._save()
+                observer.end(self._end("interrupted", trainer, begun))
+                return self._interrupted(interrupts)
+            scores = measure(self.model, Feed(dataset.X_test, dataset.y_test, place), dataset.y_test, place)
+            end = self._end("end", trainer, begun)
+            end |= {"test_accuracy": scores.accuracy, "test_loss": scores.loss}
+            observer.end(end)
+        say(
+            f"test accuracy {scores.accuracy:.2%}, loss {scores.loss:.4f}, in {end['seconds']:.1f} s "
+            f"({end['samples_per_second']:,.0f} samples/s)"
+        )
+        if self.save_path is not None and not self.quiet:
+            say(f"saved to {self.save_path}")
+        return 0
+
+    def _save(self) -> None:
+        if self.save_path is not None:
+            models.save(
+                self.save_path,
+                self.model,
+                self.optimizer,
+                self.config,
+                self.description,
+                self.progress,
+                self.data_dir,
+                self.fingerprint,
+            )
+
+    def _kept(self) -> str:
+        if self.save_path is None:
+            return "nothing was to be saved (no --save)"
+        if self.progress.epoch == (self.saved.progress.epoch if self.saved is not None else 0):
+            return f"nothing was written to {self.save_path}, as no epoch was done"
+        return f"{self.save_path} holds the last good state, after epoch {self.progress.epoch}"
+
+    def _interrupted(self, interrupts: Interrupts) -> int:
+        progress = self.progress
+        where = f"stopped after step {progress.step} (epoch {progress.epoch + 1}, batch {progress.batch})"
+        remedy = "nothing is saved, as there is no --save"
+        if self.save_path is not None:
+            remedy = (
+                f"saved to {self.save_path}; go on with: agrad train --resume {self.save_path}{self.where}"
+            )
+        print(f"agrad train: {where}; {remedy}", file=sys.stderr, flush=True)
+        assert interrupts.received is not None
+        return 128 + interrupts.received
+
+    def _start(self) -> Record:
+        config, dataset = self.config, self.dataset
+        return {
+            "event": "start",
+            "agrad": agrad.__version__,
+            "backend": self.place.backend.name,
+            "backend_version": self.place.backend.version,
+            "device": self.place.device_name,
+            **config.as_metadata(),
+            "dataset": dataset.name,
+            "features": dataset.n_features,
+            "classes": dataset.n_classes,
+            "train_examples": int(self.rows.shape[0]),
+            "validation_examples": int(self.held.shape[0]),
+            "test_examples": int(dataset.y_test.shape[0]),
+            "parameters": sum(int(tensor.size) for tensor in self.model.parameters()),
+            "batches": self.batches,
+            "epoch": self.progress.epoch,
+            "batch": self.progress.batch,
+            "step": self.progress.step,
+        }
+
+    def _end(self, event: str, trainer: Trainer, begun: float) -> Record:
+        return {
+            "event": event,
+            "backend": self.place.backend.name,
+            "device": self.place.device_name,
+            "epoch": self.progress.epoch,
+            "step": self.progress.step,
+            "seconds": time.perf_counter() - begun,
+            "samples_per_second": trainer.samples / trainer.seconds if trainer.seconds else 0.0,
+        }
+
+
+def _config(args: argparse.Namespace, saved: Saved | None) -> Config:
+    given = vars(args)
+    if saved is None:
+        return configs.resolve(given)
+    return configs.resumed(saved.config, given, saved.progress.epoch, saved.path)
+
+
+def run_train(args: argparse.Namespace) -> int:
+    """Run ``agrad train`` with parsed options; the exit code."""
+    with chosen(args.backend, args.device) as place:
+        return Run(args, place).go()

@@ -1,0 +1,215 @@
+"""The training loop: nothing is read back from the device inside a step, and no step depends on the clock."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import data
+from agrad.cli.feed import LAZY, Feed
+from agrad.cli.lazy import settle
+from agrad.cli.observers import Observer, Record
+from agrad.cli.progress import Progress
+from agrad.cli.selection import Place
+from agrad.errors import AnomalyError
+
+INTERVAL = 50
+"""After how many steps the losses are read from the device, all at once."""
+
+AT_ONCE = 1024
+"""How many examples are measured at a time."""
+
+
+class Scores:
+    """What a model makes of labelled examples: the mean `loss`, the `accuracy`, and the classes told (n,)."""
+
+    def __init__(self, losses: np.ndarray, told: np.ndarray, y: np.ndarray) -> None:
+        self.loss = float(np.sum(losses, dtype=np.float64)) / y.shape[0]
+        self.accuracy = float(np.mean(told == y))
+        self.told = told
+
+
+def predict(model: Any, feed: Feed, place: Place) -> np.ndarray:
+    """The logits (n, classes) of all examples, on the host."""
+    xp, host = place.backend.xp, place.backend.to_host
+    was_training = model.training
+    model.eval()
+    with agrad.no_grad():
+        parts = []
+        for start in range(0, feed.n, AT_ONCE):
+            X, _ = feed.stretch(start, min(start + AT_ONCE, feed.n))
+            parts.append(raw(model(X)))
+    model.train(was_training)
+    return np.asarray(host(xp.concat(parts, axis=0)))
+
+
+def measure(model: Any, feed: Feed, y: np.ndarray, place: Place) -> Scores:
+    """What the model makes of all examples of `feed`, whose class numbers are `y` (n,), on the host."""
+    logits = predict(model, feed, place).astype(np.float64)
+    top = np.max(logits, axis=1, keepdims=True)
+    sums = np.log(np.sum(np.exp(logits - top), axis=1)) + top[:, 0]
+    return Scores(sums - logits[np.arange(y.shape[0]), y], np.argmax(logits, axis=1), y)
+
+
+def raw(value: Any) -> Any:
+    """The raw array of a Tensor; a raw array as it is."""
+    return value.data if isinstance(value, agrad.Tensor) else value
+
+
+class Trainer:
+    """One run of training, from where `progress` stands to its last epoch.
+
+    `rows` are the numbers of the examples of `feed` to train on. Every number of the run follows from the
+    seed, the data and the settings: where the run is stopped and goes on changes none.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        optimizer: Any,
+        feed: Feed,
+        rows: np.ndarray,
+        place: Place,
+        *,
+        batch_size: int,
+        epochs: int,
+        seed: int,
+        progress: Progress,
+        observer: Observer,
+        validate: Callable[[], Scores] | None = None,
+    ) -> None:
+        self.model, self.optimizer, self.place = model, optimizer, place
+        self.progress, self.observer = progress, observer
+        self.samples = 0
+        self.seconds = 0.0
+        self._feed, self._rows = feed, rows
+        self._size, self._epochs, self._seed = batch_size, epochs, seed
+        self._validate = validate
+        self.batches = -(-rows.shape[0] // batch_size)
+        self._lazy = place.backend.name in LAZY
+        self._rate = 0.0
+        self._losses: list[Any] = []
+        self._hits: list[Any] = []
+        self._since = 0.0
+
+    def run(self, stopped: Callable[[], bool], save: Callable[[], None]) -> bool:
+        """Train to the end, calling `save` after each epoch; False where `stopped` said to stop after a step.
+
+        Raises ``AnomalyError``, with the step, where the loss or a parameter is not finite; `save` is not
+        called with such parameters.
+        """
+        # a run that diverges is found by its losses; NumPy's warnings would only repeat it
+        with np.errstate(all="ignore"):
+            while self.progress.epoch < self._epochs:
+                if not self._epoch(stopped):
+                    return False
+                save()
+                if stopped() and self.progress.epoch < self._epochs:
+                    return False
+        return True
+
+    def _epoch(self, stopped: Callable[[], bool]) -> bool:
+        progress = self.progress
+        rows = self._rows[data.epoch_order(self._seed, progress.epoch, self._rows.shape[0])]
+        order = self._feed.order(rows)
+        self._since = time.perf_counter()
+        self._started, self._earlier = self._since, progress.seen
+        for batch in range(progress.batch, self.batches):
+            start = batch * self._size
+            self._step(*self._feed.batch(order, start, min(start + self._size, rows.shape[0])))
+            last = batch == self.batches - 1
+            halt = not last and stopped()
+            if last or halt or len(self._losses) == INTERVAL:
+                self._read()
+            if halt:
+                self.check_parameters()
+                return False
+        self.check_parameters()
+        self._finish()
+        return True
+
+    def _step(self, X: Any, y: Any) -> None:
+        optimizer, xp = self.optimizer, self.place.backend.xp
+        logits = self.model(X)
+        loss = agrad.cross_entropy(logits, y)
+        loss.backward()
+        self._rate = optimizer.rate
+        optimizer.step()
+        optimizer.zero_grad()
+        self._losses.append(loss.data)
+        self._hits.append(xp.sum(xp.astype(xp.argmax(logits.data, axis=1) == y, xp.int32)))
+        if self._lazy:
+            settle(self.model, optimizer, self._losses, self._hits)
+
+    def _read(self) -> None:
+        """Read what the last steps made, note it, and stop at a loss that is not finite."""
+        backend, progress = self.place.backend, self.progress
+        stacked = backend.xp.stack(self._losses), backend.xp.stack(self._hits)
+        losses, hits = (np.asarray(backend.to_host(values)) for values in stacked)
+        now = time.perf_counter()
+        sizes = np.full(losses.shape, self._size)
+        if progress.batch + len(losses) == self.batches:
+            sizes[-1] = self._rows.shape[0] - (self.batches - 1) * self._size
+        for number, loss in enumerate(losses.tolist()):
+            if not math.isfinite(loss):
+                raise self._diverged(f"the loss is {loss}", progress.step + number, progress.batch + number)
+        for loss, size in zip(losses.tolist(), sizes.tolist(), strict=True):
+            progress.loss += loss * size
+        count = int(np.sum(sizes))
+        progress.correct += int(np.sum(hits))
+        progress.seen += count
+        progress.batch += len(losses)
+        progress.step += len(losses)
+        progress.seconds += now - self._since
+        self.samples += count
+        self.seconds += now - self._since
+        self._since = now
+        self._losses, self._hits = [], []
+        self.observer.steps(losses, {**self._numbers(), "batch": progress.batch})
+
+    def _numbers(self) -> Record:
+        progress = self.progress
+        took = self._since - self._started
+        return {
+            "epoch": progress.epoch,
+            "step": progress.step,
+            "loss": progress.loss / progress.seen,
+            "accuracy": progress.correct / progress.seen,
+            "samples_per_second": (progress.seen - self._earlier) / took if took > 0 else 0.0,
+        }
+
+    def _finish(self) -> None:
+        progress = self.progress
+        record = {
+            "event": "epoch",
+            **self._numbers(),
+            "epoch": progress.epoch + 1,
+            "lr": self._rate,
+            "seconds": self._since - self._started,
+        }
+        if self._validate is not None:
+            scores = self._validate()
+            record |= {"validation_loss": scores.loss, "validation_accuracy": scores.accuracy}
+        progress.epoch += 1
+        progress.batch = progress.correct = progress.seen = 0
+        progress.loss = 0.0
+        progress.history.append(record)
+        self.observer.epoch(record)
+
+    def check_parameters(self) -> None:
+        """Raise ``AnomalyError`` where a parameter is not finite: the last update may have been too much."""
+        for name, value in self.model.state_dict().items():
+            if not np.isfinite(value).all():
+                step = self.progress.step - 1
+                raise self._diverged(f"{name} is not finite after the step", step, self.progress.batch - 1)
+
+    def _diverged(self, what: str, step: int, batch: int) -> AnomalyError:
+        return AnomalyError(
+            f"{what} at step {step + 1} (epoch {self.progress.epoch + 1}, batch {batch + 1} of "
+            f"{self.batches}); training stopped; try a lower --lr"
+        )

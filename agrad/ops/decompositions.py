@@ -1,0 +1,425 @@
+"""Decompositions of matrices: eigenvalues, singular values, QR, and the pseudo-inverse.
+
+Where factors are not unique (signs, phases, a basis of the space of a multiple value), the derivative moves them as
+little as it can; that of a function that does not depend on the choice is right. A factor that jumps with the choice
+has no other derivative.
+"""
+
+from typing import Any, NamedTuple
+
+from agrad.backends import backend_of
+from agrad.dtypes import is_complex
+from agrad.engine.notation import primitive
+from agrad.engine.tensor import Tensor
+from agrad.errors import MissingFunctionError, OperandError
+from agrad.ops.matrices import (
+    adjoint,
+    check_matrices,
+    columns,
+    conjugate,
+    hermitian_part,
+    imaginary_diagonal,
+    inverse_gaps,
+    on_diagonal,
+    rows,
+    safe_inverse,
+)
+
+
+class EighResult(NamedTuple):
+    """What ``eigh`` and ``eig`` give."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class QRResult(NamedTuple):
+    """What ``qr`` gives."""
+
+    Q: Any
+    R: Any
+
+
+class SVDResult(NamedTuple):
+    """What ``svd`` gives."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+def _word(xp: Any, name: str) -> Any:
+    found = getattr(xp.linalg, name, None)
+    if found is None:
+        raise MissingFunctionError(f"this array library has no linalg.{name}; move the array: x.to('numpy')")
+    return found
+
+
+def _add(total: Any, part: Any) -> Any:
+    return part if total is None else total + part
+
+
+def _real_diagonal(xp: Any, x: Any) -> Any:
+    return xp.real(d) if is_complex((d := xp.linalg.diagonal(x)).dtype) else d
+
+
+def _square(xp: Any, d: Any, like: Any) -> Any:
+    """Diagonal matrices of ``d`` with the dtype of ``like``."""
+    d = xp.astype(d, like.dtype) if is_complex(like.dtype) else d
+    return on_diagonal(xp, d, d.shape[-1], d.shape[-1])
+
+
+# ------------------------------------------------------------------ Hermitian matrices
+
+
+@primitive(name="linalg.eigh", out=("w", "V"))
+def eigh(xp: Any, x: Any, /) -> Any:
+    return tuple(xp.linalg.eigh(x))
+
+
+@eigh.vjp
+def eigh_vjp(xp: Any, g_w: Any, g_V: Any, w: Any, V: Any) -> Any:
+    # Giles 2008, "An extended collection of matrix derivative results", section 3.1; for complex matrices Boeddeker
+    # et al. 2017, arXiv:1701.00392, section 4
+    inner = None
+    if g_V is not None:
+        inner = xp.matmul(adjoint(xp, V), conjugate(xp, g_V)) * inverse_gaps(xp, w)
+    if g_w is not None:
+        inner = _add(inner, _square(xp, g_w, V))
+    return conjugate(xp, hermitian_part(xp, xp.matmul(xp.matmul(V, inner), adjoint(xp, V))))
+
+
+@eigh.jvp
+def eigh_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
+    inner = xp.matmul(xp.matmul(adjoint(xp, V), hermitian_part(xp, t)), V)
+    return _real_diagonal(xp, inner), xp.matmul(V, inner * inverse_gaps(xp, w))
+
+
+_eigh = eigh.bind
+
+
+@eigh.door
+def eigh(x: Any, /) -> EighResult:
+    """The eigenvalues, ascending, and the orthonormal eigenvectors of Hermitian matrices.
+
+    x: (..., n, n) of a floating dtype; which triangle is read is the array library's affair. Gives the named tuple
+    (eigenvalues (..., n), real; eigenvectors (..., n, n), as columns). The derivative is that along Hermitian changes of
+    ``x``, given as a Hermitian gradient.
+    """
+    check_matrices(x, "eigh", square=True)
+    return EighResult(*_eigh(x))
+
+
+@primitive(name="linalg.eigvalsh")
+def eigvalsh(xp: Any, x: Any, /) -> Any:
+    return xp.linalg.eigvalsh(x)
+
+
+@eigvalsh.vjp
+def eigvalsh_vjp(xp: Any, g: Any, x: Any) -> Any:
+    # Giles 2008, section 3.1; the gradient of an eigenvalue is the projector on its eigenvector
+    V = xp.linalg.eigh(x)[1]
+    return conjugate(xp, xp.matmul(V * columns(xp, g), adjoint(xp, V)))
+
+
+@eigvalsh.jvp
+def eigvalsh_jvp(xp: Any, t: Any, x: Any) -> Any:
+    V = xp.linalg.eigh(x)[1]
+    change = xp.sum(conjugate(xp, V) * xp.matmul(hermitian_part(xp, t), V), axis=-2)
+    return xp.real(change) if is_complex(change.dtype) else change
+
+
+_eigvalsh = eigvalsh.bind
+
+
+@eigvalsh.door
+def eigvalsh(x: Any, /) -> Any:
+    """The eigenvalues of Hermitian matrices, ascending. x: (..., n, n) of a floating dtype; gives (..., n), real."""
+    check_matrices(x, "eigvalsh", square=True)
+    return _eigvalsh(x)
+
+
+# ------------------------------------------------------------------ general square matrices
+
+
+@primitive(name="linalg.eig", out=("w", "V"))
+def eig(xp: Any, x: Any, /) -> Any:
+    return tuple(_word(xp, "eig")(x))
+
+
+@eig.vjp
+def eig_vjp(xp: Any, g_w: Any, g_V: Any, w: Any, V: Any) -> Any:
+    # Boeddeker et al. 2017, section 4.2, for eigenvectors of length one
+    adjoint_V = adjoint(xp, V)
+    inner = None
+    if g_V is not None:
+        g_V = conjugate(xp, g_V)
+        lengths = xp.real(xp.sum(conjugate(xp, V) * g_V, axis=-2))
+        g_V = g_V - V * columns(xp, xp.astype(lengths, V.dtype))
+        inner = xp.matmul(adjoint_V, g_V) * conjugate(xp, inverse_gaps(xp, w))
+    if g_w is not None:
+        inner = _add(inner, _square(xp, conjugate(xp, g_w), V))
+    return conjugate(xp, xp.linalg.solve(adjoint_V, xp.matmul(inner, adjoint_V)))
+
+
+@eig.jvp
+def eig_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
+    inner = xp.linalg.solve(V, xp.matmul(xp.astype(t, V.dtype), V))
+    turned = xp.matmul(V, inner * inverse_gaps(xp, w))
+    lengths = xp.real(xp.sum(conjugate(xp, V) * turned, axis=-2))
+    return xp.linalg.diagonal(inner), turned - V * columns(xp, xp.astype(lengths, V.dtype))
+
+
+_eig = eig.bind
+
+
+@eig.door
+def eig(x: Any, /) -> EighResult:
+    """The eigenvalues and the eigenvectors, of length one, of square matrices, in no particular order.
+
+    x: (..., n, n) of a floating dtype. Gives the named tuple (eigenvalues (..., n), eigenvectors (..., n, n), as
+    columns), both complex. Raises ``MissingFunctionError`` where the array library has no ``eig``.
+    """
+    check_matrices(x, "eig", square=True)
+    return EighResult(*_eig(x))
+
+
+def eigvals(x: Any, /) -> Any:
+    """The eigenvalues of square matrices, complex, in no particular order. x: (..., n, n); gives (..., n).
+
+    Those of a Tensor come from ``eig``, as their derivative needs the vectors. Raises ``MissingFunctionError`` where the
+    array library has neither.
+    """
+    check_matrices(x, "eigvals", square=True)
+    return _eig(x)[0] if isinstance(x, Tensor) else _word(backend_of(x).xp, "eigvals")(x)
+
+
+# ------------------------------------------------------------------ singular values
+
+
+@primitive(name="linalg.svd", out=("U", "S", "Vh"))
+def svd(xp: Any, x: Any, /, *, full_matrices: bool) -> Any:
+    return tuple(xp.linalg.svd(x, full_matrices=full_matrices))
+
+
+def _split_svd(xp: Any, U: Any, Vh: Any, k: int) -> tuple[Any, Any, Any, Any]:
+    """The singular vectors U1 and V1h of the k singular values, and the rest, None where there is none."""
+    U1, U2 = (U[..., :, :k], U[..., :, k:]) if U.shape[-1] > k else (U, None)
+    V1h, V2h = (Vh[..., :k, :], Vh[..., k:, :]) if Vh.shape[-2] > k else (Vh, None)
+    return U1, U2, V1h, V2h
+
+
+def _outside(xp: Any, g: Any, basis: Any, rest: Any, k: int) -> Any:
+    """What a cotangent ``g`` of orthonormal columns says of their turning out of their own span.
+
+    ``basis``: the k columns; ``rest``: the columns that complete them and turn against them, None where there are none.
+    """
+    first = g[..., :, :k] if rest is not None else g
+    if rest is None:
+        return first - xp.matmul(basis, xp.matmul(adjoint(xp, basis), first))
+    turn = xp.matmul(adjoint(xp, rest), first) - xp.matmul(adjoint(xp, g[..., :, k:]), basis)
+    return xp.matmul(rest, turn)
+
+
+@svd.vjp
+def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, x_meta: Any, U: Any, S: Any, Vh: Any) -> Any:
+    # Wan and Zhang 2019, arXiv:1909.02659, with the complex matrices' own term; Giles 2008, section 3.2, for the values
+    m, n = x_meta.shape[-2:]
+    k = S.shape[-1]
+    U1, U2, V1h, V2h = _split_svd(xp, U, Vh, k)
+    gaps = inverse_gaps(xp, S) * safe_inverse(xp, columns(xp, S) + rows(xp, S))
+    inverse = safe_inverse(xp, S)
+    inner = left = right = None
+    if g_U is not None:
+        g_U = conjugate(xp, g_U)
+        turn = xp.matmul(adjoint(xp, U1), g_U[..., :, :k])
+        inner = (turn - adjoint(xp, turn)) * gaps * columns(xp, S)
+        if is_complex(turn.dtype):
+            inner = inner + on_diagonal(xp, imaginary_diagonal(xp, turn) * inverse, k, k)
+        if m > k:
+            left = _outside(xp, g_U, U1, U2, k) * columns(xp, inverse)
+    if g_Vh is not None:
+        g_V = xp.matrix_transpose(g_Vh)  # the adjoint of the conjugate
+        turn = xp.matmul(V1h, g_V[..., :, :k])
+        inner = _add(inner, (turn - adjoint(xp, turn)) * gaps * rows(xp, S))
+        if n > k:
+            V2 = None if V2h is None else adjoint(xp, V2h)
+            right = adjoint(xp, _outside(xp, g_V, adjoint(xp, V1h), V2, k) * columns(xp, inverse))
+    if g_S is not None:
+        zero = xp.astype(S == 0, S.dtype)
+        inner = _add(inner, _square(xp, g_S * (-zero + 1), U))
+    out = xp.matmul(U1, inner)
+    if left is not None:
+        out = out + left
+    out = xp.matmul(out, V1h)
+    if right is not None:
+        out = out + xp.matmul(U1, right)
+    return conjugate(xp, out)
+
+
+def _turned(xp: Any, basis: Any, rest: Any, turn: Any, out: Any) -> Any:
+    """The change of orthonormal columns that turn by ``turn`` among themselves and by ``out`` out of their span."""
+    change = xp.matmul(basis, turn)
+    if out is None:
+        return change
+    if rest is None:
+        return change + out - xp.matmul(basis, xp.matmul(adjoint(xp, basis), out))
+    out = xp.matmul(adjoint(xp, rest), out)
+    return xp.concat([change + xp.matmul(rest, out), -xp.matmul(basis, adjoint(xp, out))], axis=-1)
+
+
+@svd.jvp
+def svd_jvp(xp: Any, t: Any, x_meta: Any, U: Any, S: Any, Vh: Any) -> Any:
+    m, n = x_meta.shape[-2:]
+    k = S.shape[-1]
+    U1, U2, V1h, V2h = _split_svd(xp, U, Vh, k)
+    V1 = adjoint(xp, V1h)
+    from_right, from_left = xp.matmul(t, V1), xp.matmul(adjoint(xp, t), U1)
+    inner = xp.matmul(adjoint(xp, U1), from_right)
+    gaps = inverse_gaps(xp, S) * safe_inverse(xp, columns(xp, S) + rows(xp, S))
+    inverse = safe_inverse(xp, S)
+    inner_h = adjoint(xp, inner)
+    turn_U = gaps * (inner * columns(xp, S) + inner_h * rows(xp, S))
+    turn_V = gaps * (inner * rows(xp, S) + inner_h * columns(xp, S))
+    if is_complex(inner.dtype):
+        turn_U = turn_U + on_diagonal(xp, imaginary_diagonal(xp, inner) * inverse, k, k)
+    zero = xp.astype(S == 0, S.dtype)
+    t_S = _real_diagonal(xp, inner) * (-zero + 1)
+    t_U = _turned(xp, U1, U2, turn_U, from_right * columns(xp, inverse) if m > k else None)
+    V2 = None if V2h is None else adjoint(xp, V2h)
+    t_V = _turned(xp, V1, V2, turn_V, from_left * columns(xp, inverse) if n > k else None)
+    return t_U, t_S, adjoint(xp, t_V)
+
+
+_svd = svd.bind
+
+
+@svd.door
+def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
+    """The singular value decomposition ``x = U @ diag(S) @ Vh``.
+
+    x: (..., m, n) of a floating dtype. Gives the named tuple (U, S, Vh): S of shape (..., k), real and descending,
+    k = min(m, n); U (..., m, m) and Vh (..., n, n), or without ``full_matrices`` (..., m, k) and (..., k, n). At a
+    singular value of exactly 0 its own derivative is 0.
+    """
+    check_matrices(x, "svd")
+    return SVDResult(*_svd(x, full_matrices=bool(full_matrices)))
+
+
+@primitive(name="linalg.svdvals")
+def svdvals(xp: Any, x: Any, /) -> Any:
+    return xp.linalg.svdvals(x)
+
+
+@svdvals.vjp
+def svdvals_vjp(xp: Any, g: Any, x: Any) -> Any:
+    # Giles 2008, section 3.2
+    U, S, Vh = xp.linalg.svd(x, full_matrices=False)
+    zero = xp.astype(S == 0, S.dtype)
+    return conjugate(xp, xp.matmul(U * columns(xp, g * (-zero + 1)), Vh))
+
+
+@svdvals.jvp
+def svdvals_jvp(xp: Any, t: Any, x: Any) -> Any:
+    U, S, Vh = xp.linalg.svd(x, full_matrices=False)
+    zero = xp.astype(S == 0, S.dtype)
+    change = xp.sum(conjugate(xp, U) * xp.matmul(t, adjoint(xp, Vh)), axis=-2)
+    return (xp.real(change) if is_complex(change.dtype) else change) * (-zero + 1)
+
+
+_svdvals = svdvals.bind
+
+
+@svdvals.door
+def svdvals(x: Any, /) -> Any:
+    """The singular values, descending. x: (..., m, n) of a floating dtype; gives (..., min(m, n)), real.
+
+    The derivative of one that is exactly 0 is 0.
+    """
+    check_matrices(x, "svdvals")
+    return _svdvals(x)
+
+
+# ------------------------------------------------------------------ QR
+
+
+@primitive(name="linalg.qr", out=("Q", "R"))
+def qr(xp: Any, x: Any, /, *, mode: str) -> Any:
+    return tuple(xp.linalg.qr(x, mode=mode))
+
+
+def _turn_of(xp: Any, c: Any) -> Any:
+    """The anti-Hermitian part of ``c`` in its split into an anti-Hermitian and an upper one of real diagonal."""
+    lower = xp.tril(c, k=-1)
+    turn = lower - adjoint(xp, lower)
+    k = c.shape[-1]
+    return turn + on_diagonal(xp, imaginary_diagonal(xp, c), k, k) if is_complex(c.dtype) else turn
+
+
+def _over(xp: Any, a: Any, r: Any) -> Any:
+    """``a @ inverse(r)``."""
+    return xp.matrix_transpose(xp.linalg.solve(xp.matrix_transpose(r), xp.matrix_transpose(a)))
+
+
+@qr.jvp
+def qr_jvp(xp: Any, t: Any, x_meta: Any, Q: Any, R: Any) -> Any:
+    # Walter and Lehmann 2018, arXiv:1009.6112, for tall matrices; wide and complete: Roberts and Roberts 2020,
+    # arXiv:2009.10071
+    m, n = x_meta.shape[-2:]
+    k = min(m, n)
+    Q1, Q2 = (Q[..., :, :k], Q[..., :, k:]) if Q.shape[-1] > k else (Q, None)
+    R1 = R[..., :k, :k]
+    change = _over(xp, t[..., :, :k], R1)
+    turn = _turn_of(xp, xp.matmul(adjoint(xp, Q1), change))
+    t_Q = _turned(xp, Q1, Q2, turn, change if m > k else None)
+    t_R = xp.triu(xp.matmul(adjoint(xp, Q1), t) - xp.matmul(turn, R[..., :k, :]))
+    if R.shape[-2] > k:
+        t_R = xp.concat([t_R, xp.zeros_like(R[..., k:, :])], axis=-2)
+    return t_Q, t_R
+
+
+@qr.vjp
+def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_meta: Any, Q: Any, R: Any) -> Any:
+    m, n = x_meta.shape[-2:]
+    k = min(m, n)
+    Q1, Q2 = (Q[..., :, :k], Q[..., :, k:]) if Q.shape[-1] > k else (Q, None)
+    R1 = R[..., :k, :k]
+    turn = direct = out = None
+    if g_R is not None:
+        g_R = xp.triu(conjugate(xp, g_R[..., :k, :]))
+        turn = -xp.matmul(g_R, adjoint(xp, R[..., :k, :]))
+        direct = xp.matmul(Q1, g_R)
+    if g_Q is not None:
+        g_Q = conjugate(xp, g_Q)
+        turn = _add(turn, xp.matmul(adjoint(xp, Q1), g_Q[..., :, :k]))
+        out = _outside(xp, g_Q, Q1, Q2, k) if m > k else None
+    # the transpose of _turn_of
+    inner = xp.tril(turn - adjoint(xp, turn), k=-1)
+    if is_complex(inner.dtype):
+        inner = inner + on_diagonal(xp, imaginary_diagonal(xp, turn), k, k)
+    total = xp.matmul(Q1, inner)
+    total = _over(xp, total if out is None else total + out, adjoint(xp, R1))
+    if n > k:
+        total = xp.concat([total, xp.zeros_like(Q[..., :, :1]) + xp.zeros_like(R[..., :1, k:])], axis=-1)
+    return conjugate(xp, _add(direct, total))
+
+
+_qr = qr.bind
+
+
+@qr.door
+def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
+    """The decomposition ``x = Q @ R`` into orthonormal columns and an upper triangular matrix.
+
+    x: (..., m, n) of a floating dtype. Gives the named tuple (Q, R): with k = min(m, n), Q (..., m, k) and
+    R (..., k, n), or in the mode ``"complete"`` Q (..., m, m) and R (..., m, n). The derivative exists where the first k
+    columns of ``x`` are independent. Raises ``OperandError`` for another mode.
+    """
+    check_matrices(x, "qr")
+    if mode not in ("reduced", "complete"):
+        raise OperandError(f"qr: mode is 'reduced' or 'complete', not {mode!r}")
+    return QRResult(*_qr(x, mode=mode))
+
+
+__all__: list[str] = []
+LINALG = ["eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]

@@ -1,0 +1,73 @@
+"""What rules over matrices have in common. Matrices are the last two axes; all axes before them are a batch.
+
+Derivatives of decompositions are derived for the inner product Re(tr(A.H @ B)). agrad pairs cotangents without
+conjugation, so such a rule takes the conjugate of its cotangents and gives the conjugate of its result.
+"""
+
+from typing import Any
+
+from agrad.dtypes import is_complex
+from agrad.errors import ShapeError
+from agrad.ops.shared import ndim_of
+
+
+def conjugate(xp: Any, x: Any) -> Any:
+    """The conjugate of a complex array, or of None; a real one as it is."""
+    return xp.conj(x) if x is not None and is_complex(x.dtype) else x
+
+
+def adjoint(xp: Any, x: Any) -> Any:
+    """The conjugate transpose."""
+    return conjugate(xp, xp.matrix_transpose(x))
+
+
+def hermitian_part(xp: Any, x: Any) -> Any:
+    return (x + adjoint(xp, x)) / 2
+
+
+def imaginary_diagonal(xp: Any, x: Any) -> Any:
+    """The diagonal of complex square matrices without its real part, as vectors."""
+    d = xp.linalg.diagonal(x)
+    return d - xp.astype(xp.real(d), d.dtype)
+
+
+def on_diagonal(xp: Any, d: Any, m: int, n: int, offset: int = 0) -> Any:
+    """Zero (..., m, n) matrices but for ``d``, (..., k), on the diagonal ``offset``."""
+    start = offset if offset >= 0 else -offset * n
+    stop = min(start + d.shape[-1] * (n + 1), m * n)
+    batch = tuple(d.shape)[:-1]
+    flat = xp.scatter_add(d, index=(..., slice(min(start, stop), stop, n + 1)), shape=(*batch, m * n))
+    return xp.reshape(flat, (*batch, m, n))
+
+
+def columns(xp: Any, d: Any) -> Any:
+    """(..., k) vectors as factors of the k columns of matrices."""
+    return xp.expand_dims(d, axis=-2)
+
+
+def rows(xp: Any, d: Any) -> Any:
+    """(..., k) vectors as factors of the k rows of matrices."""
+    return xp.expand_dims(d, axis=-1)
+
+
+def safe_inverse(xp: Any, d: Any) -> Any:
+    """1 / d, and 0 where ``d`` is 0, in every order of derivative."""
+    zero = xp.astype(d == 0, d.dtype)
+    return (-zero + 1) / (d + zero)
+
+
+def inverse_gaps(xp: Any, w: Any) -> Any:
+    """1 / (w[k] - w[j]) in row j and column k, and 0 where they are equal: on the diagonal and for multiple values.
+
+    A function that does not depend on the choice of a basis in the space of a multiple value needs nothing else there.
+    """
+    return safe_inverse(xp, columns(xp, w) - rows(xp, w))
+
+
+def check_matrices(x: Any, name: str, *, square: bool = False) -> None:
+    """Raise ``ShapeError`` for an array of fewer than two axes, or of matrices that are not square."""
+    ndim = ndim_of(x, name)
+    if ndim < 2:
+        raise ShapeError(f"{name} takes matrices, arrays of two or more axes, not one of shape {tuple(x.shape)}")
+    if square and x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"{name} takes square matrices, not an array of shape {tuple(x.shape)}")

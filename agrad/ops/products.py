@@ -1,0 +1,247 @@
+"""Products of vectors and matrices, diagonals and traces, powers."""
+
+from operator import index as as_int
+from typing import Any
+
+from agrad.dtypes import is_complex
+from agrad.engine.notation import primitive
+from agrad.errors import OperandError, ShapeError
+from agrad.ops.casting import astype
+from agrad.ops.elementwise import multiply
+from agrad.ops.linear_algebra import inv, matmul
+from agrad.ops.manipulation import expand_dims
+from agrad.ops.matrices import check_matrices, conjugate, on_diagonal
+from agrad.ops.shared import ndim_of
+from agrad.registry import namespace
+from agrad.shapes import broadcast_shapes, inverse_permutation, normalize_axis
+
+Axes = tuple[int, ...]
+
+
+@primitive(linear="x", name="linalg.diagonal")
+def diagonal(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
+    return xp.linalg.diagonal(x, offset=offset)
+
+
+@diagonal.vjp
+def diagonal_vjp(xp: Any, g: Any, x_meta: Any, *, offset: int) -> Any:
+    m, n = x_meta.shape[-2:]
+    return on_diagonal(xp, g, m, n, offset)
+
+
+_diagonal = diagonal.bind
+
+
+@diagonal.door
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """The elements ``x[..., i, i + offset]``. x: (..., m, n) of any dtype; gives (..., k).
+
+    Raises ``ShapeError`` for an array of fewer than two axes, and for an offset with no elements.
+    """
+    check_matrices(x, "diagonal")
+    m, n = x.shape[-2:]
+    if (offset and not -m <= offset <= n) or (m == 0 or n == 0) and offset:
+        raise ShapeError(f"diagonal: matrices of shape {(m, n)} have no diagonal {offset}")
+    return _diagonal(x, offset=as_int(offset))
+
+
+@primitive(linear="x", name="linalg.trace")
+def trace(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
+    return xp.linalg.trace(x, offset=offset)
+
+
+@trace.vjp
+def trace_vjp(xp: Any, g: Any, x_meta: Any, *, offset: int) -> Any:
+    m, n = x_meta.shape[-2:]
+    count = max(min(m + min(offset, 0), n - max(offset, 0)), 0)
+    spread = xp.broadcast_to(xp.expand_dims(g, axis=-1), (*g.shape, count))
+    return on_diagonal(xp, spread, m, n, offset)
+
+
+_trace = trace.bind
+
+
+@trace.door
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sum of each matrix's diagonal ``offset``. x: (..., m, n) of a numeric dtype; gives (...).
+
+    ``dtype``: that of the sum. Raises ``ShapeError`` for an array of fewer than two axes.
+    """
+    check_matrices(x, "trace")
+    if dtype is not None:
+        x = astype(x, dtype)
+    return _trace(x, offset=as_int(offset))
+
+
+def outer(x1: Any, x2: Any, /) -> Any:
+    """The products ``x1[i] * x2[j]``. x1: (m,); x2: (n,); gives (m, n). Raises ``ShapeError`` for other shapes."""
+    for x in (x1, x2):
+        if ndim_of(x, "outer") != 1:
+            raise ShapeError(f"outer takes arrays of one axis, not one of shape {tuple(x.shape)}")
+    return multiply(expand_dims(x1, 1), expand_dims(x2, 0))
+
+
+@primitive(linear=("x1", "x2"), broadcasts=True, name="linalg.cross")
+def cross(xp: Any, x1: Any, x2: Any, /, *, axis: int) -> Any:
+    return xp.linalg.cross(x1, x2, axis=axis)
+
+
+@cross.vjp("x1")
+def cross_x1(xp: Any, g: Any, x2: Any, *, axis: int) -> Any:
+    # the triple product is cyclic: g . (t x b) = t . (b x g)
+    return xp.linalg.cross(x2, g, axis=axis)
+
+
+@cross.vjp("x2")
+def cross_x2(xp: Any, g: Any, x1: Any, *, axis: int) -> Any:
+    return xp.linalg.cross(g, x1, axis=axis)
+
+
+_cross = cross.bind
+
+
+@cross.door
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The cross product of vectors of length 3 along ``axis``; the other axes broadcast.
+
+    x1, x2: numeric arrays. A negative ``axis`` counts from the last one of each. Raises ``ShapeError`` for vectors of
+    another length.
+    """
+    n1, n2 = ndim_of(x1, "cross"), ndim_of(x2, "cross")
+    axis = as_int(axis)
+    if axis >= 0:
+        axis = normalize_axis(axis, min(n1, n2)) - max(n1, n2)
+    if not n1 or not n2 or -axis > min(n1, n2) or x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ShapeError(
+            f"cross takes vectors of length 3 along axis {axis}, not shapes {tuple(x1.shape)} and {tuple(x2.shape)}"
+        )
+    return _cross(x1, x2, axis=axis)
+
+
+@primitive(linear=("x1", "x2"), broadcasts=True)
+def vecdot(xp: Any, x1: Any, x2: Any, /, *, axis: int) -> Any:
+    return xp.vecdot(x1, x2, axis=axis)
+
+
+@vecdot.vjp("x1")
+def vecdot_x1(xp: Any, g: Any, x2: Any, *, axis: int) -> Any:
+    # the product conjugates x1: Re(g conj(t) b) = Re(conj(g b) t)
+    return conjugate(xp, xp.expand_dims(g, axis=axis) * x2)
+
+
+@vecdot.vjp("x2")
+def vecdot_x2(xp: Any, g: Any, x1: Any, *, axis: int) -> Any:
+    return xp.expand_dims(g, axis=axis) * conjugate(xp, x1)
+
+
+_vecdot = vecdot.bind
+
+
+@vecdot.door
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The sum of ``conj(x1) * x2`` along ``axis``, counted from the last one; the other axes broadcast.
+
+    x1, x2: numeric arrays whose lengths along ``axis`` agree. Raises ``ShapeError`` where they do not.
+    """
+    n1, n2 = ndim_of(x1, "vecdot"), ndim_of(x2, "vecdot")
+    axis = as_int(axis)
+    if axis >= 0:
+        axis = normalize_axis(axis, min(n1, n2)) - max(n1, n2)
+    if not n1 or not n2 or -axis > min(n1, n2) or x1.shape[axis] != x2.shape[axis]:
+        raise ShapeError(f"vecdot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not fit along axis {axis}")
+    return _vecdot(x1, x2, axis=axis)
+
+
+def _free(ndim: int, axes: Axes) -> Axes:
+    return tuple(i for i in range(ndim) if i not in axes)
+
+
+def _in_place_of(xp: Any, value: Any, order: Axes) -> Any:
+    """``value``, whose axis i is to become axis ``order[i]``."""
+    back = inverse_permutation(order)
+    return value if back == tuple(range(len(order))) else xp.permute_dims(value, back)
+
+
+@primitive(linear=("x1", "x2"))
+def tensordot(xp: Any, x1: Any, x2: Any, /, *, axes: tuple[Axes, Axes]) -> Any:
+    return xp.tensordot(x1, x2, axes=axes)
+
+
+@tensordot.vjp("x1")
+def tensordot_x1(xp: Any, g: Any, x1_meta: Any, x2: Any, *, axes: tuple[Axes, Axes]) -> Any:
+    first, second = axes
+    free1, free2 = _free(len(x1_meta.shape), first), _free(len(x2.shape), second)
+    out = xp.tensordot(g, x2, axes=(tuple(range(len(free1), len(free1) + len(free2))), free2))
+    # what is left of x2 are its summed axes, in their own order
+    return _in_place_of(xp, out, (*free1, *(first[second.index(axis)] for axis in sorted(second))))
+
+
+@tensordot.vjp("x2")
+def tensordot_x2(xp: Any, g: Any, x2_meta: Any, x1: Any, *, axes: tuple[Axes, Axes]) -> Any:
+    first, second = axes
+    free1, free2 = _free(len(x1.shape), first), _free(len(x2_meta.shape), second)
+    out = xp.tensordot(x1, g, axes=(free1, tuple(range(len(free1)))))
+    return _in_place_of(xp, out, (*(second[first.index(axis)] for axis in sorted(first)), *free2))
+
+
+_tensordot = tensordot.bind
+
+
+@tensordot.door
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+    """The sum of products over pairs of axes.
+
+    x1, x2: numeric arrays. ``axes``: how many last axes of ``x1`` and first ones of ``x2`` to sum over, or two
+    sequences of axes of one length. The result has the other axes of ``x1``, then those of ``x2``. Raises
+    ``ShapeError`` where the lengths of a pair differ.
+    """
+    n1, n2 = ndim_of(x1, "tensordot"), ndim_of(x2, "tensordot")
+    if hasattr(axes, "__index__"):
+        count = as_int(axes)
+        if not 0 <= count <= min(n1, n2):
+            raise ShapeError(f"tensordot: no {count} axes in shapes {tuple(x1.shape)} and {tuple(x2.shape)}")
+        pair: tuple[Axes, Axes] = (tuple(range(n1 - count, n1)), tuple(range(count)))
+    else:
+        try:
+            left, right = axes
+        except (TypeError, ValueError):
+            raise OperandError(f"tensordot: axes is an int or a pair of sequences, not {axes!r}") from None
+        left, right = (a if isinstance(a, (tuple, list)) else (a,) for a in (left, right))
+        pair = tuple(normalize_axis(a, n1) for a in left), tuple(normalize_axis(a, n2) for a in right)
+    if len(pair[0]) != len(pair[1]) or any(len(set(p)) != len(p) for p in pair):
+        raise ShapeError(f"tensordot: axes {axes!r} are no pairs of distinct axes")
+    if any(x1.shape[a] != x2.shape[b] for a, b in zip(*pair, strict=True)):
+        raise ShapeError(f"tensordot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not fit along axes {axes!r}")
+    return _tensordot(x1, x2, axes=pair)
+
+
+def _identity(x: Any) -> Any:
+    """The identity matrices of the shape and dtype of ``x``."""
+    ones = namespace.ones_like(x[..., 0]) if x.shape[-1] else x[..., 0:0]
+    return namespace.reshape(on_diagonal(namespace, ones, *x.shape[-2:]), tuple(x.shape)) if x.shape[-1] else x
+
+
+def matrix_power(x: Any, n: int, /) -> Any:
+    """The product of ``n`` factors ``x``, or of ``-n`` inverses. x: (..., k, k) of a floating dtype.
+
+    Raises ``ShapeError`` for matrices that are not square; a singular one in a negative power is the array library's
+    own error. ``n = 0`` gives identity matrices, which are constant.
+    """
+    check_matrices(x, "matrix_power", square=True)
+    n = as_int(n)
+    if n == 0:
+        return _identity(x)
+    if n < 0:
+        x, n = inv(x), -n
+    result = None
+    while True:
+        if n % 2:
+            result = x if result is None else matmul(result, x)
+        n //= 2
+        if not n:
+            return result
+        x = matmul(x, x)
+
+
+__all__ = ["tensordot", "vecdot"]
+LINALG = ["cross", "diagonal", "matrix_power", "outer", "tensordot", "trace", "vecdot"]

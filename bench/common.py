@@ -1,0 +1,454 @@
+"""What the benchmarks share: a clean start, a report of machine and libraries, alternating timing, tables.
+
+Importing this module starts the script anew without the environment variables that pin OpenBLAS to another
+processor's kernels, which halves NumPy's matrix speed. Libraries are loaded by name, as each worker process
+loads only its own.
+"""
+
+import argparse
+import contextlib
+import importlib
+import importlib.metadata
+import json
+import multiprocessing
+import os
+import platform
+import statistics
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+PINS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+ROOT = Path(__file__).resolve().parent.parent
+LIBRARIES = (
+    "agrad",
+    "numpy",
+    "torch",
+    "jax",
+    "jaxlib",
+    "cupy",
+    "autograd",
+    "mygrad",
+    "scipy",
+    "threadpoolctl",
+)
+CUPY_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+
+if any(name in os.environ for name in PINS):
+    kept = {name: value for name, value in os.environ.items() if name not in PINS}
+    kept["AGRAD_BENCH_CLEARED"] = ", ".join(name for name in PINS if name in os.environ)
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], kept)
+
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))  # the checkout is measured, not an agrad that is installed beside it
+
+load: Callable[[str], Any] = importlib.import_module
+
+
+class Missing(Exception):
+    """A candidate that cannot take part here, with the reason."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One thing to time. ``step`` is called over and over; ``wait`` returns when all of it is done."""
+
+    step: Callable[[], Any]
+    read: Callable[[Any], Any] = float
+    """A step's result as a number on the host."""
+    wait: Callable[[], None] = lambda: None
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A name in the table and a module's function that builds the job, or raises ``Missing``."""
+
+    name: str
+    build: Callable[..., Job]
+    arguments: tuple[Any, ...] = ()
+    libraries: tuple[str, ...] = ("numpy",)
+    """What it computes with, for the report."""
+    required: bool = False
+    """Whether the run fails where it cannot take part."""
+
+
+@dataclass
+class Timing:
+    """The samples of one candidate, in seconds a step, one a round."""
+
+    samples: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.samples)
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        return quartiles(self.samples)
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float]:
+    """The lower and the upper quartile."""
+    if len(values) < 2:
+        return values[0], values[0]
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, high
+
+
+def ratio(a: Timing, b: Timing) -> tuple[float, float, float]:
+    """a / b, round by round: the median of the ratios, and their quartiles."""
+    ratios = [x / y for x, y in zip(a.samples, b.samples, strict=True)]
+    return statistics.median(ratios), *quartiles(ratios)
+
+
+# ------------------------------------------------------------------ candidates at work
+
+
+class Local:
+    """A candidate in this process."""
+
+    def __init__(self, candidate: Candidate) -> None:
+        self.candidate = candidate
+        self.job: Job | None = None
+
+    def build(self, first: tuple[Any, ...]) -> dict[str, Any]:
+        """Make the job of these arguments and the candidate's own; gives what it computes with."""
+        self.job = None
+        self.job = self.candidate.build(*first, *self.candidate.arguments)
+        return describe_libraries(self.candidate.libraries)
+
+    def begin(self, first: tuple[Any, ...]) -> None:
+        self._first = first
+
+    def built(self) -> dict[str, Any]:
+        return self.build(self._first)
+
+    def device(self) -> str:
+        assert self.job is not None
+        return self.job.device
+
+    def results(self, count: int) -> list[Any]:
+        """What ``count`` steps gave, read on the host."""
+        assert self.job is not None
+        return [self.job.read(self.job.step()) for _ in range(count)]
+
+    def sample(self, number: int) -> float:
+        """Seconds a step over ``number`` steps, after one that is not timed: it warms caches and threads."""
+        assert self.job is not None
+        step, wait = self.job.step, self.job.wait
+        step()
+        wait()
+        start = time.perf_counter()
+        for _ in range(number):
+            step()
+        wait()
+        return (time.perf_counter() - start) / number
+
+    def close(self) -> None:
+        self.job = None
+
+
+class Remote:
+    """A candidate in a process of its own.
+
+    Linear algebra libraries keep their threads spinning for some milliseconds after a call. Two of them in
+    one process fight for the processors (PyTorch's step was up to seven times slower), and share one heap.
+    """
+
+    pause = 0.06
+    """Seconds of rest before a sample: until the threads of the candidate before have gone to sleep."""
+
+    def __init__(self, candidate: Candidate) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.candidate = candidate
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, candidate), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def _answer(self) -> Any:
+        name = self.candidate.name
+        try:
+            kind, value = self.pipe.recv()
+        except EOFError:
+            self.process.join(5)
+            raise RuntimeError(f"{name}: its process ended with code {self.process.exitcode}") from None
+        if kind == "missing":
+            raise Missing(value)
+        if kind == "error":
+            raise RuntimeError(f"{name} failed:\n{value}")
+        return value
+
+    def _ask(self, what: str, *arguments: Any) -> Any:
+        self.pipe.send((what, arguments))
+        return self._answer()
+
+    def begin(self, first: tuple[Any, ...]) -> None:
+        self.pipe.send(("build", (first,)))
+
+    def built(self) -> dict[str, Any]:
+        return self._answer()
+
+    def device(self) -> str:
+        return self._ask("device")
+
+    def results(self, count: int) -> list[Any]:
+        return self._ask("results", count)
+
+    def sample(self, number: int) -> float:
+        time.sleep(self.pause)
+        return self._ask("sample", number)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self.pipe.send(None)
+        self.process.join(10)
+        if self.process.is_alive():
+            self.process.terminate()
+
+
+def _serve(pipe: Connection, candidate: Candidate) -> None:
+    """The life of a worker: do as asked until told to end, or until the one who asks is gone."""
+    worker = Local(candidate)
+    with contextlib.suppress(EOFError, KeyboardInterrupt):
+        while (asked := pipe.recv()) is not None:
+            what, arguments = asked
+            try:
+                answer = "done", getattr(worker, what)(*arguments)
+            except (Missing, ImportError) as reason:
+                answer = "missing", str(reason)
+            except Exception:
+                answer = "error", traceback.format_exc()
+            pipe.send(answer)
+
+
+Runner = Local | Remote
+
+
+def build(
+    runners: dict[str, Runner], *first: Any
+) -> tuple[dict[str, Runner], dict[str, str], dict[str, dict[str, Any]]]:
+    """Have all build their jobs: those that can, by name; why the others cannot; what each computes with.
+
+    Raises ``Missing`` where one that is required cannot.
+    """
+    ready: dict[str, Runner] = {}
+    left_out: dict[str, str] = {}
+    reports: dict[str, dict[str, Any]] = {}
+    for runner in runners.values():
+        runner.begin(first)
+    for name, runner in runners.items():
+        try:
+            reports[name] = runner.built()
+        except (Missing, ImportError) as reason:
+            if runner.candidate.required:
+                raise Missing(f"{name}: {reason}") from None
+            left_out[name] = str(reason)
+        else:
+            ready[name] = runner
+    return ready, left_out, reports
+
+
+def alternate(runners: dict[str, Runner], *, repeat: int, sample_seconds: float) -> dict[str, Timing]:
+    """Time all in turn, A B C A B C, for ``repeat`` rounds; a sample takes about ``sample_seconds``."""
+    numbers = {}
+    for name, runner in runners.items():
+        one = min(runner.sample(1) for _ in range(5))
+        numbers[name] = max(1, round(sample_seconds / one))
+    timings = {name: Timing() for name in runners}
+    for _ in range(repeat):
+        for name, runner in runners.items():
+            timings[name].samples.append(runner.sample(numbers[name]))
+    return timings
+
+
+# ------------------------------------------------------------------ the report of machine and libraries
+
+
+def _version(name: str) -> str | None:
+    if name == "agrad":
+        return str(load("agrad").__version__)
+    for package in CUPY_PACKAGES if name == "cupy" else (name,):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return importlib.metadata.version(package)
+    return None
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def load_average() -> str:
+    return f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
+
+
+def machine() -> dict[str, str]:
+    """What the benchmark runs on."""
+    found = {
+        "processor": f"{_processor()}, {_cores()} cores",
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}, {platform.machine()}",
+        "Python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "libraries": ", ".join(f"{name} {v}" for name in LIBRARIES if (v := _version(name)) is not None),
+        "load average before": load_average(),
+    }
+    if hasattr(os, "getloadavg") and os.getloadavg()[0] > _cores() / 4:
+        found["warning"] = (
+            "other work kept the processors busy when this began: the numbers are only indicative"
+        )
+    if cleared := os.environ.get("AGRAD_BENCH_CLEARED"):
+        found["cleared from the environment"] = cleared
+    return found
+
+
+def _pools() -> list[str]:
+    """The BLAS and OpenMP libraries in this process: which, with which kernels, on how many threads."""
+    try:
+        pools = load("threadpoolctl").threadpool_info()
+    except ImportError:
+        return ["unknown: pip install threadpoolctl"]
+    return sorted(
+        " ".join(
+            str(part)
+            for part in (
+                pool["internal_api"],
+                pool.get("version") or "",
+                f"kernels {pool['architecture']}" if pool.get("architecture") else "",
+                f"{pool['num_threads']} threads",
+            )
+            if part
+        )
+        for pool in pools
+    )
+
+
+def describe_libraries(names: tuple[str, ...]) -> dict[str, Any]:
+    """What this process computes with."""
+    report: dict[str, Any] = {"pools": _pools()}
+    if "torch" in names:
+        torch = load("torch")
+        lines = torch.__config__.show().splitlines()
+        report["torch"] = (
+            f"{torch.get_num_threads()} threads, "
+            + ", ".join(
+                line.strip(" -") for line in lines if "Math Kernel" in line or "CPU capability" in line
+            )
+            + (f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else "")
+        )
+    if "jax" in names:
+        jax = load("jax")
+        report["jax"] = f"{jax.default_backend()}, devices {', '.join(map(str, jax.devices()))}"
+    if "cupy" in names:
+        runtime = load("cupy").cuda.runtime
+        report["cupy"] = (
+            f"{runtime.getDeviceProperties(0)['name'].decode()}, CUDA runtime {runtime.runtimeGetVersion()}, "
+            f"driver {runtime.driverGetVersion()}"
+        )
+    return report
+
+
+# ------------------------------------------------------------------ options and tables
+
+
+def arguments(description: str, *, repeat: int, peers: Sequence[str]) -> argparse.ArgumentParser:
+    """A parser with the options that all benchmarks have."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument(
+        "--repeat", type=int, default=repeat, help="rounds of A B C A B C (default %(default)s)"
+    )
+    parser.add_argument(
+        "--sample",
+        type=float,
+        default=0.05,
+        metavar="SECONDS",
+        help="length of a sample (default %(default)s)",
+    )
+    parser.add_argument(
+        "--peers",
+        default=",".join(peers),
+        help="which to compare with, separated by commas, or 'none' (default %(default)s)",
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write all samples there, and the tables beside it as .md"
+    )
+    return parser
+
+
+def chosen(text: str, known: Sequence[str], option: str) -> list[str]:
+    """The names in a comma-separated option; ends the program for an unknown one."""
+    names = [] if text == "none" else [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        sys.exit(f"{option} {', '.join(unknown)}: unknown; there are {', '.join(known)}")
+    return names
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A Markdown table with its columns aligned; all but the first are set to the right."""
+    cells = [[str(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+
+    def line(row: Sequence[str]) -> str:
+        first, *rest = row
+        return (
+            "| "
+            + " | ".join(
+                [first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))]
+            )
+            + " |"
+        )
+
+    rule = "|" + "|".join(["-" * (widths[0] + 2), *("-" * (w + 1) + ":" for w in widths[1:])]) + "|"
+    return "\n".join([line(cells[0]), rule, *map(line, cells[1:])])
+
+
+def microseconds(seconds: float) -> str:
+    value = seconds * 1e6
+    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+
+
+def spread(timing: Timing, divide: float = 1.0) -> str:
+    """The quartiles, in microseconds."""
+    low, high = timing.quartiles
+    return f"{microseconds(low / divide)} to {microseconds(high / divide)}"
+
+
+def environment_text(
+    about: dict[str, str], reports: dict[str, dict[str, Any]], left_out: dict[str, str]
+) -> str:
+    """Machine, libraries and what is left out, as a Markdown list, with a line for all that compute alike."""
+    lines = [f"- {name}: {value}" for name, value in about.items()]
+    shared: dict[str, list[str]] = {}
+    for name, report in reports.items():
+        shared.setdefault(json.dumps(report), []).append(name)
+    for text, names in shared.items():
+        report = json.loads(text)
+        pools = "; ".join(report.pop("pools")) or "no threads but Python's"
+        rest = "".join(f"; {name}: {value}" for name, value in report.items())
+        lines.append(f"- {' / '.join(names)} computed with: {pools}{rest}")
+    lines += [f"- left out, {name}: {reason}" for name, reason in left_out.items()]
+    return "\n".join(lines)
+
+
+def finish(options: argparse.Namespace, text: str, record: dict[str, Any]) -> None:
+    """Print the report and, with ``--json``, write it and its samples."""
+    print(text)
+    if options.json is None:
+        return
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps(record, indent=1) + "\n")
+    options.json.with_suffix(".md").write_text(text + "\n")
+    print(f"\nwritten: {options.json} and {options.json.with_suffix('.md')}")

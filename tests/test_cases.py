@@ -1,0 +1,212 @@
+"""What the table says of every primitive, tested: values, derivatives of first and second order, on every backend."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import CASES, ROWS
+from checker import (
+    assert_close,
+    check_adjoint,
+    check_all,
+    check_faces,
+    check_jvp,
+    check_like,
+    check_makes_no_tensor,
+    check_read_only,
+    check_recorded,
+    check_same_gradients,
+    check_second,
+    check_vjp,
+    counting_tensors,
+    gradients,
+    host,
+    outputs,
+    random_like,
+    scattered,
+    weighted,
+)
+from table import Case
+
+import agrad
+from agrad.backends import load
+from agrad.dtypes import dtype_name
+from agrad.ops import updates
+from agrad.registry import PRIMITIVES
+
+# PyTorch counts the degrees of freedom of an empty batch as none, whatever the axis
+pytestmark = pytest.mark.filterwarnings("ignore:var.*degrees of freedom:UserWarning")
+
+DIFFERENTIABLE = [case for case in CASES if not case.row.constant]
+SMOOTH = [case for case in DIFFERENTIABLE if not case.example.kink]
+CONSTANT = [case for case in CASES if case.row.constant]
+
+
+def each(cases: list[Case]) -> Any:
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name.replace(" ", "_"))
+
+
+def test_every_primitive_has_a_row_and_every_row_a_primitive() -> None:
+    assert set(ROWS) == set(PRIMITIVES)
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_every_rule_is_exercised(name: str) -> None:
+    """Each argument that has a derivative is differentiated in some example of the row."""
+    primitive = PRIMITIVES[name]
+    with_derivative = set(primitive.all_arrays) - set(primitive.constant)
+    assert bool(with_derivative) != ROWS[name].constant
+    seen = set()
+    for example in ROWS[name].examples:
+        case = Case(ROWS[name], example)
+        f, xs = case.problem()
+        ys = outputs(f(*[agrad.asarray(x, requires_grad=True) for x in xs])) if xs and not ROWS[name].constant else ()
+        stack, met = [y.node for y in ys if y.node is not None], set()
+        while stack:
+            node = stack.pop()
+            if node not in met:
+                met.add(node)
+                stack += node.parents
+                if node.plan.primitive is primitive:
+                    seen |= {primitive.argument_of(i) for i in node.plan.positions}
+    assert seen == with_derivative
+
+
+@each(CASES)
+def test_value(case: Case, backend: str, place: Any) -> None:
+    """On raw arrays and on Tensors the value is the array library's own, and NumPy's."""
+    arguments = case.arguments()
+    placed = [place(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    wrapped = [agrad.asarray(a) if hasattr(a, "shape") else a for a in placed]
+    expected = outputs(case.reference(load("numpy").xp, *arguments))
+    got_raw, got = outputs(case.call(*placed)), outputs(case.call(*wrapped))
+    own = outputs(case.reference(load(backend).xp, *placed)) if case.row.by_name and not case.example.reference else ()
+    assert len(got) == len(got_raw) == len(expected)
+    for i, value in enumerate(expected):
+        assert isinstance(got[i], agrad.Tensor)
+        assert not isinstance(got_raw[i], agrad.Tensor)
+        check_like(got[i], got_raw[i], "the value on Tensors")
+        assert_close(got_raw[i], value, "value on raw arrays", 1e-12)
+        assert_close(got[i], value, "value on Tensors", 1e-12)
+        assert dtype_name(got_raw[i].dtype) == dtype_name(np.asarray(value).dtype)
+        if own:
+            check_like(got_raw[i], own[i], "the library's own value")
+
+
+@each(SMOOTH)
+def test_vjp_against_differences(case: Case) -> None:
+    check_vjp(*case.problem(), case.rng())
+
+
+@each(SMOOTH)
+def test_jvp_against_differences(case: Case) -> None:
+    check_jvp(*case.problem(), case.rng())
+
+
+@each(SMOOTH)
+def test_second_order(case: Case) -> None:
+    check_second(*case.problem(), case.rng())
+
+
+@each(DIFFERENTIABLE)
+def test_adjoint(case: Case) -> None:
+    check_adjoint(*case.problem(), case.rng())
+
+
+@each(DIFFERENTIABLE)
+def test_rules_on_tensors_give_the_same(case: Case, place: Any) -> None:
+    check_recorded(*case.problem(place), case.rng())
+
+
+@each(DIFFERENTIABLE)
+def test_nothing_is_written_into(case: Case) -> None:
+    check_read_only(*case.problem(), case.rng())
+
+
+@each(DIFFERENTIABLE)
+def test_backward_makes_no_tensor(case: Case, place: Any) -> None:
+    check_makes_no_tensor(*case.problem(place), case.rng())
+
+
+def test_the_counter_of_tensors_counts() -> None:
+    x = agrad.asarray(np.ones(3), requires_grad=True)
+    y = agrad.sum(x * x)
+    with counting_tensors() as count:
+        y.backward(create_graph=True)
+    assert count[0] > 3
+    with counting_tensors() as count:
+        agrad.zeros(3)
+    assert count == [1]
+
+
+@each(DIFFERENTIABLE)
+def test_memory_layout(case: Case) -> None:
+    f, xs = case.problem()
+    check_same_gradients(f, xs, [scattered(x) for x in xs], case.rng())
+
+
+@each(DIFFERENTIABLE)
+def test_faces_agree_on_every_backend(case: Case, place: Any) -> None:
+    """All ways to a gradient agree, keep dtype and device, and give what NumPy gives."""
+    f, xs = case.problem(place)
+    found = check_faces(f, xs, case.rng())
+    on_host, host_xs = case.problem()
+    weights = random_like(outputs(on_host(*host_xs)), case.rng())
+    for got, expected in zip(found, gradients(on_host, host_xs, weights), strict=True):
+        assert_close(got, expected, "the gradient on NumPy")
+
+
+@each(DIFFERENTIABLE)
+def test_single_precision(case: Case, place: Any) -> None:
+    """In float32 everything stays float32, and the numbers are those of float64."""
+    f, xs = case.problem(place, single=True)
+    double_f, double_xs = case.problem()
+    doubles = outputs(double_f(*double_xs))
+    narrow = {"float64": "float32", "complex128": "complex64"}
+    explicit = case.row.primitive == "astype"
+    for value, double in zip(outputs(f(*xs)), doubles, strict=True):
+        if not explicit:
+            assert dtype_name(value.dtype) == narrow[dtype_name(double.dtype)]
+    found = check_faces(f, xs, case.rng())
+    weights = random_like(doubles, case.rng())
+    for got, expected in zip(found, gradients(double_f, double_xs, weights), strict=True):
+        assert_close(got, expected, "the gradient in double precision", 2e-4)
+
+
+@each(CONSTANT)
+def test_no_derivative_by_decision(case: Case, place: Any) -> None:
+    """The result is a constant, nothing is recorded, and the gradient through it is zero."""
+    args = [place(a) if isinstance(a, np.ndarray) else a for a in case.arguments()]
+    leaves = [
+        agrad.asarray(a, requires_grad="float" in dtype_name(a.dtype)) if hasattr(a, "shape") else a for a in args
+    ]
+    for out in outputs(case.call(*leaves)):
+        assert isinstance(out, agrad.Tensor)
+        assert not out.requires_grad
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, agrad.Tensor) and leaf.requires_grad:
+
+            def total(x: Any, i: int = i) -> Any:
+                y = outputs(case.call(*args[:i], x, *args[i + 1 :]))[0]
+                return agrad.sum(agrad.astype(y, agrad.float64)) + agrad.sum(x)
+
+            assert_close(agrad.grad(total)(args[i]), np.ones(args[i].shape), "gradient past a constant")
+            _, tangent = agrad.jvp(lambda x, i=i: case.call(*args[:i], x, *args[i + 1 :]), (args[i],), (args[i],))
+            assert not any(host(t).any() for t in outputs(tangent))
+
+
+@pytest.mark.parametrize("name", ["sgd_update", "adam_update"])
+def test_optimizer_steps_are_differentiable(name: str) -> None:
+    """On Tensors their bodies are recorded, as are the compositions of any function."""
+    for example in ROWS[name].examples:
+        case = Case(ROWS[name], example)
+        step = getattr(updates, name)
+        check_all(lambda *at, o=example.settings, step=step: step(*at, **o), case.problem()[1], case.rng())
+
+
+def test_weighted_is_linear_in_the_weights() -> None:
+    """The checks stand on it, so it is held to numbers."""
+    y = np.asarray([1.0, 2.0])
+    assert weighted(y, [np.asarray([3.0, 4.0])]) == 11.0
+    assert weighted(y, [np.asarray([3.0, 4.0])], square=True) == 3 * 1 * 2 + 4 * 2 * 3
+    assert weighted((y, 1j * y), [y, 1j * y]) == 5.0 - 5.0

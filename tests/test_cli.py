@@ -1,0 +1,295 @@
+"""The command line as a user meets it: its output, its files, its exit codes, and what it says of bad input."""
+
+import contextlib
+import gzip
+import json
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.cli import main
+from agrad.cli import train as trains
+from agrad.cli.observers import Bar, Lines, on_terminal
+from agrad.cli.selection import chosen, device_name
+from agrad.errors import AgradError
+from agrad.nn import checkpoint
+
+pytest_plugins = ["cli_fixtures"]
+
+FAST = ("--hidden", "6", "--batch-size", "8", "--epochs", "2")
+needs_safetensors = pytest.mark.skipif(checkpoint.safetensors is None, reason="models are saved with safetensors")
+
+
+def records(path):
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+# -- train --
+
+
+def test_train_with_no_argument_learns_the_digits(run, tmp_path):
+    code, out, err = run("train", "--log", tmp_path / "log.jsonl")
+    assert (code, err) == (0, "")
+    first, *epochs, last = records(tmp_path / "log.jsonl")
+    assert (first["event"], first["data"], first["backend"]) == ("start", "digits", agrad.get_backend())
+    assert [record["epoch"] for record in epochs] == list(range(1, 61))
+    assert last["event"] == "end"
+    assert last["test_accuracy"] >= 0.97
+    assert f"test accuracy {last['test_accuracy']:.2%}" in out.splitlines()[-1]
+
+
+def test_the_log_holds_a_start_an_epoch_each_and_an_end(run, folder, tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text("what an earlier run left\n")
+    words = ("--data", folder / "blobs.npz", *FAST, "--validation", "0.2", "--log", log)
+    assert run("train", *words, "--backend", "array_api_strict", "--device", "device1")[0] == 0
+    first, one, two, last = records(log)
+    assert (first["event"], first["hidden"], first["seed"], first["train_examples"]) == ("start", [6], 0, 57)
+    assert first["validation_examples"] == 15
+    assert first["test_examples"] == 18
+    for number, record in enumerate((one, two), 1):
+        assert (record["event"], record["epoch"], record["step"]) == ("epoch", number, 8 * number)
+        assert 0 < record["loss"] < 10
+        assert {record["accuracy"] <= 1, record["validation_accuracy"] <= 1} == {True}
+        assert record["samples_per_second"] > 0
+        assert record["lr"] == 0.001
+    assert (last["event"], last["backend"]) == ("end", "array_api_strict")
+    assert last["device"] == "device1"
+    assert 0 <= last["test_accuracy"] <= 1
+    assert last["seconds"] > 0
+    assert last["samples_per_second"] > 0
+
+
+def test_lines_are_plain_where_the_output_is_no_terminal(run, folder):
+    code, out, err = run("train", "--data", folder / "blobs.npz", *FAST)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].startswith("blobs.npz: 72 training and 18 test examples, 3 classes")
+    assert lines[1].startswith("3-6-3 relu, 45 parameters, float32, on ")
+    assert lines[2].startswith("epoch 1/2  loss ")
+    assert lines[4].startswith("test accuracy ")
+    assert len(lines) == 5
+    assert "\x1b" not in out
+
+
+def test_quiet_prints_the_result_only(run, folder):
+    code, out, err = run("train", "--data", folder / "blobs.npz", *FAST, "--quiet")
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) == 1
+    assert out.startswith("test accuracy ")
+
+
+def test_a_terminal_gets_a_bar_where_rich_is_installed(run, folder, monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert isinstance(on_terminal(False), Bar)
+    code, out, _ = run("train", "--data", folder / "blobs.npz", *FAST)
+    assert code == 0
+    assert "epoch 2/2  loss " in out
+    assert "samples/s" in out
+    for name in [name for name in sys.modules if name.partition(".")[0] == "rich"] + ["rich.console"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    assert isinstance(on_terminal(False), Lines)
+    assert run("train", "--data", folder / "blobs.npz", *FAST)[0] == 0
+
+
+@pytest.mark.parametrize(("name", "start"), [("x.png", b"\x89PNG"), ("x.svg", b"<?xml"), ("x.pdf", b"%PDF")])
+def test_the_plot_is_a_picture(run, folder, tmp_path, name, start):
+    pytest.importorskip("matplotlib")
+    words = ("--data", folder / "blobs.npz", *FAST, "--validation", "0.2")
+    assert run("train", *words, "--plot", tmp_path / name)[0] == 0
+    assert (tmp_path / name).read_bytes().startswith(start)
+
+
+def test_mnist_files_are_read(run, tmp_path):
+    rng = np.random.default_rng(0)
+    for part, n in (("train", 40), ("t10k", 20)):
+        labels = np.arange(n, dtype=np.uint8) % 10
+        images = rng.integers(0, 60, (n, 5, 4), dtype=np.uint8) + labels[:, None, None] * 19
+        header = struct.pack(">4B3I", 0, 0, 8, 3, n, 5, 4)
+        (tmp_path / f"{part}-images-idx3-ubyte").write_bytes(header + images.tobytes())
+        packed = gzip.compress(struct.pack(">4BI", 0, 0, 8, 1, n) + labels.tobytes())
+        (tmp_path / f"{part}-labels-idx1-ubyte.gz").write_bytes(packed)
+    code, out, _ = run("train", "--data", "mnist", "--data-dir", tmp_path, "--epochs", "1")
+    assert code == 0
+    assert "20-256-128-10 relu" in out
+    (tmp_path / "t10k-labels-idx1-ubyte.gz").unlink()
+    code, out, err = run("train", "--data", "mnist", "--data-dir", tmp_path, "--epochs", "1")
+    assert (code, out) == (1, "")
+    assert "t10k-labels-idx1-ubyte" in err
+
+
+# -- what is refused before the training starts --
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "phrases"),
+    [
+        (["--backend", "nympy"], 2, ["'nympy'", "'numpy', 'cupy'"]),
+        (["--device", "cuda:7"], 2, ["'cuda:7'", "devices"]),
+        (["--backend", "array_api_strict", "--device", "cuda"], 2, ["array_api_strict", "'cuda'", "device1"]),
+        (["--epochs", "0"], 2, ["--epochs", "1 or more"]),
+        (["--epochs", "many"], 2, ["--epochs", "'many'"]),
+        (["--hidden", "12,x"], 2, ["--hidden", "12,x"]),
+        (["--hidden", "12,0"], 2, ["--hidden", "12,0"]),
+        (["--lr", "-1"], 2, ["--lr"]),
+        (["--lr", "nan"], 2, ["--lr"]),
+        (["--dropout", "1"], 2, ["--dropout"]),
+        (["--validation", "1.5"], 2, ["--validation"]),
+        (["--activation", "swish"], 2, ["--activation", "relu", "swish"]),
+        (["--dtype", "float16"], 2, ["--dtype", "float32"]),
+        (["--data", "imagenet"], 2, ["--data", "imagenet", "FILE.csv"]),
+        (["--data", "none.npz"], 1, ["none.npz", "cannot be read"]),
+        (["--data", "none.csv"], 2, ["none.csv", "--label"]),
+        (["--data", "none.csv", "--label", "x"], 1, ["none.csv", "cannot be read"]),
+        (["--label", "x"], 2, ["--label", "--data digits"]),
+        (["--data-dir", "."], 2, ["--data-dir", "mnist"]),
+        (["--data", "mnist", "--data-dir", "none"], 1, ["none", "no such directory"]),
+        (["--resume", "none.st"], 1, ["none.st", "cannot be read"]),
+        (["--save", "none/model.st"], 1, ["none/model.st", "no directory"]),
+        (["--save", "."], 1, ["it is a directory"]),
+        (["--log", "none/log.jsonl"], 1, ["none/log.jsonl", "no directory"]),
+        (["--plot", "none/plot.png"], 1, ["none/plot.png", "no directory"]),
+        (["--plot", "plot.gif"], 2, ["plot.gif", ".png"]),
+        (["--save", "one.st", "--log", "one.st"], 2, ["--save", "--log", "the same file"]),
+        (["--lrr", "1"], 2, ["--lrr"]),
+        (["extra"], 2, ["extra"]),
+    ],
+)
+def test_bad_options_are_refused_before_any_work(run, tmp_path, monkeypatch, words, code, phrases):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(trains.Run, "go", lambda self: pytest.fail("the training started"))
+    if "mnist" not in words and code != 0 and words[0] in ("--save", "--log", "--plot"):
+        monkeypatch.setattr(trains.sources, "load", lambda *a, **k: pytest.fail("the data were loaded"))
+    found, out, err = run("train", *words)
+    assert (found, out) == (code, "")
+    assert "error: " in err
+    for phrase in phrases:
+        assert phrase in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backend_in_the_environment_that_cannot_run_is_an_error(run, monkeypatch):
+    monkeypatch.setenv("AGRAD_BACKEND", "nympy")
+    monkeypatch.setattr("agrad.backends._process", [])
+    code, out, err = run("train")
+    assert (code, out) == (2, "")
+    assert "AGRAD_BACKEND=nympy" in err
+    code, out, _ = run("info")
+    assert code == 0
+    assert "AGRAD_BACKEND=nympy" in out.splitlines()[-1]
+
+
+def test_the_environment_gives_the_device_of_its_backend(run, monkeypatch):
+    monkeypatch.setenv("AGRAD_BACKEND", "array_api_strict")
+    monkeypatch.setenv("AGRAD_DEVICE", "device1")
+    monkeypatch.setattr("agrad.backends._process", [])
+    assert "on device1 (by AGRAD_BACKEND)" in run("info")[1].splitlines()[-1]
+    assert "on device1 (by --backend)" in run("info", "--backend", "array_api_strict")[1].splitlines()[-1]
+    assert "selected: numpy on cpu (by --backend)" in run("info", "--backend", "numpy")[1]
+
+
+def test_without_optional_packages_only_what_needs_them_is_refused(run, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "safetensors", None)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"] + ["matplotlib.figure"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    words = ("train", "--data", folder / "blobs.npz", *FAST)
+    assert run(*words, "--log", tmp_path / "log.jsonl")[0] == 0
+    for option, extra in (("--save", "agrad[train]"), ("--plot", "agrad[plot]")):
+        code, out, err = run(*words, option, tmp_path / "x.png")
+        assert (code, out) == (2, "")
+        assert f"pip install '{extra}'" in err
+    code, _, err = run("evaluate", tmp_path / "x.st")
+    assert code == 2
+    assert "pip install 'agrad[train]'" in err
+    assert not (tmp_path / "x.png").exists()
+
+
+def test_a_diverging_run_says_so_with_code_1(run, folder, tmp_path):
+    log = tmp_path / "log.jsonl"
+    words = ("--data", folder / "blobs.npz", *FAST, "--lr", "1e30", "--optimizer", "sgd", "--log", log)
+    code, out, err = run("train", *words, "--quiet")
+    assert (code, out) == (1, "")
+    assert "agrad train: error: the loss is nan at step " in err
+    assert "Warning" not in err
+    assert records(log)[-1]["event"] == "diverged"
+
+
+def test_ctrl_c_before_training_is_130(run, monkeypatch):
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trains.sources, "load", interrupted)
+    assert run("train") == (130, "", "agrad train: error: interrupted\n")
+
+
+# -- the rest --
+
+
+def test_info_lists_every_backend_and_the_selected_one(run):
+    code, out, err = run("info")
+    assert (code, err) == (0, "")
+    reports = agrad.available_backends()
+    lines = out.splitlines()
+    assert lines[0].startswith(f"agrad {agrad.__version__}, Python ")
+    for line, report in zip(lines[1:], reports.values(), strict=False):
+        assert line.startswith(report.name)
+        assert (report.version in line) if report.available else (report.reason in line)
+    assert lines[-1].startswith(f"selected: {agrad.get_backend()} on ")
+
+
+def test_devices_are_listed_as_the_option_takes_them():
+    for name, report in agrad.available_backends().items():
+        for device in report.devices:
+            with chosen(name, device_name(device)) as place:
+                assert str(place.backend.device(place.device)) == device
+    assert device_name("<CUDA Device 3>") == "cuda:3"
+
+
+def test_info_is_a_table_on_a_terminal(run, monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    out = run("info")[1]
+    assert "│ numpy" in out
+    assert "pip install" in out or all(report.available for report in agrad.available_backends().values())
+
+
+def test_info_with_a_backend_that_is_not_there(run):
+    code, out, err = run("info", "--backend", "nympy")
+    assert code == 2
+    assert "numpy" in out
+    assert "agrad info: error: there is no backend 'nympy'" in err
+
+
+def test_version_help_and_no_command(run):
+    assert run("--version") == (0, f"agrad {agrad.__version__}\n", "")
+    for words in (("--help",), *((name, "--help") for name in ("train", "evaluate", "predict", "info"))):
+        code, out, err = run(*words)
+        assert (code, err) == (0, "")
+        assert out.startswith("usage: agrad")
+    code, out, err = run()
+    assert (code, out) == (2, "")
+    assert "train a network" in err
+    assert run("tarin")[0] == 2
+
+
+def test_help_gives_the_defaults_of_each_data_set(run):
+    lines = [line.split() for line in run("train", "--help")[1].splitlines()]
+    assert ["digits", "mnist", "your", "own"] in lines
+    assert ["--epochs", "60", "8", "20"] in lines
+    assert ["--hidden", "128,64", "256,128", "256,128"] in lines
+    assert ["--batch-size", "32", "128", "64"] in lines
+
+
+def test_a_bug_is_no_user_error(monkeypatch):
+    def buggy(*args, **options):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(trains.sources, "load", buggy)
+    with contextlib.suppress(AgradError), pytest.raises(ZeroDivisionError):
+        main(["train"])

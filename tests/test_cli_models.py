@@ -1,0 +1,185 @@
+"""``agrad evaluate`` and ``agrad predict``: what a saved model makes of examples, and what is refused."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from cli_files import rows_of, table
+
+import agrad
+from agrad.nn import checkpoint
+
+pytest_plugins = ["cli_fixtures"]
+pytestmark = pytest.mark.skipif(checkpoint.safetensors is None, reason="models are saved with safetensors")
+
+FAST = ("--hidden", "6", "--batch-size", "8", "--epochs", "2")
+
+
+def test_evaluate_measures_the_test_part(run, model, folder):
+    saved = checkpoint.load(model)[1]
+    assert saved["config"]["data"] == str(folder / "flowers.csv")
+    code, out, err = run("evaluate", model)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert "the test part of flowers.csv: 18 examples" in lines[0]
+    assert [line.split()[0] for line in lines[2:5]] == ["k0", "k1", "k2"]
+    assert lines[-1].startswith("accuracy ")
+    assert float(lines[-1].split()[1].rstrip("%,")) > 90
+    # named by hand, the data it was trained on are still not measured on whole
+    assert run("evaluate", model, "--data", folder / "flowers.csv")[1] == out
+
+
+def test_evaluate_gives_the_same_on_every_backend(run, model, backend):
+    with agrad.use_backend("numpy"):
+        reference = run("evaluate", model, "--quiet")
+    assert run("evaluate", model, "--quiet") == reference
+
+
+def test_evaluate_measures_a_file_whole(run, model, folder, tmp_path):
+    header, rows = rows_of(folder / "flowers.csv")
+    # columns go by name, and the file may hold one class only
+    some = [[row[3], row[2], row[0], row[1]] for row in rows if row[3] == "k1"]
+    table(tmp_path / "some.csv", [header[i] for i in (3, 2, 0, 1)], some)
+    code, out, _ = run("evaluate", model, "--data", tmp_path / "some.csv")
+    assert code == 0
+    assert f"all of {tmp_path / 'some.csv'}: 30 examples" in out
+    assert float(out.splitlines()[-1].split()[1].rstrip("%,")) > 90
+    X, y = np.array([row[:3] for row in rows], dtype=float), np.array([row[3] for row in rows])
+    np.savez(tmp_path / "same.npz", X=X, y=y)
+    assert "the test part of same.npz" in run("evaluate", model, "--data", tmp_path / "same.npz")[1]
+    np.savez(tmp_path / "all.npz", X=X[1:], y=y[1:])
+    assert "all of" in run("evaluate", model, "--data", tmp_path / "all.npz")[1]
+    np.savez(tmp_path / "split.npz", X=X, y=y, X_test=X[:7], y_test=y[:7])
+    assert "X_test of" in (out := run("evaluate", model, "--data", tmp_path / "split.npz")[1])
+    assert "7 examples" in out
+
+
+def test_predict_writes_a_row_an_example(run, model, folder, tmp_path, backend):
+    header, rows = rows_of(folder / "flowers.csv")
+    table(tmp_path / "plain.csv", header[:3], [row[:3] for row in rows])
+    code, out, err = run("predict", model, "--data", tmp_path / "plain.csv")
+    assert (code, err) == (0, "")
+    lines = list(csv.reader(out.splitlines()))
+    assert lines[0] == ["example", "class", "probability"]
+    assert [line[0] for line in lines[1:]] == [str(i) for i in range(90)]
+    assert np.mean([line[1] == row[3] for line, row in zip(lines[1:], rows, strict=True)]) > 0.9
+    assert all(1 / 3 <= float(line[2]) <= 1 for line in lines[1:])
+    # the column of labels may stand there, and the same goes into a file
+    code, said, _ = run("predict", model, "--data", folder / "flowers.csv", "--output", tmp_path / "told.csv")
+    assert code == 0
+    assert "90 predictions" in said
+    assert (tmp_path / "told.csv").read_text() == out
+    np.savez(tmp_path / "plain.npz", X=np.array([row[:3] for row in rows], dtype=float))
+    assert run("predict", model, "--data", tmp_path / "plain.npz")[1] == out
+
+
+def test_named_data_can_be_predicted_and_measured(run, tmp_path):
+    path = tmp_path / "digits.st"
+    assert run("train", "--hidden", "none", "--epochs", "2", "--save", path)[0] == 0
+    assert "the test part of digits: 359 examples" in run("evaluate", path)[1]
+    out = run("predict", path, "--data", "digits")[1]
+    assert len(out.splitlines()) == 360
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "phrases"),
+    [
+        (["a", "b", "kind"], [["1", "2", "k0"]], ["missing: c"]),
+        (["a", "b", "c", "d", "kind"], [["1", "2", "3", "4", "k0"]], ["not expected: d"]),
+        (
+            ["a", "b", "c", "kind"],
+            [["1", "2", "3", "k0"], ["1", "2", "3", "k9"]],
+            ["'k9' at example 1", "k0, k1, k2"],
+        ),
+        (["a", "b", "c", "kind"], [["1", "2", "x", "k0"]], ["line 2, column 'c'", "found 'x'"]),
+        (["a", "b", "c", "kind"], [["1", "2", "1e400", "k0"]], ["finite"]),
+        (["a", "b", "c"], [["1", "2", "3"]], ["'kind'"]),
+    ],
+)
+def test_evaluate_says_what_does_not_fit(run, model, tmp_path, header, rows, phrases):
+    table(tmp_path / "other.csv", header, rows)
+    code, out, err = run("evaluate", model, "--data", tmp_path / "other.csv")
+    assert (code, out) == (1, "")
+    assert err.startswith("agrad evaluate: error: ")
+    for phrase in (*phrases, "other.csv"):
+        assert phrase in err
+
+
+def test_predict_says_what_does_not_fit(run, model, folder, tmp_path):
+    np.savez(tmp_path / "wide.npz", X=np.zeros((4, 7)))
+    np.savez(tmp_path / "named.npz", examples=np.zeros((4, 3)))
+    (tmp_path / "broken.npz").write_bytes((tmp_path / "wide.npz").read_bytes()[:80])
+    output = tmp_path / "told.csv"
+    for name, phrase in (("wide", "expected 3 features"), ("named", "missing X"), ("broken", "damaged")):
+        code, out, err = run("predict", model, "--data", tmp_path / f"{name}.npz", "--output", output)
+        assert (code, out) == (1, "")
+        assert phrase in err
+    code, _, err = run("predict", model, "--data", folder / "flowers.csv", "--output", folder / "flowers.csv")
+    assert code == 2
+    assert "the same file" in err
+    assert run("predict", model, "--data", folder / "flowers.csv", "--output", tmp_path / "no" / "x.csv")[0] == 1
+    assert not output.exists()
+
+
+def test_evaluate_refuses_data_that_changed_since(run, folder, tmp_path):
+    path, source = tmp_path / "model.st", tmp_path / "blobs.npz"
+    source.write_bytes((folder / "blobs.npz").read_bytes())
+    assert run("train", "--data", source, *FAST, "--save", path)[0] == 0
+    assert run("evaluate", path)[0] == 0
+    arrays = dict(np.load(source))
+    np.savez(source, X=arrays["X"] + 1, y=arrays["y"])
+    code, _, err = run("evaluate", path)
+    assert code == 1
+    assert "not the data any more" in err
+    source.unlink()
+    code, _, err = run("evaluate", path)
+    assert code == 1
+    assert "cannot be read" in err
+
+
+def test_a_damaged_model_is_refused_and_says_why(run, model, folder, tmp_path):
+    content, path = model.read_bytes(), tmp_path / "model.st"
+    for size in (0, 5, 100, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:size])
+        for command in (("evaluate", path), ("predict", path, "--data", folder / "flowers.csv")):
+            code, out, err = run(*command)
+            assert (code, out) == (1, "")
+            assert str(path) in err
+    code, _, err = run("train", "--resume", path)
+    assert code == 1
+    assert "agrad train: error: " in err
+    assert "no such" in run("evaluate", tmp_path / "none.st")[2].lower()
+
+
+def paths_in(value, at=()):
+    """Every place in a JSON object."""
+    for key, item in value.items() if isinstance(value, dict) else ():
+        yield (*at, key)
+        yield from paths_in(item, (*at, key))
+
+
+def test_a_header_with_anything_missing_or_wrong_is_refused(run, model, tmp_path):
+    tensors, metadata = checkpoint.load(model)
+    path = tmp_path / "model.st"
+    places = [at for at in paths_in(metadata) if at[0] not in ("agrad",)]
+    assert len(places) > 20
+    for at in places:
+        for change in ("remove", 3.5, "text"):
+            changed = json.loads(json.dumps(metadata))
+            holder = changed
+            for key in at[:-1]:
+                holder = holder[key]
+            before = holder.pop(at[-1])
+            if change != "remove":
+                holder[at[-1]] = change
+            checkpoint.save(path, tensors, changed)
+            code, _, err = run("evaluate", path)
+            # text for text, or a number for a number, may describe a model that these tensors fit
+            allowed = type(before) is type(change) or (before is None and change == "text")
+            assert code == 1 or (allowed and change != "remove" and code == 0), (at, change, err)
+    for name in tensors:
+        checkpoint.save(path, {key: value for key, value in tensors.items() if key != name}, metadata)
+        resumed = run("train", "--resume", path, "--epochs", "40", "--save", tmp_path / "other.st")
+        assert resumed[0] == 1, name
+        assert not (tmp_path / "other.st").exists()

@@ -1,0 +1,145 @@
+"""The command line as a process of its own: stopped by signals, killed, read by half."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import agrad
+from agrad.cli import main
+from agrad.nn import checkpoint
+
+ROOT = str(Path(agrad.__file__).parents[1])
+needs_safetensors = pytest.mark.skipif(checkpoint.safetensors is None, reason="models are saved with safetensors")
+
+
+def records(path):
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def started(*argv, **options):
+    environment = {**os.environ, "PYTHONPATH": ROOT, "OPENBLAS_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "agrad", *map(str, argv)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def test_the_package_runs_as_a_module():
+    process = started("--version")
+    assert process.communicate(timeout=60) == (f"agrad {agrad.__version__}\n", "")
+    assert process.returncode == 0
+    process = started("train", "--epochs", "none")
+    assert "agrad train: error: argument --epochs" in process.communicate(timeout=60)[1]
+    assert process.returncode == 2
+
+
+@needs_safetensors
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_and_resume_gives_the_same_bytes(tmp_path, number, code):
+    whole, stopped, log = tmp_path / "whole.st", tmp_path / "stopped.st", tmp_path / "log.jsonl"
+    words = ("train", "--hidden", "24", "--schedule", "constant", "--quiet")
+    # so many epochs that it cannot end before the signal comes
+    process = started(*words, "--epochs", "100000", "--save", stopped, "--log", log)
+    try:
+        wait_for(process, lambda: log.exists() and '"epoch": 2,' in log.read_text())
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == code, err
+    assert out == ""
+    assert "stopped after step " in err
+    assert f"agrad train --resume {stopped}" in err
+    assert records(log)[-1]["event"] == "interrupted"
+    epochs = checkpoint.load(stopped)[1]["progress"]["epoch"] + 2
+    resume = ("train", "--resume", stopped, "--quiet", "--log", log)
+    for rest in (resume, (*words, "--save", whole)):
+        process = started(*rest, "--epochs", epochs)
+        err = process.communicate(timeout=120)[1]
+        assert process.returncode == 0, err
+    one, other = checkpoint.load(stopped)[0], checkpoint.load(whole)[0]
+    assert one.keys() == other.keys()
+    assert all(one[name].tobytes() == other[name].tobytes() for name in one)
+    done = [record["epoch"] for record in records(log) if record["event"] == "epoch"]
+    assert done == list(range(1, epochs + 1))
+    assert [record["event"] for record in records(log) if record["event"] != "epoch"] == [
+        *("start", "interrupted", "start", "end")
+    ]
+
+
+def wait_for(process, happened):
+    deadline = time.monotonic() + 60
+    while not happened():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@needs_safetensors
+def test_a_killed_run_leaves_the_last_whole_epoch(tmp_path):
+    path, log = tmp_path / "model.st", tmp_path / "log.jsonl"
+    process = started("train", "--hidden", "24", "--epochs", "100000", "--save", path, "--log", log, "--quiet")
+    try:
+        wait_for(process, lambda: log.exists() and '"epoch": 3,' in log.read_text())
+    finally:
+        process.kill()
+        process.communicate()
+    assert checkpoint.load(path)[1]["progress"]["epoch"] >= 2
+
+
+@needs_safetensors
+def test_a_closed_pipe_ends_quietly(tmp_path):
+    path = tmp_path / "model.st"
+    assert main(["train", "--hidden", "none", "--epochs", "1", "--quiet", "--save", str(path)]) == 0
+    process = started("predict", path, "--data", "digits")
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=60) == 141
+    assert err == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+def test_an_output_that_cannot_be_written_is_an_error():
+    environment = {**os.environ, "PYTHONPATH": ROOT}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "agrad", "train", "--hidden", "none", "--epochs", "1"],
+            env=environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("agrad train: error: ")
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@needs_safetensors
+def test_a_place_that_vanishes_stops_the_run(tmp_path):
+    place, log = tmp_path / "place", tmp_path / "log.jsonl"
+    place.mkdir()
+    words = ("train", "--hidden", "24", "--epochs", "100000", "--quiet", "--log", log)
+    process = started(*words, "--save", place / "model.st")
+    try:
+        wait_for(process, lambda: log.exists() and '"epoch": 2,' in log.read_text())
+        place.rename(tmp_path / "elsewhere")
+        err = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+    assert process.returncode == 1
+    assert "model.st" in err
+    assert "cannot be written" in err
+    assert checkpoint.load(tmp_path / "elsewhere" / "model.st")[1]["progress"]["epoch"] >= 1

@@ -1,0 +1,458 @@
+"""The notation: a user's own operations, the checks at import, and what the tape keeps of each operation."""
+
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, check_all, check_faces, host
+
+import agrad
+from agrad.errors import PrimitiveDefinitionError
+from agrad.ops.shared import axes_of
+from agrad.registry import KERNELS, PRIMITIVES, kernel
+
+
+def leaf(values: Any) -> agrad.Tensor:
+    return agrad.asarray(values, dtype=agrad.float64, requires_grad=True)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(3)
+
+
+X = np.asarray([[0.5, -1.2, 0.8], [1.1, 0.3, -0.7]])
+
+# ---------------------------------------------------------------- a user's own operations
+
+
+def test_one_row(place: Any) -> None:
+    softplus = agrad.elementwise(
+        "softplus",
+        lambda xp, g, x: g / (1 + xp.exp(-x)),
+        forward=lambda xp, x, /: xp.log(1 + xp.exp(x)),
+        doc="log(1 + exp(x)).",
+    )
+    check_all(softplus, [X], rng())
+    check_faces(softplus, [place(X)], rng())
+    assert softplus.__doc__.startswith("log(1 + exp(x)).")
+    y = softplus(leaf(X))
+    assert y.op.name == "softplus"
+    assert isinstance(softplus(X), np.ndarray)
+
+
+def test_two_arguments_that_broadcast(place: Any) -> None:
+    hypot = agrad.elementwise(
+        "hypot",
+        lambda g, y, x1: g * x1 / y,
+        lambda g, y, x2: g * x2 / y,
+        forward=lambda xp, x1, x2, /: xp.sqrt(x1 * x1 + x2 * x2),
+    )
+    check_all(hypot, [X, X[:, :1] + 2], rng())
+    check_all(lambda x: hypot(x, 3.0), [X], rng())
+    check_all(lambda x: hypot(3, x), [X], rng())
+    check_faces(hypot, [place(X), place(X[:, :1] + 2)], rng())
+
+
+def test_an_argument_without_a_derivative() -> None:
+    scale = agrad.elementwise("scale", lambda g, x2: g * x2, None, forward=lambda xp, x1, x2, /: x1 * x2)
+    a, b = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    agrad.sum(scale(a, b)).backward()
+    assert_close(a.grad, [3.0, 4.0], "gradient")
+    assert b.grad is None
+
+
+def test_settings_defaults_and_normalize(place: Any) -> None:
+    seen = []
+
+    def spy(axis: Any, x: Any) -> Any:
+        seen.append(axis)
+        return axes_of(axis, x)
+
+    @agrad.primitive(normalize={"axis": spy})
+    def power_sum(xp: Any, x: Any, /, *, axis: Any = None, power: int = 2) -> Any:
+        """The sum of powers."""
+        return xp.sum(x**power, axis=axis)
+
+    @power_sum.vjp
+    def power_sum_vjp(xp: Any, g: Any, x: Any, *, axis: Any, power: int) -> Any:
+        kept = tuple(1 if i in axis else n for i, n in enumerate(x.shape))
+        return power * xp.reshape(g, kept) * x ** (power - 1)
+
+    @power_sum.jvp
+    def power_sum_jvp(xp: Any, t: Any, x: Any, *, axis: Any, power: int) -> Any:
+        return xp.sum(power * t * x ** (power - 1), axis=axis)
+
+    for how in ({}, {"axis": -1}, {"axis": (0,), "power": 3}):
+        check_all(lambda x, how=how: power_sum(x, **how), [X], rng())
+        check_faces(lambda x, how=how: power_sum(x, **how), [place(X)], rng())
+    assert {None, -1, (0,)} <= set(seen)
+    assert power_sum.__doc__ == "The sum of powers."
+    assert power_sum(leaf(X), axis=-1).op.settings == {"axis": (1,), "power": 2}
+    with pytest.raises(TypeError, match="strange"):
+        power_sum(X, strange=1)
+    with pytest.raises(TypeError):
+        power_sum()
+    with pytest.raises(TypeError):
+        power_sum(X, 0)
+
+
+def test_several_outputs(place: Any) -> None:
+    @agrad.primitive(out=("s", "c"))
+    def sincos(xp: Any, x: Any, /) -> Any:
+        return xp.sin(x), xp.cos(x)
+
+    asked = []
+
+    @sincos.vjp
+    def sincos_vjp(g_s: Any, g_c: Any, s: Any, c: Any) -> Any:
+        asked.append((g_s is not None, g_c is not None))
+        parts = [] if g_s is None else [g_s * c]
+        parts += [] if g_c is None else [-g_c * s]
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+    @sincos.jvp
+    def sincos_jvp(t: Any, s: Any, c: Any) -> Any:
+        return t * c, -t * s
+
+    check_all(sincos, [X], rng())
+    check_all(lambda x: sincos(x)[0], [X], rng())
+    check_all(lambda x: sincos(x)[1], [X], rng())
+    check_all(lambda x: sincos(x)[0] * sincos(x)[1], [X], rng())
+    check_faces(sincos, [place(X)], rng())
+    asked.clear()
+    x = leaf(X)
+    s, c = sincos(x)
+    agrad.sum(s).backward(retain_graph=True)
+    agrad.sum(c).backward(retain_graph=True)
+    agrad.sum(s * c + s).backward()
+    assert asked == [(True, False), (False, True), (True, True)]
+    assert s.parents[0] is x
+
+
+def test_an_output_without_a_tangent() -> None:
+    """None stands for a zero tangent, of an output that does not change."""
+
+    @agrad.primitive(out=("y", "count"))
+    def counted(xp: Any, x: Any, /) -> Any:
+        return 2 * x, xp.sum(xp.ones_like(x))
+
+    counted.vjp(lambda xp, g_y, x_meta: xp.zeros(x_meta.shape) if g_y is None else 2 * g_y)
+    counted.jvp(lambda t: (2 * t, None))
+    check_all(counted, [X], rng())
+
+
+def test_any_number_of_arrays(place: Any) -> None:
+    @agrad.primitive(broadcasts=True)
+    def product(xp: Any, first: Any, /, *rest: Any, scale: float = 1.0) -> Any:
+        out = first * scale
+        for r in rest:
+            out = out * r
+        return out
+
+    @product.vjp("first")
+    def product_first(g: Any, rest: Any, *, scale: float) -> Any:
+        for r in rest:
+            g = g * r
+        return g * scale
+
+    @product.vjp("rest")
+    def product_rest(g: Any, first: Any, rest: Any, *, scale: float) -> Any:
+        out = []
+        for i in range(len(rest)):
+            part = g * first * scale
+            for j, r in enumerate(rest):
+                part = part if i == j else part * r
+            out.append(part)
+        return out
+
+    @product.jvp("first")
+    def product_first_jvp(t: Any, rest: Any, *, scale: float) -> Any:
+        return product_first(t, rest, scale=scale)
+
+    @product.jvp("rest")
+    def product_rest_jvp(t: Any, first: Any, rest: Any, *, scale: float) -> Any:
+        total = None
+        for i, one in enumerate(t):
+            if one is not None:
+                part = one * first * scale
+                for j, r in enumerate(rest):
+                    part = part if i == j else part * r
+                total = part if total is None else total + part
+        return total
+
+    row = X[:1] + 2
+    for xs in ([X], [X, X + 1], [X, X + 1, X - 2]):
+        check_all(lambda *at: product(*at, scale=0.5), xs, rng())
+    check_all(lambda a, c: product(a, row, c), [X, X + 1], rng())
+    check_faces(product, [place(X), place(X + 1), place(X - 2)], rng())
+
+
+def test_a_joint_rule_shares_its_work(place: Any) -> None:
+    runs = []
+
+    @agrad.primitive
+    def geometric(xp: Any, a: Any, b: Any, /) -> Any:
+        return xp.sqrt(a * b)
+
+    @geometric.vjp("a", "b")
+    def geometric_vjp(g: Any, y: Any, a: Any, b: Any) -> Any:
+        runs.append(1)
+        half = g / (2 * y)
+        return half * b, half * a
+
+    geometric.jvp("a")(lambda t, y, b: t * b / (2 * y))
+    geometric.jvp("b")(lambda t, y, a: t * a / (2 * y))
+    a, b = np.abs(X) + 1, np.abs(X) + 2
+    check_all(geometric, [a, b], rng())
+    check_all(lambda v: geometric(v, b), [a], rng())
+    check_all(lambda v: geometric(a, v), [b], rng())
+    check_faces(geometric, [place(a), place(b)], rng())
+    runs.clear()
+    agrad.sum(geometric(leaf(a), leaf(b))).backward()
+    assert len(runs) == 1
+
+
+def test_an_operation_that_is_linear_is_its_own_jvp() -> None:
+    @agrad.primitive(linear=("a", "b"))
+    def rotate(xp: Any, a: Any, b: Any, /) -> Any:
+        return xp.roll(a, 1, axis=0) * b
+
+    rotate.vjp("a")(lambda xp, g, b: xp.roll(g * b, -1, axis=0))
+    rotate.vjp("b")(lambda xp, g, a: g * xp.roll(a, 1, axis=0))
+    _, t = agrad.jvp(rotate, (X, X), (X, np.zeros_like(X)))
+    assert_close(t, np.roll(X, 1, axis=0) * X, "tangent")
+    agrad.sum(rotate(leaf(X), leaf(X))).backward()
+
+
+def test_a_door_brings_arguments_to_one_form() -> None:
+    @agrad.primitive(linear="x")
+    def scaled(xp: Any, x: Any, /, *, factor: float) -> Any:
+        return x * factor
+
+    scaled.vjp(lambda g, *, factor: g * factor)
+    bind = scaled.bind
+
+    @scaled.door
+    def scaled(x: Any, factor: Any = "twice", /) -> Any:
+        """Scaled by a number or by a word."""
+        return bind(x, factor={"twice": 2.0}.get(factor, factor))
+
+    check_all(scaled, [X], rng())
+    check_all(lambda x: scaled(x, 3.0), [X], rng())
+    assert scaled.__doc__ == "Scaled by a number or by a word."
+    assert scaled.primitive.name == "scaled"
+
+
+def test_two_operations_of_one_name() -> None:
+    def make(factor: float) -> Any:
+        @agrad.primitive(linear="x")
+        def same(xp: Any, x: Any, /) -> Any:
+            return factor * x
+
+        same.vjp(lambda g: factor * g)
+        return same
+
+    two, three = make(2.0), make(3.0)
+    x = leaf([1.0])
+    agrad.sum(two(x) + three(x)).backward()
+    assert_close(x.grad, [5.0], "gradient")
+    shadow = agrad.elementwise("exp", lambda g: 7 * g, forward=lambda xp, x, /: 7 * x)
+    assert shadow(x).item() == 7.0
+    assert agrad.exp(x).item() == np.exp(1.0)
+    assert "same" not in PRIMITIVES
+
+
+def test_a_rule_filed_after_the_first_call_is_used() -> None:
+    @agrad.primitive(linear="x")
+    def late(xp: Any, x: Any, /) -> Any:
+        return 2 * x
+
+    x = leaf([1.0])
+    late(x)
+    late.vjp(lambda g: 2 * g)
+    agrad.sum(late(x)).backward()
+    assert_close(x.grad, [2.0], "gradient")
+    late.vjp(lambda g: 5 * g)
+    x.zero_grad()
+    agrad.sum(late(x)).backward()
+    assert_close(x.grad, [5.0], "gradient")
+
+
+def test_a_private_name_with_a_dot() -> None:
+    @agrad.primitive(name="mine.cube")
+    def function(xp: Any, x: Any, /) -> Any:
+        return x**3
+
+    function.vjp(lambda g, x: 3 * g * x**2)
+    function.jvp(lambda t, x: 3 * t * x**2)
+    check_all(function, [X], rng())
+    assert function(leaf(X)).op.name == "mine.cube"
+
+
+# ---------------------------------------------------------------- the checks at import
+
+
+def define(function: Any, **how: Any) -> None:
+    agrad.primitive(**how)(function)
+
+
+def squares() -> Any:
+    @agrad.primitive(constant="b")
+    def squares(xp: Any, a: Any, b: Any, /, *, axis: int = 0) -> Any:
+        return a * a
+
+    return squares
+
+
+BAD = {
+    r"signature is \(xp, arrays, /, \*, settings\); .*first": lambda: define(lambda x, /: x),
+    r"first.* is not 'xp' before the slash": lambda: define(lambda xp, x: x),
+    r"at least one array": lambda: define(lambda xp, /: 1),
+    r"'scale' must stand before the slash .* or after a star": lambda: define(lambda xp, x, /, scale: x),
+    r"'options' must stand": lambda: define(lambda xp, x, /, **options: x),
+    r"linear or constant in 'y', which is no array argument of it; those are x": lambda: define(
+        lambda xp, x, /: x, linear="y", name="odd"
+    ),
+    r"linear or constant in 'axis'": lambda: define(lambda xp, x, /, *, axis: x, constant=("axis",)),
+    r"normalize names 'dim', no settings of it": lambda: define(
+        lambda xp, x, /, *, axis: x, normalize={"dim": axes_of}
+    ),
+    r"vjp of squares names 'z'; it may name a, a_meta, b, b_meta, g, xp, y, and after a \* the settings axis": lambda: (
+        squares().vjp(lambda g, z: g)
+    ),
+    r"vjp of squares names 't'": lambda: squares().vjp(lambda t, a: t),
+    r"vjp of squares names 'axis'": lambda: squares().vjp(lambda g, axis: g),
+    r"vjp of squares names 'axes'": lambda: squares().vjp(lambda g, *, axes: g),
+    r"jvp of squares names 'g_y'": lambda: squares().jvp(lambda g_y: g_y),
+    r"vjp of squares is for 'c', .*no array argument of it; those are a, b": lambda: squares().vjp("c")(lambda g: g),
+    r"squares is declared constant in 'b', so it has no vjp": lambda: squares().vjp("b")(lambda g: g),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_a_definition_that_breaks_the_notation(message: str) -> None:
+    with pytest.raises(PrimitiveDefinitionError, match=message):
+        BAD[message]()
+
+
+def test_kernels_are_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in list(KERNELS):
+        monkeypatch.setitem(KERNELS, key, KERNELS[key])  # what is filed here goes away with the test
+    with pytest.raises(PrimitiveDefinitionError, match="'backward'; it must be 'forward' or 'vjp:"):
+        kernel("numpy", "mine", "backward")(lambda x: x)
+
+    @agrad.primitive
+    def mine(xp: Any, x: Any, /) -> Any:
+        return x * x
+
+    monkeypatch.setitem(KERNELS, ("numpy", "mine", "forward"), None)
+    del KERNELS["numpy", "mine", "forward"]
+    kernel("numpy", "mine", "forward")(lambda z: z)
+    with pytest.raises(PrimitiveDefinitionError, match="filed twice"):
+        kernel("numpy", "mine", "forward")(lambda x: x)
+    with pytest.raises(PrimitiveDefinitionError, match=r"kernel of mine on numpy names 'z'; it may name .*x"):
+        mine(np.ones(2))
+
+
+# ---------------------------------------------------------------- what the tape keeps
+
+M = np.asarray([[2.0, 0.5], [0.3, 3.0]])
+KEPT: dict[str, tuple[Any, set[str]]] = {
+    "exp keeps its output": (lambda x, w: agrad.exp(x), {"y"}),
+    "log keeps its argument": (lambda x, w: agrad.log(x), {"x"}),
+    "sqrt keeps its output": (lambda x, w: agrad.sqrt(x), {"y"}),
+    "tanh keeps its output": (lambda x, w: agrad.tanh(x), {"y"}),
+    "relu keeps its output": (lambda x, w: agrad.relu(x), {"y"}),
+    "sigmoid keeps its output": (lambda x, w: agrad.sigmoid(x), {"y"}),
+    "sin keeps its argument": (lambda x, w: agrad.sin(x), {"x"}),
+    "negative keeps nothing": (lambda x, w: -x, set()),
+    "add keeps nothing": (lambda x, w: x + w, set()),
+    "add of a number keeps nothing": (lambda x, w: x + 1.0, set()),
+    "subtract keeps nothing": (lambda x, w: x - w, set()),
+    "multiply keeps both": (lambda x, w: x * w, {"x1", "x2"}),
+    "multiply by a constant keeps it": (lambda x, w: x * w.detach(), {"x2"}),
+    "multiply of a constant keeps it": (lambda x, w: w.raw * x, {"x1"}),
+    "divide keeps output and divisor": (lambda x, w: x / w, {"y", "x2"}),
+    "divide by a constant keeps it": (lambda x, w: x / w.detach(), {"x2"}),
+    "matmul keeps both": (lambda x, w: x @ w, {"x1", "x2"}),
+    "matmul with a constant left keeps it": (lambda x, w: w.detach() @ x, {"x1"}),
+    "matmul with a constant right keeps it": (lambda x, w: x @ w.detach(), {"x2"}),
+    "linear with all": (lambda x, w: agrad.linear(x, w, w[0]), {"x", "weight"}),
+    "linear of a constant keeps no weight": (lambda x, w: agrad.linear(w.raw, x, x[0]), {"x"}),
+    "solve keeps matrix and output": (lambda x, w: agrad.linalg.solve(x, w), {"x1", "y"}),
+    "inv keeps its output": (lambda x, w: agrad.linalg.inv(x), {"y"}),
+    "cholesky keeps its output": (lambda x, w: agrad.linalg.cholesky(x @ x.mT), {"y", "upper"}),
+    "sum keeps a shape": (lambda x, w: agrad.sum(x, axis=0), {"x_meta", "axis", "keepdims"}),
+    "mean keeps a shape": (lambda x, w: agrad.mean(x), {"x_meta", "axis", "keepdims"}),
+    "max keeps both": (lambda x, w: agrad.max(x), {"x", "y", "axis", "keepdims"}),
+    "reshape keeps a shape": (lambda x, w: agrad.reshape(x, (-1,)), {"x_meta", "shape"}),
+    "permute_dims keeps the order": (lambda x, w: x.T, {"axes"}),
+    "slicing keeps a shape": (lambda x, w: x[0], {"x_meta", "index"}),
+    "concat keeps shapes": (lambda x, w: agrad.concat([x, w]), {"arrays_0_meta", "arrays_1_meta", "axis"}),
+    "where keeps the condition": (lambda x, w: agrad.where(w > 1, x, w), {"condition"}),
+    "softmax keeps its output": (lambda x, w: agrad.softmax(x), {"y", "axis"}),
+    "broadcast_to keeps a shape": (lambda x, w: agrad.broadcast_to(x, (3, 2, 2)), {"x_meta", "shape"}),
+}
+
+
+@pytest.mark.parametrize("label", KEPT)
+def test_the_tape_keeps_what_rules_name(label: str) -> None:
+    """Exactly that: an argument's shape may stand beside it where a cotangent may need fitting, nothing with memory."""
+    function, expected = KEPT[label]
+    y = function(leaf(M), leaf(M + 1))
+    names = y.node.plan.names
+    assert len(names) == len(y.node.saved)
+    strong = {name for name in names if not name.startswith("~")}
+    assert {name for name in strong if not name.endswith("_meta")} == {n for n in expected if not n.endswith("_meta")}
+    assert {name for name in expected if name.endswith("_meta")} <= strong
+    for name, value in zip(names, y.node.saved, strict=True):
+        if name.startswith("~"):
+            assert isinstance(value, (weakref.ref, int, float))
+        assert not isinstance(value, agrad.Tensor)
+
+
+def test_a_same_shape_elementwise_operation_keeps_no_shapes() -> None:
+    x, w = leaf(M), leaf(M)
+    assert (x + w).node.saved == ()
+    assert agrad.exp(x).node.plan.names == ("y",)
+    assert len((x + w[0]).node.saved) > 0
+
+
+def test_operands_that_no_rule_names_are_held_weakly() -> None:
+    x = leaf(M)
+    operand = agrad.asarray(M + 1)
+    y = x + operand
+    watched = weakref.ref(operand.raw)
+    assert y.op.args[1] is not None
+    del operand
+    assert watched() is None
+    agrad.sum(y).backward()
+    assert_close(x.grad, np.ones((2, 2)), "gradient")
+
+
+@pytest.mark.parametrize(
+    ("label", "function", "lives"),
+    [
+        ("the argument of exp", lambda v: agrad.exp(v), False),
+        ("the argument of log", lambda v: agrad.log(v), True),
+        ("the arguments of add", lambda v: v + 1.0, False),
+        ("the argument of sum", lambda v: agrad.sum(v), False),
+        ("the argument of tanh", lambda v: agrad.tanh(v), False),
+        ("the argument of sin", lambda v: agrad.sin(v), True),
+        ("the argument of relu", lambda v: agrad.relu(v), False),
+        ("the argument of a product with a number", lambda v: v * 2.0, False),
+        ("the argument of a square", lambda v: v * v, True),
+        ("the argument of softmax", lambda v: agrad.softmax(v), False),
+        ("the argument of inv", lambda v: agrad.linalg.inv(v), False),
+    ],
+)
+def test_memory_of_intermediate_arrays(label: str, function: Any, lives: bool) -> None:
+    inner = leaf(M) + 1.0
+    watched = weakref.ref(inner.raw)
+    y = function(inner)
+    del inner
+    assert (watched() is not None) == lives, label
+    agrad.sum(y).backward()
+    assert watched() is None
+    assert host(y).size

@@ -1,0 +1,141 @@
+"""Whether operations are recorded: ``no_grad``, ``enable_grad``, ``detach``, leaves, coroutines and generators."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from checker import assert_close, host
+
+import agrad
+
+
+def leaf(values: Any) -> agrad.Tensor:
+    return agrad.asarray(values, dtype=agrad.float64, requires_grad=True)
+
+
+def test_no_grad_as_a_context_and_a_decorator(backend: str) -> None:
+    x = leaf([1.0])
+    with agrad.no_grad():
+        assert not (x * 2).requires_grad
+        with agrad.enable_grad():
+            assert (x * 2).requires_grad
+            with agrad.no_grad():
+                assert not (x * 2).requires_grad
+            assert (x * 2).requires_grad
+        assert not (x * 2).requires_grad
+    assert (x * 2).requires_grad
+
+    @agrad.no_grad()
+    def silent(v: Any) -> Any:
+        return v * 2
+
+    @agrad.enable_grad()
+    def loud(v: Any) -> Any:
+        return v * 2
+
+    assert not silent(x).requires_grad
+    assert (x * 2).requires_grad
+    with agrad.no_grad():
+        assert loud(x).requires_grad
+
+
+def test_no_grad_ends_where_the_code_inside_raises() -> None:
+    x = leaf(1.0)
+    with pytest.raises(ZeroDivisionError), agrad.no_grad():
+        1 / 0  # noqa: B018
+    assert (x * 2).requires_grad
+
+
+def test_one_no_grad_object_may_be_entered_again() -> None:
+    x, off = leaf(1.0), agrad.no_grad()
+    with off, off:
+        assert not (x * 2).requires_grad
+    assert (x * 2).requires_grad
+    with off:
+        assert not (x * 2).requires_grad
+    assert (x * 2).requires_grad
+
+
+def test_a_decorated_function_that_recurses() -> None:
+    x = leaf(1.0)
+
+    @agrad.no_grad()
+    def down(n: int) -> Any:
+        inner = down(n - 1) if n else x * 1
+        assert not (x * 2).requires_grad
+        return inner
+
+    assert not down(5).requires_grad
+    assert (x * 2).requires_grad
+
+
+def test_no_grad_in_async_tasks_stays_in_its_task() -> None:
+    x = leaf(1.0)
+
+    async def silent() -> list[bool]:
+        seen = []
+        with agrad.no_grad():
+            for _ in range(3):
+                seen.append((x * 2).requires_grad)
+                await asyncio.sleep(0)
+        return seen
+
+    async def loud() -> list[bool]:
+        seen = []
+        for _ in range(3):
+            seen.append((x * 2).requires_grad)
+            await asyncio.sleep(0)
+        return seen
+
+    async def both() -> list[list[bool]]:
+        return await asyncio.gather(silent(), loud(), silent(), loud())
+
+    assert asyncio.run(both()) == [[False] * 3, [True] * 3] * 2
+
+
+def test_a_coroutine_decorated_with_no_grad_is_silent_while_it_runs() -> None:
+    x = leaf(1.0)
+
+    @agrad.no_grad()
+    async def silent() -> bool:
+        await asyncio.sleep(0)
+        return (x * 2).requires_grad
+
+    assert asyncio.run(silent()) is False
+    assert (x * 2).requires_grad
+
+
+def test_a_generator_decorated_with_no_grad_is_silent_while_it_runs() -> None:
+    x = leaf(1.0)
+
+    @agrad.no_grad()
+    def silent() -> Iterator[bool]:
+        yield (x * 2).requires_grad
+        yield (x * 2).requires_grad
+
+    steps = silent()
+    assert next(steps) is False
+    assert (x * 2).requires_grad
+    assert next(steps) is False
+    assert (x * 2).requires_grad
+
+
+def test_detach(backend: str) -> None:
+    x = leaf([1.0, 2.0])
+    cut = x.detach()
+    assert not cut.requires_grad
+    assert cut.is_leaf
+    assert cut.raw is x.raw
+    agrad.sum(x * cut).backward()
+    assert_close(x.grad, host(x), "gradient")
+
+
+def test_is_leaf() -> None:
+    x = leaf(1.0)
+    assert x.is_leaf
+    assert agrad.zeros(2).is_leaf
+    assert not (x * 2).is_leaf
+    assert (agrad.ones(2) * 2).is_leaf
+    with agrad.no_grad():
+        assert (x * 2).is_leaf

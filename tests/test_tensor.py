@@ -1,0 +1,435 @@
+"""The Tensor as an object: operators, change in place, conversions that are refused, copies, iteration, truth."""
+
+import copy
+import operator
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+
+import agrad
+from agrad.errors import (
+    DetachError,
+    DtypeError,
+    LeafMutationError,
+    MixedBackendsError,
+    NotDifferentiableError,
+    OperandError,
+    ShapeError,
+)
+
+
+def leaf(values: Any, dtype: Any = agrad.float64) -> agrad.Tensor:
+    return agrad.asarray(values, dtype=dtype, requires_grad=True)
+
+
+ARITHMETIC = ("add", "sub", "mul", "truediv", "pow")
+A, B = np.asarray([0.5, 1.5, 2.5]), np.asarray([2.0, 3.0, 0.5])
+
+
+# ---------------------------------------------------------------- operators
+
+FUNCTIONS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "pow", "matmul": "matmul"}
+
+
+def apply(name: str, left: Any, right: Any, backend: str) -> Any:
+    """An operator of Python; or its function where the library refuses, in its own name, to ask the right operand."""
+    if backend == "array_api_strict" and isinstance(right, agrad.Tensor) and not isinstance(left, agrad.Tensor):
+        with pytest.raises(TypeError, match="Expected Array or Python scalar"):
+            getattr(operator, name)(left, right)
+        return getattr(agrad, FUNCTIONS[name])(left, right)
+    return getattr(operator, name)(left, right)
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_operators_with_raw_arrays_and_numbers_on_either_side(name: str, backend: str, place: Any) -> None:
+    """Also where the array library's own operator is asked first, as it stands on the left."""
+    op: Callable[[Any, Any], Any] = getattr(operator, name)
+    step = 1e-6
+    for left, right in ((A, "raw"), ("raw", A), (A, 2.0), (2.0, A), (A, 3), (3, A)):
+        raw = place(B)
+        x = leaf(place(A))
+        operands = [x if isinstance(v, np.ndarray) else raw if isinstance(v, str) else v for v in (left, right)]
+        on_host = [v if isinstance(v, np.ndarray) else B if isinstance(v, str) else v for v in (left, right)]
+        y = op(*operands) if isinstance(operands[0], (int, float)) else apply(name, *operands, backend)
+        assert isinstance(y, agrad.Tensor), f"{name} of {left} and {right} lost the Tensor"
+        assert y.requires_grad
+        assert_close(y, op(*on_host), "value")
+        agrad.sum(y).backward()
+        up, down = (op(*[v + s if v is A else v for v in on_host]) for s in (step, -step))
+        assert_close(x.grad, (up - down) / (2 * step), "gradient", 1e-6)
+
+
+def test_numpy_scalars_are_operands(backend: str) -> None:
+    x = leaf([1.0, 2.0])
+    for y in (np.float64(3.0) * x, x * np.float64(3.0), np.float32(3.0) * x, x * np.int64(3)):
+        assert isinstance(y, agrad.Tensor)
+        x.zero_grad()
+        agrad.sum(y).backward()
+        assert_close(x.grad, [3.0, 3.0], "gradient")
+
+
+def test_matmul_with_raw_arrays_on_either_side(backend: str, place: Any) -> None:
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(3, 2)
+    x = leaf(place(a))
+    for y, expected in ((x @ place(b), a @ b), (apply("matmul", place(b), x, backend), b @ a)):
+        assert isinstance(y, agrad.Tensor)
+        assert_close(y, expected, "product")
+
+
+def test_numbers_keep_the_precision(backend: str) -> None:
+    x = leaf([1.0, 2.0], dtype=agrad.float32)
+    for y in (
+        x + 1,
+        1.5 * x,
+        x / 3,
+        2 - x,
+        x**2,
+        x**0.5,
+        -x,
+        +x,
+        abs(x),
+        agrad.where(x > 1, x, 0.0),
+        agrad.maximum(x, 1),
+    ):
+        assert y.dtype == agrad.float32
+        x.zero_grad()
+        agrad.sum(y).backward()
+        assert x.grad.dtype == agrad.float32
+
+
+def test_comparison_gives_boolean_constants(backend: str, place: Any) -> None:
+    x = leaf([1.0, 2.0, 3.0])
+    other = place(np.asarray([2.0, 2.0, 2.0]))
+    for name in ("lt", "le", "gt", "ge", "eq", "ne"):
+        op = getattr(operator, name)
+        expected = op(np.asarray([1.0, 2.0, 3.0]), 2.0)
+        for y in (op(x, 2.0), op(x, other), op(x, agrad.asarray(other))):
+            assert isinstance(y, agrad.Tensor)
+            assert y.dtype == agrad.bool
+            assert not y.requires_grad
+            assert host(y).tolist() == expected.tolist()
+        assert host(op(2.0, x)).tolist() == op(2.0, np.asarray([1.0, 2.0, 3.0])).tolist()
+        if backend != "array_api_strict":
+            assert host(op(other, x)).tolist() == op(np.full(3, 2.0), np.asarray([1.0, 2.0, 3.0])).tolist()
+
+
+def test_integer_operators(backend: str) -> None:
+    i = agrad.asarray([5, 6])
+    found = [i & 3, i | 8, i ^ 1, i << 1, i >> 1, ~i, i // 2, i % 4, 3 & i, 1 << i]
+    expected = [[1, 2], [13, 14], [4, 7], [10, 12], [2, 3], [-6, -7], [2, 3], [1, 2], [1, 2], [32, 64]]
+    assert [host(y).tolist() for y in found] == expected
+
+
+def test_an_operand_that_agrad_does_not_know_may_answer_itself() -> None:
+    class Other:
+        def __rmul__(self, left: Any) -> str:
+            return "mine"
+
+        def __radd__(self, left: Any) -> str:
+            return "mine"
+
+    x = leaf([1.0])
+    assert x * Other() == "mine"
+    x += Other()
+    assert x == "mine"
+    with pytest.raises(TypeError):
+        leaf([1.0]) * "text"
+    with pytest.raises(TypeError):
+        None + leaf([1.0])
+    with pytest.raises(OperandError, match="list"):
+        agrad.add(leaf([1.0]), [1.0])
+
+
+# ---------------------------------------------------------------- change in place
+
+
+def test_in_place_on_a_result_is_functional_underneath(backend: str) -> None:
+    x = leaf([1.0, 2.0])
+    y = x * 1
+    before, alias = y.raw, y
+    values = host(before).copy()
+    y += 1
+    y *= x
+    y -= 0.5
+    y /= 2
+    y **= 2
+    assert alias is y
+    assert np.array_equal(host(before), values)
+    agrad.sum(y).backward()
+    inner = ((host(x) + 1) * host(x) - 0.5) / 2
+    assert_close(x.grad, 2 * inner * (2 * host(x) + 1) / 2, "gradient")
+
+
+def test_in_place_on_a_constant(backend: str) -> None:
+    x = agrad.asarray([1.0, 2.0])
+    same = x
+    x += 1
+    x @= agrad.ones((2, 2))
+    assert same is x
+    assert host(x).tolist() == [5.0, 5.0]
+    i = agrad.asarray([5, 6])
+    i //= 2
+    i %= 2
+    i |= 4
+    i &= 6
+    i ^= 1
+    i <<= 2
+    i >>= 1
+    assert host(i).tolist() == [((((5 // 2 % 2) | 4) & 6) ^ 1) << 2 >> 1, ((((6 // 2 % 2) | 4) & 6) ^ 1) << 2 >> 1]
+
+
+def test_a_constant_takes_up_the_tape_by_an_in_place_operation() -> None:
+    w, total = leaf(3.0), agrad.asarray(0.0)
+    for k in range(3):
+        total += k * w
+    total.backward()
+    assert w.grad.item() == 3.0
+
+
+def test_in_place_on_a_leaf_is_refused(backend: str) -> None:
+    x = leaf([1.0, 2.0])
+    for change in (lambda: operator.iadd(x, 1), lambda: operator.imul(x, x), lambda: operator.setitem(x, 0, 5.0)):
+        with pytest.raises(LeafMutationError, match="no_grad"):
+            change()
+    assert host(x).tolist() == [1.0, 2.0]
+    assert x.is_leaf
+
+
+def test_in_place_on_a_leaf_under_no_grad_keeps_the_leaf(backend: str) -> None:
+    x = leaf([1.0, 2.0])
+    agrad.sum(x * x).backward()
+    with agrad.no_grad():
+        x -= 0.5 * x.grad
+        x[1] = 7.0
+    assert x.is_leaf
+    assert x.requires_grad
+    assert host(x).tolist() == [0.0, 7.0]
+    x.zero_grad()
+    agrad.sum(x * x).backward()
+    assert_close(x.grad, [0.0, 14.0], "gradient")
+
+
+def test_a_graph_keeps_the_values_it_was_recorded_with(backend: str) -> None:
+    x = leaf([1.0, 2.0])
+    loss = agrad.sum(x * x)
+    with agrad.no_grad():
+        x += 100.0
+    loss.backward()
+    assert_close(x.grad, [2.0, 4.0], "gradient at the old values")
+
+
+def test_in_place_may_not_change_shape_or_dtype(backend: str) -> None:
+    x = agrad.ones(3, dtype=agrad.float32)
+    with pytest.raises(OperandError, match=r"float32\(3,\).*\(2, 3\)"):
+        x += agrad.ones((2, 3), dtype=agrad.float32)
+    with pytest.raises(OperandError, match=r"float32.*float64"):
+        x += agrad.ones(3, dtype=agrad.float64)
+    assert x.shape == (3,)
+    assert x.dtype == agrad.float32
+
+
+def test_assign_replaces_the_values_of_a_leaf(backend: str, place: Any) -> None:
+    x = leaf([1.0, 2.0])
+    x.assign(place(np.asarray([5.0, 6.0])))
+    assert host(x).tolist() == [5.0, 6.0]
+    assert x.is_leaf
+    assert x.requires_grad
+    for wrong in (np.zeros(3), np.zeros(2, np.float32)):
+        with pytest.raises(OperandError, match="float64"):
+            x.assign(place(wrong))
+
+
+INDEX_WRITES = {
+    "int": 1,
+    "slice": slice(0, 2),
+    "rows and column": (slice(None), 1),
+    "negative step": slice(None, None, -2),
+    "integers": [2, 0],
+    "mask": np.asarray([True, False, True]),
+    "two arrays": ([0, 2], [1, 1]),
+    "everything": Ellipsis,
+}
+
+
+@pytest.mark.parametrize("label", INDEX_WRITES)
+def test_gradients_through_setitem(label: str, backend: str) -> None:
+    """After ``y[i] = v``, what stood there gets nothing and ``v`` gets what was asked of its place."""
+    index = INDEX_WRITES[label]
+    data, weights = np.arange(6.0).reshape(3, 2), np.arange(1.0, 7.0).reshape(3, 2)
+    value_data = 0.5 * data[index] + 10
+    x, v = leaf(data.tolist()), leaf(value_data.tolist())
+    y = x * 1
+    y[index] = v * 2
+    expected = data.copy()
+    expected[index] = 2 * value_data
+    assert_close(y, expected, "value")
+    agrad.sum(y * agrad.asarray(weights.tolist())).backward()
+    kept = weights.copy()
+    kept[index] = 0
+    assert_close(x.grad, kept, "gradient of what was there")
+    assert_close(v.grad, 2 * weights[index], "gradient of what was written")
+
+
+def test_setitem_of_numbers_lists_and_raw_arrays(backend: str, place: Any) -> None:
+    x = leaf([1.0, 2.0, 3.0])
+    y = x * 1
+    y[0] = 5
+    y[1:] = [7.0, 8.0]
+    y[2] = place(np.asarray(9.0))
+    assert host(y).tolist() == [5.0, 7.0, 9.0]
+    agrad.sum(y).backward()
+    assert_close(x.grad, [0.0, 0.0, 0.0], "gradient")
+
+
+def test_setitem_on_a_result_that_others_use(backend: str) -> None:
+    """Whoever used the old values keeps them, and their gradients."""
+    x = leaf([1.0, 2.0])
+    y = x * 3
+    square = y * y
+    y[0] = 0.0
+    agrad.sum(square + y).backward()
+    assert_close(x.grad, [18.0, 36.0 + 3.0], "gradient")
+
+
+def test_setitem_broadcasts(backend: str) -> None:
+    x, v = leaf([[1.0, 2.0], [3.0, 4.0]]), leaf([5.0])
+    y = x * 1
+    y[:, 0] = v
+    agrad.sum(y).backward()
+    assert_close(v.grad, [2.0], "gradient")
+    assert_close(x.grad, [[0.0, 1.0], [0.0, 1.0]], "gradient")
+
+
+def test_reading_at_repeated_indices_accumulates(backend: str) -> None:
+    x = leaf([1.0, 2.0, 3.0])
+    agrad.sum(x[[0, 0, 2, 0]] * agrad.asarray([1.0, 10.0, 100.0, 1000.0])).backward()
+    assert_close(x.grad, [1011.0, 0.0, 100.0], "gradient")
+
+
+def test_indices_that_make_no_sense(backend: str) -> None:
+    x = leaf([[1.0, 2.0]])
+    with pytest.raises(OperandError, match="str"):
+        x["a"]
+    with pytest.raises(DtypeError, match="float"):
+        x[agrad.asarray([0.0])]
+    for beyond in ((0, 5), (0, 0, 0)):
+        with pytest.raises((IndexError, ShapeError)):
+            x[beyond]
+
+
+# ---------------------------------------------------------------- conversions
+
+
+def test_nothing_detaches_silently(backend: str) -> None:
+    x = leaf([1.0])
+    scalar = agrad.sum(x)
+    for convert in (float, int, complex, np.asarray, lambda t: t.numpy(), operator.index, np.sin):
+        with pytest.raises((DetachError, TypeError)) as caught:
+            convert(scalar)
+        if convert not in (operator.index, np.sin):
+            assert isinstance(caught.value, DetachError)
+            assert ".detach()" in str(caught.value)
+    cut = scalar.detach()
+    assert (float(cut), int(cut), complex(cut), cut.item(), np.asarray(cut).item()) == (1.0, 1, 1 + 0j, 1.0, 1.0)
+    assert scalar.item() == 1.0
+
+
+def test_conversions_of_constants(backend: str) -> None:
+    assert [10, 20, 30][agrad.asarray(1)] == 20
+    assert np.asarray(agrad.asarray([1.0, 2.0])).tolist() == [1.0, 2.0]
+    assert agrad.asarray([1.0, 2.0], dtype=agrad.float64).numpy().dtype == np.float64
+    with pytest.raises(TypeError):
+        float(agrad.ones(1))
+    with pytest.raises(TypeError):
+        operator.index(agrad.ones(()))
+    assert type(agrad.asarray(1).item()) is int
+    assert type(agrad.asarray(True).item()) is bool
+
+
+def test_truth(backend: str) -> None:
+    assert agrad.asarray(1.0)
+    assert not agrad.asarray([0.0])
+    assert leaf(2.0) > 1
+    for many in (agrad.ones(2), agrad.ones(0)):
+        with pytest.raises(TypeError, match=r"ambiguous.*agrad.any"):
+            bool(many)
+
+
+def test_length_and_iteration(backend: str) -> None:
+    x = leaf([[1.0, 2.0], [3.0, 4.0]])
+    assert len(x) == 2
+    first, second = x
+    agrad.sum(first * 2 + second * 3).backward()
+    assert_close(x.grad, [[2.0, 2.0], [3.0, 3.0]], "gradient")
+    for take in (len, iter, list):
+        with pytest.raises(TypeError, match="no dimensions"):
+            take(leaf(1.0))
+    assert 3.0 in x
+    assert 9.0 not in x
+
+
+def test_hash_is_identity() -> None:
+    x, y = leaf([1.0]), leaf([1.0])
+    assert len({x, y, x}) == 2
+    assert {x: "found"}[x] == "found"
+
+
+def test_attributes(backend: str) -> None:
+    x = leaf([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], dtype=agrad.float32)
+    assert (x.shape, x.ndim, x.size, x.dtype, x.backend) == ((2, 3), 2, 6, agrad.float32, backend)
+    assert x.T.shape == x.mT.shape == (3, 2)
+    agrad.sum(x.T * agrad.asarray([[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]], dtype=agrad.float32)).backward()
+    assert_close(x.grad, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "gradient")
+    assert x.__array_namespace__() is agrad
+    assert x.__array_namespace__(api_version="2023.12") is agrad
+
+
+def test_the_grad_attribute_takes_a_tensor_of_the_shape_alone() -> None:
+    x = leaf([1.0, 2.0])
+    x.grad = agrad.ones(2)
+    agrad.sum(x).backward()
+    assert_close(x.grad, [2.0, 2.0], "gradient")
+    x.grad = None
+    for wrong in (agrad.ones(3), np.ones(2), 1.0):
+        with pytest.raises(OperandError, match=r"\(2,\)"):
+            x.grad = wrong
+    with pytest.raises(NotDifferentiableError):
+        agrad.ones(2).grad = agrad.ones(2)
+
+
+# ---------------------------------------------------------------- copies
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, lambda t: pickle.loads(pickle.dumps(t))])
+def test_copies_of_leaves_and_constants(copied: Any) -> None:
+    x = leaf([1.0, 2.0])
+    agrad.sum(x * x).backward()
+    twin = copied(x)
+    assert isinstance(twin, agrad.Tensor)
+    assert twin is not x
+    assert twin.requires_grad
+    assert twin.is_leaf
+    assert host(twin).tolist() == [1.0, 2.0]
+    agrad.sum(twin * 3).backward()
+    assert_close(x.grad, [2.0, 4.0], "the gradient of the original")
+    assert not copied(agrad.ones(2)).requires_grad
+    with pytest.raises(DetachError, match=r"\.detach\(\)"):
+        copied(x * 2)
+
+
+def test_a_deep_copy_shares_no_memory() -> None:
+    x = leaf(np.ones(2))
+    twin = copy.deepcopy(x)
+    assert not np.shares_memory(twin.raw, x.raw)
+
+
+def test_operations_of_two_libraries_in_setitem_and_getitem() -> None:
+    x = agrad.ones(3, backend="array_api_strict")
+    with pytest.raises(MixedBackendsError, match="move"):
+        x[0] = np.ones(())
+    with pytest.raises(MixedBackendsError, match="move"):
+        agrad.ones(3)[agrad.asarray([0], backend="array_api_strict")]

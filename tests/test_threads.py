@@ -1,0 +1,183 @@
+"""Threads and tasks: backward passes at once are right, and what one selects or switches off stays its own."""
+
+import asyncio
+import contextvars
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close
+
+import agrad
+
+WORKERS = 4
+
+
+@pytest.fixture(autouse=True)
+def switch_often() -> Iterator[None]:
+    """Threads take turns every few microseconds, so that a race has its chance."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(5e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def at_once(work: Callable[[int], Any]) -> list[Any]:
+    """What each of some threads makes of its number, all starting together; an error in one is raised here."""
+    gate = threading.Barrier(WORKERS)
+
+    def start(i: int) -> Any:
+        gate.wait(timeout=60)
+        return work(i)
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        return list(pool.map(start, range(WORKERS)))
+
+
+def test_separate_graphs_of_separate_leaves() -> None:
+    def work(i: int) -> Any:
+        x = agrad.asarray(np.full(3, 1.0 + i), requires_grad=True)
+        for _ in range(30):
+            x.zero_grad()
+            y = x
+            for _ in range(20):
+                y = y * 1.01 + agrad.sin(y) * 0.0
+            agrad.sum(y * x).backward()
+        return x.grad.numpy()
+
+    for i, found in enumerate(at_once(work)):
+        assert_close(found, np.full(3, 2 * (1 + i) * 1.01**20), f"gradient in thread {i}")
+
+
+def test_separate_graphs_of_shared_values() -> None:
+    """Leaves and constants are shared; each thread differentiates by a transform of its own."""
+    w = agrad.asarray(np.asarray([1.0, 2.0, 3.0]), requires_grad=True)
+    shared = w * 2
+
+    def work(i: int) -> Any:
+        out = []
+        for _ in range(40):
+            out.append(agrad.grad(lambda x: agrad.sum(shared.detach() * x ** (i + 1)))(np.ones(3)))
+        return out
+
+    for i, found in enumerate(at_once(work)):
+        for g in found:
+            assert_close(g, (i + 1) * np.asarray([2.0, 4.0, 6.0]), f"gradient in thread {i}")
+    assert w.grad is None
+
+
+def test_backward_passes_into_shared_leaves_add_up() -> None:
+    w = agrad.asarray(np.ones(50_000), requires_grad=True)  # long enough for additions to let other threads run
+    rounds = 25
+
+    def work(i: int) -> None:
+        for _ in range(rounds):
+            agrad.sum(w * float(i + 1)).backward()
+
+    at_once(work)
+    assert_close(w.grad, np.full(50_000, rounds * sum(range(1, WORKERS + 1))), "the sum of all passes")
+
+
+def test_backward_passes_through_one_graph_that_is_retained() -> None:
+    w = agrad.asarray(np.asarray([0.5, 1.5]), requires_grad=True)
+    y = w
+    for _ in range(30):
+        y = agrad.tanh(y) + y * 0.5
+    loss = agrad.sum(y)
+    loss.backward(retain_graph=True)
+    once = w.grad.numpy()
+    w.zero_grad()
+    rounds = 20
+
+    def work(i: int) -> None:
+        for _ in range(rounds):
+            loss.backward(retain_graph=True)
+
+    at_once(work)
+    assert_close(w.grad, rounds * WORKERS * once, "the sum of all passes")
+
+
+def test_first_calls_of_one_operation_at_once() -> None:
+    """An operation's code is generated at its first call: several first calls at once are all right."""
+    for _ in range(20):
+        fresh = agrad.elementwise("fresh", lambda g, x: 3 * g * x * x, forward=lambda xp, x, /: x**3)
+        found = at_once(lambda i, f=fresh: agrad.grad(lambda x: agrad.sum(f(x)))(np.full(2, 1.0 + i)))
+        for i, g in enumerate(found):
+            assert_close(g, np.full(2, 3.0 * (1 + i) ** 2), f"gradient in thread {i}")
+
+
+def test_second_order_at_once() -> None:
+    def work(i: int) -> Any:
+        f = lambda x: agrad.sum(agrad.exp(x * (i + 1)))  # noqa: E731
+        return [agrad.jvp(agrad.grad(f), (np.zeros(2),), (np.ones(2),))[1] for _ in range(20)]
+
+    for i, found in enumerate(at_once(work)):
+        for second in found:
+            assert_close(second, np.full(2, (i + 1.0) ** 2), f"second derivative in thread {i}")
+
+
+def test_no_grad_and_use_backend_stay_in_their_thread() -> None:
+    x = agrad.asarray(np.ones(2), requires_grad=True)
+    names = ("numpy", "array_api_strict")
+
+    def work(i: int) -> list[tuple[bool, str, str]]:
+        seen = []
+        for _ in range(50):
+            with agrad.use_backend(names[i % 2]):
+                if i < 2:
+                    with agrad.no_grad():
+                        seen.append(((x * 2).requires_grad, agrad.get_backend(), agrad.zeros(1).backend))
+                else:
+                    seen.append(((x * 2).requires_grad, agrad.get_backend(), agrad.zeros(1).backend))
+        return seen
+
+    for i, seen in enumerate(at_once(work)):
+        assert set(seen) == {(i >= 2, names[i % 2], names[i % 2])}
+
+
+def test_a_new_thread_records_though_its_maker_does_not() -> None:
+    """A thread starts with recording on and no inner selection; a copied context takes both along."""
+    x = agrad.asarray(np.ones(2), requires_grad=True)
+    seen = {}
+
+    def look(name: str) -> None:
+        seen[name] = ((x * 2).requires_grad, agrad.get_backend())
+
+    with agrad.no_grad(), agrad.use_backend("array_api_strict"):
+        context = contextvars.copy_context()
+        for name, target in (("bare", lambda: look("bare")), ("copied", lambda: context.run(look, "copied"))):
+            thread = threading.Thread(target=target, name=name)
+            thread.start()
+            thread.join()
+    assert seen == {"bare": (True, agrad.get_backend()), "copied": (False, "array_api_strict")}
+
+
+def test_tasks_keep_their_own_selection_and_recording() -> None:
+    x = agrad.asarray(np.ones(2), requires_grad=True)
+
+    async def work(name: str, off: bool) -> set[tuple[bool, str]]:
+        seen = set()
+        with agrad.use_backend(name):
+            for _ in range(5):
+                if off:
+                    with agrad.no_grad():
+                        await asyncio.sleep(0)
+                        seen.add(((x * 2).requires_grad, agrad.get_backend()))
+                        await asyncio.sleep(0)
+                else:
+                    await asyncio.sleep(0)
+                    seen.add(((x * 2).requires_grad, agrad.get_backend()))
+        return seen
+
+    plan = [("numpy", True), ("array_api_strict", False), ("array_api_strict", True), ("numpy", False)]
+
+    async def main() -> list[set[tuple[bool, str]]]:
+        return await asyncio.gather(*[work(name, off) for name, off in plan])
+
+    assert asyncio.run(main()) == [{(not off, name)} for name, off in plan]

@@ -1,0 +1,493 @@
+"""The training loop: one result whatever the backend and wherever it is stopped, and no step with a bad loss kept."""
+
+import dataclasses
+import json
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import data
+from agrad.backends import selected
+from agrad.cli import config as configs
+from agrad.cli import feed as feeds
+from agrad.cli import models, options, sources, training
+from agrad.cli import train as trains
+from agrad.cli.feed import Feed
+from agrad.cli.interrupts import Interrupts
+from agrad.cli.observers import Observer
+from agrad.cli.selection import Place
+from agrad.errors import AnomalyError, ConfigurationError, DataError
+from agrad.nn import checkpoint
+
+needs_safetensors = pytest.mark.skipif(checkpoint.safetensors is None, reason="models are saved with safetensors")
+BATCHES = 10  # of the blobs, at the batch size in SMALL
+SMALL = (
+    "--hidden",
+    "8,6",
+    "--batch-size",
+    "7",
+    "--dropout",
+    "0.2",
+    "--schedule",
+    "cosine",
+    "--lr",
+    "0.01",
+    "--quiet",
+)
+
+
+@pytest.fixture(scope="module")
+def blobs(tmp_path_factory):
+    """A file with three classes of 4 features: 66 examples to train on and 15 to test with."""
+    rng = np.random.default_rng(5)
+    y = np.arange(81) % 3
+    X = rng.normal(size=(81, 4)) + 2.5 * np.eye(3, 4)[y]
+    path = tmp_path_factory.mktemp("blobs") / "blobs.npz"
+    np.savez(path, X=X[:66], y=y[:66], X_test=X[66:], y_test=y[66:])
+    return str(path)
+
+
+class Collector(Observer):
+    """Keeps everything that it is told."""
+
+    def __init__(self):
+        self.losses, self.records, self.reads = [], [], 0
+
+    def start(self, record):
+        self.records.append(record)
+
+    def steps(self, losses, record):
+        self.losses += losses.tolist()
+        self.reads += 1
+
+    def epoch(self, record):
+        self.records.append(record)
+
+    def end(self, record):
+        self.records.append(record)
+
+    def epochs(self):
+        return [record for record in self.records if record["event"] == "epoch"]
+
+
+def make(*words, observers=(), place=None):
+    args = options.parser().parse_args(["train", *words])
+    here = selected()
+    return trains.Run(args, place or Place(here.backend, here.device, "test"), observers)
+
+
+def trained(*words, place=None):
+    """A run that has ended, its exit code, and what an observer saw of it."""
+    seen = Collector()
+    run = make(*words, observers=(seen,), place=place)
+    return run, run.go(), seen
+
+
+def stop_after(monkeypatch, steps):
+    """Have the next runs hear Ctrl-C after so many steps (None: not at all)."""
+
+    class Counted(Interrupts):
+        asked = 0
+
+        def __call__(self):
+            self.asked += 1
+            if steps is not None and self.asked >= steps:
+                self.received = signal.SIGINT
+            return self.received is not None
+
+    monkeypatch.setattr(trains, "Interrupts", Counted)
+
+
+def tensors(path):
+    return {name: (a.dtype, a.shape, a.tobytes()) for name, a in checkpoint.load(path)[0].items()}
+
+
+# -- one seed, one curve --
+
+
+@pytest.mark.parametrize(("dtype", "close"), [("float64", 1e-9), ("float32", 1e-4)])
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_a_seed_gives_the_same_losses_on_every_backend(backend, blobs, dtype, close, optimizer):
+    words = ("--data", blobs, *SMALL, "--dtype", dtype, "--epochs", "5", "--optimizer", optimizer)
+    words += ("--lr", "0.1") if optimizer == "sgd" else ()
+    _, _, here = trained(*words)
+    with agrad.use_backend("numpy"):
+        _, _, reference = trained(*words)
+    assert len(here.losses) == 50
+    np.testing.assert_allclose(here.losses, reference.losses, rtol=close)
+    assert here.losses[-1] < 0.7 * here.losses[0]
+    for one, other in zip(here.epochs(), reference.epochs(), strict=True):
+        assert one["lr"] == other["lr"]
+        assert one["loss"] == pytest.approx(other["loss"], rel=close)
+
+
+def test_another_seed_gives_other_losses(blobs):
+    losses = [trained("--data", blobs, *SMALL, "--epochs", "1", "--seed", seed)[2].losses for seed in "012"]
+    assert losses[0] != losses[1] != losses[2]
+    assert losses[0] == trained("--data", blobs, *SMALL, "--epochs", "1", "--seed", "0")[2].losses
+
+
+def test_batches_gathered_on_the_host_are_the_same_ones(backend, blobs, monkeypatch):
+    words = ("--data", blobs, *SMALL, "--epochs", "2", "--validation", "0.2")
+    _, _, resident = trained(*words)
+    monkeypatch.setattr(feeds, "free_bytes", lambda backend, device: 1000)
+    run, _, streamed = trained(*words)
+    assert not Feed(run.dataset.X_train, run.dataset.y_train, run.place).resident
+    assert streamed.losses == resident.losses
+    assert streamed.epochs()[-1]["validation_loss"] == resident.epochs()[-1]["validation_loss"]
+
+
+def test_a_set_is_resident_where_it_takes_at_most_its_share(monkeypatch):
+    here = Place(selected().backend, None, "test")
+    X, y = np.zeros((100, 3)), np.zeros(100, dtype=np.int64)
+    for free, resident in (
+        (2 * (X.nbytes + y.nbytes), True),
+        (2 * (X.nbytes + y.nbytes) - 1, False),
+        (None, True),
+    ):
+        monkeypatch.setattr(feeds, "free_bytes", lambda backend, device, free=free: free)
+        assert Feed(X, y, here).resident is resident
+
+
+# -- what the numbers are --
+
+
+def test_an_epoch_is_the_mean_over_its_examples(blobs):
+    # a rate too small to change a parameter: every epoch then has the loss of the untrained network
+    words = ("--data", blobs, "--hidden", "5", "--batch-size", "7", "--dtype", "float64", "--quiet")
+    run, _, seen = trained(*words, "--lr", "1e-300", "--optimizer", "sgd", "--epochs", "2")
+    feed = Feed(run.dataset.X_train, run.dataset.y_train, run.place)
+    scores = training.measure(run.model, feed, run.dataset.y_train, run.place)
+    assert [record["loss"] for record in seen.epochs()] == pytest.approx([scores.loss] * 2, rel=1e-12)
+    assert [record["accuracy"] for record in seen.epochs()] == pytest.approx([scores.accuracy] * 2)
+    logits = agrad.asarray(training.predict(run.model, feed, run.place))
+    assert scores.loss == pytest.approx(float(agrad.cross_entropy(logits, run.dataset.y_train)), rel=1e-12)
+
+
+def test_losses_are_read_once_an_interval_and_never_in_a_step(backend, blobs, monkeypatch):
+    reads = []
+    here = selected()
+
+    def to_host(array):
+        reads.append(array)
+        return here.backend.to_host(array)
+
+    monkeypatch.setattr(training, "INTERVAL", 4)
+    place = Place(dataclasses.replace(here.backend, to_host=to_host), here.device, "test")
+    run = make("--data", blobs, *SMALL, "--epochs", "3", place=place)
+    steps, inside = training.Trainer._step, []
+
+    def step(self, X, y):
+        before = len(reads)
+        steps(self, X, y)
+        inside.append(len(reads) - before)
+
+    monkeypatch.setattr(training.Trainer, "_step", step)
+    run.go()
+    assert inside == [0] * 30
+    # 4 + 4 + 2 steps an epoch, losses and hits at each; and the logits of the test part
+    assert len(reads) == 3 * 3 * 2 + 1
+
+
+def test_the_validation_part_is_held_out_of_training(blobs):
+    run, _, seen = trained("--data", blobs, *SMALL, "--epochs", "2", "--validation", "0.25")
+    assert sorted([*run.rows, *run.held]) == list(range(66))
+    assert np.bincount(run.dataset.y_train[run.held]).tolist() == [6, 6, 6]
+    held = Feed(run.dataset.X_train[run.held], run.dataset.y_train[run.held], run.place)
+    scores = training.measure(run.model, held, run.dataset.y_train[run.held], run.place)
+    assert seen.epochs()[-1]["validation_loss"] == scores.loss
+    assert seen.epochs()[-1]["validation_accuracy"] == scores.accuracy
+    assert run.model.training
+
+
+@pytest.mark.parametrize("name", configs.SCHEDULES)
+def test_the_rate_follows_the_schedule(blobs, name):
+    _, _, seen = trained("--data", blobs, *SMALL, "--epochs", "10", "--schedule", name)
+    rates = [record["lr"] for record in seen.epochs()]
+    last = {
+        "constant": 0.01,
+        "cosine": 0.01 * 0.000247,
+        "step": 1e-4,
+        "exponential": 1e-4 * 1.047,
+        "warmup": 2.47e-6,
+    }
+    assert rates[-1] == pytest.approx(last[name], rel=0.01)
+    assert rates == sorted(rates, reverse=True)
+
+
+def test_warmup_rises_first():
+    config = configs.resolve({"schedule": "warmup", "lr": 1.0, "epochs": 20})
+    rates = [models.schedule_for(config, 10)(step) for step in range(200)]
+    assert rates[0] == pytest.approx(0.1)
+    assert rates[:10] == sorted(rates[:10])
+    assert rates[9:] == sorted(rates[9:], reverse=True)
+
+
+@pytest.mark.parametrize("activation", configs.ACTIVATIONS)
+@pytest.mark.parametrize("optimizer", configs.OPTIMIZERS)
+def test_every_network_and_optimizer_learns(blobs, activation, optimizer):
+    rate = ("--lr", "0.1" if optimizer == "sgd" else "0.02")
+    words = ("--data", blobs, "--hidden", "16", "--epochs", "20", "--batch-size", "11", "--quiet", *rate)
+    _, code, seen = trained(*words, "--activation", activation, "--optimizer", optimizer, "--weight-decay", "1e-3")
+    assert code == 0
+    assert seen.records[-1]["test_accuracy"] >= 0.8
+
+
+def test_weight_decay_and_dropout_change_the_numbers(blobs):
+    words = ("--data", blobs, "--hidden", "16", "--epochs", "2", "--batch-size", "11", "--quiet")
+    plain = trained(*words)[2].losses
+    assert trained(*words, "--weight-decay", "0.1")[2].losses != plain
+    assert trained(*words, "--dropout", "0.3")[2].losses != plain
+
+
+def test_no_hidden_layer_is_a_linear_model(blobs):
+    run, _, _ = trained("--data", blobs, "--hidden", "none", "--epochs", "1", "--quiet")
+    assert [parameter.shape for parameter in run.model.parameters()] == [(4, 3), (3,)]
+
+
+# -- stopped and resumed --
+
+
+@needs_safetensors
+@pytest.mark.parametrize("steps", [1, BATCHES + 4])
+def test_a_stopped_run_goes_on_to_the_same_bytes(backend, blobs, tmp_path, monkeypatch, steps):
+    whole, stopped = str(tmp_path / "whole.st"), str(tmp_path / "stopped.st")
+    words = ("--data", blobs, *SMALL, "--epochs", "3", "--validation", "0.2")
+    monkeypatch.setattr(training, "INTERVAL", 3)
+    _, _, reference = trained(*words, "--save", whole)
+    stop_after(monkeypatch, steps)
+    _, code, first = trained(*words, "--save", stopped)
+    assert code == 130
+    assert first.records[-1]["event"] == "interrupted"
+    assert 0 < len(first.losses) < len(reference.losses)
+    stop_after(monkeypatch, None)
+    _, code, second = trained("--resume", stopped, "--quiet")
+    assert code == 0
+    assert first.losses + second.losses == reference.losses
+    assert tensors(stopped) == tensors(whole)
+    keys = ("loss", "accuracy", "lr", "validation_loss", "step", "epoch")
+    assert [[record[key] for key in keys] for record in first.epochs() + second.epochs()] == [
+        [record[key] for key in keys] for record in reference.epochs()
+    ]
+
+
+@needs_safetensors
+def test_a_run_stopped_after_every_few_steps_goes_on_to_the_same_bytes(blobs, tmp_path, monkeypatch):
+    whole, stopped = str(tmp_path / "whole.st"), str(tmp_path / "stopped.st")
+    words = ("--data", blobs, *SMALL, "--epochs", "4", "--optimizer", "sgd")
+    trained(*words, "--save", whole)
+    stop_after(monkeypatch, 7)
+    code, parts = trained(*words, "--save", stopped)[1], 1
+    while code == 130:
+        code, parts = trained("--resume", stopped, "--quiet")[1], parts + 1
+    assert code == 0
+    assert parts > 4
+    assert tensors(stopped) == tensors(whole)
+
+
+@needs_safetensors
+def test_more_epochs_go_on_as_if_asked_for_at_first(blobs, tmp_path):
+    whole, longer = str(tmp_path / "whole.st"), str(tmp_path / "longer.st")
+    words = ("--data", blobs, *SMALL, "--schedule", "constant")
+    trained(*words, "--epochs", "4", "--save", whole)
+    trained(*words, "--epochs", "2", "--save", longer)
+    run, code, _ = trained("--resume", longer, "--epochs", "4", "--quiet")
+    assert code == 0
+    assert run.progress.epoch == 4
+    assert len(run.progress.history) == 4
+    assert tensors(longer) == tensors(whole)
+
+
+@needs_safetensors
+def test_a_run_saved_on_one_backend_goes_on_on_another(backend, blobs, tmp_path):
+    path = str(tmp_path / "model.st")
+    with agrad.use_backend("numpy"):
+        words = ("--data", blobs, *SMALL, "--dtype", "float64")
+        _, _, reference = trained(*words, "--epochs", "4", "--schedule", "constant")
+        trained(*words, "--epochs", "2", "--schedule", "constant", "--save", path)
+    _, code, seen = trained("--resume", path, "--epochs", "4", "--quiet")
+    assert code == 0
+    np.testing.assert_allclose(seen.losses, reference.losses[20:], rtol=1e-9)
+
+
+@needs_safetensors
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("label", "x"), ("dtype", "float64"), ("hidden", "8"), ("activation", "tanh"), ("batch-size", "8")),
+        *(
+            ("lr", "0.02"),
+            ("optimizer", "sgd"),
+            ("weight-decay", "0.1"),
+            ("dropout", "0.1"),
+            ("schedule", "step"),
+        ),
+        *(("seed", "1"), ("validation", "0.2")),
+    ],
+)
+def test_resume_refuses_another_setting_and_names_it(blobs, tmp_path, name, value):
+    path = str(tmp_path / "model.st")
+    trained("--data", blobs, *SMALL, "--epochs", "1", "--save", path)
+    with pytest.raises(ConfigurationError, match=rf"--{name} {value} conflicts with --resume"):
+        make("--resume", path, "--epochs", "2", f"--{name}", value)
+    saved = {"hidden": "8,6", "batch-size": "7", "dropout": "0.2", "schedule": "cosine", "lr": "0.01"}.get(name)
+    if saved is not None:
+        make("--resume", path, "--epochs", "2", f"--{name}", saved)
+
+
+@needs_safetensors
+def test_resume_refuses_other_data_and_finished_runs(blobs, tmp_path):
+    path, other = str(tmp_path / "model.st"), str(tmp_path / "other.npz")
+    trained("--data", blobs, *SMALL, "--epochs", "2", "--save", path)
+    with pytest.raises(ConfigurationError, match="has done 2 of 2 epochs"):
+        make("--resume", path)
+    with pytest.raises(ConfigurationError, match="above 2"):
+        make("--resume", path, "--epochs", "2")
+    arrays = dict(np.load(blobs))
+    np.savez(other, **arrays)
+    make("--resume", path, "--epochs", "3", "--data", other)
+    arrays["X"][3, 1] += 0.5
+    np.savez(other, **arrays)
+    with pytest.raises(DataError, match="not the data that the run was begun on"):
+        make("--resume", path, "--epochs", "3", "--data", other)
+
+
+# -- a run that goes wrong --
+
+
+def poison(monkeypatch, at):
+    """Have the batch of the step numbered `at`, counted from 1, hold a NaN."""
+    batch, count = Feed.batch, [0]
+
+    def poisoned(self, *args):
+        X, y = batch(self, *args)
+        count[0] += 1
+        return (X * float("nan"), y) if count[0] == at else (X, y)
+
+    monkeypatch.setattr(Feed, "batch", poisoned)
+
+
+@needs_safetensors
+@pytest.mark.parametrize("at", [BATCHES + 1, 2 * BATCHES - 3, 2 * BATCHES])
+def test_a_nan_loss_stops_the_run_and_keeps_the_last_good_state(backend, blobs, tmp_path, monkeypatch, at):
+    good, path = str(tmp_path / "good.st"), str(tmp_path / "model.st")
+    words = ("--data", blobs, *SMALL, "--schedule", "constant")
+    trained(*words, "--epochs", "1", "--save", good)
+    monkeypatch.setattr(training, "INTERVAL", 4)
+    poison(monkeypatch, at)
+    seen = Collector()
+    run = make(*words, "--epochs", "3", "--save", path, observers=(seen,))
+    with pytest.raises(AnomalyError) as caught:
+        run.go()
+    message = str(caught.value)
+    assert f"the loss is nan at step {at} (epoch 2, batch {at - BATCHES} of {BATCHES})" in message
+    assert f"{path} holds the last good state, after epoch 1" in message
+    assert tensors(path) == tensors(good)
+    assert seen.records[-1]["event"] == "diverged"
+    assert f"step {at}" in seen.records[-1]["error"]
+
+
+@needs_safetensors
+def test_a_nan_in_the_first_epoch_leaves_what_stood_there(blobs, tmp_path, monkeypatch):
+    path = tmp_path / "model.st"
+    path.write_bytes(b"an older model")
+    poison(monkeypatch, 3)
+    with pytest.raises(AnomalyError, match=r"step 3 \(epoch 1.*nothing was written to"):
+        trained("--data", blobs, *SMALL, "--save", str(path))
+    assert path.read_bytes() == b"an older model"
+
+
+@needs_safetensors
+def test_parameters_that_overflow_in_the_last_step_are_not_saved(blobs, tmp_path):
+    path = tmp_path / "model.st"
+    words = ("--data", blobs, "--hidden", "none", "--batch-size", "66", "--epochs", "1", "--quiet")
+    with pytest.raises(AnomalyError, match=r"weight is not finite after the step at step 1 \(epoch 1"):
+        trained(*words, "--optimizer", "sgd", "--lr", "1e300", "--save", str(path))
+    assert not path.exists()
+
+
+@needs_safetensors
+def test_an_interrupt_saves_no_bad_state(blobs, tmp_path, monkeypatch):
+    path = tmp_path / "model.st"
+    poison(monkeypatch, 2)
+    stop_after(monkeypatch, 3)
+    with pytest.raises(AnomalyError, match="step 2"):
+        trained("--data", blobs, *SMALL, "--save", str(path))
+    assert not path.exists()
+
+
+def test_signals_are_heard_between_steps_and_the_second_at_once():
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupts() as interrupts:
+        assert not interrupts()
+        signal.raise_signal(signal.SIGTERM)
+        assert interrupts()
+        assert interrupts.received == signal.SIGTERM
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_run_in_another_thread_leaves_signals_alone(blobs):
+    codes = []
+    thread = threading.Thread(
+        target=lambda: codes.append(trained("--data", blobs, *SMALL, "--epochs", "1", "--backend", "numpy")[1])
+    )
+    thread.start()
+    thread.join()
+    assert codes == [0]
+
+
+# -- the settings and what a file keeps of them --
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("dtype", "int8"), ("activation", "swish"), ("optimizer", "lion"), ("schedule", "triangle")),
+        *(
+            ("hidden", (0,)),
+            ("hidden", (8, -1)),
+            ("epochs", 0),
+            ("batch_size", 0),
+            ("seed", -1),
+            ("seed", 2**64),
+        ),
+        *(("lr", 0.0), ("lr", float("nan")), ("lr", float("inf")), ("weight_decay", -1.0)),
+        *(("dropout", 1.0), ("dropout", -0.1), ("validation", 1.0), ("validation", float("nan"))),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named(name, value):
+    with pytest.raises(ConfigurationError, match=configs.option(name)):
+        configs.resolve({name: value})
+
+
+def test_defaults_follow_the_data_and_the_optimizer():
+    assert configs.resolve({}).lr == configs.DEFAULTS["digits"]["lr"]
+    assert configs.resolve({"optimizer": "adamw"}).weight_decay == 0.01
+    assert configs.resolve({"optimizer": "sgd", "data": "mnist"}).lr == 0.05
+    assert configs.resolve({"optimizer": "sgd", "lr": 0.2}).lr == 0.2
+
+
+def test_settings_come_back_from_json():
+    config = configs.resolve({"data": "mnist", "lr": 1 / 3, "hidden": (), "seed": 2**64 - 1})
+    assert config.epochs == configs.DEFAULTS["mnist"]["epochs"]
+    assert configs.from_metadata(json.loads(json.dumps(config.as_metadata())), "file") == config
+
+
+def test_two_rates_that_differ_are_shown_to_differ():
+    assert configs.shown(0.001) == "0.001"
+    assert configs.shown(0.001 + 1e-12) != "0.001"
+
+
+def test_the_fingerprint_knows_the_data_and_not_their_place(blobs):
+    dataset = data.load_npz(blobs)
+    mark = sources.fingerprint(dataset)
+    assert sources.fingerprint(data.load_npz(blobs, dtype="float64")) == mark
+    moved = dataset.y_train.copy()
+    moved[[0, 1]] = moved[[1, 0]]
+    assert sources.fingerprint(dataclasses.replace(dataset, y_train=moved)) != mark
+    assert sources.fingerprint(dataclasses.replace(dataset, class_names=("a", "b", "c"))) != mark
