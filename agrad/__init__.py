@@ -35,6 +35,7 @@ from agrad.ops.elementwise import (
     asin as asin,
     asinh as asinh,
     atan as atan,
+    atan2 as atan2,
     atanh as atanh,
     bitwise_and as bitwise_and,
     bitwise_invert as bitwise_invert,
@@ -45,6 +46,7 @@ from agrad.ops.elementwise import (
     ceil as ceil,
     clip as clip,
     conj as conj,
+    copysign as copysign,
     cos as cos,
     cosh as cosh,
     divide as divide,
@@ -55,6 +57,7 @@ from agrad.ops.elementwise import (
     floor_divide as floor_divide,
     greater as greater,
     greater_equal as greater_equal,
+    hypot as hypot,
     imag as imag,
     isfinite as isfinite,
     isinf as isinf,
@@ -65,6 +68,7 @@ from agrad.ops.elementwise import (
     log10 as log10,
     log1p as log1p,
     log2 as log2,
+    logaddexp as logaddexp,
     logical_and as logical_and,
     logical_not as logical_not,
     logical_or as logical_or,
@@ -73,6 +77,7 @@ from agrad.ops.elementwise import (
     minimum as minimum,
     multiply as multiply,
     negative as negative,
+    nextafter as nextafter,
     not_equal as not_equal,
     positive as positive,
     pow as pow,
@@ -93,6 +98,7 @@ from agrad.ops.elementwise import (
     where as where,
 )
 from agrad.ops.statistical import (
+    cumulative_prod as cumulative_prod,
     cumulative_sum as cumulative_sum,
     max as max,
     mean as mean,
@@ -107,6 +113,20 @@ from agrad.ops.searching import (
     any as any,
     argmax as argmax,
     argmin as argmin,
+    count_nonzero as count_nonzero,
+    nonzero as nonzero,
+    searchsorted as searchsorted,
+)
+from agrad.ops.sorting import (
+    argsort as argsort,
+    sort as sort,
+)
+from agrad.ops.sets import (
+    isin as isin,
+    unique_all as unique_all,
+    unique_counts as unique_counts,
+    unique_inverse as unique_inverse,
+    unique_values as unique_values,
 )
 from agrad.ops.manipulation import (
     broadcast_arrays as broadcast_arrays,
@@ -121,8 +141,16 @@ from agrad.ops.manipulation import (
     squeeze as squeeze,
     stack as stack,
 )
+from agrad.ops.arrangement import (
+    diff as diff,
+    repeat as repeat,
+    roll as roll,
+    tile as tile,
+    unstack as unstack,
+)
 from agrad.ops.indexing import (
     take as take,
+    take_along_axis as take_along_axis,
 )
 from agrad.ops.linear_algebra import (
     matmul as matmul,
@@ -148,6 +176,7 @@ from agrad.ops.creation import (
     empty as empty,
     empty_like as empty_like,
     eye as eye,
+    from_dlpack as from_dlpack,
     full as full,
     full_like as full_like,
     linspace as linspace,
@@ -161,6 +190,7 @@ from agrad.ops.transfer import (
     to as to,
     to_device as to_device,
 )
+from agrad.ops.inspection import __array_namespace_info__ as __array_namespace_info__
 from agrad.ops.special import (
     erf as erf,
 )
@@ -176,6 +206,7 @@ from agrad.ops.composites import (
     softmax_cross_entropy as softmax_cross_entropy,
 )
 from agrad.registry import namespace as _namespace
+from agrad.shapes import broadcast_shapes as broadcast_shapes
 from agrad.transforms.derivatives import (
     grad as grad,
     jvp as jvp,
@@ -184,7 +215,7 @@ from agrad.transforms.derivatives import (
 )
 
 __version__ = "0.1.0"
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 linalg = _namespace.linalg
 fft = _namespace.fft
@@ -201,7 +232,7 @@ newaxis = None
 
 def _module(api_version: str | None = None) -> ModuleType:
     """This module, for ``Tensor.__array_namespace__``."""
-    if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12"):
+    if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
         raise ValueError(f"agrad has the array API standard up to {__array_api_version__}, not {api_version!r}")
     return sys.modules[__name__]
 

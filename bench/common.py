@@ -306,9 +306,7 @@ def machine() -> dict[str, str]:
         "load average before": load_average(),
     }
     if hasattr(os, "getloadavg") and os.getloadavg()[0] > _cores() / 4:
-        found["warning"] = (
-            "other work kept the processors busy when this began: the numbers are only indicative"
-        )
+        found["warning"] = "other work kept the processors busy when this began: the numbers are only indicative"
     if cleared := os.environ.get("AGRAD_BENCH_CLEARED"):
         found["cleared from the environment"] = cleared
     return found
@@ -343,9 +341,7 @@ def describe_libraries(names: tuple[str, ...]) -> dict[str, Any]:
         lines = torch.__config__.show().splitlines()
         report["torch"] = (
             f"{torch.get_num_threads()} threads, "
-            + ", ".join(
-                line.strip(" -") for line in lines if "Math Kernel" in line or "CPU capability" in line
-            )
+            + ", ".join(line.strip(" -") for line in lines if "Math Kernel" in line or "CPU capability" in line)
             + (f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else "")
         )
     if "jax" in names:
@@ -366,9 +362,7 @@ def describe_libraries(names: tuple[str, ...]) -> dict[str, Any]:
 def arguments(description: str, *, repeat: int, peers: Sequence[str]) -> argparse.ArgumentParser:
     """A parser with the options that all benchmarks have."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument(
-        "--repeat", type=int, default=repeat, help="rounds of A B C A B C (default %(default)s)"
-    )
+    parser.add_argument("--repeat", type=int, default=repeat, help="rounds of A B C A B C (default %(default)s)")
     parser.add_argument(
         "--sample",
         type=float,
@@ -405,9 +399,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
         first, *rest = row
         return (
             "| "
-            + " | ".join(
-                [first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))]
-            )
+            + " | ".join([first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))])
             + " |"
         )
 
@@ -426,9 +418,7 @@ def spread(timing: Timing, divide: float = 1.0) -> str:
     return f"{microseconds(low / divide)} to {microseconds(high / divide)}"
 
 
-def environment_text(
-    about: dict[str, str], reports: dict[str, dict[str, Any]], left_out: dict[str, str]
-) -> str:
+def environment_text(about: dict[str, str], reports: dict[str, dict[str, Any]], left_out: dict[str, str]) -> str:
     """Machine, libraries and what is left out, as a Markdown list, with a line for all that compute alike."""
     lines = [f"- {name}: {value}" for name, value in about.items()]
     shared: dict[str, list[str]] = {}

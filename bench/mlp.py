@@ -134,9 +134,7 @@ def kept(size: int) -> Job:
             if i:
                 g = np.matmul(g, weights[i][0].T, out=cotangents[i - 1])
                 np.multiply(g, np.greater(h, 0, out=masks[i - 1]), out=g)
-            for parameter, speed, gradient, spare in zip(
-                weights[i], speeds[i], gradients[i], scratch[i], strict=True
-            ):
+            for parameter, speed, gradient, spare in zip(weights[i], speeds[i], gradients[i], scratch[i], strict=True):
                 np.multiply(speed, momentum, out=speed)
                 np.add(speed, gradient, out=speed)
                 np.subtract(parameter, np.multiply(speed, rate, out=spare), out=parameter)
@@ -193,9 +191,7 @@ def agrad(size: int, backend: str, device: str | None) -> Job:
     )
     criterion = nn.CrossEntropyLoss()
     optimizer = optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
-    source = _endless(
-        [(agrad.asarray(x).to(backend), agrad.asarray(t).to(backend)) for x, t in batches(size)]
-    )
+    source = _endless([(agrad.asarray(x).to(backend), agrad.asarray(t).to(backend)) for x, t in batches(size)])
     if device is not None:
         source = _endless([(x.to(device), t.to(device)) for x, t in itertools.islice(source, 4)])
 
@@ -238,9 +234,7 @@ def torch(size: int, device: str | None) -> Job:
     model = torch.nn.Sequential(*layers[:-1]).to(where)
     criterion = torch.nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
-    source = _endless(
-        [(torch.from_numpy(x).to(where), torch.from_numpy(t).to(where)) for x, t in batches(size)]
-    )
+    source = _endless([(torch.from_numpy(x).to(where), torch.from_numpy(t).to(where)) for x, t in batches(size)])
 
     def step() -> Any:
         x, labels = next(source)
@@ -338,9 +332,7 @@ def candidates(options: argparse.Namespace) -> list[Candidate]:
     ]
     for backend in options.backends:
         on = device if backend in ("cupy", "torch", "jax") else None
-        found.append(
-            Candidate(f"agrad, {backend}", agrad, (backend, on), ("agrad", backend), options.backends_named)
-        )
+        found.append(Candidate(f"agrad, {backend}", agrad, (backend, on), ("agrad", backend), options.backends_named))
     if "cupy" in options.backends and device is not None:
         found.append(Candidate(f"{PRODUCTS}, CuPy", products, ("cupy",), ("cupy",)))
     if "torch" in options.peers:
@@ -356,9 +348,7 @@ def candidates(options: argparse.Namespace) -> list[Candidate]:
 
 def check_curves(runners: dict[str, Any]) -> list[float]:
     """The loss of the first steps, the same for all; ends the program where one differs."""
-    curves = {
-        name: runner.results(CURVE_STEPS) for name, runner in runners.items() if not name.startswith(PRODUCTS)
-    }
+    curves = {name: runner.results(CURVE_STEPS) for name, runner in runners.items() if not name.startswith(PRODUCTS)}
     right = curves[PLAIN]
     for name, curve in curves.items():
         wrong = [
@@ -424,9 +414,7 @@ def goals_text(found: list[dict[str, Any]]) -> str:
 def main() -> int:
     parser = common.arguments(__doc__ or "", repeat=20, peers=PEERS)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument(
-        "--backends", help="agrad's, separated by commas (default: all of those that can run here)"
-    )
+    parser.add_argument("--backends", help="agrad's, separated by commas (default: all of those that can run here)")
     parser.add_argument("--batches", default=",".join(map(str, BATCHES)), help="sizes (default %(default)s)")
     parser.add_argument("--device", help="of CuPy, PyTorch and JAX, 'cuda' say (default: the CPU, JAX's own)")
     options = parser.parse_args()

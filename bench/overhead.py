@@ -94,9 +94,7 @@ def autograd(part: str) -> Job:
     make_vjp = load("autograd").make_vjp
     x = _values()
     g = x * 0 + 1
-    return _job(
-        part, lambda: make_vjp(chain)(x), lambda: make_vjp(chain)(x)[0](g), lambda result: float(result[0])
-    )
+    return _job(part, lambda: make_vjp(chain)(x), lambda: make_vjp(chain)(x)[0](g), lambda result: float(result[0]))
 
 
 def mygrad(part: str) -> Job:
@@ -132,17 +130,14 @@ def candidates(peers: list[str]) -> list[Candidate]:
         Candidate(f"{AGRAD}: {part}", agrad_tensors, (part,), ("agrad", "numpy"), required=True)
         for part in (FORWARD, GRADIENT)
     ]
-    found.append(
-        Candidate(f"{FUNCTION}: {GRADIENT}", agrad_function, (GRADIENT,), ("agrad", "numpy"), required=True)
-    )
+    found.append(Candidate(f"{FUNCTION}: {GRADIENT}", agrad_function, (GRADIENT,), ("agrad", "numpy"), required=True))
     for peer in peers:
         build = {"torch": torch, "autograd": autograd, "mygrad": mygrad, "numpy": numpy}[peer]
         parts = (FORWARD,) if peer == "numpy" else (FORWARD, GRADIENT)
         found += [Candidate(f"{NAMES[peer]}: {part}", build, (part,), (peer,)) for part in parts]
     if "torch" in peers:
         found += [
-            Candidate(f"{ON_TORCH}: {part}", agrad_tensors, (part, "torch"), ("torch",))
-            for part in (FORWARD, GRADIENT)
+            Candidate(f"{ON_TORCH}: {part}", agrad_tensors, (part, "torch"), ("torch",)) for part in (FORWARD, GRADIENT)
         ]
     return found
 
@@ -177,9 +172,7 @@ def report(timings: dict[str, Timing]) -> tuple[str, dict[str, Any]]:
             f"agrad takes {verdict['ratio']:.2f} x: " + ("met." if verdict["met"] else "NOT met.")
         )
     else:
-        text += (
-            f"\n\nGoal: forward + backward at most {GOAL} x PyTorch eager. PyTorch did not run: not judged."
-        )
+        text += f"\n\nGoal: forward + backward at most {GOAL} x PyTorch eager. PyTorch did not run: not judged."
     return text, verdict
 
 

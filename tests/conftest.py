@@ -25,6 +25,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         f"(default: {', '.join(DEFAULT)})",
     )
 
+    parser.addoption(
+        "--only-backends",
+        action="store_true",
+        help="leave out the tests that are not about a backend given by --backend: they say the same on every machine",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--only-backends"):
+        about = ["backend" in getattr(item, "fixturenames", ()) for item in items]
+        config.hook.pytest_deselected(items=[item for item, is_about in zip(items, about, strict=True) if not is_about])
+        items[:] = [item for item, is_about in zip(items, about, strict=True) if is_about]
+
 
 def _named(config: pytest.Config) -> list[str]:
     given = config.getoption("--backend") or [",".join(DEFAULT)]

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import types
-from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from types import SimpleNamespace
 
@@ -131,14 +130,14 @@ def test_empty_variables_choose_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.fixture
-def missing(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def missing(monkeypatch: pytest.MonkeyPatch) -> str:
     """A backend whose library is not installed, as Python tells it."""
     name = "torch"
     for module in [m for m in sys.modules if m == "agrad.backends.torch"]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setattr(backends, "_loaded", {k: v for k, v in backends._loaded.items() if k != name})
-    yield name
+    return name
 
 
 def test_a_missing_library_is_named_with_its_remedy(missing: str) -> None:
@@ -224,7 +223,7 @@ def test_a_third_party_brings_a_backend(third_party: Backend) -> None:
     np.testing.assert_array_equal(backends.to_host(Odd()), np.arange(3))
     with backends.use_backend("odd"):
         assert backends.get_backend() == "odd"
-    with pytest.raises(BackendUnavailableError, match="agrad knows .*'odd'"):
+    with pytest.raises(BackendUnavailableError, match=r"agrad knows .*'odd'"):
         backends.load("even")
 
 

@@ -47,9 +47,7 @@ def as_template(index: tuple) -> tuple[tuple, list]:
     return template, [entry for a, entry in zip(is_array, index, strict=True) if a]
 
 
-def check_index(
-    backend: Backend, shape: tuple[int, ...], index: tuple, device: object, on_host: bool
-) -> None:
+def check_index(backend: Backend, shape: tuple[int, ...], index: tuple, device: object, on_host: bool) -> None:
     """All three words at one index, against what NumPy does with it."""
     data = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)
     template, arrays = as_template(index)
@@ -329,7 +327,7 @@ def test_devices_have_names(backend: Backend) -> None:
 def test_the_vocabulary_is_the_standards(backend: Backend) -> None:
     strict = pytest.importorskip("array_api_strict")
     lacks = {"dask": {"from_dlpack", "broadcast_shapes", "take_along_axis"}}
-    lacks_linalg = {"dask": {"cross", "det", "eigh", "eigvalsh", "matrix_power", "pinv", "slogdet"}}
+    lacks_linalg = {"dask": {"cross"}}
     own_names = {name for name in strict.__all__ if not name.startswith("_") and name != "Device"}
     own_names = {name for name in own_names if "strict_flags" not in name and "StrictFlags" not in name}
     assert own_names - set(vars(backend.xp)) == lacks.get(backend.name, set())
@@ -392,7 +390,7 @@ def test_torch_arrays_as_its_users_make_them() -> None:
     z = torch.tensor([1 + 2j]).conj()
     np.testing.assert_array_equal(backend.to_host(z), [1 - 2j])
     assert backend.to_host(torch.ones(2, requires_grad=True)).tolist() == [1, 1]
-    with pytest.raises(DtypeError, match="bfloat16.*cast first"):
+    with pytest.raises(DtypeError, match=r"bfloat16.*cast first"):
         backend.to_host(torch.ones(2, dtype=torch.bfloat16))
     with pytest.raises(DtypeError, match="PyTorch has no dtype for NumPy's <U1"):
         backend.from_host(np.array(["a"]), None)

@@ -271,9 +271,7 @@ def test_sgd_is_pytorchs(call: Callable, dtype: np.dtype, options: dict, donate:
 @pytest.mark.parametrize("donate", [False, True])
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 @pytest.mark.parametrize("decoupled", [False, True])
-def test_adam_is_pytorchs(
-    call: Callable, dtype: np.dtype, decoupled: bool, weight_decay: float, donate: bool
-) -> None:
+def test_adam_is_pytorchs(call: Callable, dtype: np.dtype, decoupled: bool, weight_decay: float, donate: bool) -> None:
     start, grads = draw(dtype, 4, 3), [draw(dtype, 4, 3, k)[..., 0] for k in (1, 2, 3)]
     options = {"lr": 0.01, "betas": (0.8, 0.95), "eps": 1e-6, "weight_decay": weight_decay}
 

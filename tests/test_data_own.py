@@ -56,9 +56,7 @@ def test_npz_is_split_and_standardised_on_the_train_part(tmp_path):
 
 
 def test_npz_that_is_already_split(tmp_path):
-    path = written(
-        tmp_path / "a.npz", npz(np.savez_compressed, X=X[:30], y=Y[:30], X_test=X[30:], y_test=Y[30:])
-    )
+    path = written(tmp_path / "a.npz", npz(np.savez_compressed, X=X[:30], y=Y[:30], X_test=X[30:], y_test=Y[30:]))
     d = data.load_npz(path)
     assert d.X_train.shape == (30, 6) and d.X_test.shape == (10, 6) and d.X_train.dtype == np.float32
     assert np.array_equal(d.y_test, Y[30:])
@@ -193,9 +191,7 @@ def test_npz_that_python_2_wrote(tmp_path):
         assert np.array_equal(data.read_npz(tmp_path / "a.npz")["X"], X)
 
 
-@pytest.mark.parametrize(
-    "option", [{"test_fraction": 0}, {"scaling": "other"}, {"dtype": "int64"}, {"seed": -1}]
-)
+@pytest.mark.parametrize("option", [{"test_fraction": 0}, {"scaling": "other"}, {"dtype": "int64"}, {"seed": -1}])
 def test_npz_options_that_make_no_sense(tmp_path, option):
     with pytest.raises(ConfigurationError):
         data.load_npz(written(tmp_path / "a.npz", npz(X=X, y=Y)), **option)
@@ -205,11 +201,7 @@ SMALL = {"X": X[:12, 0], "y": Y[:12]}
 
 
 @FUZZ
-@given(
-    content=st.one_of(
-        damaged(npz(**SMALL)), damaged(npz(np.savez_compressed, **SMALL)), st.binary(max_size=50)
-    )
-)
+@given(content=st.one_of(damaged(npz(**SMALL)), damaged(npz(np.savez_compressed, **SMALL)), st.binary(max_size=50)))
 def test_npz_fuzz(scratch, content):
     path = written(scratch / "a.npz", content)
     try:
@@ -292,9 +284,7 @@ def test_csv_missing_file_and_delimiter(tmp_path):
 
 
 @FUZZ
-@given(
-    content=st.one_of(damaged(TABLE.encode()), st.binary(max_size=60), st.text(max_size=60).map(str.encode))
-)
+@given(content=st.one_of(damaged(TABLE.encode()), st.binary(max_size=60), st.text(max_size=60).map(str.encode)))
 def test_csv_fuzz(scratch, content):
     path = written(scratch / "a.csv", content)
     try:

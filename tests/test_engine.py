@@ -119,6 +119,16 @@ def test_a_graph_is_freed_without_the_collector(no_collector: None) -> None:
     assert on_the_tape() <= before
 
 
+def test_a_gradient_that_is_on_the_tape_is_freed_with_its_leaf(no_collector: None) -> None:
+    """``create_graph`` makes a gradient that was computed from its own leaf, and still no cycle."""
+    before = on_the_tape()
+    x = leaf([1.0, 2.0])
+    agrad.sum(x**3).backward(create_graph=True)
+    assert x.grad.requires_grad
+    del x
+    assert on_the_tape() <= before
+
+
 def test_values_the_tape_keeps_are_freed_by_backward(no_collector: None) -> None:
     x = leaf(np.ones(3))
     a = agrad.exp(x)

@@ -77,6 +77,7 @@ def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
         return module.arange(n, device=device_of(x))
 
     names = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
+    names["__array_namespace_info__"] = module.__array_namespace_info__
     for part in ("linalg", "fft"):
         if part in names:
             inner = names[part]

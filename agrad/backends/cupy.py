@@ -35,9 +35,7 @@ COUNT = _usable_devices()
 
 
 def _fill(index: tuple[Any, ...], indices: tuple[Any, ...]) -> Any:
-    arrays = [
-        i if isinstance(i, cupy.ndarray) else cupy.asarray(host_index(i, cupy.asnumpy)) for i in indices
-    ]
+    arrays = [i if isinstance(i, cupy.ndarray) else cupy.asarray(host_index(i, cupy.asnumpy)) for i in indices]
     return fill_index(index, arrays)
 
 

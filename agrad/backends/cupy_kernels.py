@@ -139,16 +139,12 @@ def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
     "softmax_cross_entropy",
     "vjp:x",
     when=lambda g_loss, g_lse, x, labels, lse, **_: (
-        _labelled(x, labels)
-        and _fits(lse, *(g for g in (g_loss, g_lse) if g is not None))
-        and lse.dtype == x.dtype
+        _labelled(x, labels) and _fits(lse, *(g for g in (g_loss, g_lse) if g is not None)) and lse.dtype == x.dtype
     ),
 )
 def softmax_cross_entropy_vjp(g_loss: Raw | None, g_lse: Raw | None, x: Raw, labels: Raw, lse: Raw) -> Raw:
     of_loss, of_lse = (0.0 if g is None else g[:, None] for g in (g_loss, g_lse))
-    return _elementwise("softmax_cross_entropy_vjp")(
-        of_loss, of_lse, x, labels[:, None], lse[:, None], x.shape[1]
-    )
+    return _elementwise("softmax_cross_entropy_vjp")(of_loss, of_lse, x, labels[:, None], lse[:, None], x.shape[1])
 
 
 @kernel("cupy", "sgd_update", "forward", when=lambda p, g, v, **_: _fits(p, g, *(() if v is None else (v,))))

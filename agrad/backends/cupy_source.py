@@ -64,9 +64,7 @@ ELEMENTWISE = {
         out = (g_loss + g_lse) * p - (i % columns == (long long)label ? g_loss : T(0));
         """,
     ),
-    "sgd_plain": Elementwise(
-        "T p, T g, T lr, T sign, T decay", "T new_p", "new_p = p - lr * (sign * g + decay * p);"
-    ),
+    "sgd_plain": Elementwise("T p, T g, T lr, T sign, T decay", "T new_p", "new_p = p - lr * (sign * g + decay * p);"),
     # carry and keep are the momentum and 1 - dampening, or 0 and 1 where there is no velocity yet
     "sgd_momentum": Elementwise(
         "T p, T g, T v, T lr, T sign, T decay, T carry, T keep, T momentum, bool nesterov",

@@ -44,9 +44,7 @@ def check_bounds(index: Index, arrays: Sequence[np.ndarray | None], shape: Shape
             axis += len(shape) - used
             continue
         integers = is_array and not nothing and entry is not None and entry.dtype.kind in "iu"
-        if integers or (
-            not is_array and isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)
-        ):
+        if integers or (not is_array and isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)):
             low, high = (int(entry.min()), int(entry.max())) if integers else (int(entry), int(entry))
             if low < -shape[axis] or high >= shape[axis]:
                 wrong = low if low < -shape[axis] else high
@@ -139,9 +137,7 @@ def plan(
             elif str(entry.dtype).endswith("bool"):
                 # NumPy lets a mask of no elements pass for any length
                 if any(m not in (0, n) for m, n in zip(entry.shape, shape[axis:], strict=False)):
-                    raise ShapeError(
-                        f"a mask of shape {tuple(entry.shape)} does not fit {shape} from axis {axis} on"
-                    )
+                    raise ShapeError(f"a mask of shape {tuple(entry.shape)} does not fit {shape} from axis {axis} on")
                 new = tuple(nonzero(entry))
             basic += [slice(None)] * consumed
             indexed += range(out, out + produced)

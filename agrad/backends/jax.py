@@ -29,15 +29,11 @@ def _visible(array: Any) -> np.ndarray | None:
     return None if hidden and array.dtype != bool else np.asarray(array)
 
 
-def _at(
-    x: jax.Array, indices: tuple[Any, ...], index: tuple[Any, ...]
-) -> tuple[jax.Array, tuple[Any, ...] | Any]:
+def _at(x: jax.Array, indices: tuple[Any, ...], index: tuple[Any, ...]) -> tuple[jax.Array, tuple[Any, ...] | Any]:
     """What to index and by what: ``x`` itself, or ``x`` flat where JAX reads the index unlike NumPy."""
     arrays = _arrays(index, indices, x.shape)
     # a truth value beside other index arrays moves their axes in NumPy, and does not in JAX
-    odd = any(isinstance(i, (bool, np.bool_)) for i in index) or any(
-        a.dtype == bool and not a.ndim for a in arrays
-    )
+    odd = any(isinstance(i, (bool, np.bool_)) for i in index) or any(a.dtype == bool and not a.ndim for a in arrays)
     if odd:
         return x.reshape(-1), positions(index, [np.asarray(a) for a in arrays], x.shape)
     return x, fill_index(index, arrays)

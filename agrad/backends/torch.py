@@ -22,8 +22,7 @@ def _index_tensor(entry: Any, device: torch.device) -> torch.Tensor:
 def _native(index: tuple[Any, ...]) -> bool:
     """Whether PyTorch reads a basic index as NumPy does."""
     return not any(
-        isinstance(entry, (bool, np.bool_)) or (isinstance(entry, slice) and (entry.step or 1) < 0)
-        for entry in index
+        isinstance(entry, (bool, np.bool_)) or (isinstance(entry, slice) and (entry.step or 1) < 0) for entry in index
     )
 
 
@@ -63,9 +62,7 @@ def setitem(x: torch.Tensor, value: Any, /, *indices: Any, index: tuple[Any, ...
     return out.flip(steps.flip) if steps.flip else out
 
 
-def scatter_add(
-    g: torch.Tensor, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]
-) -> torch.Tensor:
+def scatter_add(g: torch.Tensor, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> torch.Tensor:
     out = torch.zeros(shape, dtype=g.dtype, device=g.device)
     arrays = tuple(_index_tensor(entry, g.device) for entry in indices)
     if all(entry is ARRAY for entry in index) and all(a.dtype != torch.bool for a in arrays) and arrays:

@@ -110,9 +110,7 @@ class Config:
         _check("seed", self.seed, _whole(self.seed, 0, 2**64), "an integer from 0 to 2**64 - 1")
         _check("lr", self.lr, _real(self.lr) and self.lr > 0, "a number above 0")
         _check("weight_decay", self.weight_decay, _real(self.weight_decay), "a number of 0 or more")
-        _check(
-            "dropout", self.dropout, _real(self.dropout) and self.dropout < 1, "a number from 0 to below 1"
-        )
+        _check("dropout", self.dropout, _real(self.dropout) and self.dropout < 1, "a number from 0 to below 1")
         _check(
             "validation",
             self.validation,
@@ -172,9 +170,7 @@ def from_metadata(saved: Any, path: str) -> Config:
     """The settings in a model file. Raises ``DataError`` where they are not what ``as_metadata`` made."""
     names = {field.name for field in fields(Config)}
     if not isinstance(saved, dict) or set(saved) != names or not isinstance(saved["hidden"], list):
-        raise DataError(
-            f"{path!r}: expected the settings {', '.join(sorted(names))} in the header, found others"
-        )
+        raise DataError(f"{path!r}: expected the settings {', '.join(sorted(names))} in the header, found others")
     try:
         return Config(**{**saved, "hidden": tuple(saved["hidden"])})
     except ConfigurationError as error:

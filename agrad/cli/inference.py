@@ -78,9 +78,7 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
         if args.label is not None:
             raise ConfigurationError("--label goes with --data FILE.csv, and there is no --data")
         data_dir = args.data_dir if args.data_dir is not None else saved.data_dir
-        dataset = sources.load(
-            source, data_dir=data_dir, label=label, dtype=saved.config.dtype, report=_report
-        )
+        dataset = sources.load(source, data_dir=data_dir, label=label, dtype=saved.config.dtype, report=_report)
         if sources.fingerprint(dataset) != saved.fingerprint:
             raise DataError(
                 f"{source} is not the data any more that {saved.path} was trained on; "

@@ -92,26 +92,20 @@ class Saved:
         """The network on a backend, with its saved values. Raises ``DataError`` where they do not fit."""
         description = self.description
         model = build(self.config, description.n_features, len(description.class_names), place)
-        values = {
-            name: value for name, value in self.tensors.items() if not name.startswith((OPTIMIZER, "data."))
-        }
+        values = {name: value for name, value in self.tensors.items() if not name.startswith((OPTIMIZER, "data."))}
         self._fill(model, values, "model")
         return model
 
     def fill(self, optimizer: Any) -> None:
         """Give an optimizer its saved state. Raises ``DataError`` where that does not fit its parameters."""
-        state = {
-            name.removeprefix(OPTIMIZER): v for name, v in self.tensors.items() if name.startswith(OPTIMIZER)
-        }
+        state = {name.removeprefix(OPTIMIZER): v for name, v in self.tensors.items() if name.startswith(OPTIMIZER)}
         self._fill(optimizer, state, "optimizer's state")
 
     def _fill(self, target: Any, values: dict[str, np.ndarray], what: str) -> None:
         try:
             target.load_state_dict(values)
         except AgradError as error:
-            raise DataError(
-                f"{self.path!r} does not hold the {what} that its header describes: {error}"
-            ) from error
+            raise DataError(f"{self.path!r} does not hold the {what} that its header describes: {error}") from error
 
 
 def save(
@@ -162,9 +156,7 @@ def load(path: str) -> Saved:
         raise DataError(f"{path!r}: expected the shape of an example in the header, found {shape!r}")
     data_dir, fingerprint = known.get("data_dir", 0), known.get("fingerprint")
     if not isinstance(fingerprint, str) or not isinstance(data_dir, str | None):
-        raise DataError(
-            f"{path!r}: expected the fingerprint and the place of the data in the header, found others"
-        )
+        raise DataError(f"{path!r}: expected the fingerprint and the place of the data in the header, found others")
     try:
         check_source(config.data, data_dir, config.label)
     except ConfigurationError as error:
@@ -172,9 +164,7 @@ def load(path: str) -> Saved:
     for name in (MEAN, SCALE):
         found = tensors.get(name)
         if found is None or found.shape != (math.prod(shape),) or found.dtype != np.float64:
-            raise DataError(
-                f"{path!r}: expected {name}, float64 of shape {(math.prod(shape),)}, found no such array"
-            )
+            raise DataError(f"{path!r}: expected {name}, float64 of shape {(math.prod(shape),)}, found no such array")
     if len(names["class_names"]) < 2 or len(names["feature_names"]) not in (0, math.prod(shape)):
         raise DataError(f"{path!r}: the names of classes or features in the header do not fit the model")
     description = Description(
@@ -192,7 +182,5 @@ def load(path: str) -> Saved:
 
 def _texts(value: Any, key: str, path: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise DataError(
-            f"{path!r}: expected a list of text under {key!r} in the header, found {str(value)[:80]}"
-        )
+        raise DataError(f"{path!r}: expected a list of text under {key!r} in the header, found {str(value)[:80]}")
     return tuple(value)

@@ -147,9 +147,7 @@ def describe_epoch(record: Record, epochs: int) -> str:
         f"accuracy {record['accuracy']:.2%}"
     )
     if "validation_accuracy" in record:
-        line += (
-            f"  validation loss {record['validation_loss']:.4f}  accuracy {record['validation_accuracy']:.2%}"
-        )
+        line += f"  validation loss {record['validation_loss']:.4f}  accuracy {record['validation_accuracy']:.2%}"
     return f"{line}  {record['samples_per_second']:,.0f} samples/s"
 
 

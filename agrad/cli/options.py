@@ -24,8 +24,7 @@ def parser() -> argparse.ArgumentParser:
     """The parser of the command line; what it parses has ``command``, None where none was named."""
     top = argparse.ArgumentParser(
         prog="agrad",
-        description="Automatic differentiation for the array API standard: train and use a network, on any "
-        "backend.",
+        description="Automatic differentiation for the array API standard: train and use a network, on any backend.",
         epilog="'agrad COMMAND --help' describes a command.",
         allow_abbrev=False,
     )
@@ -66,9 +65,7 @@ def _train(commands: Any) -> None:
         metavar="NAME|FILE",
         help="digits, mnist, FILE.npz (arrays X and y), or FILE.csv with --label (default: digits)",
     )
-    data.add_argument(
-        "--data-dir", metavar="DIR", help="where MNIST's files are (default: downloaded to a cache)"
-    )
+    data.add_argument("--data-dir", metavar="DIR", help="where MNIST's files are (default: downloaded to a cache)")
     data.add_argument("--label", metavar="COLUMN", help="the column of FILE.csv that holds the classes")
     data.add_argument(
         "--validation",
@@ -84,16 +81,12 @@ def _train(commands: Any) -> None:
         help="widths of the hidden layers, or none",
     )
     network.add_argument("--activation", metavar="NAME", help=_choice(config.ACTIVATIONS, "relu"))
-    network.add_argument(
-        "--dropout", type=float, metavar="P", help="zero hidden values with this probability"
-    )
+    network.add_argument("--dropout", type=float, metavar="P", help="zero hidden values with this probability")
     network.add_argument("--dtype", metavar="NAME", help=_choice(config.DTYPES, "float32"))
     training = train.add_argument_group("training")
     training.add_argument("--epochs", type=int, metavar="N", help="how often each example is seen")
     training.add_argument("--batch-size", type=int, metavar="N", help="examples a step")
-    training.add_argument(
-        "--optimizer", metavar="NAME", help=_choice(config.OPTIMIZERS, "adam; sgd has momentum 0.9")
-    )
+    training.add_argument("--optimizer", metavar="NAME", help=_choice(config.OPTIMIZERS, "adam; sgd has momentum 0.9"))
     training.add_argument("--lr", type=float, metavar="RATE", help="learning rate (sgd: 0.05 by default)")
     training.add_argument(
         "--weight-decay", type=float, metavar="RATE", help="pull of parameters to 0 (default: 0; adamw: 0.01)"
@@ -189,9 +182,7 @@ def _widths(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"expected widths such as 256,128, or none; found {text!r}"
-        ) from None
+        raise argparse.ArgumentTypeError(f"expected widths such as 256,128, or none; found {text!r}") from None
 
 
 def _choice(names: tuple[str, ...], default: str) -> str:

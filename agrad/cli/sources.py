@@ -131,9 +131,7 @@ def to_evaluate(source: str, description: Description, data_dir: str | None, lab
     assert names is not None
     X = _scaled(X, description, source)
     if names.shape[0] != X.shape[0]:
-        raise DataError(
-            f"{source!r}: expected a label for each of {X.shape[0]} examples, found {names.shape[0]}"
-        )
+        raise DataError(f"{source!r}: expected a label for each of {X.shape[0]} examples, found {names.shape[0]}")
     return Examples(X, _numbers(names, description.class_names, source), what)
 
 

@@ -215,9 +215,7 @@ class Run:
         where = f"stopped after step {progress.step} (epoch {progress.epoch + 1}, batch {progress.batch})"
         remedy = "nothing is saved, as there is no --save"
         if self.save_path is not None:
-            remedy = (
-                f"saved to {self.save_path}; go on with: agrad train --resume {self.save_path}{self.where}"
-            )
+            remedy = f"saved to {self.save_path}; go on with: agrad train --resume {self.save_path}{self.where}"
         print(f"agrad train: {where}; {remedy}", file=sys.stderr, flush=True)
         assert interrupts.received is not None
         return 128 + interrupts.received

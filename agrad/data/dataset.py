@@ -76,23 +76,17 @@ class Dataset:
 def check_part(name: str, X: np.ndarray, y: np.ndarray, n_classes: int) -> None:
     """Raise `DataError` unless X (n, d) is finite floats and y (n,) int64 in range(n_classes), n > 0."""
     if X.ndim != 2 or X.dtype.name not in FLOATS:
-        raise DataError(
-            f"{name}: X: expected float32 or float64 of shape (n, d), found {X.dtype} of {X.shape}"
-        )
+        raise DataError(f"{name}: X: expected float32 or float64 of shape (n, d), found {X.dtype} of {X.shape}")
     if y.ndim != 1 or y.dtype != np.int64:
         raise DataError(f"{name}: y: expected int64 of shape (n,), found {y.dtype} of {y.shape}")
     if X.shape[0] != y.shape[0]:
-        raise DataError(
-            f"{name}: expected a label for each of {X.shape[0]} examples, found {y.shape[0]} labels"
-        )
+        raise DataError(f"{name}: expected a label for each of {X.shape[0]} examples, found {y.shape[0]} labels")
     if X.size == 0:
         raise DataError(f"{name}: expected one example and one feature or more, found X of shape {X.shape}")
     check_finite(name, X)
     out = np.flatnonzero((y < 0) | (y >= n_classes))
     if out.size:
-        raise DataError(
-            f"{name}: y: expected labels from 0 to {n_classes - 1}, found {y[out[0]]} at example {out[0]}"
-        )
+        raise DataError(f"{name}: y: expected labels from 0 to {n_classes - 1}, found {y[out[0]]} at example {out[0]}")
 
 
 def check_finite(name: str, X: np.ndarray, first: int = 0) -> None:
@@ -160,9 +154,7 @@ def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, nam
     check_numbers(raw, name)
     found = raw.size // raw.shape[0]
     if found != mean.shape[0]:
-        raise DataError(
-            f"{name}: expected {mean.shape[0]} features an example, as in training; found {found}"
-        )
+        raise DataError(f"{name}: expected {mean.shape[0]} features an example, as in training; found {found}")
     result = np.empty((raw.shape[0], found), float_name(dtype))
     # in blocks, because images of bytes would take eight times their size at once
     for start in range(0, raw.shape[0], BLOCK):
@@ -187,9 +179,7 @@ def standardisation(flat: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray
         size = np.max(np.abs(flat), axis=0)
     wild = np.flatnonzero(~np.isfinite(mean + scale))
     if wild.size:
-        raise DataError(
-            f"{name}: X: feature {wild[0]} is too large to standardise (up to {size[wild[0]]:.3g})"
-        )
+        raise DataError(f"{name}: X: feature {wild[0]} is too large to standardise (up to {size[wild[0]]:.3g})")
     scale[scale <= 16 * np.finfo(np.float64).eps * size] = 1.0
     return mean, scale
 
@@ -212,9 +202,7 @@ def plain_labels(y: np.ndarray, name: str) -> np.ndarray:
     if y.dtype.kind == "f":
         odd = np.flatnonzero(~((np.abs(y) <= WHOLE) & (np.trunc(y) == y)))
         if odd.size:
-            raise DataError(
-                f"{name}: expected whole numbers or text as labels, found {y[odd[0]]} at example {odd[0]}"
-            )
+            raise DataError(f"{name}: expected whole numbers or text as labels, found {y[odd[0]]} at example {odd[0]}")
         return y.astype(np.int64)
     if y.dtype.kind == "S":
         try:
@@ -253,9 +241,7 @@ def stratified_split(y: np.ndarray, fraction: float, seed: int) -> tuple[np.ndar
     0 < fraction < 1, and `DataError` where no class has two examples.
     """
     if not 0.0 < fraction < 1.0:
-        raise ConfigurationError(
-            f"the fraction to hold out: expected a number between 0 and 1, found {fraction}"
-        )
+        raise ConfigurationError(f"the fraction to hold out: expected a number between 0 and 1, found {fraction}")
     order = permutation(y.shape[0], seed, SPLITS)
     sizes = np.bincount(y)
     ends = np.cumsum(sizes)

@@ -111,9 +111,7 @@ def _target(path: StrPath) -> str:
         target = os.path.realpath(name)
         directory = os.path.dirname(target)
         if not os.path.exists(directory):
-            raise _refused(
-                path, f"there is no directory {directory!r}", "create it first, or choose another place"
-            )
+            raise _refused(path, f"there is no directory {directory!r}", "create it first, or choose another place")
         if not os.path.isdir(directory):
             raise _refused(path, f"{directory!r} is not a directory")
         try:

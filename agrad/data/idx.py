@@ -28,9 +28,7 @@ def parse_idx(content: bytes, path: StrPath) -> np.ndarray:
     """The array that the unpacked bytes of an IDX file hold; `path` is for the messages. See `read_idx`."""
     name = repr(os.fspath(path))
     if len(content) < 4:
-        raise DataError(
-            f"{name}: expected an IDX file, whose header has 4 bytes or more; found {len(content)}"
-        )
+        raise DataError(f"{name}: expected an IDX file, whose header has 4 bytes or more; found {len(content)}")
     code, rank = content[2], content[3]
     if content[:2] != b"\0\0" or code not in DTYPES:
         codes = ", ".join(f"{known:02x}" for known in DTYPES)
@@ -42,9 +40,7 @@ def parse_idx(content: bytes, path: StrPath) -> np.ndarray:
     if rank == 0:
         raise DataError(f"{name}: expected an IDX file of one dimension or more, found none in the header")
     if len(content) < start:
-        raise DataError(
-            f"{name}: expected {start} bytes of header for {rank} dimensions, found {len(content)}"
-        )
+        raise DataError(f"{name}: expected {start} bytes of header for {rank} dimensions, found {len(content)}")
     shape = struct.unpack(f">{rank}I", content[4:start])
     dtype = np.dtype(DTYPES[code])
     expected = math.prod(shape) * dtype.itemsize

@@ -106,9 +106,7 @@ def load_mnist(
 def find_files(directory: str) -> list[str]:
     """The paths of the four files in `directory`, as in `STEMS`; a `DataError` names those missing."""
     if not os.path.isdir(directory):
-        raise DataError(
-            f"{directory!r}: expected a directory with the four MNIST files, found no such directory"
-        )
+        raise DataError(f"{directory!r}: expected a directory with the four MNIST files, found no such directory")
     paths = []
     missing = []
     for stem in STEMS:
@@ -125,9 +123,7 @@ def find_files(directory: str) -> list[str]:
     return paths
 
 
-def _part(
-    image_path: str, images: np.ndarray, label_path: str, labels: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _part(image_path: str, images: np.ndarray, label_path: str, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if images.ndim != 3 or images.dtype != np.uint8 or images.size == 0:
         raise DataError(
             f"{image_path!r}: expected images, uint8 of shape (n, height, width); "
@@ -135,8 +131,7 @@ def _part(
         )
     if labels.ndim != 1 or labels.dtype != np.uint8:
         raise DataError(
-            f"{label_path!r}: expected labels, uint8 of shape (n,); "
-            f"found {labels.dtype} of shape {labels.shape}"
+            f"{label_path!r}: expected labels, uint8 of shape (n,); found {labels.dtype} of shape {labels.shape}"
         )
     if images.shape[0] != labels.shape[0]:
         raise DataError(
@@ -145,7 +140,5 @@ def _part(
         )
     out = np.flatnonzero(labels > 9)
     if out.size:
-        raise DataError(
-            f"{label_path!r}: expected labels from 0 to 9, found {labels[out[0]]} at example {out[0]}"
-        )
+        raise DataError(f"{label_path!r}: expected labels from 0 to 9, found {labels[out[0]]} at example {out[0]}")
     return images, labels.astype(np.int64)

@@ -90,9 +90,7 @@ def _dataset(
     _check_pair(X, y, f"{name}, X and y")
     numbers, values = class_numbers(y, f"{name}, y")
     if values.shape[0] < 2:
-        raise DataError(
-            f"{name}: expected 2 classes or more to tell apart, found only the label {str(values[0])!r}"
-        )
+        raise DataError(f"{name}: expected 2 classes or more to tell apart, found only the label {str(values[0])!r}")
     if test is None:
         most, few = stratified_split(numbers, test_fraction, seed)
         X_train, y_train, X_test, y_test = X[most], numbers[most], X[few], numbers[few]
@@ -102,8 +100,7 @@ def _dataset(
         y_test = match_classes(test[1], values, f"{name}, y_test")
         if X_test.shape[1:] != X.shape[1:]:
             raise DataError(
-                f"{name}: expected examples of one shape, found {X.shape[1:]} in X "
-                f"and {X_test.shape[1:]} in X_test"
+                f"{name}: expected examples of one shape, found {X.shape[1:]} in X and {X_test.shape[1:]} in X_test"
             )
     mean, scale = _scaling(scaling, X_train, name)
     return Dataset(

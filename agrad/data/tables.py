@@ -39,9 +39,7 @@ def read_npz(
         return _npz(file, name, required, optional)
 
 
-def _npz(
-    file: IO[bytes], name: str, required: Sequence[str], optional: Sequence[str] | None
-) -> dict[str, np.ndarray]:
+def _npz(file: IO[bytes], name: str, required: Sequence[str], optional: Sequence[str] | None) -> dict[str, np.ndarray]:
     try:
         start = file.read(4)
         if start[:2] != b"PK":
@@ -69,9 +67,7 @@ def _npz(
     except Exception as error:
         # zipfile, zlib and NumPy's header parser answer damage with a dozen kinds of error, none documented
         reason = str(error) or type(error).__name__
-        raise DataError(
-            f"{name}: expected an archive of numpy.savez, found a damaged one: {reason}"
-        ) from error
+        raise DataError(f"{name}: expected an archive of numpy.savez, found a damaged one: {reason}") from error
 
 
 def _member(archive: Any, member: str, name: str) -> np.ndarray:
@@ -88,9 +84,7 @@ def _member(archive: Any, member: str, name: str) -> np.ndarray:
     expected = int(np.prod(np.array(shape, dtype=object))) * dtype.itemsize
     found = archive.getinfo(member).file_size - start
     if expected != found:
-        raise DataError(
-            f"{name}: expected {expected} bytes for shape {shape} and dtype {dtype}, found {found}"
-        )
+        raise DataError(f"{name}: expected {expected} bytes for shape {shape} and dtype {dtype}, found {found}")
     with archive.open(member) as stream:
         value = np.lib.format.read_array(stream, allow_pickle=False)
         stream.read(1)  # the checksum is compared at the end of the stream only
@@ -116,9 +110,7 @@ def read_csv(path: StrPath, label: str | int | None = None, *, delimiter: str = 
             rows = csv.reader(text, delimiter=delimiter, strict=True)
             return _table(name, rows, label)
     except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(
-            f"{name}: expected comma-separated text in UTF-8, found a damaged file: {error}"
-        ) from error
+        raise DataError(f"{name}: expected comma-separated text in UTF-8, found a damaged file: {error}") from error
     except OSError as error:
         raise unreadable(path, error) from error
 
@@ -143,9 +135,7 @@ def _table(name: str, rows: Any, label: str | int | None) -> Table:
         if at is not None:
             labels.append(cells.pop(at).strip())
             if not labels[-1]:
-                raise DataError(
-                    f"{name}: line {line}, column {header[at]!r}: expected a label, found nothing"
-                )
+                raise DataError(f"{name}: line {line}, column {header[at]!r}: expected a label, found nothing")
         try:
             numbers = [float(cell) for cell in cells]
         except ValueError:
@@ -160,14 +150,10 @@ def _table(name: str, rows: Any, label: str | int | None) -> Table:
     return Table(X, columns, None if at is None else _labels(name, labels, header[at]))
 
 
-def _checked(
-    name: str, lines: Iterator[tuple[int, list[str]]], width: int
-) -> Iterator[tuple[int, list[str]]]:
+def _checked(name: str, lines: Iterator[tuple[int, list[str]]], width: int) -> Iterator[tuple[int, list[str]]]:
     for line, cells in lines:
         if len(cells) != width:
-            raise DataError(
-                f"{name}: line {line}: expected {width} columns as in the header, found {len(cells)}"
-            )
+            raise DataError(f"{name}: line {line}: expected {width} columns as in the header, found {len(cells)}")
         yield line, cells
 
 
@@ -175,9 +161,7 @@ def _column(name: str, header: list[str], label: str | int) -> int:
     if isinstance(label, str):
         places = [i for i, column in enumerate(header) if column == label.strip()]
         if len(places) > 1:
-            raise DataError(
-                f"{name}: expected one column {label!r}, found {len(places)}; give its number instead"
-            )
+            raise DataError(f"{name}: expected one column {label!r}, found {len(places)}; give its number instead")
         if places:
             return places[0]
     try:

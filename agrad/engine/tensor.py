@@ -265,6 +265,19 @@ class Tensor:
         self._check_concrete("bool()")
         return bool(self.item())
 
+    def __dlpack__(self, **how: Any) -> Any:
+        """The memory as a DLPack capsule, for another library's ``from_dlpack``; ``how`` as in the standard.
+
+        Raises ``DetachError`` for a Tensor that requires a gradient, which the capsule cannot carry.
+        """
+        self._check_detached("__dlpack__()")
+        return self.raw.__dlpack__(**how)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        """The kind of device and its number, by DLPack's own count."""
+        self._check_concrete("__dlpack_device__()")
+        return self.raw.__dlpack_device__()
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         self._check_detached("numpy.asarray()")
         return np.array(self.numpy(), dtype=dtype, copy=copy)

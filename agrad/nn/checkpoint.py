@@ -78,9 +78,7 @@ def load(
     except safetensors.SafetensorError as error:
         raise DataError(f"{file}: expected a safetensors file, found a damaged one: {error}") from error
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            f"{file}: expected arrays of the dtypes {', '.join(DTYPES)}, found another: {error}"
-        ) from error
+        raise DataError(f"{file}: expected arrays of the dtypes {', '.join(DTYPES)}, found another: {error}") from error
     metadata = _metadata(header, file)
     tensors = {name: np.array(views[name]) for name in sorted(views)}
     if expected is not None:
@@ -111,9 +109,7 @@ def check_tensors(
     problems.extend(f"{name}: not expected" for name in tensors if name not in expected)
     if problems:
         shown = problems[:20] + [f"... {len(problems)} in all"] * (len(problems) > 20)
-        raise DataError(
-            f"{os.fspath(path)!r} does not hold the arrays that were expected:\n  " + "\n  ".join(shown)
-        )
+        raise DataError(f"{os.fspath(path)!r} does not hold the arrays that were expected:\n  " + "\n  ".join(shown))
 
 
 def _require(path: StrPath) -> None:
@@ -166,17 +162,14 @@ def _check_json(value: object, where: str) -> None:
             _check_json(item, f"{where}[{number}]")
     elif value is not None and not isinstance(value, str | int | float):
         raise ConfigurationError(
-            f"{where}: expected text, a Python number, a boolean, None, a list or a dict, "
-            f"found {type(value).__name__}"
+            f"{where}: expected text, a Python number, a boolean, None, a list or a dict, found {type(value).__name__}"
         )
 
 
 def _header(content: bytes, name: str) -> tuple[dict[str, Any], int]:
     """The header of a safetensors file, and how many bytes follow it."""
     if len(content) < 8:
-        raise DataError(
-            f"{name}: expected a safetensors file, of 8 bytes or more; found {len(content)} bytes"
-        )
+        raise DataError(f"{name}: expected a safetensors file, of 8 bytes or more; found {len(content)} bytes")
     length = int.from_bytes(content[:8], "little")
     if length > HEADER_LIMIT:
         raise DataError(
@@ -184,15 +177,11 @@ def _header(content: bytes, name: str) -> tuple[dict[str, Any], int]:
             f"{HEADER_LIMIT}; found {length}"
         )
     if length > len(content) - 8:
-        raise DataError(
-            f"{name}: expected a header of {length} bytes, found {len(content) - 8}; the file is truncated"
-        )
+        raise DataError(f"{name}: expected a header of {length} bytes, found {len(content) - 8}; the file is truncated")
     try:
         header = json.loads(content[8 : 8 + length])
     except (ValueError, RecursionError) as error:
-        raise DataError(
-            f"{name}: expected a safetensors file, found a header that is not JSON: {error}"
-        ) from error
+        raise DataError(f"{name}: expected a safetensors file, found a header that is not JSON: {error}") from error
     if not isinstance(header, dict):
         raise DataError(f"{name}: expected a safetensors file, found a header that is no JSON object")
     return header, len(content) - 8 - length
@@ -209,9 +198,7 @@ def _metadata(header: dict[str, Any], name: str) -> dict[str, Any]:
     try:
         metadata = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DataError(
-            f"{name}: expected a JSON object under {KEY!r} in the header, found: {error}"
-        ) from error
+        raise DataError(f"{name}: expected a JSON object under {KEY!r} in the header, found: {error}") from error
     if not isinstance(metadata, dict):
         raise DataError(f"{name}: expected a JSON object under {KEY!r} in the header, found {text[:40]!r}")
     return metadata

@@ -16,9 +16,7 @@ Shape = tuple[int, ...]
 Rng = np.random.Generator | None
 
 
-def parameter(
-    values: np.ndarray, *, dtype: Any = None, backend: str | None = None, device: Any = None
-) -> agrad.Tensor:
+def parameter(values: np.ndarray, *, dtype: Any = None, backend: str | None = None, device: Any = None) -> agrad.Tensor:
     """A leaf that requires a gradient, of ``values``, an array on the host.
 
     It is born on the selected backend unless another is named; ``dtype`` is float32 by default. The values are
@@ -28,9 +26,7 @@ def parameter(
     place = agrad.zeros((1,), dtype=dtype or agrad.float32, backend=backend, device=device)
     name = place.dtype.name
     host = np.array(values, dtype=None if name == "bfloat16" else name, order="C")
-    return agrad.asarray(
-        host, dtype=place.dtype, backend=place.backend, device=place.device, requires_grad=True
-    )
+    return agrad.asarray(host, dtype=place.dtype, backend=place.backend, device=place.device, requires_grad=True)
 
 
 def fans(shape: Shape) -> tuple[int, int]:

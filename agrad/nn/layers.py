@@ -38,9 +38,7 @@ class Linear(Module):
                 raise ConfigurationError(f"Linear: {name} is an integer of 1 or more, not {n!r}")
         self.in_features, self.out_features = int(in_features), int(out_features)
         place = {"dtype": dtype, "backend": backend, "device": device}
-        self.weight = init.parameter(
-            init.kaiming_uniform((self.in_features, self.out_features), rng), **place
-        )
+        self.weight = init.parameter(init.kaiming_uniform((self.in_features, self.out_features), rng), **place)
         self.bias: agrad.Tensor | None = None
         if bias:
             bound = 1 / math.sqrt(self.in_features)
@@ -56,9 +54,7 @@ class Linear(Module):
             if shape and shape[-1] == self.in_features:
                 raise
             name = f"Linear({self.settings()})"
-            raise ShapeError(
-                f"{name} takes an array of shape (..., {self.in_features}), not {shape}"
-            ) from error
+            raise ShapeError(f"{name} takes an array of shape (..., {self.in_features}), not {shape}") from error
 
     def settings(self) -> str:
         return f"{self.in_features}, {self.out_features}" + (", bias=False" if self.bias is None else "")
@@ -137,9 +133,7 @@ class Flatten(Module):
     def forward(self, x: Any, /) -> Any:
         shape = tuple(x.shape)
         if not shape:
-            raise ShapeError(
-                "Flatten keeps the first axis of an array, and makes one of the others; found shape ()"
-            )
+            raise ShapeError("Flatten keeps the first axis of an array, and makes one of the others; found shape ()")
         return agrad.reshape(x, (shape[0], math.prod(shape[1:])))
 
 

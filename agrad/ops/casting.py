@@ -1,11 +1,13 @@
 """Dtypes: ``astype``, and the standard's questions about dtypes, for dtypes of any library."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from agrad.backends import backend_of, selected
 from agrad.dtypes import DType, as_dtype, is_floating
 from agrad.engine.notation import primitive
 from agrad.engine.tensor import Tensor
+from agrad.errors import DtypeError
 from agrad.ops.shared import native_dtype, raw_of
 from agrad.registry import CALLS
 
@@ -89,16 +91,52 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return found.kind in kinds[kind]
 
 
-def finfo(type: Any, /) -> Any:
-    """The machine limits of a floating dtype, or of an array's."""
-    xp = _xp_for((type,))
-    return xp.finfo(_native(type.dtype if hasattr(type, "shape") else type, xp))
+@dataclass(frozen=True, slots=True)
+class FInfo:
+    """The machine limits of a floating dtype, as Python numbers; of a complex one, those of its parts."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
 
 
-def iinfo(type: Any, /) -> Any:
-    """The machine limits of an integer dtype, or of an array's."""
+@dataclass(frozen=True, slots=True)
+class IInfo:
+    """The machine limits of an integer dtype, as Python numbers."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+def _limits(name: str, type: Any) -> tuple[Any, DType]:
     xp = _xp_for((type,))
-    return xp.iinfo(_native(type.dtype if hasattr(type, "shape") else type, xp))
+    dtype = as_dtype(type.dtype if hasattr(type, "shape") else type)
+    kinds = ("real floating", "complex floating") if name == "finfo" else ("signed integer", "unsigned integer")
+    if dtype.kind not in kinds:
+        raise DtypeError(f"{name} takes a dtype that is {' or '.join(kinds)}, not {dtype}")
+    return getattr(xp, name)(getattr(xp, dtype.name)), dtype
+
+
+def finfo(type: Any, /) -> FInfo:
+    """The machine limits of a floating dtype, or of an array's. Raises ``DtypeError`` for any other dtype."""
+    found, dtype = _limits("finfo", type)
+    limits = (float(getattr(found, name)) for name in ("eps", "max", "min", "smallest_normal"))
+    part = as_dtype(found.dtype) if dtype.kind == "real floating" else as_dtype(_PARTS[dtype.name])
+    return FInfo(int(found.bits), *limits, part)
+
+
+_PARTS = {"complex64": "float32", "complex128": "float64"}
+
+
+def iinfo(type: Any, /) -> IInfo:
+    """The machine limits of an integer dtype, or of an array's. Raises ``DtypeError`` for any other dtype."""
+    found, dtype = _limits("iinfo", type)
+    return IInfo(int(found.bits), int(found.max), int(found.min), dtype)
 
 
 __all__ = ["astype", "can_cast", "cast", "finfo", "iinfo", "isdtype", "result_type"]

@@ -223,6 +223,35 @@ def eye(
     return _born(raw, requires_grad)
 
 
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, backend: str | None = None) -> Tensor:
+    """A Tensor of the selected backend (or of ``backend``) that holds the memory of any array with ``__dlpack__``.
+
+    ``copy``: True for a copy always, False for an error where one would be needed. ``device``: where to put it. A
+    Tensor stays differentiable. Raises ``OperandError`` for what has no ``__dlpack__``; what the two libraries cannot
+    hand over is their own ``BufferError``.
+    """
+    if not hasattr(x, "__dlpack__"):
+        raise OperandError(f"from_dlpack takes an object with __dlpack__, not {type(x).__name__}; use agrad.asarray")
+    place = selected().backend if backend is None else load(backend)
+    target = None if device is None else place.device(device)
+    known = x if isinstance(x, Tensor) else None if backend_of_type(type(x)) is None else constant(x, AMBIENT)
+    if known is not None and backend_of(known.raw) is not place and (copy is not False or known.requires_grad):
+        known, copy = to(known, place.name), None
+    if known is not None and backend_of(known.raw) is place:
+        if copy is False and target not in (None, place.device_of(known.raw)):
+            raise BufferError(f"from_dlpack: an array cannot be had on the device {device} without a copy")
+        return asarray(known, device=target, copy=copy)
+    source = x if known is None else known.raw
+    native = getattr(place.xp, "from_dlpack", None)
+    if native is not None:
+        made = native(source) if copy is None else native(source, copy=copy)
+    elif copy is False:
+        raise BufferError(f"from_dlpack: backend {place.name!r} takes no array without a copy")
+    else:
+        made = place.from_host(np.from_dlpack(source), target)
+    return asarray(constant(made, AMBIENT), device=target)
+
+
 def _filled_like(x: Any, name: str, args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
     ndim_of(x, f"{name}_like")
     raw = raw_of(x)
@@ -254,7 +283,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     return _filled_like(x, "full", (fill_value,), dtype, device)
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Any]:
+def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
     """Coordinate grids of one-dimensional arrays; ``indexing="xy"`` exchanges the first two axes. Differentiable."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")
@@ -268,10 +297,10 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Any]:
     shape = [0] * n
     for x, place in zip(arrays, places, strict=True):
         shape[place] = x.shape[0]
-    return [
+    return tuple(
         broadcast_to(reshape(x, tuple(-1 if i == place else 1 for i in range(n))), tuple(shape))
         for x, place in zip(arrays, places, strict=True)
-    ]
+    )
 
 
 __all__ = [
@@ -280,6 +309,7 @@ __all__ = [
     "empty",
     "empty_like",
     "eye",
+    "from_dlpack",
     "full",
     "full_like",
     "linspace",

@@ -109,10 +109,10 @@ def broadcast_to(x: Any, /, shape: Any) -> Any:
     return _broadcast_to(x, shape=shape)
 
 
-def broadcast_arrays(*arrays: Any) -> list[Any]:
+def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     """All arrays broadcast against one another."""
     shape = broadcast_shapes(*(tuple(x.shape) for x in arrays))
-    return [broadcast_to(x, shape) for x in arrays]
+    return tuple(broadcast_to(x, shape) for x in arrays)
 
 
 def expand_dims(x: Any, /, axis: Any = 0) -> Any:

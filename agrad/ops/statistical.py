@@ -1,4 +1,4 @@
-"""Reductions and cumulative sums."""
+"""Reductions, cumulative sums and products."""
 
 from typing import Any
 
@@ -190,14 +190,87 @@ _cumulative_sum = cumulative_sum.bind
 
 @cumulative_sum.door
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """The running sums along ``axis``, which may be left out for an array of one dimension."""
-    if axis is None:
-        if ndim_of(x, "cumulative_sum") != 1:
-            raise ShapeError(f"cumulative_sum of an array of shape {tuple(x.shape)} needs an axis")
-        axis = 0
+    """The running sums along ``axis``, which may be left out for an array of one dimension.
+
+    ``dtype``: that of the sums. ``include_initial`` puts the empty sum, 0, before the first.
+    """
+    axis = _running_axis(axis, x, "cumulative_sum")
     if dtype is not None:
         x = astype(x, dtype)
-    return _cumulative_sum(x, axis=axis_of(axis, x), include_initial=include_initial)
+    return _cumulative_sum(x, axis=axis, include_initial=include_initial)
 
 
-__all__ = ["cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var"]
+def _running_axis(axis: int | None, x: Any, name: str) -> int:
+    if axis is None:
+        if ndim_of(x, name) != 1:
+            raise ShapeError(f"{name} of an array of shape {tuple(x.shape)} needs an axis")
+        axis = 0
+    return axis_of(axis, x)
+
+
+def _recurrence(xp: Any, a: Any, b: Any) -> Any:
+    """Along the last axis, s[j] = b[j] + a[j] * s[j + 1], with 0 after the last.
+
+    Pairs of steps are one step each, so half the array answers for the whole: Blelloch 1990, "Prefix sums and their
+    applications". No division, so that zeros are no special case in any order of derivative.
+    """
+    n = b.shape[-1]
+    if n <= 1:
+        return b
+    if n % 2:
+        a = xp.concat([a, xp.zeros_like(a[..., :1])], axis=-1)
+        b = xp.concat([b, xp.zeros_like(b[..., :1])], axis=-1)
+    a0, a1, b0, b1 = a[..., ::2], a[..., 1::2], b[..., ::2], b[..., 1::2]
+    even = _recurrence(xp, a0 * a1, b0 + a0 * b1)
+    odd = b1 + a1 * xp.concat([even[..., 1:], xp.zeros_like(even[..., :1])], axis=-1)
+    out = xp.stack([even, odd], axis=-1)
+    return xp.reshape(out, tuple(b.shape))[..., :n]
+
+
+def _before(xp: Any, x: Any) -> Any:
+    """Along the last axis, the product of the elements before each."""
+    return xp.cumulative_prod(xp.concat([xp.ones_like(x[..., :1]), x[..., :-1]], axis=-1), axis=x.ndim - 1)
+
+
+@primitive
+def cumulative_prod(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> Any:
+    return xp.cumulative_prod(x, axis=axis, include_initial=include_initial)
+
+
+@cumulative_prod.vjp
+def cumulative_prod_vjp(xp: Any, g: Any, x: Any, *, axis: int, include_initial: bool) -> Any:
+    if include_initial:
+        g = g[(slice(None),) * axis + (slice(1, None), ...)]
+    g, x = xp.moveaxis(g, axis, -1), xp.moveaxis(x, axis, -1)
+    after = xp.concat([x[..., 1:], xp.ones_like(x[..., :1])], axis=-1)
+    return xp.moveaxis(_before(xp, x) * _recurrence(xp, after, g), -1, axis)
+
+
+@cumulative_prod.jvp
+def cumulative_prod_jvp(xp: Any, t: Any, x: Any, *, axis: int, include_initial: bool) -> Any:
+    t, x = xp.moveaxis(t, axis, -1), xp.moveaxis(x, axis, -1)
+    steps = xp.flip(_before(xp, x) * t, axis=-1)
+    out = xp.flip(_recurrence(xp, xp.flip(x, axis=-1), steps), axis=-1)
+    if include_initial:
+        first = xp.sum(xp.zeros_like(out), axis=-1, keepdims=True)
+        out = xp.concat([first, out], axis=-1)
+    return xp.moveaxis(out, -1, axis)
+
+
+_cumulative_prod = cumulative_prod.bind
+
+
+@cumulative_prod.door
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """The running products along ``axis``, which may be left out for an array of one dimension.
+
+    ``dtype``: that of the products. ``include_initial`` puts the empty product, 1, before the first. The derivative is
+    right at zeros too, in every order.
+    """
+    axis = _running_axis(axis, x, "cumulative_prod")
+    if dtype is not None:
+        x = astype(x, dtype)
+    return _cumulative_prod(x, axis=axis, include_initial=include_initial)
+
+
+__all__ = ["cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var"]

@@ -41,9 +41,7 @@ class SGD(Optimizer):
             raise ConfigurationError("SGD: nesterov takes a momentum above 0 and no dampening")
         self.slots = ("v",) if self.momentum else ()
 
-    def update(
-        self, p: Any, g: Any, arrays: tuple[Any, ...], count: int, lr: float, donate: bool
-    ) -> tuple[Any, ...]:
+    def update(self, p: Any, g: Any, arrays: tuple[Any, ...], count: int, lr: float, donate: bool) -> tuple[Any, ...]:
         p_new, v_new = _SGD[type(p)](
             p,
             g,
@@ -96,9 +94,7 @@ class Adam(Optimizer):
         self.weight_decay = number(self._name, "weight_decay", weight_decay)
         self.maximize = bool(maximize)
 
-    def update(
-        self, p: Any, g: Any, arrays: tuple[Any, ...], count: int, lr: float, donate: bool
-    ) -> tuple[Any, ...]:
+    def update(self, p: Any, g: Any, arrays: tuple[Any, ...], count: int, lr: float, donate: bool) -> tuple[Any, ...]:
         return _ADAM[type(p)](
             p,
             -g if self.maximize else g,

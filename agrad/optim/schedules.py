@@ -15,9 +15,7 @@ Schedule = Callable[[int], float]
 
 def _steps(schedule: object, name: str, value: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigurationError(
-            f"{type(schedule).__name__}: {name} is an integer of 1 or more, not {value!r}"
-        )
+        raise ConfigurationError(f"{type(schedule).__name__}: {name} is an integer of 1 or more, not {value!r}")
 
 
 def _number(schedule: object, name: str, value: float) -> None:

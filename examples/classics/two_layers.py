@@ -41,9 +41,7 @@ def cross_entropy(p: Parameters) -> agrad.Tensor:
     return agrad.cross_entropy(network(p, INPUTS), CLASSES)
 
 
-def train(
-    loss_of: Callable[[Parameters], agrad.Tensor], p: Parameters, steps: int, rate: float
-) -> tuple[float, float]:
+def train(loss_of: Callable[[Parameters], agrad.Tensor], p: Parameters, steps: int, rate: float) -> tuple[float, float]:
     """Gradient descent; gives the first and the last loss."""
     first = loss_of(p).item()
     for _ in range(steps):
