@@ -67,7 +67,8 @@ def main() -> int:
         for step in SHOWN:
             lines.append(f"| {step} | " + " | ".join(f"{curves[n][step - 1]:.{digits}f}" for n in names) + " |")
         worst = {n: float(np.max(np.abs(curves[n] / curves[names[0]] - 1))) for n in names}
-        lines.append(f"| largest relative difference from {names[0]} | " + " | ".join(f"{worst[n]:.1e}" for n in names) + " |")
+        cells = " | ".join(f"{worst[n]:.1e}" for n in names)
+        lines.append(f"| largest relative difference from {names[0]} | {cells} |")
         good &= max(worst.values()) <= goal
         lines += ["", f"Goal: at most {goal:g}; {'met' if max(worst.values()) <= goal else 'NOT met'}."]
     text = "\n".join(lines) + "\n"

@@ -71,13 +71,26 @@ _MATRIX_WORDS = (
 the other triangle; here each becomes one task on whole arrays."""
 
 
+def _identity(x: da.Array) -> np.ndarray:
+    return np.ones(x.shape, x.dtype) if x.ndim == 1 else np.eye(*x.shape[-2:], dtype=x.dtype)
+
+
+# Dask's own multiply by a triangle of ones of the array's dtype, which it makes by a cast that warns for complex ones
+def tril(x: da.Array, /, *, k: int = 0) -> da.Array:
+    return da.where(da.tri(*x.shape[-2:], k=k, dtype=bool), x, 0)
+
+
+def triu(x: da.Array, /, *, k: int = 0) -> da.Array:
+    return da.where(da.tri(*x.shape[-2:], k=k - 1, dtype=bool), 0, x)
+
+
 def _matrix_word(name: str) -> Callable[..., Any]:
     word = getattr(host.BACKEND.xp.linalg, name)
 
     def on_whole_arrays(*arrays: Any, **settings: Any) -> Any:
         # what it makes of identity matrices of the same lengths has the shapes and dtypes of the result's matrices
         matrices, others = (arrays[:1], arrays[1:]) if name == "matrix_power" else (arrays, ())
-        trial = word(*[np.eye(*x.shape[-2:], dtype=x.dtype) for x in matrices], *others, **settings)
+        trial = word(*map(_identity, matrices), *others, **settings)
         batch = np.broadcast_shapes(*[x.shape[:-2] for x in matrices])
 
         def part(i: int | None, like: Any) -> da.Array:
@@ -100,7 +113,7 @@ def _to_host(x: da.Array) -> np.ndarray:
     return np.asarray(x.compute())
 
 
-_XP = vocabulary(compat, getitem=getitem, setitem=setitem, scatter_add=scatter_add)
+_XP = vocabulary(compat, getitem=getitem, setitem=setitem, scatter_add=scatter_add, tril=tril, triu=triu)
 vars(_XP.linalg).update({n: _matrix_word(n) for n in _MATRIX_WORDS if hasattr(host.BACKEND.xp.linalg, n)})
 
 BACKEND = Backend(

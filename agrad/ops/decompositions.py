@@ -17,6 +17,7 @@ from agrad.ops.matrices import (
     check_matrices,
     columns,
     conjugate,
+    differentiated,
     hermitian_part,
     imaginary_diagonal,
     inverse_gaps,
@@ -81,11 +82,11 @@ def eigh(xp: Any, x: Any, /) -> Any:
 def eigh_vjp(xp: Any, g_w: Any, g_V: Any, w: Any, V: Any) -> Any:
     # Giles 2008, "An extended collection of matrix derivative results", section 3.1; for complex matrices Boeddeker
     # et al. 2017, arXiv:1701.00392, section 4
-    inner = None
-    if g_V is not None:
-        inner = xp.matmul(adjoint(xp, V), conjugate(xp, g_V)) * inverse_gaps(xp, w)
+    if g_V is None:
+        return conjugate(xp, xp.matmul(V * columns(xp, g_w), adjoint(xp, V)))
+    inner = xp.matmul(adjoint(xp, V), conjugate(xp, g_V)) * inverse_gaps(xp, w)
     if g_w is not None:
-        inner = _add(inner, _square(xp, g_w, V))
+        inner = inner + _square(xp, g_w, V)
     return conjugate(xp, hermitian_part(xp, xp.matmul(xp.matmul(V, inner), adjoint(xp, V))))
 
 
@@ -103,30 +104,16 @@ def eigh(x: Any, /) -> EighResult:
     """The eigenvalues, ascending, and the orthonormal eigenvectors of Hermitian matrices.
 
     x: (..., n, n) of a floating dtype; which triangle is read is the array library's affair. Gives the named tuple
-    (eigenvalues (..., n), real; eigenvectors (..., n, n), as columns). The derivative is that along Hermitian changes of
-    ``x``, given as a Hermitian gradient.
+    (eigenvalues (..., n), real; eigenvectors (..., n, n), as columns). The derivative is that along Hermitian changes
+    of ``x``, given as a Hermitian gradient.
     """
     check_matrices(x, "eigh", square=True)
     return EighResult(*_eigh(x))
 
 
-@primitive(name="linalg.eigvalsh")
+@primitive(name="linalg.eigvalsh", constant="x")
 def eigvalsh(xp: Any, x: Any, /) -> Any:
     return xp.linalg.eigvalsh(x)
-
-
-@eigvalsh.vjp
-def eigvalsh_vjp(xp: Any, g: Any, x: Any) -> Any:
-    # Giles 2008, section 3.1; the gradient of an eigenvalue is the projector on its eigenvector
-    V = xp.linalg.eigh(x)[1]
-    return conjugate(xp, xp.matmul(V * columns(xp, g), adjoint(xp, V)))
-
-
-@eigvalsh.jvp
-def eigvalsh_jvp(xp: Any, t: Any, x: Any) -> Any:
-    V = xp.linalg.eigh(x)[1]
-    change = xp.sum(conjugate(xp, V) * xp.matmul(hermitian_part(xp, t), V), axis=-2)
-    return xp.real(change) if is_complex(change.dtype) else change
 
 
 _eigvalsh = eigvalsh.bind
@@ -134,9 +121,12 @@ _eigvalsh = eigvalsh.bind
 
 @eigvalsh.door
 def eigvalsh(x: Any, /) -> Any:
-    """The eigenvalues of Hermitian matrices, ascending. x: (..., n, n) of a floating dtype; gives (..., n), real."""
+    """The eigenvalues of Hermitian matrices, ascending. x: (..., n, n) of a floating dtype; gives (..., n), real.
+
+    Where they are differentiated they come from ``eigh``, as their derivative needs the vectors.
+    """
     check_matrices(x, "eigvalsh", square=True)
-    return _eigvalsh(x)
+    return _eigh(x)[0] if differentiated(x) else _eigvalsh(x)
 
 
 # ------------------------------------------------------------------ general square matrices
@@ -187,8 +177,8 @@ def eig(x: Any, /) -> EighResult:
 def eigvals(x: Any, /) -> Any:
     """The eigenvalues of square matrices, complex, in no particular order. x: (..., n, n); gives (..., n).
 
-    Those of a Tensor come from ``eig``, as their derivative needs the vectors. Raises ``MissingFunctionError`` where the
-    array library has neither.
+    Those of a Tensor come from ``eig``, as their derivative needs the vectors. Raises ``MissingFunctionError`` where
+    the array library has neither.
     """
     check_matrices(x, "eigvals", square=True)
     return _eig(x)[0] if isinstance(x, Tensor) else _word(backend_of(x).xp, "eigvals")(x)
@@ -227,6 +217,10 @@ def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, x_meta: Any, U: Any, S: Any,
     m, n = x_meta.shape[-2:]
     k = S.shape[-1]
     U1, U2, V1h, V2h = _split_svd(xp, U, Vh, k)
+    if g_S is not None:
+        g_S = g_S * (-xp.astype(S == 0, S.dtype) + 1)
+    if g_U is None and g_Vh is None:
+        return conjugate(xp, xp.matmul(U1 * columns(xp, g_S), V1h))
     gaps = inverse_gaps(xp, S) * safe_inverse(xp, columns(xp, S) + rows(xp, S))
     inverse = safe_inverse(xp, S)
     inner = left = right = None
@@ -246,8 +240,7 @@ def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, x_meta: Any, U: Any, S: Any,
             V2 = None if V2h is None else adjoint(xp, V2h)
             right = adjoint(xp, _outside(xp, g_V, adjoint(xp, V1h), V2, k) * columns(xp, inverse))
     if g_S is not None:
-        zero = xp.astype(S == 0, S.dtype)
-        inner = _add(inner, _square(xp, g_S * (-zero + 1), U))
+        inner = _add(inner, _square(xp, g_S, U))
     out = xp.matmul(U1, inner)
     if left is not None:
         out = out + left
@@ -306,25 +299,9 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*_svd(x, full_matrices=bool(full_matrices)))
 
 
-@primitive(name="linalg.svdvals")
+@primitive(name="linalg.svdvals", constant="x")
 def svdvals(xp: Any, x: Any, /) -> Any:
     return xp.linalg.svdvals(x)
-
-
-@svdvals.vjp
-def svdvals_vjp(xp: Any, g: Any, x: Any) -> Any:
-    # Giles 2008, section 3.2
-    U, S, Vh = xp.linalg.svd(x, full_matrices=False)
-    zero = xp.astype(S == 0, S.dtype)
-    return conjugate(xp, xp.matmul(U * columns(xp, g * (-zero + 1)), Vh))
-
-
-@svdvals.jvp
-def svdvals_jvp(xp: Any, t: Any, x: Any) -> Any:
-    U, S, Vh = xp.linalg.svd(x, full_matrices=False)
-    zero = xp.astype(S == 0, S.dtype)
-    change = xp.sum(conjugate(xp, U) * xp.matmul(t, adjoint(xp, Vh)), axis=-2)
-    return (xp.real(change) if is_complex(change.dtype) else change) * (-zero + 1)
 
 
 _svdvals = svdvals.bind
@@ -334,10 +311,11 @@ _svdvals = svdvals.bind
 def svdvals(x: Any, /) -> Any:
     """The singular values, descending. x: (..., m, n) of a floating dtype; gives (..., min(m, n)), real.
 
-    The derivative of one that is exactly 0 is 0.
+    Where they are differentiated they come from ``svd``, as their derivative needs the vectors. The derivative of one
+    that is exactly 0 is 0.
     """
     check_matrices(x, "svdvals")
-    return _svdvals(x)
+    return _svd(x, full_matrices=False)[1] if differentiated(x) else _svdvals(x)
 
 
 # ------------------------------------------------------------------ QR
@@ -412,8 +390,8 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """The decomposition ``x = Q @ R`` into orthonormal columns and an upper triangular matrix.
 
     x: (..., m, n) of a floating dtype. Gives the named tuple (Q, R): with k = min(m, n), Q (..., m, k) and
-    R (..., k, n), or in the mode ``"complete"`` Q (..., m, m) and R (..., m, n). The derivative exists where the first k
-    columns of ``x`` are independent. Raises ``OperandError`` for another mode.
+    R (..., k, n), or in the mode ``"complete"`` Q (..., m, m) and R (..., m, n). The derivative exists where the first
+    k columns of ``x`` are independent. Raises ``OperandError`` for another mode.
     """
     check_matrices(x, "qr")
     if mode not in ("reduced", "complete"):

@@ -28,9 +28,9 @@ def adjugate(xp: Any, x: Any, /) -> Any:
     Q, R = xp.linalg.qr(x)
     d = xp.linalg.diagonal(R)
     size = xp.abs(d)
-    largest = xp.max(size, axis=-1, keepdims=True)
-    largest = largest + xp.astype(largest == 0, size.dtype)
-    fill = xp.astype(size == 0, size.dtype) * largest * xp.finfo(x.dtype).eps
+    scale = xp.sum(size, axis=-1, keepdims=True)
+    scale = scale + xp.astype(scale == 0, size.dtype)
+    fill = xp.astype(size == 0, size.dtype) * (scale * xp.finfo(x.dtype).eps)
     fill = xp.astype(fill, x.dtype) if is_complex(x.dtype) else fill
     inverse = xp.linalg.solve(R + on_diagonal(xp, fill, n, n), adjoint(xp, Q))
     factor = xp.prod(d + fill, axis=-1) * xp.linalg.det(Q)
@@ -129,8 +129,8 @@ _slogdet = slogdet.bind
 def slogdet(x: Any, /) -> SlogdetResult:
     """The sign of the determinant (for complex matrices det / abs(det)) and the logarithm of its size.
 
-    x: (..., n, n) of a floating dtype. Gives the named tuple (sign, logabsdet (real)), of shape (...). The derivative is
-    that of regular matrices.
+    x: (..., n, n) of a floating dtype. Gives the named tuple (sign, logabsdet (real)), of shape (...). The derivative
+    is that of regular matrices.
     """
     check_matrices(x, "slogdet", square=True)
     return SlogdetResult(*_slogdet(x))
@@ -176,7 +176,16 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
 
 @primitive(name="linalg.matrix_rank", constant="x")
 def matrix_rank(xp: Any, x: Any, /, *, rtol: Any) -> Any:
-    return xp.linalg.matrix_rank(x) if rtol is None else xp.linalg.matrix_rank(x, rtol=rtol)
+    # the standard's own definition, as not every library takes rtol, or a batch
+    S = xp.linalg.svdvals(x)
+    if not S.shape[-1]:
+        return xp.count_nonzero(S, axis=-1)
+    if rtol is None:
+        rtol = max(x.shape[-2:]) * xp.finfo(x.dtype).eps
+    elif hasattr(rtol, "shape"):
+        rtol = rtol[..., None]
+    limit = xp.max(S, axis=-1, keepdims=True) * rtol
+    return xp.count_nonzero(limit < S, axis=-1)
 
 
 _matrix_rank = matrix_rank.bind

@@ -54,6 +54,16 @@ def _resized(x: Any, lengths: dict[int, int]) -> Any:
     return x if tuple(x.shape) == target else scatter_add.bind(x, index=cropped, shape=target)
 
 
+def _run(bind: Callable[..., Any], x: Any, lengths: dict[int, int], **settings: Any) -> Any:
+    """The transform ``bind`` of ``x`` with its axes of these lengths."""
+    empty = [i for i, size in enumerate(x.shape) if not size and i not in lengths]
+    if not empty:
+        return bind(_resized(x, lengths), **settings)
+    # PyTorch transforms no batch without a member, so one is lent
+    y = bind(_resized(x, {**lengths, **dict.fromkeys(empty, 1)}), **settings)
+    return getitem.bind(y, index=tuple(slice(0, 0 if i in empty else None) for i in range(len(x.shape))))
+
+
 def _doubled(xp: Any, g: Any, n: int, axis: int, factor: float) -> Any:
     """``g`` with every coefficient that stands for itself and its conjugate multiplied by ``factor``."""
     count = g.shape[axis]
@@ -229,7 +239,7 @@ def _one_axis(made: Any, text: str) -> Callable[..., Any]:
     def transform(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
         axis = _axis(x, axis, name)
         size = _length(x.shape[axis] if n is None else n, name)
-        return bind(_resized(x, {axis: size}), axis=axis, norm=_norm(norm, name))
+        return _run(bind, x, {axis: size}, axis=axis, norm=_norm(norm, name))
 
     transform.__doc__ = text + _LENGTHS
     return transform
@@ -242,7 +252,7 @@ def _from_half(made: Any, text: str) -> Callable[..., Any]:
     def transform(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
         axis = _axis(x, axis, name)
         size = _length(2 * (x.shape[axis] - 1) if n is None else n, name)
-        return bind(_resized(x, {axis: size // 2 + 1}), n=size, axis=axis, norm=_norm(norm, name))
+        return _run(bind, x, {axis: size // 2 + 1}, n=size, axis=axis, norm=_norm(norm, name))
 
     transform.__doc__ = text + _LENGTHS
     return transform
@@ -275,7 +285,7 @@ def _several_axes(made: Any, text: str) -> Callable[..., Any]:
         x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
     ) -> Any:
         chosen, sizes = _sizes(x, s, axes, name)
-        return bind(_resized(x, dict(zip(chosen, sizes, strict=True))), axes=chosen, norm=_norm(norm, name))
+        return _run(bind, x, dict(zip(chosen, sizes, strict=True)), axes=chosen, norm=_norm(norm, name))
 
     transform.__doc__ = text + _LENGTHS
     return transform
@@ -286,13 +296,17 @@ def _public(made: Any, kind: Callable[..., Any], first: str, types: str) -> Any:
     function = kind(
         made,
         f"{first}\n\n    x: {types}. {lengths}, to which ``x`` is cropped or padded with zeros.\n"
-        "    ``norm``: where the factor 1/n stands, ``'backward'``, ``'forward'``, or ``'ortho'`` for its root in both.",
+        "    ``norm``: where the factor 1/n is, ``'backward'``, ``'forward'``, or ``'ortho'`` for its root in each.",
     )
     function.__name__ = function.__qualname__ = made.primitive.identifier
     return made.door(function)
 
 
-def irfftn_door(
+_irfftn = irfftn.bind
+
+
+@irfftn.door
+def irfftn(
     x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Any:
     """The inverse of ``rfftn``: real, from the half of a Hermitian array along the last of ``axes``.
@@ -301,12 +315,9 @@ def irfftn_door(
     """
     chosen, sizes = _sizes(x, s, axes, "fft.irfftn", half=True)
     lengths = dict(zip(chosen, [*sizes[:-1], sizes[-1] // 2 + 1], strict=True))
-    return irfftn_bind(_resized(x, lengths), n=sizes[-1], axes=chosen, norm=_norm(norm, "fft.irfftn"))
+    return _run(_irfftn, x, lengths, n=sizes[-1], axes=chosen, norm=_norm(norm, "fft.irfftn"))
 
 
-irfftn_bind = irfftn.bind
-irfftn_door.__name__ = irfftn_door.__qualname__ = "irfftn"
-irfftn = irfftn.door(irfftn_door)
 _FLOATING, _REAL, _COMPLEX = "array of a floating dtype", "array of a real floating dtype", "complex array"
 fft = _public(fft, _one_axis, "The discrete Fourier transform along one axis.", _FLOATING)
 ifft = _public(ifft, _one_axis, "The inverse discrete Fourier transform along one axis.", _FLOATING)

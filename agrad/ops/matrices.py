@@ -7,6 +7,7 @@ conjugation, so such a rule takes the conjugate of its cotangents and gives the 
 from typing import Any
 
 from agrad.dtypes import is_complex
+from agrad.engine.tensor import Tensor
 from agrad.errors import ShapeError
 from agrad.ops.shared import ndim_of
 
@@ -71,3 +72,12 @@ def check_matrices(x: Any, name: str, *, square: bool = False) -> None:
         raise ShapeError(f"{name} takes matrices, arrays of two or more axes, not one of shape {tuple(x.shape)}")
     if square and x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name} takes square matrices, not an array of shape {tuple(x.shape)}")
+
+
+def differentiated(x: Any) -> bool:
+    """Whether some level records what becomes of ``x``."""
+    while isinstance(x, Tensor):
+        if x.node is not None:
+            return True
+        x = x.data
+    return False

@@ -93,7 +93,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
         along = None
     else:
         extreme = {1: max_, 2: max_, math.inf: max_, -1: min_, -2: min_, -math.inf: min_}.get(ord)
-        along = {1: -2, math.inf: -1}.get(ord if ord is None else math.fabs(ord))
+        along = {1: -2, math.inf: -1}.get(abs(ord)) if extreme else None
     if extreme is None:
         raise OperandError(f"matrix_norm: ord is 'fro', 'nuc', 1, 2, inf, -1, -2 or -inf, not {ord!r}")
     values = svdvals(x) if along is None else sum_(abs_(x), axis=along)

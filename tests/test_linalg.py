@@ -1,0 +1,338 @@
+"""Linear algebra and Fourier transforms beyond the table: composites, singular and degenerate matrices, errors."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, check_adjoint, check_all, check_faces, check_like, gradients, host, random_like
+
+import agrad
+from agrad.backends import load
+from agrad.errors import MissingFunctionError, OperandError, ShapeError
+
+ORDERS = ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
+
+
+def drawn(*shape: int, dtype: str = "real", seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng((seed, *shape))
+    x = rng.standard_normal(shape)
+    return x + 1j * rng.standard_normal(shape) if dtype == "complex" else x
+
+
+KINDS = pytest.mark.parametrize("dtype", ["real", "complex"])
+
+
+# ---------------------------------------------------------------- composites
+
+
+@KINDS
+@pytest.mark.parametrize("ord", ORDERS)
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 2), (2, 4)])
+def test_matrix_norm(ord: Any, shape: tuple[int, ...], dtype: str, place: Any) -> None:
+    x = drawn(*shape, dtype=dtype, seed=3)
+    for keepdims in (False, True):
+        expected = np.linalg.norm(x, ord=ord, axis=(-2, -1), keepdims=keepdims)
+        got = agrad.linalg.matrix_norm(place(x), ord=ord, keepdims=keepdims)
+        assert_close(got, expected, "the norm", 1e-12)
+    check_all(lambda a: agrad.linalg.matrix_norm(a, ord=ord), [x], np.random.default_rng(0))
+    check_faces(lambda a: agrad.linalg.matrix_norm(a, ord=ord), [place(x)], np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("ord", ORDERS)
+def test_matrix_norm_at_zero_has_the_derivative_0(ord: Any, place: Any) -> None:
+    x = place(np.zeros((2, 3)))
+    assert_close(agrad.grad(lambda a: agrad.linalg.matrix_norm(a, ord=ord))(x), np.zeros((2, 3)), "gradient", 0.0)
+
+
+@pytest.mark.parametrize("ord", [2, -2, 1, -1, math.inf, -math.inf])
+def test_matrix_norm_shares_ties(ord: Any) -> None:
+    found = agrad.grad(lambda a: agrad.linalg.matrix_norm(a, ord=ord))(np.eye(4))
+    assert_close(found, np.eye(4) / 4, "gradient", 1e-15)
+
+
+@pytest.mark.parametrize("ord", [1, 2, 3, 2.5, 0.5, math.inf, -math.inf, -1, 0])
+@KINDS
+def test_vector_norm_at_zero_has_the_derivative_0(ord: Any, dtype: str, place: Any) -> None:
+    x = place(0 * drawn(2, 3, dtype=dtype))
+
+    def norms(a: Any) -> Any:
+        return agrad.sum(agrad.linalg.vector_norm(a, axis=1, ord=ord))
+
+    if ord != -1:  # whose forward divides by zero
+        assert_close(agrad.grad(norms)(x), 0 * host(x), "gradient", 0.0)
+        again = agrad.grad(lambda a: agrad.sum(agrad.real(agrad.grad(norms)(a) * (1 + a))))(x)
+        assert_close(again, 0 * host(x), "second derivative", 0.0)
+
+
+def test_the_order_0_is_constant(place: Any) -> None:
+    x = agrad.asarray(place(np.asarray([[0.0, 2.0], [1.0, 3.0]])), requires_grad=True)
+    y = agrad.linalg.vector_norm(x, ord=0, axis=1)
+    assert_close(y, [1.0, 2.0], "value", 0.0)
+    assert not y.requires_grad
+    z = agrad.linalg.vector_norm(place(np.asarray([0j, 1j])), ord=0)
+    assert agrad.asarray(z).dtype == agrad.float64
+
+
+@KINDS
+@pytest.mark.parametrize("n", [-3, -1, 0, 1, 2, 3, 6, 7])
+def test_matrix_power(n: int, dtype: str, place: Any) -> None:
+    x = drawn(2, 3, 3, dtype=dtype) + 3 * np.eye(3)
+    assert_close(agrad.linalg.matrix_power(place(x), n), np.linalg.matrix_power(x, n), "value", 1e-11)
+    check_like(agrad.linalg.matrix_power(place(x), n), place(x), "the power")
+    if n:
+        small = x / 4
+        check_all(lambda a: agrad.linalg.matrix_power(a, n), [small], np.random.default_rng(0))
+        check_faces(lambda a: agrad.linalg.matrix_power(a, n), [place(small)], np.random.default_rng(0))
+    else:
+        assert not agrad.linalg.matrix_power(agrad.asarray(place(x), requires_grad=True), 0).requires_grad
+    assert tuple(agrad.linalg.matrix_power(place(np.zeros((2, 0, 0))), n).shape) == (2, 0, 0)
+
+
+@KINDS
+def test_outer(dtype: str, place: Any) -> None:
+    x, y = drawn(3, dtype=dtype), drawn(2)
+    assert_close(agrad.linalg.outer(place(x), place(y)), np.outer(x, y), "value", 0.0)
+    check_all(agrad.linalg.outer, [x, y], np.random.default_rng(0))
+    check_faces(agrad.linalg.outer, [place(x), place(y)], np.random.default_rng(0))
+
+
+@KINDS
+def test_eigvals(dtype: str, backend: str, place: Any) -> None:
+    x = drawn(2, 3, 3, dtype=dtype)
+    if not hasattr(load(backend).xp.linalg, "eig"):
+        with pytest.raises(MissingFunctionError, match=r"linalg\.eigvals"):
+            agrad.linalg.eigvals(place(x))
+        with pytest.raises(MissingFunctionError, match=r"linalg\.eig"):
+            agrad.linalg.eigvals(agrad.asarray(place(x)))
+        return
+    expected = np.sort(np.linalg.eigvals(x), axis=-1)
+    assert_close(np.sort(host(agrad.linalg.eigvals(place(x))), axis=-1), expected, "on raw arrays", 1e-12)
+    assert_close(np.sort(host(agrad.linalg.eigvals(agrad.asarray(place(x)))), axis=-1), expected, "on Tensors", 1e-12)
+
+    def power_sums(a: Any) -> Any:
+        w = agrad.linalg.eigvals(agrad.asarray(a))
+        return agrad.sum(w**3, axis=-1)
+
+    check_faces(power_sums, [place(x)], np.random.default_rng(0))
+    check_all(power_sums, [x], np.random.default_rng(0))
+
+
+@KINDS
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 2), (2, 2, 4), (0, 2, 3), (1, 3)])
+def test_svdvals(shape: tuple[int, ...], dtype: str, place: Any) -> None:
+    x = drawn(*shape, dtype=dtype)
+    f = agrad.linalg.svdvals
+    expected = np.linalg.svd(x, compute_uv=False)
+    for value in (f(place(x)), f(agrad.asarray(place(x))), f(agrad.asarray(place(x), requires_grad=True))):
+        assert_close(value, expected, "the values", 1e-12)
+    check_all(f, [x], np.random.default_rng(0))
+    check_faces(f, [place(x)], np.random.default_rng(0))
+
+
+@KINDS
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3), (0, 2, 2), (1, 1)])
+def test_eigvalsh(shape: tuple[int, ...], dtype: str, place: Any) -> None:
+    def f(a: Any) -> Any:
+        return agrad.linalg.eigvalsh(a + agrad.conj(agrad.matrix_transpose(a)))
+
+    x = drawn(*shape, dtype=dtype)
+    expected = np.linalg.eigvalsh(x + x.conj().mT)
+    for value in (f(place(x)), f(agrad.asarray(place(x))), f(agrad.asarray(place(x), requires_grad=True))):
+        assert_close(value, expected, "the values", 1e-12)
+    check_all(f, [x], np.random.default_rng(0))
+    check_faces(f, [place(x)], np.random.default_rng(0))
+
+
+def test_names_in_both_places() -> None:
+    for name in ("matmul", "matrix_transpose", "tensordot", "vecdot"):
+        assert getattr(agrad, name) is getattr(agrad.linalg, name)
+
+
+def test_results_are_named(place: Any) -> None:
+    x = place(drawn(3, 3) + drawn(3, 3).T)
+    assert agrad.linalg.eigh(x)._fields == ("eigenvalues", "eigenvectors")
+    assert agrad.linalg.qr(x)._fields == ("Q", "R")
+    assert agrad.linalg.svd(x)._fields == ("U", "S", "Vh")
+    assert agrad.linalg.slogdet(x)._fields == ("sign", "logabsdet")
+
+
+# ---------------------------------------------------------------- singular and degenerate matrices
+
+
+def cofactors(x: np.ndarray) -> np.ndarray:
+    n = len(x)
+    out = np.empty_like(x)
+    for i in range(n):
+        for j in range(n):
+            minor = np.delete(np.delete(x, i, 0), j, 1)
+            out[i, j] = (-1) ** (i + j) * np.linalg.det(minor)
+    return out
+
+
+def of_rank(rank: int, n: int, dtype: str) -> np.ndarray:
+    return drawn(n, rank, dtype=dtype, seed=1) @ drawn(rank, n, dtype=dtype, seed=2)
+
+
+@KINDS
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_det_of_singular_matrices(n: int, dtype: str, place: Any) -> None:
+    first, middle, equal = drawn(n, n, dtype=dtype), drawn(n, n, dtype=dtype), drawn(n, n, dtype=dtype)
+    first[:, 0] = 0
+    middle[n // 2] = 0
+    equal[:, -1] = equal[:, 0]
+    whole = np.round(2 * drawn(n, n, dtype=dtype))
+    whole[-1] = 2 * whole[0]
+    examples = [
+        first,
+        middle,
+        equal,
+        whole,
+        of_rank(n - 1, n, dtype),
+        of_rank(n - 2, n, dtype),
+        drawn(n, n, dtype=dtype),
+    ]
+    examples += [0 * first, np.eye(n, k=1) + 0 * first]
+    for x in examples:
+        g = gradients(agrad.linalg.det, [place(x)], random_like([place(x[0, 0])], np.random.default_rng(0)))[0]
+        weight = host(random_like([place(x[0, 0])], np.random.default_rng(0))[0])
+        assert_close(g, weight * cofactors(x), "gradient", 1e-12, max(1.0, np.abs(x).max() ** (n - 1)))
+        check_adjoint(agrad.linalg.det, [place(x)], np.random.default_rng(0))
+    batch = np.stack(examples)
+    found = gradients(agrad.linalg.det, [place(batch)], [place(np.ones(len(batch), dtype=batch.dtype))])[0]
+    assert_close(found, np.stack([cofactors(x) for x in examples]), "gradient of a batch", 1e-11)
+
+
+def test_det_of_a_singular_matrix_in_single_precision(place: Any) -> None:
+    x = np.asarray([[1, 2, 3], [2, 4, 6], [1, 0, 1]])
+    found = agrad.grad(agrad.linalg.det)(place(x.astype(np.float32)))
+    assert_close(found, cofactors(x.astype(float)), "gradient", 1e-5)
+
+
+@KINDS
+def test_functions_of_the_matrix_where_values_are_double(dtype: str, place: Any) -> None:
+    """What does not depend on the basis of a double value's space has the derivative of the function of the matrix."""
+    q = np.linalg.qr(drawn(3, 3, dtype=dtype))[0]
+    x = q @ np.diag([1.0, 1.0, 2.0]) @ q.conj().T
+    squares = {
+        "eigvalsh": lambda a: agrad.sum(agrad.linalg.eigvalsh(a) ** 2),
+        "eigh": lambda a: agrad.sum(agrad.linalg.eigh(a)[0] ** 2),
+        "svdvals": lambda a: agrad.sum(agrad.linalg.svdvals(a) ** 2),
+        "svd": lambda a: agrad.sum(agrad.linalg.svd(a)[1] ** 2),
+    }
+    for name, f in squares.items():
+        assert_close(agrad.grad(f)(place(x)), 2 * x.conj(), f"gradient by {name}", 1e-12)
+    identity = np.eye(3) + 0 * x
+    nuclear = agrad.grad(lambda a: agrad.linalg.matrix_norm(a, ord="nuc"))(place(identity))
+    assert_close(nuclear, identity, "gradient of the nuclear norm", 1e-12)
+
+    def rebuilt(a: Any) -> Any:
+        u, s, vh = agrad.linalg.svd(a, full_matrices=False)
+        return agrad.matmul(u * agrad.expand_dims(s, axis=-2), vh)
+
+    g = agrad.grad(lambda a: agrad.real(agrad.sum(rebuilt(a) * place(x.conj()))))(
+        place(np.diag([1.0, 2.0, 3.0]) + 0 * x)
+    )
+    assert_close(g, x.conj(), "gradient through the rebuilt matrix", 1e-12)
+
+
+# ---------------------------------------------------------------- another implementation
+
+
+def _invariants(xp: Any, x: Any) -> dict[str, Any]:
+    square = (
+        xp.matmul(x, xp.conj(xp.matrix_transpose(x))) if x.dtype.name.startswith("c") else x @ xp.matrix_transpose(x)
+    )
+    w, v = xp.linalg.eigh(square)
+    u, s, vh = xp.linalg.svd(x, full_matrices=False)
+    q, r = xp.linalg.qr(x)
+    sign, size = xp.linalg.slogdet(square + xp.linalg.pinv(square))
+    return {
+        "eigh": xp.sum(w * xp.abs(v[..., 0, :]) ** 2) + xp.sum(w**2),
+        "svd": xp.sum(xp.sin(s)) + xp.sum(xp.abs(u[..., 0, :] * s) ** 2) + xp.sum(xp.abs(vh[..., :, 1]) ** 2 * s),
+        "qr": xp.sum(xp.abs(xp.real(q))) + xp.sum(xp.abs(r) ** 3),
+        "slogdet": size + xp.real(sign),
+        "det": xp.abs(xp.linalg.det(square)),
+        "norms": xp.linalg.matrix_norm(x, ord="nuc")
+        + xp.linalg.vector_norm(x, ord=3)
+        + xp.linalg.matrix_norm(x, ord=-2),
+        "fft": xp.sum(xp.abs(xp.fft.fftn(x, s=(4, 3), axes=(0, 1), norm="ortho")) ** 3),
+        "irfft": xp.sum(xp.fft.irfft(x + 0j, n=5) ** 3) + xp.sum(xp.fft.hfft(x + 0j, axis=0) ** 3),
+    }
+
+
+@KINDS
+@pytest.mark.parametrize("name", ["eigh", "svd", "qr", "slogdet", "det", "norms", "fft", "irfft"])
+def test_gradients_equal_those_of_jax(name: str, dtype: str) -> None:
+    jax = pytest.importorskip("jax")
+    with agrad.use_backend("jax"):
+        x = drawn(3, 4 if name in ("svd", "norms", "fft") else 3, dtype=dtype, seed=7)
+        expected = jax.grad(lambda a: _invariants(jax.numpy, a)[name])(jax.numpy.asarray(x))
+        found = agrad.grad(lambda a: _invariants(agrad, a)[name])(x)
+    assert_close(found, np.asarray(expected), "gradient", 1e-9)
+
+
+# ---------------------------------------------------------------- errors
+
+WRONG: dict[str, tuple[type[Exception], str, Any]] = {
+    "det of a wide matrix": (ShapeError, "square", lambda: agrad.linalg.det(np.ones((2, 3)))),
+    "eigh of a vector": (ShapeError, "matrices", lambda: agrad.linalg.eigh(np.ones(3))),
+    "eig of a wide matrix": (ShapeError, "square", lambda: agrad.linalg.eig(np.ones((2, 3)))),
+    "svd of a vector": (ShapeError, "matrices", lambda: agrad.linalg.svd(np.ones(3))),
+    "trace of a vector": (ShapeError, "matrices", lambda: agrad.linalg.trace(np.ones(3))),
+    "qr in another mode": (OperandError, "'raw'", lambda: agrad.linalg.qr(np.ones((2, 2)), mode="raw")),
+    "power of a wide matrix": (ShapeError, "square", lambda: agrad.linalg.matrix_power(np.ones((2, 3)), 2)),
+    "outer of a matrix": (ShapeError, "one axis", lambda: agrad.linalg.outer(np.ones((2, 2)), np.ones(2))),
+    "cross of length 2": (ShapeError, "length 3", lambda: agrad.linalg.cross(np.ones(2), np.ones(2))),
+    "vecdot of lengths": (ShapeError, r"\(2,\)", lambda: agrad.vecdot(np.ones(2), np.ones(3))),
+    "vecdot would broadcast": (ShapeError, "do not fit", lambda: agrad.vecdot(np.ones(1), np.ones(3))),
+    "tensordot of lengths": (ShapeError, "do not fit", lambda: agrad.tensordot(np.ones(2), np.ones(3), axes=1)),
+    "tensordot over too much": (ShapeError, "no 2 axes", lambda: agrad.tensordot(np.ones(2), np.ones(2))),
+    "tensordot over pairs": (
+        ShapeError,
+        "pairs",
+        lambda: agrad.tensordot(np.ones((2, 2)), np.ones((2, 2)), axes=((0, 0), (0, 1))),
+    ),
+    "tensordot over text": (OperandError, "pair", lambda: agrad.tensordot(np.ones(2), np.ones(2), axes=1.5)),
+    "an order of no matrix norm": (OperandError, "3", lambda: agrad.linalg.matrix_norm(np.eye(2), ord=3)),
+    "an order by another name": (OperandError, "'x'", lambda: agrad.linalg.matrix_norm(np.eye(2), ord="x")),
+    "an order of no vector norm": (OperandError, "'fro'", lambda: agrad.linalg.vector_norm(np.ones(2), ord="fro")),
+    "a number": (OperandError, "float", lambda: agrad.linalg.det(2.0)),
+    "fft of a length": (ShapeError, "length of 1", lambda: agrad.fft.fft(np.ones(3) + 0j, n=0)),
+    "fft of no axis": (ShapeError, "one or more axes", lambda: agrad.fft.fft(np.ones(()) + 0j)),
+    "fft along no axis": (IndexError, "axis 2", lambda: agrad.fft.fft(np.ones(3) + 0j, axis=2)),
+    "another norm": (OperandError, "'none'", lambda: agrad.fft.rfft(np.ones(3), norm="none")),
+    "irfft of one": (ShapeError, "length of 1", lambda: agrad.fft.irfft(np.ones(1) + 0j)),
+    "lengths for axes": (ShapeError, "1 lengths", lambda: agrad.fft.fftn(np.ones((2, 2)) + 0j, s=(2,), axes=(0, 1))),
+    "an axis twice": (ShapeError, "distinct", lambda: agrad.fft.rfftn(np.ones((2, 2)), axes=(0, 0))),
+    "fftfreq of nothing": (ShapeError, "length of 1", lambda: agrad.fft.fftfreq(0)),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_bad_input_is_refused(what: str) -> None:
+    kind, text, call = WRONG[what]
+    with pytest.raises(kind, match=text) as caught:
+        call()
+    assert isinstance(caught.value, agrad.errors.AgradError)
+
+
+# ---------------------------------------------------------------- frequencies
+
+
+@pytest.mark.parametrize("name", ["fftfreq", "rfftfreq"])
+@pytest.mark.parametrize("n", [1, 4, 5])
+def test_frequencies(name: str, n: int, backend: str) -> None:
+    for how in ({}, {"d": 0.5}):
+        found = getattr(agrad.fft, name)(n, **how)
+        assert isinstance(found, agrad.Tensor)
+        assert_close(found, getattr(np.fft, name)(n, **how), "frequencies", 1e-7)  # PyTorch's are of float32
+        check_like(found, agrad.zeros(found.shape), "born where it is selected")
+    assert getattr(agrad.fft, name)(n, dtype=agrad.float32).dtype == agrad.float32
+
+
+def test_lengths_of_several_axes() -> None:
+    x = drawn(2, 3, 4)
+    got = agrad.fft.fftn(x + 0j, s=(5, -1))
+    assert_close(got, np.fft.fftn(x, s=(5, 4), axes=(1, 2)), "s alone is of the last axes, -1 the whole length", 1e-13)
+    assert_close(agrad.fft.irfftn(x + 0j, s=(3, 5), axes=(2, 0)), np.fft.irfftn(x, s=(3, 5), axes=(2, 0)), "s", 1e-13)
