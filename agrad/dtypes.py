@@ -26,7 +26,12 @@ class DType:
         return self.name
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (other is not None and dtype_name(other) == self.name)
+        if self is other:
+            return True
+        try:
+            return other is not None and dtype_name(other) == self.name
+        except TypeError:  # what cannot be hashed is no dtype of any library
+            return False
 
     def __hash__(self) -> int:
         return hash(self.name)

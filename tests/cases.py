@@ -6,9 +6,11 @@ from typing import Any
 
 import cases_fft  # noqa: F401 - files its rows
 import cases_linalg  # noqa: F401 - files its rows
+import cases_standard  # noqa: F401 - files its rows
 import numpy as np
 from checker import raw
 from table import (
+    COMPOSITES,
     ROWS,
     Case,
     Example,
@@ -479,4 +481,4 @@ row("adam_update", *[
     ], call=PRIMITIVES["adam_update"].bind, reference=_adam, constant=True)
 # fmt: on
 
-CASES = [Case(row, example) for row in ROWS.values() for example in row.examples]
+CASES = [Case(row, example) for row in (*ROWS.values(), *COMPOSITES.values()) for example in row.examples]

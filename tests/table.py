@@ -166,6 +166,9 @@ def constant(data: Any, dtype: Any = None) -> Input:
 
 ROWS: dict[str, Row] = {}
 
+COMPOSITES: dict[str, Row] = {}
+"""Rows of public functions that are made of primitives and have no rule of their own."""
+
 
 def ex(label: str, *args: Any, call: Any = None, reference: Any = None, kink: bool = False, **settings: Any) -> Example:
     return Example(label, args, settings, call, reference, kink)
@@ -191,6 +194,13 @@ def row(
     ROWS[name] = Row(
         name, examples, call or named(agrad, name), reference or by_name, reference is None, constant, note
     )
+
+
+def composite(name: str, *examples: Example, reference: Any) -> None:
+    """File a row of a function that is made of primitives; it is tested as they are."""
+    assert name not in COMPOSITES, f"two rows for {name}"
+    assert name not in PRIMITIVES, f"{name} is a primitive"
+    COMPOSITES[name] = Row(name, examples, named(agrad, name), reference, False)
 
 
 def unary(name: str, draw: Callable[..., Input], complex_draw: Callable[..., Input] | None = None, **more: Any) -> None:

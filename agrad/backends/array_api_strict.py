@@ -40,7 +40,12 @@ def scatter_add(g: Any, /, *indices: Any, index: tuple[Any, ...], shape: tuple[i
 def _extension(name: str) -> SimpleNamespace:
     # dir() of the package leaves its extensions out
     module = getattr(strict, name)
-    return SimpleNamespace(**{function: getattr(module, function) for function in module.__all__})
+    # eig and eigvals are left out of __all__ too
+    names = [
+        *module.__all__,
+        *(name for name in ("eig", "eigvals") if name not in module.__all__ and hasattr(module, name)),
+    ]
+    return SimpleNamespace(**{function: getattr(module, function) for function in names})
 
 
 def _find_device(name: str) -> Any:

@@ -109,11 +109,29 @@ def _matrix_word(name: str) -> Callable[..., Any]:
     return on_whole_arrays
 
 
+def _computed(name: str) -> Callable[..., Any]:
+    """A word whose result's shape depends on values, which are computed for it: Dask's own leaves the shape unknown."""
+    word = getattr(host.BACKEND.xp, name)
+
+    def at_once(x: da.Array, /) -> Any:
+        found = word(_to_host(x))
+        return tuple(map(da.from_array, found)) if isinstance(found, tuple) else da.from_array(found)
+
+    at_once.__name__ = name
+    return at_once
+
+
+def searchsorted(x1: da.Array, x2: da.Array, /, *, side: str = "left") -> da.Array:
+    return _one_task(partial(np.searchsorted, side=side), x2.shape, np.intp, x1, x2)
+
+
 def _to_host(x: da.Array) -> np.ndarray:
     return np.asarray(x.compute())
 
 
 _XP = vocabulary(compat, getitem=getitem, setitem=setitem, scatter_add=scatter_add, tril=tril, triu=triu)
+_COMPUTED = ("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values")
+vars(_XP).update({name: _computed(name) for name in _COMPUTED}, searchsorted=searchsorted)
 vars(_XP.linalg).update({n: _matrix_word(n) for n in _MATRIX_WORDS if hasattr(host.BACKEND.xp.linalg, n)})
 
 BACKEND = Backend(

@@ -57,6 +57,11 @@ def scatter_add(g: jax.Array, /, *indices: Any, index: tuple[Any, ...], shape: t
     return out.reshape(shape)
 
 
+def searchsorted(x1: jax.Array, x2: jax.Array, /, *, side: str = "left") -> jax.Array:
+    # JAX gives 32 bits where the standard has the default dtype of indices
+    return jnp.searchsorted(x1, x2, side=side).astype(jnp.asarray(0).dtype)
+
+
 def _devices() -> list[jax.Device]:
     found = jax.local_devices()
     return found if found[0].platform == "cpu" else [*found, *jax.local_devices(backend="cpu")]
@@ -100,7 +105,7 @@ def _synchronize() -> None:
 
 BACKEND = Backend(
     name="jax",
-    xp=vocabulary(jnp, getitem=getitem, setitem=setitem, scatter_add=scatter_add),
+    xp=vocabulary(jnp, getitem=getitem, setitem=setitem, scatter_add=scatter_add, searchsorted=searchsorted),
     version=jax.__version__,
     array_types=(jax.Array, jax.core.Tracer),
     default_device=_default_device,

@@ -79,6 +79,15 @@ def scatter_add(g: torch.Tensor, /, *indices: Any, index: tuple[Any, ...], shape
     return out.flip(steps.flip) if steps.flip else out
 
 
+def unique_all(x: torch.Tensor, /) -> tuple[torch.Tensor, ...]:
+    # PyTorch's unique does not say where an element stands first
+    values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
+    places = torch.arange(x.numel(), device=x.device)
+    first = torch.full(values.shape, x.numel(), dtype=torch.int64, device=x.device)
+    first.scatter_reduce_(0, inverse.reshape(-1), places, "amin")
+    return values, first, inverse, counts
+
+
 def _devices() -> list[torch.device]:
     found = [torch.device("cpu")]
     found += [torch.device("cuda", i) for i in range(torch.cuda.device_count())]
@@ -125,7 +134,7 @@ def _synchronize() -> None:
 
 BACKEND = Backend(
     name="torch",
-    xp=vocabulary(compat, getitem=getitem, setitem=setitem, scatter_add=scatter_add),
+    xp=vocabulary(compat, getitem=getitem, setitem=setitem, scatter_add=scatter_add, unique_all=unique_all),
     version=torch.__version__,
     array_types=(torch.Tensor,),
     default_device=torch.get_default_device,

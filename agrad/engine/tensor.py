@@ -265,13 +265,17 @@ class Tensor:
         self._check_concrete("bool()")
         return bool(self.item())
 
-    def __dlpack__(self, **how: Any) -> Any:
-        """The memory as a DLPack capsule, for another library's ``from_dlpack``; ``how`` as in the standard.
+    def __dlpack__(
+        self, /, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        """The memory as a DLPack capsule, for another library's ``from_dlpack``; the settings are the standard's.
 
         Raises ``DetachError`` for a Tensor that requires a gradient, which the capsule cannot carry.
         """
         self._check_detached("__dlpack__()")
-        return self.raw.__dlpack__(**how)
+        asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        # what is not asked for is left out, as libraries differ in what they know
+        return self.raw.__dlpack__(**{name: value for name, value in asked.items() if value is not None})
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         """The kind of device and its number, by DLPack's own count."""

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import Backend, backend_of, backend_of_type, load, selected
-from agrad.dtypes import as_dtype
+from agrad.dtypes import as_dtype, is_floating
 from agrad.engine.levels import AMBIENT
 from agrad.engine.tensor import Tensor, constant, wrap
-from agrad.errors import OperandError
+from agrad.errors import OperandError, ShapeError
 from agrad.ops.casting import astype
 from agrad.ops.manipulation import broadcast_to, reshape, stack
 from agrad.ops.shared import ndim_of, raw_of
@@ -199,9 +199,10 @@ def linspace(
         return _born(raw, requires_grad)
     raw = raw_of(known)
     home = backend_of(raw)
-    steps = linspace(
-        0, 1, num, dtype=dtype or raw.dtype, device=home.device_of(raw), endpoint=endpoint, backend=home.name
-    )
+    kind = dtype or (raw.dtype if is_floating(raw.dtype) else None)
+    steps = linspace(0, 1, num, dtype=kind, device=home.device_of(raw), endpoint=endpoint, backend=home.name)
+    if not isinstance(start, Tensor) and not isinstance(stop, Tensor):
+        steps = steps.raw
     return start * (1 - steps) + stop * steps
 
 
@@ -279,7 +280,18 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array like ``x`` filled with a number, or with a Tensor of no dimensions (differentiable)."""
     if hasattr(fill_value, "shape"):
-        return zeros_like(x, dtype=dtype, device=device) + fill_value
+        ndim_of(x, "full_like")
+        if tuple(fill_value.shape):
+            raise ShapeError(f"full_like fills with one value, not with an array of shape {tuple(fill_value.shape)}")
+        raw = raw_of(x)
+        here = backend_of(raw)
+        value = (
+            constant(fill_value, AMBIENT)
+            if isinstance(x, Tensor) and not isinstance(fill_value, Tensor)
+            else fill_value
+        )
+        value = astype(value, raw.dtype if dtype is None else dtype, copy=False)
+        return broadcast_to(to_device(value, here.device_of(raw) if device is None else device), tuple(x.shape))
     return _filled_like(x, "full", (fill_value,), dtype, device)
 
 

@@ -79,7 +79,8 @@ bitwise_or    = elementwise("bitwise_or",    None, None)
 bitwise_xor   = elementwise("bitwise_xor",   None, None)
 bitwise_left_shift  = elementwise("bitwise_left_shift",  None, None)
 bitwise_right_shift = elementwise("bitwise_right_shift", None, None)
-floor_divide  = elementwise("floor_divide",  None, None)
+floor_divide  = elementwise("floor_divide",  None, None, forward=lambda xp, x1, x2, /: xp.floor_divide(x1, x2))
+nextafter     = elementwise("nextafter",     None, None)
 # fmt: on
 
 
@@ -156,6 +157,56 @@ minimum = elementwise(
     lambda xp, g, x1, x2: _share(xp, g, x1 < x2, x1 == x2),
     lambda xp, g, x1, x2: _share(xp, g, x2 < x1, x1 == x2),
 )
+
+
+def _angle_rule(xp: Any, g: Any, x1: Any, x2: Any, other: Any) -> Any:
+    # through the length and not its square, which overflows long before the quotient does
+    length = xp.hypot(x1, x2)
+    return g * (other / length / length)
+
+
+atan2 = elementwise(
+    "atan2",
+    lambda xp, g, x1, x2: _angle_rule(xp, g, x1, x2, x2),
+    lambda xp, g, x1, x2: -_angle_rule(xp, g, x1, x2, x1),
+)
+
+
+def _leg_rule(xp: Any, g: Any, leg: Any, y: Any) -> Any:
+    # 0 at the origin, as for the norm of any vector
+    zero = y == 0
+    return g * (xp.where(zero, xp.zeros_like(y), leg) / xp.where(zero, xp.ones_like(y), y))
+
+
+hypot = elementwise(
+    "hypot",
+    lambda xp, g, x1, y: _leg_rule(xp, g, x1, y),
+    lambda xp, g, x2, y: _leg_rule(xp, g, x2, y),
+)
+
+
+def _summand_rule(xp: Any, g: Any, mine: Any, other: Any, y: Any) -> Any:
+    # exp(mine - y) never overflows; where y is infinite, the infinite summands share what the difference cannot tell
+    zero, one = xp.zeros_like(y), xp.ones_like(y)
+    infinite = xp.isinf(y)
+    edge = xp.where(mine == other, one / 2, xp.where(mine == y, one, zero))
+    return g * xp.where(infinite, edge, xp.exp(xp.where(infinite, zero, mine - xp.where(infinite, zero, y))))
+
+
+logaddexp = elementwise(
+    "logaddexp",
+    lambda xp, g, x1, x2, y: _summand_rule(xp, g, x1, x2, y),
+    lambda xp, g, x1, x2, y: _summand_rule(xp, g, x2, x1, y),
+)
+
+
+def _copysign_rule(xp: Any, g: Any, x1: Any, y: Any) -> Any:
+    # the magnitude of x1, so 0 at 0 as for abs
+    kept = xp.signbit(x1) == xp.signbit(y)
+    return xp.where(x1 == 0, xp.zeros_like(g), xp.where(kept, g, -g))
+
+
+copysign = elementwise("copysign", _copysign_rule, None)
 
 
 def _pow_base(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
@@ -258,6 +309,7 @@ __all__ = [
     "asin",
     "asinh",
     "atan",
+    "atan2",
     "atanh",
     "bitwise_and",
     "bitwise_invert",
@@ -268,6 +320,7 @@ __all__ = [
     "ceil",
     "clip",
     "conj",
+    "copysign",
     "cos",
     "cosh",
     "divide",
@@ -278,6 +331,7 @@ __all__ = [
     "floor_divide",
     "greater",
     "greater_equal",
+    "hypot",
     "imag",
     "isfinite",
     "isinf",
@@ -288,6 +342,7 @@ __all__ = [
     "log1p",
     "log2",
     "log10",
+    "logaddexp",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -296,6 +351,7 @@ __all__ = [
     "minimum",
     "multiply",
     "negative",
+    "nextafter",
     "not_equal",
     "positive",
     "pow",

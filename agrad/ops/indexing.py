@@ -129,6 +129,35 @@ def _index_array(entry: Any, raw: Any) -> Any:
     return entry
 
 
+def along_axis(xp: Any, order: Any, shape: tuple[int, ...], axis: int) -> tuple[Any, ...]:
+    """The index arrays that pick, from an array of ``shape``, the elements at ``order`` along ``axis``.
+
+    All but the one at ``axis`` count through their own axis; the arrays broadcast against one another.
+    """
+    n, like = len(shape), raw_of(order)
+    return tuple(
+        order if i == axis else xp.reshape(xp.arange_like(like, shape[i]), (1,) * i + (-1,) + (1,) * (n - i - 1))
+        for i in range(n)
+    )
+
+
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
+    """The elements at ``indices``, an integer array of as many dimensions as ``x``, along ``axis``.
+
+    The other axes broadcast. Negative indices count from the end; repeated ones accumulate gradients.
+    """
+    ndim = ndim_of(x, "take_along_axis")
+    axis = axis_of(axis, x)
+    order = _index_array(indices, raw_of(x))
+    if len(order.shape) != ndim or as_dtype(order.dtype).kind == "bool":
+        raise OperandError(
+            f"take_along_axis takes an array of {ndim} dimensions and integer dtype as indices, "
+            f"not {as_dtype(order.dtype)}{tuple(order.shape)}"
+        )
+    xp = backend_of(raw_of(x)).xp
+    return _getitem(x, *along_axis(xp, order, tuple(x.shape), axis), index=(ARRAY,) * ndim)
+
+
 def split_index(index: Any, x: Any) -> tuple[Template, list[Any]]:
     """An index as Python wrote it, as a template and the arrays that fill it."""
     template: list[Any] = []
@@ -192,4 +221,4 @@ def set_at(x: Any, value: Any, index: Any, /) -> Any:
 CALLS["getitem"] = get_at
 CALLS["setitem"] = set_at
 
-__all__ = ["take"]
+__all__ = ["take", "take_along_axis"]

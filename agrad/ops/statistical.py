@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from agrad.dtypes import as_dtype
 from agrad.engine.notation import primitive
 from agrad.errors import ShapeError
 from agrad.ops.casting import astype
@@ -23,6 +24,11 @@ def _spread(xp: Any, g: Any, shape: tuple[int, ...], axis: tuple[int, ...]) -> A
     return xp.broadcast_to(g, shape)
 
 
+def _narrowed(y: Any, dtype: Any) -> Any:
+    # integers are summed in the widest dtype of their kind; modulo a power of two, casting the sum is the same
+    return y if as_dtype(y.dtype) == as_dtype(dtype) else astype(y, dtype)
+
+
 @primitive(linear="x")
 def sum(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.sum(x, axis=axis, keepdims=keepdims)
@@ -42,9 +48,9 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
 
     x: array of any shape and a numeric dtype. ``dtype``: that of the sum. Integers are widened as the standard says.
     """
-    if dtype is not None:
-        x = astype(x, dtype)
-    return _sum(x, axis=axes_of(axis, x), keepdims=keepdims)
+    if dtype is None:
+        return _sum(x, axis=axes_of(axis, x), keepdims=keepdims)
+    return _narrowed(_sum(astype(x, dtype), axis=axes_of(axis, x), keepdims=keepdims), dtype)
 
 
 @primitive(linear="x", normalize={"axis": axes_of})
@@ -107,9 +113,9 @@ _prod = prod.bind
 @prod.door
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product over ``axis`` (an int, a tuple, or None for all); its derivative is right at zeros too."""
-    if dtype is not None:
-        x = astype(x, dtype)
-    return _prod(x, axis=axes_of(axis, x), keepdims=keepdims)
+    if dtype is None:
+        return _prod(x, axis=axes_of(axis, x), keepdims=keepdims)
+    return _narrowed(_prod(astype(x, dtype), axis=axes_of(axis, x), keepdims=keepdims), dtype)
 
 
 def _winners(xp: Any, x: Any, y: Any, axis: Any) -> Any:
@@ -195,9 +201,9 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     ``dtype``: that of the sums. ``include_initial`` puts the empty sum, 0, before the first.
     """
     axis = _running_axis(axis, x, "cumulative_sum")
-    if dtype is not None:
-        x = astype(x, dtype)
-    return _cumulative_sum(x, axis=axis, include_initial=include_initial)
+    if dtype is None:
+        return _cumulative_sum(x, axis=axis, include_initial=include_initial)
+    return _narrowed(_cumulative_sum(astype(x, dtype), axis=axis, include_initial=include_initial), dtype)
 
 
 def _running_axis(axis: int | None, x: Any, name: str) -> int:
@@ -241,6 +247,8 @@ def cumulative_prod(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> 
 def cumulative_prod_vjp(xp: Any, g: Any, x: Any, *, axis: int, include_initial: bool) -> Any:
     if include_initial:
         g = g[(slice(None),) * axis + (slice(1, None), ...)]
+    if not x.shape[axis]:
+        return g
     g, x = xp.moveaxis(g, axis, -1), xp.moveaxis(x, axis, -1)
     after = xp.concat([x[..., 1:], xp.ones_like(x[..., :1])], axis=-1)
     return xp.moveaxis(_before(xp, x) * _recurrence(xp, after, g), -1, axis)
@@ -249,8 +257,10 @@ def cumulative_prod_vjp(xp: Any, g: Any, x: Any, *, axis: int, include_initial: 
 @cumulative_prod.jvp
 def cumulative_prod_jvp(xp: Any, t: Any, x: Any, *, axis: int, include_initial: bool) -> Any:
     t, x = xp.moveaxis(t, axis, -1), xp.moveaxis(x, axis, -1)
-    steps = xp.flip(_before(xp, x) * t, axis=-1)
-    out = xp.flip(_recurrence(xp, xp.flip(x, axis=-1), steps), axis=-1)
+    out = t
+    if x.shape[-1]:
+        steps = xp.flip(_before(xp, x) * t, axis=-1)
+        out = xp.flip(_recurrence(xp, xp.flip(x, axis=-1), steps), axis=-1)
     if include_initial:
         first = xp.sum(xp.zeros_like(out), axis=-1, keepdims=True)
         out = xp.concat([first, out], axis=-1)
@@ -268,9 +278,9 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
     right at zeros too, in every order.
     """
     axis = _running_axis(axis, x, "cumulative_prod")
-    if dtype is not None:
-        x = astype(x, dtype)
-    return _cumulative_prod(x, axis=axis, include_initial=include_initial)
+    if dtype is None:
+        return _cumulative_prod(x, axis=axis, include_initial=include_initial)
+    return _narrowed(_cumulative_prod(astype(x, dtype), axis=axis, include_initial=include_initial), dtype)
 
 
 __all__ = ["cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var"]

@@ -1,0 +1,131 @@
+"""Repeating, rolling, splitting and differencing: arrays made of the elements of another."""
+
+from operator import index as as_int
+from typing import Any
+
+import numpy as np
+
+from agrad.backends import backend_of
+from agrad.dtypes import as_dtype
+from agrad.engine.notation import primitive
+from agrad.errors import DtypeError, OperandError, ShapeError
+from agrad.ops.indexing import get_at, take
+from agrad.ops.manipulation import broadcast_to, concat, reshape
+from agrad.ops.shared import axis_of, ndim_of, raw_of
+from agrad.registry import CALLS
+from agrad.shapes import normalize_axis
+
+
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
+    """Each element along ``axis`` (None: of the flattened array) repeated.
+
+    repeats: how often, an int, or an integer array of shape (1,) or one of as many elements as the axis has; no
+    derivative. An array is read on the host, as it decides the shape of the result.
+    """
+    ndim_of(x, "repeat")
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    axis = axis_of(axis, x)
+    n = x.shape[axis]
+    if hasattr(repeats, "shape"):
+        return take(x, _repeated(repeats, x, n), axis=axis)
+    times = as_int(repeats)
+    if times < 0:
+        raise OperandError(f"repeat takes a number of repetitions that is not negative, not {times}")
+    lead, rest = tuple(x.shape[: axis + 1]), tuple(x.shape[axis + 1 :])
+    spread = broadcast_to(reshape(x, (*lead, 1, *rest)), (*lead, times, *rest))
+    return reshape(spread, (*lead[:-1], n * times, *rest))
+
+
+def _repeated(repeats: Any, x: Any, n: int) -> Any:
+    """The places along an axis of ``n`` elements that repeating makes, on the device of ``x``."""
+    raw, times = raw_of(x), raw_of(repeats)
+    counts = np.asarray(backend_of(times).to_host(times))
+    if as_dtype(counts.dtype).kind not in ("signed integer", "unsigned integer"):
+        raise DtypeError(f"repeat takes an integer or an array of an integer dtype as repeats, not {counts.dtype}")
+    if counts.shape not in ((), (1,), (n,)):
+        raise ShapeError(f"repeat: repeats of shape {counts.shape} do not fit an axis of length {n}")
+    if counts.size and int(counts.min()) < 0:
+        raise OperandError("repeat takes numbers of repetitions that are not negative")
+    places = np.repeat(np.arange(n), np.broadcast_to(counts, (n,)))
+    backend = backend_of(raw)
+    return places if backend.name == "numpy" else backend.from_host(places, backend.device_of(raw))
+
+
+def tile(x: Any, repetitions: Any, /) -> Any:
+    """The whole array repeated along each axis; ``repetitions`` is a tuple, on whose left ones are understood.
+
+    Where it is longer than ``x`` has axes, axes of length one are put before those of ``x``.
+    """
+    ndim = ndim_of(x, "tile")
+    times = tuple(as_int(n) for n in repetitions) if isinstance(repetitions, (tuple, list)) else (as_int(repetitions),)
+    if any(n < 0 for n in times):
+        raise OperandError(f"tile takes repetitions that are not negative, not {times}")
+    shape = (1,) * (len(times) - ndim) + tuple(x.shape)
+    times = (1,) * (len(shape) - len(times)) + times
+    split = tuple(n for pair in zip((1,) * len(shape), shape, strict=True) for n in pair)
+    spread = tuple(n for pair in zip(times, shape, strict=True) for n in pair)
+    return reshape(broadcast_to(reshape(x, split), spread), tuple(n * m for n, m in zip(times, shape, strict=True)))
+
+
+@primitive(linear="x")
+def roll(xp: Any, x: Any, /, *, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
+    return xp.roll(x, shift, axis=axis)
+
+
+@roll.vjp
+def roll_vjp(xp: Any, g: Any, *, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
+    return xp.roll(g, tuple(-n for n in shift), axis=axis)
+
+
+_roll = roll.bind
+
+
+@roll.door
+def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
+    """The elements moved by ``shift`` places along ``axis``; what falls off the end comes back at the start.
+
+    ``shift`` and ``axis`` are ints or tuples of one length (one shift may serve several axes). With ``axis=None`` the
+    flattened array is rolled and brought back to its shape.
+    """
+    ndim = ndim_of(x, "roll")
+    shifts = tuple(map(as_int, shift)) if isinstance(shift, (tuple, list)) else (as_int(shift),)
+    if axis is None:
+        if len(shifts) != 1:
+            raise ShapeError(f"roll: the shifts {shifts} need as many axes")
+        flat = _roll(reshape(x, (-1,)), shift=shifts, axis=(0,))
+        return reshape(flat, tuple(x.shape))
+    axes = tuple(normalize_axis(a, ndim) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    if len(shifts) == 1:
+        shifts *= len(axes)
+    if len(shifts) != len(axes):
+        raise ShapeError(f"roll: {len(shifts)} shifts {shifts} for {len(axes)} axes {axes}")
+    return _roll(x, shift=shifts, axis=axes) if axes else CALLS["positive"](x)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The arrays that lie along ``axis``, without it: a tuple of as many as the axis is long."""
+    ndim_of(x, "unstack")
+    axis = axis_of(axis, x)
+    return tuple(get_at(x, (slice(None),) * axis + (i,)) for i in range(x.shape[axis]))
+
+
+def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
+    """The differences x[i + 1] - x[i] along ``axis``, taken ``n`` times.
+
+    x: array of a numeric dtype. ``prepend`` and ``append``: arrays to join to it first, of its shape but for the axis.
+    """
+    ndim_of(x, "diff")
+    axis = axis_of(axis, x)
+    if as_int(n) < 0:
+        raise OperandError(f"diff takes a number of times that is not negative, not {n}")
+    parts = [part for part in (prepend, x, append) if part is not None]
+    if len(parts) > 1:
+        x = concat(parts, axis=axis)
+    lead = (slice(None),) * axis
+    for _ in range(n):
+        x = CALLS["subtract"](get_at(x, (*lead, slice(1, None))), get_at(x, (*lead, slice(None, -1))))
+    return x
+
+
+__all__ = ["diff", "repeat", "roll", "tile", "unstack"]

@@ -1,0 +1,376 @@
+"""The namespace of the array API standard 2025.12: all of it is there, with the values of the array library below."""
+
+from typing import Any
+
+import array_api_compat
+import cases  # noqa: F401 - fills the table
+import numpy as np
+import pytest
+from checker import assert_close, host, outputs
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from table import COMPOSITES, ROWS, named
+
+import agrad
+from agrad.backends import load, selected
+from agrad.dtypes import DTYPES, dtype_name, is_floating
+from agrad.errors import DetachError, DtypeError, OperandError, ShapeError
+from agrad.ops.sets import _found
+from agrad.ops.underived import WITHOUT_DERIVATIVE
+
+STANDARD = """
+    __array_namespace_info__ abs acos acosh add all any arange argmax argmin argsort asarray asin asinh astype
+    atan atan2 atanh bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor
+    broadcast_arrays broadcast_shapes broadcast_to can_cast ceil clip concat conj copysign cos cosh
+    count_nonzero cumulative_prod cumulative_sum diff divide empty empty_like equal exp expand_dims expm1 eye
+    fft.fft fft.fftfreq fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifftn fft.ifftshift fft.ihfft fft.irfft
+    fft.irfftn fft.rfft fft.rfftfreq fft.rfftn finfo flip floor floor_divide from_dlpack full full_like
+    greater greater_equal hypot iinfo imag isdtype isfinite isin isinf isnan less less_equal linalg.cholesky
+    linalg.cross linalg.det linalg.diagonal linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh linalg.inv
+    linalg.matmul
+    linalg.matrix_norm linalg.matrix_power linalg.matrix_rank linalg.matrix_transpose linalg.outer linalg.pinv
+    linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot linalg.trace
+    linalg.vecdot linalg.vector_norm linspace log log10 log1p log2 logaddexp logical_and logical_not
+    logical_or logical_xor matmul matrix_transpose max maximum mean meshgrid min minimum moveaxis multiply
+    negative nextafter nonzero not_equal ones ones_like permute_dims positive pow prod real reciprocal
+    remainder repeat reshape result_type roll round searchsorted sign signbit sin sinh sort sqrt square
+    squeeze stack std subtract sum take take_along_axis tan tanh tensordot tile tril triu trunc unique_all
+    unique_counts unique_inverse unique_values unstack var vecdot where zeros zeros_like
+""".split()  # noqa: SIM905 - a list this long reads better as words
+
+# functions without a row of their own, each on the tape for this call of it
+_MATRIX = np.asarray([[2.0, 0.5], [0.5, 1.0]])
+SHOWN = {
+    "asarray": lambda x: agrad.asarray([x[0, 0], 1.0, x[1, 1]]),
+    "fft.fftshift": lambda x: agrad.fft.fftshift(x),
+    "from_dlpack": lambda x: agrad.from_dlpack(x),
+    "full": lambda x: agrad.full((2, 3), x[0, 0]),
+    "sign": lambda x: agrad.sign(agrad.astype(x, agrad.complex128)),
+    "linalg.eig": lambda x: agrad.linalg.eig(x)[0],
+    "linalg.eigvals": lambda x: agrad.linalg.eigvals(x),
+    "linalg.eigvalsh": lambda x: agrad.linalg.eigvalsh(x),
+    "linalg.matmul": lambda x: agrad.linalg.matmul(x, x),
+    "linalg.matrix_norm": lambda x: agrad.linalg.matrix_norm(x),
+    "linalg.matrix_power": lambda x: agrad.linalg.matrix_power(x, 3),
+    "linalg.matrix_transpose": lambda x: agrad.linalg.matrix_transpose(x),
+    "linalg.outer": lambda x: agrad.linalg.outer(x[0, :], x[1, :]),
+    "linalg.svdvals": lambda x: agrad.linalg.svdvals(x),
+    "linalg.tensordot": lambda x: agrad.linalg.tensordot(x, x),
+    "linalg.vecdot": lambda x: agrad.linalg.vecdot(x, x),
+    "linalg.vector_norm": lambda x: agrad.linalg.vector_norm(x),
+}
+
+quick = settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+@pytest.mark.parametrize("name", STANDARD)
+def test_every_function_is_there(name: str) -> None:
+    assert callable(named(agrad, name))
+
+
+def test_constants_and_dtypes_are_there() -> None:
+    assert (agrad.e, agrad.pi, agrad.inf) == (np.e, np.pi, np.inf)
+    assert agrad.nan != agrad.nan
+    assert agrad.newaxis is None
+    for name in ("bool", "int8", "uint64", "float32", "complex128"):
+        assert getattr(agrad, name) is DTYPES[name]
+
+
+def test_absence_of_a_derivative_is_a_decision() -> None:
+    """Every function of the standard is on the list of those without a derivative, or is shown to have one."""
+    derived = {name for name, row in {**ROWS, **COMPOSITES}.items() if not row.constant} | set(SHOWN)
+    assert set(WITHOUT_DERIVATIVE) <= set(STANDARD)
+    assert set(STANDARD) - derived == set(WITHOUT_DERIVATIVE)
+    assert not derived & set(WITHOUT_DERIVATIVE)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_shown_to_have_a_derivative(name: str) -> None:
+    x = agrad.asarray(_MATRIX, requires_grad=True)
+    total = agrad.sum(agrad.abs(SHOWN[name](x)) ** 2)
+    total.backward()
+    assert x.grad is not None
+    if name != "sign":  # along the real axis it is constant
+        assert host(x.grad).any()
+
+
+# ---------------------------------------------------------------- values, for any shape and dtype
+
+_FLOATS = ("float32", "float64")
+_INTEGERS = ("int8", "int32", "int64", "uint8")
+_SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)
+
+
+def arrays(dtypes: tuple[str, ...], shapes: Any = _SHAPES) -> Any:
+    """NumPy arrays of these dtypes with values at which no function overflows."""
+
+    def of(dtype: str) -> Any:
+        if dtype == "bool":
+            elements: Any = st.booleans()
+        elif "int" in dtype:
+            elements = st.integers(0 if dtype.startswith("u") else -5, 9)
+        else:
+            elements = st.floats(-4, 4, width=32, allow_subnormal=False)
+        return hnp.arrays(dtype, shapes, elements=elements)
+
+    return st.sampled_from(dtypes).flatmap(of)
+
+
+def check(name: str, place: Any, *args: Any, **how: Any) -> None:
+    """On raw arrays and on Tensors, recorded where they can be, a function says what the array library says."""
+    placed = [place(a) if isinstance(a, np.ndarray) else a for a in args]
+    expected = outputs(named(selected().backend.xp, name)(*placed, **how))
+    tensors = [agrad.asarray(a) if hasattr(a, "shape") else a for a in placed]
+    for tensor in tensors:
+        if isinstance(tensor, agrad.Tensor) and is_floating(tensor.dtype):
+            tensor.requires_grad = True
+    for got in (outputs(named(agrad, name)(*placed, **how)), outputs(named(agrad, name)(*tensors, **how))):
+        assert len(got) == len(expected)
+        for mine, theirs in zip(got, expected, strict=True):
+            assert dtype_name(mine.dtype) == dtype_name(theirs.dtype)
+            assert tuple(mine.shape) == tuple(theirs.shape)
+            own = mine.raw if isinstance(mine, agrad.Tensor) else mine
+            assert_close(own, theirs, name, 0.0)
+
+
+@pytest.mark.parametrize("name", ["negative", "square", "abs", "sign", "positive", "floor", "trunc", "isnan"])
+@quick
+@given(data=st.data())
+def test_values_of_functions_of_one_array(name: str, place: Any, data: Any) -> None:
+    dtypes = (*_FLOATS, *_INTEGERS) if name != "isnan" else _FLOATS
+    check(name, place, data.draw(arrays(dtypes)))
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "subtract", "less", "equal", "maximum"])
+@quick
+@given(data=st.data())
+def test_values_of_functions_of_two_arrays(name: str, place: Any, data: Any) -> None:
+    shapes = data.draw(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=3)).input_shapes
+    dtypes = data.draw(st.sampled_from([_FLOATS, ("int32", "int64")]))
+    check(name, place, *[data.draw(arrays(dtypes, st.just(shape))) for shape in shapes])
+
+
+@pytest.mark.parametrize("name", ["hypot", "atan2", "logaddexp", "copysign", "nextafter"])
+@quick
+@given(data=st.data())
+def test_values_of_floating_functions_of_two_arrays(name: str, place: Any, data: Any) -> None:
+    shapes = data.draw(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=3)).input_shapes
+    dtype = data.draw(st.sampled_from(_FLOATS))
+    check(name, place, *[data.draw(arrays((dtype,), st.just(shape))) for shape in shapes])
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "count_nonzero", "any"])
+@quick
+@given(data=st.data())
+def test_values_of_reductions(name: str, place: Any, data: Any) -> None:
+    x = data.draw(arrays((*_FLOATS, *_INTEGERS), hnp.array_shapes(min_dims=1, max_dims=3, max_side=3)))
+    axis = data.draw(st.none() | st.integers(-x.ndim, x.ndim - 1))
+    check(name, place, x, axis=axis, keepdims=data.draw(st.booleans()))
+
+
+@pytest.mark.parametrize("name", ["sort", "argsort", "flip", "unstack", "cumulative_sum"])
+@quick
+@given(data=st.data())
+def test_values_along_an_axis(name: str, place: Any, data: Any) -> None:
+    x = data.draw(arrays((*_FLOATS, *_INTEGERS), hnp.array_shapes(min_dims=1, max_dims=3, max_side=4)))
+    check(name, place, x, axis=data.draw(st.integers(-x.ndim, x.ndim - 1)))
+
+
+@quick
+@given(data=st.data())
+def test_values_of_rearranging(place: Any, data: Any) -> None:
+    x = data.draw(arrays((*_FLOATS, *_INTEGERS, "bool"), hnp.array_shapes(min_dims=1, max_dims=3, max_side=3)))
+    axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+    n = data.draw(st.integers(0, 3))
+    for got, expected in (
+        (agrad.roll(place(x), n, axis=axis), np.roll(x, n, axis=axis)),
+        (agrad.repeat(place(x), n, axis=axis), np.repeat(x, n, axis=axis)),
+        (agrad.tile(place(x), (n, 2)), np.tile(x, (n, 2))),
+    ):
+        assert dtype_name(got.dtype) == x.dtype.name
+        assert_close(got, expected, "rearranged", 0.0)
+
+
+# ---------------------------------------------------------------- at the edges
+
+
+def test_logaddexp_of_infinities_shares_its_derivative() -> None:
+    a = agrad.asarray([-np.inf, np.inf, -np.inf, np.inf], requires_grad=True)
+    b = agrad.asarray([-np.inf, np.inf, np.inf, 1.0], requires_grad=True)
+    agrad.logaddexp(a, b).backward(agrad.ones(4))
+    assert_close(a.grad, np.asarray([0.5, 0.5, 0.0, 1.0]), "by the first")
+    assert_close(b.grad, np.asarray([0.5, 0.5, 1.0, 0.0]), "by the second")
+
+
+def test_atan2_far_from_the_origin_does_not_overflow() -> None:
+    g1, g2 = agrad.grad(lambda a, b: agrad.sum(agrad.atan2(a, b)), argnums=(0, 1))(np.full(1, 3e200), np.full(1, 4e200))
+    assert_close(g1 * 1e200, np.asarray([0.16]), "by the first", 1e-14)
+    assert_close(g2 * 1e200, np.asarray([-0.12]), "by the second", 1e-14)
+
+
+def test_hypot_at_the_origin_is_flat() -> None:
+    g = agrad.grad(lambda a: agrad.sum(agrad.hypot(a, np.zeros(2))))(np.asarray([0.0, 2.0]))
+    assert_close(g, np.asarray([0.0, 1.0]), "gradient")
+
+
+def test_floor_divide_and_expm1_where_numpy_strays_from_the_standard() -> None:
+    inf = np.inf
+    x1, x2 = np.asarray([inf, inf, -inf, 2.0, -2.0, 7.0]), np.asarray([2.0, -2.0, 2.0, -inf, inf, 2.0])
+    with np.errstate(invalid="ignore"):
+        got = agrad.floor_divide(x1, x2)
+    assert got.tolist() == [inf, -inf, -inf, 0.0, 0.0, 3.0]
+    assert np.signbit(got).tolist() == [False, True, True, True, True, False]
+    with np.errstate(invalid="ignore"):
+        got = agrad.expm1(agrad.asarray([complex(inf, 0.0), complex(-inf, inf), 1e-20 + 0j])).numpy()
+    assert got.tolist() == [complex(inf, 0.0), complex(-1.0, 0.0), 1e-20 + 0j]
+
+
+def test_an_integer_sum_in_a_narrow_dtype_wraps(place: Any) -> None:
+    x = place(np.asarray([200, 100], np.uint8))
+    for got, expected in (
+        (agrad.sum(x, dtype=agrad.uint8), 44),
+        (agrad.prod(x, dtype=agrad.uint8), 32),
+        (agrad.cumulative_sum(x, dtype=agrad.uint8)[1], 44),
+        (agrad.cumulative_prod(x, dtype=agrad.uint8)[1], 32),
+    ):
+        assert dtype_name(got.dtype) == "uint8"
+        assert int(host(got)) == expected
+
+
+def test_running_products_of_many_elements_have_an_exact_derivative() -> None:
+    x = np.random.default_rng(0).uniform(0.9, 1.1, 1001)
+    x[[300, 700]] = 0.0
+    got = agrad.grad(lambda v: agrad.sum(agrad.cumulative_prod(v)))(x)
+    before = np.concatenate([[1.0], np.cumprod(x)[:-1]])
+    expected = [before[j] * (1 + np.cumprod(x[j + 1 :]).sum()) for j in range(len(x))]
+    assert_close(got, np.asarray(expected), "gradient", 1e-13)
+
+
+def test_sets_have_named_parts(place: Any) -> None:
+    x = agrad.asarray(place(np.asarray([3.0, 1.0, 3.0])))
+    found = agrad.unique_all(x)
+    assert found._fields == ("values", "indices", "inverse_indices", "counts")
+    assert all(isinstance(part, agrad.Tensor) for part in found)
+    assert agrad.unique_counts(x)._fields == ("values", "counts")
+    assert agrad.unique_inverse(x)._fields == ("values", "inverse_indices")
+
+
+def test_isin_by_comparison_is_that_of_a_library_that_has_it() -> None:
+    x1, x2 = np.asarray([[1.0, np.nan], [3.0, 4.0]]), np.asarray([[3.0, 1.0], [np.nan, 9.0]])
+    assert _found(np, x1, x2).tolist() == np.isin(x1, x2).tolist() == agrad.isin(x1, x2).tolist()
+
+
+def test_nonzero(place: Any) -> None:
+    x = place(np.asarray([[0.0, 2.0], [3.0, 0.0]]))
+    for got in (agrad.nonzero(x), agrad.nonzero(agrad.asarray(x, requires_grad=True))):
+        assert [host(part).tolist() for part in got] == [[0, 1], [1, 0]]
+    with pytest.raises(ShapeError, match="one dimension"):
+        agrad.nonzero(place(np.asarray(1.0)))
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda x: agrad.repeat(x, -1), OperandError),
+        (lambda x: agrad.repeat(x, np.asarray([1, 2, 3])), ShapeError),
+        (lambda x: agrad.repeat(x, np.asarray([1.0, 2.0])), DtypeError),
+        (lambda x: agrad.repeat(x, np.asarray([1, -2])), OperandError),
+        (lambda x: agrad.tile(x, (-1,)), OperandError),
+        (lambda x: agrad.roll(x, (1, 2)), ShapeError),
+        (lambda x: agrad.roll(x, (1, 2), axis=0), ShapeError),
+        (lambda x: agrad.diff(x, n=-1), OperandError),
+        (lambda x: agrad.sort(x, axis=1), IndexError),
+        (lambda x: agrad.searchsorted(x, x, side="up"), OperandError),
+        (lambda x: agrad.searchsorted(agrad.reshape(x, (1, 2)), x), ShapeError),
+        (lambda x: agrad.take_along_axis(x, np.asarray([[0]])), OperandError),
+        (lambda x: agrad.take_along_axis(x, np.asarray([True])), OperandError),
+        (lambda x: agrad.full_like(x, x), ShapeError),
+        (lambda x: agrad.cumulative_prod(agrad.reshape(x, (1, 2))), ShapeError),
+        (lambda x: agrad.from_dlpack([1.0]), OperandError),
+        (lambda x: agrad.finfo(agrad.int32), DtypeError),
+        (lambda x: agrad.iinfo(agrad.float32), DtypeError),
+    ],
+)
+def test_bad_arguments_are_errors_of_agrad(call: Any, error: type[Exception]) -> None:
+    for x in (np.asarray([1.0, 2.0]), agrad.asarray([1.0, 2.0])):
+        with pytest.raises(error):
+            call(x)
+
+
+# ---------------------------------------------------------------- the namespace as others see it
+
+
+def test_array_api_compat_finds_the_namespace(place: Any) -> None:
+    x = agrad.asarray(place(np.ones(2)), requires_grad=True)
+    assert array_api_compat.array_namespace(x, agrad.ones(2)) is agrad
+    assert x.__array_namespace__(api_version="2025.12") is agrad
+    assert array_api_compat.is_array_api_obj(x)
+    assert array_api_compat.device(x) == x.device
+    assert array_api_compat.size(x) == 2
+    assert array_api_compat.to_device(x, x.device) is x
+    with pytest.raises(ValueError, match=r"2025\.12"):
+        x.__array_namespace__(api_version="2031.12")
+
+
+def test_the_namespace_describes_the_selected_backend(backend: str) -> None:
+    info = agrad.__array_namespace_info__()
+    assert info.capabilities()["boolean indexing"] is True
+    assert info.default_device() in info.devices()
+    assert agrad.zeros(1).device == info.default_device()
+    assert info.default_dtypes()["real floating"] is agrad.zeros(1).dtype
+    assert info.default_dtypes(device=info.default_device())["integral"] is agrad.arange(2).dtype
+    assert info.dtypes()["float32"] is agrad.float32
+    assert set(info.dtypes(kind="complex floating")) == {"complex64", "complex128"}
+    assert set(info.dtypes(kind=("bool", "unsigned integer"))) == {"bool", "uint8", "uint16", "uint32", "uint64"}
+
+
+def test_limits_are_python_numbers(backend: str) -> None:
+    for dtype, part in ((agrad.float32, agrad.float32), (agrad.complex128, agrad.float64)):
+        found = agrad.finfo(dtype)
+        assert found.dtype is part
+        assert found.eps == float(np.finfo(part.name).eps)
+        assert {type(v) for v in (found.eps, found.max, found.min, found.smallest_normal)} == {float}
+    assert (agrad.iinfo(agrad.int8).min, agrad.iinfo(agrad.zeros(2, dtype=agrad.uint8)).max) == (-128, 255)
+
+
+def test_dlpack_both_ways() -> None:
+    source = np.asarray([1.0, 2.0])
+    x = agrad.from_dlpack(source)
+    assert np.shares_memory(x.raw, source)
+    assert not np.shares_memory(agrad.from_dlpack(source, copy=True).raw, source)
+    assert np.shares_memory(np.from_dlpack(x), source)
+    assert x.__dlpack_device__() == source.__dlpack_device__()
+    strict = load("array_api_strict").xp.asarray([3.0])
+    assert agrad.from_dlpack(strict).backend == "numpy"
+    assert agrad.from_dlpack(source, backend="array_api_strict").backend == "array_api_strict"
+
+
+def test_dlpack_loses_no_gradient_silently() -> None:
+    x = agrad.asarray([1.0, 2.0], requires_grad=True)
+    with pytest.raises(DetachError, match="detach"):
+        np.from_dlpack(x)
+    agrad.sum(agrad.from_dlpack(x) ** 2).backward()
+    assert_close(x.grad, np.asarray([2.0, 4.0]), "gradient")
+
+
+def test_a_dtype_is_unlike_what_is_no_dtype() -> None:
+    for other in ({}, [], None, 3, object()):
+        assert agrad.float32 != other
+
+
+def test_grids_and_broadcast_arrays_are_tuples(place: Any) -> None:
+    x = place(np.arange(2.0))
+    assert type(agrad.meshgrid(x, x)) is tuple
+    assert type(agrad.broadcast_arrays(x, x)) is tuple
+    assert agrad.broadcast_shapes((2, 1), (3,)) == (2, 3)
+    assert agrad.broadcast_shapes() == ()
+
+
+def test_creation_from_raw_arrays_is_raw(place: Any) -> None:
+    one = place(np.asarray(1.0))
+    for got in (agrad.linspace(one, one, 3), agrad.full_like(place(np.zeros(2)), one)):
+        assert not isinstance(got, agrad.Tensor)
+        assert host(got).tolist() == [1.0] * len(host(got))
