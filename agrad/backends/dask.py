@@ -71,6 +71,19 @@ _MATRIX_WORDS = (
 the other triangle; here each becomes one task on whole arrays."""
 
 
+def _extreme(name: str) -> Callable[..., Any]:
+    word, on_host = getattr(compat, name), getattr(host.BACKEND.xp, name)
+
+    def extreme(x: da.Array, /, *, axis: Any = None, keepdims: bool = False) -> da.Array:
+        if size(x.shape):
+            return word(x, axis=axis, keepdims=keepdims)
+        # Dask looks for an identity even where an empty batch needs none
+        like = on_host(np.zeros(x.shape, x.dtype), axis=axis, keepdims=keepdims)
+        return da.zeros(like.shape, dtype=like.dtype)
+
+    return extreme
+
+
 def _identity(x: da.Array) -> np.ndarray:
     return np.ones(x.shape, x.dtype) if x.ndim == 1 else np.eye(*x.shape[-2:], dtype=x.dtype)
 
@@ -129,7 +142,16 @@ def _to_host(x: da.Array) -> np.ndarray:
     return np.asarray(x.compute())
 
 
-_XP = vocabulary(compat, getitem=getitem, setitem=setitem, scatter_add=scatter_add, tril=tril, triu=triu)
+_XP = vocabulary(
+    compat,
+    getitem=getitem,
+    setitem=setitem,
+    scatter_add=scatter_add,
+    tril=tril,
+    triu=triu,
+    max=_extreme("max"),
+    min=_extreme("min"),
+)
 _COMPUTED = ("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values")
 vars(_XP).update({name: _computed(name) for name in _COMPUTED}, searchsorted=searchsorted)
 vars(_XP.linalg).update({n: _matrix_word(n) for n in _MATRIX_WORDS if hasattr(host.BACKEND.xp.linalg, n)})

@@ -79,6 +79,17 @@ def scatter_add(g: torch.Tensor, /, *indices: Any, index: tuple[Any, ...], shape
     return out.flip(steps.flip) if steps.flip else out
 
 
+def isin(x1: torch.Tensor, x2: torch.Tensor, /, *, invert: bool = False) -> torch.Tensor:
+    dtype = compat.result_type(x1, x2)
+    x1, x2 = x1.to(dtype), x2.to(dtype)
+    # PyTorch's own knows no unsigned integers but uint8; equal ones have equal bits
+    if dtype == torch.uint64:
+        x1, x2 = x1.view(torch.int64), x2.view(torch.int64)
+    elif dtype in (torch.uint16, torch.uint32):
+        x1, x2 = x1.to(torch.int64), x2.to(torch.int64)
+    return torch.isin(x1, x2, invert=invert)
+
+
 def unique_all(x: torch.Tensor, /) -> tuple[torch.Tensor, ...]:
     # PyTorch's unique does not say where an element stands first
     values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
@@ -134,7 +145,7 @@ def _synchronize() -> None:
 
 BACKEND = Backend(
     name="torch",
-    xp=vocabulary(compat, getitem=getitem, setitem=setitem, scatter_add=scatter_add, unique_all=unique_all),
+    xp=vocabulary(compat, getitem=getitem, setitem=setitem, scatter_add=scatter_add, unique_all=unique_all, isin=isin),
     version=torch.__version__,
     array_types=(torch.Tensor,),
     default_device=torch.get_default_device,

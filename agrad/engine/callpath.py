@@ -94,18 +94,23 @@ def call_text(primitive: Any) -> str:
     return _header(primitive) + "\n".join(lines) + "\n"
 
 
-def _raw_call(primitive: Any, values: list[str], kind: str) -> str:
+def _raw_call(primitive: Any, values: list[str], kind: str, arrays: bool) -> str:
     operator = OPERATORS.get(primitive.name) if primitive.by_name else None
-    if operator is not None and len(values) == 2:
-        return f"{values[0]} {operator} {values[1]}"
     settings = [f"{name}={name}" for name in primitive.settings]
-    return f"RAW[type({kind})]({', '.join(values + settings)})"
+    call = f"RAW[type({kind})]({', '.join(values + settings)})"
+    if operator is None or len(values) != 2:
+        return call
+    form = f"{values[0]} {operator} {values[1]}"
+    # PyTorch's operators take the dtype of an array of no dimensions for weak; the standard's functions do not
+    return f"{form} if _same else {call}" if arrays else form
 
 
-def _evaluate(primitive: Any, values: list[str], kind: str, indent: str, result: str = "y") -> list[str]:
+def _evaluate(
+    primitive: Any, values: list[str], kind: str, indent: str, result: str = "y", arrays: bool = False
+) -> list[str]:
     return [
         f"{indent}try:",
-        f"{indent}    {result} = {_raw_call(primitive, values, kind)}",
+        f"{indent}    {result} = {_raw_call(primitive, values, kind, arrays)}",
         f"{indent}except Exception as _error:",
         f"{indent}    raise PRIMITIVE.explain(OPERANDS, _error) from _error",
     ]
@@ -191,7 +196,8 @@ def _binary(primitive: Any, scope: dict[str, Any]) -> list[str]:
         f"        n_{a} = None",
         "    else:",
         f"        return dispatch(PRIMITIVE, ({a}, {b}), SETTINGS)",
-        *[line.replace("OPERANDS", f"(t_{a}, t_{b})") for line in _evaluate(primitive, [a, b], a, "    ")],
+        f"    _same = {a}.dtype is {b}.dtype",
+        *[line.replace("OPERANDS", f"(t_{a}, t_{b})") for line in _evaluate(primitive, [a, b], a, "    ", arrays=True)],
         *[f"    {line}" for line in _TENSOR],
     ]
     able = [i for i in (0, 1) if primitive.differentiable(i)]
@@ -208,7 +214,7 @@ def _binary(primitive: Any, scope: dict[str, Any]) -> list[str]:
         "    _node.id = next_id()",
     ]
     if primitive.elementwise:
-        lines.append(f"    if {a}.shape == {b}.shape and {a}.dtype is {b}.dtype:")
+        lines.append(f"    if _same and {a}.shape == {b}.shape:")
         lines += _record_pair(primitive, able, True, "        ", scope)
         lines.append("    else:")
         lines += _record_pair(primitive, able, False, "        ", scope)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from agrad.dtypes import is_complex
 from agrad.engine.notation import primitive
 from agrad.ops.matrices import adjoint, check_matrices, conjugate, on_diagonal
+from agrad.ops.shared import raw_of
 
 
 class SlogdetResult(NamedTuple):
@@ -171,7 +172,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     number or an array of shape (...), which is constant. The derivative is that along changes that keep the rank.
     """
     check_matrices(x, "pinv")
-    return _pinv(x, rtol=rtol)
+    return _pinv(x, rtol=raw_of(rtol))
 
 
 @primitive(name="linalg.matrix_rank", constant="x")

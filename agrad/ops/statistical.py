@@ -161,6 +161,8 @@ def var(xp: Any, x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdi
 
     x: array of a real floating dtype.
     """
+    if not axis:  # where there are no axes PyTorch says 0 without a look at the elements, which may be nan
+        return xp.var(xp.expand_dims(x, axis=-1), axis=-1, correction=correction)
     return xp.var(x, axis=axis, correction=correction, keepdims=keepdims)
 
 
