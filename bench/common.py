@@ -255,6 +255,11 @@ def build(
     return ready, left_out, reports
 
 
+SETTLE = 0.15
+"""Seconds of rest before a sample. OpenBLAS's threads spin for some 30 ms after a call, waiting for the next one, and
+take a core from whoever is timed next, also from another process."""
+
+
 def alternate(runners: dict[str, Runner], *, repeat: int, sample_seconds: float) -> dict[str, Timing]:
     """Time all in turn, A B C A B C, for ``repeat`` rounds; a sample takes about ``sample_seconds``."""
     numbers = {}
@@ -264,6 +269,7 @@ def alternate(runners: dict[str, Runner], *, repeat: int, sample_seconds: float)
     timings = {name: Timing() for name in runners}
     for _ in range(repeat):
         for name, runner in runners.items():
+            time.sleep(SETTLE)
             timings[name].samples.append(runner.sample(numbers[name]))
     return timings
 

@@ -14,8 +14,8 @@ from agrad.registry import kernel
 
 Raw = Any
 
-# bytes of a block: Adam's six together fit in a level 2 cache of 1 MiB, and NumPy's cost per call is small beside
-_BLOCK = 256 * 1024
+# bytes of a block, measured: a momentum step's arrays stay in the caches, and NumPy's cost per call is small beside
+_BLOCK = 1024 * 1024
 
 # elements up to which NumPy's cost per call is all there is: they are taken as they lie
 _SMALL = 2048
@@ -105,8 +105,15 @@ def sgd_update(
     donate: bool,
 ) -> tuple[Raw, Raw]:
     """As the generic body, the same operations in the same order; ``donate`` writes into ``p`` and ``v``."""
-    results, blocks = _prepare(donate, g, p, v) if momentum else _prepare(donate, g, p)
     add, subtract, multiply = np.add, np.subtract, np.multiply
+    plain = momentum and not (dampening or nesterov or weight_decay or maximize)
+    if plain and donate and p.nbytes <= _BLOCK and _usable((p, v), "WRITEABLE"):
+        # the usual step of a parameter that is no longer than a block
+        multiply(v, momentum, out=v)
+        add(v, g, out=v)
+        subtract(p, multiply(v, lr), out=p)
+        return p, v
+    results, blocks = _prepare(donate, g, p, v) if momentum else _prepare(donate, g, p)
     for block in blocks:
         pb, *state, d, s, t = block
         if weight_decay:

@@ -103,7 +103,7 @@ def accumulate(node: Node, cotangent: Any) -> None:
         earlier = tensor.grad
         if earlier is not None:
             cotangent = earlier + cotangent if isinstance(cotangent, Tensor) else earlier.data + cotangent
-        tensor.grad = cotangent if isinstance(cotangent, Tensor) else wrap(cotangent, AMBIENT)
+        tensor._grad = cotangent if isinstance(cotangent, Tensor) else wrap(cotangent, AMBIENT)
 
 
 def _pull_for(level: Any, lifted: bool, guarded: bool) -> Pull | None:

@@ -76,6 +76,7 @@ class Optimizer:
         self.steps = 0
         self.lr = lr
         self._counts = [0] * len(self.parameters)
+        self._complex = [tensor.dtype.kind == "complex floating" for tensor in self.parameters]
         self._arrays: list[tuple[Any, ...]] = [()] * len(self.parameters)
 
     def update(self, p: Any, g: Any, arrays: tuple[Any, ...], count: int, lr: float, donate: bool) -> tuple[Any, ...]:
@@ -114,7 +115,7 @@ class Optimizer:
             tensor = self.parameters[i]
             donate = donatable(tensor)  # before a variable here holds the array
             p, g = tensor.data, tensor.grad.raw  # type: ignore[union-attr]
-            if tensor.dtype.kind == "complex floating":
+            if self._complex[i]:
                 g = agrad.conj(g)
             if not self._arrays[i]:
                 self._arrays[i] = tuple([agrad.zeros_like(p) for _ in self.slots])
@@ -132,9 +133,14 @@ class Optimizer:
             grad = tensor.grad
             if grad is None:
                 continue
-            self._check(i, tensor, "gradient", grad.raw)
-            if self._arrays[i]:
-                self._check(i, tensor, "state", self._arrays[i][0])
+            kind, dtype = type(tensor.data), tensor.data.dtype
+            raw = grad.raw
+            if type(raw) is not kind or raw.dtype != dtype:
+                self._check(i, tensor, "gradient", raw)
+            if arrays := self._arrays[i]:
+                raw = arrays[0]
+                if type(raw) is not kind or raw.dtype != dtype:
+                    self._check(i, tensor, "state", raw)
             ready.append(i)
         return ready
 
