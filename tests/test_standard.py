@@ -64,7 +64,10 @@ SHOWN = {
 }
 
 quick = settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 
@@ -135,7 +138,8 @@ def check(name: str, place: Any, *args: Any, **how: Any) -> None:
             assert dtype_name(mine.dtype) == dtype_name(theirs.dtype)
             assert tuple(mine.shape) == tuple(theirs.shape)
             own = mine.raw if isinstance(mine, agrad.Tensor) else mine
-            assert_close(own, theirs, name, 0.0)
+            # the order in which a library adds or multiplies is its own: a few roundings of float32
+            assert_close(own, theirs, name, 1e-6)
 
 
 @pytest.mark.parametrize("name", ["negative", "square", "abs", "sign", "positive", "floor", "trunc", "isnan"])
