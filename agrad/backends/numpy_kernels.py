@@ -14,11 +14,21 @@ from agrad.registry import kernel
 
 Raw = Any
 
-# bytes of a block, measured: a momentum step's arrays stay in the caches, and NumPy's cost per call is small beside
-_BLOCK = 1024 * 1024
+# bytes of a block: Adam's six together fit in a level 2 cache of 1 MiB, and NumPy's cost per call is small beside
+_BLOCK = 128 * 1024
+
+# bytes up to which a plain momentum step is as fast on whole arrays, measured
+_WHOLE = 1024 * 1024
 
 # elements up to which NumPy's cost per call is all there is: they are taken as they lie
 _SMALL = 2048
+
+_LIFT = {np.dtype(kind): np.finfo(kind).tiny * 2.0**21 / np.finfo(kind).eps for kind in (np.float32, np.float64)}
+"""Added and taken away again, it makes 0 of what is too small to matter (2e-32 in float32), and leaves all above 4e-25.
+
+Where a weight's gradient stays 0, a moment decays into the denormal numbers and sticks there, as rounding gives it back
+what a step takes; on a processor that computes them a hundred times slower, an epoch of MNIST took twice as long.
+"""
 
 _kept = threading.local()
 
@@ -107,8 +117,8 @@ def sgd_update(
     """As the generic body, the same operations in the same order; ``donate`` writes into ``p`` and ``v``."""
     add, subtract, multiply = np.add, np.subtract, np.multiply
     plain = momentum and not (dampening or nesterov or weight_decay or maximize)
-    if plain and donate and p.nbytes <= _BLOCK and _usable((p, v), "WRITEABLE"):
-        # the usual step of a parameter that is no longer than a block
+    if plain and donate and p.nbytes <= _WHOLE and _usable((p, v), "WRITEABLE"):
+        # the usual step, in as few calls as there are operations
         multiply(v, momentum, out=v)
         add(v, g, out=v)
         subtract(p, multiply(v, lr), out=p)
@@ -153,6 +163,7 @@ def adam_update(
     rate, floor = lr / (1 - beta1**step) * root, eps * root
     keep1, keep2 = 1 - beta1, 1 - beta2
     shrink, decay = (1 - lr * weight_decay, 0.0) if decoupled else (1.0, weight_decay)
+    lift = _LIFT.get(m.real.dtype)
     add, subtract, multiply, divide, sqrt = np.add, np.subtract, np.multiply, np.divide, np.sqrt
     for pb, mb, vb, d, s, t in blocks:
         if decay:
@@ -162,6 +173,9 @@ def adam_update(
         subtract(d, mb, out=t)
         multiply(t, keep1, out=t)
         add(mb, t, out=mb)
+        if lift is not None:
+            add(mb, lift, out=mb)
+            subtract(mb, lift, out=mb)
         multiply(d, d, out=s)
         multiply(s, keep2, out=s)
         multiply(vb, beta2, out=vb)
