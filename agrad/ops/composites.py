@@ -102,13 +102,9 @@ def softmax(xp: Any, x: Any, /, *, axis: int = -1) -> Any:
 
 
 @softmax.vjp
-def softmax_vjp(xp: Any, g: Any, y: Any, *, axis: int) -> Any:
-    return y * (g - xp.sum(g * y, axis=axis, keepdims=True))
-
-
 @softmax.jvp
-def softmax_jvp(xp: Any, t: Any, y: Any, *, axis: int) -> Any:
-    return y * (t - xp.sum(t * y, axis=axis, keepdims=True))
+def softmax_both(xp: Any, g: Any, y: Any, *, axis: int) -> Any:  # the Jacobian is symmetric
+    return y * (g - xp.sum(g * y, axis=axis, keepdims=True))
 
 
 @primitive(normalize={"axis": axis_of})

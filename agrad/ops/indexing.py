@@ -48,13 +48,9 @@ def setitem(xp: Any, x: Any, value: Any, /, *indices: Any, index: Template) -> A
 
 
 @setitem.vjp("x")
+@setitem.jvp("x")
 def setitem_x(xp: Any, g: Any, indices: Any, *, index: Template) -> Any:
     return xp.setitem(g, 0, *indices, index=index)
-
-
-@setitem.jvp("x")
-def setitem_x_jvp(xp: Any, t: Any, indices: Any, *, index: Template) -> Any:
-    return xp.setitem(t, 0, *indices, index=index)
 
 
 def _winners(xp: Any, like: Any, indices: Any, index: Template) -> Any:
