@@ -10,6 +10,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from agrad.arrival import await_libraries as _await_libraries
 from agrad.backends import (
     available_backends as available_backends,
     get_backend as get_backend,
@@ -18,9 +19,10 @@ from agrad.backends import (
 )
 from agrad.dtypes import DTYPES as _DTYPES
 from agrad.dtypes import DType as DType
-from agrad.engine.graph import graph as graph
 from agrad.engine.notation import elementwise as elementwise
 from agrad.engine.notation import primitive as primitive
+from agrad.engine.profile import profile as profile
+from agrad.engine.states import note_state as note_state
 from agrad.engine.tape import (
     detect_anomaly as detect_anomaly,
     enable_grad as enable_grad,
@@ -205,20 +207,57 @@ from agrad.ops.composites import (
     softmax as softmax,
     softmax_cross_entropy as softmax_cross_entropy,
 )
+from agrad.jit.api import jit as jit
+from agrad.registry import CALLS as _CALLS
 from agrad.registry import namespace as _namespace
 from agrad.shapes import broadcast_shapes as broadcast_shapes
+from agrad.transforms.comparing import compare_backends as compare_backends
+from agrad.transforms.checkpointing import checkpoint as checkpoint
+from agrad.transforms.control import (
+    cond as cond,
+    scan as scan,
+    while_loop as while_loop,
+)
+from agrad.transforms.custom import (
+    custom_jvp as custom_jvp,
+    custom_vjp as custom_vjp,
+    stop_gradient as stop_gradient,
+)
 from agrad.transforms.derivatives import (
     grad as grad,
     jvp as jvp,
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
+from agrad.transforms.implicit import (
+    fixed_point as fixed_point,
+    linear_solve as linear_solve,
+    root as root,
+)
+from agrad.transforms.jacobians import (
+    hessian as hessian,
+    jacfwd as jacfwd,
+    jacobian as jacobian,
+    jacrev as jacrev,
+)
+from agrad.transforms.mapping import vmap as vmap
+from agrad.transforms.numerical import numerical_rule as numerical_rule
+from agrad.transforms.ode import odeint as odeint
+from agrad.transforms.products import (
+    elementwise_grad as elementwise_grad,
+    gnvp as gnvp,
+    hvp as hvp,
+    linear_transpose as linear_transpose,
+    linearize as linearize,
+)
+from agrad.transforms.tracing import graph as graph
 
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"
 
 linalg = _namespace.linalg
 fft = _namespace.fft
+special = _namespace.special
 
 bool = _DTYPES["bool"]
 int8, int16, int32, int64 = (_DTYPES[name] for name in ("int8", "int16", "int32", "int64"))
@@ -240,14 +279,38 @@ def _module(api_version: str | None = None) -> ModuleType:
 _namespace.module = _module
 
 # built on this face, as any user's package could be; loaded when first asked for, to keep the face quick to import
-_PACKAGES = ("data", "nn", "optim", "testing")
+_PACKAGES = ("data", "nn", "optim", "random", "testing")
+
+
+def _answer(name: str) -> None:
+    """File what answers NumPy's protocol: its handlers are loaded at the first call that needs them."""
+
+    def load(*args: Any) -> Any:
+        _CALLS[name] = getattr(importlib.import_module("agrad.interop.numpy"), name)
+        return _CALLS[name](*args)
+
+    _CALLS[name] = load
+
+
+_answer("array_ufunc")
+_answer("array_function")
+_answer("array_method")
+_answer("special_word")
+
+# by NumPy's names, for libraries that look them up in the package of an array's class
+_WORDS = ("cumsum", "einsum", "gradient", "pad", "quantile", "transpose")
 
 
 def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return importlib.import_module(f"agrad.{name}")
+    if name in _WORDS:
+        return getattr(importlib.import_module("agrad.interop.words"), name)
     raise AttributeError(f"module 'agrad' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*(name for name in globals() if not name.startswith("_")), *_PACKAGES])
+    return sorted([*(name for name in globals() if not name.startswith("_")), *_PACKAGES, *_WORDS])
+
+
+_await_libraries()

@@ -53,6 +53,10 @@ class MissingFunctionError(AgradError, NotImplementedError):
     """A function of the standard that the array library of the arguments does not have."""
 
 
+class RefusedFunctionError(AgradError, TypeError):
+    """Another library's function was called in a way that cannot stay in the graph; the message names a remedy."""
+
+
 class GraphFreedError(AgradError, RuntimeError):
     """A second backward pass through a graph whose saved values were freed by the first."""
 
@@ -62,19 +66,39 @@ class NotDifferentiableError(AgradError, RuntimeError):
 
 
 class LeafMutationError(AgradError, RuntimeError):
-    """An in-place change of a leaf that requires a gradient."""
+    """An in-place change that would lose a leaf that requires a gradient, or the derivative through a view."""
+
+
+class ReadOnlyViewError(AgradError, ValueError):
+    """A write to a view whose memory the array library gives for reading alone, or in which elements share a place."""
 
 
 class DetachError(AgradError, TypeError):
     """A conversion that would silently leave the graph; the remedy is ``.detach()``."""
 
 
+class HiddenMemoryError(DetachError, AttributeError):
+    """An attribute that a Tensor has only while it requires no gradient, so that ``hasattr`` says what is true."""
+
+
 class TracedValueError(AgradError, TypeError):
     """A Python number, a truth value or an index was asked of a value inside a transform."""
 
 
+class ConvergenceError(AgradError, ArithmeticError):
+    """An iteration that did not reach the accuracy asked for in the number of steps it may take."""
+
+
 class AnomalyError(AgradError, FloatingPointError):
     """A NaN or an infinity, found where ``detect_anomaly`` or training looked for one."""
+
+
+class DerivativeError(AgradError, AssertionError):
+    """A derivative that finite differences, or another way to it, contradict: found by ``agrad.testing``."""
+
+
+class KinkError(AgradError, AssertionError):
+    """A point where a function has no derivative, at which it cannot be checked: found by ``agrad.testing``."""
 
 
 class DataError(AgradError, ValueError):

@@ -18,7 +18,19 @@ CALLS: dict[str, Callable[..., Any]] = {}
 PRIMITIVES: dict[str, Any] = {}
 """Every primitive by name."""
 
-namespace = SimpleNamespace(linalg=SimpleNamespace(), fft=SimpleNamespace())
+
+class Section(SimpleNamespace):
+    """A section of the namespace in which a floor above may find more names, by ``CALLS["special_word"]``."""
+
+    def __getattr__(self, name: str) -> Any:
+        find = None if name.startswith("_") else CALLS.get("special_word")
+        found = None if find is None else find(name)
+        if found is None:
+            raise AttributeError(f"agrad.special has no function {name!r}")
+        return found
+
+
+namespace = SimpleNamespace(linalg=SimpleNamespace(), fft=SimpleNamespace(), special=Section())
 """agrad's own namespace: the ``xp`` of a rule that is handed a Tensor."""
 
 

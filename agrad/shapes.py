@@ -83,6 +83,12 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     return tuple(out)
 
 
+def broadcasts_to(shape: Shape, target: Shape) -> bool:
+    """Whether an array of ``shape`` broadcasts to exactly ``target``."""
+    lead = len(target) - len(shape)
+    return lead >= 0 and all(n in (1, m) for n, m in zip(shape, target[lead:], strict=True))
+
+
 def broadcast_axes(shape: Shape, target: Shape) -> Shape:
     """The axes of ``target`` over which an array of ``shape`` is repeated when it broadcasts to ``target``."""
     lead = len(target) - len(shape)

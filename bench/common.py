@@ -1,11 +1,8 @@
-"""What the benchmarks share: a clean start, a report of machine and libraries, alternating timing, tables.
+"""What the suites share: a clean start, a report of machine and libraries, alternating timing, tables.
 
-Importing this module starts the script anew without the environment variables that pin OpenBLAS to another
-processor's kernels, which halves NumPy's matrix speed. Libraries are loaded by name, as each worker process
-loads only its own.
+Libraries are loaded by name, as each worker process loads only its own.
 """
 
-import argparse
 import contextlib
 import importlib
 import importlib.metadata
@@ -39,15 +36,18 @@ LIBRARIES = (
 )
 CUPY_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
-if any(name in os.environ for name in PINS):
-    kept = {name: value for name, value in os.environ.items() if name not in PINS}
-    kept["AGRAD_BENCH_CLEARED"] = ", ".join(name for name in PINS if name in os.environ)
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], kept)
-
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))  # the checkout is measured, not an agrad that is installed beside it
-
 load: Callable[[str], Any] = importlib.import_module
+
+
+def start_clean() -> None:
+    """Start the program anew without the environment variables that pin OpenBLAS to another processor's kernels.
+
+    They halve NumPy's matrix speed. To be called before anything is imported that loads a BLAS.
+    """
+    if any(name in os.environ for name in PINS):
+        kept = {name: value for name, value in os.environ.items() if name not in PINS}
+        kept["AGRAD_BENCH_CLEARED"] = ", ".join(name for name in PINS if name in os.environ)
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], kept)
 
 
 class Missing(Exception):
@@ -63,6 +63,8 @@ class Job:
     """A step's result as a number on the host."""
     wait: Callable[[], None] = lambda: None
     device: str = "cpu"
+    parts: dict[str, Callable[[], Any]] = field(default_factory=dict)
+    """Steps of other names, which are timed one after another in one turn."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,38 @@ class Local:
         wait()
         return (time.perf_counter() - start) / number
 
+    def calibrate(self, seconds: float) -> dict[str, int]:
+        """How often each part is to be called for a sample of about ``seconds``; it also warms them up."""
+        assert self.job is not None
+        found = {}
+        for name, step in self.job.parts.items():
+            best = float("inf")
+            for _ in range(3):
+                start = time.perf_counter()
+                step()
+                self.job.wait()
+                best = min(best, time.perf_counter() - start)
+                if best > 4 * seconds:
+                    break
+            found[name] = max(1, round(seconds / best))
+        return found
+
+    def samples(self, numbers: dict[str, int]) -> dict[str, float]:
+        """Seconds a step of each part over as many steps as ``numbers`` says; a short one has one that is not timed."""
+        assert self.job is not None
+        found = {}
+        for name, number in numbers.items():
+            step = self.job.parts[name]
+            if number > 1:
+                step()
+                self.job.wait()
+            start = time.perf_counter()
+            for _ in range(number):
+                step()
+            self.job.wait()
+            found[name] = (time.perf_counter() - start) / number
+        return found
+
     def close(self) -> None:
         self.job = None
 
@@ -204,6 +238,13 @@ class Remote:
     def sample(self, number: int) -> float:
         time.sleep(self.pause)
         return self._ask("sample", number)
+
+    def calibrate(self, seconds: float) -> dict[str, int]:
+        return self._ask("calibrate", seconds)
+
+    def samples(self, numbers: dict[str, int], rest: float = 0.0) -> dict[str, float]:
+        time.sleep(rest)
+        return self._ask("samples", numbers)
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -294,7 +335,7 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _cores() -> int:
+def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -305,13 +346,13 @@ def load_average() -> str:
 def machine() -> dict[str, str]:
     """What the benchmark runs on."""
     found = {
-        "processor": f"{_processor()}, {_cores()} cores",
+        "processor": f"{_processor()}, {cores()} cores",
         "system": f"{platform.system()} {platform.release().partition('-')[0]}, {platform.machine()}",
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",
         "libraries": ", ".join(f"{name} {v}" for name in LIBRARIES if (v := _version(name)) is not None),
         "load average before": load_average(),
     }
-    if hasattr(os, "getloadavg") and os.getloadavg()[0] > _cores() / 4:
+    if hasattr(os, "getloadavg") and os.getloadavg()[0] > cores() / 4:
         found["warning"] = "other work kept the processors busy when this began: the numbers are only indicative"
     if cleared := os.environ.get("AGRAD_BENCH_CLEARED"):
         found["cleared from the environment"] = cleared
@@ -362,38 +403,7 @@ def describe_libraries(names: tuple[str, ...]) -> dict[str, Any]:
     return report
 
 
-# ------------------------------------------------------------------ options and tables
-
-
-def arguments(description: str, *, repeat: int, peers: Sequence[str]) -> argparse.ArgumentParser:
-    """A parser with the options that all benchmarks have."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--repeat", type=int, default=repeat, help="rounds of A B C A B C (default %(default)s)")
-    parser.add_argument(
-        "--sample",
-        type=float,
-        default=0.05,
-        metavar="SECONDS",
-        help="length of a sample (default %(default)s)",
-    )
-    parser.add_argument(
-        "--peers",
-        default=",".join(peers),
-        help="which to compare with, separated by commas, or 'none' (default %(default)s)",
-    )
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write all samples there, and the tables beside it as .md"
-    )
-    return parser
-
-
-def chosen(text: str, known: Sequence[str], option: str) -> list[str]:
-    """The names in a comma-separated option; ends the program for an unknown one."""
-    names = [] if text == "none" else [name.strip() for name in text.split(",") if name.strip()]
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        sys.exit(f"{option} {', '.join(unknown)}: unknown; there are {', '.join(known)}")
-    return names
+# ------------------------------------------------------------------ tables
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -437,14 +447,3 @@ def environment_text(about: dict[str, str], reports: dict[str, dict[str, Any]], 
         lines.append(f"- {' / '.join(names)} computed with: {pools}{rest}")
     lines += [f"- left out, {name}: {reason}" for name, reason in left_out.items()]
     return "\n".join(lines)
-
-
-def finish(options: argparse.Namespace, text: str, record: dict[str, Any]) -> None:
-    """Print the report and, with ``--json``, write it and its samples."""
-    print(text)
-    if options.json is None:
-        return
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(record, indent=1) + "\n")
-    options.json.with_suffix(".md").write_text(text + "\n")
-    print(f"\nwritten: {options.json} and {options.json.with_suffix('.md')}")

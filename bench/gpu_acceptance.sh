@@ -3,9 +3,9 @@
 #
 #     bench/gpu_acceptance.sh OUT_DIR
 #
-# Runs the test suite on CuPy, trains on CuPy, and times a training step of NumPy, CuPy, PyTorch and JAX. Each step has
-# its own time limit and its full log in OUT_DIR; a short table comes last, there too as table.md. PYTHON names the
-# interpreter (default: python3).
+# Runs the test suite on CuPy, trains on CuPy, times a training step of NumPy, CuPy, PyTorch and JAX, compares traced
+# steps with eager ones, and times twenty traced operations on each element. Each step has its own time limit and its
+# full log in OUT_DIR; a short table comes last, there too as table.md. PYTHON names the interpreter (default: python3).
 # Exit code: 0 if every step passed, 1 if one did not, 2 for a wrong call, 3 with no usable GPU: then nothing was run.
 set -u
 
@@ -19,7 +19,7 @@ cd "$(dirname "$0")/.." || exit 2
 export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 
-if ! timeout -k 5 60 "$python" - >"$out/device.log" 2>&1 <<'PY'
+if ! timeout -k 5 30 "$python" - >"$out/device.log" 2>&1 <<'PY'
 import sys
 
 from agrad.backends import load
@@ -70,9 +70,9 @@ workers=()
 if "$python" -c "import xdist" 2>/dev/null; then
     workers=(-n 4)
 fi
-step suite 210 "$python" -m pytest -q --backend cupy "${workers[@]}" -p no:cacheprovider
+step suite 200 "$python" -m pytest -q --backend cupy "${workers[@]}" -p no:cacheprovider
 rm -f "$out/train.jsonl"
-step train 60 env AGRAD_BACKEND=cupy "$python" -m agrad train --log "$out/train.jsonl"
+step train 50 env AGRAD_BACKEND=cupy "$python" -m agrad train --log "$out/train.jsonl"
 step train-on-gpu 10 "$python" - "$out/train.jsonl" <<'PY'
 import json
 import sys
@@ -86,7 +86,7 @@ if not end["test_accuracy"] >= 0.97:
     sys.exit(f"test accuracy {end['test_accuracy']}, not 0.97 or more")
 PY
 rm -f "$out/mlp_gpu.json"
-step mlp 120 "$python" bench/mlp.py --device cuda --peers torch,jax --repeat 10 --json "$out/mlp_gpu.json"
+step mlp 100 "$python" -m bench mlp --device cuda --peers torch,jax --repeat 10 --json "$out/mlp_gpu.json"
 step mlp-on-gpu 10 "$python" - "$out/mlp_gpu.json" <<'PY'
 import json
 import sys
@@ -95,11 +95,47 @@ from pathlib import Path
 run = json.loads(Path(sys.argv[1]).read_text())
 for batch, times in run["seconds"].items():
     print(batch, {name: f"{sorted(samples)[len(samples) // 2] * 1e6:.0f} us" for name, samples in times.items()})
-    if "agrad, cupy" not in times:
-        sys.exit(f"batch {batch}: agrad on CuPy did not take part: {run['left_out'].get('agrad, cupy')}")
+    for name in ("agrad, cupy", "agrad.jit, cupy"):
+        if name not in times:
+            sys.exit(f"batch {batch}: {name} did not take part: {run['left_out'].get(name)}")
 for name, reason in run["left_out"].items():
     print(f"left out, {name}: {reason}")
 PY
+step jit-steps 30 "$python" - <<'PY'
+import numpy as np
+
+import agrad
+from agrad import nn, optim
+
+
+def build():
+    model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+    rng = np.random.default_rng(0)
+    model.load_state_dict({k: rng.normal(size=v.shape).astype(np.float32) for k, v in model.state_dict().items()})
+    optimizer, criterion = optim.SGD(model.parameters(), lr=0.1, momentum=0.9), nn.CrossEntropyLoss()
+
+    def train(x, labels):
+        loss = criterion(model(x), labels)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    return train
+
+
+agrad.set_backend("cupy")
+rng = np.random.default_rng(1)
+batches = [(agrad.asarray(rng.normal(size=(16, 64)).astype(np.float32)), agrad.asarray(np.arange(16) % 10))] * 8
+eager, jitted = build(), agrad.jit(build())
+for batch in batches:
+    a, b = eager(*batch).item(), jitted(*batch).item()
+    assert abs(a - b) <= 1e-4 * max(1.0, abs(a)), (a, b)
+print(jitted.lower(*batches[0]).code)  # which segments are graphs, and why others are not
+PY
+rm -f "$out/jit_gpu.json"
+step jit 45 "$python" -m bench jit --backends numpy,cupy --peers none --sizes 100000,10000000 --repeat 8 \
+    --json "$out/jit_gpu.json"
 
 {
     echo "$device"

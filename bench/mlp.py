@@ -1,13 +1,12 @@
 """One training step of an MLP 784-256-128-10 in float32: SGD with momentum 0.9, rate 0.1, cross entropy.
 
-    python bench/mlp.py --json bench/results/mlp.json
-    python bench/mlp.py --backends numpy,cupy,torch,jax --device cuda --json bench/results/mlp_gpu.json
+    python -m bench mlp --json bench/results/mlp.json
+    python -m bench mlp --backends numpy,cupy,torch,jax --device cuda --json bench/results/mlp_gpu.json
 
 Every candidate is a process of its own; they take turns. Before anything is timed, all must go down the same
 loss curve.
 """
 
-import argparse
 import contextlib
 import itertools
 import os
@@ -15,15 +14,16 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import common
-from common import Candidate, Job, Missing, Remote, Timing, load
+from bench import common, limits
+from bench.common import Candidate, Job, Missing, Remote, Timing, load
+from bench.suites import Options, Report, Suite
 
 SIZES = (784, 256, 128, 10)
 BATCHES = (1, 32, 128, 512, 2048)
 RATE, MOMENTUM = 0.1, 0.9
 BACKENDS = ("numpy", "cupy", "torch", "jax")
 PEERS = ("torch", "jax", "autograd")
-GOAL_HAND, GOAL_FROM = 1.15, 32
+GOAL_HAND, GOAL_PRODUCTS, GOAL_FROM = 1.15, 1.25, 32
 CURVE_STEPS, CURVE_TOLERANCE = 10, 1e-4
 
 PLAIN, KEPT, PRODUCTS = "NumPy by hand, plain", "NumPy by hand, kept buffers", "matrix products alone"
@@ -168,8 +168,8 @@ def products(size: int, library: str) -> Job:
 # ------------------------------------------------------------------ agrad
 
 
-def agrad(size: int, backend: str, device: str | None) -> Job:
-    """As a user writes it."""
+def agrad(size: int, backend: str, device: str | None, jitted: bool = False) -> Job:
+    """As a user writes it; with ``jitted`` the step is handed to ``agrad.jit``."""
     agrad = load("agrad")
     nn, optim, backends = load("agrad.nn"), load("agrad.optim"), load("agrad.backends")
     if backend == "jax":
@@ -195,13 +195,17 @@ def agrad(size: int, backend: str, device: str | None) -> Job:
     if device is not None:
         source = _endless([(x.to(device), t.to(device)) for x, t in itertools.islice(source, 4)])
 
-    def step() -> Any:
-        x, labels = next(source)
-        optimizer.zero_grad()
+    def train(x: Any, labels: Any) -> Any:
         loss = criterion(model(x), labels)
         loss.backward()
         optimizer.step()
+        optimizer.zero_grad()
         return loss
+
+    run = load("agrad").jit(train) if jitted else train
+
+    def step() -> Any:
+        return run(*next(source))
 
     parameter = next(iter(model.parameters()))
     if parameter.backend != backend or parameter.dtype != agrad.float32:
@@ -323,8 +327,8 @@ def autograd(size: int) -> Job:
 # ------------------------------------------------------------------ the run
 
 
-def candidates(options: argparse.Namespace) -> list[Candidate]:
-    device = None if options.device in (None, "cpu") else options.device
+def candidates(options: Options) -> list[Candidate]:
+    device = options.device
     found = [
         Candidate(PLAIN, plain, required=True),
         Candidate(KEPT, kept, required=True),
@@ -332,7 +336,8 @@ def candidates(options: argparse.Namespace) -> list[Candidate]:
     ]
     for backend in options.backends:
         on = device if backend in ("cupy", "torch", "jax") else None
-        found.append(Candidate(f"agrad, {backend}", agrad, (backend, on), ("agrad", backend), options.backends_named))
+        found.append(Candidate(f"agrad, {backend}", agrad, (backend, on), ("agrad", backend)))
+        found.append(Candidate(f"agrad.jit, {backend}", agrad, (backend, on, True), ("agrad", backend)))
     if "cupy" in options.backends and device is not None:
         found.append(Candidate(f"{PRODUCTS}, CuPy", products, ("cupy",), ("cupy",)))
     if "torch" in options.peers:
@@ -347,7 +352,7 @@ def candidates(options: argparse.Namespace) -> list[Candidate]:
 
 
 def check_curves(runners: dict[str, Any]) -> list[float]:
-    """The loss of the first steps, the same for all; ends the program where one differs."""
+    """The loss of the first steps, the same for all. Raises ``Missing`` where one differs."""
     curves = {name: runner.results(CURVE_STEPS) for name, runner in runners.items() if not name.startswith(PRODUCTS)}
     right = curves[PLAIN]
     for name, curve in curves.items():
@@ -357,30 +362,43 @@ def check_curves(runners: dict[str, Any]) -> list[float]:
             if not abs(a - b) <= CURVE_TOLERANCE * max(1.0, abs(b))
         ]
         if wrong:
-            sys.exit(f"{name} goes down another loss curve than {PLAIN}: {wrong[0]}")
+            raise Missing(f"{name} goes down another loss curve than {PLAIN}: {wrong[0]}")
     return right
 
 
 def verdicts(size: int, timings: dict[str, Timing]) -> list[dict[str, Any]]:
     """What the goals ask of agrad on NumPy at this batch, and what was measured."""
-    if size < GOAL_FROM or "agrad, numpy" not in timings:
-        return []
-    ours = timings["agrad, numpy"]
-    asked = [(PLAIN, GOAL_HAND), (KEPT, GOAL_HAND), (NAMES["torch"], 1.0)]
+    eager, jitted, torch = "agrad, numpy", "agrad.jit, numpy", NAMES["torch"]
+    if size < GOAL_FROM:
+        asked = [(jitted, torch, 1.0)]
+    else:
+        asked = [(eager, PLAIN, GOAL_HAND), (eager, KEPT, GOAL_HAND), (eager, torch, 1.0)]
+        asked += [(jitted, NAMES["jax"], 1.0), (jitted, f"{PRODUCTS}, NumPy", GOAL_PRODUCTS)]
     found = []
-    for name, goal in asked:
-        if name in timings:
-            middle, low, high = common.ratio(ours, timings[name])
+    for ours, name, goal in asked:
+        if ours in timings and name in timings:
+            middle, low, high = common.ratio(timings[ours], timings[name])
             found.append(
-                {"batch": size, "beside": name, "ratio": middle, "quartiles": [low, high], "goal": goal}
+                {"batch": size, "who": ours, "beside": name, "ratio": middle, "quartiles": [low, high], "goal": goal}
                 | {"met": middle <= goal if goal != 1.0 else middle < 1.0}
             )
     return found
 
 
-def batch_text(size: int, timings: dict[str, Timing], devices: dict[str, str]) -> str:
+def needed(size: int) -> float:
+    """The floating-point operations of the step's products: three a layer, but two for the first one."""
+    parts = [2.0 * size * m * n for m, n in itertools.pairwise(SIZES)]
+    return 3 * sum(parts) - parts[0]
+
+
+def batch_text(size: int, timings: dict[str, Timing], devices: dict[str, str], best: dict[str, limits.Limits]) -> str:
     beside = [name for name in (PLAIN, KEPT, NAMES["torch"]) if name in timings]
     short = {PLAIN: "x plain", KEPT: "x kept", NAMES["torch"]: "x PyTorch"}
+
+    def reached(timing: Timing, device: str) -> str:
+        found = best.get("cpu" if device.startswith(("cpu", "TFRT")) else "cuda")
+        return "" if found is None else f"{needed(size) / found.flops / timing.median:.0%}"
+
     rows = [
         [
             name,
@@ -388,19 +406,21 @@ def batch_text(size: int, timings: dict[str, Timing], devices: dict[str, str]) -
             common.microseconds(timing.median),
             common.spread(timing),
             *(f"{common.ratio(timing, timings[other])[0]:.2f}" for other in beside),
+            reached(timing, devices[name]),
         ]
         for name, timing in timings.items()
     ]
-    head = [f"batch {size}", "device", "us a step", "quartiles", *(short[name] for name in beside)]
-    return common.table(head, rows)
+    ratios = [short[name] for name in beside]
+    return common.table([f"batch {size}", "device", "us a step", "quartiles", *ratios, "of the matrix rate"], rows)
 
 
 def goals_text(found: list[dict[str, Any]]) -> str:
     if not found:
-        return "Goals: not judged, as agrad on NumPy did not run at a batch of 32 or more."
+        return "Goals: not judged, as none of the pairs they speak of ran."
     rows = [
         [
             str(v["batch"]),
+            v["who"],
             v["beside"],
             f"{v['ratio']:.2f} ({v['quartiles'][0]:.2f} to {v['quartiles'][1]:.2f})",
             f"at most {v['goal']}" if v["goal"] != 1.0 else "below 1",
@@ -408,61 +428,71 @@ def goals_text(found: list[dict[str, Any]]) -> str:
         ]
         for v in found
     ]
-    return common.table(["batch", "agrad on NumPy beside", "ratio (quartiles)", "goal", ""], rows)
+    return common.table(["batch", "who", "beside", "ratio (quartiles)", "goal", ""], rows)
 
 
-def main() -> int:
-    parser = common.arguments(__doc__ or "", repeat=20, peers=PEERS)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--backends", help="agrad's, separated by commas (default: all of those that can run here)")
-    parser.add_argument("--batches", default=",".join(map(str, BATCHES)), help="sizes (default %(default)s)")
-    parser.add_argument("--device", help="of CuPy, PyTorch and JAX, 'cuda' say (default: the CPU, JAX's own)")
-    options = parser.parse_args()
-    options.backends_named = options.backends is not None
-    options.backends = common.chosen(options.backends or ",".join(BACKENDS), BACKENDS, "--backends")
-    options.peers = common.chosen(options.peers, PEERS, "--peers")
+def measured_limits(options: Options) -> dict[str, limits.Limits]:
+    """The matrix rate of the processor, and with a device that of the GPU where CuPy can measure it."""
+    found = {"cpu": limits.measure("float32", quick=options.quick)}
+    if options.device is not None:
+        with contextlib.suppress(Missing, ImportError, RuntimeError):
+            found["cuda"] = limits.measure("float32", library="cupy", quick=options.quick)
+    return found
+
+
+def run(options: Options) -> Report:
+    """Check that all go down one loss curve, and time their steps."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leave room for the others on the GPU
     about = common.machine()
+    best = measured_limits(options)
     texts, found, left_out, reports = [], [], {}, {}
-    seconds: dict[int, dict[str, list[float]]] = {}
+    seconds: dict[str, dict[str, list[float]]] = {}
     with contextlib.ExitStack() as stack:
         started = {c.name: Remote(c) for c in candidates(options)}
         for runner in started.values():
             stack.callback(runner.close)
-        for size in map(int, options.batches.split(",")):
-            print(f"batch {size} ...", file=sys.stderr, flush=True)
-            try:
-                runners, left_out, reports = common.build(started, size)
-            except Missing as reason:
-                print(f"mlp.py: {reason}", file=sys.stderr)
-                return 2
+        for size in options.sizes:
+            print(f"mlp: batch {size} ...", file=sys.stderr, flush=True)
+            runners, left_out, reports = common.build(started, size)
             check_curves(runners)
             timings = common.alternate(runners, repeat=options.repeat, sample_seconds=options.sample)
-            texts.append(batch_text(size, timings, {name: r.device() for name, r in runners.items()}))
+            texts.append(batch_text(size, timings, {name: r.device() for name, r in runners.items()}, best))
             found += verdicts(size, timings)
-            seconds[size] = {name: timing.samples for name, timing in timings.items()}
+            seconds[str(size)] = {name: timing.samples for name, timing in timings.items()}
     about["load average after"] = common.load_average()
-    common.finish(
-        options,
+    text = (
         "# A training step\n\n"
         f"MLP {'-'.join(map(str, SIZES))}, float32, SGD with momentum {MOMENTUM}, rate {RATE}, "
         "cross entropy. "
         f"Medians of {options.repeat} rounds in which all candidates, each a process of its own, took turns; "
         "ratios round by round. All went down the same loss curve "
-        f"({CURVE_STEPS} steps, to {CURVE_TOLERANCE:g}) before they were timed.\n\n"
+        f"({CURVE_STEPS} steps, to {CURVE_TOLERANCE:g}) before they were timed. The physical limit is the matrix rate "
+        "of the device: the last column is what the products of the step would take at that rate, over the step's time."
+        "\n\n"
         + "\n\n".join(texts)
         + f"\n\n## Goals\n\n{goals_text(found)}\n\n## Machine\n\n"
-        + common.environment_text(about, reports, left_out),
-        {
-            "machine": about,
-            "computed_with": reports,
-            "left_out": left_out,
-            "seconds": seconds,
-            "goals": found,
-        },
+        + "".join(f"- {each.text()}\n" for each in best.values())
+        + common.environment_text(about, reports, left_out)
     )
-    return 0
+    record = {
+        "suite": "mlp",
+        "machine": about,
+        "limits": {name: each.record() for name, each in best.items()},
+        "computed_with": reports,
+        "left_out": left_out,
+        "seconds": seconds,
+        "goals": found,
+    }
+    return Report(text, record)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+SUITE = Suite(
+    about="a training step of an MLP",
+    run=run,
+    repeat=20,
+    backends=BACKENDS,
+    peers=PEERS,
+    sizes=BATCHES,
+    quick_sizes=(32,),
+    devices=True,
+)

@@ -1,20 +1,22 @@
 """Microseconds an operation: a chain of 1,000 operations on 8 numbers, forward, and forward and backward.
 
-    python bench/overhead.py --json bench/results/overhead.json
+    python -m bench overhead --json bench/results/overhead.json
 
 The arrays are so small that what is timed is the library and not the arithmetic. All candidates run in one
 process, in turn: nothing here uses more than one thread.
 """
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
-import common
-from common import Candidate, Job, Local, Missing, Timing, load
+from bench import common, limits
+from bench.common import Candidate, Job, Local, Missing, Timing, load
+from bench.suites import Options, Report, Suite
 
 OPERATIONS = 1_000
 SIZE = 8
+BYTES = 8 * SIZE * 5 // 2
+"""That an operation moves: x * c reads and writes one array, y + x reads two and writes one."""
 GOAL = 0.65
 PEERS = ("torch", "autograd", "mygrad", "numpy")
 GRADIENT = "forward + backward"
@@ -176,41 +178,49 @@ def report(timings: dict[str, Timing]) -> tuple[str, dict[str, Any]]:
     return text, verdict
 
 
-def main() -> int:
-    parser = common.arguments(__doc__ or "", repeat=30, peers=PEERS)
-    parser.formatter_class = common.argparse.RawDescriptionHelpFormatter
-    options = parser.parse_args()
+def limits_text(best: limits.Limits, timings: dict[str, Timing]) -> str:
+    """What the traffic of an operation costs, and how much of its time that is."""
+    least, _ = best.seconds(BYTES)
+    rows = []
+    for name, timing in timings.items():
+        if name.endswith(f": {FORWARD}"):
+            rows.append([name.partition(":")[0], f"{least * OPERATIONS / timing.median:.1%}"])
+    return (
+        f"The physical limit is the copy bandwidth: an operation moves {BYTES} bytes, {least * 1e9:.1f} ns. Reached in "
+        f"the forward pass:\n\n" + common.table(["", "of the bandwidth"], rows)
+    )
+
+
+def run(options: Options) -> Report:
+    """Check that all compute one derivative, and time them."""
     about = common.machine()
-    started = {c.name: Local(c) for c in candidates(common.chosen(options.peers, PEERS, "--peers"))}
-    try:
-        runners, left_out, reports = common.build(started)
-    except Missing as reason:
-        print(f"overhead.py: {reason}", file=sys.stderr)
-        return 2
+    best = limits.measure("float64", quick=options.quick)
+    started = {c.name: Local(c) for c in candidates(list(options.peers))}
+    runners, left_out, reports = common.build(started)
     slope = expected()
     for name, runner in runners.items():
         if name.endswith(GRADIENT) and abs(runner.results(1)[0] - slope) > 1e-9 * slope:
-            sys.exit(f"{name} computes another derivative: {runner.results(1)[0]}, not {slope}")
+            raise Missing(f"{name} computes another derivative: {runner.results(1)[0]}, not {slope}")
     timings = common.alternate(runners, repeat=options.repeat, sample_seconds=options.sample)
     about["load average after"] = common.load_average()
-    text, verdict = report(timings)
-    common.finish(
-        options,
+    table, verdict = report(timings)
+    text = (
         "# The cost of an operation\n\n"
         f"A chain of {OPERATIONS:,} operations (`y = y * 1.0001; y = y + x`) on {SIZE} numbers of float64; "
-        f"medians of {options.repeat} rounds in which all took turns.\n\n{text}\n\n"
-        + common.environment_text(about, {"all": next(reversed(reports.values()))}, left_out),
-        {
-            "machine": about,
-            "computed_with": reports,
-            "left_out": left_out,
-            "operations": OPERATIONS,
-            "seconds": {name: timing.samples for name, timing in timings.items()},
-            "verdict": verdict,
-        },
+        f"medians of {options.repeat} rounds in which all took turns.\n\n{table}\n\n{limits_text(best, timings)}\n\n"
+        f"- {best.text()}\n" + common.environment_text(about, {"all": next(reversed(reports.values()))}, left_out)
     )
-    return 0
+    record = {
+        "suite": "overhead",
+        "machine": about,
+        "limits": best.record(),
+        "computed_with": reports,
+        "left_out": left_out,
+        "operations": OPERATIONS,
+        "seconds": {name: timing.samples for name, timing in timings.items()},
+        "verdict": verdict,
+    }
+    return Report(text, record)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+SUITE = Suite(about="microseconds an operation", run=run, repeat=30, peers=PEERS, dtypes=("float64",))

@@ -5,7 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 import cases_fft  # noqa: F401 - files its rows
+import cases_fused  # noqa: F401 - files its rows
 import cases_linalg  # noqa: F401 - files its rows
+import cases_made  # noqa: F401 - files its rows
+import cases_more  # noqa: F401 - files its examples
+import cases_random  # noqa: F401 - files its rows
+import cases_special  # noqa: F401 - files its rows
 import cases_standard  # noqa: F401 - files its rows
 import numpy as np
 from checker import raw

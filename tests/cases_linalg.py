@@ -6,8 +6,10 @@ libraries choose differently, and finite differences of a choice mean nothing.
 
 import math
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
+import numpy as np
 import pytest
 from table import (
     Example,
@@ -28,15 +30,17 @@ from agrad.errors import MissingFunctionError
 from agrad.registry import PRIMITIVES
 
 
-def _where_there(call: Callable[..., Any]) -> Callable[..., Any]:
+def where_there(call: Callable[..., Any]) -> Callable[..., Any]:
     """The same call, that skips its test on an array library which lacks the function."""
 
+    @wraps(call)
     def run(*args: Any, **settings: Any) -> Any:
         try:
             return call(*args, **settings)
         except MissingFunctionError as error:
             pytest.skip(str(error))
 
+    run.may_be_missing = True  # type: ignore[attr-defined]
     return run
 
 
@@ -54,7 +58,7 @@ def _both(
     row(
         name,
         *examples,
-        call=_where_there(lambda *args, **settings: function(agrad, *args, **settings)),
+        call=where_there(lambda *args, **settings: function(agrad, *args, **settings)),
         constant=constant,
         **reference,
         **more,
@@ -138,17 +142,17 @@ _both("linalg.vector_norm", *[ex(f"order {ord}", distinct(2, 3), ord=ord) for or
 # ---------------------------------------------------------------- decompositions
 
 
-def _hermitian(xp: Any, a: Any) -> Any:
+def hermitian(xp: Any, a: Any) -> Any:
     return a + _adjoint(xp, a)
 
 
 def _eigh(xp: Any, a: Any) -> Any:
-    w, v = xp.linalg.eigh(_hermitian(xp, a))
+    w, v = xp.linalg.eigh(hermitian(xp, a))
     return w, xp.matmul(_numbered(xp, v), _adjoint(xp, v))
 
 
 def _eigvalsh(xp: Any, a: Any) -> Any:
-    return xp.linalg.eigvalsh(_hermitian(xp, a))
+    return xp.linalg.eigvalsh(hermitian(xp, a))
 
 
 _HERMITIAN = (ex("matrix", square_matrix(3, 3)), ex("batch", square_matrix(2, 3, 3)), ex("one by one", normal(1, 1)),
@@ -156,15 +160,15 @@ _HERMITIAN = (ex("matrix", square_matrix(3, 3)), ex("batch", square_matrix(2, 3,
     ex("complex batch", complex_normal(2, 2, 2)))
 _TWICE = ex("a double value", values([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]]), kink=True)
 _both("linalg.eigh", *_HERMITIAN, _TWICE,
-    ex("the values alone", normal(3, 3), call=_where_there(lambda a: _eigh(agrad, a)[0]),
+    ex("the values alone", normal(3, 3), call=where_there(lambda a: _eigh(agrad, a)[0]),
        reference=lambda xp, a: _eigh(xp, a)[0]),
-    ex("the vectors alone", complex_normal(3, 3), call=_where_there(lambda a: _eigh(agrad, a)[1]),
+    ex("the vectors alone", complex_normal(3, 3), call=where_there(lambda a: _eigh(agrad, a)[1]),
        reference=lambda xp, a: _eigh(xp, a)[1]),
     ex("the sizes of the vectors", normal(3, 3),
-       call=_where_there(lambda a: _size(agrad, agrad.linalg.eigh(_hermitian(agrad, a))[1])),
-       reference=lambda xp, a: _size(xp, xp.linalg.eigh(_hermitian(xp, a))[1])), of=_eigh)
+       call=where_there(lambda a: _size(agrad, agrad.linalg.eigh(hermitian(agrad, a))[1])),
+       reference=lambda xp, a: _size(xp, xp.linalg.eigh(hermitian(xp, a))[1])), of=_eigh)
 row("linalg.eigvalsh", ex("matrix", square_matrix(3, 3)), ex("complex batch", complex_normal(2, 2, 2)),
-    ex("empty", normal(2, 0, 0)), call=lambda a: PRIMITIVES["linalg.eigvalsh"].bind(_hermitian(agrad, a)),
+    ex("empty", normal(2, 0, 0)), call=lambda a: PRIMITIVES["linalg.eigvalsh"].bind(hermitian(agrad, a)),
     reference=_eigvalsh, constant=True, note="differentiated, they come from eigh: test_linalg.py")
 
 
@@ -176,7 +180,7 @@ def _eig(xp: Any, a: Any) -> Any:
 
 _GENERAL = (ex("matrix", normal(3, 3)), ex("batch", normal(2, 3, 3)), ex("one by one", off_zero(1, 1)),
     ex("empty batch", normal(0, 2, 2)), ex("complex", complex_normal(3, 3)))
-_both("linalg.eig", *_GENERAL, ex("the values alone", normal(3, 3), call=_where_there(lambda a: _eig(agrad, a)[2]),
+_both("linalg.eig", *_GENERAL, ex("the values alone", normal(3, 3), call=where_there(lambda a: _eig(agrad, a)[2]),
     reference=lambda xp, a: _eig(xp, a)[2]), of=_eig)
 # fmt: on
 
@@ -199,7 +203,7 @@ def _svd(xp: Any, a: Any, full_matrices: bool = True) -> Any:
 
 def _part(function: Callable[..., Any], i: int) -> dict[str, Any]:
     return {
-        "call": _where_there(lambda a, **how: function(agrad, a, **how)[i]),
+        "call": where_there(lambda a, **how: function(agrad, a, **how)[i]),
         "reference": lambda xp, a, **how: function(xp, a, **how)[i],
     }
 
@@ -262,7 +266,25 @@ def _adjugate(xp: Any, x: Any) -> Any:
 
 row("linalg.adjugate", ex("matrix", normal(3, 3)), ex("two by two", normal(2, 2)), ex("batch", normal(2, 3, 3)),
     ex("one by one", off_zero(1, 1)), ex("empty batch", normal(0, 2, 2)), ex("complex", complex_normal(3, 3)),
-    call=_where_there(PRIMITIVES["linalg.adjugate"].bind), reference=_adjugate)
+    call=where_there(PRIMITIVES["linalg.adjugate"].bind), reference=_adjugate)
+
+
+def _over(xp: Any, x1: Any, x2: Any, upper: bool) -> Any:
+    return np.matmul(x1, np.linalg.inv(np.triu(x2) if upper else np.tril(x2)))
+
+
+row("linalg.over_triangle", ex("upper", normal(2, 3), square_matrix(3, 3), upper=True),
+    ex("lower", normal(2, 3), square_matrix(3, 3), upper=False),
+    ex("batch", normal(2, 2, 3), square_matrix(2, 3, 3), upper=True),
+    ex("one matrix for a batch", normal(2, 2, 3), square_matrix(3, 3), upper=False),
+    ex("a batch of matrices", normal(2, 3), square_matrix(2, 3, 3), upper=True),
+    ex("one by one", normal(2, 1), off_zero(1, 1), upper=True),
+    ex("no rows", normal(0, 3), square_matrix(3, 3), upper=True),
+    ex("wide", normal(2, 11), square_matrix(11, 11), upper=False),
+    ex("complex", complex_normal(2, 3), complex_matrix(3, 3), upper=True),
+    call=lambda x1, x2, upper: PRIMITIVES["linalg.over_triangle"].bind(
+        x1, agrad.triu(x2) if upper else agrad.tril(x2), upper=upper),
+    reference=_over)
 
 
 def _slogdet(xp: Any, x: Any) -> Any:
@@ -285,10 +307,10 @@ def _low_rank(xp: Any, a: Any, b: Any) -> Any:
 _both("linalg.pinv", ex("square", square_matrix(3, 3)), ex("tall", normal(4, 2)), ex("wide", normal(2, 4)),
     ex("batch", normal(2, 3, 2)), ex("empty batch", normal(0, 3, 2)), ex("complex tall", complex_normal(3, 2)),
     ex("complex wide", complex_normal(2, 3)), ex("rtol", normal(3, 2), rtol=1e-6),
-    ex("low rank", normal(3, 2), normal(2, 4), call=_where_there(lambda a, b: _low_rank(agrad, a, b)),
+    ex("low rank", normal(3, 2), normal(2, 4), call=where_there(lambda a, b: _low_rank(agrad, a, b)),
        reference=_low_rank),
     ex("complex low rank", complex_normal(3, 1), complex_normal(1, 2),
-       call=_where_there(lambda a, b: _low_rank(agrad, a, b)), reference=_low_rank))
+       call=where_there(lambda a, b: _low_rank(agrad, a, b)), reference=_low_rank))
 _both("linalg.matrix_rank", ex("square", normal(3, 3)), ex("low", values([[1.0, 2.0], [2.0, 4.0]])),
     ex("batch", normal(2, 3, 2)), ex("rtol", values([[1.0, 0.0], [0.0, 1e-3]]), rtol=1e-2),
     ex("empty", normal(2, 0, 3), reference=lambda xp, x: xp.zeros(2, dtype=xp.int64)),

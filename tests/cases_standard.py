@@ -16,6 +16,7 @@ from table import (
 )
 
 import agrad
+from agrad.registry import namespace
 
 # ---------------------------------------------------------------- elementwise
 
@@ -36,6 +37,19 @@ binary(
         ex("one is minus infinity", values([0.5, -0.5]), constant([-np.inf, -np.inf])),
     ),
 )
+row(
+    "from_parts",
+    ex("matrices", normal(2, 3), normal(2, 3)),
+    ex("0-d", normal(), normal()),
+    ex("empty", normal(0, 2), normal(0, 2)),
+    ex(
+        "the same array twice", normal(3), call=lambda x: namespace.from_parts(x, x), reference=lambda xp, x: x + 1j * x
+    ),
+    ex("constant imaginary part", normal(3), constant([0.5, -1.0, 2.0])),
+    call=namespace.from_parts,
+    reference=lambda xp, x1, x2: x1 + 1j * x2,
+)
+
 # fmt: off
 _SIGNS = constant([[-1.5, 1.0, -0.5], [0.5, -2.0, 1.0]])
 row("copysign", ex("matrices", off_zero(2, 3), _SIGNS), ex("0-d", off_zero(), constant(-1.0)),
@@ -76,9 +90,10 @@ composite("take_along_axis", ex("axis -1", normal(2, 3), constant(_INDEX)),
 # ---------------------------------------------------------------- sets
 
 _REPEATED = [[2.0, 1.0, 2.0], [0.5, 0.5, 0.5]]
+# the operations themselves: of a recorded Tensor the functions take the values, which test_ecosystem looks at
 for _name in ("unique_values", "unique_counts", "unique_inverse", "unique_all"):
     row(_name, ex("matrix", values(_REPEATED)), ex("integers", constant([3, 1, 3])), ex("0-d", values(2.0)),
-        ex("one", normal(1)), constant=True)
+        ex("one", normal(1)), call=getattr(agrad, _name).bind, constant=True)
 row("isin", ex("arrays", constant([[1, 2], [3, 4]]), constant([2, 4, 9])),
     ex("invert", constant([1, 2, 3]), constant([2]), invert=True),
     ex("number left", 2, constant([1, 2]), reference=lambda xp, v, x: np.isin(v, x)),
@@ -117,7 +132,7 @@ composite("tile", ex("vector", normal(3), (2,)), ex("matrix", normal(2, 3), (2, 
     ex("fewer axes", normal(2, 1, 3), (2,)), ex("none of it", normal(2), (0,)), ex("0-d", normal(), (2,)),
     ex("no repetitions", normal(2), ()), ex("complex", complex_normal(2), (2,)),
     reference=lambda xp, x, n: np.tile(x, n))
-composite("unstack", ex("rows", normal(2, 3)), ex("axis -1", normal(2, 3), axis=-1), ex("vector", normal(2)),
+row("unstack", ex("rows", normal(2, 3)), ex("axis -1", normal(2, 3), axis=-1), ex("vector", normal(2)),
     reference=lambda xp, x, axis=0: tuple(np.moveaxis(x, axis, 0)))
 composite("diff", ex("vector", normal(4)), ex("axis 0", normal(3, 2), axis=0), ex("twice", normal(2, 4), n=2),
     ex("no times", normal(3), n=0), ex("too often", normal(2), n=3),

@@ -1,14 +1,16 @@
 """Run the array API's conformance suite on agrad: a script, and no part of the test suite.
 
-    AGRAD_ARRAY_API_TESTS=<folder> python tests/conformance.py --backend numpy --recording --examples 20
+    AGRAD_ARRAY_API_TESTS=<folder> python tests/conformance.py --backend numpy --recording --below --report
 
 The folder is a clone of data-apis/array-api-tests with its submodule; it is never committed here. Each backend is
 run as it stands and, with ``--recording``, with every created floating array on the tape; with ``--below``, the array
 library's own namespace is run too. The result is a table of counts, and by name whatever fails that is not in
-``conformance_failures.toml``. The exit status is 1 where anything does, 2 where the suite is not there.
+``conformance_failures.toml``. The exit status is 1 where anything does, 2 where the suite is not there. ``--report``
+writes the counts into ``docs/conformance.md``; the lines there of what was not run this time stay as they are.
 """
 
 import argparse
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -28,6 +30,19 @@ BELOW = {
     "array_api_strict": "array_api_strict",
 }
 """The namespace that each backend of agrad stands on."""
+LIBRARIES = {
+    "numpy": ("numpy", "array-api-compat"),
+    "cupy": ("cupy", "array-api-compat"),
+    "torch": ("torch", "array-api-compat"),
+    "jax": ("jax",),
+    "dask": ("dask", "array-api-compat"),
+    "array_api_strict": ("array-api-strict",),
+}
+"""The distributions whose versions each backend's counts are of."""
+RECORDING = "conformance_recording"
+SEED = 0
+"""The special cases draw one value each, which ``--hypothesis-derandomize`` leaves to chance; a seed, to less of it."""
+PAGE = HERE.parent / "docs" / "conformance.md"
 
 
 @dataclass(frozen=True)
@@ -78,6 +93,7 @@ def run(suite: Path, module: str, backend: str, examples: int, version: str, mor
         command += [
             "--hypothesis-disable-deadline",
             "--hypothesis-derandomize",
+            f"--hypothesis-seed={SEED}",
             f"--hypothesis-max-examples={examples}",
         ]
         done = subprocess.run([*command, *(more or ["array_api_tests"])], cwd=suite, env=environment, check=False,
@@ -89,6 +105,68 @@ def run(suite: Path, module: str, backend: str, examples: int, version: str, mor
         return read_report(report)
 
 
+# ---------------------------------------------------------------- the page
+
+HEAD = """# Conformance
+
+The array API's public suite, [data-apis/array-api-tests](https://github.com/data-apis/array-api-tests), run on agrad
+and on the namespace below it by `tests/conformance.py --report`, which writes this page. *agrad recording* is agrad
+with every floating array that a creation function makes on the tape: recording may change no value, shape or dtype.
+*Unlisted* counts the failures that `tests/conformance_failures.toml` gives no reason for, *worse* the failures of
+tests that the namespace below passes. Both are to be 0. The suite draws one value for each special case, and the seed
+that the script gives does not make it the same in every run: a failure with a reason in the list that depends on the
+value, such as the sign of a zero, comes and goes in any namespace, and may be counted as *worse* by that chance.
+
+| backend | namespace | passed | failed | unlisted | worse | skipped | examples | of |
+|---|---|---|---|---|---|---|---|---|
+"""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the page: what one run of the suite said."""
+
+    backend: str
+    namespace: str
+    cells: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"| {' | '.join((self.backend, self.namespace, *self.cells))} |"
+
+
+def read_lines(text: str) -> list[Line]:
+    """The lines of the page's table."""
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in text.splitlines() if row.startswith("| ")]
+    return [Line(backend, namespace, tuple(cells)) for backend, namespace, *cells in rows if backend in BELOW]
+
+
+def page(lines: list[Line]) -> str:
+    """The page with these lines, by backend: the namespace below, agrad, agrad recording."""
+    order, shown = list(BELOW), {"agrad": 1, "agrad recording": 2}
+    ranked = sorted(lines, key=lambda line: (order.index(line.backend), shown.get(line.namespace, 0)))
+    return HEAD + "".join(f"{line}\n" for line in ranked)
+
+
+def merged(old: list[Line], new: list[Line]) -> list[Line]:
+    """The new lines, and of the old ones those that no new one replaces."""
+    replaced = {(line.backend, line.namespace) for line in new}
+    return [*(line for line in old if (line.backend, line.namespace) not in replaced), *new]
+
+
+def commit_of(folder: Path) -> str:
+    """The commit of a clone, short; 'unknown' where the folder is none."""
+    done = subprocess.run(["git", "-C", str(folder), "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True,
+                          check=False)  # fmt: skip
+    return done.stdout.strip() if done.returncode == 0 else "unknown"
+
+
+def versions(backend: str, suite: Path, standard: str) -> str:
+    """What the counts are of: the versions of the libraries, of the standard and of the suite."""
+    libraries = [f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES[backend]]
+    python = ".".join(map(str, sys.version_info[:2]))
+    return ", ".join([*libraries, f"Python {python}", f"standard {standard}", f"suite {commit_of(suite)}"])
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command; gives the exit status."""
     parser = argparse.ArgumentParser(description="Run the array API's conformance suite on agrad.")
@@ -97,6 +175,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--below", action="store_true", help="run also the array library's own namespace")
     parser.add_argument("--examples", type=int, default=100, help="Hypothesis examples a test (default: 100)")
     parser.add_argument("--api-version", default="2025.12", help="the version of the standard (default: 2025.12)")
+    parser.add_argument("--report", action="store_true", help="write the counts into docs/conformance.md")
     parser.add_argument("more", nargs="*", help="files or tests of the suite, instead of all")
     options = parser.parse_args(arguments)
 
@@ -104,24 +183,31 @@ def main(arguments: list[str] | None = None) -> int:
     if not folder or not (Path(folder) / "array_api_tests").is_dir():
         print("AGRAD_ARRAY_API_TESTS names no clone of data-apis/array-api-tests; nothing was run", file=sys.stderr)
         return 2
-    wrong = False
+    if options.report and (options.more or not options.below):
+        parser.error("--report is of the whole suite, and needs --below to compare with")
+    suite, wrong, lines = Path(folder), False, []
     print("| module | backend | passed | failed | not in the list | skipped |\n|---|---|---|---|---|---|")
     for backend in options.backend or ["numpy"]:
         known = known_failures(backend)
-        modules = ["agrad", *(["conformance_recording"] if options.recording else [])]
-        modules += [BELOW[backend]] if options.below else []
-        outcomes = {}
+        below = BELOW[backend]
+        modules = [*([below] if options.below else []), "agrad", *([RECORDING] if options.recording else [])]
+        outcomes: dict[str, Outcome] = {}
         for module in modules:
-            outcomes[module] = out = run(
-                Path(folder), module, backend, options.examples, options.api_version, options.more
-            )
-            new = [] if module == BELOW[backend] else unexpected(out.failed, known)
+            outcomes[module] = out = run(suite, module, backend, options.examples, options.api_version, options.more)
+            own = module != below
+            new = unexpected(out.failed, known) if own else []
+            worse = sorted(out.failed & outcomes[below].passed) if own and options.below else []
             wrong = wrong or bool(new)
             counts = f"{len(out.passed)} | {len(out.failed)} | {len(new)} | {len(out.skipped)}"
-            print(f"| {module} | {backend} | {counts} |", *[f"  FAILED {test}" for test in new], sep="\n", flush=True)
-        if options.below:
-            worse = outcomes["agrad"].failed & outcomes[BELOW[backend]].passed
-            print(*[f"  {BELOW[backend]} passes {test}" for test in sorted(worse)], sep="\n")
+            said = [f"  FAILED {test}" for test in new] + [f"  {below} passes {test}" for test in worse]
+            print(f"| {module} | {backend} | {counts} |", *said, sep="\n", flush=True)
+            cells = (len(out.passed), len(out.failed), len(new) if own else "", len(worse) if own else "",
+                     len(out.skipped), options.examples)  # fmt: skip
+            name = {RECORDING: "agrad recording"}.get(module, module)
+            lines.append(Line(backend, name, (*map(str, cells), versions(backend, suite, options.api_version))))
+        if options.report:
+            old = read_lines(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else []
+            PAGE.write_text(page(merged(old, lines)), encoding="utf-8")
     return int(wrong)
 
 

@@ -1,6 +1,8 @@
 """Which backends the tests run on, and what each test is given of them."""
 
 import os
+import zlib
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,13 +32,36 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="leave out the tests that are not about a backend given by --backend: they say the same on every machine",
     )
+    parser.addoption(
+        "--one-in",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of every test function, one in N of its parameters (at least one), chosen by their names: for libraries "
+        "that compile each operation for each shape",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    kept = items
     if config.getoption("--only-backends"):
-        about = ["backend" in getattr(item, "fixturenames", ()) for item in items]
-        config.hook.pytest_deselected(items=[item for item, is_about in zip(items, about, strict=True) if not is_about])
-        items[:] = [item for item, is_about in zip(items, about, strict=True) if is_about]
+        kept = [item for item in kept if "backend" in getattr(item, "fixturenames", ())]
+    kept = one_in(config.getoption("--one-in"), kept)
+    chosen = set(map(id, kept))
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
+    items[:] = kept
+
+
+def one_in(n: int, items: list[Any]) -> list[Any]:
+    """One in ``n`` of the items of each function, by a checksum of their names: the same ones in every process."""
+    functions: dict[str, list[Any]] = defaultdict(list)
+    for item in items:
+        functions[item.nodeid.partition("[")[0]].append(item)
+    chosen: set[int] = set()
+    for group in functions.values():
+        group.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
+        chosen.update(id(item) for item in group[: -(-len(group) // n)])
+    return [item for item in items if id(item) in chosen]
 
 
 def _named(config: pytest.Config) -> list[str]:

@@ -6,7 +6,7 @@ What is drawn stays inside the domain and away from kinks unless the example say
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,8 @@ class Input:
 class Example:
     """One call of a primitive. ``call`` and ``reference`` stand in for the row's where they are given.
 
-    ``kink``: the function has no derivative there, so that finite differences say nothing.
+    ``kink``: the function has no derivative there, so that finite differences say nothing. ``implicit``: they say
+    nothing either, as the derivative is another function's by decision, but it has one in every order.
     """
 
     label: str
@@ -39,6 +40,7 @@ class Example:
     call: Callable[..., Any] | None = None
     reference: Callable[..., Any] | None = None
     kink: bool = False
+    implicit: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,8 +172,20 @@ COMPOSITES: dict[str, Row] = {}
 """Rows of public functions that are made of primitives and have no rule of their own."""
 
 
-def ex(label: str, *args: Any, call: Any = None, reference: Any = None, kink: bool = False, **settings: Any) -> Example:
-    return Example(label, args, settings, call, reference, kink)
+MORE: dict[str, tuple[Example, ...]] = {}
+"""Examples filed by ``more`` for a row that is not filed yet."""
+
+
+def ex(
+    label: str,
+    *args: Any,
+    call: Any = None,
+    reference: Any = None,
+    kink: bool = False,
+    implicit: bool = False,
+    **settings: Any,
+) -> Example:
+    return Example(label, args, settings, call, reference, kink, implicit)
 
 
 def named(space: Any, name: str) -> Any:
@@ -185,8 +199,7 @@ def row(
 ) -> None:
     """File a row. ``call`` is by default agrad's function of that name, ``reference`` the array library's."""
     assert name not in ROWS, f"two rows for {name}"
-    labels = [example.label for example in examples]
-    assert len(set(labels)) == len(labels), f"{name}: two examples of one label"
+    examples = _labelled(name, examples)
 
     def by_name(xp: Any, *args: Any, **settings: Any) -> Any:
         return named(xp, name)(*args, **settings)
@@ -196,11 +209,31 @@ def row(
     )
 
 
-def composite(name: str, *examples: Example, reference: Any) -> None:
-    """File a row of a function that is made of primitives; it is tested as they are."""
+def composite(name: str, *examples: Example, reference: Any, call: Any = None) -> None:
+    """File a row of a function that is made of primitives; it is tested as they are.
+
+    A primitive that is made of others where a derivative is asked for has both: a constant row, and this one.
+    """
     assert name not in COMPOSITES, f"two rows for {name}"
-    assert name not in PRIMITIVES, f"{name} is a primitive"
-    COMPOSITES[name] = Row(name, examples, named(agrad, name), reference, False)
+    assert name not in PRIMITIVES or ROWS[name].constant, f"{name} is a primitive with a derivative"
+    COMPOSITES[name] = Row(name, _labelled(name, examples), call or named(agrad, name), reference, False)
+
+
+def more(name: str, *examples: Example) -> None:
+    """Further examples of a row, filed or still to be filed."""
+    rows = COMPOSITES if name in COMPOSITES else ROWS
+    if name in rows:
+        rows[name] = replace(rows[name], examples=_labelled(name, (*rows[name].examples, *examples)))
+    else:
+        MORE[name] = (*MORE.get(name, ()), *examples)
+
+
+def _labelled(name: str, examples: tuple[Example, ...]) -> tuple[Example, ...]:
+    """The examples, and those of ``more``: no two of one label."""
+    examples = (*examples, *MORE.pop(name, ()))
+    labels = [example.label for example in examples]
+    assert len(set(labels)) == len(labels), f"{name}: two examples of one label"
+    return examples
 
 
 def unary(name: str, draw: Callable[..., Input], complex_draw: Callable[..., Input] | None = None, **more: Any) -> None:

@@ -17,6 +17,7 @@ from checker import (
     check_recorded,
     check_same_gradients,
     check_second,
+    check_second_elsewhere,
     check_vjp,
     counting_tensors,
     gradients,
@@ -38,12 +39,23 @@ from agrad.registry import PRIMITIVES
 pytestmark = pytest.mark.filterwarnings("ignore:var.*degrees of freedom:UserWarning")
 
 DIFFERENTIABLE = [case for case in CASES if not case.row.constant]
-SMOOTH = [case for case in DIFFERENTIABLE if not case.example.kink]
+SMOOTH = [case for case in DIFFERENTIABLE if not case.example.kink and not case.example.implicit]
+TWICE = [case for case in DIFFERENTIABLE if not case.example.kink]
 CONSTANT = [case for case in CASES if case.row.constant]
 
 
 def each(cases: list[Case]) -> Any:
     return pytest.mark.parametrize("case", cases, ids=lambda case: case.name.replace(" ", "_"))
+
+
+def shows(*modes: str) -> Any:
+    """Mark a test as what shows that a case has a derivative of these modes: ``docs/derivatives.md`` counts it."""
+
+    def mark(test: Any) -> Any:
+        test.shows = modes
+        return test
+
+    return mark
 
 
 def test_every_primitive_has_a_row_and_every_row_a_primitive() -> None:
@@ -93,16 +105,19 @@ def test_value(case: Case, backend: str, place: Any) -> None:
             check_like(got_raw[i], own[i], "the library's own value")
 
 
+@shows("reverse")
 @each(SMOOTH)
 def test_vjp_against_differences(case: Case) -> None:
     check_vjp(*case.problem(), case.rng())
 
 
+@shows("forward")
 @each(SMOOTH)
 def test_jvp_against_differences(case: Case) -> None:
     check_jvp(*case.problem(), case.rng())
 
 
+@shows("second")
 @each(SMOOTH)
 def test_second_order(case: Case) -> None:
     check_second(*case.problem(), case.rng())
@@ -145,6 +160,7 @@ def test_memory_layout(case: Case) -> None:
     check_same_gradients(f, xs, [scattered(x) for x in xs], case.rng())
 
 
+@shows("reverse", "forward")
 @each(DIFFERENTIABLE)
 def test_faces_agree_on_every_backend(case: Case, place: Any) -> None:
     """All ways to a gradient agree, keep dtype and device, and give what NumPy gives."""
@@ -154,6 +170,12 @@ def test_faces_agree_on_every_backend(case: Case, place: Any) -> None:
     weights = random_like(outputs(on_host(*host_xs)), case.rng())
     for got, expected in zip(found, gradients(on_host, host_xs, weights), strict=True):
         assert_close(got, expected, "the gradient on NumPy")
+
+
+@shows("second")
+@each(TWICE)
+def test_second_order_on_every_backend(case: Case, place: Any) -> None:
+    check_second_elsewhere(*case.problem(place), *case.problem(), case.rng)
 
 
 @each(DIFFERENTIABLE)

@@ -52,3 +52,11 @@ def test_the_fixture_selects_backend_and_device(backend: str, request: pytest.Fi
     assert agrad.get_backend() == backend
     device = request.node.callspec.params["backend"].partition(":")[2]
     assert device in str(agrad.zeros(1).device)
+
+
+def test_one_in_n_keeps_some_of_every_function() -> None:
+    whole = [line for line in collected().stdout.splitlines() if "::" in line]
+    part = [line for line in collected("--one-in", "3").stdout.splitlines() if "::" in line]
+    assert set(part) < set(whole)
+    assert {line.partition("[")[0] for line in part} == {line.partition("[")[0] for line in whole}
+    assert part == [line for line in collected("--one-in", "3").stdout.splitlines() if "::" in line]

@@ -385,6 +385,43 @@ def test_creation_from_raw_arrays_is_raw(place: Any) -> None:
         assert host(got).tolist() == [1.0] * len(host(got))
 
 
+LISTS: dict[str, tuple[Any, str, list[Any]]] = {
+    "arrays": (lambda a: [a([1.0, 2.0], "float32"), a([3.0, 4.0], "float32")], "float32", [[1, 2], [3, 4]]),
+    "arrays and numbers": (lambda a: [[a(1.5, "float32"), 2.0], [3, 4.5]], "float32", [[1.5, 2], [3, 4.5]]),
+    "integers and a number": (lambda a: [a(2, "int32"), 3], "int32", [2, 3]),
+    "an array and a complex number": (lambda a: [a(2.0, "float32"), 1j], "complex64", [2, 1j]),
+    "booleans": (lambda a: [a(True, "bool"), False], "bool", [True, False]),
+}
+
+
+@pytest.mark.parametrize("label", LISTS)
+@pytest.mark.parametrize("kind", ["Tensors", "raw arrays"])
+def test_a_list_of_arrays_keeps_their_dtype(label: str, kind: str, place: Any) -> None:
+    """Numbers beside arrays are weak, whether these are Tensors or an array library's own."""
+    make, dtype, expected = LISTS[label]
+    wrap = agrad.asarray if kind == "Tensors" else lambda x: x
+    got = agrad.asarray(make(lambda values, name: wrap(place(np.asarray(values, dtype=name)))))
+    assert got.dtype.name == dtype
+    assert_close(got, expected, label, 0.0)
+
+
+def test_a_list_with_a_number_of_a_greater_kind() -> None:
+    for one in (np.asarray(2), agrad.asarray(2)):
+        assert agrad.asarray([one, 1.5]).numpy().tolist() == [2.0, 1.5]
+    assert agrad.asarray([agrad.asarray(True), 3]).numpy().tolist() == [1, 3]
+
+
+def test_a_list_of_tensors_goes_where_it_is_told() -> None:
+    x = agrad.asarray([1.0, 2.0], requires_grad=True)
+    moved = agrad.asarray([x, x * 2], backend="array_api_strict", dtype=agrad.float32)
+    assert (moved.backend, moved.dtype) == ("array_api_strict", agrad.float32)
+    agrad.sum(moved).backward()
+    assert_close(x.grad, [3.0, 3.0], "gradient")
+    leaf = agrad.asarray([agrad.asarray(1.0), 2.0], requires_grad=True)
+    assert leaf.requires_grad
+    assert leaf.is_leaf
+
+
 # ---------------------------------------------------------------- the script that runs the conformance suite
 
 
@@ -395,7 +432,9 @@ def test_the_conformance_script_says_when_the_suite_is_not_there(
     assert conformance.main([]) == 2
     monkeypatch.setenv("AGRAD_ARRAY_API_TESTS", str(tmp_path))
     assert conformance.main([]) == 2
-    assert "nothing was run" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "AGRAD_ARRAY_API_TESTS" in said
+    assert "nothing was run" in said
 
 
 def test_a_failure_is_known_by_the_beginning_of_its_name_and_backend() -> None:
@@ -416,3 +455,20 @@ def test_a_report_is_read(tmp_path: Path) -> None:
     assert found.passed == {"test_a.TestB::good"}
     assert found.failed == {"test_a.TestB::bad", "test_a.TestB::odd"}
     assert found.skipped == {"test_a.TestB::not"}
+
+
+def test_the_page_keeps_the_lines_of_what_was_not_run() -> None:
+    old = [conformance.Line("numpy", "agrad", ("1", "2")), conformance.Line("torch", "agrad", ("3", "4"))]
+    new = [conformance.Line("numpy", "agrad", ("5", "6")), conformance.Line("numpy", "agrad recording", ("7", "8"))]
+    text = conformance.page(conformance.merged(old, new))
+    assert conformance.read_lines(text) == [*new, old[1]]
+    assert conformance.page(conformance.read_lines(text)) == text
+
+
+def test_the_committed_page_counts_no_failure_without_a_reason() -> None:
+    """And no entry of the list is about a backend that the page has no line of."""
+    lines = conformance.read_lines(conformance.PAGE.read_text(encoding="utf-8"))
+    own = [line for line in lines if line.namespace.startswith("agrad")]
+    assert {line.backend for line in own} >= {"numpy", "array_api_strict", "torch"}
+    for line in own:
+        assert line.cells[2] == "0", line

@@ -118,7 +118,7 @@ def test_a_seed_gives_the_same_losses_on_every_backend(backend, blobs, dtype, cl
         _, _, reference = trained(*words)
     assert len(here.losses) == 50
     np.testing.assert_allclose(here.losses, reference.losses, rtol=close)
-    assert here.losses[-1] < 0.7 * here.losses[0]
+    assert np.mean(here.losses[-BATCHES:]) < 0.95 * np.mean(here.losses[:BATCHES])
     for one, other in zip(here.epochs(), reference.epochs(), strict=True):
         assert one["lr"] == other["lr"]
         assert one["loss"] == pytest.approx(other["loss"], rel=close)

@@ -97,6 +97,13 @@ def backend_of(array: Any) -> Backend:
     return backend
 
 
+def backend_of_device(device: Any) -> Backend | None:
+    """The backend whose device this object is, of those in use; None for a name, and for an object of none."""
+    if device is None or isinstance(device, str):
+        return None
+    return next((b for b in tuple(_loaded.values()) if type(b.default_device()) is type(device)), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Where new arrays are born: a backend, and one of its devices (None: the library's default)."""

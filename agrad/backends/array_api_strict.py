@@ -7,7 +7,10 @@ import array_api_strict as strict
 import numpy as np
 
 from agrad.backends.base import Backend, vocabulary
-from agrad.backends.indexing import flat_getitem, flat_scatter_add, flat_setitem, host_index, positions
+from agrad.backends.indexing import explicit, flat_getitem, flat_scatter_add, flat_setitem, host_index, positions
+from agrad.backends.numpy import from_parts as numpy_parts
+from agrad.backends.numpy import laid_out_like as numpy_laid_out
+from agrad.backends.special_words import HostWords
 
 _HOST = strict.Device("CPU_DEVICE")
 
@@ -16,11 +19,18 @@ def _to_host(x: Any) -> np.ndarray:
     return np.asarray(x.to_device(_HOST))
 
 
+def _from_host(a: np.ndarray, device: Any) -> Any:
+    return strict.asarray(np.array(a), device=device)
+
+
 def _positions(index: tuple[Any, ...], indices: tuple[Any, ...], shape: tuple[int, ...]) -> np.ndarray:
     return positions(index, [host_index(i, _to_host) for i in indices], shape)
 
 
 def getitem(x: Any, /, *indices: Any, index: tuple[Any, ...]) -> Any:
+    if not indices and not any(isinstance(entry, (bool, np.bool_)) for entry in index):
+        # a view, as the library's own; it wants every axis named
+        return x[explicit(index if Ellipsis in index else (*index, Ellipsis), x.shape)]
     return flat_getitem(strict, x, _positions(index, indices, x.shape))
 
 
@@ -55,6 +65,11 @@ def _find_device(name: str) -> Any:
         return None
 
 
+def _laid_out_like(x: Any, like: Any) -> Any:
+    same = x._array.strides == like._array.strides
+    return x if same else strict.asarray(numpy_laid_out(x._array, like._array), device=x.device)
+
+
 BACKEND = Backend(
     name="array_api_strict",
     xp=vocabulary(
@@ -64,6 +79,8 @@ BACKEND = Backend(
         getitem=getitem,
         setitem=setitem,
         scatter_add=scatter_add,
+        from_parts=lambda x1, x2: strict.asarray(numpy_parts(_to_host(x1), _to_host(x2)), device=x1.device),
+        special=HostWords(_to_host, _from_host),
     ),
     version=strict.__version__,
     array_types=(type(strict.zeros(())),),
@@ -72,6 +89,9 @@ BACKEND = Backend(
     find_device=_find_device,
     device_of=lambda x: x.device,
     to_host=_to_host,
-    from_host=lambda a, device: strict.asarray(np.array(a), device=device),
+    from_host=_from_host,
     synchronize=lambda: None,
+    laid_out_like=_laid_out_like,
+    shares_memory=lambda a, b: np.may_share_memory(a._array, b._array),
+    read_only=lambda x: not x._array.flags.writeable,
 )

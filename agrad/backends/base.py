@@ -27,6 +27,7 @@ class Backend:
       are filled from ``indices`` (integer or boolean arrays), by NumPy's indexing rules on every backend.
     - ``setitem(x, value, *indices, index)``: a new array equal to ``x`` but for ``value`` at the index.
     - ``arange_like(x, n)``: the integers from 0 to n - 1 on the device of ``x``.
+    - ``from_parts(x1, x2)``: complex numbers of their real and imaginary parts, of one dtype.
     - ``scatter_add(g, *indices, index, shape)``: zeros of ``shape`` with ``g`` added at the index; repeated
       indices accumulate.
     """
@@ -48,6 +49,14 @@ class Backend:
     """Wait until everything asked of the devices is done."""
     on_select: Callable[[], None] = lambda: None
     """Called when the user selects this backend: the place for a library's process-wide switches."""
+    shares_memory: Callable[[Raw, Raw], bool] | None = None
+    """Whether an array and one that was made from it lie in the same memory, so that a write to one is seen in the
+    other. None for a library whose arrays are never written into."""
+    laid_out_like: Callable[[Raw, Raw], Raw] = lambda x, like: x
+    """``x`` with its axes in memory in the order in which those of ``like`` are: which reshapes of it are views goes by
+    that. To be given, as an array and not as a number, where ``shares_memory`` is."""
+    read_only: Callable[[Raw], bool] = lambda x: False
+    """Whether the library refuses to write into the array."""
     donatable: Callable[[Any], bool] = lambda holder: False
     """Whether the array ``holder.data`` may be overwritten: the library lets it, and nobody but ``holder`` can see it.
 

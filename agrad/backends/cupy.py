@@ -8,7 +8,9 @@ import cupy
 import cupyx
 import numpy as np
 
-import agrad.backends.cupy_kernels  # noqa: F401 - files the kernels
+import agrad.backends.cupy_kernels
+import agrad.backends.cupy_random  # noqa: F401 - both file kernels
+from agrad.backends import special_words
 from agrad.backends.base import Backend, vocabulary
 from agrad.backends.indexing import host_index
 from agrad.backends.numpy import ALONE, references
@@ -76,9 +78,25 @@ def scatter_add(g: Any, /, *indices: Any, index: tuple[Any, ...], shape: tuple[i
         return wide != 0 if g.dtype.kind == "b" else wide.astype(g.dtype)
 
 
+def from_parts(x1: Any, x2: Any, /) -> Any:
+    with x1.device:
+        out = cupy.empty(cupy.broadcast(x1, x2).shape, cupy.result_type(x1, x2, np.complex64))
+        out.real, out.imag = x1, x2
+    return out
+
+
 def _accumulate(g: Any, where: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     out = cupy.zeros(shape, dtype)
     cupyx.scatter_add(out, where, g.astype(dtype, copy=False))
+    return out
+
+
+def laid_out_like(x: Any, like: Any) -> Any:
+    if x.strides == like.strides:
+        return x
+    with x.device:
+        out = cupy.empty_like(like)
+        out[...] = x
     return out
 
 
@@ -108,7 +126,14 @@ def _from_host(a: np.ndarray, device: Any) -> Any:
 
 BACKEND = Backend(
     name="cupy",
-    xp=vocabulary(compat, getitem=getitem, setitem=setitem, scatter_add=scatter_add),
+    xp=vocabulary(
+        compat,
+        getitem=getitem,
+        setitem=setitem,
+        scatter_add=scatter_add,
+        from_parts=from_parts,
+        special=special_words.CUPY,
+    ),
     version=cupy.__version__,
     array_types=(cupy.ndarray,),
     default_device=cupy.cuda.Device,
@@ -118,5 +143,7 @@ BACKEND = Backend(
     to_host=cupy.asnumpy,
     from_host=_from_host,
     synchronize=lambda: cupy.cuda.Device().synchronize(),
+    laid_out_like=laid_out_like,
+    shares_memory=cupy.may_share_memory,
     donatable=donatable,
 )

@@ -9,9 +9,12 @@ import dask
 import dask.array as da
 import numpy as np
 
+import agrad.backends.dask_random  # noqa: F401 - files kernels
 from agrad.backends import numpy as host
 from agrad.backends.base import Backend, vocabulary
+from agrad.backends.dask_words import reshape
 from agrad.backends.indexing import explicit, host_index
+from agrad.backends.special_words import DaskWords
 from agrad.shapes import ARRAY, fill_index, size
 
 
@@ -50,17 +53,32 @@ def getitem(x: da.Array, /, *indices: Any, index: tuple[Any, ...]) -> da.Array:
 
 
 def setitem(x: da.Array, value: Any, /, *indices: Any, index: tuple[Any, ...]) -> da.Array:
-    if not indices and _slices_only(index) and size(_shape_at(index, [], x.shape)):
+    arrays = _known(indices)
+    picked = _shape_at(index, arrays, x.shape)
+    if hasattr(value, "shape"):
+        np.broadcast_to(np.broadcast_to(np.False_, value.shape), picked)  # an error now and not when it is computed
+    if not indices and _slices_only(index) and size(picked):
         out = x.copy()
         out[fill_index(explicit(index, x.shape), ())] = value
         return out
-    return _one_task(partial(host.setitem, index=index), x.shape, x.dtype, x, value, *_known(indices))
+    return _one_task(partial(host.setitem, index=index), x.shape, x.dtype, x, value, *arrays)
+
+
+def take(x: da.Array, indices: Any, /, *, axis: int | None = None) -> da.Array:
+    # Dask's own, with an index that is a Dask array, warns for complex elements and has the shape of x
+    before = 0 if axis is None else axis % x.ndim
+    return getitem(x, indices, index=(slice(None),) * before + (ARRAY,))
 
 
 def scatter_add(g: da.Array, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> da.Array:
     if not indices:
         return setitem(da.zeros(shape, dtype=g.dtype), g, index=index)
     return _one_task(partial(host.scatter_add, index=index, shape=shape), shape, g.dtype, g, *_known(indices))
+
+
+def from_parts(x1: da.Array, x2: da.Array, /) -> da.Array:
+    x1, x2 = da.broadcast_arrays(x1, x2)
+    return da.map_blocks(host.from_parts, x1, x2.rechunk(x1.chunks), dtype=np.result_type(x1, x2, np.complex64))
 
 
 _MATRIX_WORDS = (
@@ -146,11 +164,15 @@ _XP = vocabulary(
     compat,
     getitem=getitem,
     setitem=setitem,
+    take=take,
     scatter_add=scatter_add,
+    from_parts=from_parts,
     tril=tril,
     triu=triu,
+    reshape=reshape,
     max=_extreme("max"),
     min=_extreme("min"),
+    special=DaskWords(da.core.elemwise),
 )
 _COMPUTED = ("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values")
 vars(_XP).update({name: _computed(name) for name in _COMPUTED}, searchsorted=searchsorted)

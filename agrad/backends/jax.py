@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import agrad.backends.jax_random  # noqa: F401 - files kernels
+from agrad.backends import special_words
 from agrad.backends.base import Backend, vocabulary
 from agrad.backends.indexing import check_bounds, host_index, positions
 from agrad.errors import DtypeError
@@ -105,7 +107,15 @@ def _synchronize() -> None:
 
 BACKEND = Backend(
     name="jax",
-    xp=vocabulary(jnp, getitem=getitem, setitem=setitem, scatter_add=scatter_add, searchsorted=searchsorted),
+    xp=vocabulary(
+        jnp,
+        getitem=getitem,
+        setitem=setitem,
+        scatter_add=scatter_add,
+        from_parts=lambda x1, x2: jax.lax.complex(*jnp.broadcast_arrays(x1, x2)),
+        searchsorted=searchsorted,
+        special=special_words.JAX,
+    ),
     version=jax.__version__,
     array_types=(jax.Array, jax.core.Tracer),
     default_device=_default_device,

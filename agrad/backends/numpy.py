@@ -7,9 +7,15 @@ from typing import Any
 import array_api_compat.numpy as compat
 import numpy as np
 
-import agrad.backends.numpy_kernels  # noqa: F401 - files the kernels
+import agrad.backends.host_random
+import agrad.backends.numpy_elementwise
+import agrad.backends.numpy_kernels
+import agrad.backends.numpy_linalg
+import agrad.backends.numpy_reductions  # noqa: F401 - files the kernels
+from agrad.backends import special_words
 from agrad.backends.base import Backend, vocabulary
 from agrad.backends.numpy_fused import keep_memory, where
+from agrad.backends.numpy_scatter import scatter_add
 from agrad.backends.numpy_words import WORDS
 from agrad.shapes import fill_index
 
@@ -24,12 +30,18 @@ def setitem(x: np.ndarray, value: Any, /, *indices: np.ndarray, index: tuple[Any
     return out
 
 
-def scatter_add(g: np.ndarray, /, *indices: np.ndarray, index: tuple[Any, ...], shape: tuple[int, ...]) -> np.ndarray:
-    out = np.zeros(shape, dtype=g.dtype)
-    if indices:
-        np.add.at(out, fill_index(index, indices), g)
-    else:  # without an array, no position is named twice
-        out[fill_index(index, indices)] = g
+def from_parts(x1: Any, x2: Any, /) -> np.ndarray:
+    # x1 + 1j * x2 would make nan of an infinite part
+    out = np.empty(np.broadcast(x1, x2).shape, np.result_type(x1, x2, np.complex64))
+    out.real, out.imag = x1, x2
+    return out
+
+
+def laid_out_like(x: Any, like: Any) -> np.ndarray:
+    if x.strides == like.strides:
+        return np.asarray(x)
+    out = np.empty_like(like, subok=False)
+    out[...] = x
     return out
 
 
@@ -72,7 +84,16 @@ def _find_device(name: str) -> str | None:
 
 BACKEND = Backend(
     name="numpy",
-    xp=vocabulary(compat, **WORDS, where=where, getitem=getitem, setitem=setitem, scatter_add=scatter_add),
+    xp=vocabulary(
+        compat,
+        **WORDS,
+        where=where,
+        getitem=getitem,
+        setitem=setitem,
+        scatter_add=scatter_add,
+        from_parts=from_parts,
+        special=special_words.NUMPY,
+    ),
     version=np.__version__,
     array_types=(np.ndarray, np.generic),
     default_device=lambda: "cpu",
@@ -82,6 +103,9 @@ BACKEND = Backend(
     to_host=lambda x: np.asarray(x),
     from_host=lambda a, device: np.array(a),
     synchronize=lambda: None,
+    laid_out_like=laid_out_like,
+    shares_memory=np.may_share_memory,
+    read_only=lambda x: not x.flags.writeable,
     donatable=donatable,
 )
 

@@ -6,6 +6,8 @@ import array_api_compat.torch as compat
 import numpy as np
 import torch
 
+import agrad.backends.torch_random  # noqa: F401 - files kernels
+from agrad.backends import special_words
 from agrad.backends.base import Backend, vocabulary
 from agrad.backends.indexing import Plan, host_index, plan
 from agrad.errors import DtypeError
@@ -143,9 +145,26 @@ def _synchronize() -> None:
         torch.mps.synchronize()
 
 
+def _shares_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+def _laid_out_like(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    return x if x.stride() == like.stride() else torch.empty_like(like).copy_(x)
+
+
 BACKEND = Backend(
     name="torch",
-    xp=vocabulary(compat, getitem=getitem, setitem=setitem, scatter_add=scatter_add, unique_all=unique_all, isin=isin),
+    xp=vocabulary(
+        compat,
+        getitem=getitem,
+        setitem=setitem,
+        scatter_add=scatter_add,
+        from_parts=lambda x1, x2: torch.complex(*torch.broadcast_tensors(x1, x2)),
+        unique_all=unique_all,
+        isin=isin,
+        special=special_words.TORCH,
+    ),
     version=torch.__version__,
     array_types=(torch.Tensor,),
     default_device=torch.get_default_device,
@@ -155,4 +174,6 @@ BACKEND = Backend(
     to_host=_to_host,
     from_host=_from_host,
     synchronize=_synchronize,
+    laid_out_like=_laid_out_like,
+    shares_memory=_shares_memory,
 )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad import nn, optim
+from agrad import nn, optim, random
 from agrad.cli import config as configs
 from agrad.cli import progress as progresses
 from agrad.cli.config import Config
@@ -34,7 +34,7 @@ MEAN, SCALE = "data.mean", "data.scale"
 
 def build(config: Config, features: int, classes: int, place: Place) -> Any:
     """A new network of the settings, its values drawn on the host from the seed alone."""
-    rng = np.random.default_rng(config.seed)
+    rng = random.Generator(config.seed)
     made = {
         "rng": rng,
         "dtype": getattr(agrad, config.dtype),

@@ -104,7 +104,11 @@ def _train(commands: Any) -> None:
         metavar="N",
         help="decides initial values, order and dropout, on every backend (default: 0)",
     )
-    _where(train)
+    _where(train).add_argument(
+        "--jit",
+        action=argparse.BooleanOptionalAction,
+        help="trace the training step once and replay it as a program (default: where that is faster)",
+    )
     output = train.add_argument_group("output")
     output.add_argument("--save", metavar="FILE", help="keep the model here, after each epoch and on Ctrl-C")
     output.add_argument(
@@ -168,12 +172,13 @@ def _examples(command: argparse.ArgumentParser, required: bool, needed: str) -> 
     group.add_argument("--data-dir", metavar="DIR", help="where MNIST's files are")
 
 
-def _where(command: argparse.ArgumentParser) -> None:
+def _where(command: argparse.ArgumentParser) -> Any:
     group = command.add_argument_group("where to compute")
     group.add_argument(
         "--backend", metavar="NAME", help="numpy, cupy, torch, jax, ... (default: $AGRAD_BACKEND, else numpy)"
     )
     group.add_argument("--device", metavar="NAME", help="cpu, cuda, cuda:1, ... (default: $AGRAD_DEVICE)")
+    return group
 
 
 def _widths(text: str) -> tuple[int, ...]:

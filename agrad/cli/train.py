@@ -78,6 +78,7 @@ class Run:
         members += [Plot(args.plot, history)] if args.plot is not None else []
         self.observer = Observers(members)
         self.quiet = args.quiet
+        self.jit = args.jit
         # another backend rounds otherwise, so the same result asks for the same one
         options = (("--backend", args.backend), ("--device", args.device))
         self.where = "".join(f" {name} {value}" for name, value in options if value is not None)
@@ -165,6 +166,7 @@ class Run:
             progress=self.progress,
             observer=self.observer,
             validate=validate,
+            jit=self.jit,
         )
         begun = time.perf_counter()
         with Interrupts() as interrupts, self.observer as observer:

@@ -18,6 +18,9 @@ from agrad.cli.progress import Progress
 from agrad.cli.selection import Place
 from agrad.errors import AnomalyError
 
+JITTED = ("numpy", "jax", "torch")
+"""Backends on which a step is traced and replayed where no option says otherwise: where that was measured faster."""
+
 INTERVAL = 50
 """After how many steps the losses are read from the device, all at once."""
 
@@ -82,6 +85,7 @@ class Trainer:
         progress: Progress,
         observer: Observer,
         validate: Callable[[], Scores] | None = None,
+        jit: bool | None = None,
     ) -> None:
         self.model, self.optimizer, self.place = model, optimizer, place
         self.progress, self.observer = progress, observer
@@ -92,6 +96,8 @@ class Trainer:
         self._validate = validate
         self.batches = -(-rows.shape[0] // batch_size)
         self._lazy = place.backend.name in LAZY
+        traced = place.backend.name in JITTED if jit is None else jit
+        self._compute = agrad.jit(self._computed) if traced else self._computed
         self._rate = 0.0
         self._losses: list[Any] = []
         self._hits: list[Any] = []
@@ -134,17 +140,21 @@ class Trainer:
         return True
 
     def _step(self, X: Any, y: Any) -> None:
-        optimizer, xp = self.optimizer, self.place.backend.xp
+        self._rate = self.optimizer.rate
+        loss, hits = self._compute(X, y)
+        self._losses.append(loss.data)
+        self._hits.append(hits.data)
+        if self._lazy:
+            settle(self.model, self.optimizer, self._losses, self._hits)
+
+    def _computed(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """One step: the loss of a batch before it, and how many of its examples were told right."""
         logits = self.model(X)
         loss = agrad.cross_entropy(logits, y)
         loss.backward()
-        self._rate = optimizer.rate
-        optimizer.step()
-        optimizer.zero_grad()
-        self._losses.append(loss.data)
-        self._hits.append(xp.sum(xp.astype(xp.argmax(logits.data, axis=1) == y, xp.int32)))
-        if self._lazy:
-            settle(self.model, optimizer, self._losses, self._hits)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return loss, agrad.sum(agrad.astype(agrad.argmax(logits, axis=1) == y, agrad.int32))
 
     def _read(self) -> None:
         """Read what the last steps made, note it, and stop at a loss that is not finite."""

@@ -7,28 +7,29 @@ from agrad.backends import backend_of
 from agrad.dtypes import dtype_name
 from agrad.engine.levels import AMBIENT, SPACES
 from agrad.engine.sweep import accumulate, sweep
-from agrad.engine.tape import LEAF
+from agrad.engine.tape import LEAF, next_id
 from agrad.engine.tensor import Tensor, wrap
-from agrad.errors import DtypeError, MixedBackendsError, NotDifferentiableError, ShapeError
+from agrad.errors import DtypeError, MixedBackendsError, NotDifferentiableError, OperandError, ShapeError
 from agrad.registry import CALLS
 
 
 def cotangent_for(y: Any, gradient: Any, what: str) -> Any:
     """The cotangent to start from: ``gradient`` checked against ``y``, or one where ``y`` has one element."""
     raw = y.raw if isinstance(y, Tensor) else y
-    xp = SPACES[type(raw)]
+    shape = tuple(y.shape)  # of a mapped value, one member's
     if gradient is None:
-        if raw.shape and any(n != 1 for n in raw.shape):
+        if any(n != 1 for n in shape):
             raise ShapeError(
-                f"{what} of an array of shape {tuple(raw.shape)} needs a cotangent of that shape; "
+                f"{what} of an array of shape {shape} needs a cotangent of that shape; "
                 "give one, or reduce to one element first, with agrad.sum say"
             )
-        return xp.ones_like(raw)
+        like = y if len(raw.shape) != len(shape) else raw
+        return SPACES[type(like)].ones_like(like)
     given = gradient.raw if isinstance(gradient, Tensor) else gradient
     if not hasattr(given, "shape"):
-        raise ShapeError(f"the cotangent must be an array of shape {tuple(raw.shape)}, not {type(given).__name__}")
-    if tuple(given.shape) != tuple(raw.shape):
-        raise ShapeError(f"the cotangent has shape {tuple(given.shape)}; it must have the result's, {tuple(raw.shape)}")
+        raise ShapeError(f"the cotangent must be an array of shape {shape}, not {type(given).__name__}")
+    if tuple(gradient.shape) != shape:
+        raise ShapeError(f"the cotangent has shape {tuple(gradient.shape)}; it must have the result's, {shape}")
     if backend_of(given) is not backend_of(raw):
         raise MixedBackendsError(
             f"the cotangent is an array of {backend_of(given).name}, the result one of {backend_of(raw).name}; "
@@ -68,10 +69,55 @@ def retain_grad(tensor: Tensor) -> None:
     node = tensor.node
     if node is None:
         raise NotDifferentiableError("retain_grad() of a Tensor that requires no gradient")
-    if node.plan is not LEAF and not node.plan.retains:
+    if node.plan is LEAF:
+        return
+    if not node.plan.retains:
         node.plan = node.plan.primitive.variant(node.plan, retains=True)
+    if getattr(node, "owner", None) is None:
         node.owner = weakref.ref(tensor)
 
 
+class HookHandle:
+    """What ``register_hook`` gives: ``remove()`` takes the hook away, and so does leaving it as a context manager."""
+
+    __slots__ = ("_hooks", "_key")
+
+    def __init__(self, hooks: dict[int, Any], key: int) -> None:
+        self._hooks = hooks
+        self._key = key
+
+    def remove(self) -> None:
+        """Take the hook away; once more does nothing."""
+        self._hooks.pop(self._key, None)
+
+    def __enter__(self) -> "HookHandle":
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.remove()
+
+
+def register_hook(tensor: Tensor, hook: Any) -> HookHandle:
+    """See ``Tensor.register_hook``."""
+    if not callable(hook):
+        raise OperandError(f"register_hook takes a function of a gradient, not {type(hook).__name__}")
+    node = tensor.node
+    if not tensor.level.tape:
+        raise NotDifferentiableError(
+            f"register_hook() on a value that the {tensor.level.name} level carries: no gradient comes back to it; "
+            "register the hook on a Tensor of agrad.grad, or of backward()"
+        )
+    if node is None:
+        raise NotDifferentiableError("register_hook() on a Tensor that requires no gradient")
+    if not hasattr(node, "hooks"):
+        node.hooks = {}
+    if node.plan is not LEAF and not node.plan.retains:
+        node.plan = node.plan.primitive.variant(node.plan, retains=True)
+    key = next_id()
+    node.hooks[key] = hook
+    return HookHandle(node.hooks, key)
+
+
 CALLS["backward"] = backward
+CALLS["register_hook"] = register_hook
 CALLS["retain_grad"] = retain_grad

@@ -4,12 +4,14 @@ Speed is decided here. A generated call asks as few questions as an operation ca
 and falls back to ``dispatch`` for everything that is not an ordinary operation at one tape's level.
 """
 
+import weakref
 from typing import Any
 
-from agrad.engine.levels import dispatch, selector_plan, unusual
+from agrad.engine.levels import dispatch, observed, selector_plan, unusual
 from agrad.engine.plans import entry_text, tuple_text
 from agrad.engine.tape import Meta, Node, Plan, attention, loosely, next_id
 from agrad.engine.tensor import Tensor
+from agrad.engine.views import SHARING, Link
 
 NUMBERS = frozenset({bool, int, float})
 """Python's weak scalars. A complex one may turn a real array complex, so it takes the long way."""
@@ -60,6 +62,13 @@ def call_stub(primitive: Any) -> str:
     return _header(primitive) + f"    return BUILD()({arguments})\n"
 
 
+def observed_text(primitive: Any) -> str:
+    """The text of a call while operations are looked at; fills ``primitive.scope`` with what it refers to."""
+    primitive.scope.update(PRIMITIVE=primitive, observed=observed)
+    settings = "{" + ", ".join(f"{name!r}: {name}" for name in primitive.settings) + "}"
+    return _header(primitive) + f"    return observed(PRIMITIVE, {_operands(primitive)}, {settings})\n"
+
+
 def call_text(primitive: Any) -> str:
     """The text of a primitive's call on normalised arguments; fills ``primitive.scope`` with what it refers to."""
     scope = primitive.scope
@@ -75,6 +84,9 @@ def call_text(primitive: Any) -> str:
         unusual=unusual,
         dispatch=dispatch,
         loosely=loosely,
+        Link=Link,
+        SHARING=SHARING,
+        weakly=weakref.ref,
     )
     operands = _operands(primitive)
     settings = "{" + ", ".join(f"{name!r}: {name}" for name in primitive.settings) + "}"
@@ -87,7 +99,7 @@ def call_text(primitive: Any) -> str:
         body = _unary(primitive, scope)
     elif single and len(primitive.arrays) == 2:
         body = _binary(primitive, scope)
-    else:
+    elif not primitive.spreads:
         body = _general(primitive, scope)
     lines = [line.replace("SETTINGS", settings) for line in body]
     lines.append(f"    return dispatch(PRIMITIVE, {operands}, {settings})")
@@ -143,6 +155,14 @@ def _unary(primitive: Any, scope: dict[str, Any]) -> list[str]:
         *[line.replace("OPERANDS", f"(t_{x},)") for line in _evaluate(primitive, [x], x, "        ")],
         *[f"        {line}" for line in _TENSOR],
     ]
+    if primitive.put is not None:
+        lines += [
+            "        if SHARING[type(y)]:",
+            f"            _link = _out._link = Link(t_{x})",
+            f"            _link.base = t_{x}",
+            "            _link.view = weakly(_out)",
+            f"            _link.steps = {tuple_text(['PRIMITIVE', *primitive.settings])}",
+        ]
     if not primitive.differentiable(0):
         return [*lines, "        _out.node = None", "        return _out"]
     return [

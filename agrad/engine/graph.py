@@ -330,7 +330,7 @@ class _Reader:
         elif isinstance(plan.primitive, Selector):
             parent = node.parents[0]
             made_by = parent.plan.primitive
-            op = f"{made_by.name}.{made_by.outputs[plan.primitive.output]}"
+            op = f"{made_by.name}.{made_by.output_name(plan.primitive.output)}"
             inputs = (Input(self.index[parent], None, None),)
         else:
             op = plan.primitive.name

@@ -33,7 +33,8 @@ MISSING = Missing()
 class Layout(NamedTuple):
     """Where in a node of some plan things are: -1 where they are not.
 
-    ``operands`` holds, by position, the place among the node's parents and that among its saved values.
+    ``operands`` holds, by position, the place among the node's parents and that among its saved values; ``outputs``
+    is empty where their number varies, as no rule names one.
     """
 
     operands: tuple[tuple[int, int], ...]
@@ -52,7 +53,7 @@ def layout_of(plan: Plan) -> Layout:
     return Layout(
         operands=tuple(operands),
         settings={name: place[name] for name in primitive.settings},
-        outputs=tuple(place.get(name, -1) for name in primitive.outputs or ("y",)),
+        outputs=() if primitive.spreads else tuple(place.get(name, -1) for name in primitive.outputs or ("y",)),
     )
 
 
@@ -150,7 +151,8 @@ class Recall:
 
     def _kept_output(self, selector: Node) -> Any:
         node = selector.parents[0]
-        return entry(node, self.layout(node.plan).outputs[selector.plan.primitive.output])
+        outputs = self.layout(node.plan).outputs
+        return entry(node, outputs[selector.plan.primitive.output]) if outputs else MISSING
 
     def _compute(self, todo: list[Node], wanted: set[Node]) -> None:
         values = self.values
@@ -380,8 +382,7 @@ def op(tensor: Tensor) -> Op | None:
     if found is None:
         return None
     value, node, output = found
-    outputs = node.plan.primitive.outputs
-    return Op(node, value.level, None if output is None or outputs is None else outputs[output])
+    return Op(node, value.level, None if output is None else node.plan.primitive.output_name(output))
 
 
 def parents(tensor: Tensor) -> tuple[Tensor, ...]:
@@ -416,9 +417,11 @@ def _history(tensor: Tensor) -> list[str]:
     if found is not None:
         _, node, output = found
         name = node.plan.primitive.name
-        out.append(f"op={name}" if output is None else f"op={name}, output={node.plan.primitive.outputs[output]}")
+        out.append(f"op={name}" if output is None else f"op={name}, output={node.plan.primitive.output_name(output)}")
     elif tensor.level.tape and tensor.node is not None:
         out.append("requires_grad=True")
+    elif tensor.level.name == "batch":
+        out.append(f"shape of a member={tensor.shape}")
     elif tensor.node is not None:
         tangent = tensor.node
         out.append(f"tangent={one_line(tangent.raw if isinstance(tangent, Tensor) else tangent)}")

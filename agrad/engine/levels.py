@@ -5,6 +5,7 @@ to the raw arrays) and records it in its own way. Levels are numbered by birth; 
 leaks when user code raises, and nested transforms cannot confuse each other's derivatives.
 """
 
+import cmath
 import traceback
 from collections.abc import Sequence
 from typing import Any
@@ -12,8 +13,11 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of_type
-from agrad.engine.tape import Meta, Node, Plan, mode, next_id
-from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.observing import observed_run
+from agrad.engine.scalars import Scalar
+from agrad.engine.tape import Meta, Node, Plan, inside_rule, mode, next_id
+from agrad.engine.tensor import Lifted, Tensor, settle, wrap
+from agrad.engine.views import linked
 from agrad.errors import AnomalyError
 from agrad.registry import namespace
 
@@ -47,6 +51,10 @@ def namespace_of(values: Sequence[Any]) -> Any:
     return space
 
 
+_TAKE_SCALARS = frozenset({"add", "subtract", "multiply", "divide"})
+"""Operations whose rules ask nothing of a number among their operands, so that it may change after a trace."""
+
+
 def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
     """Evaluate a primitive on any mixture of arguments: the long way, which is always right."""
     newest = None
@@ -57,11 +65,16 @@ def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) ->
                 newest = arg.level
         elif isinstance(arg, np.generic):
             scalars = True
+        elif isinstance(arg, Scalar) and primitive.name not in _TAKE_SCALARS:
+            return dispatch(primitive, tuple([a.read() if a is arg else a for a in args]), settings)
     if scalars:
         args = _without_scalars(args)
     if newest is None:
+        if any(isinstance(arg, Scalar) for arg in args):
+            args = tuple([arg.read() if isinstance(arg, Scalar) else arg for arg in args])
         return primitive.evaluate(args, settings)
-    return newest.process(primitive, args, settings)
+    out = newest.process(primitive, args, settings)
+    return out if primitive.put is None else linked(primitive, args, settings, out)
 
 
 def _without_scalars(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -83,6 +96,15 @@ class Level:
     tape = False
     """Whether Tensors of this level are recorded as nodes, so that the short call path may take them."""
 
+    derivative = True
+    """Whether it records derivatives, which ``no_grad`` silences."""
+
+    whole_rules = False
+    """Whether a rule for which the backend has a kernel is one operation of this level (see ``rulecalls``)."""
+
+    kind: type[Tensor] = Lifted
+    """What its Tensors are that the short call path does not take."""
+
     name = "level"
 
     def __init__(self, level_id: int | None = None) -> None:
@@ -95,16 +117,18 @@ class Level:
         return value
 
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        now = mode()
+        if now.trace is not None:
+            now.trace.meet(args)
         inner = tuple([self.inside(arg) for arg in args])
         out = primitive.bind(*inner, **settings)
-        now = mode()
+        if primitive.put is not None and isinstance(out, Tensor):
+            out._link = None  # nobody can write to what is inside
         traced = [
             i for i, arg in enumerate(args) if isinstance(arg, Tensor) and arg.level is self and arg.node is not None
         ]
         if not traced or self.id < now.oldest:
             return self._constant(out)
-        if now.anomaly:
-            check_finite(primitive, out)
         return self.record(primitive, args, inner, out, settings, traced)
 
     def _constant(self, out: Any) -> Any:
@@ -160,7 +184,8 @@ class Reverse(Level):
         node.plan = plan
         node.parents = tuple([args[i].node for i in positions])
         node.saved = plan.pack(*inner, *outs, **settings)
-        if mode().anomaly:
+        now = mode()
+        if now.anomaly or any(observer.lines for observer in now.observers):
             node.where = users_line()
         if primitive.outputs is None:
             return wrap(out, self, node)
@@ -187,7 +212,7 @@ class Forward(Level):
         for i in traced:
             if primitive.differentiable(i):
                 tangents[i] = args[i].node
-        out_tangents = primitive.push(tangents, inner, out, settings)
+        out_tangents = _push(primitive, tangents, inner, out, settings)
         if primitive.outputs is None:
             return wrap(out, self, out_tangents[0])
         return tuple([wrap(part, self, t) for part, t in zip(out, out_tangents, strict=True)])
@@ -218,10 +243,11 @@ class Parts:
         self.by_output = by_output
 
     def __add__(self, other: "Parts") -> "Parts":
-        merged = dict(self.by_output)
+        """This one, with the other's taken up: a backward pass alone holds it, and there may be many to come."""
+        mine = self.by_output
         for i, g in other.by_output.items():
-            merged[i] = merged[i] + g if i in merged else g
-        return Parts(merged)
+            mine[i] = mine[i] + g if i in mine else g
+        return self
 
 
 def select(node: Node, output: int) -> Node:
@@ -277,9 +303,58 @@ def meta(value: Any) -> Meta:
 def unusual(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out: Any) -> Any:
     """Where the short call path turns to when ``attention`` says so: recording is off, or anomalies are looked for."""
     level = max((arg.level for arg in args if isinstance(arg, Tensor)), key=lambda lv: lv.id)
-    if level.id < mode().oldest:
-        return tuple([wrap(part, level) for part in out]) if isinstance(out, tuple) else wrap(out, level)
-    return level.process(primitive, args, settings)
+    now = mode()
+    if now.trace is not None:
+        now.trace.meet(args)
+    if level.id < now.oldest:
+        out = tuple([wrap(part, level) for part in out]) if isinstance(out, tuple) else wrap(out, level)
+    else:
+        out = level.process(primitive, args, settings)
+    return out if primitive.put is None else linked(primitive, args, settings, out)
+
+
+def observed(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+    """A primitive's call while operations are looked at: as ever, but evaluations on raw arrays are shown."""
+    now = mode()
+    for arg in args:
+        if isinstance(arg, Tensor):
+            return dispatch(primitive, args, settings)
+    if now.observers:
+        out = observed_run(
+            now.observers,
+            lambda observer, proceed: observer.call(primitive, args, settings, proceed),
+            lambda: dispatch(primitive, args, settings),
+        )
+    else:
+        out = dispatch(primitive, args, settings)
+    if now.anomaly and not now.inside_rule:
+        check_finite(primitive, args, out)
+    return out
+
+
+def _push(
+    primitive: Any, tangents: list[Any], inner: tuple[Any, ...], out: Any, settings: dict[str, Any]
+) -> tuple[Any, ...]:
+    """The tangents of an operation's outputs, looked at where anomalies are."""
+    now = mode()
+    if not now.anomaly and not now.observers:
+        return primitive.push(tangents, inner, out, settings)
+    with inside_rule():
+        found: tuple[Any, ...] = observed_run(
+            now.observers,
+            lambda observer, proceed: observer.push(primitive, proceed),
+            lambda: primitive.push(tangents, inner, out, settings),
+        )
+    if now.anomaly and not now.inside_rule and not all(t is None or _finite(t) for t in found):
+        names = primitive.argument_names(len(tangents))
+        given = [name for name, t in zip(names, tangents, strict=True) if t is not None and not _finite(t)]
+        if given:
+            raise AnomalyError(
+                f"{primitive.name} was handed a tangent of {' and '.join(given)} that holds a NaN or an infinity "
+                f"already, at {users_line()}"
+            )
+        raise AnomalyError(f"the forward rule of {primitive.name} made a NaN or an infinity at {users_line()}")
+    return found
 
 
 def users_line() -> str:
@@ -294,23 +369,41 @@ def users_line() -> str:
 
 
 def _finite(value: Any) -> bool:
-    raw = value.raw if isinstance(value, Tensor) else value
-    xp = SPACES[type(raw)]
-    return not xp.isdtype(raw.dtype, ("real floating", "complex floating")) or bool(xp.all(xp.isfinite(raw)))
+    """Whether all values are finite, and the tangents that a forward level carries beside them."""
+    while isinstance(value, Tensor):
+        if isinstance(value.level, Forward) and not (value.node is None or _finite(value.node)):
+            return False
+        value = value.data
+    if not hasattr(value, "dtype"):
+        return not isinstance(value, (float, complex)) or cmath.isfinite(value)
+    xp = SPACES[type(value)]
+    return not xp.isdtype(value.dtype, ("real floating", "complex floating")) or bool(xp.all(xp.isfinite(value)))
 
 
-def check_finite(primitive: Any, out: Any) -> None:
-    """Raise ``AnomalyError`` where a result holds a NaN or an infinity."""
+def check_finite(primitive: Any, args: tuple[Any, ...], out: Any) -> None:
+    """Raise ``AnomalyError`` where a result of raw arrays and numbers holds a NaN or an infinity."""
     for part in out if isinstance(out, tuple) else (out,):
         if not _finite(part):
+            names = primitive.argument_names(len(args))
+            given = [name for name, arg in zip(names, args, strict=True) if not _finite(arg)]
+            if given:
+                raise AnomalyError(
+                    f"{primitive.name} was handed a NaN or an infinity in {' and '.join(given)}, which no operation "
+                    f"inside detect_anomaly made, at {users_line()}"
+                )
             raise AnomalyError(f"{primitive.name} made a NaN or an infinity at {users_line()}")
 
 
-def check_finite_cotangent(node: Node, name: str, cotangent: Any) -> None:
+def check_finite_cotangent(node: Node, g: Any, name: str, cotangent: Any) -> None:
     """Raise ``AnomalyError`` where a backward rule made a NaN or an infinity."""
     if cotangent is not None and not isinstance(cotangent, Parts) and not _finite(cotangent):
         where = getattr(node, "where", None)
         line = f"; the operation was recorded at {where}" if where else ""
+        if not all(map(_finite, g.by_output.values() if isinstance(g, Parts) else (g,))):
+            raise AnomalyError(
+                f"the backward rule of {node.plan.primitive.name} was handed a cotangent that holds a NaN or an "
+                f"infinity already: the one given, or a sum of finite ones{line}"
+            )
         raise AnomalyError(
             f"the backward rule of {node.plan.primitive.name} made a NaN or an infinity for {name}{line}"
         )

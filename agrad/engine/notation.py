@@ -1,8 +1,8 @@
-"""The notation in which every operation is written: ``@primitive``, ``.vjp``, ``.jvp``, ``.door``, ``elementwise``.
+"""The notation of operations: ``@primitive``, ``.vjp``, ``.jvp``, ``.batch``, ``.door``, ``elementwise``.
 
 A primitive has the array API's own signature with ``xp`` in front::
 
-    @primitive(linear="x", normalize={"axis": axes_of})
+    @primitive(linear="x", normalize={"axis": axes_of}, batch="axis")
     def sum(xp, x, /, *, axis=None, keepdims=False):
         return xp.sum(x, axis=axis, keepdims=keepdims)
 
@@ -13,6 +13,7 @@ A primitive has the array API's own signature with ``xp`` in front::
 Before the slash stand arrays, which may be differentiated, after it settings; a ``*arrays`` after the slash takes any
 number of arrays. A rule may name ``xp``, the cotangent ``g`` (or the tangent ``t``), the output ``y`` (or the outputs'
 own names), the arguments, ``<argument>_meta`` for an argument's shape and dtype only, and after a ``*`` the settings.
+How ``vmap`` calls it is a word, ``batch="axis"``, or a rule of names too (see ``batching``).
 """
 
 import inspect
@@ -40,6 +41,15 @@ class Operation(Protocol):
     def jvp(self, *targets: Any) -> Any:
         """File the rule that takes the tangent of the argument ``targets`` forward."""
 
+    def batch(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """File the rule that calls the operation once for all members of a batch; see ``agrad.engine.batching``."""
+
+    def put(self, function: Any) -> Any:
+        """File what the argument is after ``value`` was written into the result, for a result that may be a view.
+
+        Without this rule, in-place changes of the result are not seen in the argument, whatever memory they share.
+        """
+
     def door(self, function: Callable[..., Any]) -> "Operation":
         """Make ``function``, which brings its arguments to one form and calls ``bind``, the public one."""
 
@@ -56,17 +66,24 @@ def primitive(
     linear: Names = (),
     constant: Names = (),
     broadcasts: bool = False,
-    out: Sequence[str] | None = None,
+    out: Names | None = None,
     normalize: Normalizers | None = None,
     masks: bool = False,
+    batch: str | None = None,
 ) -> Any:
     """Make a function of ``(xp, arrays, /, *, settings)`` an operation that can be differentiated.
 
     ``linear`` names arguments in which the operation is linear: there it is its own forward rule. ``constant`` names
     those that have no derivative (labels, an index). ``broadcasts`` says that arguments broadcast against each other,
     so that cotangents may have axes summed. ``out`` names several outputs, which rules then name in place of ``y``,
-    with cotangents ``g_<name>`` (None where unused). ``normalize`` gives, by setting, ``f(value, first_array)``.
-    ``masks`` says that some elements of an argument may go unused: whatever they are, they get the cotangent zero.
+    with cotangents ``g_<name>`` (None where unused). With one name behind a star, ``out="*parts"``, their number is
+    what the function gives: rules name none of them, and are handed ``g_parts``, the cotangents by the outputs'
+    numbers. ``normalize`` gives, by setting, ``f(value, first_array)``. ``masks`` says that some elements of an
+    argument may go unused: whatever they are, they get the cotangent zero.
+    ``batch`` is how ``vmap`` calls it for all members at once: ``"leading"`` (any leading axes are a batch already, and
+    broadcast), ``"axis"`` (every array gets an axis in front, and settings that name axes, from the front, count one
+    more), ``"loop"`` (a call a member), ``"values decide"`` (not at all); any other way is a rule filed with
+    ``.batch``.
 
     Gives the public function, which files rules by ``.vjp`` and ``.jvp``. Raises ``PrimitiveDefinitionError``, when the
     definition is read, for a signature or a rule that breaks the notation.
@@ -79,9 +96,10 @@ def primitive(
             linear=_tuple(linear),
             constant=_tuple(constant),
             broadcasts=broadcasts,
-            out=None if out is None else tuple(out),
+            out=None if out is None else _tuple(out),
             normalize=normalize or {},
             masks=masks,
+            batch=batch,
         )
 
     return define if forward is None else define(forward)
@@ -99,6 +117,7 @@ def _define(
     masks: bool = False,
     elementwise: bool = False,
     keeps_type: bool = False,
+    batch: str | None = None,
 ) -> Operation:
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters or parameters[0].name != "xp" or parameters[0].kind is not inspect.Parameter.POSITIONAL_ONLY:
@@ -130,8 +149,10 @@ def _define(
         broadcasts=broadcasts,
         elementwise=elementwise,
         keeps_type=keeps_type,
-        outputs=out,
+        outputs=None if out is None else tuple(n.removeprefix("*") for n in out),
+        spreads=out is not None and any(n.startswith("*") for n in out),
         masks=masks,
+        batch=batch,
     )
     public = _with_normalizers(made, normalize) if normalize else made.bind
     return _dress(public, made, function.__doc__)
@@ -175,6 +196,14 @@ def _dress(public: Any, made: Primitive, doc: str | None) -> Operation:
 
         return file
 
+    def batch(rule: Callable[..., Any]) -> Callable[..., Any]:
+        made.file_batching(rule)
+        return rule
+
+    def put(function: Callable[..., Any]) -> Callable[..., Any]:
+        made.file_put(function)
+        return function
+
     def door(function: Callable[..., Any]) -> Operation:
         return _dress(function, made, function.__doc__ or doc)
 
@@ -182,6 +211,8 @@ def _dress(public: Any, made: Primitive, doc: str | None) -> Operation:
     public.bind = made.bind
     public.vjp = filer("vjp")
     public.jvp = filer("jvp")
+    public.batch = batch
+    public.put = put
     public.door = door
     return cast(Operation, public)
 
@@ -195,12 +226,16 @@ def elementwise(
 ) -> Operation:
     """An operation on each element, in one row: ``sin = elementwise("sin", lambda xp, g, x: g * xp.cos(x))``.
 
-    One rule an argument (named ``x``, or ``x1`` and ``x2``): ``g`` times the partial derivative. The Jacobian is
-    diagonal, so the same rule takes a cotangent back and a tangent forward. None stands for an argument without a
-    derivative. ``forward`` is the body, by default the function of that name of the namespace. ``keeps_type`` says
-    that the result has the arguments' dtype. ``doc`` is the public docstring's first sentence.
+    One rule an argument (named ``x``, or ``x1`` and ``x2``, or as ``forward`` names them): ``g`` times the partial
+    derivative. The Jacobian is diagonal, so the same rule takes a cotangent back and a tangent forward. None stands
+    for an argument without a derivative. ``forward`` is the body, by default the function of that name of the
+    namespace. ``keeps_type`` says that the result has the arguments' dtype. ``doc`` is the public docstring's first
+    sentence.
     """
     names = ("x",) if len(rules) == 1 else tuple(f"x{i + 1}" for i in range(len(rules)))
+    if forward is not None:
+        parameters = list(inspect.signature(forward).parameters.values())[1:]
+        names = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_ONLY)
     if forward is None:
         made = Primitive(
             None,
@@ -210,6 +245,7 @@ def elementwise(
             broadcasts=True,
             elementwise=True,
             keeps_type=keeps_type,
+            batch="leading",
         )
         operation = _dress(made.bind, made, None)
     else:
@@ -223,6 +259,7 @@ def elementwise(
             normalize={},
             elementwise=True,
             keeps_type=keeps_type,
+            batch="leading",
         )
     arrays = "an array" if len(names) == 1 else "arrays or numbers that broadcast"
     operation.__doc__ = (

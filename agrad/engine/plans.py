@@ -8,12 +8,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from agrad.engine.levels import SPACES, lift
+from agrad.engine.rulecalls import RuleCall, rule_has_kernels
 from agrad.engine.sweep import fit, guard
 from agrad.engine.tape import Meta, Plan, loosely
 from agrad.registry import namespace
 
 RESERVED = frozenset(
     {"xp", "Tensor", "Node", "Meta", "next_id", "attention", "unusual", "dispatch", "loosely", "lift", "fit", "guard"}
+    | {"Link", "SHARING", "weakly"}
 )
 """What generated code calls by name, so that no argument or setting may be called so. Its own locals begin with _."""
 
@@ -92,7 +94,8 @@ def build_plan(primitive: Any, positions: tuple[int, ...], count: int, exact: bo
     plan.arguments = tuple(arguments[i] for i in positions)
     plan.names = saved_names(primitive, positions, arguments, exact)
     outputs = primitive.outputs or ("y",)
-    parameters = ", ".join([*arguments, *outputs, *primitive.settings])
+    results = [f"*{outputs[0]}"] if primitive.spreads else outputs
+    parameters = ", ".join([*arguments, *results, *primitive.settings])
     entries = tuple_text(map(entry_text, plan.names))
     plan.pack = compile_function(
         "pack", f"def pack({parameters}):\n    return {entries}\n", {"loosely": loosely, "Meta": Meta}
@@ -117,11 +120,15 @@ def build_pull(primitive: Any, plan: Plan, *, guarded: bool = False) -> Any:
         scope["lift"] = lift
         held = {f"{name}_meta" for name in arguments} | set(primitive.settings)
         lines += [f"    {name} = lift({name})" for name in plan.names if name not in held and name[0] != "~"]
-    if primitive.outputs is not None:
+    if primitive.spreads:
+        each = "{i: lift(part) for i, part in g.by_output.items()}" if lifted else "g.by_output"
+        lines.append(f"    g_{primitive.outputs[0]} = {each}")
+        lines.append("    g = next(iter(g.by_output.values()))")
+    elif primitive.outputs is not None:
         lines.append("    _parts = g.by_output.get")
         lines += [f"    g_{name} = _parts({i})" for i, name in enumerate(primitive.outputs)]
         lines.append("    g = next(iter(g.by_output.values()))")
-    if lifted:
+    if lifted and not primitive.spreads:
         incoming = ["g"] if primitive.outputs is None else [f"g_{name}" for name in primitive.outputs]
         lines += [f"    {name} = lift({name})" for name in incoming]
     rules = primitive.rules_for(plan.positions)
@@ -134,7 +141,10 @@ def build_pull(primitive: Any, plan: Plan, *, guarded: bool = False) -> Any:
         scope[f"rule{k}"] = rule.function
         call = f"rule{k}({_rule_arguments(primitive, rule, arguments)})"
         kernels = {} if lifted else primitive.kernels(rule)
-        if kernels:
+        if lifted and rule_has_kernels(primitive, rule):
+            scope[f"whole{k}"] = whole = RuleCall(primitive, rule)
+            call = f"whole{k}({_rule_arguments(primitive, rule, arguments, whole.names)})"
+        elif kernels:
             scope[f"kernels{k}"] = kernels
             call = _with_kernels(lines, primitive, rule, k, call, arguments)
         _unpack_results(lines, primitive, plan, rule, k, call, arguments, results)
@@ -157,8 +167,8 @@ def _value(primitive: Any, name: str, arguments: tuple[str, ...]) -> str:
     return name
 
 
-def _rule_arguments(primitive: Any, rule: Any, arguments: tuple[str, ...]) -> str:
-    values = [_value(primitive, name, arguments) for name in rule.names]
+def _rule_arguments(primitive: Any, rule: Any, arguments: tuple[str, ...], names: tuple[str, ...] | None = None) -> str:
+    values = [_value(primitive, name, arguments) for name in (rule.names if names is None else names)]
     return ", ".join([*values, *(f"{name}={name}" for name in rule.settings)])
 
 

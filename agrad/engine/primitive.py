@@ -7,18 +7,21 @@ rule is filed, at import. The notation that makes primitives is in ``notation.py
 import copy
 import inspect
 from collections.abc import Callable, Mapping
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from agrad.backends import backend_of_type
 from agrad.backends.base import Backend
-from agrad.engine.callpath import NUMBERS, call_stub, call_text
-from agrad.engine.levels import lift, namespace_of
+from agrad.engine.batching import SHARED, BatchRule, own_rule
+from agrad.engine.callpath import NUMBERS, call_stub, call_text, observed_text
+from agrad.engine.forward import push
+from agrad.engine.observing import SWITCH
 from agrad.engine.plans import RESERVED, build_plan, build_pull, compile_function
-from agrad.engine.sweep import fit_tangent
-from agrad.engine.tape import Meta, Plan
+from agrad.engine.tape import Plan
 from agrad.engine.tensor import Tensor
+from agrad.engine.views import put_rule
 from agrad.errors import (
     AgradError,
     MissingRuleError,
@@ -27,7 +30,7 @@ from agrad.errors import (
     PrimitiveDefinitionError,
     ShapeError,
 )
-from agrad.registry import KERNELS, namespace
+from agrad.registry import KERNELS
 from agrad.shapes import broadcast_shapes
 
 Function = Callable[..., Any]
@@ -45,7 +48,7 @@ class Rule:
         self.names = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
         self.settings = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
         incoming = primitive.incoming(kind)
-        alphabet = {"xp", *incoming, *primitive.alphabet}
+        alphabet = {"xp", *incoming, *(primitive.all_arrays if kind == "batch" else primitive.alphabet)}
         unknown = [n for n in self.names if n not in alphabet]
         unknown += [n for n in self.settings if n not in primitive.settings]
         if unknown:
@@ -96,8 +99,16 @@ class Primitive:
         elementwise: bool = False,
         keeps_type: bool = False,
         outputs: tuple[str, ...] | None = None,
+        spreads: bool = False,
         masks: bool = False,
+        batch: str | None = None,
     ) -> None:
+        if batch is not None and batch not in SHARED:
+            raise PrimitiveDefinitionError(
+                f"{name}: batch is one of {', '.join(map(repr, SHARED))}, not {batch!r}; "
+                "write any other rule with .batch"
+            )
+        self.batching: BatchRule | None = None if batch is None else SHARED[batch]
         self.name = name
         self.identifier = name.rpartition(".")[2]
         self.forward = forward
@@ -114,9 +125,11 @@ class Primitive:
         self.keeps_type = keeps_type
         self.takes_numbers = elementwise
         self.outputs = outputs
+        self.spreads = spreads
         self.masks = masks
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
+        self.put: Function | None = None
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
         self._kernels: dict[Rule, dict[type, Function]] = {}
@@ -124,7 +137,7 @@ class Primitive:
         self.alphabet = (
             *self.all_arrays,
             *(f"{a}_meta" for a in self.all_arrays),
-            *(outputs or ("y",)),
+            *(() if spreads else outputs or ("y",)),
         )
         taken = RESERVED if outputs is not None else RESERVED | {"y"}
         for given in (*self.all_arrays, *settings, *(outputs or ())):
@@ -133,6 +146,10 @@ class Primitive:
                     f"{name}: no argument, setting or output may be named {given!r}, which means something else in "
                     "rules or in generated code; give it another name"
                 )
+        if spreads and (variadic is not None or len(outputs or ()) != 1):
+            raise PrimitiveDefinitionError(
+                f"{name}: outputs whose number varies, out='*name', stand alone, and beside a fixed number of arguments"
+            )
         for given in (*linear, *constant):
             if given not in self.all_arrays:
                 raise PrimitiveDefinitionError(
@@ -142,7 +159,9 @@ class Primitive:
         self.scope: dict[str, Any] = {"DEFAULTS": self.defaults, "BUILD": self.build}
         self._built = False
         self.bind: Function = compile_function(self.identifier, call_stub(self), self.scope)
-        self._stub = self.bind.__code__
+        self._code = self._stub = self.bind.__code__
+        self._observed: CodeType | None = None
+        SWITCH.enlist(self)
 
     def __repr__(self) -> str:
         return (
@@ -152,10 +171,17 @@ class Primitive:
     # ---------------------------------------------------------------- what the call path asks
 
     def incoming(self, kind: str) -> tuple[str, ...]:
-        """The names under which a rule is handed cotangents (``g``) or a tangent (``t``)."""
+        """The names under which a rule is handed cotangents (``g``), a tangent (``t``), or what is mapped."""
+        if kind == "batch":
+            return ("batch_size", *(f"{name}_mapped" for name in self.all_arrays))
         if kind == "jvp":
             return ("t", "g")  # an elementwise rule serves both ways under the name g
         return ("g",) if self.outputs is None else tuple(f"g_{name}" for name in self.outputs)
+
+    def output_name(self, output: int) -> str:
+        """The name of one of several outputs; where their number varies, the name of all with its number."""
+        names = self.outputs or ("y",)
+        return f"{names[0]}[{output}]" if self.spreads else names[output]
 
     def argument_names(self, count: int) -> tuple[str, ...]:
         """The names of ``count`` arguments, the variadic ones numbered."""
@@ -188,6 +214,14 @@ class Primitive:
 
         return Rule(missing, self, (argument,), kind)
 
+    def push(self, tangents: list[Any], inner: tuple[Any, ...], out: Any, settings: dict[str, Any]) -> tuple[Any, ...]:
+        """See ``forward.push``."""
+        return push(self, tangents, inner, out, settings)
+
+    def forward_rule(self, argument: str) -> Rule:
+        """The jvp rule of an argument."""
+        return self.jvps.get(argument) or self._missing_rule("jvp", argument)
+
     def plan(self, positions: tuple[int, ...], count: int, *, exact: bool = False) -> Plan:
         """The plan of nodes of ``count`` arguments with those at ``positions`` on the tape."""
         key = (positions, count, exact)
@@ -219,9 +253,18 @@ class Primitive:
     def build(self) -> Function:
         """Give ``bind`` its code: at the first call, when all rules are filed, or anew after a later rule."""
         built = compile_function(self.identifier, call_text(self), self.scope)
-        self.bind.__code__ = built.__code__
+        self._code = built.__code__
         self._built = True
+        self.install()
         return self.bind
+
+    def install(self) -> None:
+        """Give ``bind`` the code due now: its own, or, while operations are looked at, that of the long way."""
+        with SWITCH.lock:  # else another thread's switch may come between the question and the answer
+            if SWITCH.lookers and self._observed is None:
+                # in a scope of its own, as compiling binds the name
+                self._observed = compile_function(self.identifier, observed_text(self), dict(self.scope)).__code__
+            self.bind.__code__ = self._observed if SWITCH.lookers and self._observed else self._code
 
     def file(self, kind: str, function: Function, targets: tuple[str, ...]) -> None:
         """File a rule for the arguments ``targets`` (by default the first one)."""
@@ -239,11 +282,29 @@ class Primitive:
                     f"{self.name} is declared constant in {target!r}, so it has no {kind} for it"
                 )
             table[target] = rule
-        if self._built:
-            self.bind.__code__ = self._stub
-            self._built = False
+        self._build_anew()
         self.plans.clear()
         self._variants.clear()
+
+    def _build_anew(self) -> None:
+        if self._built:
+            self._code = self._stub
+            self._built = False
+            self.install()
+
+    def file_put(self, function: Function) -> None:
+        """File the rule of a write to the result, which may be a view: what the first array is after it."""
+        self.put = put_rule(self, function)
+        self._build_anew()
+
+    def file_batching(self, function: Function) -> None:
+        """File the rule that calls the primitive once for all members of a batch; see ``batching``."""
+        if "batch_size" in (*self.all_arrays, *self.settings):
+            raise PrimitiveDefinitionError(
+                f"{self.name} has an argument named 'batch_size', which in a batching rule is the number of members; "
+                "give it another name"
+            )
+        self.batching = own_rule(Rule(function, self, (), "batch"), self)
 
     def adopt(self, backend: Backend) -> Function:
         """Take up a backend at its first array: find its kernels, and give the evaluation on its arrays."""
@@ -255,7 +316,7 @@ class Primitive:
                     self._kernels.setdefault(rule, {})[kind] = _guarded(kernel, rule)
                 for plan in self.plans.values():
                     plan.pull = build_pull(self, plan)
-        generic = self._generic(backend)
+        generic = self.generic(backend)
         kernel = KERNELS.get((backend.name, self.name, "forward"))
         if kernel is None:
             return generic
@@ -285,7 +346,8 @@ class Primitive:
                 f"generic code names: {', '.join([*known, *known_settings])}"
             )
 
-    def _generic(self, backend: Backend) -> Function:
+    def generic(self, backend: Backend) -> Function:
+        """The evaluation on raw arrays of a backend without its kernel."""
         xp = backend.xp
         forward = self.forward
         if forward is None:
@@ -307,6 +369,18 @@ class Primitive:
 
     def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """The primitive on raw arrays and numbers, all of one backend."""
+        kind = type(args[0])
+        for arg in args:
+            if type(arg) is not kind and type(arg) not in NUMBERS:
+                break
+        else:
+            if kind in self.raw:  # met before: the ordinary case, spared the questions below
+                try:
+                    return self.raw[kind](*args, **settings)
+                except AgradError:
+                    raise
+                except Exception as error:
+                    raise self.explain(args, error) from error
         backend = None
         for arg in args:
             kind = type(arg)
@@ -349,8 +423,9 @@ class Primitive:
         if self.name == "matmul" and len(shapes) == 2 and _unlike_product(*shapes):
             return ShapeError(f"matmul: shapes {text} do not multiply")
         if self.broadcasts and self.name != "matmul":
+            matrices = self.name in ("linalg.solve", "linalg.over_triangle")
             try:
-                broadcast_shapes(*shapes)
+                broadcast_shapes(*([shape[:-2] for shape in shapes] if matrices else shapes))
             except ShapeError:
                 return ShapeError(f"{self.name}: shapes {text} do not broadcast")
         arrays = [a.raw if isinstance(a, Tensor) else a for a in args]
@@ -363,81 +438,6 @@ class Primitive:
             )
         error.add_note(f"in agrad's {self.name} on shapes {text}")
         return error
-
-    # ---------------------------------------------------------------- forward mode
-
-    def push(self, tangents: list[Any], inner: tuple[Any, ...], out: Any, settings: dict[str, Any]) -> tuple[Any, ...]:
-        """The tangents of the outputs, one each (None for zero), from those of the arguments (None for zero)."""
-        totals: list[Any] = [None] * (1 if self.outputs is None else len(self.outputs))
-        outs = (out,) if self.outputs is None else out
-
-        def gather(parts: Any) -> None:
-            parts = (parts,) if self.outputs is None else parts
-            for i, part in enumerate(parts):
-                if part is not None:
-                    part = fit_tangent(part, outs[i], self.name)
-                    totals[i] = part if totals[i] is None else totals[i] + part
-
-        fixed = len(self.arrays)
-        for i, tangent in enumerate(tangents[:fixed]):
-            if tangent is not None:
-                gather(self._push_one(self.arrays[i], tangent, i, inner, outs, settings))
-        rest = tangents[fixed:]
-        if any(t is not None for t in rest):
-            assert self.variadic is not None
-            gather(self._push_variadic(rest, inner, outs, settings))
-        return tuple(totals)
-
-    def _push_one(
-        self,
-        argument: str,
-        tangent: Any,
-        position: int,
-        inner: tuple[Any, ...],
-        outs: tuple[Any, ...],
-        settings: dict[str, Any],
-    ) -> Any:
-        if argument in self.linear:
-            return self.bind(*inner[:position], tangent, *inner[position + 1 :], **settings)
-        rule = self.jvps.get(argument) or self._missing_rule("jvp", argument)
-        return self._run_jvp(rule, tangent, inner, outs, settings)
-
-    def _push_variadic(
-        self, tangents: list[Any], inner: tuple[Any, ...], outs: tuple[Any, ...], settings: dict[str, Any]
-    ) -> Any:
-        assert self.variadic is not None
-        fixed = len(self.arrays)
-        operands = inner[fixed:]
-        if self.variadic in self.linear:
-            xp = namespace_of([*tangents, *operands])
-            filled = [xp.zeros_like(x) if t is None else t for t, x in zip(tangents, operands, strict=True)]
-            return self.bind(*inner[:fixed], *filled, **settings)
-        rule = self.jvps.get(self.variadic) or self._missing_rule("jvp", self.variadic)
-        return self._run_jvp(rule, tuple(tangents), inner, outs, settings)
-
-    def _run_jvp(
-        self, rule: Rule, tangent: Any, inner: tuple[Any, ...], outs: tuple[Any, ...], settings: dict[str, Any]
-    ) -> Any:
-        values: dict[str, Any] = dict(zip(self.arrays, inner, strict=False))
-        if self.variadic:
-            values[self.variadic] = inner[len(self.arrays) :]
-        values.update(zip(self.outputs or ("y",), outs, strict=True))
-        handed: dict[str, Any] = {"t": tangent, "g": tangent}
-        for name in rule.kept:
-            value = values[name[:-5]] if name.endswith("_meta") else values[name]
-            if name.endswith("_meta"):
-                value = tuple(map(_meta, value)) if isinstance(value, tuple) else _meta(value)
-            handed[name] = value
-        flat = [*(tangent if isinstance(tangent, tuple) else (tangent,)), *handed.values()]
-        xp = namespace_of(flat)
-        if xp is namespace:
-            handed = {name: value if name.endswith("_meta") else lift(value) for name, value in handed.items()}
-        handed["xp"] = xp
-        return rule.function(*[handed[name] for name in rule.names], **{name: settings[name] for name in rule.settings})
-
-
-def _meta(value: Any) -> Meta:
-    return Meta(tuple(value.shape), value.dtype)
 
 
 def _unlike_product(a: tuple[int, ...], b: tuple[int, ...]) -> bool:

@@ -99,7 +99,16 @@ def several_lines(raw: Any, prefix: str = "") -> tuple[str, bool]:
     whole = int(np.prod(shape)) <= _WHOLE and all(n <= _ROWS for n in shape[:-1])
     edge = _EDGE if len(shape) < 3 else 1
     matrix = len(shape) > 1
-    text = _text(raw, edge=edge, whole=whole, digits=8, width=110, prefix=prefix, align=matrix)
+    digits = max(1, np.get_printoptions()["precision"])
+    text = _text(
+        raw,
+        edge=edge,
+        whole=whole,
+        digits=digits,
+        width=110,
+        prefix=prefix,
+        align=matrix,
+    )
     lines = text.splitlines()
     if len(lines) > _LINES:
         half = _LINES // 2

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from agrad.dtypes import dtype_name, is_complex
-from agrad.engine.levels import AMBIENT, SPACES, Parts, check_finite_cotangent, namespace_of, select
-from agrad.engine.tape import LEAF, Meta, Node, mode
+from agrad.engine.levels import AMBIENT, SPACES, Parts, Selector, check_finite_cotangent, namespace_of, select
+from agrad.engine.observing import observed_run
+from agrad.engine.tape import LEAF, Meta, Node, inside_rule, mode
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import AgradError, AnomalyError, GraphFreedError, RuleError
 from agrad.registry import CALLS
@@ -22,10 +23,21 @@ _accumulating = threading.Lock()
 _by_birth = attrgetter("id")
 
 
-def order(roots: Iterable[Node]) -> list[Node]:
-    """Every node that the roots were made from, themselves among them, each before all it was made from."""
+def order(roots: Iterable[Node], since: int = 0) -> list[Node]:
+    """Every node that the roots were made from, themselves among them, each before all it was made from.
+
+    With ``since``, a serial number, nothing is sought behind the nodes numbered up to it.
+    """
     seen = set(roots)
-    stack = list(seen)
+    stack = [node for node in seen if node.id > since] if since else list(seen)
+    if since:
+        while stack:
+            for parent in stack.pop().parents:
+                if parent not in seen:
+                    seen.add(parent)
+                    if parent.id > since:
+                        stack.append(parent)
+        return sorted(seen, key=_by_birth, reverse=True)
     while stack:
         for parent in stack.pop().parents:
             if parent not in seen:
@@ -41,19 +53,24 @@ def sweep(
     retain: bool,
     level: Any = None,
     visit: Callable[[Node, Any], None] | None = None,
+    since: int = 0,
 ) -> dict[Node, Any]:
     """Carry the cotangents of some nodes back to the leaves; gives the cotangent of each leaf reached.
 
     ``retain`` keeps the tape's saved values for another pass. With a ``level`` the rules run on Tensors of that level,
     so that the pass is itself recorded; else they run on what was kept, and make no Tensor where that is raw.
     ``visit`` is called with every node and its whole cotangent; such a pass only looks, and adds to no ``.grad``.
+    With ``since``, a serial number, the pass ends at the nodes numbered up to it, and gives their cotangents too.
     """
     guarded = False
     lifted = level is not None or any(isinstance(g, Tensor) for g in cotangents.values())
     pull = _pull_for(level, lifted, guarded)
     leaves: dict[Node, Any] = {}
     take = cotangents.pop
-    for node in order(cotangents):
+    nodes = order(cotangents, since)
+    while since and nodes and nodes[-1].id <= since:
+        nodes.pop()  # their cotangents stay, and are given back below
+    for node in nodes:
         g = take(node, None)
         if g is None:
             continue
@@ -70,6 +87,8 @@ def sweep(
             )
         if plan.detours:
             if plan.retains and visit is None:
+                if hasattr(node, "hooks"):
+                    g = run_hooks(node, g)
                 accumulate(node, g)
             guarded, lifted = guarded or plan.primitive.masks, lifted or plan.lifted
             pull = _pull_for(level, lifted, guarded)
@@ -82,12 +101,38 @@ def sweep(
         for parent, part in zip(node.parents, parts, strict=True):
             if part is not None:
                 if parent in cotangents:
-                    cotangents[parent] = cotangents[parent] + part
+                    if lifted and isinstance(part, Tensor):  # on the left: an array library's + may refuse strangers
+                        cotangents[parent] = part + cotangents[parent]
+                    else:
+                        cotangents[parent] = cotangents[parent] + part
                 else:
                     cotangents[parent] = part
         if not retain:
             node.saved = None
+    if visit is None:
+        for node in leaves:
+            if hasattr(node, "hooks"):
+                leaves[node] = run_hooks(node, leaves[node])
+    if since:
+        leaves.update(cotangents)
     return leaves
+
+
+def run_hooks(node: Node, g: Any) -> Any:
+    """The cotangent of a node after its hooks, in the order they were registered; each may give another one."""
+    for hook in list(node.hooks.values()):
+        seen = g if isinstance(g, Tensor) else wrap(g, AMBIENT)
+        given = hook(seen)
+        if given is None:
+            continue
+        raw = given.raw if isinstance(given, Tensor) else given
+        if not hasattr(raw, "shape") or tuple(given.shape) != tuple(seen.shape):
+            shape = tuple(given.shape) if hasattr(given, "shape") else type(given).__name__
+            raise RuleError(f"a hook gave {shape} for a gradient of shape {tuple(seen.shape)}; it gives one like it")
+        if dtype_name(raw.dtype) != dtype_name(seen.dtype):
+            raise RuleError(f"a hook gave {dtype_name(raw.dtype)} for a gradient of dtype {dtype_name(seen.dtype)}")
+        g = given if isinstance(g, Tensor) else raw
+    return g
 
 
 def accumulate(node: Node, cotangent: Any) -> None:
@@ -103,7 +148,8 @@ def accumulate(node: Node, cotangent: Any) -> None:
         earlier = tensor.grad
         if earlier is not None:
             cotangent = earlier + cotangent if isinstance(cotangent, Tensor) else earlier.data + cotangent
-        tensor._grad = cotangent if isinstance(cotangent, Tensor) else wrap(cotangent, AMBIENT)
+        recorded = isinstance(cotangent, Tensor) and cotangent.level.id >= 0
+        tensor._grad = cotangent if recorded else wrap(cotangent, AMBIENT)
 
 
 def _pull_for(level: Any, lifted: bool, guarded: bool) -> Pull | None:
@@ -117,11 +163,11 @@ def _pull_for(level: Any, lifted: bool, guarded: bool) -> Pull | None:
         pull = _recorded_pull(level, guarded)
     elif lifted or guarded:
         pull = _detour(guarded)
-    elif mode().anomaly:
+    elif mode().anomaly or mode().observers:
         pull = _plain_pull
     else:
         return None
-    return _watched(pull) if mode().anomaly else pull
+    return _watched(pull) if mode().anomaly or mode().observers else pull
 
 
 def _plain_pull(node: Node, g: Any) -> tuple[Any, ...]:
@@ -157,9 +203,15 @@ def guard(g: Any, part: Any) -> Any:
 
 def _watched(pull: Pull) -> Pull:
     def watched(node: Node, g: Any) -> tuple[Any, ...]:
-        parts = pull(node, g)
-        for name, part in zip(node.plan.arguments, parts, strict=False):
-            check_finite_cotangent(node, name, part)
+        now = mode()
+        observers = () if isinstance(node.plan.primitive, Selector) else now.observers
+        with inside_rule():
+            parts: tuple[Any, ...] = observed_run(
+                observers, lambda observer, proceed: observer.pull(node, g, proceed), lambda: pull(node, g)
+            )
+        if now.anomaly and not now.inside_rule:
+            for name, part in zip(node.plan.arguments, parts, strict=False):
+                check_finite_cotangent(node, g, name, part)
         return parts
 
     return watched
@@ -237,6 +289,8 @@ def fit_tangent(t: Any, out: Any, name: str) -> Any:
         return None
     if not hasattr(t, "shape"):
         raise RuleError(f"the forward rule of {name} returned {type(t).__name__}, not an array")
+    if t.shape == out.shape and t.dtype is out.dtype:
+        return t
     xp = namespace_of((t,))
     if tuple(t.shape) != tuple(out.shape):
         t = xp.broadcast_to(t, tuple(out.shape))

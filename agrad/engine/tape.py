@@ -4,10 +4,12 @@ import functools
 import inspect
 import itertools
 import weakref
-from collections.abc import Callable, Generator
-from contextlib import ContextDecorator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ContextDecorator, contextmanager
 from contextvars import ContextVar, Token
 from typing import Any, NamedTuple
+
+from agrad.engine.observing import SWITCH, Observer
 
 
 class Meta(NamedTuple):
@@ -69,10 +71,11 @@ class Node:
     """One operation on the tape. It holds no Tensor, so that no reference cycle keeps memory alive.
 
     ``id`` numbers nodes by birth, which is a topological order. ``owner`` (a weak reference to the Tensor) exists on
-    leaves and retaining nodes only, ``where`` (a line of the user's code) only under ``detect_anomaly``.
+    leaves and retaining nodes only, ``where`` (a line of the user's code) only under ``detect_anomaly``, ``hooks``
+    only where one was registered.
     """
 
-    __slots__ = ("id", "owner", "parents", "plan", "saved", "where")
+    __slots__ = ("hooks", "id", "owner", "parents", "plan", "saved", "where")
 
     id: int
     plan: Plan
@@ -80,6 +83,7 @@ class Node:
     saved: tuple[Any, ...] | None
     owner: Any
     where: str
+    hooks: dict[int, Any]
 
 
 next_id: Callable[[], int] = itertools.count(1).__next__
@@ -110,6 +114,12 @@ class Mode(NamedTuple):
     oldest: int = 0
     """Levels numbered below this do not record."""
     anomaly: bool = False
+    """Whether to stop at the first NaN or infinity."""
+    inside_rule: bool = False
+    """Whether a rule runs that is looked at as a whole: what it makes on its way may be masked before its end."""
+    observers: tuple[Observer, ...] = ()
+    trace: Any = None
+    """The trace that operations are recorded in as a program, or None outside of ``jit``."""
 
 
 _mode: ContextVar[Mode] = ContextVar("agrad_mode", default=Mode())  # noqa: B039 (a tuple)
@@ -124,8 +134,27 @@ The long way (``levels.unusual``) then asks ``mode`` whether recording is off or
 mode: Callable[[], Mode] = _mode.get
 
 
+def _heed(now: Mode) -> float:
+    return float("inf") if now.anomaly or now.trace is not None else now.oldest
+
+
+@contextmanager
+def tracing(trace: Any) -> Iterator[None]:
+    """Have operations on Tensors that the trace does not know shown to it, which all take the long way."""
+    new = _mode.get()._replace(trace=trace)
+    token, seen = _mode.set(new), _attention.set(_heed(new))
+    try:
+        yield
+    finally:
+        _attention.reset(seen)
+        _mode.reset(token)
+
+
 class _ModeChange(ContextDecorator):
     """A context manager, usable again and nested, and a decorator, that changes the mode inside it."""
+
+    looks = False
+    """Whether operations inside are looked at (see ``observing``)."""
 
     def __init__(self) -> None:
         self._tokens: list[tuple[Token[Mode], Token[float]]] = []
@@ -142,7 +171,7 @@ class _ModeChange(ContextDecorator):
 
             @functools.wraps(function)
             async def awaited(*args: Any, **kwargs: Any) -> Any:
-                with type(self)():
+                with self._recreate_cm():
                     return await function(*args, **kwargs)
 
             return awaited
@@ -150,22 +179,27 @@ class _ModeChange(ContextDecorator):
 
             @functools.wraps(function)
             def resumed(*args: Any, **kwargs: Any) -> Any:
-                return (yield from _each_resumption(function(*args, **kwargs), type(self)))
+                return (yield from _each_resumption(function(*args, **kwargs), self._recreate_cm))
 
             return resumed
         return super().__call__(function)
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Any:
+        if self.looks:
+            SWITCH.look(1)
         new = self._change(_mode.get())
-        self._tokens.append((_mode.set(new), _attention.set(float("inf") if new.anomaly else new.oldest)))
+        self._tokens.append((_mode.set(new), _attention.set(_heed(new))))
+        return self
 
     def __exit__(self, *exc_info: object) -> None:
         earlier, seen = self._tokens.pop()
         _attention.reset(seen)
         _mode.reset(earlier)
+        if self.looks:
+            SWITCH.look(-1)
 
 
-def _each_resumption(generator: Any, change: type[_ModeChange]) -> Generator[Any, Any, Any]:
+def _each_resumption(generator: Any, change: Callable[[], _ModeChange]) -> Generator[Any, Any, Any]:
     """The generator, with the mode in force while it runs and not while its caller does."""
     resume, value = generator.send, None
     try:
@@ -203,16 +237,41 @@ class enable_grad(_ModeChange):
         return now._replace(oldest=0)
 
 
+class recording_from(_ModeChange):
+    """Record the level of that number, and what is recorded anyway: for what computes again what a level recorded."""
+
+    def __init__(self, level_id: int) -> None:
+        super().__init__()
+        self.level_id = level_id
+
+    def _change(self, now: Mode) -> Mode:
+        return now._replace(oldest=min(now.oldest, self.level_id))
+
+
 class detect_anomaly(_ModeChange):
     """Stop at the first operation that makes a NaN or an infinity, forward or backward, naming the user's line.
 
-    Operations are several times slower inside. Raises ``AnomalyError``; a rule that fails inside also names the line.
+    Every operation is looked at, recorded or not, at every level and in every transform; a derivative rule's result is,
+    not what the rule makes on its way. Operations are several times slower inside. Raises ``AnomalyError``; a rule that
+    fails inside also names the line.
     """
+
+    looks = True
 
     def _change(self, now: Mode) -> Mode:
         return now._replace(anomaly=True)
 
 
+@contextmanager
+def inside_rule() -> Iterator[None]:
+    """While a rule runs whose result is looked at as a whole."""
+    token = _mode.set(_mode.get()._replace(inside_rule=True))
+    try:
+        yield
+    finally:
+        _mode.reset(token)
+
+
 def is_recording(level_id: int) -> bool:
-    """Whether operations of that level are recorded here and now."""
-    return level_id >= _mode.get().oldest
+    """Whether operations of that level are recorded here and now. A trace, numbered below 0, records always."""
+    return level_id < 0 or level_id >= _mode.get().oldest

@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any, ClassVar
 
 import numpy as np
 
 from agrad.backends import backend_of
 from agrad.dtypes import DType, as_dtype, is_floating
-from agrad.engine.tape import LEAF, Node, is_recording, leaf_node
+from agrad.engine.protocols import NumPyOperand
+from agrad.engine.tape import LEAF, Node, leaf_node, mode
 from agrad.errors import (
     DetachError,
     DtypeError,
-    LeafMutationError,
+    HiddenMemoryError,
     NotDifferentiableError,
     OperandError,
 )
@@ -54,7 +56,7 @@ def _in_place(name: str) -> Callable[["Tensor", Any], Any]:
     return method
 
 
-class Tensor:
+class Tensor(NumPyOperand):
     """An array of the array API standard that knows the operation that made it.
 
     ``data`` is the raw array of the backend (or, inside nested transforms, a Tensor of an older level), ``level``
@@ -62,15 +64,15 @@ class Tensor:
     Make one with ``agrad.asarray``; the class takes no arguments.
     """
 
-    __slots__ = ("__weakref__", "_grad", "data", "level", "node")
+    __slots__ = ("__weakref__", "_grad", "_link", "data", "level", "node")
 
     data: Any
     level: Any
     node: Any
     _grad: "Tensor | None"
+    _link: Any
+    """What makes this Tensor a view of another one (see ``views``); unset on results that never are."""
 
-    # NumPy, CuPy and Dask leave an operator to the right operand where that says it is no ufunc operand
-    __array_ufunc__: ClassVar[None] = None
     __array_priority__: ClassVar[float] = 1e6
 
     # ------------------------------------------------------------------ the array
@@ -106,6 +108,14 @@ class Tensor:
         """The array library's own array, under all levels. It carries no gradient."""
         data = self.data
         while isinstance(data, Tensor):
+            data = data.data
+        return data
+
+    @property
+    def bare(self) -> Any:
+        """The array without the levels that record derivatives: raw, or traced by ``jit``."""
+        data: Any = self
+        while isinstance(data, Tensor) and data.level.derivative:
             data = data.data
         return data
 
@@ -148,7 +158,7 @@ class Tensor:
     @property
     def requires_grad(self) -> bool:
         """Whether operations on this Tensor are recorded. Settable on leaves."""
-        return self.node is not None
+        return self.node is not None and self.level.id >= 0
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -206,9 +216,14 @@ class Tensor:
         """Have backward passes keep this Tensor's gradient in ``.grad`` although it is no leaf."""
         CALLS["retain_grad"](self)
 
+    def register_hook(self, hook: Any) -> Any:
+        """Have backward passes call ``hook`` with this Tensor's whole gradient; what it returns, if not None, replaces
+        it. Gives a handle, whose ``remove()`` takes the hook away."""
+        return CALLS["register_hook"](self, hook)
+
     def detach(self) -> "Tensor":
-        """The same values as a constant; the memory is shared."""
-        return constant(self.data, self.level)
+        """The values as they are now, as a constant. What is written into either later does not show in the other."""
+        return constant(self.data, self.level) if self.level.id >= 0 else self
 
     @property
     def op(self) -> Any:
@@ -275,12 +290,34 @@ class Tensor:
         self._check_detached("__dlpack__()")
         asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
         # what is not asked for is left out, as libraries differ in what they know
-        return self.raw.__dlpack__(**{name: value for name, value in asked.items() if value is not None})
+        return self._dlpack("__dlpack__")(**{name: value for name, value in asked.items() if value is not None})
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         """The kind of device and its number, by DLPack's own count."""
         self._check_concrete("__dlpack_device__()")
-        return self.raw.__dlpack_device__()
+        return self._dlpack("__dlpack_device__")()
+
+    def _dlpack(self, name: str) -> Any:
+        found = getattr(self.raw, name, None)
+        if found is None:
+            raise BufferError(f"arrays of {self.backend!r} hand out no memory; move this one first: x.to('numpy')")
+        return found
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The memory on a CUDA device, for Numba, CuPy and others; there is no such attribute for any other memory.
+
+        Raises ``HiddenMemoryError``, a ``DetachError``, for a Tensor that requires a gradient: there ``hasattr`` says
+        no, so that CuPy's arrays leave their operators to the Tensor and do not compute on its memory.
+        """
+        found = getattr(self.raw, "__cuda_array_interface__", None)
+        if found is None:
+            raise AttributeError(f"a Tensor on {self.backend!r} has no __cuda_array_interface__ here")
+        try:
+            self._check_detached("__cuda_array_interface__")
+        except DetachError as error:
+            raise HiddenMemoryError(str(error)) from None
+        return found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         self._check_detached("numpy.asarray()")
@@ -310,39 +347,23 @@ class Tensor:
             raise DetachError("a Tensor made by a recorded operation cannot be copied or pickled; use .detach()")
         return CALLS["inspect_rebuild"], (self.raw, self.requires_grad)
 
+    def __deepcopy__(self, memo: Any) -> "Tensor":
+        """A copy of the values: of a leaf another leaf, of a recorded result a result that is recorded too."""
+        if not self.is_leaf:
+            return CALLS["astype"](self, self.dtype, copy=True)
+        return CALLS["inspect_rebuild"](deepcopy(self.raw, memo), self.requires_grad)
+
     # ------------------------------------------------------------------ indexing and change in place
 
     def __getitem__(self, index: Any, /) -> "Tensor":
         return CALLS["getitem"](self, index)
 
     def __setitem__(self, index: Any, value: Any, /) -> None:
-        self._check_writable("x[i] = v")
+        CALLS["check_writable"](self, "x[i] = v")
         self._rebind(CALLS["setitem"](self, value, index), "x[i] = v")
 
-    def _check_writable(self, what: str) -> None:
-        # inside a transform the leaf is the transform's own, and this object may well stand for something else
-        if self.level.id == 0 and self.requires_grad and self.is_leaf and is_recording(0):
-            raise LeafMutationError(
-                f"{what} on a leaf that requires a gradient would lose the leaf; "
-                "change it under agrad.no_grad(), or change a copy: y = x + 0"
-            )
-
-    def _rebind(self, result: Any, what: str) -> "Tensor":
-        """Make this object stand for ``result``: how an in-place operation ends. The old raw array is unchanged."""
-        if result is NotImplemented:
-            return result
-        self._check_writable(what)
-        if result.shape != self.shape or result.dtype != self.dtype:
-            raise OperandError(
-                f"{what} would turn {self.dtype}{self.shape} into {result.dtype}{result.shape}; "
-                "in place, shape and dtype stay: write x = x + y instead"
-            )
-        node = self.node
-        keeps_leaf = self.is_leaf and self.level.id == 0 and result.node is None
-        self.__class__ = result.__class__
-        self.data, self.level = result.data, result.level
-        self.node = node if keeps_leaf else result.node
-        return self
+    def _rebind(self, result: Any, what: str) -> Any:
+        return CALLS["write"](self, result, what)
 
     def assign(self, raw: Any) -> None:
         """Put a raw array of the same shape and dtype in the place of the values: how an optimizer updates a leaf.
@@ -354,6 +375,9 @@ class Tensor:
                 f"assign takes an array like the one it replaces, {self.dtype}{self.shape}, "
                 f"not {as_dtype(raw.dtype)}{tuple(raw.shape)}"
             )
+        trace = mode().trace
+        if trace is not None:
+            trace.meet((self,))
         self.data = raw
 
     # ------------------------------------------------------------------ operators
@@ -410,12 +434,47 @@ class Lifted(Tensor):
     __slots__ = ()
 
 
-Lifted.__name__ = Lifted.__qualname__ = "Tensor"
+class Batched(Lifted):
+    """A Tensor of a batch level: its data has one more axis than it shows, the mapped one, in front."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.data.shape)[1:]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.data.shape) - 1
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether an older level records what becomes of the members."""
+        return isinstance(self.data, Tensor) and self.data.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._check_concrete("requires_grad")
+
+    @property
+    def is_leaf(self) -> bool:
+        return False
+
+    def detach(self) -> "Tensor":
+        """The same members as constants; they stay mapped."""
+        return wrap(self.data.detach() if isinstance(self.data, Tensor) else self.data, self.level, self.node)
+
+
+Lifted.__name__ = Lifted.__qualname__ = Batched.__name__ = Batched.__qualname__ = "Tensor"
 
 
 def wrap(data: Any, level: Any, node: Node | Any = None) -> Tensor:
     """A Tensor of ``data`` at a level; ``node`` is what the level records, None for a constant."""
-    tensor = Tensor() if level.tape and not isinstance(data, Tensor) else Lifted()
+    tensor = Tensor() if level.tape and not isinstance(data, Tensor) else level.kind()
     tensor.data = data
     tensor.level = level
     tensor.node = node

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 import agrad
+from agrad import random
 from agrad.errors import ShapeError
-from agrad.nn.seeding import generator
+from agrad.nn.seeding import Rng, generator
 
 Shape = tuple[int, ...]
-Rng = np.random.Generator | None
 
 
 def parameter(values: np.ndarray, *, dtype: Any = None, backend: str | None = None, device: Any = None) -> agrad.Tensor:
@@ -38,12 +38,13 @@ def fans(shape: Shape) -> tuple[int, int]:
 
 def uniform(shape: Shape, bound: float, rng: Rng = None) -> np.ndarray:
     """Uniform between -bound and bound; float64 of ``shape``."""
-    return generator(rng).uniform(-bound, bound, shape)
+    key = generator(rng).key(backend="numpy")
+    return random.uniform(key, shape, low=-bound, high=bound, dtype=agrad.float64).numpy()
 
 
 def normal(shape: Shape, std: float, rng: Rng = None) -> np.ndarray:
     """Normal of mean 0 and standard deviation ``std``; float64 of ``shape``."""
-    return generator(rng).normal(0.0, std, shape)
+    return random.normal(generator(rng).key(backend="numpy"), shape, scale=std, dtype=agrad.float64).numpy()
 
 
 def kaiming_uniform(shape: Shape, rng: Rng = None, *, a: float = math.sqrt(5)) -> np.ndarray:

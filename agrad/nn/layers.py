@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 import agrad
+from agrad import random
+from agrad.engine.scalars import announce, deferred_array
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn import init
 from agrad.nn.module import Module
-from agrad.nn.seeding import generator
+from agrad.nn.seeding import Rng, draw_seed
 
 
 class Linear(Module):
@@ -28,7 +30,7 @@ class Linear(Module):
         out_features: int,
         bias: bool = True,
         *,
-        rng: np.random.Generator | None = None,
+        rng: Rng = None,
         dtype: Any = None,
         backend: str | None = None,
         device: Any = None,
@@ -142,15 +144,17 @@ class Dropout(Module):
 
     The mask of the n-th call in training is a function of (seed, n) alone. The seed is drawn from ``rng`` when the
     module is made, and ``state_dict`` saves it with the number of calls: a run that is resumed continues bit for bit,
-    and is the same on every backend. The price is that masks are drawn on the host, at 2 to 5 ns an element, and
-    copied to the device, at one byte an element. Raises ``ConfigurationError`` unless p is from 0 to 1.
+    and is the same on every backend, each of which draws its own. p is met to the nearest multiple of 2**-32.
+    Raises ``ConfigurationError`` unless p is from 0 to 1.
     """
 
-    def __init__(self, p: float = 0.5, rng: np.random.Generator | None = None) -> None:
+    traced_attributes = ("calls",)
+
+    def __init__(self, p: float = 0.5, rng: Rng = None) -> None:
         if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
             raise ConfigurationError(f"Dropout: p is a number from 0 to 1, not {p!r}")
         self.p = float(p)
-        self.seed = int(generator(rng).integers(2**63 - 1))
+        self.seed = draw_seed(rng)
         self.calls = 0
 
     def forward(self, x: Any, /) -> Any:
@@ -158,20 +162,22 @@ class Dropout(Module):
             return x
         if not isinstance(x, agrad.Tensor):
             x = agrad.asarray(x)
-        mask = self.mask(self.calls, x.shape)
+        announce(self)
+        agrad.note_state(self, self.host_state, self.load_host_state)
+        kept = self.mask(self.calls, x.shape, backend=x.backend, device=x.device)
         self.calls += 1
-        kept = agrad.asarray(mask, backend=x.backend, device=x.device)
         scale = 1 / (1 - self.p) if self.p < 1 else 0.0
         return x * (agrad.astype(kept, x.dtype) * scale)
 
-    def mask(self, call: int, shape: tuple[int, ...]) -> np.ndarray:
-        """Which elements the call numbered ``call`` keeps: a boolean array of ``shape`` on the host."""
-        size = math.prod(shape)
-        bits = np.random.PCG64(np.random.SeedSequence(entropy=self.seed, spawn_key=(call,)))
-        # two draws of 32 bits each out of the generator's raw output, which NumPy promises never to change
-        drawn = bits.random_raw(size // 2 + 1).astype("<u8", copy=False).view("<u4")[:size]
-        kept = drawn >= np.uint32(min(round(self.p * 2**32), 2**32 - 1))
-        return kept.reshape(shape)
+    def mask(self, call: int, shape: tuple[int, ...], *, backend: str = "numpy", device: Any = None) -> agrad.Tensor:
+        """Which elements the call numbered ``call`` keeps: truth values of ``shape``, on a backend and device."""
+        key = deferred_array(self._key, (call,), lambda words: agrad.asarray(words, backend=backend, device=device))
+        return random.bernoulli(key, 1 - self.p, shape)
+
+    def _key(self, call: int) -> np.ndarray:
+        # one key for each pair of the two numbers
+        words = [number >> shift & 0xFFFFFFFF for number in (self.seed, call) for shift in (0, 32)]
+        return np.array(words, np.uint32)
 
     def host_state(self) -> dict[str, int]:
         return {"seed": self.seed, "calls": self.calls}

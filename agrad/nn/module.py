@@ -47,6 +47,10 @@ class Module:
     dicts. Names that start with an underscore are not looked at, and a Tensor or Module found twice counts once.
     """
 
+    traced_attributes: tuple[str, ...] = ()
+    """Attributes that calls change, besides Tensors: what a function made by ``agrad.jit`` reads and writes anew each
+    time. All others are taken to stay as they are, and where one does not the function is traced again."""
+
     training: bool = True
     """Whether the module is being trained: what dropout asks. Set it with ``train()`` and ``eval()``."""
 

@@ -18,15 +18,16 @@ from agrad.ops import (
     manipulation,
     norms,
     products,
+    sampling,
     searching,
     sets,
     sorting,
-    special,
     statistical,
     transfer,
     updates,
 )
 from agrad.ops.shared import raw_of
+from agrad.ops.special.sections import SPECIAL_SECTIONS
 from agrad.registry import CALLS, PRIMITIVES, namespace
 
 SECTIONS: tuple[ModuleType, ...] = (
@@ -48,8 +49,9 @@ SECTIONS: tuple[ModuleType, ...] = (
     creation,
     transfer,
     inspection,
-    special,
+    *SPECIAL_SECTIONS,
     composites,
+    sampling,
     updates,
 )
 
@@ -71,10 +73,14 @@ def _publish() -> None:
             setattr(namespace.linalg, name, getattr(part, name))
     for name in fourier.FFT:
         setattr(namespace.fft, name, getattr(fourier, name))
+    for part in SPECIAL_SECTIONS:
+        for name in part.SPECIAL:
+            setattr(namespace.special, name, getattr(part, name))
     # the extension words, with the signatures that the backends' own have
     namespace.getitem = indexing.getitem.bind
     namespace.setitem = indexing.setitem.bind
     namespace.scatter_add = indexing.scatter_add.bind
+    namespace.from_parts = elementwise.from_parts
     namespace.arange_like = _arange_like
 
 

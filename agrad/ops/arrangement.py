@@ -8,10 +8,12 @@ import numpy as np
 from agrad.backends import backend_of
 from agrad.dtypes import as_dtype
 from agrad.engine.notation import primitive
+from agrad.engine.tensor import Tensor
+from agrad.engine.views import linked
 from agrad.errors import DtypeError, OperandError, ShapeError
-from agrad.ops.indexing import get_at, take
+from agrad.ops.indexing import get_at, getitem, take
 from agrad.ops.manipulation import broadcast_to, concat, reshape
-from agrad.ops.shared import axis_of, ndim_of, raw_of
+from agrad.ops.shared import axis_of, ndim_of, no_view, raw_of
 from agrad.registry import CALLS
 from agrad.shapes import normalize_axis
 
@@ -28,17 +30,21 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     axis = axis_of(axis, x)
     n = x.shape[axis]
     if hasattr(repeats, "shape"):
+        if isinstance(repeats, Tensor):
+            repeats._check_concrete("repeat, whose result's shape depends on the repeats,")
         return take(x, _repeated(repeats, x, n), axis=axis)
     times = as_int(repeats)
     if times < 0:
         raise OperandError(f"repeat takes a number of repetitions that is not negative, not {times}")
     lead, rest = tuple(x.shape[: axis + 1]), tuple(x.shape[axis + 1 :])
     spread = broadcast_to(reshape(x, (*lead, 1, *rest)), (*lead, times, *rest))
-    return reshape(spread, (*lead[:-1], n * times, *rest))
+    return no_view(reshape(spread, (*lead[:-1], n * times, *rest)))
 
 
 def _repeated(repeats: Any, x: Any, n: int) -> Any:
     """The places along an axis of ``n`` elements that repeating makes, on the device of ``x``."""
+    if isinstance(repeats, Tensor):
+        repeats._check_concrete("an array of repeats")
     raw, times = raw_of(x), raw_of(repeats)
     counts = np.asarray(backend_of(times).to_host(times))
     if as_dtype(counts.dtype).kind not in ("signed integer", "unsigned integer"):
@@ -65,10 +71,11 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     times = (1,) * (len(shape) - len(times)) + times
     split = tuple(n for pair in zip((1,) * len(shape), shape, strict=True) for n in pair)
     spread = tuple(n for pair in zip(times, shape, strict=True) for n in pair)
-    return reshape(broadcast_to(reshape(x, split), spread), tuple(n * m for n, m in zip(times, shape, strict=True)))
+    joined = tuple(n * m for n, m in zip(times, shape, strict=True))
+    return no_view(reshape(broadcast_to(reshape(x, split), spread), joined))
 
 
-@primitive(linear="x")
+@primitive(linear="x", batch="axis")
 def roll(xp: Any, x: Any, /, *, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
     return xp.roll(x, shift, axis=axis)
 
@@ -103,11 +110,30 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     return _roll(x, shift=shifts, axis=axes) if axes else CALLS["positive"](x)
 
 
+@primitive(linear="x", out="*parts", batch="axis")
+def unstack(xp: Any, x: Any, /, *, axis: int) -> Any:
+    lead = (slice(None),) * axis
+    return tuple(xp.getitem(x, index=(*lead, i)) for i in range(x.shape[axis]))
+
+
+@unstack.vjp
+def unstack_vjp(xp: Any, g_parts: Any, x_meta: Any, *, axis: int) -> Any:
+    unused = None if len(g_parts) == x_meta.shape[axis] else xp.zeros_like(next(iter(g_parts.values())))
+    return xp.stack([g_parts.get(i, unused) for i in range(x_meta.shape[axis])], axis=axis)
+
+
+_unstack = unstack.bind
+
+
+@unstack.door
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The arrays that lie along ``axis``, without it: a tuple of as many as the axis is long."""
     ndim_of(x, "unstack")
     axis = axis_of(axis, x)
-    return tuple(get_at(x, (slice(None),) * axis + (i,)) for i in range(x.shape[axis]))
+    parts = _unstack(x, axis=axis)
+    lead = (slice(None),) * axis
+    # each is the view that indexing gives, whose writes reach x and the other views of it
+    return tuple(linked(getitem.primitive, (x,), {"index": (*lead, i)}, part) for i, part in enumerate(parts))
 
 
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:

@@ -12,7 +12,7 @@ from agrad.ops.shared import native_dtype, raw_of
 from agrad.registry import CALLS
 
 
-@primitive(linear="x")
+@primitive(linear="x", batch="leading")
 def astype(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
     return xp.astype(x, dtype, copy=copy)
 
@@ -24,10 +24,20 @@ def astype_vjp(xp: Any, g: Any, x_meta: Any) -> Any:
     return xp.astype(g, x_meta.dtype)
 
 
-@primitive(constant="x")
+@astype.put
+def astype_put(xp: Any, x: Any, value: Any) -> Any:
+    return xp.astype(value, x.dtype, copy=False)
+
+
+@primitive(constant="x", batch="leading")
 def cast(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
     """``astype`` to or from a dtype that has no derivative."""
     return xp.astype(x, dtype, copy=copy)
+
+
+@cast.put
+def cast_put(xp: Any, x: Any, value: Any) -> Any:
+    return xp.astype(value, x.dtype, copy=False)
 
 
 _astype, _cast = astype.bind, cast.bind

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 
 from agrad.dtypes import as_dtype
+from agrad.engine.batching import spread, with_rank
 from agrad.engine.notation import elementwise, primitive
 from agrad.errors import DtypeError, IndexRangeError, ShapeError
+from agrad.ops.elementwise import multiply
 from agrad.ops.manipulation import reshape
 from agrad.ops.shared import axes_of, axis_of, keep, ndim_of
-from agrad.ops.special import erf
+from agrad.ops.special.normal import erf
 from agrad.ops.statistical import mean
 from agrad.ops.statistical import sum as sum_
+from agrad.shapes import size
 
 
 def _relu(xp: Any, x: Any, /) -> Any:
@@ -74,7 +77,7 @@ def _finite_or_zero(xp: Any, m: Any) -> Any:
     return xp.where(xp.isfinite(m), m, xp.zeros_like(m))
 
 
-@primitive(normalize={"axis": axes_of})
+@primitive(normalize={"axis": axes_of}, batch="axis")
 def logsumexp(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """log(sum(exp(x))) over ``axis`` (an int, a tuple, or None for all), without overflow. x: real floating dtype."""
     m = _finite_or_zero(xp, xp.max(x, axis=axis, keepdims=True))
@@ -94,7 +97,7 @@ def logsumexp_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool)
     return xp.sum(t * weights, axis=axis, keepdims=keepdims)
 
 
-@primitive(normalize={"axis": axis_of})
+@primitive(normalize={"axis": axis_of}, batch="axis")
 def softmax(xp: Any, x: Any, /, *, axis: int = -1) -> Any:
     """exp(x) / sum(exp(x)) along one axis, without overflow. x: array of a real floating dtype, not of shape ()."""
     e = xp.exp(x - xp.max(x, axis=axis, keepdims=True))
@@ -107,7 +110,7 @@ def softmax_both(xp: Any, g: Any, y: Any, *, axis: int) -> Any:  # the Jacobian 
     return y * (g - xp.sum(g * y, axis=axis, keepdims=True))
 
 
-@primitive(normalize={"axis": axis_of})
+@primitive(normalize={"axis": axis_of}, batch="axis")
 def log_softmax(xp: Any, x: Any, /, *, axis: int = -1) -> Any:
     """log(softmax(x)) along one axis, without overflow. x: array of a real floating dtype and of one or more axes."""
     x = x - xp.max(x, axis=axis, keepdims=True)
@@ -185,7 +188,7 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
     lead = shape[:-1]
     kind = as_dtype(labels.dtype).kind
     if ndim and labels_ndim == ndim and tuple(labels.shape) == shape and kind in ("real floating", "bool"):
-        loss = -sum_(labels * log_softmax(logits, axis=-1), axis=-1)
+        loss = -sum_(multiply(labels, log_softmax(logits, axis=-1)), axis=-1)
     elif ndim and tuple(labels.shape) == lead:
         if kind not in ("signed integer", "unsigned integer"):
             raise DtypeError(f"labels of shape {lead} are class numbers; they have an integer dtype, not {kind}")
@@ -210,6 +213,17 @@ def _check_labels(labels: Any, classes: int) -> None:
         raise IndexRangeError(
             f"cross_entropy: label {wrong} is out of range for {classes} classes (0 to {classes - 1})"
         )
+
+
+@softmax_cross_entropy.batch
+def softmax_cross_entropy_batch(
+    xp: Any, x: Any, labels: Any, x_mapped: bool, labels_mapped: bool, batch_size: int
+) -> Any:
+    x, labels = spread(xp, x, x_mapped, batch_size), spread(xp, labels, labels_mapped, batch_size)
+    shape = tuple(labels.shape)
+    rows = size(shape)
+    parts = softmax_cross_entropy.bind(xp.reshape(x, (rows, x.shape[-1])), xp.reshape(labels, (rows,)))
+    return tuple([xp.reshape(part, shape) for part in parts])
 
 
 # ------------------------------------------------------------------ the affine map
@@ -253,6 +267,24 @@ def linear_weight_jvp(xp: Any, t: Any, x: Any) -> Any:
 @linear.jvp("bias")
 def linear_bias_jvp(t: Any) -> Any:
     return t
+
+
+@linear.batch
+def linear_batch(
+    xp: Any, x: Any, weight: Any, bias: Any, x_mapped: bool, weight_mapped: bool, bias_mapped: bool
+) -> Any:
+    if not weight_mapped and not bias_mapped:
+        return linear(x, weight, bias)
+    # a product and a sum, as the rules of ``linear`` are those of one matrix; every member has rows
+    ndim = len(x.shape) - x_mapped
+    if ndim < 2:
+        x = xp.reshape(x, (*x.shape[:-1], 1, x.shape[-1]))
+    if weight_mapped:
+        weight = with_rank(xp, weight, max(ndim, 2))
+    if bias_mapped:
+        bias = with_rank(xp, bias, max(ndim, 2))
+    y = xp.add(xp.matmul(x, weight), bias)
+    return xp.reshape(y, (y.shape[0], y.shape[-1])) if ndim < 2 else y
 
 
 __all__ = [

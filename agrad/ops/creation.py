@@ -4,14 +4,15 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends import Backend, backend_of, backend_of_type, load, selected
+from agrad.backends import Backend, backend_of, backend_of_device, backend_of_type, load, selected
 from agrad.dtypes import as_dtype, is_floating
 from agrad.engine.levels import AMBIENT
 from agrad.engine.tensor import Tensor, constant, wrap
 from agrad.errors import OperandError, ShapeError
 from agrad.ops.casting import astype
+from agrad.ops.elementwise import add, multiply
 from agrad.ops.manipulation import broadcast_to, reshape, stack
-from agrad.ops.shared import ndim_of, raw_of
+from agrad.ops.shared import ndim_of, no_view, raw_of
 from agrad.ops.transfer import to, to_device
 
 
@@ -21,6 +22,9 @@ def _place(backend: str | None, device: Any) -> tuple[Backend, Any]:
         found = load(backend)
         return found, None if device is None else found.device(device)
     selection = selected()
+    owner = backend_of_device(device)
+    if owner is not None and owner is not selection.backend:  # code written for any library says where by x.device
+        return owner, device
     return selection.backend, selection.device if device is None else selection.backend.device(device)
 
 
@@ -57,26 +61,32 @@ def asarray(
     """A Tensor of a number, a nested sequence, an array of a known library, or a Tensor.
 
     An array stays on its own backend and device unless others are named, and its memory is shared unless ``copy`` is
-    True. Numbers and sequences go to the selected backend. A sequence with Tensors in it stays differentiable.
-    ``requires_grad`` makes the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+    True. Numbers and sequences go to the selected backend. A device that is another backend's own object names that
+    backend too. A sequence with Tensors in it stays differentiable. ``requires_grad`` makes the result a leaf whose
+    gradient ``backward`` computes; its dtype must be floating.
     """
     if isinstance(obj, Tensor) or backend_of_type(type(obj)) is not None:
-        out = obj if isinstance(obj, Tensor) else constant(obj, AMBIENT)
+        # what stands for a raw array in a traced function becomes a Tensor, as the raw array does
+        out = constant(obj, AMBIENT) if not isinstance(obj, Tensor) or obj.level.id < 0 else obj
         if backend is not None:
             out = to(out, backend)
         if device is not None:
-            out = to_device(out, device)
+            owner = backend_of_device(device) if backend is None else None
+            out = to_device(out if owner is None else to(out, owner.name), device)
         if dtype is not None and out.dtype != as_dtype(dtype):
             out = astype(out, dtype)
         elif copy and out.raw is raw_of(obj):
             out = astype(out, out.dtype, copy=True)
         if requires_grad and not out.requires_grad:
-            return _born(out.raw, True)
+            bare = out.bare
+            if not isinstance(bare, Tensor) or bare.level.id >= 0:
+                out._check_concrete("requires_grad=True")
+            return _born(bare, True)
         return out
-    if isinstance(obj, (list, tuple)) and _holds_tensor(obj):
-        out = _stacked(obj)
-        return astype(out, dtype) if dtype is not None and out.dtype != as_dtype(dtype) else out
+    if isinstance(obj, (list, tuple)) and (known := _first_array(obj)) is not None:
+        return asarray(_stacked(obj, known), dtype=dtype, device=device, backend=backend, requires_grad=requires_grad)
     if isinstance(obj, (list, tuple)):
+        dtype = _numpy_dtype(obj) if dtype is None else dtype
         obj = _plain(obj)
     elif (
         not isinstance(obj, (bool, int, float, complex))
@@ -87,24 +97,49 @@ def asarray(
     return _new("asarray", (obj,), dtype, device, backend, requires_grad)
 
 
-def _holds_tensor(obj: Any) -> bool:
-    return isinstance(obj, Tensor) or (isinstance(obj, (list, tuple)) and any(map(_holds_tensor, obj)))
-
-
-def _stacked(obj: Any) -> Any:
+def _first_array(obj: Any) -> Any:
+    """The first Tensor in a nested sequence, or array of a library other than NumPy; None where there is none."""
     if isinstance(obj, (list, tuple)):
-        parts = [_stacked(part) for part in obj]
-        known = next((p for p in parts if isinstance(p, Tensor)), None)
-        if known is not None:
-            parts = [p if hasattr(p, "shape") else _like(p, known) for p in parts]
-        return stack(parts) if known is not None else asarray(parts)
-    return obj
+        return next((found for part in obj if (found := _first_array(part)) is not None), None)
+    if isinstance(obj, Tensor):
+        return obj
+    backend = backend_of_type(type(obj))
+    return None if backend is None or backend.name == "numpy" else obj
 
 
-def _like(number: Any, tensor: Tensor) -> Any:
-    raw = tensor.raw
+def _stacked(obj: Any, known: Any) -> Any:
+    """A nested sequence as one array, recorded where its Tensors are. ``known``: the array numbers go beside."""
+    if isinstance(obj, (list, tuple)):
+        return stack([_stacked(part, known) for part in obj])
+    return obj if hasattr(obj, "shape") else _like(obj, raw_of(known))
+
+
+def _like(number: Any, raw: Any) -> Any:
+    """A number on an array's backend and device, of its dtype unless that is of a lesser kind."""
     backend = backend_of(raw)
-    return backend.xp.asarray(number, dtype=raw.dtype, device=backend.device_of(raw))
+    dtype = as_dtype(raw.dtype)
+    if is_floating(dtype):
+        native = getattr(backend.xp, np.result_type(np.dtype(dtype.name), number).name)
+    else:
+        lesser = isinstance(number, (float, complex)) or (dtype.kind == "bool" and not isinstance(number, bool))
+        native = None if lesser else raw.dtype
+    return backend.xp.asarray(number, dtype=native, device=backend.device_of(raw))
+
+
+def _numpy_dtype(obj: Any) -> Any:
+    """The dtype that NumPy's arrays in a nested sequence ask for, beside which numbers are weak; None without one."""
+    dtypes: set[Any] = set()
+    weak: dict[type, Any] = {}
+    parts = [obj]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, (list, tuple)):
+            parts += part
+        elif isinstance(part, np.ndarray):
+            dtypes.add(part.dtype)
+        else:
+            weak |= {kind: kind(0) for kind in (bool, int, float, complex) if type(part) is kind}
+    return np.result_type(*dtypes, *weak.values()) if dtypes else None
 
 
 def _plain(obj: Any) -> Any:
@@ -157,7 +192,7 @@ def full(
     if hasattr(fill_value, "shape"):
         value = asarray(fill_value, dtype=dtype, device=device, backend=backend)
         from_one = value if not value.shape else value[(0,) * value.ndim]
-        return broadcast_to(from_one, shape)
+        return no_view(broadcast_to(from_one, shape))
     return _new("full", (shape, fill_value), dtype, device, backend, requires_grad)
 
 
@@ -201,9 +236,9 @@ def linspace(
     home = backend_of(raw)
     kind = dtype or (raw.dtype if is_floating(raw.dtype) else None)
     steps = linspace(0, 1, num, dtype=kind, device=home.device_of(raw), endpoint=endpoint, backend=home.name)
-    if not isinstance(start, Tensor) and not isinstance(stop, Tensor):
+    if not any(isinstance(end, Tensor) and end.level.id >= 0 for end in (start, stop)):  # raw, or traced for raw
         steps = steps.raw
-    return start * (1 - steps) + stop * steps
+    return add(multiply(start, 1 - steps), multiply(stop, steps))
 
 
 def eye(
@@ -225,18 +260,21 @@ def eye(
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, backend: str | None = None) -> Tensor:
-    """A Tensor of the selected backend (or of ``backend``) that holds the memory of any array with ``__dlpack__``.
+    """A Tensor of the selected backend (or of ``backend``) that holds the memory of an array with ``__dlpack__``.
 
-    ``copy``: True for a copy always, False for an error where one would be needed. ``device``: where to put it. A
-    Tensor stays differentiable. Raises ``OperandError`` for what has no ``__dlpack__``; what the two libraries cannot
-    hand over is their own ``BufferError``.
+    ``copy``: True for a copy always, False for an error where one would be needed, None for one only there.
+    ``device``: where to put it. A Tensor stays differentiable: one that requires a gradient is moved by ``to``, which
+    copies. Raises ``OperandError`` for what has no ``__dlpack__``, and ``BufferError`` for what cannot be handed over.
     """
-    if not hasattr(x, "__dlpack__"):
+    if not hasattr(x, "__dlpack__") and backend_of_type(type(x)) is None:
         raise OperandError(f"from_dlpack takes an object with __dlpack__, not {type(x).__name__}; use agrad.asarray")
     place = selected().backend if backend is None else load(backend)
     target = None if device is None else place.device(device)
     known = x if isinstance(x, Tensor) else None if backend_of_type(type(x)) is None else constant(x, AMBIENT)
-    if known is not None and backend_of(known.raw) is not place and (copy is not False or known.requires_grad):
+    if known is not None and backend_of(known.raw) is not place:
+        shared = None if copy or known.requires_grad else _shared(known.raw, place, copy)
+        if shared is not None:
+            return asarray(constant(shared, AMBIENT), device=target)
         known, copy = to(known, place.name), None
     if known is not None and backend_of(known.raw) is place:
         if copy is False and target not in (None, place.device_of(known.raw)):
@@ -253,13 +291,35 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
     return asarray(constant(made, AMBIENT), device=target)
 
 
+def _shared(raw: Any, place: Backend, copy: bool | None) -> Any:
+    """The memory of an array as one of another backend; None where that takes a copy, unless none may be made."""
+    native = getattr(place.xp, "from_dlpack", None)
+    try:
+        if native is None or not hasattr(raw, "__dlpack__"):
+            raise BufferError("one of them has no DLPack")
+        return native(raw) if copy is None else native(raw, copy=copy)
+    except Exception as error:  # each library has errors of its own for it
+        if copy is None:
+            return None
+        names = f"{backend_of(raw).name!r} as one of {place.name!r}"
+        raise BufferError(f"from_dlpack: an array of {names} cannot be had without a copy: {error}") from error
+
+
 def _filled_like(x: Any, name: str, args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
     ndim_of(x, f"{name}_like")
     raw = raw_of(x)
     backend = backend_of(raw)
     keywords = {"device": backend.device(device)} if device is not None else {}
-    out = getattr(backend.xp, f"{name}_like")(raw, *args, dtype=_native(dtype, backend), **keywords)
-    return constant(out, AMBIENT) if isinstance(x, Tensor) else out
+    if len(x.shape) != len(raw.shape):  # of a mapped value, one member's
+        kind = raw.dtype if dtype is None else _native(dtype, backend)
+        keywords = {"device": backend.device_of(raw), **keywords}
+        out = getattr(backend.xp, name)(tuple(x.shape), *args, dtype=kind, **keywords)
+    else:
+        out = getattr(backend.xp, f"{name}_like")(raw, *args, dtype=_native(dtype, backend), **keywords)
+    if not isinstance(x, Tensor):
+        return out
+    # beside what is traced stands what is traced too: array-api-strict's operators refuse a Tensor on their right
+    return constant(out, AMBIENT if x.level.id >= 0 else x.level)
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
@@ -291,7 +351,8 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
             else fill_value
         )
         value = astype(value, raw.dtype if dtype is None else dtype, copy=False)
-        return broadcast_to(to_device(value, here.device_of(raw) if device is None else device), tuple(x.shape))
+        value = to_device(value, here.device_of(raw) if device is None else device)
+        return no_view(broadcast_to(value, tuple(x.shape)))
     return _filled_like(x, "full", (fill_value,), dtype, device)
 
 
@@ -310,7 +371,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
     for x, place in zip(arrays, places, strict=True):
         shape[place] = x.shape[0]
     return tuple(
-        broadcast_to(reshape(x, tuple(-1 if i == place else 1 for i in range(n))), tuple(shape))
+        no_view(broadcast_to(reshape(x, tuple(-1 if i == place else 1 for i in range(n))), tuple(shape)))
         for x, place in zip(arrays, places, strict=True)
     )
 

@@ -12,6 +12,7 @@ from agrad.dtypes import is_complex
 from agrad.engine.notation import primitive
 from agrad.engine.tensor import Tensor
 from agrad.errors import MissingFunctionError, OperandError
+from agrad.ops.linear_algebra import over_triangle
 from agrad.ops.matrices import (
     adjoint,
     check_matrices,
@@ -73,7 +74,7 @@ def _square(xp: Any, d: Any, like: Any) -> Any:
 # ------------------------------------------------------------------ Hermitian matrices
 
 
-@primitive(name="linalg.eigh", out=("w", "V"))
+@primitive(name="linalg.eigh", out=("w", "V"), batch="leading")
 def eigh(xp: Any, x: Any, /) -> Any:
     return tuple(xp.linalg.eigh(x))
 
@@ -111,7 +112,7 @@ def eigh(x: Any, /) -> EighResult:
     return EighResult(*_eigh(x))
 
 
-@primitive(name="linalg.eigvalsh", constant="x")
+@primitive(name="linalg.eigvalsh", constant="x", batch="leading")
 def eigvalsh(xp: Any, x: Any, /) -> Any:
     return xp.linalg.eigvalsh(x)
 
@@ -132,7 +133,7 @@ def eigvalsh(x: Any, /) -> Any:
 # ------------------------------------------------------------------ general square matrices
 
 
-@primitive(name="linalg.eig", out=("w", "V"))
+@primitive(name="linalg.eig", out=("w", "V"), batch="leading")
 def eig(xp: Any, x: Any, /) -> Any:
     return tuple(_word(xp, "eig")(x))
 
@@ -187,7 +188,7 @@ def eigvals(x: Any, /) -> Any:
 # ------------------------------------------------------------------ singular values
 
 
-@primitive(name="linalg.svd", out=("U", "S", "Vh"))
+@primitive(name="linalg.svd", out=("U", "S", "Vh"), batch="leading")
 def svd(xp: Any, x: Any, /, *, full_matrices: bool) -> Any:
     return tuple(xp.linalg.svd(x, full_matrices=full_matrices))
 
@@ -299,7 +300,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*_svd(x, full_matrices=bool(full_matrices)))
 
 
-@primitive(name="linalg.svdvals", constant="x")
+@primitive(name="linalg.svdvals", constant="x", batch="leading")
 def svdvals(xp: Any, x: Any, /) -> Any:
     return xp.linalg.svdvals(x)
 
@@ -321,7 +322,7 @@ def svdvals(x: Any, /) -> Any:
 # ------------------------------------------------------------------ QR
 
 
-@primitive(name="linalg.qr", out=("Q", "R"))
+@primitive(name="linalg.qr", out=("Q", "R"), batch="leading")
 def qr(xp: Any, x: Any, /, *, mode: str) -> Any:
     return tuple(xp.linalg.qr(x, mode=mode))
 
@@ -334,11 +335,6 @@ def _turn_of(xp: Any, c: Any) -> Any:
     return turn + on_diagonal(xp, imaginary_diagonal(xp, c), k, k) if is_complex(c.dtype) else turn
 
 
-def _over(xp: Any, a: Any, r: Any) -> Any:
-    """``a @ inverse(r)``."""
-    return xp.matrix_transpose(xp.linalg.solve(xp.matrix_transpose(r), xp.matrix_transpose(a)))
-
-
 @qr.jvp
 def qr_jvp(xp: Any, t: Any, x_meta: Any, Q: Any, R: Any) -> Any:
     # Walter and Lehmann 2018, arXiv:1009.6112, for tall matrices; wide and complete: Roberts and Roberts 2020,
@@ -347,7 +343,7 @@ def qr_jvp(xp: Any, t: Any, x_meta: Any, Q: Any, R: Any) -> Any:
     k = min(m, n)
     Q1, Q2 = (Q[..., :, :k], Q[..., :, k:]) if Q.shape[-1] > k else (Q, None)
     R1 = R[..., :k, :k]
-    change = _over(xp, t[..., :, :k], R1)
+    change = over_triangle.bind(t[..., :, :k], R1, upper=True)
     turn = _turn_of(xp, xp.matmul(adjoint(xp, Q1), change))
     t_Q = _turned(xp, Q1, Q2, turn, change if m > k else None)
     t_R = xp.triu(xp.matmul(adjoint(xp, Q1), t) - xp.matmul(turn, R[..., :k, :]))
@@ -362,11 +358,10 @@ def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_meta: Any, Q: Any, R: Any) -> Any:
     k = min(m, n)
     Q1, Q2 = (Q[..., :, :k], Q[..., :, k:]) if Q.shape[-1] > k else (Q, None)
     R1 = R[..., :k, :k]
-    turn = direct = out = None
+    turn = out = None
     if g_R is not None:
         g_R = xp.triu(conjugate(xp, g_R[..., :k, :]))
         turn = -xp.matmul(g_R, adjoint(xp, R[..., :k, :]))
-        direct = xp.matmul(Q1, g_R)
     if g_Q is not None:
         g_Q = conjugate(xp, g_Q)
         turn = _add(turn, xp.matmul(adjoint(xp, Q1), g_Q[..., :, :k]))
@@ -375,11 +370,12 @@ def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_meta: Any, Q: Any, R: Any) -> Any:
     inner = xp.tril(turn - adjoint(xp, turn), k=-1)
     if is_complex(inner.dtype):
         inner = inner + on_diagonal(xp, imaginary_diagonal(xp, turn), k, k)
-    total = xp.matmul(Q1, inner)
-    total = _over(xp, total if out is None else total + out, adjoint(xp, R1))
+    across = adjoint(xp, R1)
+    inner = over_triangle.bind(inner, across, upper=False)
     if n > k:
-        total = xp.concat([total, xp.zeros_like(Q[..., :, :1]) + xp.zeros_like(R[..., :1, k:])], axis=-1)
-    return conjugate(xp, _add(direct, total))
+        inner = xp.concat([inner, xp.zeros_like(R[..., :k, k:])], axis=-1)
+    total = xp.matmul(Q1, inner if g_R is None else inner + g_R)
+    return conjugate(xp, total if out is None else total + over_triangle.bind(out, across, upper=False))
 
 
 _qr = qr.bind

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 from agrad.dtypes import is_complex
 from agrad.engine.notation import primitive
-from agrad.ops.matrices import adjoint, check_matrices, conjugate, on_diagonal
+from agrad.engine.tensor import Tensor
+from agrad.ops.matrices import adjoint, check_matrices, columns, conjugate, on_diagonal, rows
 from agrad.ops.shared import raw_of
 
 
@@ -15,12 +16,9 @@ class SlogdetResult(NamedTuple):
     logabsdet: Any
 
 
-@primitive(name="linalg.adjugate")
+@primitive(name="linalg.adjugate", batch="leading")
 def adjugate(xp: Any, x: Any, /) -> Any:
-    """The transposed matrix of cofactors, det(x) inv(x), of singular matrices too. x: (..., n, n), floating.
-
-    Its own derivative is that of regular matrices.
-    """
+    """The transposed matrix of cofactors, det(x) inv(x), of singular matrices too. x: (..., n, n), floating."""
     n = x.shape[-1]
     if n < 2:
         return xp.ones_like(x)
@@ -38,35 +36,80 @@ def adjugate(xp: Any, x: Any, /) -> Any:
     return inverse * factor[..., None, None]
 
 
-def _adjugate_change(xp: Any, v: Any, x: Any, y: Any, det: Any) -> Any:
-    """(tr(y v) y - y v y) / det, the derivative of det(x) inv(x) along ``v``."""
-    inner = xp.matmul(y, v)
-    change = xp.linalg.trace(inner)[..., None, None] * y - xp.matmul(inner, y)
-    return change / det[..., None, None]
-
-
-def _det_by(xp: Any, x: Any, y: Any) -> Any:
-    """The determinant from a matrix and its adjugate: each diagonal element of their product."""
-    return xp.sum(x[..., 0, :] * y[..., :, 0], axis=-1)
-
-
 @adjugate.jvp
-def adjugate_jvp(xp: Any, t: Any, x: Any, y: Any) -> Any:
-    if x.shape[-1] < 2:
-        return xp.zeros_like(t)
-    return _adjugate_change(xp, t, x, y, _det_by(xp, x, y))
+def adjugate_jvp(xp: Any, t: Any, x: Any) -> Any:
+    return adjugate_change.bind(x, t)
 
 
 @adjugate.vjp
-def adjugate_vjp(xp: Any, g: Any, x: Any, y: Any) -> Any:
-    if x.shape[-1] < 2:
-        return xp.zeros_like(g)
+def adjugate_vjp(xp: Any, g: Any, x: Any) -> Any:
     # the derivative is its own transpose between transposed matrices
-    out = _adjugate_change(xp, xp.matrix_transpose(g), x, y, _det_by(xp, x, y))
-    return xp.matrix_transpose(out)
+    return xp.matrix_transpose(adjugate_change.bind(x, xp.matrix_transpose(g)))
 
 
-@primitive(name="linalg.det")
+@primitive(name="linalg.adjugate_change", linear="v", batch="leading")
+def adjugate_change(xp: Any, x: Any, v: Any, /) -> Any:
+    """The derivative of ``adjugate`` at ``x`` along ``v``, at singular matrices too. x, v: (..., n, n), floating.
+
+    Its own derivative by ``x`` is that of regular matrices.
+    """
+    n = x.shape[-1]
+    if n < 2:
+        return xp.zeros_like(x + v)  # the batches broadcast
+    # With x = U S Vh the adjugate is det(U Vh) V adj(S) U.H, and at a diagonal S the derivative of adj is a polynomial
+    # in the products of all singular values but two. Numbers far below the limit of precision stand for 0, so that the
+    # products come by division
+    U, s, Vh = xp.linalg.svd(x, full_matrices=False)
+    scale = xp.max(s, axis=-1, keepdims=True)
+    scale = scale + xp.astype(scale == 0, s.dtype)
+    s = xp.maximum(s, scale * xp.finfo(x.dtype).eps ** 2)
+    but_two = xp.prod(s, axis=-1)[..., None, None] / columns(xp, s) / rows(xp, s)
+    but_two = but_two - on_diagonal(xp, xp.linalg.diagonal(but_two), n, n)
+    inner = xp.matmul(xp.matmul(adjoint(xp, U), v), adjoint(xp, Vh))
+    kept = xp.astype(but_two, x.dtype)
+    sums = xp.sum(kept * columns(xp, xp.linalg.diagonal(inner)), axis=-1)
+    change = on_diagonal(xp, sums, n, n) - kept * inner
+    turn = xp.linalg.det(U) * xp.linalg.det(Vh)
+    return turn[..., None, None] * xp.matmul(xp.matmul(adjoint(xp, Vh), change), adjoint(xp, U))
+
+
+def _second_change(xp: Any, x: Any, v: Any, t: Any) -> Any:
+    """The derivative of ``adjugate_change(x, v)`` by ``x`` along ``t``, of regular matrices.
+
+    That of (tr(y v) y - y v y) / det(x), where y is the adjugate.
+    """
+    y = adjugate.bind(x)
+    # the determinant is each diagonal element of the product with the adjugate
+    det = xp.sum(x[..., 0, :] * y[..., :, 0], axis=-1)[..., None, None]
+    dy = adjugate_change.bind(x, t)
+    yv, yt, dyv = xp.matmul(y, v), xp.matmul(y, t), xp.matmul(dy, v)
+    trace, change = _trace(xp, yv), adjugate_change.bind(x, v)
+    return (_trace(xp, dyv) * y + trace * dy - xp.matmul(dyv, y) - xp.matmul(yv, dy) - _trace(xp, yt) * change) / det
+
+
+def _trace(xp: Any, x: Any) -> Any:
+    return xp.linalg.trace(x)[..., None, None]
+
+
+@adjugate_change.jvp("x")
+def adjugate_change_x_jvp(xp: Any, t: Any, x: Any, v: Any) -> Any:
+    return _second_change(xp, x, v, t) if x.shape[-1] > 1 else xp.zeros_like(v)
+
+
+@adjugate_change.vjp("x")
+def adjugate_change_x_vjp(xp: Any, g: Any, x: Any, v: Any) -> Any:
+    # sum(g * D^2 adj(x)[v, t]) is the third derivative of the determinant along v, g.T and t, in any order
+    if x.shape[-1] < 2:
+        return xp.zeros_like(x)
+    return xp.matrix_transpose(_second_change(xp, x, v, xp.matrix_transpose(g)))
+
+
+@adjugate_change.vjp("v")
+def adjugate_change_v_vjp(xp: Any, g: Any, x: Any) -> Any:
+    return xp.matrix_transpose(adjugate_change.bind(x, xp.matrix_transpose(g)))
+
+
+@primitive(name="linalg.det", batch="leading")
 def det(xp: Any, x: Any, /) -> Any:
     return xp.linalg.det(x)
 
@@ -89,14 +132,14 @@ _det = det.bind
 def det(x: Any, /) -> Any:
     """The determinant of each matrix. x: (..., n, n) of a floating dtype; gives (...).
 
-    The first derivative is right for singular matrices too. Later ones divide by the determinant, so they are those of
-    regular matrices; ``slogdet`` spares their range.
+    The first and second derivatives are right for singular matrices too. Later ones divide by the determinant, so they
+    are those of regular matrices; ``slogdet`` spares their range.
     """
     check_matrices(x, "det", square=True)
     return _det(x)
 
 
-@primitive(name="linalg.slogdet", out=("sign", "logabsdet"))
+@primitive(name="linalg.slogdet", out=("sign", "logabsdet"), batch="leading")
 def slogdet(xp: Any, x: Any, /) -> Any:
     return tuple(xp.linalg.slogdet(x))
 
@@ -137,7 +180,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
     return SlogdetResult(*_slogdet(x))
 
 
-@primitive(name="linalg.pinv")
+@primitive(name="linalg.pinv", batch="leading")
 def pinv(xp: Any, x: Any, /, *, rtol: Any) -> Any:
     return xp.linalg.pinv(x) if rtol is None else xp.linalg.pinv(x, rtol=rtol)
 
@@ -172,10 +215,12 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     number or an array of shape (...), which is constant. The derivative is that along changes that keep the rank.
     """
     check_matrices(x, "pinv")
+    if isinstance(rtol, Tensor):
+        rtol._check_concrete("pinv's rtol")
     return _pinv(x, rtol=raw_of(rtol))
 
 
-@primitive(name="linalg.matrix_rank", constant="x")
+@primitive(name="linalg.matrix_rank", constant="x", batch="leading")
 def matrix_rank(xp: Any, x: Any, /, *, rtol: Any) -> Any:
     # the standard's own definition, as not every library takes rtol, or a batch
     S = xp.linalg.svdvals(x)

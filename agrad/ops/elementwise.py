@@ -7,7 +7,7 @@ so that for a real function of z the gradient is the one whose real pairing give
 import math
 from typing import Any
 
-from agrad.dtypes import is_complex
+from agrad.dtypes import is_complex, is_floating
 from agrad.engine.notation import elementwise, primitive
 from agrad.ops.shared import array_arguments
 from agrad.registry import CALLS
@@ -84,10 +84,56 @@ nextafter     = elementwise("nextafter",     None, None)
 # fmt: on
 
 
+@primitive(broadcasts=True, batch="leading")
+def from_parts(xp: Any, x1: Any, x2: Any, /) -> Any:
+    """Complex numbers of their real parts and their imaginary parts, real arrays that broadcast."""
+    return xp.from_parts(x1, x2)
+
+
+@from_parts.vjp("x1")
+def from_parts_real(xp: Any, g: Any) -> Any:
+    return xp.real(g)
+
+
+@from_parts.vjp("x2")
+def from_parts_imag(xp: Any, g: Any) -> Any:
+    return -xp.imag(g)
+
+
+@from_parts.jvp("x1")
+def from_parts_real_jvp(xp: Any, t: Any) -> Any:
+    return xp.from_parts(t, xp.zeros_like(t))
+
+
+@from_parts.jvp("x2")
+def from_parts_imag_jvp(xp: Any, t: Any) -> Any:
+    return xp.from_parts(xp.zeros_like(t), t)
+
+
+@positive.put
+def positive_put(value: Any) -> Any:
+    return value
+
+
+@conj.put
+def conj_put(xp: Any, value: Any) -> Any:
+    return xp.conj(value)
+
+
+@real.put
+def real_put(xp: Any, x: Any, value: Any) -> Any:
+    return xp.from_parts(value, xp.imag(x)) if is_complex(x.dtype) else value
+
+
+@imag.put
+def imag_put(xp: Any, x: Any, value: Any) -> Any:
+    return xp.from_parts(xp.real(x), value)
+
+
 _sign = sign.bind
 
 
-@primitive
+@primitive(batch="leading")
 def complex_sign(xp: Any, x: Any, /) -> Any:
     """x / abs(x), and 0 at 0, of complex numbers: unlike the sign of real ones, not piecewise constant."""
     return _over_size(xp, x, x)
@@ -242,7 +288,7 @@ pow = elementwise(
 )
 
 
-@primitive(constant="condition", broadcasts=True, masks=True)
+@primitive(constant="condition", broadcasts=True, masks=True, batch="leading")
 def where(xp: Any, condition: Any, x1: Any, x2: Any, /) -> Any:
     """Choose from ``x1`` where ``condition`` holds and from ``x2`` elsewhere.
 
@@ -264,7 +310,7 @@ def where_x2(xp: Any, g: Any, condition: Any) -> Any:
     return xp.where(condition, xp.zeros_like(g), g)
 
 
-@primitive(constant="cotangent", masks=True)
+@primitive(constant="cotangent", masks=True, batch="leading")
 def mask_unused(xp: Any, cotangent: Any, part: Any, /) -> Any:
     """``part``, but 0 where ``cotangent`` is 0 and ``part`` is not finite: the guard of passes behind ``where``.
 
@@ -289,11 +335,41 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     return _where(*array_arguments("where", condition, x1, x2))
 
 
+def _between(xp: Any, x: Any, /, *, low: float, high: float) -> Any:
+    return xp.minimum(xp.maximum(x, low), high)
+
+
+def _between_rule(xp: Any, g: Any, x: Any, *, low: float, high: float) -> Any:
+    return _share(xp, g, (x > low) & (x < high), (x == low) | (x == high))
+
+
+between = elementwise(
+    "between",
+    _between_rule,
+    forward=_between,
+    doc="Each element limited to the range of two numbers, the lower one first, in one operation.",
+)
+
+
+def _is_range(x: Any, low: Any, high: Any) -> bool:
+    """Whether the limits are numbers, the lower one first, and ``x`` an array of real floating numbers."""
+    return (
+        type(low) in (int, float)
+        and type(high) in (int, float)
+        and low < high
+        and hasattr(x, "dtype")
+        and is_floating(x.dtype)
+        and not is_complex(x.dtype)
+    )
+
+
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """Each element limited to the range from ``min`` to ``max``, arrays or numbers (None: no limit) that broadcast.
 
     The derivative by ``x`` is 1 inside the range and 0 outside, by a limit the reverse; at a limit they share it.
     """
+    if _is_range(x, min, max):
+        return between(x, low=min, high=max)
     if min is not None:
         x = maximum(x, min)
     if max is not None:

@@ -76,7 +76,7 @@ def _doubled(xp: Any, g: Any, n: int, axis: int, factor: float) -> Any:
 # ------------------------------------------------------------------ complex to complex, one axis
 
 
-@primitive(linear="x", name="fft.fft")
+@primitive(linear="x", name="fft.fft", batch="axis")
 def fft(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
     return xp.fft.fft(x, axis=axis, norm=norm)
 
@@ -86,7 +86,7 @@ def fft_vjp(xp: Any, g: Any, *, axis: int, norm: str) -> Any:
     return xp.fft.fft(g, axis=axis, norm=norm)
 
 
-@primitive(linear="x", name="fft.ifft")
+@primitive(linear="x", name="fft.ifft", batch="axis")
 def ifft(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
     return xp.fft.ifft(x, axis=axis, norm=norm)
 
@@ -99,7 +99,7 @@ def ifft_vjp(xp: Any, g: Any, *, axis: int, norm: str) -> Any:
 # ------------------------------------------------------------------ real to Hermitian and back, one axis
 
 
-@primitive(linear="x", name="fft.rfft")
+@primitive(linear="x", name="fft.rfft", batch="axis")
 def rfft(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
     return xp.fft.rfft(x, axis=axis, norm=norm)
 
@@ -114,7 +114,7 @@ def rfft_vjp(xp: Any, g: Any, x_meta: Any, *, axis: int, norm: str) -> Any:
     return _from_rfft(xp, g, x_meta.shape[axis], axis, norm)
 
 
-@primitive(linear="x", name="fft.irfft")
+@primitive(linear="x", name="fft.irfft", batch="axis")
 def irfft(xp: Any, x: Any, /, *, n: int, axis: int, norm: str) -> Any:
     return xp.fft.irfft(x, n=n, axis=axis, norm=norm)
 
@@ -129,7 +129,7 @@ def irfft_vjp(xp: Any, g: Any, *, n: int, axis: int, norm: str) -> Any:
     return _from_irfft(xp, g, n, axis, norm)
 
 
-@primitive(linear="x", name="fft.hfft")
+@primitive(linear="x", name="fft.hfft", batch="axis")
 def hfft(xp: Any, x: Any, /, *, n: int, axis: int, norm: str) -> Any:
     return xp.fft.hfft(x, n=n, axis=axis, norm=norm)
 
@@ -140,7 +140,7 @@ def hfft_vjp(xp: Any, g: Any, *, n: int, axis: int, norm: str) -> Any:
     return _doubled(xp, xp.fft.rfft(g, axis=axis, norm=norm), n, axis, 2.0)
 
 
-@primitive(linear="x", name="fft.ihfft")
+@primitive(linear="x", name="fft.ihfft", batch="axis")
 def ihfft(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
     return xp.fft.ihfft(x, axis=axis, norm=norm)
 
@@ -154,7 +154,7 @@ def ihfft_vjp(xp: Any, g: Any, x_meta: Any, *, axis: int, norm: str) -> Any:
 # ------------------------------------------------------------------ several axes
 
 
-@primitive(linear="x", name="fft.fftn")
+@primitive(linear="x", name="fft.fftn", batch="axis")
 def fftn(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
     return xp.fft.fftn(x, axes=axes, norm=norm)
 
@@ -164,7 +164,7 @@ def fftn_vjp(xp: Any, g: Any, *, axes: Axes, norm: str) -> Any:
     return xp.fft.fftn(g, axes=axes, norm=norm)
 
 
-@primitive(linear="x", name="fft.ifftn")
+@primitive(linear="x", name="fft.ifftn", batch="axis")
 def ifftn(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
     return xp.fft.ifftn(x, axes=axes, norm=norm)
 
@@ -174,7 +174,7 @@ def ifftn_vjp(xp: Any, g: Any, *, axes: Axes, norm: str) -> Any:
     return xp.fft.ifftn(g, axes=axes, norm=norm)
 
 
-@primitive(linear="x", name="fft.rfftn")
+@primitive(linear="x", name="fft.rfftn", batch="axis")
 def rfftn(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
     return xp.fft.rfftn(x, axes=axes, norm=norm)
 
@@ -187,7 +187,7 @@ def rfftn_vjp(xp: Any, g: Any, x_meta: Any, *, axes: Axes, norm: str) -> Any:
     return _from_rfft(xp, g, x_meta.shape[last], last, norm)
 
 
-@primitive(linear="x", name="fft.irfftn")
+@primitive(linear="x", name="fft.irfftn", batch="axis")
 def irfftn(xp: Any, x: Any, /, *, n: int, axes: Axes, norm: str) -> Any:
     lengths = [x.shape[axis] for axis in axes]
     return xp.fft.irfftn(x, s=(*lengths[:-1], n), axes=axes, norm=norm)
@@ -203,13 +203,13 @@ def irfftn_vjp(xp: Any, g: Any, *, n: int, axes: Axes, norm: str) -> Any:
 # ------------------------------------------------------------------ shifts
 
 
-@primitive(linear="x", name="fft.fftshift", normalize={"axes": axes_of})
+@primitive(linear="x", name="fft.fftshift", normalize={"axes": axes_of}, batch="axis")
 def fftshift(xp: Any, x: Any, /, *, axes: Any = None) -> Any:
     """The coefficient of frequency 0 moved to the middle of ``axes`` (an int, a tuple, or None for all)."""
     return xp.fft.fftshift(x, axes=axes)
 
 
-@primitive(linear="x", name="fft.ifftshift", normalize={"axes": axes_of})
+@primitive(linear="x", name="fft.ifftshift", normalize={"axes": axes_of}, batch="axis")
 def ifftshift(xp: Any, x: Any, /, *, axes: Any = None) -> Any:
     """The inverse of ``fftshift``."""
     return xp.fft.ifftshift(x, axes=axes)

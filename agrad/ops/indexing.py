@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
-from agrad.dtypes import as_dtype
+from agrad.dtypes import as_dtype, is_complex
+from agrad.engine.batching import spread
 from agrad.engine.notation import primitive
 from agrad.engine.tensor import Tensor
-from agrad.errors import DtypeError, MixedBackendsError, OperandError
-from agrad.ops.shared import array_arguments, axis_of, ndim_of, raw_of
+from agrad.engine.views import is_view_at
+from agrad.errors import DtypeError, MixedBackendsError, OperandError, ShapeError
+from agrad.ops.batched_index import aligned, layout, members, over_members
+from agrad.ops.shared import array_arguments, axis_of, holds_tensor, ndim_of, raw_of
 from agrad.registry import CALLS
-from agrad.shapes import ARRAY
+from agrad.shapes import ARRAY, broadcasts_to
 
 Template = tuple[Any, ...]
 
@@ -30,6 +33,28 @@ def getitem_vjp(xp: Any, g: Any, x_meta: Any, indices: Any, *, index: Template) 
     return xp.scatter_add(g, *indices, index=index, shape=x_meta.shape)
 
 
+@getitem.batch
+def getitem_batch(
+    xp: Any, x: Any, indices: Any, x_mapped: bool, indices_mapped: Any, batch_size: int, *, index: Template
+) -> Any:
+    if not indices:
+        return xp.getitem(x, index=(slice(None), *index))
+    place = layout(index, indices, indices_mapped, len(x.shape) - x_mapped)
+    if not any(indices_mapped):
+        y = xp.getitem(x, *indices, index=(slice(None), *index))
+        return xp.moveaxis(y, place.block, 0) if place.separated else y
+    index, indices = over_members(xp, index, indices, indices_mapped, place.block)
+    if not x_mapped:
+        return xp.moveaxis(xp.getitem(x, *indices, index=index), place.first, 0)
+    own = members(xp, x, batch_size, place.block)
+    return place.block_back(xp, xp.getitem(x, own, *indices, index=(ARRAY, *index)))
+
+
+@getitem.put
+def getitem_put(xp: Any, x: Any, value: Any, *, index: Template) -> Any:
+    return xp.setitem(x, value, index=index)
+
+
 @primitive(linear="x", constant="indices")
 def scatter_add(xp: Any, x: Any, /, *indices: Any, index: Template, shape: Any) -> Any:
     """Zeros of ``shape`` with ``x`` added at the index; repeated positions accumulate."""
@@ -39,6 +64,31 @@ def scatter_add(xp: Any, x: Any, /, *indices: Any, index: Template, shape: Any) 
 @scatter_add.vjp("x")
 def scatter_add_vjp(xp: Any, g: Any, indices: Any, *, index: Template) -> Any:
     return xp.getitem(g, *indices, index=index)
+
+
+@scatter_add.batch
+def scatter_add_batch(
+    xp: Any,
+    x: Any,
+    indices: Any,
+    x_mapped: bool,
+    indices_mapped: Any,
+    batch_size: int,
+    *,
+    index: Template,
+    shape: tuple[int, ...],
+) -> Any:
+    target = (batch_size, *shape)
+    if not indices:
+        return xp.scatter_add(x, index=(slice(None), *index), shape=target)
+    place = layout(index, indices, indices_mapped, len(shape))
+    if not any(indices_mapped):
+        x = xp.moveaxis(x, 0, place.block) if place.separated else x
+        return xp.scatter_add(x, *indices, index=(slice(None), *index), shape=target)
+    index, indices = over_members(xp, index, indices, indices_mapped, place.block)
+    x = place.block_first(xp, spread(xp, x, x_mapped, batch_size))
+    own = members(xp, x, batch_size, place.block)
+    return xp.scatter_add(x, own, *indices, index=(ARRAY, *index), shape=target)
 
 
 @primitive(constant="indices", broadcasts=True)
@@ -51,6 +101,34 @@ def setitem(xp: Any, x: Any, value: Any, /, *indices: Any, index: Template) -> A
 @setitem.jvp("x")
 def setitem_x(xp: Any, g: Any, indices: Any, *, index: Template) -> Any:
     return xp.setitem(g, 0, *indices, index=index)
+
+
+@setitem.batch
+def setitem_batch(
+    xp: Any,
+    x: Any,
+    value: Any,
+    indices: Any,
+    x_mapped: bool,
+    value_mapped: bool,
+    indices_mapped: Any,
+    batch_size: int,
+    *,
+    index: Template,
+) -> Any:
+    place = layout(index, indices, indices_mapped, len(x.shape) - x_mapped)
+    x = spread(xp, x, x_mapped, batch_size)
+    if hasattr(value, "shape"):
+        value = aligned(xp, value, value_mapped, place.rank)
+    if not any(indices_mapped):
+        if place.separated and hasattr(value, "shape"):
+            value = xp.moveaxis(value, 0, place.block)
+        return xp.setitem(x, value, *indices, index=(slice(None), *index))
+    index, indices = over_members(xp, index, indices, indices_mapped, place.block)
+    if hasattr(value, "shape"):
+        value = place.block_first(xp, value)
+    own = members(xp, x, batch_size, place.block)
+    return xp.setitem(x, value, own, *indices, index=(ARRAY, *index))
 
 
 def _winners(xp: Any, like: Any, indices: Any, index: Template) -> Any:
@@ -86,6 +164,16 @@ def take(xp: Any, x: Any, indices: Any, /, *, axis: int) -> Any:
 @take.vjp("x")
 def take_vjp(xp: Any, g: Any, x_meta: Any, indices: Any, *, axis: int) -> Any:
     return xp.scatter_add(g, indices, index=(slice(None),) * axis + (ARRAY,), shape=x_meta.shape)
+
+
+@take.batch
+def take_batch(
+    xp: Any, x: Any, indices: Any, x_mapped: bool, indices_mapped: bool, batch_size: int, *, axis: int
+) -> Any:
+    if not indices_mapped:
+        return xp.take(x, indices, axis=axis + 1)
+    index = (slice(None),) * axis + (ARRAY,)
+    return getitem_batch(xp, x, (indices,), x_mapped, (True,), batch_size, index=index)
 
 
 _take = take.bind
@@ -186,7 +274,7 @@ def _plain(entry: Any) -> Any:
     return entry
 
 
-_getitem, _setitem = getitem.bind, setitem.bind
+_getitem, _setitem, _scatter_add = getitem.bind, setitem.bind, scatter_add.bind
 
 
 def get_at(x: Any, index: Any, /) -> Any:
@@ -198,23 +286,67 @@ def get_at(x: Any, index: Any, /) -> Any:
 
 
 def set_at(x: Any, value: Any, index: Any, /) -> Any:
-    """What ``x`` is after ``x[index] = value``."""
-    if not hasattr(value, "shape"):
-        if isinstance(value, (list, tuple)):
-            value = backend_of(raw_of(x)).from_host(np.asarray(value), backend_of(raw_of(x)).device_of(raw_of(x)))
+    """What ``x`` is after ``x[index] = value``.
+
+    value: a number, an array that broadcasts to ``x[index]``, or a nested list of these; cast to the dtype of ``x``.
+    Raises ``ShapeError`` where it does not broadcast, ``DtypeError`` for complex values in a real array.
+    """
+    if isinstance(value, (list, tuple)):
+        backend, device = backend_of(raw_of(x)), backend_of(raw_of(x)).device_of(raw_of(x))
+        if holds_tensor(value):
+            value = CALLS["asarray"](value, backend=backend.name, device=device)
         else:
-            value = array_arguments("x[i] = v", x, value)[1]
+            value = backend.from_host(np.asarray(value), device)
+    elif not hasattr(value, "shape"):
+        if type(value) is complex:
+            _check_kind(x, "a complex number")
+        value = array_arguments("x[i] = v", x, value)[1]
     elif isinstance(value, (np.ndarray, np.generic)) and backend_of_type(type(raw_of(x))) is not backend_of(value):
         raise MixedBackendsError(
             f"x[i] = v: x is an array of {backend_of(raw_of(x)).name}, v one of numpy; move v: agrad.asarray(v).to(...)"
         )
     template, arrays = split_index(index, x)
+    if not arrays and is_view_at(value, x, (getitem.primitive, template)):
+        return x  # as in x[i] += v, which first changes the view x[i], and x by it
     if value.dtype != x.dtype:
+        if is_complex(value.dtype):
+            _check_kind(x, f"of dtype {as_dtype(value.dtype)}")
         value = CALLS["astype"](value, x.dtype)
-    return _setitem(x, value, *arrays, index=template)
+    try:
+        return _setitem(x, value, *arrays, index=template)
+    except Exception as error:
+        lead = _extra_ones(x, value, template, arrays, error)
+        return _setitem(x, CALLS["reshape"](value, tuple(value.shape)[lead:]), *arrays, index=template)
+
+
+def _check_kind(x: Any, what: str) -> None:
+    if not is_complex(x.dtype):
+        raise DtypeError(f"x[i] = v: v is {what}, x of dtype {as_dtype(x.dtype)}; write its real part: agrad.real(v)")
+
+
+def _extra_ones(x: Any, value: Any, template: Template, arrays: list[Any], error: Exception) -> int:
+    """How many axes of length one ``value`` has in front of what fits; raises where that is not what is wrong."""
+    # a wrong index fails here too, and says what is wrong with it
+    picked = tuple(_getitem(x, *arrays, index=template).shape)
+    shape = tuple(value.shape)
+    lead = max(len(shape) - len(picked), 0)
+    if any(n != 1 for n in shape[:lead]) or not broadcasts_to(shape[lead:], picked):
+        raise ShapeError(
+            f"x[i] = v: v of shape {shape} does not fit x[i] of shape {picked}, where x has shape {tuple(x.shape)}"
+        ) from error
+    if not lead:
+        raise error
+    return lead
+
+
+def add_at(x: Any, value: Any, index: Any, /) -> Any:
+    """``x`` with ``value`` added at an index; at a position that is named twice, both values are."""
+    template, arrays = split_index(index, x)
+    return CALLS["add"](x, _scatter_add(value, *arrays, index=template, shape=tuple(x.shape)))
 
 
 CALLS["getitem"] = get_at
 CALLS["setitem"] = set_at
+CALLS["add_at"] = add_at
 
 __all__ = ["take", "take_along_axis"]

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+from agrad.engine.batching import with_rank
 from agrad.engine.notation import primitive
 from agrad.errors import OperandError, ShapeError
 from agrad.ops.manipulation import expand_dims, reshape
 from agrad.ops.manipulation import matrix_transpose as matrix_transpose
+from agrad.ops.matrices import on_diagonal
 from agrad.ops.shared import ndim_of
+from agrad.shapes import size
 
 
 @primitive(linear=("x1", "x2"), broadcasts=True)
@@ -22,6 +25,22 @@ def matmul_x1(xp: Any, g: Any, x2: Any) -> Any:
 @matmul.vjp("x2")
 def matmul_x2(xp: Any, g: Any, x1: Any) -> Any:
     return xp.matmul(xp.matrix_transpose(x1), g)
+
+
+@matmul.batch
+def matmul_batch(xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool) -> Any:
+    if not x2_mapped and len(x2.shape) == 2:
+        # one product of all rows, where a stack of matrices would be one product each
+        y = xp.matmul(xp.reshape(x1, (size(x1.shape[:-1]), x1.shape[-1])), x2)
+        return xp.reshape(y, (*x1.shape[:-1], x2.shape[-1]))
+    if not x1_mapped and len(x1.shape) == 2 and x2.shape[-1] == 1:
+        y = xp.matmul(xp.reshape(x2, (size(x2.shape[:-2]), x2.shape[-2])), xp.matrix_transpose(x1))
+        return xp.reshape(y, (*x2.shape[:-2], x1.shape[0], 1))
+    ndim = max(len(x1.shape) - x1_mapped, len(x2.shape) - x2_mapped)
+    x1 = with_rank(xp, x1, ndim) if x1_mapped else x1
+    x2 = with_rank(xp, x2, ndim) if x2_mapped else x2
+    # an outer product a member
+    return xp.multiply(x1, x2) if x1.shape[-1] == 1 == x2.shape[-2] else xp.matmul(x1, x2)
 
 
 _matmul = matmul.bind
@@ -48,7 +67,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:
     return reshape(y, shape[:-1] if n2 == 1 else shape)
 
 
-@primitive(linear="x")
+@primitive(linear="x", batch="leading")
 def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     """The lower triangle, zeros above the ``k``-th diagonal. x: array of shape (..., m, n)."""
     return xp.tril(x, k=k)
@@ -59,7 +78,7 @@ def tril_vjp(xp: Any, g: Any, *, k: int) -> Any:
     return xp.tril(g, k=k)
 
 
-@primitive(linear="x")
+@primitive(linear="x", batch="leading")
 def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     """The upper triangle, zeros below the ``k``-th diagonal. x: array of shape (..., m, n)."""
     return xp.triu(x, k=k)
@@ -70,7 +89,7 @@ def triu_vjp(xp: Any, g: Any, *, k: int) -> Any:
     return xp.triu(g, k=k)
 
 
-@primitive(linear="x2", broadcasts=True, name="linalg.solve")
+@primitive(linear="x2", broadcasts=True, name="linalg.solve", batch="leading")
 def solve(xp: Any, x1: Any, x2: Any, /) -> Any:
     return xp.linalg.solve(x1, x2)
 
@@ -106,7 +125,28 @@ def solve(x1: Any, x2: Any, /) -> Any:
     return _solve(x1, x2)
 
 
-@primitive(name="linalg.inv")
+@primitive(linear="x1", broadcasts=True, name="linalg.over_triangle", batch="leading")
+def over_triangle(xp: Any, x1: Any, x2: Any, /, *, upper: bool) -> Any:
+    """The solution y of ``y @ x2 = x1`` with a triangular matrix. x1: (..., m, n); x2: (..., n, n), both floating.
+
+    ``upper``: whether it is the upper triangle of ``x2`` that is not 0. The standard has no triangular solve.
+    """
+    return xp.matrix_transpose(xp.linalg.solve(xp.matrix_transpose(x2), xp.matrix_transpose(x1)))
+
+
+@over_triangle.vjp("x1", "x2")
+def over_triangle_vjp(xp: Any, g: Any, y: Any, x2: Any, *, upper: bool) -> Any:
+    # Giles 2008, section 2.3.1, transposed
+    b = over_triangle.bind(g, xp.matrix_transpose(x2), upper=not upper)
+    return b, -xp.matmul(xp.matrix_transpose(y), b)
+
+
+@over_triangle.jvp("x2")
+def over_triangle_jvp(xp: Any, t: Any, y: Any, x2: Any, *, upper: bool) -> Any:
+    return -over_triangle.bind(xp.matmul(y, t), x2, upper=upper)
+
+
+@primitive(name="linalg.inv", batch="leading")
 def inv(xp: Any, x: Any, /) -> Any:
     """The inverse of each matrix. x: (..., n, n), floating. A singular matrix is the array library's own error."""
     return xp.linalg.inv(x)
@@ -133,7 +173,7 @@ def _half_lower(xp: Any, x: Any) -> Any:
     return (xp.tril(x) + xp.tril(x, k=-1)) / 2
 
 
-@primitive(name="linalg.cholesky")
+@primitive(name="linalg.cholesky", batch="leading")
 def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
     """The triangular factor of each Hermitian positive-definite matrix: L, ``L @ L.H = x``, or U, ``U.H @ U = x``.
 
@@ -148,7 +188,8 @@ def cholesky_jvp(xp: Any, t: Any, y: Any, *, upper: bool) -> Any:
     # Murray 2016, "Differentiation of the Cholesky decomposition", equation 8
     lower = _adjoint(xp, y) if upper else y
     t = (t + _adjoint(xp, t)) / 2
-    s = xp.linalg.solve(lower, _adjoint(xp, xp.linalg.solve(lower, t)))
+    across = _adjoint(xp, lower)
+    s = over_triangle.bind(_adjoint(xp, over_triangle.bind(t, across, upper=True)), across, upper=True)
     out = xp.matmul(lower, _half_lower(xp, s))
     return _adjoint(xp, out) if upper else out
 
@@ -160,9 +201,12 @@ def cholesky_vjp(xp: Any, g: Any, y: Any, *, upper: bool) -> Any:
     g = xp.conj(_adjoint(xp, g)) if upper else g
     if xp.isdtype(g.dtype, "complex floating"):
         g = g if upper else xp.conj(g)
-    lower_h = _adjoint(xp, lower)
-    p = _half_lower(xp, xp.matmul(lower_h, xp.tril(g)))
-    s = xp.linalg.solve(lower_h, _adjoint(xp, xp.linalg.solve(lower_h, _adjoint(xp, p))))
+    p = _half_lower(xp, xp.matmul(_adjoint(xp, lower), xp.tril(g)))
+    # one inverse serves both sides
+    n = lower.shape[-1]
+    one = on_diagonal(xp, xp.ones_like(xp.linalg.diagonal(lower)), n, n)
+    inverse = over_triangle.bind(one, lower, upper=False)
+    s = xp.matmul(_adjoint(xp, inverse), xp.matmul(p, inverse))
     s = (s + _adjoint(xp, s)) / 2
     return xp.conj(s) if xp.isdtype(s.dtype, "complex floating") else s
 

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from agrad.engine.batching import shift, with_rank
 from agrad.engine.notation import primitive
 from agrad.engine.sweep import sum_to
-from agrad.errors import OperandError, ShapeError
-from agrad.ops.shared import axis_of, ndim_of
+from agrad.errors import OperandError, ReadOnlyViewError, ShapeError
+from agrad.ops.shared import axis_of, ndim_of, no_view
 from agrad.shapes import (
     broadcast_shapes,
     inverse_permutation,
@@ -31,14 +32,28 @@ def reshape_vjp(xp: Any, g: Any, x_meta: Any) -> Any:
     return xp.reshape(g, x_meta.shape)
 
 
+@reshape.batch
+def reshape_batch(xp: Any, x: Any, batch_size: int, *, shape: Any) -> Any:
+    return xp.reshape(x, (batch_size, *shape))
+
+
+@reshape.put
+def reshape_put(xp: Any, x: Any, value: Any) -> Any:
+    return xp.reshape(value, tuple(x.shape))
+
+
 _reshape = reshape.bind
 
 
 @reshape.door
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
-    """The elements, in row-major order, in another shape; one length may be -1."""
+    """The elements, in row-major order, in another shape; one length may be -1.
+
+    The result is a view where the library gives one; with ``copy=True`` it never is.
+    """
     ndim_of(x, "reshape")
-    return _reshape(x, shape=resolve_reshape(shape, size(x.shape)))
+    out = _reshape(x, shape=resolve_reshape(shape, size(x.shape)))
+    return no_view(out) if copy else out
 
 
 @primitive(linear="x")
@@ -51,6 +66,16 @@ def permute_dims_vjp(xp: Any, g: Any, *, axes: Any) -> Any:
     return xp.permute_dims(g, inverse_permutation(axes))
 
 
+@permute_dims.batch
+def permute_dims_batch(xp: Any, x: Any, *, axes: Any) -> Any:
+    return xp.permute_dims(x, (0, *shift(axes)))
+
+
+@permute_dims.put
+def permute_dims_put(xp: Any, value: Any, *, axes: Any) -> Any:
+    return xp.permute_dims(value, inverse_permutation(axes))
+
+
 _permute_dims = permute_dims.bind
 
 
@@ -60,7 +85,7 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
     return _permute_dims(x, axes=_permutation(axes, x))
 
 
-@primitive(linear="x")
+@primitive(linear="x", batch="leading")
 def matrix_transpose(xp: Any, x: Any, /) -> Any:
     """The last two axes exchanged. x: array of shape (..., m, n); gives (..., n, m)."""
     return xp.matrix_transpose(x)
@@ -69,6 +94,11 @@ def matrix_transpose(xp: Any, x: Any, /) -> Any:
 @matrix_transpose.vjp
 def matrix_transpose_vjp(xp: Any, g: Any) -> Any:
     return xp.matrix_transpose(g)
+
+
+@matrix_transpose.put
+def matrix_transpose_put(xp: Any, value: Any) -> Any:
+    return xp.matrix_transpose(value)
 
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
@@ -96,6 +126,21 @@ def broadcast_to_vjp(xp: Any, g: Any, x_meta: Any) -> Any:
     return sum_to(xp, g, x_meta.shape)
 
 
+@broadcast_to.batch
+def broadcast_to_batch(xp: Any, x: Any, batch_size: int, *, shape: Any) -> Any:
+    return xp.broadcast_to(with_rank(xp, x, len(shape)), (batch_size, *shape))
+
+
+@broadcast_to.put
+def broadcast_to_put(xp: Any, x: Any, value: Any) -> Any:
+    if size(value.shape) != size(x.shape):
+        raise ReadOnlyViewError(
+            f"a write to an array of shape {tuple(x.shape)} broadcast to {tuple(value.shape)}, in which elements share "
+            "a place; write to a copy: agrad.asarray(x, copy=True)"
+        )
+    return xp.reshape(value, tuple(x.shape))
+
+
 _broadcast_to = broadcast_to.bind
 
 
@@ -117,6 +162,10 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
 
 def expand_dims(x: Any, /, axis: Any = 0) -> Any:
     """New axes of length one, at the places ``axis`` (an int or a tuple) of the result."""
+    if type(axis) is int and hasattr(x, "shape"):
+        old = tuple(x.shape)
+        axis = normalize_axis(axis, len(old) + 1)
+        return _reshape(x, shape=(*old[:axis], 1, *old[axis:]))
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = normalize_axes(tuple(given), ndim_of(x, "expand_dims") + len(given))
     lengths = iter(x.shape)
@@ -144,7 +193,7 @@ def _arrays_of(arrays: Any, name: str) -> list[Any]:
     return found
 
 
-@primitive(linear="arrays")
+@primitive(linear="arrays", batch="axis")
 def concat(xp: Any, /, *arrays: Any, axis: Any) -> Any:
     return xp.concat(arrays, axis=axis)
 
@@ -176,7 +225,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     return _concat(*found, axis=axis)
 
 
-@primitive(linear="arrays")
+@primitive(linear="arrays", batch="axis")
 def stack(xp: Any, /, *arrays: Any, axis: Any) -> Any:
     return xp.stack(arrays, axis=axis)
 
@@ -203,7 +252,7 @@ def _flip_axes(axis: Any, x: Any) -> tuple[int, ...]:
     return normalize_axes(axis, ndim_of(x, "flip"))
 
 
-@primitive(linear="x", normalize={"axis": _flip_axes})
+@primitive(linear="x", normalize={"axis": _flip_axes}, batch="axis")
 def flip(xp: Any, x: Any, /, *, axis: Any = None) -> Any:
     """The elements in reverse order along ``axis`` (an int, a tuple, or None for all)."""
     return xp.flip(x, axis=axis)
@@ -212,6 +261,11 @@ def flip(xp: Any, x: Any, /, *, axis: Any = None) -> Any:
 @flip.vjp
 def flip_vjp(xp: Any, g: Any, *, axis: Any) -> Any:
     return xp.flip(g, axis=axis)
+
+
+@flip.put
+def flip_put(xp: Any, value: Any, *, axis: Any) -> Any:
+    return xp.flip(value, axis=axis)
 
 
 __all__ = [

@@ -34,11 +34,16 @@ def imaginary_diagonal(xp: Any, x: Any) -> Any:
 
 def on_diagonal(xp: Any, d: Any, m: int, n: int, offset: int = 0) -> Any:
     """Zero (..., m, n) matrices but for ``d``, (..., k), on the diagonal ``offset``."""
-    start = offset if offset >= 0 else -offset * n
-    stop = min(start + d.shape[-1] * (n + 1), m * n)
     batch = tuple(d.shape)[:-1]
-    flat = xp.scatter_add(d, index=(..., slice(min(start, stop), stop, n + 1)), shape=(*batch, m * n))
+    flat = xp.scatter_add(d, index=diagonal_index(d.shape[-1], m, n, offset), shape=(*batch, m * n))
     return xp.reshape(flat, (*batch, m, n))
+
+
+def diagonal_index(count: int, m: int, n: int, offset: int) -> tuple[Any, ...]:
+    """Where the ``count`` elements of the diagonal ``offset`` stand in flattened (m, n) matrices."""
+    start = offset if offset >= 0 else -offset * n
+    stop = min(start + count * (n + 1), m * n)
+    return (..., slice(min(start, stop), stop, n + 1))
 
 
 def columns(xp: Any, d: Any) -> Any:
@@ -77,7 +82,7 @@ def check_matrices(x: Any, name: str, *, square: bool = False) -> None:
 def differentiated(x: Any) -> bool:
     """Whether some level records what becomes of ``x``."""
     while isinstance(x, Tensor):
-        if x.node is not None:
+        if x.node is not None and x.level.derivative:
             return True
         x = x.data
     return False

@@ -18,7 +18,7 @@ from agrad.ops.statistical import min as min_
 from agrad.ops.statistical import sum as sum_
 
 
-@primitive(name="linalg.vector_norm")
+@primitive(name="linalg.vector_norm", batch="axis")
 def vector_norm(xp: Any, x: Any, /, *, axis: tuple[int, ...], keepdims: bool, ord: float) -> Any:
     if not axis:
         return xp.abs(x)

@@ -3,21 +3,20 @@
 from operator import index as as_int
 from typing import Any
 
+from agrad.engine.batching import shift
 from agrad.engine.notation import primitive
 from agrad.errors import OperandError, ShapeError
 from agrad.ops.casting import astype
-from agrad.ops.elementwise import multiply
 from agrad.ops.linear_algebra import inv, matmul
-from agrad.ops.manipulation import expand_dims
-from agrad.ops.matrices import check_matrices, conjugate, on_diagonal
+from agrad.ops.matrices import check_matrices, conjugate, diagonal_index, on_diagonal
 from agrad.ops.shared import ndim_of
 from agrad.registry import namespace
-from agrad.shapes import inverse_permutation, normalize_axis
+from agrad.shapes import inverse_permutation, normalize_axis, size
 
 Axes = tuple[int, ...]
 
 
-@primitive(linear="x", name="linalg.diagonal")
+@primitive(linear="x", name="linalg.diagonal", batch="leading")
 def diagonal(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
     return xp.linalg.diagonal(x, offset=offset)
 
@@ -26,6 +25,13 @@ def diagonal(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
 def diagonal_vjp(xp: Any, g: Any, x_meta: Any, *, offset: int) -> Any:
     m, n = x_meta.shape[-2:]
     return on_diagonal(xp, g, m, n, offset)
+
+
+@diagonal.put
+def diagonal_put(xp: Any, x: Any, value: Any, *, offset: int) -> Any:
+    *batch, m, n = x.shape
+    flat = xp.reshape(x, (*batch, m * n))
+    return xp.reshape(xp.setitem(flat, value, index=diagonal_index(value.shape[-1], m, n, offset)), (*batch, m, n))
 
 
 _diagonal = diagonal.bind
@@ -41,7 +47,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return _diagonal(x, offset=as_int(offset))
 
 
-@primitive(linear="x", name="linalg.trace")
+@primitive(linear="x", name="linalg.trace", batch="leading")
 def trace(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
     return xp.linalg.trace(x, offset=offset)
 
@@ -69,15 +75,39 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     return _trace(x, offset=as_int(offset))
 
 
+@primitive(linear=("x1", "x2"), name="linalg.outer")
+def outer(xp: Any, x1: Any, x2: Any, /) -> Any:
+    return xp.multiply(xp.expand_dims(x1, axis=1), xp.expand_dims(x2, axis=0))
+
+
+@outer.vjp("x1")
+def outer_x1(xp: Any, g: Any, x2: Any) -> Any:
+    return xp.sum(xp.multiply(g, xp.expand_dims(x2, axis=0)), axis=1)
+
+
+@outer.vjp("x2")
+def outer_x2(xp: Any, g: Any, x1: Any) -> Any:
+    return xp.sum(xp.multiply(g, xp.expand_dims(x1, axis=1)), axis=0)
+
+
+@outer.batch
+def outer_batch(xp: Any, x1: Any, x2: Any) -> Any:
+    return xp.multiply(xp.expand_dims(x1, axis=-1), xp.expand_dims(x2, axis=-2))
+
+
+_outer = outer.bind
+
+
+@outer.door
 def outer(x1: Any, x2: Any, /) -> Any:
     """The products ``x1[i] * x2[j]``. x1: (m,); x2: (n,); gives (m, n). Raises ``ShapeError`` for other shapes."""
     for x in (x1, x2):
         if ndim_of(x, "outer") != 1:
             raise ShapeError(f"outer takes arrays of one axis, not one of shape {tuple(x.shape)}")
-    return multiply(expand_dims(x1, 1), expand_dims(x2, 0))
+    return _outer(x1, x2)
 
 
-@primitive(linear=("x1", "x2"), broadcasts=True, name="linalg.cross")
+@primitive(linear=("x1", "x2"), broadcasts=True, name="linalg.cross", batch="leading")
 def cross(xp: Any, x1: Any, x2: Any, /, *, axis: int) -> Any:
     if hasattr(xp.linalg, "cross"):
         return xp.linalg.cross(x1, x2, axis=axis)
@@ -117,7 +147,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return _cross(x1, x2, axis=axis)
 
 
-@primitive(linear=("x1", "x2"), broadcasts=True)
+@primitive(linear=("x1", "x2"), broadcasts=True, batch="leading")
 def vecdot(xp: Any, x1: Any, x2: Any, /, *, axis: int) -> Any:
     return xp.vecdot(x1, x2, axis=axis)
 
@@ -181,6 +211,23 @@ def tensordot_x2(xp: Any, g: Any, x2_meta: Any, x1: Any, *, axes: tuple[Axes, Ax
     free1, free2 = _free(len(x1.shape), first), _free(len(x2_meta.shape), second)
     out = xp.tensordot(x1, g, axes=(free1, tuple(range(len(free1)))))
     return _in_place_of(xp, out, (*(second[first.index(axis)] for axis in sorted(first)), *free2))
+
+
+@tensordot.batch
+def tensordot_batch(
+    xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool, batch_size: int, *, axes: tuple[Axes, Axes]
+) -> Any:
+    first, second = axes
+    if not x2_mapped:
+        return xp.tensordot(x1, x2, axes=(shift(first), second))
+    if not x1_mapped:
+        return xp.moveaxis(xp.tensordot(x1, x2, axes=(first, shift(second))), len(x1.shape) - len(first), 0)
+    free1, free2 = _free(len(x1.shape) - 1, first), _free(len(x2.shape) - 1, second)
+    left = [tuple(x1.shape[a + 1] for a in axes) for axes in (free1, first)]
+    right = tuple(x2.shape[a + 1] for a in free2)
+    rows = xp.reshape(xp.permute_dims(x1, (0, *shift((*free1, *first)))), (batch_size, size(left[0]), size(left[1])))
+    cols = xp.reshape(xp.permute_dims(x2, (0, *shift((*second, *free2)))), (batch_size, size(left[1]), size(right)))
+    return xp.reshape(xp.matmul(rows, cols), (batch_size, *left[0], *right))
 
 
 _tensordot = tensordot.bind

@@ -74,6 +74,18 @@ def keep(xp: Any, value: Any, shape: tuple[int, ...], axis: tuple[int, ...]) -> 
     return value if tuple(value.shape) == target else xp.reshape(value, target)
 
 
+def holds_tensor(value: Any) -> bool:
+    """Whether ``value`` is a Tensor or a nested list or tuple with one in it."""
+    return isinstance(value, Tensor) or (isinstance(value, (list, tuple)) and any(map(holds_tensor, value)))
+
+
+def no_view(value: Any) -> Any:
+    """``value``, a result that shares no memory with an argument or is not to be known to: it is written to alone."""
+    if isinstance(value, Tensor):
+        value._link = None
+    return value
+
+
 def is_array(value: Any) -> bool:
     """Whether ``value`` is a Tensor or a raw array of a backend that is loaded or loadable."""
     return isinstance(value, Tensor) or backend_of_type(type(value)) is not None

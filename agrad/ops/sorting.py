@@ -8,7 +8,7 @@ from agrad.ops.shared import axis_of
 from agrad.shapes import ARRAY
 
 
-@primitive(constant="x", normalize={"axis": axis_of})
+@primitive(constant="x", normalize={"axis": axis_of}, batch="axis")
 def argsort(xp: Any, x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The indices that sort ``x`` along ``axis``. Integers; no derivative.
 
@@ -17,7 +17,7 @@ def argsort(xp: Any, x: Any, /, *, axis: int = -1, descending: bool = False, sta
     return xp.argsort(x, axis=axis, descending=descending, stable=stable)
 
 
-@primitive(normalize={"axis": axis_of})
+@primitive(normalize={"axis": axis_of}, batch="axis")
 def sort(xp: Any, x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The elements in ascending (or ``descending``) order along ``axis``.
 

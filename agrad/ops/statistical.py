@@ -29,7 +29,7 @@ def _narrowed(y: Any, dtype: Any) -> Any:
     return y if as_dtype(y.dtype) == as_dtype(dtype) else astype(y, dtype)
 
 
-@primitive(linear="x")
+@primitive(linear="x", batch="axis")
 def sum(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.sum(x, axis=axis, keepdims=keepdims)
 
@@ -53,7 +53,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     return _narrowed(_sum(astype(x, dtype), axis=axes_of(axis, x), keepdims=keepdims), dtype)
 
 
-@primitive(linear="x", normalize={"axis": axes_of})
+@primitive(linear="x", normalize={"axis": axes_of}, batch="axis")
 def mean(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """The arithmetic mean over ``axis`` (an int, a tuple, or None for all). x: array of a floating dtype."""
     return xp.mean(x, axis=axis, keepdims=keepdims)
@@ -92,7 +92,7 @@ def _others(xp: Any, x: Any, axis: tuple[int, ...]) -> Any:
     return xp.permute_dims(out, tuple(order.index(i) for i in range(ndim)))
 
 
-@primitive
+@primitive(batch="axis")
 def prod(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.prod(x, axis=axis if len(axis) != 1 else axis[0], keepdims=keepdims)
 
@@ -132,13 +132,13 @@ def _extreme_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) 
     return xp.sum(t * _winners(xp, x, y, axis), axis=axis, keepdims=keepdims)
 
 
-@primitive(normalize={"axis": axes_of})
+@primitive(normalize={"axis": axes_of}, batch="axis")
 def max(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """The greatest element over ``axis`` (an int, a tuple, or None for all). Ties share the derivative evenly."""
     return xp.max(x, axis=axis, keepdims=keepdims)
 
 
-@primitive(normalize={"axis": axes_of})
+@primitive(normalize={"axis": axes_of}, batch="axis")
 def min(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """The least element over ``axis`` (an int, a tuple, or None for all). Ties share the derivative evenly."""
     return xp.min(x, axis=axis, keepdims=keepdims)
@@ -155,7 +155,7 @@ def _deviation(xp: Any, x: Any, axis: Any, correction: float) -> Any:
     return (x - xp.mean(x, axis=axis, keepdims=True)) * scale
 
 
-@primitive(normalize={"axis": axes_of})
+@primitive(normalize={"axis": axes_of}, batch="axis")
 def var(xp: Any, x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """The variance over ``axis`` (an int, a tuple, or None for all): sum((x - mean)**2) / (n - correction).
 
@@ -181,7 +181,7 @@ def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     return sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
-@primitive(linear="x")
+@primitive(linear="x", batch="axis")
 def cumulative_sum(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> Any:
     return xp.cumulative_sum(x, axis=axis, include_initial=include_initial)
 
@@ -240,7 +240,7 @@ def _before(xp: Any, x: Any) -> Any:
     return xp.cumulative_prod(xp.concat([xp.ones_like(x[..., :1]), x[..., :-1]], axis=-1), axis=x.ndim - 1)
 
 
-@primitive
+@primitive(batch="axis")
 def cumulative_prod(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> Any:
     return xp.cumulative_prod(x, axis=axis, include_initial=include_initial)
 

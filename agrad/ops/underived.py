@@ -5,7 +5,7 @@ _BOOLEANS = "gives truth values, which have no derivative"
 _STEPS = "is constant between its steps, so that its derivative is 0 wherever it has one"
 _FILLS = "makes an array of given values, shape and dtype from no array's values"
 _ABOUT = "is about dtypes, shapes or the namespace, and not about values"
-_SETS = "gives what distinct values there are; agrad.sort and agrad.take are differentiable"
+_SETS = "finds what is distinct; the values of a recorded Tensor are taken from it, with the derivative of `take`"
 
 WITHOUT_DERIVATIVE: dict[str, str] = {
     **dict.fromkeys(("argmax", "argmin", "argsort", "count_nonzero", "nonzero", "searchsorted"), _INTEGERS),
@@ -65,3 +65,8 @@ WITHOUT_DERIVATIVE: dict[str, str] = {
     **dict.fromkeys(("fft.fftfreq", "fft.rfftfreq"), "depends on a number of samples and their distance alone"),
 }
 """Functions of the standard without a derivative, with the reason. All others have one, in every order."""
+
+EXTRAS_WITHOUT_DERIVATIVE: dict[str, str] = {
+    "cast": "is astype to integers and truth values, which have no derivative",
+}
+"""Functions beyond the standard without a derivative, with the reason."""

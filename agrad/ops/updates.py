@@ -19,7 +19,7 @@ def donatable(tensor: Tensor) -> bool:
     return backend_of(tensor.data).donatable(tensor)
 
 
-@primitive(out=("p_new", "v_new"), constant=("p", "g", "v"))
+@primitive(out=("p_new", "v_new"), constant=("p", "g", "v"), batch="axis")
 def sgd_update(
     xp: Any,
     p: Any,
@@ -51,7 +51,7 @@ def sgd_update(
     return p - d * lr, v
 
 
-@primitive(out=("p_new", "m_new", "v_new"), constant=("p", "g", "m", "v"))
+@primitive(out=("p_new", "m_new", "v_new"), constant=("p", "g", "m", "v"), batch="axis")
 def adam_update(
     xp: Any,
     p: Any,
@@ -75,13 +75,42 @@ def adam_update(
     ``decoupled``: weight decay as in AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101), else added to the gradient.
     Of complex arrays the real and the imaginary parts are updated each by itself, in v too.
     """
-    if is_complex(p.dtype):
-        parts = [
-            _adam(xp, *map(of, (p, g, m, v)), lr, beta1, beta2, eps, weight_decay, decoupled, step)
-            for of in (xp.real, xp.imag)
-        ]
-        return tuple([xp.astype(re, p.dtype) + xp.astype(im, p.dtype) * 1j for re, im in zip(*parts, strict=True)])
-    return _adam(xp, p, g, m, v, lr, beta1, beta2, eps, weight_decay, decoupled, step)
+    rate, floor = adam_rate(lr, beta1, beta2, step), adam_floor(eps, beta2, step)
+    return adam_given(xp, p, g, m, v, lr, beta1, beta2, weight_decay, decoupled, rate, floor)
+
+
+def adam_rate(lr: float, beta1: float, beta2: float, step: int) -> float:
+    """What Adam's quotient of moments is multiplied by, with the corrections of both in it."""
+    return lr / (1 - beta1**step) * (1 - beta2**step) ** 0.5
+
+
+def adam_floor(eps: float, beta2: float, step: int) -> float:
+    """What Adam adds to the root of the second moment, with its correction in it."""
+    return eps * (1 - beta2**step) ** 0.5
+
+
+def adam_given(
+    xp: Any,
+    p: Any,
+    g: Any,
+    m: Any,
+    v: Any,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    weight_decay: float,
+    decoupled: bool,
+    rate: float,
+    floor: float,
+) -> tuple[Any, ...]:
+    """One step of Adam for the numbers that follow from the count of steps, which so may be inputs of a program."""
+    if not is_complex(p.dtype):
+        return _adam(xp, p, g, m, v, lr, beta1, beta2, weight_decay, decoupled, rate, floor)
+    parts = [
+        _adam(xp, *map(of, (p, g, m, v)), lr, beta1, beta2, weight_decay, decoupled, rate, floor)
+        for of in (xp.real, xp.imag)
+    ]
+    return tuple([xp.astype(re, p.dtype) + xp.astype(im, p.dtype) * 1j for re, im in zip(*parts, strict=True)])
 
 
 def _adam(
@@ -93,12 +122,11 @@ def _adam(
     lr: float,
     beta1: float,
     beta2: float,
-    eps: float,
     weight_decay: float,
     decoupled: bool,
-    step: int,
+    rate: float,
+    floor: float,
 ) -> tuple[Any, Any, Any]:
-    root = (1 - beta2**step) ** 0.5
     if weight_decay and not decoupled:
         g = g + p * weight_decay
     elif weight_decay:
@@ -106,7 +134,7 @@ def _adam(
     m = m + (g - m) * (1 - beta1)
     v = v * beta2 + g * g * (1 - beta2)
     # lr * (m / c1) / (sqrt(v / c2) + eps) with the corrections c1 and c2 taken out, to pass over the arrays less often
-    return p - m / (xp.sqrt(v) + eps * root) * (lr / (1 - beta1**step) * root), m, v
+    return p - m / (xp.sqrt(v) + floor) * rate, m, v
 
 
 _sgd_body, _sgd_call = sgd_update.primitive.forward, sgd_update.bind

@@ -1,6 +1,6 @@
 """The optimizers: PyTorch's formulas, options and defaults."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import agrad
@@ -8,8 +8,22 @@ from agrad.errors import ConfigurationError
 from agrad.ops.updates import adam_update, sgd_update
 from agrad.optim.optimizer import Optimizer, Rate, number
 
-# the operations on raw arrays, by the arrays' type: a step records nothing, and has checked its arrays
-_SGD, _ADAM = sgd_update.primitive.raw, adam_update.primitive.raw
+
+class _ByType(dict[type, Callable[..., Any]]):
+    """An update by the type of its arrays: a step records nothing, and has checked them, so that raw ones go straight
+    to the operation on them. Those of a function that is traced go by its call, which notes the update as a whole."""
+
+    def __init__(self, update: Any) -> None:
+        super().__init__()
+        self.update = update
+
+    def __missing__(self, kind: type) -> Callable[..., Any]:
+        call = self.update.bind if issubclass(kind, agrad.Tensor) else self.update.primitive.raw[kind]
+        self[kind] = call
+        return call
+
+
+_SGD, _ADAM = _ByType(sgd_update), _ByType(adam_update)
 
 
 class SGD(Optimizer):
@@ -48,7 +62,7 @@ class SGD(Optimizer):
             arrays[0] if arrays else g,
             lr=lr,
             momentum=self.momentum,
-            dampening=self.dampening if count > 1 else 0.0,
+            dampening=self.dampening if self.dampening and count > 1 else 0.0,
             nesterov=self.nesterov,
             weight_decay=self.weight_decay,
             maximize=self.maximize,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import agrad
+from agrad.engine.scalars import announce, deferred
 from agrad.errors import (
     ConfigurationError,
     DtypeError,
@@ -70,6 +71,9 @@ class Optimizer:
     slots: tuple[str, ...] = ()
     """The names of the arrays kept for each parameter."""
 
+    traced_attributes = ("steps", "_lr", "_counts", "_arrays")
+    """What a function made by ``agrad.jit`` reads and writes anew at each call."""
+
     def __init__(self, parameters: Iterable[agrad.Tensor], lr: Rate) -> None:
         self._name = type(self).__name__
         self.parameters = leaves(parameters, self._name)
@@ -96,7 +100,17 @@ class Optimizer:
     def rate(self) -> float:
         """The learning rate of the next step, as a number."""
         lr = self._lr
-        return number(self._name, f"lr at step {self.steps}", lr(self.steps)) if callable(lr) else lr
+        return deferred(self._scheduled, self.steps) if callable(lr) else lr
+
+    def _scheduled(self, steps: int) -> float:
+        assert callable(self._lr)
+        return number(self._name, f"lr at step {steps}", self._lr(steps))
+
+    def before_trace(self) -> None:
+        """Make all state that steps will need, so that the first one and the next are traced alike."""
+        for i, tensor in enumerate(self.parameters):
+            if not self._arrays[i]:
+                self._arrays[i] = tuple([agrad.zeros_like(tensor.data) for _ in self.slots])
 
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters."""
@@ -109,12 +123,14 @@ class Optimizer:
         Raises ``MixedBackendsError`` or ``DtypeError``, having changed nothing, where a gradient or the state of an
         earlier step is no longer of the parameter's backend or dtype.
         """
+        announce(self)
         ready = self._ready()
         rate = self.rate
         for i in ready:
             tensor = self.parameters[i]
-            donate = donatable(tensor)  # before a variable here holds the array
-            p, g = tensor.data, tensor.grad.raw  # type: ignore[union-attr]
+            # asked before a variable here holds the array; a traced one is lent by the program
+            donate = not isinstance(tensor.data, agrad.Tensor) and donatable(tensor)
+            p, g = tensor.data, tensor.grad.bare  # type: ignore[union-attr]
             if self._complex[i]:
                 g = agrad.conj(g)
             if not self._arrays[i]:
@@ -134,7 +150,7 @@ class Optimizer:
             if grad is None:
                 continue
             kind, dtype = type(tensor.data), tensor.data.dtype
-            raw = grad.raw
+            raw = grad.bare
             if type(raw) is not kind or raw.dtype != dtype:
                 self._check(i, tensor, "gradient", raw)
             if arrays := self._arrays[i]:
@@ -171,7 +187,7 @@ class Optimizer:
         for i, arrays in enumerate(self._arrays):
             if self._counts[i]:
                 state[f"{i}.step"] = np.array(self._counts[i], dtype=np.int64)
-            for slot, raw in zip(self.slots, arrays, strict=False):
+            for slot, raw in zip(self.slots, arrays if self._counts[i] else (), strict=False):
                 state[f"{i}.{slot}"] = np.array(agrad.asarray(raw).numpy())
         return state
 

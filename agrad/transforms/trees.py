@@ -49,6 +49,13 @@ def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
             _register(kind)
 
 
+def flatten_all(tree: Any) -> tuple[list[Any], Any]:
+    """The leaves of a container, None among them, and its structure, as ``optree`` has it."""
+    flatten(tree)  # makes the dataclasses in it known
+    leaves, spec = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+    return leaves, spec
+
+
 def unflatten(spec: optree.PyTreeSpec, leaves: Iterable[Any]) -> Any:
     """The container of a structure around other leaves."""
     return optree.tree_unflatten(spec, leaves)
@@ -60,7 +67,16 @@ def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
     return unflatten(spec, [function(leaf) for leaf in leaves])
 
 
-def paths(tree: Any) -> list[str]:
+def paths(tree: Any, none_is_leaf: bool = False) -> list[str]:
     """Where each leaf stands, as Python would write it: ``['layers'][0]``."""
-    accessors, _, _ = optree.tree_flatten_with_accessor(tree, namespace=NAMESPACE)
+    accessors, _, _ = optree.tree_flatten_with_accessor(tree, none_is_leaf=none_is_leaf, namespace=NAMESPACE)
     return [accessor.codify("") for accessor in accessors]
+
+
+def place_of(path: str, what: str, whole: str | None = None) -> str:
+    """``argument 0['w']`` for the path ``[0]['w']``; with no path at all, ``whole``."""
+    if not path:
+        return whole or what
+    head, _, rest = path.partition("]")
+    number = head[1:]
+    return f"{what} {number}{rest}" if number.isdigit() else f"{what} {path}"

@@ -1,0 +1,155 @@
+"""Random numbers on the host, with the bits that ``agrad.philox`` defines, from NumPy's own Philox.
+
+NumPy has the same generator (``numpy.random.Philox``, whose raw output NumPy promises never to change) in C, several
+times faster than any form of it in array operations; so it serves every backend whose arrays are in the host's memory.
+"""
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+
+from agrad import philox
+from agrad.registry import PRIMITIVES, kernel
+
+_BLOCK = 1 << 14
+"""Words drawn at a time, a multiple of 4: what is made of them stays in the processor's cache."""
+
+
+class _Own(threading.local):
+    """This thread's own two generators: to make one takes ten times as long as to set one's state."""
+
+    def __init__(self) -> None:
+        self.pair = np.random.Philox(key=0), np.random.Philox(key=0)
+
+
+_own = _Own()
+_NO_BUFFER = np.zeros(4, np.uint64)
+
+
+def _generator(
+    key: Any, *, first: int = 0, domain: int = philox.DRAWS, data: int = 0, second: bool = False
+) -> np.random.Philox:
+    """One of this thread's generators, at the word ``first``, a multiple of 4, of a key, uint32 of shape (4,)."""
+    words = np.ascontiguousarray(key, dtype="<u4").view("<u8")
+    counter = ((first >> 2) | (data << 64) | (domain << 192)) - 1  # NumPy counts up before each block
+    parts = [(counter >> shift) & (2**64 - 1) for shift in (0, 64, 128, 192)]
+    generator = _own.pair[second]
+    generator.state = {
+        "bit_generator": "Philox",
+        "state": {"counter": np.array(parts, np.uint64), "key": words},
+        "buffer": _NO_BUFFER,
+        "buffer_pos": 4,
+        "has_uint32": 0,
+        "uinteger": 0,
+    }
+    return generator
+
+
+def stream(key: Any, first: int = 0) -> philox.Stream:
+    """The stream of a key from the word ``first`` on, a multiple of 4, by NumPy."""
+
+    def words(count: int, domain: int = philox.DRAWS, data: int = 0) -> Any:
+        return _generator(key, first=first, domain=domain, data=data).random_raw(count).view(np.int64)
+
+    return words
+
+
+def flat_bits(key: Any, first: int, n: int, dtype: str) -> np.ndarray:
+    """``n`` of ``philox.bits`` from the word ``first`` on, a multiple of 4; of shape (n,)."""
+    words = _generator(key, first=first).random_raw(-(-n * philox.WIDTHS[dtype] // 64))
+    cut = words.astype("<u8", copy=False).view(f"<u{philox.WIDTHS[dtype] // 8}")[:n]
+    return cut.astype(dtype, copy=False)
+
+
+def flat_uniform(key: Any, first: int, n: int, dtype: str, interior: bool) -> np.ndarray:
+    """``n`` of ``philox.uniform`` from the word ``first`` on, a multiple of 4; of shape (n,)."""
+    out, generator = np.empty(n, dtype), _generator(key, first=first)
+    for start in range(0, n, _BLOCK):
+        _fill_uniform(generator, out[start : start + _BLOCK], interior)
+    return out
+
+
+def _fill_uniform(generator: np.random.Philox, out: np.ndarray, interior: bool) -> None:
+    shift, offset, scale = philox.scaling(out.dtype.name, interior)
+    words = generator.random_raw(out.size)
+    np.right_shift(words, np.uint64(shift), out=words)
+    # the words are below 2**63 now, and signed ones are converted faster
+    np.copyto(out, words.view(np.int64), casting="same_kind")
+    if interior:
+        out += offset
+    out *= scale
+
+
+def flat_mask(key: Any, first: int, n: int, threshold: int) -> np.ndarray:
+    """``n`` of ``philox.mask`` from the word ``first`` on, a multiple of 4; of shape (n,)."""
+    if threshold >> 32:
+        return np.ones(n, np.bool_)
+    return flat_bits(key, first, n, "uint32") < np.uint32(threshold)
+
+
+@kernel("numpy", "random_keys", "forward")
+def keys(key: Any, *, count: int, domain: int, data: int) -> np.ndarray:
+    words = _generator(key, domain=domain, data=data).random_raw(2 * count)
+    return words.astype("<u8", copy=False).view("<u4").astype(np.uint32, copy=False).reshape(count, 4)
+
+
+@kernel("numpy", "random_bits", "forward")
+def bits(key: Any, *, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    return flat_bits(key, 0, math.prod(shape), dtype).reshape(shape)
+
+
+@kernel("numpy", "random_uniform", "forward")
+def uniform(key: Any, *, shape: tuple[int, ...], dtype: str, interior: bool) -> np.ndarray:
+    return flat_uniform(key, 0, math.prod(shape), dtype, interior).reshape(shape)
+
+
+@kernel("numpy", "random_mask", "forward")
+def mask(key: Any, *, shape: tuple[int, ...], threshold: int) -> np.ndarray:
+    return flat_mask(key, 0, math.prod(shape), threshold).reshape(shape)
+
+
+@kernel("numpy", "random_integers", "forward")
+def integers(key: Any, *, low: int, high: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    n = math.prod(shape)
+    out = np.empty(n, dtype)
+    for start in range(0, n, _BLOCK):
+        part = out[start : start + _BLOCK]
+        part[...] = philox.integers(np, stream(key, start), low, high, part.shape, dtype)
+    return out.reshape(shape)
+
+
+@kernel("numpy", "random_permutation", "forward")
+def permutation(key: Any, *, n: int) -> np.ndarray:
+    return np.argsort(stream(key)(n), stable=True)
+
+
+def log_gamma(key: Any, alpha: Any) -> np.ndarray:
+    """The generic drawing of gamma distributed numbers, on NumPy: it asks for values between its steps."""
+    return PRIMITIVES["random_log_gamma"].raw[np.ndarray](key, alpha)
+
+
+@kernel("numpy", "random_normal", "forward")
+def normal(key: Any, *, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """The Box-Muller transform block by block; the two uniform numbers of a pair are half the words apart."""
+    n = math.prod(shape)
+    half = philox.half(n)
+    out = np.empty(n, dtype)
+    lengths, angles = _generator(key), _generator(key, first=half, second=True)
+    r, angle = np.empty((2, min(_BLOCK, half)), dtype)
+    for start in range(0, half, _BLOCK):
+        size = min(_BLOCK, half - start)
+        r, angle = r[:size], angle[:size]
+        _fill_uniform(lengths, r, False)
+        _fill_uniform(angles, angle, False)
+        np.negative(r, out=r)
+        np.log1p(r, out=r)
+        r *= -2
+        np.sqrt(r, out=r)
+        angle *= 2 * math.pi
+        for turn, at in ((np.cos, start), (np.sin, half + start)):
+            into = out[at : at + size]
+            turn(angle[: into.size], out=into)
+            into *= r[: into.size]
+    return out.reshape(shape)

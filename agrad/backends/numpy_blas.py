@@ -1,0 +1,109 @@
+"""The routines of NumPy's own BLAS that NumPy has no function for: products and multiples added into an array.
+
+``C = a @ b + beta * C`` and ``y += alpha * x`` are one pass each where NumPy needs two or three and a temporary. They
+are looked up, by their C interface, in the library that NumPy's products come from, so that both share one set of
+threads: a second BLAS's threads and NumPy's would fight for the cores. Where NumPy was built on another library there
+are none, and callers do without. Only names whose suffix says how wide integers are are taken.
+"""
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_ROWS, _PLAIN, _TRANSPOSED = 101, 111, 112
+"""The C interface's names for an order of memory by rows, and for operands as they are and transposed."""
+
+_LETTERS = {"f": ("s", ctypes.c_float), "d": ("d", ctypes.c_double)}
+
+
+class Routines(NamedTuple):
+    """What a dtype has of BLAS. Operands are pointers and counts; see ``added_product`` and ``added_multiple``."""
+
+    gemm: Callable[..., None]
+    ger: Callable[..., None]
+    axpy: Callable[..., None]
+    scal: Callable[..., None]
+
+
+def _library() -> Any:
+    try:
+        from numpy._core import _multiarray_umath
+
+        return ctypes.CDLL(_multiarray_umath.__file__)
+    except (ImportError, OSError, AttributeError):
+        return None
+
+
+def _routines(letter: str, real: Any) -> Routines | None:
+    count, pointer, kind = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
+    arguments = {
+        "gemm": [kind, kind, kind, count, count, count, real, pointer, count, pointer, count, real, pointer, count],
+        "ger": [kind, count, count, real, pointer, count, pointer, count, pointer, count],
+        "axpy": [count, real, pointer, count, pointer, count],
+        "scal": [count, real, pointer, count],
+    }
+    library = _library()
+    for pattern in ("scipy_cblas_{}64_", "cblas_{}64_"):
+        found = []
+        for name, types in arguments.items():
+            function = getattr(library, pattern.format(letter + name), None)
+            if function is not None:
+                function.argtypes, function.restype = types, None
+                found.append(function)
+        if len(found) == len(arguments):
+            return Routines(*found)
+    return None
+
+
+ROUTINES = {
+    np.dtype(char): made for char, (letter, real) in _LETTERS.items() if (made := _routines(letter, real)) is not None
+}
+"""The routines by dtype; empty where NumPy's BLAS is not one that is known."""
+
+
+def _address(x: np.ndarray) -> int:
+    return x.__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+
+def _laid(x: np.ndarray) -> tuple[int, int]:
+    """Whether a matrix lies in memory as it is or transposed, and the length of a line of memory; (0, 0) if neither."""
+    flags = x.flags
+    if flags.c_contiguous:
+        return _PLAIN, x.shape[1]
+    if flags.f_contiguous:
+        return _TRANSPOSED, x.shape[0]
+    return 0, 0
+
+
+def added_product(a: np.ndarray, b: np.ndarray, beta: float, out: np.ndarray) -> bool:
+    """``out = a @ b + beta * out`` in place; False, and nothing done, where it cannot be had.
+
+    a: (m, k), b: (k, n), out: (m, n), row by row in memory; all of one dtype, float32 or float64, none of them empty.
+    ``out`` shares no memory with the others.
+    """
+    routines = ROUTINES.get(out.dtype)
+    if routines is None or not (a.dtype == b.dtype == out.dtype) or not (out.flags.c_contiguous and a.size and b.size):
+        return False
+    (m, k), n = a.shape, b.shape[1]
+    of_a, length_a = _laid(a)
+    of_b, length_b = _laid(b)
+    if not (of_a and of_b):
+        return False
+    if k == 1:
+        # an outer product: the general routine takes three times as long
+        to = _address(out)
+        if beta != 1:
+            routines.scal(out.size, beta, to, 1)
+        routines.ger(_ROWS, m, n, 1.0, _address(a), 1, _address(b), 1, to, n)
+    else:
+        routines.gemm(
+            _ROWS, of_a, of_b, m, n, k, 1.0, _address(a), length_a, _address(b), length_b, beta, _address(out), n
+        )
+    return True
+
+
+def added_multiple(alpha: float, x: np.ndarray, out: np.ndarray) -> None:
+    """``out += alpha * x`` in place, of arrays of one shape and of a dtype in ``ROUTINES``, row by row in memory."""
+    ROUTINES[out.dtype].axpy(out.size, alpha, _address(x), 1, _address(out), 1)

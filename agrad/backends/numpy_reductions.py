@@ -1,0 +1,157 @@
+"""NumPy's own products, sorting, norms and cross products: fewer passes than the generic bodies and rules.
+
+A rule's kernel gives ``NotImplemented`` where a number is such that only the generic rule is right or exact.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from agrad.backends.numpy_elementwise import _HUGE, _LEAST
+from agrad.backends.numpy_fused import _BITS, _alike, _floats
+from agrad.registry import kernel
+
+Raw = Any
+
+
+def _divides(x: Raw, y: Raw) -> bool:
+    """Whether products ``y`` of elements of ``x`` may be divided by them: no zero, and no product close to a limit."""
+    size = np.abs(y)
+    return bool(size.size and size.min() > _LEAST[y.dtype] and size.max() < _HUGE[y.dtype] and x.all())
+
+
+# ------------------------------------------------------------------ products
+
+
+def _stays(x: Raw, axis: tuple[int, ...], count: int) -> bool:
+    """Whether no product of some of the elements over ``axis``, in whatever order, comes close to a limit.
+
+    Its logarithm is at most the sum of the logarithms' sizes. Where it did, the product of all may be inexact.
+    """
+    size = np.abs(x)
+    least, most = float(size.min()), float(size.max())
+    limit = -math.log(_LEAST[x.dtype])
+    if not (least > 0 and most < math.inf):
+        return False
+    if count * max(abs(math.log(least)), abs(math.log(most))) < limit:
+        return True
+    np.log(size, out=size)
+    return bool(np.add.reduce(np.abs(size, out=size), axis=axis).max() < limit)
+
+
+@kernel("numpy", "prod", "vjp:x", when=lambda g, x: _floats(x) and g.dtype == x.dtype)
+def prod_vjp(g: Raw, x: Raw, *, axis: tuple[int, ...]) -> Raw:
+    if not x.size:
+        return NotImplemented
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        y = np.multiply.reduce(x, axis=axis, keepdims=True)
+    if not _stays(x, axis, x.size // y.size):
+        return NotImplemented
+    out = np.divide(y, x)
+    return np.multiply(out, g.reshape(y.shape), out=out)
+
+
+@kernel("numpy", "cumulative_prod", "vjp:x", when=lambda g, x: _floats(x) and g.dtype == x.dtype)
+def cumulative_prod_vjp(g: Raw, x: Raw, *, axis: int, include_initial: bool) -> Raw:
+    if include_initial:
+        g = g[(slice(None),) * axis + (slice(1, None),)]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        y = np.multiply.accumulate(x, axis=axis)
+    if not _divides(x, y):
+        return NotImplemented
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.multiply(y, g, out=y)
+        turned = np.flip(y, axis=axis)
+        np.add.accumulate(turned, axis=axis, out=turned)
+        np.divide(y, x, out=y)
+    # the sum may overflow where the quotients would not have
+    return y if np.isfinite(y).all() else NotImplemented
+
+
+# ------------------------------------------------------------------ sorting
+
+_FEW, _MANY = 200, 500
+"""Elements from which on a fast sort, and a fast order, are worth a look at what they may have got wrong, measured."""
+
+
+@kernel("numpy", "sort", "forward", when=lambda x: _floats(x) and x.size >= _FEW)
+def sort(x: Raw, *, axis: int, descending: bool, stable: bool) -> Raw:
+    # a fast sort differs from a stable one in the order of zeros of both signs alone: NaNs are all alike
+    out = np.sort(x, axis=axis)
+    if stable:
+        zeros = np.signbit(x[x == 0])
+        if zeros.any() and not zeros.all():
+            out = np.sort(x, axis=axis, stable=True)
+    return np.flip(out, axis=axis) if descending else out
+
+
+@kernel("numpy", "sort", "vjp:x", when=lambda g, x: _alike(x, g) and x.size >= _MANY)
+def sort_vjp(g: Raw, x: Raw, *, axis: int, descending: bool) -> Raw:
+    rows = x if axis == x.ndim - 1 else np.ascontiguousarray(np.moveaxis(x, axis, -1))
+    given = np.moveaxis(g, axis, -1)
+    order = np.argsort(rows, axis=-1)
+    n = rows.shape[-1]
+    order += (np.arange(rows.size // n) * n).reshape(*rows.shape[:-1], 1)
+    places = order.reshape(-1)
+    found = rows.reshape(-1).take(places).reshape(rows.shape)
+    # a fast sort orders equal elements as it likes; NaNs come last
+    if (found[..., 1:] == found[..., :-1]).any() or np.isnan(found[..., -1]).any():
+        return NotImplemented
+    out = np.empty(rows.size, g.dtype)
+    out[places] = (np.flip(given, axis=-1) if descending else given).reshape(-1)
+    return np.moveaxis(out.reshape(rows.shape), -1, axis)
+
+
+# ------------------------------------------------------------------ outer and cross products, norms
+
+
+def _is_factor(g: Raw, other: Raw) -> bool:
+    return g.dtype == other.dtype and g.dtype.kind in "fc"
+
+
+@kernel("numpy", "linalg.outer", "vjp:x1", when=_is_factor)
+def outer_first(g: Raw, x2: Raw) -> Raw:
+    return np.matmul(g, x2)
+
+
+@kernel("numpy", "linalg.outer", "vjp:x2", when=_is_factor)
+def outer_second(g: Raw, x1: Raw) -> Raw:
+    return np.matmul(x1, g)
+
+
+@kernel("numpy", "linalg.vector_norm", "forward", when=lambda x: _floats(x) and x.dtype.itemsize > 2)
+def vector_norm(x: Raw, *, axis: tuple[int, ...], keepdims: bool, ord: float) -> Raw:
+    lead = x.ndim - len(axis)
+    if ord != 2 or not axis or axis[0] != lead or not x.flags.c_contiguous or not x.size:
+        if not axis:
+            return np.abs(x)
+        return np.linalg.vector_norm(x, axis=axis if len(axis) > 1 else axis[0], keepdims=keepdims, ord=ord)
+    rows = x.reshape(*x.shape[:lead], -1)
+    y = np.sqrt(np.vecdot(rows, rows))
+    return y.reshape(*x.shape[:lead], *(1,) * len(axis)) if keepdims else y
+
+
+_ROWS = 8192
+"""Vectors to a block of a cross product: the nine rows of three blocks fit a level 2 cache."""
+
+
+@kernel(
+    "numpy",
+    "linalg.cross",
+    "forward",
+    when=lambda x1, x2: x1.ndim > 0 and x1.shape == x2.shape and x1.dtype == x2.dtype and x1.dtype in _BITS,
+)
+def cross(x1: Raw, x2: Raw, *, axis: int) -> Raw:
+    if axis not in (-1, x1.ndim - 1) or x1.size < 300:
+        return np.cross(x1, x2, axis=axis)
+    a, b = x1.reshape(-1, 3), x2.reshape(-1, 3)
+    out = np.empty(a.shape, a.dtype)
+    for start in range(0, a.shape[0], _ROWS):
+        part = slice(start, start + _ROWS)
+        p, q = np.ascontiguousarray(a[part].T), np.ascontiguousarray(b[part].T)
+        for k, i, j in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+            value = np.multiply(p[i], q[j])
+            np.subtract(value, np.multiply(p[j], q[i]), out=value)
+            out[part, k] = value
+    return out.reshape(x1.shape)

@@ -1,0 +1,150 @@
+"""The special functions that an array library has of its own, by the name that SciPy gives them.
+
+``xp.special`` of a backend's vocabulary is a ``SpecialWords``. A function that it does not find is evaluated in its
+generic form, in operations of the array API standard. The libraries' modules are imported at the first question.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import array_api_compat.numpy as numpy_namespace
+import numpy as np
+
+Function = Callable[..., Any]
+
+ELEMENTWISE = (
+    "beta", "betainc", "betaln", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma",
+    "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "iv", "j0", "j1", "jn", "kl_div", "log_expit",
+    "log_ndtr", "logit", "ndtr", "ndtri", "polygamma", "rel_entr", "sinc", "xlog1py", "xlogy", "y0", "y1", "zeta",
+)  # fmt: skip
+"""The names under which a backend may file its own functions, arguments in SciPy's order."""
+
+
+class SpecialWords:
+    """What a library has of the special functions. ``functions`` makes them by name, when the first one is asked for.
+
+    ``evaluate(xp, form, dtype, *arrays, **settings)`` runs a generic form on arrays of one floating dtype: in float64,
+    as the forms are written for, and gives ``dtype`` again.
+    """
+
+    def __init__(self, functions: Callable[[], Mapping[str, Function]] | None = None) -> None:
+        self._make = functions
+        self._found: Mapping[str, Function] | None = None
+
+    def find(self, name: str) -> Function | None:
+        """The library's own function of that name, or None."""
+        if self._found is None:
+            self._found = self._make() if self._make is not None else {}
+        return self._found.get(name)
+
+    def evaluate(self, xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
+        return in_double(xp, form, dtype, *arrays, **settings)
+
+
+def in_double(xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
+    """A generic form evaluated in float64 on arrays of ``dtype``, and cast back."""
+    # every element goes through every branch, and NumPy would warn of those that are not chosen
+    with np.errstate(all="ignore"):
+        out = form(xp, *(xp.astype(a, xp.float64, copy=False) for a in arrays), **settings)
+        return xp.astype(out, dtype, copy=False)
+
+
+def _of_module(module: ModuleType, names: Mapping[str, str] | None = None, without: tuple[str, ...] = ()) -> Any:
+    """The functions of a module, by ``names`` where its own names differ."""
+    called = {name: name for name in ELEMENTWISE if name not in without} | dict(names or {})
+    return {name: getattr(module, own) for name, own in called.items() if hasattr(module, own)}
+
+
+def _scipy() -> Mapping[str, Function]:
+    try:
+        module = importlib.import_module("scipy.special")
+    except ImportError:
+        return {}
+    own = _of_module(module, without=("jn", "sinc"))
+    own["jn"] = lambda x, *, n: module.jv(float(n), x)
+    return own
+
+
+def _cupyx() -> Mapping[str, Function]:
+    module = importlib.import_module("cupyx.scipy.special")
+    # CuPy has no kernel of its own for these, or one of another signature
+    return _of_module(module, without=("jn", "iv", "sinc"))
+
+
+def _torch() -> Mapping[str, Function]:
+    torch = importlib.import_module("torch")
+    # measured against mpmath: ndtr is 0 in the tail, logit loses digits at 1/2, the incomplete gamma functions have 9
+    # digits and the Bessel functions j and y (bessel_j0 and so on) 7; polygamma wants its order as a number
+    own = _of_module(torch.special, without=("gammainc", "gammaincc", "logit", "ndtr", "polygamma", "sinc"))
+    own["log_expit"] = torch.nn.functional.logsigmoid
+    return own
+
+
+_JAX_WITHOUT = (
+    "beta", "betaln", "erfinv", "gammainc", "gammaincc", "log_ndtr", "logit", "polygamma", "rel_entr", "sinc",
+)  # fmt: skip
+
+
+def _jax() -> Mapping[str, Function]:
+    module = importlib.import_module("jax.scipy.special")
+    # measured against mpmath: polygamma is wrong for x < 0, log_ndtr has 1 digit above 8, beta and betaln 7, the
+    # incomplete gamma functions 9, erfinv 11, and logit and rel_entr cancel
+    return _of_module(module, without=_JAX_WITHOUT)
+
+
+class DaskWords(SpecialWords):
+    """Dask: NumPy's own functions, or the generic forms on NumPy, chunk by chunk."""
+
+    def __init__(self, elementwise: Function) -> None:
+        super().__init__()
+        self._elementwise = elementwise
+
+    def find(self, name: str) -> Function | None:
+        own = NUMPY.find(name)
+        return None if own is None else partial(self._chunked, own)
+
+    def _chunked(self, function: Function, *arrays: Any, **settings: Any) -> Any:
+        dtype = arrays[0].dtype
+
+        def on_chunk(*chunks: Any) -> Any:
+            return function(*chunks, **settings).astype(dtype)
+
+        return self._elementwise(on_chunk, *arrays, dtype=dtype)
+
+    def evaluate(self, xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
+        def on_chunk(*chunks: Any) -> Any:
+            return in_double(numpy_namespace, form, dtype, *chunks, **settings)
+
+        return self._elementwise(on_chunk, *arrays, dtype=dtype)
+
+
+class HostWords(SpecialWords):
+    """array-api-strict: the generic forms on NumPy, as checking each of their thousand operations takes a second."""
+
+    def __init__(self, to_host: Function, from_host: Function) -> None:
+        super().__init__()
+        self._to_host, self._from_host = to_host, from_host
+
+    def evaluate(self, xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
+        on_host = [self._to_host(a) for a in arrays]
+        out = in_double(numpy_namespace, form, on_host[0].dtype, *on_host, **settings)
+        return self._from_host(np.asarray(out), arrays[0].device)
+
+
+class JaxWords(SpecialWords):
+    """JAX: where its 64-bit mode is off, there is no float64 to evaluate a generic form in."""
+
+    def evaluate(self, xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
+        jax = importlib.import_module("jax")
+        if jax.config.jax_enable_x64:
+            return in_double(xp, form, dtype, *arrays, **settings)
+        return form(xp, *arrays, **settings).astype(dtype)
+
+
+NUMPY = SpecialWords(_scipy)
+CUPY = SpecialWords(_cupyx)
+TORCH = SpecialWords(_torch)
+JAX = JaxWords(_jax)

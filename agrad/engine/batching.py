@@ -1,0 +1,200 @@
+"""The batch level: operations on many members at once, and the batching rules that most primitives share.
+
+A Tensor of a batch level holds an array with one more axis than it shows, the mapped one, always in front. A rule is
+handed the arguments as they lie inside, and says how the primitive is called once for all members. Four words serve
+most primitives:
+
+- ``"leading"``: axes before the operation's own are a batch already, and broadcast from the right;
+- ``"axis"``: every array gets the mapped axis, and settings that name axes, counted from the front, count one more;
+- ``"loop"``: each member by itself, the results stacked;
+- ``"values decide"``: none can be, as the shape of the result depends on values.
+
+Any other rule is a function of names, filed with ``.batch``: it may name ``xp``, ``batch_size``, the arguments (as they
+lie inside), ``<argument>_mapped`` (whether the argument has the mapped axis, in front), and after a ``*`` the settings.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agrad.engine.levels import Level, lift, namespace_of
+from agrad.engine.tensor import Batched, Tensor, settle
+from agrad.errors import MissingRuleError, RuleError, TracedValueError
+from agrad.registry import namespace
+
+Inner = Sequence[Any]
+Mapped = tuple[bool, ...]
+
+MAPPED = object()
+"""Stands in the place of a node in a mapped Tensor: what a batch level records is the axis in front."""
+
+
+class Batch(Level):
+    """Carries the mapped axis, of ``members`` members: opened by ``vmap``. ``no_grad`` does not concern it."""
+
+    __slots__ = ("members",)
+
+    name = "batch"
+    derivative = False
+    kind = Batched
+
+    def __init__(self, members: int) -> None:
+        super().__init__()
+        self.members = members
+
+    def wrap(self, data: Any) -> Any:
+        """The mapped Tensor around an array, or an older level's Tensor, whose axis in front is the mapped one."""
+        tensor = Batched()
+        tensor.data = data
+        tensor.level = self
+        tensor.node = MAPPED
+        return tensor
+
+    def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        inner = []
+        mapped = []
+        for arg in args:
+            is_mapped = type(arg) is Batched and arg.level is self
+            mapped.append(is_mapped)
+            inner.append(settle(arg.data if is_mapped else arg) if isinstance(arg, Tensor) else arg)
+        for name, value in settings.items():
+            if isinstance(value, Batched):
+                raise TracedValueError(f"{primitive.name}: {name} may not be a value that vmap maps over")
+        rule = primitive.batching
+        if rule is None:
+            raise MissingRuleError(
+                f"{primitive.name} has no batching rule; declare one, @primitive(batch='leading') say, or "
+                f"batch='loop' for a call a member, or write one with @{primitive.identifier}.batch"
+            )
+        out = rule(primitive, inner, tuple(mapped), self.members, settings)
+        if isinstance(out, tuple):
+            return tuple([self._member(primitive, part) for part in out])
+        return self._member(primitive, out)
+
+    def _member(self, primitive: Any, out: Any) -> Any:
+        shape: Any = getattr(out, "shape", ())
+        if not len(shape) or shape[0] != self.members:
+            raise RuleError(
+                f"the batching rule of {primitive.name} gave a result of shape {tuple(shape)}; its first axis must be "
+                f"the mapped one, of length {self.members}"
+            )
+        if isinstance(out, Tensor):
+            out._link = None  # nobody can write to what is inside
+        return self.wrap(out)
+
+    def check_concrete(self, tensor: Tensor, what: str) -> None:
+        raise TracedValueError(
+            f"{what} of a value that vmap maps over: each of the {self.members} members has its own, so Python cannot "
+            "branch, loop or index by it; choose between values with agrad.where(condition, x, y)"
+        )
+
+
+# ---------------------------------------------------------------- what rules are made of
+
+
+def with_rank(xp: Any, value: Any, ndim: int) -> Any:
+    """A mapped value whose members have ``ndim`` dimensions, axes of length one put in front of theirs."""
+    shape = tuple(value.shape)
+    missing = ndim - (len(shape) - 1)
+    return xp.reshape(value, (shape[0], *(1,) * missing, *shape[1:])) if missing > 0 else value
+
+
+def spread(xp: Any, value: Any, mapped: bool, members: int) -> Any:
+    """The value with the mapped axis: an unmapped one repeated."""
+    return value if mapped else xp.broadcast_to(value, (members, *value.shape))
+
+
+# ---------------------------------------------------------------- the shared rules
+
+
+def leading(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
+    """Axes before the operation's own are a batch already: members of fewer axes get ones in front."""
+    if len(inner) > 1:
+        ndims = [
+            len(value.shape) - is_mapped if hasattr(value, "shape") else 0
+            for value, is_mapped in zip(inner, mapped, strict=True)
+        ]
+        ndim = max(ndims)
+        if any(is_mapped and n < ndim for is_mapped, n in zip(mapped, ndims, strict=True)):
+            xp = namespace_of(inner)
+            inner = [
+                with_rank(xp, value, ndim) if is_mapped else value
+                for value, is_mapped in zip(inner, mapped, strict=True)
+            ]
+    return primitive.bind(*inner, **settings)
+
+
+def shift(axes: Any) -> Any:
+    """Axes counted from the front, of an array with one more axis there."""
+    return tuple([a + 1 for a in axes]) if isinstance(axes, tuple) else axes + 1
+
+
+def axis(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
+    """Every array gets the mapped axis, by being repeated, and settings that name axes count one more."""
+    if not all(mapped):
+        xp = namespace_of(inner)
+        inner = [spread(xp, value, is_mapped, members) for value, is_mapped in zip(inner, mapped, strict=True)]
+    moved = {name: shift(value) if name in ("axis", "axes") else value for name, value in settings.items()}
+    return primitive.bind(*inner, **moved)
+
+
+def loop(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
+    """Each member by itself, the results stacked: right for any primitive, and as slow as a loop."""
+    xp = namespace_of(inner)
+    if not members:
+        raise MissingRuleError(f"{primitive.name} is mapped member by member, and there is none to learn a shape from")
+    outs = [
+        primitive.bind(
+            *[value[(i, ...)] if is_mapped else value for value, is_mapped in zip(inner, mapped, strict=True)],
+            **settings,
+        )
+        for i in range(members)
+    ]
+    if isinstance(outs[0], tuple):
+        return tuple([xp.stack(list(parts), axis=0) for parts in zip(*outs, strict=True)])
+    return xp.stack(outs, axis=0)
+
+
+def values_decide(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
+    """For primitives whose result's shape depends on values, which members cannot share."""
+    raise TracedValueError(
+        f"{primitive.name} under vmap: the shape of its result depends on values, and members have different ones; "
+        "call it outside of vmap, or keep the shape and choose values with agrad.where"
+    )
+
+
+BatchRule = Callable[[Any, Inner, Mapped, int, dict[str, Any]], Any]
+
+SHARED: dict[str, BatchRule] = {
+    "leading": leading,
+    "axis": axis,
+    "loop": loop,
+    "values decide": values_decide,
+}
+"""The batching rules that have a word."""
+
+
+def own_rule(rule: Any, primitive: Any) -> BatchRule:
+    """A rule of names as a batching rule."""
+    fixed = len(primitive.arrays)
+    places = {name: i for i, name in enumerate(primitive.arrays)}
+    flags = {f"{name}_mapped": i for name, i in places.items()}
+
+    def call(_: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
+        xp = namespace_of(inner)
+        if xp is namespace:
+            inner = [lift(value) for value in inner]
+        handed: list[Any] = []
+        for name in rule.names:
+            if name in places:
+                handed.append(inner[places[name]])
+            elif name in flags:
+                handed.append(mapped[flags[name]])
+            elif name == "xp":
+                handed.append(xp)
+            elif name == "batch_size":
+                handed.append(members)
+            else:
+                handed.append(tuple(inner[fixed:]) if name == primitive.variadic else mapped[fixed:])
+        return rule.function(*handed, **{name: settings[name] for name in rule.settings})
+
+    return call

@@ -1,0 +1,71 @@
+"""NumPy's protocols and the methods of its arrays, as a Tensor answers them.
+
+Operators are answered at once, all else by handlers that floors above file.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from agrad.errors import OperandError
+from agrad.registry import CALLS
+
+_ALIKE = (
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "matmul",
+    "less", "less_equal", "greater", "greater_equal", "equal", "not_equal",
+)  # fmt: skip
+_OPERATORS = {np.power: "pow", **{getattr(np, name): name for name in _ALIKE}}
+_LEFT = frozenset({np.ndarray, np.int64, np.float32, np.float64, np.complex128})
+"""Left operands that need no look into: NumPy asks for an operator's ufunc where a Tensor stands on their right."""
+
+_METHODS = (
+    "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "conj", "conjugate", "copy", "cumprod", "cumsum",
+    "diagonal", "dot", "flatten", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "reshape", "round",
+    "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "transpose", "var",
+)  # fmt: skip
+"""The methods of NumPy's arrays that Tensors have, for code that calls them on whatever it is given."""
+
+
+def _like_numpys(name: str) -> Callable[..., Any]:
+    def method(self: "NumPyOperand", *args: Any, **settings: Any) -> Any:
+        return CALLS["array_method"](name, self, args, settings)
+
+    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
+    method.__doc__ = f"As NumPy's method ``ndarray.{name}``; differentiable where ``numpy.{name}`` is."
+    return method
+
+
+class NumPyOperand:
+    """What NumPy finds on an operand that is not its own, and what code finds that takes any array for NumPy's."""
+
+    __slots__ = ()
+
+    dtype: Any
+
+    def __array_ufunc__(self, ufunc: Any, method: str, /, *inputs: Any, **settings: Any) -> Any:
+        """NumPy's universal functions on Tensors, and NumPy's operators with an array on the left of a Tensor."""
+        if method == "__call__" and not settings and type(inputs[0]) in _LEFT:
+            name = _OPERATORS.get(ufunc)
+            if name is not None:
+                try:
+                    return CALLS[name](*inputs)
+                except OperandError:
+                    return NotImplemented
+        return CALLS["array_ufunc"](ufunc, method, inputs, settings)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, settings: Any) -> Any:
+        """NumPy's other functions on Tensors."""
+        return CALLS["array_function"](self, function, types, args, settings)
+
+    @property
+    def real(self) -> Any:
+        """The real part; the Tensor itself where it is real."""
+        return CALLS["real"](self) if self.dtype.kind == "complex floating" else self
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part, zeros where the Tensor is real."""
+        return CALLS["imag"](self) if self.dtype.kind == "complex floating" else CALLS["zeros_like"](self)
+
+    vars().update({name: _like_numpys(name) for name in _METHODS})

@@ -1,0 +1,102 @@
+"""A derivative rule as one operation of a traced program.
+
+A backend may file a kernel for a rule. Inside a trace rules run on Tensors, in agrad's own namespace, so that each of
+their operations would be an instruction of its own. Where the values are of a trace alone and their backend has a
+kernel for the rule, the rule is one instruction instead, and a replay computes what an ordinary backward pass does.
+"""
+
+from typing import Any
+
+from agrad.backends import backend_of_type
+from agrad.dtypes import DType
+from agrad.engine.levels import SPACES, dispatch
+from agrad.engine.tape import Meta
+from agrad.engine.tensor import Tensor, settle
+from agrad.registry import KERNELS, namespace
+
+
+def rule_has_kernels(primitive: Any, rule: Any) -> bool:
+    """Whether any backend that is loaded files a kernel for the rule."""
+    part = "vjp:" + ",".join(rule.targets)
+    return any(key[1:] == (primitive.name, part) for key in KERNELS)
+
+
+class _Evaluations(dict[type, Any]):
+    """A rule on raw arrays, by their type: the backend's kernel where its guard agrees, else the rule."""
+
+    def __init__(self, call: "RuleCall") -> None:
+        super().__init__()
+        self.call = call
+
+    def __missing__(self, kind: type) -> Any:
+        primitive, rule = self.call.primitive, self.call.rule
+        backend = backend_of_type(kind)
+        assert backend is not None
+        _ = primitive.raw[backend.array_types[0]]  # the backend's kernels are found at its first array
+        kernel = primitive.kernels(rule).get(kind)
+        function, place = rule.function, rule.names.index("xp") if "xp" in rule.names else None
+        xp = SPACES[kind]
+
+        def evaluate(*values: Any, **settings: Any) -> Any:
+            if place is not None:
+                values = (*values[:place], xp, *values[place:])
+            if kernel is not None:
+                out = kernel(*values, **settings)
+                if out is not NotImplemented:
+                    return out
+            return function(*values, **settings)
+
+        self[kind] = evaluate
+        return evaluate
+
+
+class RuleCall:
+    """What stands for a rule in the generated pull of a plan whose values are Tensors, and in a traced program."""
+
+    constant: tuple[str, ...] = ()
+    elementwise = False
+    put = None
+
+    def __init__(self, primitive: Any, rule: Any) -> None:
+        self.primitive = primitive
+        self.rule = rule
+        self.name = f"{primitive.name}.vjp:{','.join(rule.targets)}"
+        self.identifier = self.name
+        self.names: tuple[str, ...] = tuple(n for n in rule.names if n != "xp")
+        self.outputs: tuple[str, ...] | None = rule.targets if len(rule.targets) > 1 else None
+        self.raw = _Evaluations(self)
+
+    def __repr__(self) -> str:
+        return f"<rule {self.name}>"
+
+    def __call__(self, *values: Any, **settings: Any) -> Any:
+        inside: list[Any] = [settle(value) for value in values]
+        traced = None
+        for value in inside:
+            if isinstance(value, Tensor):
+                if not value.level.whole_rules:
+                    return self._generic(values, settings)
+                traced = value
+            elif isinstance(value, tuple) and any(isinstance(part, Tensor) for part in value):
+                return self._generic(values, settings)
+        if traced is None or not self.primitive.kernels(self.rule).get(type(traced.raw)):
+            return self._generic(values, settings)
+        space = SPACES[type(traced.raw)]
+        inside = [
+            Meta(value.shape, getattr(space, value.dtype.name))
+            if isinstance(value, Meta) and isinstance(value.dtype, DType)
+            else value
+            for value in inside
+        ]
+        return dispatch(self, tuple(inside), settings)
+
+    bind = __call__
+
+    def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """The rule on raw arrays."""
+        kind = next(type(arg) for arg in args if backend_of_type(type(arg)) is not None)
+        return self.raw[kind](*args, **settings)
+
+    def _generic(self, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        handed = dict(zip(self.names, values, strict=True), xp=namespace)
+        return self.rule.function(*[handed[name] for name in self.rule.names], **settings)

@@ -1,0 +1,305 @@
+"""Views: Tensors that stand for a part of another's memory, and what a write to one of them does to the others.
+
+Underneath everything is functional: no array is ever written into. What a write does is decided by the arrays: where
+the library made a view, so that in its own code a write would be seen on both sides, the Tensors are made to agree.
+The new values are put into the base by the ``put`` rules of the operations that made the view, and every other view
+is taken anew from the new base, so derivatives follow by the ordinary rules.
+"""
+
+import inspect
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from agrad.backends import backend_of, backend_of_type
+from agrad.engine.tape import Node, is_recording
+from agrad.engine.tensor import Lifted, Tensor, settle, wrap
+from agrad.errors import LeafMutationError, OperandError, PrimitiveDefinitionError, ReadOnlyViewError
+from agrad.registry import CALLS, namespace
+
+Steps = tuple[Any, ...]
+"""What made a view of its base: a primitive and the values of its settings, then perhaps another primitive, ..."""
+
+
+class Link(weakref.ref[Tensor]):
+    """What makes a Tensor a view of another one, its base. The view holds it.
+
+    It is itself a weak reference to the base, by which the base finds its views: nothing is filed with a base, a view
+    that is let go takes its link along, and there is no cycle.
+    """
+
+    __slots__ = ("base", "steps", "view")
+
+    base: Tensor
+    steps: Steps
+    view: "weakref.ref[Tensor]"
+
+
+class _Sharing(dict[type, bool]):
+    """Whether arrays of a type may share memory, so that there are views of them."""
+
+    def __missing__(self, kind: type) -> bool:
+        backend = backend_of_type(kind)
+        shares = backend is not None and backend.shares_memory is not None and not issubclass(kind, np.generic)
+        self[kind] = shares
+        return shares
+
+
+SHARING = _Sharing()
+
+
+def put_rule(primitive: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a primitive's argument is after a write to the result, as a function of the argument, value and settings.
+
+    ``function`` is the rule, which may name ``xp``, the argument, ``value``, and settings after a star.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    names = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
+    settings = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    alphabet = ("xp", *primitive.arrays, "value")
+    unknown = [n for n in names if n not in alphabet] + [n for n in settings if n not in primitive.settings]
+    if unknown or len(primitive.arrays) != 1 or primitive.outputs is not None:
+        raise PrimitiveDefinitionError(
+            f"the put rule of {primitive.name} names {', '.join(map(repr, unknown)) or 'what it may'}; one is filed "
+            f"for an operation on one array with one output, and may name {', '.join(alphabet)} and settings"
+        )
+
+    def put(base: Any, value: Any, given: dict[str, Any]) -> Any:
+        handed = {"xp": namespace, primitive.arrays[0]: base, "value": value}
+        return function(*[handed[n] for n in names], **{n: given[n] for n in settings})
+
+    return put
+
+
+def link(view: Tensor, base: Tensor, steps: Steps) -> None:
+    """Have ``view``, which ``steps`` made of ``base``, follow what is written into it, and the other way round."""
+    made = view._link = Link(base)
+    made.base, made.steps, made.view = base, steps, weakref.ref(view)
+
+
+def linked(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out: Any) -> Any:
+    """The result of an operation that may give a view, as a view of its first argument where there are views."""
+    base = args[0]
+    alone = len(args) == len(primitive.arrays)  # what is picked by index arrays is a copy
+    if alone and isinstance(out, Tensor) and isinstance(base, Tensor) and SHARING[type(out.raw)]:
+        link(out, base, (primitive, *[settings[name] for name in primitive.settings]))
+    return out
+
+
+def is_view_at(view: Any, base: Any, steps: Steps) -> bool:
+    """Whether ``view`` is a Tensor that ``steps`` made of ``base``, and still shares its memory."""
+    made = getattr(view, "_link", None) if isinstance(view, Tensor) else None
+    return made is not None and made.base is base and made.steps == steps and share_memory(view, base)
+
+
+def share_memory(view: Tensor, base: Tensor) -> bool:
+    """Whether a Tensor and one that it was made from lie in the same memory."""
+    one, other = view.raw, base.raw
+    backend = backend_of(other)
+    return backend.shares_memory is not None and backend_of(one) is backend and backend.shares_memory(one, other)
+
+
+def _split(steps: Steps) -> list[tuple[Any, dict[str, Any]]]:
+    found, i = [], 0
+    while i < len(steps):
+        names = steps[i].settings
+        found.append((steps[i], dict(zip(names, steps[i + 1 : i + 1 + len(names)], strict=True))))
+        i += 1 + len(names)
+    return found
+
+
+def _replay(base: Tensor, steps: Steps) -> Any:
+    value: Any = base
+    for primitive, settings in _split(steps):
+        value = primitive.bind(value, **settings)
+    return value
+
+
+def _put(base: Tensor, steps: Steps, value: Any) -> Any:
+    """What ``base`` is after ``value`` was put into the view of it that ``steps`` make."""
+    split = _split(steps)
+    stages: list[Any] = [base]
+    for primitive, settings in split[:-1]:
+        stages.append(primitive.bind(stages[-1], **settings))
+    for stage, (primitive, settings) in zip(reversed(stages), reversed(split), strict=True):
+        value = primitive.put(stage, value, settings)
+    return value
+
+
+def _above(tensor: Tensor) -> list[tuple["weakref.ref[Tensor]", Steps]]:
+    """The Tensors that this one is a view of, from the nearest up, each with the steps that lead down from it."""
+    found = []
+    made = getattr(tensor, "_link", None)
+    while made is not None and share_memory(tensor, made.base):
+        tensor = made.base
+        found.append((weakref.ref(tensor), made.steps))
+        made = getattr(tensor, "_link", None)
+    return found
+
+
+def bases_of(tensor: Tensor) -> list[tuple[Tensor, Steps]]:
+    """The Tensors that a write to this one must reach, from the nearest up, with the steps down to the one before.
+
+    A base that only this view held is forgotten: nobody can look at it, nor at another view of it.
+    """
+    above = _above(tensor)
+    tensor._link = None
+    bases: list[tuple[Tensor, Steps]] = []
+    steps: Steps = ()
+    for reference, these in above:
+        steps = these + steps
+        base = reference()
+        if base is not None:
+            bases.append((base, steps))
+            steps = ()
+    if bases:
+        link(tensor, *bases[0])
+    return bases
+
+
+def _below(root: Tensor) -> list[tuple[Tensor, Tensor, Steps, bool]]:
+    """The views of a Tensor and their views: view, base, steps, and whether it was taken while nothing was recorded."""
+    found, bases = [], [root]
+    for base in bases:
+        for made in weakref.getweakrefs(base):
+            view = made.view() if isinstance(made, Link) else None
+            if view is None:
+                continue
+            if share_memory(view, base):
+                found.append((view, base, made.steps, view.node is None and base.node is not None))
+                bases.append(view)
+            else:
+                view._link = None
+    return found
+
+
+def _check(tensor: Tensor, bases: list[tuple[Tensor, Steps]], what: str) -> None:
+    root = bases[-1][0]
+    backend = backend_of(tensor.raw)
+    if backend.read_only(tensor.raw) and not backend.read_only(root.raw):
+        raise ReadOnlyViewError(
+            f"{what} on a view that {backend.name} gives for reading alone; "
+            "write to a copy: agrad.asarray(x, copy=True)"
+        )
+    if is_protected(root):
+        raise LeafMutationError(
+            f"{what} on a view of a leaf that requires a gradient would lose the leaf; "
+            "change it under agrad.no_grad(), or change a view of a copy: y = x + 0"
+        )
+    for base, _ in bases:
+        if tensor.node is None and base.node is not None and is_recording(base.level.id):
+            raise LeafMutationError(
+                f"{what} on a view that was taken under agrad.no_grad() of a Tensor that requires a gradient "
+                "would lose its derivative; take the view again, or write under agrad.no_grad() or to x.detach()"
+            )
+        tensor = base
+
+
+def become(tensor: Tensor, result: Tensor) -> None:
+    """Make a Tensor stand for ``result``, of the same shape and dtype, from now on.
+
+    Where nothing is recorded the values alone change: a leaf stays the leaf it is, and a result keeps its place on
+    the tape, whose derivatives are those at the values it was recorded with.
+    """
+    if result.level.id < 0:  # what stands for a raw array while a function is traced: nothing but values
+        tensor.__class__ = result.__class__
+        tensor.data, tensor.level, tensor.node = result.data, result.level, result.node
+        return
+    value, before = _unrecorded(tensor, settle(result)), tensor.node
+    if isinstance(value, Tensor) and value.level.id >= 0:
+        tensor.__class__ = value.__class__
+        tensor.data, tensor.level, tensor.node = value.data, value.level, value.node
+        if type(before) is Node and before is not value.node and before.plan.retains:
+            del before.owner
+            CALLS["retain_grad"](tensor)
+    else:
+        tensor.__class__ = Tensor if result.level.tape and not isinstance(value, Tensor) else Lifted
+        tensor.data, tensor.level, tensor.node = value, result.level, None
+
+
+def _with_values(data: Any, raw: Any) -> Any:
+    """``raw`` in the place of the raw array of ``data``, at all of its levels and in all of its places on tapes."""
+    return wrap(_with_values(data.data, raw), data.level, data.node) if isinstance(data, Tensor) else raw
+
+
+def _unrecorded(old: Any, new: Any) -> Any:
+    """``new``, but in the places of ``old`` on those tapes that record nothing here and now."""
+    if not isinstance(old, Tensor):
+        return new
+    if isinstance(new, Tensor):
+        if new.level is old.level and not new.level.derivative:  # what is recorded is recorded inside
+            return wrap(_unrecorded(old.data, settle(new.data)), new.level, new.node)
+        return new
+    silent = old.node is not None and old.level.derivative and not is_recording(old.level.id)
+    return wrap(_unrecorded(old.data, new), old.level, old.node) if silent else new
+
+
+def _replace(tensor: Tensor, result: Any) -> None:
+    """Make a Tensor stand for ``result``, with its axes in memory in the order in which they were."""
+    old = tensor.raw
+    become(tensor, result)
+    if SHARING[type(old)]:
+        new = tensor.raw
+        # a Tensor that vmap has begun to map over has one axis more
+        laid = backend_of(old).laid_out_like(new, old) if tuple(new.shape) == tuple(old.shape) else new
+        if laid is not new:
+            tensor.data = _with_values(tensor.data, laid)
+
+
+def is_protected(tensor: Tensor) -> bool:
+    """Whether this is a leaf that requires a gradient, here and now, so that it must not be changed in place."""
+    # inside a transform the leaf is the transform's own, and this object may well stand for something else
+    return tensor.node is not None and tensor.level.id == 0 and tensor.is_leaf and is_recording(0)
+
+
+def check_writable(tensor: Tensor, what: str) -> None:
+    """Raise ``LeafMutationError`` for a leaf that must not be changed in place."""
+    if is_protected(tensor):
+        raise LeafMutationError(
+            f"{what} on a leaf that requires a gradient would lose the leaf; "
+            "change it under agrad.no_grad(), or change a copy: y = x + 0"
+        )
+
+
+def write(tensor: Tensor, result: Any, what: str) -> Any:
+    """Make a Tensor stand for ``result``, and every Tensor that shares its memory see it: how all change in place ends.
+
+    No array is written into. Gives the Tensor itself, or NotImplemented where that is the result. Raises, before
+    anything is changed, ``OperandError`` for another shape or dtype, ``LeafMutationError`` for a leaf that requires a
+    gradient and a view of one, ``ReadOnlyViewError`` for a view that cannot be written to.
+    """
+    if result is NotImplemented or result is tensor:
+        return result
+    check_writable(tensor, what)
+    if result.shape != tensor.shape or result.dtype != tensor.dtype:
+        raise OperandError(
+            f"{what} would turn {tensor.dtype}{tensor.shape} into {result.dtype}{result.shape}; "
+            "in place, shape and dtype stay: write x = x + y instead"
+        )
+    _write_through(tensor, result, what)
+    return tensor
+
+
+def _write_through(tensor: Tensor, result: Tensor, what: str) -> None:
+    if getattr(tensor, "_link", None) is None and not weakref.getweakrefcount(tensor):
+        _replace(tensor, result)
+        return
+    bases = bases_of(tensor)
+    if bases:
+        _check(tensor, bases, what)
+    root, value = tensor, result
+    for root, steps in bases:
+        value = _put(root, steps, value)
+    views = _below(root)
+    _replace(root, value)
+    for view, base, steps, silent in views:
+        taken = _replay(base, steps)
+        if silent:
+            taken = taken.detach()
+        become(view, taken)
+
+
+CALLS["check_writable"] = check_writable
+CALLS["write"] = write

@@ -1,0 +1,275 @@
+"""NumPy's functions that make arrays of Tensors or like Tensors, and its triangles and diagonals."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.interop.arguments import (
+    alike,
+    axis_of,
+    cast,
+    constant,
+    dtype_of,
+    flat,
+    like_of,
+    promoted,
+    rejects,
+    tensor,
+    tensors,
+)
+from agrad.interop.table import LIKE, find, implements
+
+_SHAPE = Any
+
+
+def _shaped_like(name: str, like: Any, dtype: Any, shape: _SHAPE) -> Tensor:
+    x = tensor(like)
+    kind = x.dtype if dtype is None else dtype_of(dtype)
+    return getattr(agrad, name)(x.shape if shape is None else shape, dtype=kind, backend=x.backend, device=x.device)
+
+
+@implements("zeros_like")
+def _zeros_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: _SHAPE = None, *, device: Any = None
+) -> Tensor:
+    return _shaped_like("zeros", a, dtype, shape)
+
+
+@implements("ones_like")
+def _ones_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: _SHAPE = None, *, device: Any = None
+) -> Tensor:
+    return _shaped_like("ones", a, dtype, shape)
+
+
+@implements("empty_like")
+def _empty_like(
+    prototype: Any,
+    /,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: _SHAPE = None,
+    *,
+    device: Any = None,
+) -> Tensor:
+    return _shaped_like("empty", prototype, dtype, shape)
+
+
+@implements("full_like")
+def _full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: _SHAPE = None,
+    *,
+    device: Any = None,
+) -> Tensor:
+    x, fill = tensors(a, fill_value)
+    fill = cast(fill, x.dtype if dtype is None else dtype)
+    size = x.shape if shape is None else shape
+    return agrad.broadcast_to(fill, size)
+
+
+@implements("linspace")
+def _linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    start, stop = agrad.broadcast_arrays(*alike(start, stop, floating=True))
+    num = int(num)
+    if num < 0:
+        raise ValueError(f"numpy.linspace: the number of samples, {num}, is negative")
+    parts = num - 1 if endpoint else num
+    steps = np.arange(num) / parts if parts > 0 else np.zeros(num)
+    share = constant(steps.reshape(-1, *(1,) * start.ndim).astype(start.dtype.name), start)
+    out = cast(agrad.moveaxis(start * (1 - share) + stop * share, 0, axis_of(axis, start.ndim + 1)), dtype)
+    if not retstep:
+        return out
+    return out, (stop - start) / parts if parts > 0 else agrad.full_like(start, math.nan)
+
+
+@implements("logspace")
+def _logspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Tensor:
+    start, stop, base = alike(start, stop, base, floating=True)
+    if base.ndim:
+        start, stop, base = agrad.broadcast_arrays(start, stop, base)
+        base = agrad.expand_dims(base, axis=axis)
+    return cast(base ** _linspace(start, stop, num, endpoint, axis=axis), dtype)
+
+
+@implements("geomspace")
+def _geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Tensor:
+    start, stop = promoted(*tensors(start, stop), least=np.float64)
+    start, stop = agrad.broadcast_arrays(start, stop)
+    # by the ratio, so that two negative ends need no logarithm of a negative number
+    return cast(
+        agrad.expand_dims(start, axis=axis)
+        * agrad.exp(_linspace(agrad.zeros_like(start), agrad.log(stop / start), num, endpoint, axis=axis)),
+        dtype,
+    )
+
+
+@implements("meshgrid")
+def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Tensor, ...]:
+    parts = [flat(x) for x in tensors(*xi)]
+    n = len(parts)
+    order = (1, 0, *range(2, n)) if indexing == "xy" and n > 1 else tuple(range(n))
+    shaped = [agrad.reshape(x, tuple(-1 if order[axis] == i else 1 for axis in range(n))) for i, x in enumerate(parts)]
+    return tuple(shaped) if sparse else agrad.broadcast_arrays(*shaped)
+
+
+# ------------------------------------------------------------------ triangles and diagonals
+
+
+@implements("tril")
+def _tril(m: Any, k: int = 0) -> Tensor:
+    return agrad.tril(_matrix(tensor(m)), k=int(k))
+
+
+@implements("triu")
+def _triu(m: Any, k: int = 0) -> Tensor:
+    return agrad.triu(_matrix(tensor(m)), k=int(k))
+
+
+def _matrix(x: Tensor) -> Tensor:
+    # NumPy takes a vector for the rows of a square matrix
+    return agrad.broadcast_to(x, (x.shape[0], x.shape[0])) if x.ndim == 1 else x
+
+
+@implements("diagonal")
+def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    x = tensor(a)
+    return agrad.linalg.diagonal(agrad.moveaxis(x, (axis1, axis2), (-2, -1)), offset=int(offset))
+
+
+@implements("diag")
+def _diag(v: Any, k: int = 0) -> Tensor:
+    x = tensor(v)
+    if x.ndim == 2:
+        return agrad.linalg.diagonal(x, offset=int(k))
+    if x.ndim != 1:
+        raise ValueError("numpy.diag takes an array of one or two dimensions")
+    n = x.shape[0] + abs(int(k))
+    places = np.full((n, n), x.shape[0])
+    rows = np.arange(x.shape[0])
+    places[rows + max(-k, 0), rows + max(k, 0)] = rows
+    padded = agrad.concat([x, agrad.zeros((1,), dtype=x.dtype, backend=x.backend, device=x.device)], axis=0)
+    return agrad.reshape(agrad.take(padded, constant(places.reshape(-1), x), axis=0), (n, n))
+
+
+@implements("diagflat")
+def _diagflat(v: Any, k: int = 0) -> Tensor:
+    return _diag(flat(tensor(v)), k)
+
+
+@implements("trace")
+def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
+    x = cast(tensor(a), dtype)
+    return agrad.linalg.trace(agrad.moveaxis(x, (axis1, axis2), (-2, -1)), offset=int(offset))
+
+
+@implements("vander")
+def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
+    x = tensor(x)
+    if x.ndim != 1:
+        raise ValueError("numpy.vander takes an array of one dimension")
+    count = x.shape[0] if N is None else int(N)
+    (x,) = promoted(x, least=np.int64)
+    # products and no powers, whose derivatives at 0 need care
+    columns = [agrad.ones_like(x)]
+    while len(columns) < count:
+        columns.append(columns[-1] * x)
+    columns = columns[:count]
+    if not count:
+        return agrad.zeros((x.shape[0], 0), dtype=x.dtype, backend=x.backend, device=x.device)
+    return agrad.stack(columns if increasing else columns[::-1], axis=1)
+
+
+# ------------------------------------------------------------------ about dtypes
+
+
+def _stand_in(value: Any) -> Any:
+    """A NumPy array of no elements' worth for what NumPy asks of dtypes."""
+    return np.empty(value.shape, value.dtype.name) if isinstance(value, Tensor) else value
+
+
+@implements("result_type")
+def _result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    return np.result_type(*[np.dtype(v.dtype.name) if isinstance(v, Tensor) else v for v in arrays_and_dtypes])
+
+
+@implements("can_cast")
+def _can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    return np.can_cast(np.dtype(from_.dtype.name) if isinstance(from_, Tensor) else from_, to, casting)
+
+
+@implements("common_type")
+def _common_type(*arrays: Any) -> type:
+    return np.common_type(*[_stand_in(v) for v in arrays])
+
+
+@implements("min_scalar_type")
+def _min_scalar_type(a: Any, /) -> np.dtype:
+    x = tensor(a)
+    return np.min_scalar_type(x.item() if x.ndim == 0 else _stand_in(x))
+
+
+# ------------------------------------------------------------------ like=
+
+
+def _like_of_protocol(name: str) -> None:
+    """File a function that makes arrays, which comes to Tensors by ``like=`` alone: its array, put where that is."""
+    function = find(name)
+
+    def handler(like: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Tensor:
+        if like_of(args) is not None:
+            if name not in ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require"):
+                raise rejects(f"{name}(like=)", "takes no Tensors", "use agrad's function of that name")
+            dtype = args[1] if len(args) > 1 else settings.get("dtype")
+            out = cast(tensor(args[0], like), dtype)
+            return agrad.astype(out, out.dtype, copy=True) if settings.get("copy", name == "array") else out
+        return constant(function(*args, **settings), like)
+
+    if function is not None:
+        LIKE[function] = handler
+
+
+for _name in (
+    "arange",
+    "array",
+    "asanyarray",
+    "asarray",
+    "ascontiguousarray",
+    "asfortranarray",
+    "empty",
+    "eye",
+    "frombuffer",
+    "fromfile",
+    "fromfunction",
+    "fromiter",
+    "fromstring",
+    "full",
+    "genfromtxt",
+    "identity",
+    "loadtxt",
+    "ones",
+    "require",
+    "tri",
+    "zeros",
+):
+    _like_of_protocol(_name)

@@ -1,0 +1,310 @@
+"""``numpy.einsum`` and NumPy's products of vectors, matrices and arrays, on Tensors.
+
+A sum over indices is brought to products of two operands at a time, in the order that ``numpy.einsum_path`` finds, and
+each of these to one batched matrix product.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.interop.arguments import (
+    axis_of,
+    cast,
+    flat,
+    is_complex,
+    promoted,
+    rearranged,
+    rejects,
+    tensors,
+)
+from agrad.interop.table import implements
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def _as_text(entries: Sequence[Any]) -> str:
+    """A list of whole numbers and an ellipsis as letters."""
+    return "".join("..." if entry is Ellipsis else _LETTERS[int(entry)] for entry in entries)
+
+
+def _subscripts(operands: tuple[Any, ...]) -> tuple[list[str], str | None, list[Any]]:
+    """The indices of each operand and of the result (None where they are not said), and the operands."""
+    if isinstance(operands[0], str):
+        text = operands[0].replace(" ", "")
+        inputs, arrow, out = text.partition("->")
+        return inputs.split(","), out if arrow else None, list(operands[1:])
+    arrays, lists = list(operands[::2]), list(operands[1::2])
+    out = None
+    if len(arrays) > len(lists):
+        out = _as_text(arrays.pop())
+    return [_as_text(entry) for entry in lists], out, arrays
+
+
+def _without_ellipsis(inputs: list[str], out: str | None, arrays: list[Tensor]) -> tuple[list[str], str]:
+    """The indices with letters in the place of the ellipses, and those of the result where they are understood."""
+    if len(inputs) != len(arrays):
+        raise ValueError(f"numpy.einsum: indices for {len(inputs)} operands, of which there are {len(arrays)}")
+    used = set("".join(inputs) + (out or ""))
+    spare = [letter for letter in _LETTERS if letter not in used]
+    widths = [x.ndim - len(labels.replace("...", "")) for labels, x in zip(inputs, arrays, strict=True)]
+    for labels, width, x in zip(inputs, widths, arrays, strict=True):
+        if width < 0 or (width and "..." not in labels):
+            raise ValueError(f"numpy.einsum: the indices {labels!r} do not fit an operand of shape {x.shape}")
+    longest = max((w for labels, w in zip(inputs, widths, strict=True) if "..." in labels), default=0)
+    letters = "".join(spare[:longest])
+    full = [
+        labels.replace("...", letters[longest - width :]) if "..." in labels else labels
+        for labels, width in zip(inputs, widths, strict=True)
+    ]
+    if out is None:
+        plain = "".join(inputs).replace("...", "")
+        return full, letters + "".join(sorted(c for c in set(plain) if plain.count(c) == 1))
+    return full, out.replace("...", letters)
+
+
+@implements("einsum")
+def _einsum(*operands: Any, optimize: Any = False, dtype: Any = None, **settings: Any) -> Tensor:
+    if unknown := set(settings) - {"order", "casting"}:
+        raise TypeError(f"numpy.einsum takes no {', '.join(sorted(unknown))}")
+    inputs, out, given = _subscripts(operands)
+    arrays = [cast(x, dtype) for x in promoted(*tensors(*given))]
+    labels, out = _without_ellipsis(inputs, out, arrays)
+    if len(set(out)) != len(out) or not set(out) <= set("".join(labels)):
+        raise ValueError(f"numpy.einsum: the indices {out!r} of the result are not distinct indices of the operands")
+    sizes = _sizes(labels, arrays)
+    terms = [_distinct(x, label, sizes) for x, label in zip(arrays, labels, strict=True)]
+    text = ",".join(label for _, label in terms) + "->" + out
+    for step in _path(text, tuple(sizes.items()), optimize):
+        chosen = [terms[i] for i in step]
+        terms = [term for i, term in enumerate(terms) if i not in step]
+        first = chosen[0]
+        for i, second in enumerate(chosen[1:], 2):
+            needed = set(out).union(*(label for _, label in (*terms, *chosen[i:])))
+            first = _product(first, second, needed)
+        terms.append(first)
+    x, label = _summed(terms[0], set(out))
+    return _ordered(x, label, list(out))
+
+
+def _path(text: str, sizes: tuple[tuple[str, int], ...], optimize: Any) -> Sequence[tuple[int, ...]]:
+    """Which operands to bring together, step by step."""
+    count = text.count(",") + 1
+    if count < 3:
+        return [tuple(range(count))]
+    if isinstance(optimize, (list, tuple)) and optimize and optimize[0] == "einsum_path":
+        return optimize[1:]
+    return _found_path(text, sizes, "greedy" if isinstance(optimize, bool) else optimize)
+
+
+@functools.lru_cache(maxsize=512)
+def _found_path(text: str, sizes: tuple[tuple[str, int], ...], optimize: Any) -> list[tuple[int, ...]]:
+    lengths = dict(sizes)
+    stand_ins = [np.broadcast_to(0.0, tuple(lengths[c] for c in label)) for label in text.partition("->")[0].split(",")]
+    return np.einsum_path(text, *stand_ins, optimize=optimize)[0][1:]
+
+
+def _sizes(labels: list[str], arrays: list[Tensor]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for label, x in zip(labels, arrays, strict=True):
+        for c, n in zip(label, x.shape, strict=True):
+            if sizes.get(c, 1) != 1 and n not in (1, sizes[c]):
+                raise ValueError(f"numpy.einsum: the index {c!r} has the lengths {sizes[c]} and {n}")
+            sizes[c] = n if sizes.get(c, 1) == 1 else sizes[c]
+    return sizes
+
+
+Term = tuple[Tensor, str]
+"""An operand and its indices, each named once."""
+
+
+def _distinct(x: Tensor, label: str, sizes: dict[str, int]) -> Term:
+    """An operand without repeated indices, of which it keeps the diagonal, and without axes that only broadcast."""
+    once = "".join(dict.fromkeys(label))
+    if once != label:
+        x = rearranged(x, lambda places: np.einsum(f"{label}->{once}", places))
+    stretched = tuple(i for i, c in enumerate(once) if x.shape[i] == 1 and sizes[c] != 1)
+    if stretched:
+        x = agrad.squeeze(x, axis=stretched)
+        once = "".join(c for i, c in enumerate(once) if i not in stretched)
+    return x, once
+
+
+def _summed(term: Term, needed: set[str]) -> Term:
+    """A term summed over the indices that nothing else has."""
+    x, label = term
+    axes = tuple(i for i, c in enumerate(label) if c not in needed)
+    return (agrad.sum(x, axis=axes), "".join(c for c in label if c in needed)) if axes else term
+
+
+def _product(first: Term, second: Term, needed: set[str]) -> Term:
+    """The product of two terms, summed over the indices that are not needed any more."""
+    a, la = _summed(first, needed | set(second[1]))
+    b, lb = _summed(second, needed | set(la))
+    shared = [c for c in la if c in lb]
+    batch = [c for c in shared if c in needed]
+    inner = [c for c in shared if c not in needed]
+    left = [c for c in la if c not in shared]
+    right = [c for c in lb if c not in shared]
+    size = dict(zip(la, a.shape, strict=True)) | dict(zip(lb, b.shape, strict=True))
+    a = _ordered(a, la, [*batch, *left, *inner])
+    b = _ordered(b, lb, [*batch, *inner, *right])
+    label = "".join([*batch, *left, *right])
+    shape = tuple(size[c] for c in label)
+
+    def count(names: list[str]) -> int:
+        return math.prod(size[c] for c in names)
+
+    if not inner:
+        a = agrad.reshape(a, (*a.shape, *(1,) * len(right)))
+        b = agrad.reshape(b, (*b.shape[: len(batch)], *(1,) * len(left), *b.shape[len(batch) :]))
+        return a * b, label
+    lead = [count(batch)] if batch else []
+    a = _shaped(a, (*lead, count(left), count(inner)))
+    b = _shaped(b, (*lead, count(inner), count(right)))
+    return _shaped(agrad.matmul(a, b), shape), label
+
+
+def _shaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return x if x.shape == shape else agrad.reshape(x, shape)
+
+
+def _ordered(x: Tensor, label: str, order: list[str]) -> Tensor:
+    places = tuple(label.index(c) for c in order)
+    return x if places == tuple(range(x.ndim)) else agrad.permute_dims(x, places)
+
+
+@implements("einsum_path")
+def _einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    # the path depends on the shapes alone
+    stand_in = [np.broadcast_to(0.0, x.shape) if isinstance(x, Tensor) else x for x in operands]
+    return np.einsum_path(*stand_in, optimize=optimize, einsum_call=einsum_call)
+
+
+# ------------------------------------------------------------------ products
+
+
+def _pair(a: Any, b: Any) -> list[Tensor]:
+    return promoted(*tensors(a, b))
+
+
+@implements("dot")
+def _dot(a: Any, b: Any) -> Tensor:
+    a, b = _pair(a, b)
+    if not a.ndim or not b.ndim:
+        return a * b
+    if a.ndim <= 2 and b.ndim <= 2:
+        return agrad.matmul(a, b)
+    return agrad.tensordot(a, b, axes=((a.ndim - 1,), (max(b.ndim - 2, 0),)))
+
+
+@implements("inner")
+def _inner(a: Any, b: Any, /) -> Tensor:
+    a, b = _pair(a, b)
+    if not a.ndim or not b.ndim:
+        return a * b
+    return agrad.tensordot(a, b, axes=((a.ndim - 1,), (b.ndim - 1,)))
+
+
+@implements("vdot")
+def _vdot(a: Any, b: Any, /) -> Tensor:
+    a, b = [flat(x) for x in _pair(a, b)]
+    return agrad.sum((agrad.conj(a) if is_complex(a) else a) * b)
+
+
+@implements("outer", "linalg.outer")
+def _outer(a: Any, b: Any) -> Tensor:
+    a, b = [flat(x) for x in _pair(a, b)]
+    return a[:, None] * b[None, :]
+
+
+@implements("tensordot", "linalg.tensordot")
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
+    a, b = _pair(a, b)
+    if not isinstance(axes, (int, np.integer)):
+        left, right = (tuple(int(i) for i in np.atleast_1d(part)) for part in axes)
+        axes = (tuple(axis_of(i, a.ndim) for i in left), tuple(axis_of(i, b.ndim) for i in right))
+        return agrad.tensordot(a, b, axes=axes)
+    return agrad.tensordot(a, b, axes=int(axes))
+
+
+@implements("linalg.matmul")
+def _matmul(x1: Any, x2: Any, /) -> Tensor:
+    return agrad.matmul(*_pair(x1, x2))
+
+
+@implements("linalg.vecdot")
+def _vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+    return agrad.vecdot(*_pair(x1, x2), axis=axis)
+
+
+@implements("kron")
+def _kron(a: Any, b: Any) -> Tensor:
+    a, b = _pair(a, b)
+    n = max(a.ndim, b.ndim)
+    sa, sb = (1,) * (n - a.ndim) + a.shape, (1,) * (n - b.ndim) + b.shape
+    a = agrad.reshape(a, tuple(m for pair in zip(sa, (1,) * n, strict=True) for m in pair))
+    b = agrad.reshape(b, tuple(m for pair in zip((1,) * n, sb, strict=True) for m in pair))
+    return agrad.reshape(a * b, tuple(p * q for p, q in zip(sa, sb, strict=True)))
+
+
+@implements("cross")
+def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Tensor:
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = _pair(a, b)
+    a, b = agrad.moveaxis(a, axisa, -1), agrad.moveaxis(b, axisb, -1)
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        raise rejects("cross", "takes vectors of two numbers no more", "give them a third one, 0, with numpy.pad")
+    out = agrad.linalg.cross(*_broadcast_but_last(a, b), axis=-1)
+    return agrad.moveaxis(out, -1, axis_of(axisc, out.ndim))
+
+
+@implements("linalg.cross")
+def _linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+    return _cross(x1, x2, axis=axis)
+
+
+def _broadcast_but_last(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    return agrad.broadcast_arrays(a, b)
+
+
+@implements("linalg.multi_dot")
+def _multi_dot(arrays: Any) -> Tensor:
+    parts = promoted(*tensors(*arrays))
+    if len(parts) < 2:
+        raise ValueError("numpy.linalg.multi_dot takes two arrays at least")
+    first, last = parts[0].ndim == 1, parts[-1].ndim == 1
+    parts[0] = parts[0][None, :] if first else parts[0]
+    parts[-1] = parts[-1][:, None] if last else parts[-1]
+    if any(x.ndim != 2 for x in parts):
+        raise ValueError("numpy.linalg.multi_dot takes matrices, and vectors only at the ends")
+    out = _chain(parts, _cheapest([x.shape[0] for x in parts] + [parts[-1].shape[1]]), 0, len(parts) - 1)
+    out = out[0] if first else out
+    return out[..., 0] if last else out
+
+
+def _cheapest(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Where to split each run of a chain of matrices, for the fewest multiplications (Cormen et al., section 15.2)."""
+    n = len(sizes) - 1
+    cost = {(i, i): 0 for i in range(n)}
+    split: dict[tuple[int, int], int] = {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            options = {k: cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1] for k in range(i, j)}
+            split[i, j] = min(options, key=options.__getitem__)
+            cost[i, j] = options[split[i, j]]
+    return split
+
+
+def _chain(parts: list[Tensor], split: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
+    if i == j:
+        return parts[i]
+    k = split[i, j]
+    return agrad.matmul(_chain(parts, split, i, k), _chain(parts, split, k + 1, j))

@@ -1,0 +1,212 @@
+"""The methods of NumPy's universal functions on Tensors: reduce, accumulate, reduceat, outer and at."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.interop.arguments import (
+    along,
+    axes_of,
+    axis_of,
+    cast,
+    constant,
+    masked,
+    merged,
+    numeric,
+    promoted,
+    rejects,
+    tensor,
+    tensors,
+    values_of,
+)
+from agrad.interop.table import UFUNCS
+from agrad.registry import CALLS
+
+Function = Callable[..., Any]
+
+_REDUCTIONS: dict[np.ufunc, Function] = {
+    np.add: lambda x, axis: agrad.sum(numeric(x), axis=axis),
+    np.multiply: lambda x, axis: agrad.prod(numeric(x), axis=axis),
+    np.logical_and: lambda x, axis: agrad.all(x, axis=axis),
+    np.logical_or: lambda x, axis: agrad.any(x, axis=axis),
+    np.logaddexp: lambda x, axis: agrad.logsumexp(x, axis=axis),
+}
+_EXTREMES: dict[np.ufunc, Function] = {
+    np.maximum: lambda x, axis: agrad.max(x, axis=axis),
+    np.minimum: lambda x, axis: agrad.min(x, axis=axis),
+}
+ASSOCIATIVE = {
+    np.add,
+    np.multiply,
+    np.maximum,
+    np.minimum,
+    np.fmax,
+    np.fmin,
+    np.logaddexp,
+    np.logaddexp2,
+    np.logical_and,
+    np.logical_or,
+    np.logical_xor,
+    np.bitwise_and,
+    np.bitwise_or,
+    np.bitwise_xor,
+    np.gcd,
+    np.lcm,
+    np.hypot,
+}
+"""Ufuncs whose running results may be computed by doubling."""
+
+
+def reduce(
+    ufunc: np.ufunc,
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Tensor:
+    """``ufunc.reduce``: over several axes only where the order of the operands does not matter."""
+    combine = UFUNCS[ufunc]
+    x = cast(tensor(array), dtype)
+    axes = axes_of(axis, x.ndim)
+    if where is not True:
+        fill = ufunc.identity if initial is None else initial
+        if fill is None:
+            raise ValueError(f"numpy.{ufunc.__name__}.reduce has no identity, so where= needs initial=")
+        where = agrad.broadcast_to(tensor(where, x), np.broadcast_shapes(tuple(np.shape(where)), x.shape))
+        x = agrad.broadcast_to(x, where.shape)
+        x = agrad.where(cast(where, bool), x, cast(tensor(fill, x), x.dtype))
+    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    out = _reduced(ufunc, combine, x, axes)
+    if dtype is not None:
+        out = cast(out, dtype)
+    if initial is not None:
+        out = combine(out, initial)
+    return agrad.reshape(out, kept) if keepdims else out
+
+
+def _reduced(ufunc: np.ufunc, combine: Function, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    known = _REDUCTIONS.get(ufunc)
+    if known is not None:
+        return known(x, axes)
+    if ufunc in _EXTREMES:
+        return _EXTREMES[ufunc](x, axes)
+    if len(axes) > 1 and ufunc not in ASSOCIATIVE:
+        raise ValueError(f"numpy.{ufunc.__name__}.reduce: the order matters, so it goes over one axis and not {axes}")
+    if not axes:
+        return x
+    x, _ = merged(x, axes)
+    parts = agrad.unstack(x, axis=-1)
+    if not parts:
+        if ufunc.identity is None:
+            raise ValueError(f"numpy.{ufunc.__name__}.reduce of no elements has no value")
+        return agrad.full_like(agrad.sum(x, axis=-1), ufunc.identity)
+    while len(parts) > 1 and ufunc in ASSOCIATIVE:  # in pairs, so that the graph is not deep
+        pairs = [combine(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = (*pairs, *(parts[-1:] if len(parts) % 2 else ()))
+    out = parts[0]
+    for part in parts[1:]:
+        out = combine(out, part)
+    return out
+
+
+def accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None) -> Tensor:
+    """``ufunc.accumulate``: all running results along one axis."""
+    combine = UFUNCS[ufunc]
+    x = cast(tensor(array), dtype)
+    axis = axis_of(axis, x.ndim)
+    n = x.shape[axis]
+    if ufunc is np.add:
+        return cast(agrad.cumulative_sum(numeric(x), axis=axis), dtype)
+    if ufunc is np.multiply:
+        return cast(agrad.cumulative_prod(numeric(x), axis=axis), dtype)
+    if ufunc in ASSOCIATIVE:
+        return doubled(combine, x, axis)
+    parts = list(agrad.unstack(x, axis=axis))
+    for i in range(1, n):
+        parts[i] = combine(parts[i - 1], parts[i])
+    return cast(agrad.stack(promoted(*parts), axis=axis), dtype) if n else x
+
+
+def doubled(combine: Function, x: Tensor, axis: int) -> Tensor:
+    """The running results of an associative function, by combining over steps of 1, 2, 4 and so on."""
+    step = 1
+    while step < x.shape[axis]:
+        rest = combine(x[along(axis, slice(None, -step))], x[along(axis, slice(step, None))])
+        x = agrad.concat(promoted(x[along(axis, slice(None, step))], rest), axis=axis)
+        step *= 2
+    return x
+
+
+def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Tensor:
+    """``ufunc.reduceat``: reductions of the slices that begin at ``indices`` along one axis."""
+    x = cast(tensor(array), dtype)
+    axis = axis_of(axis, x.ndim)
+    starts = [int(i) for i in values_of(indices).reshape(-1)]
+    n = x.shape[axis]
+    if any(not 0 <= i < n for i in starts):
+        raise IndexError(f"numpy.{ufunc.__name__}.reduceat: indices {starts} for an axis of length {n}")
+    parts = []
+    for i, start in enumerate(starts):
+        stop = starts[i + 1] if i + 1 < len(starts) else n
+        piece = x[along(axis, slice(start, max(stop, start + 1)))]
+        parts.append(reduce(ufunc, piece, axis=axis, dtype=dtype))
+    return agrad.stack(promoted(*parts), axis=axis)
+
+
+def outer(ufunc: np.ufunc, a: Any, b: Any, **settings: Any) -> Any:
+    """``ufunc.outer``: of every element of ``a`` with every element of ``b``."""
+    combine = UFUNCS[ufunc]
+    if settings:
+        raise rejects(f"{ufunc.__name__}.outer", f"takes no {', '.join(settings)} for Tensors", "leave them out")
+    a, b = tensors(a, b)
+    return combine(agrad.reshape(a, (*a.shape, *(1,) * b.ndim)), b)
+
+
+def at(ufunc: np.ufunc, array: Any, index: Any, value: Any = None) -> None:
+    """``ufunc.at``: the Tensor is rebound to what the unbuffered change in place makes of it."""
+    name = f"{ufunc.__name__}.at"
+    if not isinstance(array, Tensor):
+        raise rejects(name, f"would write Tensors into a {type(array).__name__}", "make it a Tensor: agrad.asarray(a)")
+    function = UFUNCS[ufunc]
+    entries = index if isinstance(index, tuple) else (index,)
+    entries = tuple([values_of(e) if isinstance(e, (Tensor, list)) else e for e in entries])
+    places = np.arange(array.size).reshape(array.shape)[entries]
+    index = tuple([constant(e, array) if isinstance(e, np.ndarray) else e for e in entries])
+    old = array[index]
+    operands = () if ufunc.nin == 1 else (cast(tensor(value, array), array.dtype),)
+    if len(np.unique(places)) == places.size:
+        array[index] = function(old, *operands)
+    elif ufunc in (np.add, np.subtract):
+        change = operands[0] if ufunc is np.add else -operands[0]
+        array[...] = CALLS["add_at"](array, agrad.broadcast_to(change, old.shape), index)
+    else:
+        raise rejects(
+            name,
+            "names a position twice, which only add.at and subtract.at do for Tensors",
+            "name each position once, or combine the values first",
+        )
+
+
+def choose_where(result: Any, where: Any, out: Any, name: str) -> Any:
+    """A ufunc's result where ``where`` holds, and what ``out`` held elsewhere."""
+    if out is None:
+        raise rejects(name, "with where= leaves the other elements unset", "give out=, or use numpy.where")
+    if not isinstance(out, Tensor):
+        out = tensor(out, result)
+    return agrad.where(cast(tensor(where, result), bool), result, cast(out, result.dtype))
+
+
+def guarded(operand: Any, where: Any) -> Any:
+    """An operand whose elements that ``where`` leaves out are 1, where every common function is finite."""
+    if isinstance(operand, (bool, int, float, complex)) or not np.shape(operand):
+        return operand
+    operand = tensor(operand)
+    mask = tensor(where, operand)
+    if np.broadcast_shapes(mask.shape, operand.shape) != operand.shape:
+        return operand
+    return masked(operand, agrad.broadcast_to(mask, operand.shape), 1)

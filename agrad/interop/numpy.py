@@ -1,0 +1,148 @@
+"""NumPy's own names on Tensors: the answers to ``__array_ufunc__`` and ``__array_function__``.
+
+Loaded at the first call that needs it. A function that is not in the tables is refused with an error that names what to
+use instead: nothing detaches silently.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.backends import backend_of_type
+from agrad.errors import RefusedFunctionError
+from agrad.interop import (  # noqa: F401 - each files its handlers
+    choosing,
+    creation,
+    einsum,
+    fourier,
+    linear_algebra,
+    manipulation,
+    ordering,
+    outside,
+    padding,
+    polynomials,
+    quantiles,
+    reductions,
+    signals,
+    statistics,
+)
+from agrad.interop.arguments import cast, deliver, dtype_of, known
+from agrad.interop.methods import accumulate, at, choose_where, guarded, outer, reduce, reduceat
+from agrad.interop.scipy import find_ufunc, find_word
+from agrad.interop.table import FUNCTIONS, LIKE, REFUSED, UFUNCS, Entry, find
+
+_METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat, "outer": outer}
+_IGNORED = ("order", "subok", "casting")
+
+
+def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+    """What a call of a ufunc, or of one of its methods, gives where a Tensor is among the operands.
+
+    NotImplemented where an operand is of a class that neither agrad nor NumPy knows, so that it is asked itself. Raises
+    ``RefusedFunctionError`` (a ``TypeError``) for a ufunc that is not NumPy's own or has no meaning for Tensors.
+    """
+    if not settings and method == "__call__":
+        common = UFUNCS.get(ufunc)
+        if common is not None and all(map(known, inputs)):
+            return common(*inputs)
+    out = settings.pop("out", ())
+    operands = inputs if method != "at" else (inputs[0], *inputs[2:])
+    if not all(map(known, (*operands, *out))):
+        return NotImplemented
+    name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+    function = UFUNCS.get(ufunc) or find_ufunc(ufunc)
+    if function is None:
+        remedy = REFUSED.get(ufunc.__name__) if getattr(np, ufunc.__name__, None) is ufunc else None
+        raise RefusedFunctionError(
+            f"the ufunc {ufunc.__name__} is not known to agrad, so its derivative is not; "
+            + (remedy or "use agrad's functions, write it as an @agrad.primitive, or call it on x.detach().numpy()")
+        )
+    if method == "at":
+        return at(ufunc, *inputs)
+    if method != "__call__":
+        return deliver(_METHODS[method](ufunc, *inputs, **settings), out or None, name)
+    casting = settings.get("casting", "same_kind")
+    where, dtype = settings.pop("where", True), settings.pop("dtype", None)
+    for setting in _IGNORED:
+        settings.pop(setting, None)
+    if settings:
+        raise RefusedFunctionError(
+            f"numpy.{name} takes no {', '.join(settings)} for Tensors; move the axes with numpy.moveaxis instead"
+        )
+    if dtype is not None:
+        inputs = tuple([cast(x, dtype) if isinstance(x, Tensor) else np.asarray(x, dtype) for x in inputs])
+    if where is not True:
+        result = function(*[guarded(x, where) for x in inputs])
+        parts = result if isinstance(result, tuple) else (result,)
+        outs = out or (None,) * len(parts)
+        parts = tuple([choose_where(part, where, o, name) for part, o in zip(parts, outs, strict=True)])
+        result = parts if isinstance(result, tuple) else parts[0]
+    else:
+        result = function(*inputs)
+    return deliver(result, out or None, name, casting)
+
+
+def array_function(
+    asked: Tensor, function: Any, types: Sequence[type], args: tuple[Any, ...], settings: dict[str, Any]
+) -> Any:
+    """What a call of one of NumPy's functions gives where a Tensor is among its arguments.
+
+    NotImplemented where an argument is of a class that agrad does not know. Raises ``RefusedFunctionError`` (a
+    ``TypeError``) for a function that Tensors cannot go through; its message says what to use instead.
+    """
+    for kind in types:
+        if not issubclass(kind, Tensor) and kind is not np.ndarray and backend_of_type(kind) is None:
+            return NotImplemented
+        if issubclass(kind, np.ndarray) and kind is not np.ndarray:
+            return NotImplemented
+    entry = FUNCTIONS.get(function)
+    if entry is None and function in LIKE:
+        return LIKE[function](asked, args, settings)
+    if entry is None:
+        raise refusal(function)
+    return answer(entry, args, settings)
+
+
+def special_word(name: str) -> Any:
+    """A function by SciPy's name that ``agrad.special`` has not among its own; None where there is none."""
+    return find_word(name)
+
+
+def array_method(name: str, x: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+    """What a method of NumPy's arrays gives on a Tensor: NumPy's function of its name, but for the ways of methods."""
+    if name == "astype":
+        return agrad.astype(x, dtype_of(*args, **{"dtype": settings.pop("dtype")} if "dtype" in settings else {}))
+    if name == "copy":
+        return agrad.astype(x, x.dtype, copy=True)
+    if name in ("reshape", "transpose") and args and not isinstance(args[0], (tuple, list)) and args != (None,):
+        args = (args,)
+    if name in ("conj", "conjugate"):
+        return UFUNCS[np.conjugate](x)
+    return answer(FUNCTIONS[find("ravel" if name == "flatten" else name)], (x, *args), settings)
+
+
+def answer(entry: Entry, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+    """Call a handler; what it makes goes into ``out`` where that is given."""
+    out = None
+    if entry.out is not None:
+        if "out" in settings:
+            out = settings.pop("out")
+        elif len(args) > entry.out:
+            out = args[entry.out]
+            settings |= dict(zip(entry.parameters[entry.out + 1 :], args[entry.out + 1 :], strict=False))
+            args = args[: entry.out]
+    result = entry.handler(*args, **settings)
+    return result if out is None else deliver(result, out, entry.name)
+
+
+def refusal(function: Any) -> RefusedFunctionError:
+    """The error for a function without a handler."""
+    module = getattr(function, "__module__", "numpy")
+    name = f"{module}.{function.__name__}"
+    remedy = REFUSED.get(name.removeprefix("numpy."))
+    return RefusedFunctionError(
+        f"{name} takes no Tensors; " + (remedy or "use agrad's functions, or call it on x.detach().numpy()")
+    )

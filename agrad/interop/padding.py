@@ -1,0 +1,82 @@
+"""``numpy.pad`` on Tensors."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.interop.arguments import along, axis_of, cast, constant, picked, rejects, tensor
+from agrad.interop.table import implements
+
+_BY_PLACE = ("edge", "reflect", "symmetric", "wrap")
+_STATISTICS = {"maximum": np.max, "minimum": np.min, "mean": np.mean, "median": np.median}
+
+
+@implements("pad")
+def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tensor:
+    x = tensor(array)
+    if isinstance(pad_width, dict):
+        given = {axis_of(k, x.ndim): v for k, v in pad_width.items()}
+        pad_width = [given.get(i, (0, 0)) for i in range(x.ndim)]
+        pad_width = [(w, w) if np.ndim(w) == 0 else w for w in pad_width]
+    widths = _pairs(pad_width, x.ndim)
+    if mode in _BY_PLACE and kwargs.get("reflect_type", "even") == "even":
+        for axis, (before, after) in enumerate(widths):
+            if before or after:
+                places = np.pad(np.arange(x.shape[axis]), (int(before), int(after)), mode, **kwargs)
+                x = picked(x, places, axis)
+        return x
+    if mode in ("constant", "linear_ramp", *_STATISTICS):
+        for axis in range(x.ndim):
+            x = _padded(x, axis, widths[axis], mode, kwargs)
+        return x
+    named = mode if isinstance(mode, str) else getattr(mode, "__name__", "a function")
+    raise rejects(
+        "pad",
+        f"takes no mode {named}{' with reflect_type=odd' if 'reflect_type' in kwargs else ''} for Tensors",
+        f"use one of constant, linear_ramp, {', '.join((*_BY_PLACE, *_STATISTICS))}, or numpy.concatenate",
+    )
+
+
+def _pairs(value: Any, ndim: int) -> list[Any]:
+    """One pair an axis, as NumPy broadcasts a number or pairs."""
+    return np.broadcast_to(np.asarray(value), (ndim, 2)).tolist()
+
+
+def _end(value: Any, axis: int, side: int, x: Tensor) -> Tensor:
+    """A padding value of one side of an axis, a number or a Tensor of no dimensions."""
+    while isinstance(value, (list, tuple)) or (hasattr(value, "shape") and len(value.shape)):
+        entries = len(value) if isinstance(value, (list, tuple)) else value.shape[0]
+        inner = isinstance(value[0], (list, tuple)) or (hasattr(value[0], "shape") and len(value[0].shape))
+        value = value[0] if entries == 1 else value[axis] if inner else value[side]
+    return cast(tensor(value, x), x.dtype)
+
+
+def _padded(x: Tensor, axis: int, widths: Sequence[int], mode: str, settings: dict[str, Any]) -> Tensor:
+    known = {"constant": "constant_values", "linear_ramp": "end_values"}.get(mode, "stat_length")
+    if unknown := set(settings) - {known}:
+        raise ValueError(f"numpy.pad: mode {mode} takes no {', '.join(sorted(unknown))}")
+    parts = [x]
+    for side, width in enumerate(widths):
+        if not width:
+            continue
+        shape = tuple(int(width) if i == axis else n for i, n in enumerate(x.shape))
+        if mode == "constant":
+            part = agrad.broadcast_to(_end(settings.get(known, 0), axis, side, x), shape)
+        elif mode == "linear_ramp":
+            edge = x[along(axis, slice(0, 1) if side == 0 else slice(x.shape[axis] - 1, None))]
+            end = _end(settings.get(known, 0), axis, side, x)
+            steps = np.arange(width) / width
+            steps = (steps if side == 0 else steps[::-1]).astype(x.dtype.name)
+            ramp = constant(steps.reshape([-1 if i == axis else 1 for i in range(x.ndim)]), x)
+            part = end + (edge - end) * ramp
+        else:
+            length = settings.get(known)
+            length = x.shape[axis] if length is None else _pairs(length, x.ndim)[axis][side]
+            n = x.shape[axis]
+            piece = x[along(axis, slice(0, length) if side == 0 else slice(max(n - length, 0), n))]
+            part = agrad.broadcast_to(_STATISTICS[mode](piece, axis=axis, keepdims=True), shape)
+        parts = [part, *parts] if side == 0 else [*parts, part]
+    return agrad.concat(parts, axis=axis) if len(parts) > 1 else x

@@ -1,0 +1,186 @@
+"""NumPy's polynomials, of coefficients from the highest power down, on Tensors."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.interop.arguments import constant, flat, inexact, like_of, promoted, rejects, tensor, tensors, values_of
+from agrad.interop.creation import _vander as vander
+from agrad.interop.linear_algebra import _eigvals as eigvals
+from agrad.interop.linear_algebra import _lstsq as lstsq
+from agrad.interop.signals import convolved
+from agrad.interop.table import implements
+
+
+def _coefficients(*polynomials: Any) -> list[Tensor]:
+    out = []
+    for p in tensors(*polynomials):
+        out.append(flat(p) if p.ndim == 0 else p)
+    return promoted(*out)
+
+
+def _padded(x: Tensor, before: int) -> Tensor:
+    """The coefficients with zeros for so many higher powers."""
+    return agrad.concat([agrad.zeros((before,), dtype=x.dtype, backend=x.backend, device=x.device), x]) if before else x
+
+
+def _joined(a: Any, b: Any) -> tuple[Tensor, Tensor]:
+    a, b = _coefficients(a, b)
+    n = max(a.shape[0], b.shape[0])
+    return _padded(a, n - a.shape[0]), _padded(b, n - b.shape[0])
+
+
+@implements("polyadd")
+def _polyadd(a1: Any, a2: Any) -> Tensor:
+    a, b = _joined(a1, a2)
+    return a + b
+
+
+@implements("polysub")
+def _polysub(a1: Any, a2: Any) -> Tensor:
+    a, b = _joined(a1, a2)
+    return a - b
+
+
+@implements("polymul")
+def _polymul(a1: Any, a2: Any) -> Tensor:
+    return convolved(*_coefficients(a1, a2))
+
+
+@implements("polydiv")
+def _polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
+    u, v = _coefficients(u, v)
+    u, v = inexact(u), inexact(v)
+    steps = max(u.shape[0] - v.shape[0] + 1, 0)
+    quotient = []
+    rest = u
+    for k in range(steps):
+        factor = rest[0] / v[0]
+        quotient.append(factor)
+        head = rest[: v.shape[0]] - factor * v
+        # the first coefficient is 0 by construction
+        rest = agrad.concat([head[1:], rest[v.shape[0] :]]) if k < steps - 1 or rest.shape[0] > 1 else head
+    q = agrad.stack(quotient) if quotient else agrad.zeros_like(u)[:1]
+    host = values_of(rest)
+    while rest.shape[0] > 1 and np.allclose(host[0], 0, rtol=1e-14):
+        rest, host = rest[1:], host[1:]
+    return q, rest
+
+
+@implements("polyval")
+def _polyval(p: Any, x: Any) -> Any:
+    p, x = promoted(*tensors(p, x))
+    out = agrad.zeros_like(x)
+    for c in agrad.unstack(p):
+        out = out * x + c
+    return out
+
+
+@implements("polyder")
+def _polyder(p: Any, m: int = 1) -> Tensor:
+    (p,) = promoted(flat(tensor(p)), least=np.int64)
+    if m < 0:
+        raise ValueError("numpy.polyder: the order of the derivative is not negative")
+    for _ in range(int(m)):
+        n = p.shape[0] - 1
+        if n < 1:
+            return p[:0]
+        p = p[:-1] * constant(np.arange(n, 0, -1).astype(p.dtype.name), p)
+    return p
+
+
+@implements("polyint")
+def _polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
+    m = int(m)
+    if m < 0:
+        raise ValueError("numpy.polyint: the order of the integral is not negative")
+    like = like_of(p, k)
+    p = inexact(promoted(flat(tensor(p, like)), least=np.int64)[0])
+    constants = flat(tensor(0.0 if k is None else k, like))
+    if constants.shape[0] == 1 and m > 1:
+        constants = agrad.broadcast_to(constants, (m,))
+    if constants.shape[0] < m:
+        raise ValueError(f"numpy.polyint: {m} constants are needed, or one for all")
+    p, constants = promoted(p, constants)
+    for i in range(m):
+        powers = constant(np.arange(p.shape[0], 0, -1).astype(p.dtype.name), p)
+        p = agrad.concat([p / powers, constants[i : i + 1]])
+    return p
+
+
+@implements("roots")
+def _roots(p: Any) -> Tensor:
+    p = flat(tensor(p))
+    places = np.flatnonzero(values_of(p))
+    if not len(places):
+        return agrad.zeros((0,), dtype=agrad.float64, backend=p.backend, device=p.device)
+    zeros = p.shape[0] - int(places[-1]) - 1
+    p = inexact(p[int(places[0]) : int(places[-1]) + 1])
+    n = p.shape[0] - 1
+    if n < 1:
+        return agrad.zeros((zeros,), dtype=p.dtype, backend=p.backend, device=p.device)
+    shift = constant(np.eye(n, k=-1)[1:].astype(p.dtype.name), p)
+    found = eigvals(agrad.concat([agrad.reshape(-p[1:] / p[0], (1, n)), shift], axis=0))
+    if not zeros:
+        return found
+    return agrad.concat([found, agrad.zeros((zeros,), dtype=found.dtype, backend=p.backend, device=p.device)])
+
+
+@implements("poly")
+def _poly(seq_of_zeros: Any) -> Tensor:
+    x = tensor(seq_of_zeros)
+    if x.ndim == 2 and x.shape[0] == x.shape[1] and x.shape[0]:
+        x = eigvals(x)
+    elif x.ndim != 1:
+        raise ValueError("numpy.poly takes roots in one dimension, or a square matrix")
+    if not x.shape[0]:
+        return constant(1.0, x)
+    out = agrad.ones_like(x[:1])
+    for i in range(x.shape[0]):
+        out = convolved(out, agrad.concat([agrad.ones_like(x[:1]), -x[i : i + 1]]))
+    if agrad.isdtype(out.dtype, "complex floating"):
+        # roots in conjugate pairs make real coefficients
+        roots = np.sort_complex(values_of(x))
+        if np.all(roots == np.sort_complex(roots.conj())):
+            out = agrad.real(out)
+    return out
+
+
+@implements("polyfit")
+def _polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
+    x, y, w = tensors(x, y, w)
+    x, y = promoted(inexact(x), inexact(y))
+    deg = int(deg)
+    if deg < 0 or x.ndim != 1 or not x.size or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
+        raise TypeError("numpy.polyfit takes a degree, x of shape (n,) and y of shape (n,) or (n, k)")
+    rcond = x.shape[0] * agrad.finfo(x.dtype).eps if rcond is None else rcond
+    left, right = vander(x, deg + 1), y
+    if w is not None:
+        left = left * w[:, None]
+        right = right * (w[:, None] if right.ndim == 2 else w)
+    scale = agrad.sqrt(agrad.sum(left * left, axis=0))
+    left = left / scale
+    c, residuals, rank, s = lstsq(left, right, rcond)
+    if rank != deg + 1 and not full:
+        warnings.warn(
+            f"numpy.polyfit: {x.shape[0]} points do not determine a polynomial of degree {deg}",
+            np.exceptions.RankWarning,
+            stacklevel=4,
+        )
+    c = agrad.matrix_transpose(agrad.matrix_transpose(c) / scale) if c.ndim == 2 else c / scale
+    if full:
+        return c, residuals, rank, s, rcond
+    if not cov:
+        return c
+    if c.ndim == 2:
+        raise rejects("polyfit", "gives no covariance of several fits at once for Tensors", "fit them one by one")
+    base = agrad.linalg.inv(agrad.matmul(agrad.matrix_transpose(left), left))
+    base = base / (scale[:, None] * scale[None, :])
+    if isinstance(cov, str) and cov == "unscaled":
+        return c, base
+    if x.shape[0] <= deg + 1:
+        raise ValueError("numpy.polyfit: there are too few points to scale the covariance; use cov='unscaled'")
+    return c, base * (residuals[0] / (x.shape[0] - deg - 1))

@@ -1,0 +1,110 @@
+"""NumPy's medians, quantiles and percentiles on Tensors: sorted elements, joined by weights that NumPy itself gives.
+
+A quantile is a joint of two neighbours in the sorted array. Where it lies depends on the number of elements alone: it
+is the same quantile of 0, 1, 2, ..., of which every element equals its own place.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.interop.arguments import cast, constant, defaults_only, inexact, merged, tensor, values_of
+from agrad.interop.reductions import given
+from agrad.interop.table import implements
+
+_NONE: Any = np._NoValue
+
+
+_ELEMENTS = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
+"""Methods that give an element as it is."""
+
+
+def _places(counts: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
+    """Where the quantiles of ``counts`` sorted numbers lie: shape (quantiles, counts), nan where there are none."""
+    out = np.full((q.size, counts.size), math.nan)
+    for i, count in enumerate(counts.reshape(-1)):
+        if count:
+            out[:, i] = np.quantile(np.arange(float(count)), q.reshape(-1), method=method)
+    return out
+
+
+def _at(rows: Tensor, places: np.ndarray, counts: np.ndarray) -> Tensor:
+    """The sorted rows between their places, of which the first ``counts`` of a row are numbers."""
+    empty = np.isnan(places)
+    places = np.where(empty, 0.0, places)
+    low = np.floor(places).astype(np.int64)
+    high = np.minimum(low + 1, np.maximum(counts - 1, 0)[:, None])
+    below = agrad.take_along_axis(rows, constant(low, rows), axis=1)
+    above = agrad.take_along_axis(rows, constant(high, rows), axis=1)
+    weight = constant((places - low).astype(rows.dtype.name), rows)
+    # where the quantile is an element, a neighbour that is infinite has no part in it
+    out = agrad.where(weight == 0, below, below * (1 - weight) + above * weight)
+    return agrad.where(constant(~empty, rows), out, agrad.full_like(out, math.nan)) if empty.any() else out
+
+
+def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Tensor:
+    x = inexact(tensor(a))
+    if agrad.isdtype(x.dtype, "complex floating"):
+        raise TypeError("quantiles of complex numbers are not defined, as they have no order")
+    where = np.asarray(q, dtype=np.float64) if not isinstance(q, Tensor) else q.numpy()  # refuses one with a gradient
+    x, kept = merged(x, axis)
+    lead, n = x.shape[:-1], x.shape[-1]
+    rows = agrad.sort(agrad.reshape(x, (math.prod(lead), n)), axis=-1)
+    shape = (rows.shape[0], where.size)
+    if not n:
+        out = agrad.full_like(agrad.broadcast_to(agrad.sum(rows, axis=-1, keepdims=True), shape), math.nan)
+    elif skip_nan:
+        # how many numbers a row has decides where its quantiles lie
+        counts, inverse = np.unique(n - np.isnan(values_of(rows)).sum(axis=1), return_inverse=True)
+        out = _at(rows, _places(counts, where, method)[:, inverse].T, counts[inverse])
+    else:
+        places = np.broadcast_to(_places(np.asarray([n]), where, method).T, shape)
+        # nan stands last, and makes every quantile of its row one
+        out = agrad.where(agrad.isnan(rows[:, -1:]), rows[:, -1:], _at(rows, places, np.full(shape[0], n)))
+    out = agrad.moveaxis(agrad.reshape(out, (*lead, where.size)), -1, 0)
+    return agrad.reshape(out, (*where.shape, *(kept if keepdims else lead)))
+
+
+def _method(method: str, interpolation: Any) -> str:
+    return method if interpolation is None else interpolation
+
+
+def _file(name: str, scale: float, skip_nan: bool) -> None:
+    def handler(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: Any = False,
+        *,
+        weights: Any = None,
+        interpolation: Any = None,
+    ) -> Any:
+        defaults_only(name, weights=(weights, None))
+        # an array of quantiles is of float64, and so is what is interpolated by it
+        weak = type(q) in (int, float) or _method(method, interpolation) in _ELEMENTS
+        q = (q.numpy() if isinstance(q, Tensor) else np.asarray(q, dtype=np.float64)) / scale
+        out = _quantile(a, q, axis, _method(method, interpolation), bool(given(keepdims, False)), skip_nan)
+        return out if weak else cast(out, np.float64)
+
+    implements(name)(handler)
+
+
+_file("quantile", 1, False)
+_file("percentile", 100, False)
+_file("nanquantile", 1, True)
+_file("nanpercentile", 100, True)
+
+
+@implements("median")
+def _median(a: Any, axis: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
+    return _quantile(a, 0.5, axis, "linear", bool(given(keepdims, False)), False)
+
+
+@implements("nanmedian")
+def _nanmedian(a: Any, axis: Any = None, overwrite_input: bool = False, keepdims: Any = _NONE) -> Any:
+    return _quantile(a, 0.5, axis, "linear", bool(given(keepdims, False)), True)

@@ -1,0 +1,327 @@
+"""SciPy's universal functions on Tensors, and what SciPy looks up in ``agrad.special`` for arrays of agrad's.
+
+``agrad.special`` has the functions that are primitives. Those of SciPy's that are made of them are here, by SciPy's
+names: what distributions, transformations of Box and Cox, and losses ask for. All are differentiable in their floating
+arguments, in every order; counts (``k`` of ``bdtr``, ``nbdtr``, ``pdtr``) are rounded down and have no derivative.
+"""
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor, special
+from agrad.errors import RefusedFunctionError
+from agrad.interop.table import UFUNCS
+from agrad.interop.ufuncs import operands
+
+Function = Callable[..., Any]
+
+WORDS: dict[str, Function] = {}
+"""Functions by SciPy's names, beside those that ``agrad.special`` has by the same names."""
+
+_ALIASES = {"psi": "digamma", "jv": "jn"}
+_ORDERS = ("iv", "jv")
+_DEGREE = math.pi / 180
+
+
+def word(*names: str) -> Callable[[Function], Function]:
+    """File a function by SciPy's names; it is handed operands of one floating dtype, or numbers beside them."""
+
+    def file(function: Function) -> Function:
+        def on_operands(*values: Any) -> Any:
+            return function(*operands(*values, floating=True))
+
+        on_operands.__doc__ = function.__doc__
+        for name in names:
+            on_operands.__name__ = name
+            WORDS[name] = on_operands
+        return function
+
+    return file
+
+
+def find_word(name: str) -> Function | None:
+    """A function of SciPy's name that ``agrad.special`` does not have by itself; None where there is none."""
+    if name in _ALIASES:
+        return getattr(special, _ALIASES[name])
+    return WORDS.get(name)
+
+
+def find_ufunc(ufunc: np.ufunc) -> Function | None:
+    """What computes one of SciPy's ufuncs, filed with those of NumPy; None for a ufunc that is not SciPy's.
+
+    Raises ``RefusedFunctionError``, a ``TypeError``, for one of SciPy's that has no counterpart.
+    """
+    name = ufunc.__name__
+    if getattr(sys.modules.get("scipy.special._ufuncs"), name, None) is not ufunc:
+        return None
+    function = find_word(name) or special.__dict__.get(name)
+    if function is None:
+        raise RefusedFunctionError(
+            f"scipy.special.{name} has no counterpart in agrad.special; write it as an @agrad.primitive with its "
+            "derivative, or call it on x.detach().numpy()"
+        )
+
+    def handler(*values: Any) -> Any:
+        if name not in _ORDERS:
+            return function(*operands(*values, floating=True))
+        # the order of a Bessel function has no derivative, and that of jn is one number
+        order, x = values
+        if isinstance(order, Tensor) and order.requires_grad:
+            raise RefusedFunctionError(f"scipy.special.{name} has no derivative by its order; detach it: x.detach()")
+        return function(*operands(order, x, floating=True)) if name == "iv" else function(np.asarray(order).item(), x)
+
+    UFUNCS[ufunc] = handler
+    return handler
+
+
+def _series(x: Any, coefficients: list[float]) -> Any:
+    total = coefficients[-1]
+    for c in coefficients[-2::-1]:
+        total = total * x + c
+    return total
+
+
+def _exp_minus_1_over(x: Any) -> Any:
+    """(exp(x) - 1) / x, by its series where the quotient and its derivatives would cancel."""
+    near = agrad.abs(x) < 0.5
+    inside = agrad.where(near, x, agrad.zeros_like(x))
+    outside = agrad.where(near, agrad.ones_like(x), x)
+    series = _series(inside, [1 / math.factorial(n + 1) for n in range(16)])
+    return agrad.where(near, series, agrad.expm1(outside) / outside)
+
+
+def _log1p_over(x: Any) -> Any:
+    """log(1 + x) / x, by its series where the quotient and its derivatives would cancel."""
+    near = agrad.abs(x) < 0.1
+    inside = agrad.where(near, x, agrad.zeros_like(x))
+    outside = agrad.where(near, agrad.ones_like(x), x)
+    series = _series(inside, [(-1.0) ** n / (n + 1) for n in range(18)])
+    return agrad.where(near, series, agrad.log1p(outside) / outside)
+
+
+word("expm1")(agrad.expm1)
+word("log1p")(agrad.log1p)
+word("cbrt")(lambda x: UFUNCS[np.cbrt](x))
+word("exp2")(lambda x: UFUNCS[np.exp2](x))
+word("exp10")(lambda x: agrad.pow(10.0, x))
+word("softplus")(lambda x: agrad.logaddexp(x, agrad.zeros_like(x)))
+word("exprel")(_exp_minus_1_over)
+word("cosm1")(lambda x: -2 * agrad.sin(x / 2) ** 2)
+word("radian")(lambda d, m, s: (d + (m + s / 60.0) / 60.0) * _DEGREE)
+word("zetac")(lambda x: special.zeta(x, 2.0))
+word("loggamma")(lambda x: _within(x >= 0, special.gammaln(x)))
+
+
+def _within(domain: Any, value: Any) -> Any:
+    """``value`` where its arguments are in the domain, and nan elsewhere."""
+    return agrad.where(domain, value, agrad.full_like(value, math.nan))
+
+
+def _turned(x: Any) -> tuple[Any, Any, Any]:
+    """Of an angle in degrees, the number of quarter turns, and the sine and cosine of what is left, at most 45."""
+    turns = agrad.round(x / 90)
+    rest = (x - 90 * turns) * _DEGREE
+    return agrad.remainder(turns, 4.0), agrad.sin(rest), agrad.cos(rest)
+
+
+def _sine(turns: Any, sine: Any, cosine: Any) -> Any:
+    value = agrad.where(agrad.remainder(turns, 2.0) == 0, sine, cosine)
+    return agrad.where(turns >= 2, -value, value)
+
+
+@word("sindg")
+def _sindg(x: Any) -> Any:
+    return _sine(*_turned(x))
+
+
+@word("cosdg")
+def _cosdg(x: Any) -> Any:
+    turns, sine, cosine = _turned(x)
+    return _sine(agrad.remainder(turns + 1, 4.0), sine, cosine)
+
+
+@word("tandg")
+def _tandg(x: Any) -> Any:
+    turns, sine, cosine = _turned(x)
+    odd = agrad.remainder(turns, 2.0) == 1
+    return agrad.where(odd, cosine, sine) / agrad.where(odd, -sine, cosine)
+
+
+@word("cotdg")
+def _cotdg(x: Any) -> Any:
+    turns, sine, cosine = _turned(x)
+    odd = agrad.remainder(turns, 2.0) == 1
+    return agrad.where(odd, -sine, cosine) / agrad.where(odd, cosine, sine)
+
+
+@word("rgamma")
+def _rgamma(x: Any) -> Any:
+    # by reflection below 1/2, where the zeros at 0, -1, -2, ... have a slope that 1 / gamma(x) has not
+    right = x > 0.5
+    above = agrad.where(right, x, agrad.ones_like(x))
+    below = agrad.where(right, agrad.zeros_like(x), x)
+    whole = agrad.round(below)
+    sine = agrad.sin(math.pi * (below - whole)) * (1 - 2 * agrad.remainder(whole, 2.0))
+    mirrored = special.gamma(1 - below) * sine / math.pi
+    return agrad.where(right, agrad.exp(-special.gammaln(above)), mirrored)
+
+
+@word("gammasgn")
+def _gammasgn(x: Any) -> Any:
+    down = agrad.floor(x)
+    sign = agrad.where(agrad.remainder(down, 2.0) == 0, agrad.ones_like(x), -agrad.ones_like(x))
+    sign = agrad.where((x < 0) & (down == x), agrad.full_like(x, math.nan), sign)
+    sign = agrad.where(x > 0, agrad.ones_like(x), agrad.where(x == 0, agrad.copysign(agrad.ones_like(x), x), sign))
+    return _within(x == x, sign)
+
+
+@word("multigammaln")
+def _multigammaln(a: Any, d: Any) -> Any:
+    d = int(d)
+    constant = d * (d - 1) / 4 * math.log(math.pi)
+    return sum((special.gammaln(a - j / 2) for j in range(1, d)), special.gammaln(a)) + constant
+
+
+@word("binom")
+def _binom(n: Any, k: Any) -> Any:
+    n, k = _arrays(n, k)
+    plain = (n - k > -1) & (k > -1) & (n > -1)
+    one = agrad.ones_like(plain, dtype=n.dtype)
+    top, low = agrad.where(plain, n, one), agrad.where(plain, k, one)
+    by_beta = agrad.exp(-special.betaln(top - low + 1, low + 1)) / (top + 1)
+    return agrad.where(plain, by_beta, special.gamma(n + 1) * _rgamma(k + 1) * _rgamma(n - k + 1))
+
+
+@word("poch")
+def _poch(z: Any, m: Any) -> Any:
+    z, m = _arrays(z, m)
+    plain = (z > 0) & (z + m > 0)
+    one = agrad.ones_like(plain, dtype=z.dtype)
+    low, high = agrad.where(plain, z, one), agrad.where(plain, z + m, one)
+    ratio = agrad.exp(special.gammaln(high) - special.gammaln(low))
+    return agrad.where(plain, ratio, special.gamma(z + m) * _rgamma(z))
+
+
+@word("boxcox")
+def _boxcox(x: Any, lmbda: Any) -> Any:
+    return agrad.log(x) * _exp_minus_1_over(*_arrays(lmbda * agrad.log(x)))
+
+
+@word("boxcox1p")
+def _boxcox1p(x: Any, lmbda: Any) -> Any:
+    return agrad.log1p(x) * _exp_minus_1_over(*_arrays(lmbda * agrad.log1p(x)))
+
+
+@word("inv_boxcox")
+def _inv_boxcox(y: Any, lmbda: Any) -> Any:
+    return agrad.exp(y * _log1p_over(*_arrays(lmbda * y)))
+
+
+@word("inv_boxcox1p")
+def _inv_boxcox1p(y: Any, lmbda: Any) -> Any:
+    return agrad.expm1(y * _log1p_over(*_arrays(lmbda * y)))
+
+
+@word("huber")
+def _huber(delta: Any, r: Any) -> Any:
+    delta, r = _arrays(delta, r)
+    size = agrad.abs(r)
+    loss = agrad.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
+    return agrad.where(delta < 0, agrad.full_like(loss, math.inf), loss)
+
+
+@word("pseudo_huber")
+def _pseudo_huber(delta: Any, r: Any) -> Any:
+    delta, r = _arrays(delta, r)
+    ratio = r / agrad.where(delta > 0, delta, agrad.ones_like(delta))
+    loss = delta * delta * agrad.expm1(0.5 * agrad.log1p(ratio * ratio))
+    loss = agrad.where(delta == 0, agrad.zeros_like(loss), loss)
+    return agrad.where(delta < 0, agrad.full_like(loss, math.inf), loss)
+
+
+def _arrays(*values: Any) -> list[Any]:
+    """Tensors of all the operands, numbers in the dtype of the others."""
+    like = next(v for v in values if isinstance(v, Tensor))
+    return [v if isinstance(v, Tensor) else agrad.full_like(like, v) for v in values]
+
+
+# distribution functions: SciPy's arguments, each by the form that does not cancel in its own tail
+
+word("chdtr")(lambda v, x: special.gammainc(v / 2, x / 2))
+word("chdtrc")(lambda v, x: special.gammaincc(v / 2, x / 2))
+word("betaincc")(lambda a, b, x: special.betainc(b, a, 1 - x))
+
+
+def _distribution(name: str, domain: Function, function: Function) -> None:
+    def within(*values: Any) -> Any:
+        values = tuple(_arrays(*values))
+        return _within(domain(*values), function(*values))
+
+    word(name)(within)
+
+
+def _scaled_gamma(a: Any, b: Any, x: Any) -> Any:
+    return (a > 0) & (b >= 0) & (x >= 0)
+
+
+def _ratio(n: Any, d: Any, x: Any) -> Any:
+    return (n > 0) & (d > 0) & (x >= 0)
+
+
+def _counted(k: Any, m: Any) -> Any:
+    return (k >= 0) & (m >= 0)
+
+
+def _failures(k: Any, n: Any, p: Any) -> Any:
+    return (k >= 0) & (n > 0) & (p >= 0) & (p <= 1)
+
+
+_distribution("gdtr", _scaled_gamma, lambda a, b, x: special.gammainc(b, a * x))
+_distribution("gdtrc", _scaled_gamma, lambda a, b, x: special.gammaincc(b, a * x))
+_distribution("fdtr", _ratio, lambda n, d, x: special.betainc(n / 2, d / 2, n * x / (d + n * x)))
+_distribution("fdtrc", _ratio, lambda n, d, x: special.betainc(d / 2, n / 2, d / (d + n * x)))
+_distribution("pdtr", _counted, lambda k, m: special.gammaincc(agrad.floor(k) + 1, m))
+_distribution("pdtrc", _counted, lambda k, m: special.gammainc(agrad.floor(k) + 1, m))
+_distribution("nbdtr", _failures, lambda k, n, p: special.betainc(n, agrad.floor(k) + 1, p))
+_distribution("nbdtrc", _failures, lambda k, n, p: special.betainc(agrad.floor(k) + 1, n, 1 - p))
+
+
+def _binomial(k: Any, n: Any, p: Any, upper: bool) -> Any:
+    k, n, p = _arrays(k, n, p)
+    k = agrad.floor(k)
+    inside = (k >= 0) & (k < n)
+    one = agrad.ones_like(inside, dtype=p.dtype)
+    more, rest = agrad.where(inside, k + 1, one), agrad.where(inside, n - k, one)
+    found = special.betainc(more, rest, p) if upper else special.betainc(rest, more, 1 - p)
+    every = agrad.full_like(found, 0.0 if upper else 1.0)
+    none = agrad.full_like(found, 1.0 if upper else math.nan)
+    found = agrad.where(inside, found, agrad.where(k < 0, none, every))
+    return _within((k <= n) & (p >= 0) & (p <= 1), found)
+
+
+word("bdtr")(lambda k, n, p: _binomial(k, n, p, False))
+word("bdtrc")(lambda k, n, p: _binomial(k, n, p, True))
+
+
+@word("stdtr")
+def _stdtr(df: Any, t: Any) -> Any:
+    # the tail is the incomplete beta function of a square, which hides the slope at 0: there, a series in t
+    df, t = _arrays(df, t)
+    square = t * t / df
+    near = square < 1e-6
+    one = agrad.ones_like(square)
+    away = agrad.where(near, one, t + 0 * df)
+    tail = 0.5 * special.betainc(df / 2, 0.5, df / (away * away + df))
+    outer = agrad.where(away < 0, tail, 1 - tail)
+    scale = agrad.exp(special.gammaln((df + 1) / 2) - special.gammaln(df / 2)) / agrad.sqrt(df * math.pi)
+    u = agrad.where(near, square, agrad.zeros_like(square))
+    series = 1 - (df + 1) * u / 6 + (df + 1) * (df + 3) * u * u / 40
+    return _within(df > 0, agrad.where(near, 0.5 + scale * agrad.where(near, t, agrad.zeros_like(t)) * series, outer))
+
+
+__all__ = ["WORDS", "find_ufunc", "find_word"]

@@ -1,0 +1,284 @@
+"""NumPy's universal functions on Tensors, one by one."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.interop.arguments import (
+    NUMBERS,
+    alike,
+    constant,
+    dtype_of,
+    inexact,
+    is_complex,
+    is_inexact,
+    like_of,
+    promoted,
+    tensor,
+    tensors,
+    values_of,
+)
+from agrad.interop.table import UFUNCS, find
+
+Handler = Callable[..., Any]
+
+
+def ufunc(*names: str) -> Callable[[Handler], Handler]:
+    """File what computes the ufuncs of these names; a name that this NumPy does not have is left out."""
+
+    def file(handler: Handler) -> Handler:
+        for name in names:
+            function = find(name)
+            if function is not None:
+                UFUNCS[function] = handler
+        return handler
+
+    return file
+
+
+def operands(*values: Any, floating: bool = False) -> list[Any]:
+    """The operands as NumPy promotes them: Python's numbers stay weak, arrays of several dtypes become of one.
+
+    NumPy's scalars are arrays to NumPy and numbers to every other library.
+    """
+    if _alike(values):
+        return list(values)
+    like = like_of(*values)
+    if like is not None and like.backend != "numpy":
+        values = tuple([v.item() if isinstance(v, np.generic) else v for v in values])
+    out = [v if type(v) in NUMBERS else tensor(v, like) for v in values]
+    arrays = [v for v in out if isinstance(v, Tensor)]
+    weak = [v for v in out if not isinstance(v, Tensor)]
+    kinds = [np.dtype(v.dtype.name) for v in arrays]
+    target = np.result_type(*kinds, *weak)
+    if floating and target.kind in "biu":
+        target = np.dtype(np.float64)
+    if weak or any(kind != target for kind in kinds):
+        wanted = dtype_of(target)
+        arrays = [v if v.dtype == wanted else agrad.astype(v, wanted) for v in arrays]
+        pending = iter(arrays)
+        out = [next(pending) if isinstance(v, Tensor) else _fitting(v, wanted) for v in out]
+    return out
+
+
+def _alike(values: tuple[Any, ...]) -> bool:
+    """Whether the operands are Tensors of one floating dtype, and floats at most beside them: the common case."""
+    kind = None
+    for value in values:
+        if isinstance(value, Tensor):
+            if kind is None:
+                kind = value.dtype
+            elif value.dtype is not kind:
+                return False
+        elif type(value) is not float:
+            return False
+    return kind is not None and kind.kind == "real floating"
+
+
+def _fitting(number: Any, dtype: Any) -> Any:
+    """A weak number as a dtype takes it: array-api-strict takes no int for a truth value and no float for an int."""
+    if dtype.kind == "real floating":
+        return float(number)
+    return int(number) if dtype.kind.endswith("integer") else number
+
+
+def _direct(name: str, *, floating: bool = False) -> Handler:
+    function = getattr(agrad, name)
+
+    def handler(*values: Any) -> Any:
+        return function(*operands(*values, floating=floating))
+
+    return handler
+
+
+# fmt: off
+for _names, _name in (
+    ("absolute", "abs"), ("add", "add"), ("bitwise_and", "bitwise_and"), ("bitwise_or", "bitwise_or"),
+    ("bitwise_xor", "bitwise_xor"), ("ceil", "ceil"), ("conjugate", "conj"), ("equal", "equal"), ("floor", "floor"),
+    ("floor_divide", "floor_divide"), ("greater", "greater"), ("greater_equal", "greater_equal"),
+    ("invert", "bitwise_invert"), ("isfinite", "isfinite"), ("isinf", "isinf"), ("isnan", "isnan"),
+    ("left_shift", "bitwise_left_shift"), ("less", "less"), ("less_equal", "less_equal"), ("matmul", "matmul"),
+    ("maximum", "maximum"), ("minimum", "minimum"), ("multiply", "multiply"), ("negative", "negative"),
+    ("not_equal", "not_equal"), ("positive", "positive"), ("power", "pow"), ("remainder", "remainder"),
+    ("right_shift", "bitwise_right_shift"), ("sign", "sign"), ("square", "square"), ("subtract", "subtract"),
+    ("trunc", "trunc"),
+):
+    ufunc(_names)(_direct(_name))
+for _names, _name in (
+    ("arccos", "acos"), ("arccosh", "acosh"), ("arcsin", "asin"), ("arcsinh", "asinh"), ("arctan", "atan"),
+    ("arctan2", "atan2"), ("arctanh", "atanh"), ("copysign", "copysign"), ("cos", "cos"), ("cosh", "cosh"),
+    ("divide", "divide"), ("exp", "exp"), ("expm1", "expm1"), ("hypot", "hypot"), ("log", "log"), ("log10", "log10"),
+    ("log1p", "log1p"), ("log2", "log2"), ("logaddexp", "logaddexp"), ("nextafter", "nextafter"), ("rint", "round"),
+    ("signbit", "signbit"), ("sin", "sin"), ("sinh", "sinh"), ("sqrt", "sqrt"), ("tan", "tan"), ("tanh", "tanh"),
+):
+    ufunc(_names)(_direct(_name, floating=True))
+# fmt: on
+
+
+def _logical(name: str) -> Handler:
+    function = getattr(agrad, name)
+
+    def handler(*values: Any) -> Any:
+        return function(*[x if x.dtype == agrad.bool else x != 0 for x in tensors(*values)])
+
+    return handler
+
+
+for _name in ("logical_and", "logical_not", "logical_or", "logical_xor"):
+    ufunc(_name)(_logical(_name))
+
+
+@ufunc("reciprocal")
+def _reciprocal(x: Any) -> Any:
+    (x,) = operands(x)
+    return agrad.reciprocal(x) if is_inexact(x) else agrad.floor_divide(1, x)
+
+
+@ufunc("fabs")
+def _fabs(x: Any) -> Any:
+    return agrad.abs(inexact(tensor(x)))
+
+
+@ufunc("cbrt")
+def _cbrt(x: Any) -> Any:
+    # by the magnitude, as the power of a negative number is not real; the sign counts as 1 at 0, where the slope is inf
+    x = inexact(tensor(x))
+    sign = agrad.where(x < 0, -agrad.ones_like(x), agrad.ones_like(x))
+    return sign * (sign * x) ** (1 / 3)
+
+
+@ufunc("exp2")
+def _exp2(x: Any) -> Any:
+    return agrad.pow(2.0, inexact(tensor(x)))
+
+
+@ufunc("deg2rad", "radians")
+def _radians(x: Any) -> Any:
+    return inexact(tensor(x)) * (math.pi / 180)
+
+
+@ufunc("rad2deg", "degrees")
+def _degrees(x: Any) -> Any:
+    return inexact(tensor(x)) * (180 / math.pi)
+
+
+@ufunc("float_power")
+def _float_power(x1: Any, x2: Any) -> Any:
+    x1, x2 = promoted(*tensors(x1, x2), least=np.float64)
+    return agrad.pow(x1, x2)
+
+
+@ufunc("fmax")
+def _fmax(x1: Any, x2: Any) -> Any:
+    return _but_nan(agrad.maximum, x1, x2)
+
+
+@ufunc("fmin")
+def _fmin(x1: Any, x2: Any) -> Any:
+    return _but_nan(agrad.minimum, x1, x2)
+
+
+def _but_nan(function: Handler, x1: Any, x2: Any) -> Any:
+    """``function`` of two numbers, and of a number and a nan the number."""
+    x1, x2 = alike(x1, x2)
+    if not is_inexact(x1):
+        return function(x1, x2)
+    return function(agrad.where(agrad.isnan(x1), x2, x1), agrad.where(agrad.isnan(x2), x1, x2))
+
+
+@ufunc("fmod")
+def _fmod(x1: Any, x2: Any) -> Any:
+    # exact, as the remainder of the magnitudes is; the sign is x1's, a constant, which counts as 1 at 0
+    x1, x2 = alike(x1, x2)
+    ones = agrad.ones_like(x1)
+    sign = agrad.where(x1 < 0, -ones, ones) if x1.dtype.kind != "unsigned integer" else ones
+    return sign * agrad.remainder(sign * x1, agrad.abs(x2))
+
+
+@ufunc("divmod")
+def _divmod(x1: Any, x2: Any) -> Any:
+    x1, x2 = operands(x1, x2)
+    return agrad.floor_divide(x1, x2), agrad.remainder(x1, x2)
+
+
+@ufunc("modf")
+def _modf(x: Any) -> Any:
+    x = inexact(tensor(x))
+    whole = agrad.trunc(x)
+    # an infinity has no fraction; its difference from itself would be nan
+    return agrad.where(agrad.isinf(x), agrad.zeros_like(x), x - whole), whole
+
+
+@ufunc("frexp")
+def _frexp(x: Any) -> Any:
+    x = inexact(tensor(x))
+    exponent = np.asarray(np.frexp(values_of(x))[1])
+    return _scaled(x, -exponent), constant(exponent, x)
+
+
+@ufunc("ldexp")
+def _ldexp(x1: Any, x2: Any) -> Any:
+    if not isinstance(x1, Tensor):
+        x1 = tensor(x1, x2)
+    return _scaled(inexact(x1), values_of(x2))
+
+
+def _scaled(x: Tensor, exponent: np.ndarray) -> Tensor:
+    """``x * 2**exponent``, in three exact steps, as one factor may be no number of the dtype."""
+    first = exponent // 3
+    second = (exponent - first) // 2
+    for part in (first, second, exponent - first - second):
+        x = x * constant(np.ldexp(1.0, part).astype(x.dtype.name), x)
+    return x
+
+
+@ufunc("heaviside")
+def _heaviside(x1: Any, x2: Any) -> Any:
+    x1, x2 = alike(x1, x2, floating=True)
+    zero, one = agrad.zeros_like(x1), agrad.ones_like(x1)
+    steps = agrad.where(x1 < 0, zero, one)
+    return agrad.where(x1 == 0, x2, agrad.where(agrad.isnan(x1), x1, steps))
+
+
+@ufunc("logaddexp2")
+def _logaddexp2(x1: Any, x2: Any) -> Any:
+    x1, x2 = alike(x1, x2, floating=True)
+    two = math.log(2)
+    return agrad.logaddexp(x1 * two, x2 * two) / two
+
+
+def _on_host(function: np.ufunc) -> Handler:
+    def handler(*values: Any) -> Any:
+        like = like_of(*values)
+        assert like is not None
+        return constant(function(*[v if type(v) in NUMBERS else values_of(v) for v in values]), like)
+
+    return handler
+
+
+# whole numbers, and the distance to the next number: constants, of which the standard knows nothing
+for _name in ("bitwise_count", "gcd", "lcm", "spacing"):
+    if hasattr(np, _name):
+        ufunc(_name)(_on_host(getattr(np, _name)))
+
+
+@ufunc("vecdot")
+def _vecdot(x1: Any, x2: Any) -> Any:
+    return agrad.vecdot(*promoted(*tensors(x1, x2)), axis=-1)
+
+
+@ufunc("matvec")
+def _matvec(x1: Any, x2: Any) -> Any:
+    x1, x2 = promoted(*tensors(x1, x2))
+    return agrad.matmul(x1, x2[..., None])[..., 0]
+
+
+@ufunc("vecmat")
+def _vecmat(x1: Any, x2: Any) -> Any:
+    x1, x2 = promoted(*tensors(x1, x2))
+    row = agrad.conj(x1) if is_complex(x1) else x1
+    return agrad.matmul(row[..., None, :], x2)[..., 0, :]

@@ -1,0 +1,366 @@
+"""``jit``: the face of tracing, with its cache of signatures."""
+
+import functools
+import inspect
+import types
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from agrad.backends import backend_of_type, selected
+from agrad.engine.levels import AMBIENT
+from agrad.engine.tape import is_recording, mode
+from agrad.engine.tensor import Tensor
+from agrad.errors import ConfigurationError, OperandError
+from agrad.jit import lower_cupy as lower_cupy  # these file the backends' own lowerings
+from agrad.jit import lower_jax as lower_jax
+from agrad.jit import lower_numpy as lower_numpy
+from agrad.jit.entry import STATE_LOCK, Entry
+from agrad.jit.ir import show
+from agrad.jit.trace import UnknownState
+from agrad.jit.tracing import Tracing
+from agrad.transforms.trees import flatten, unflatten
+
+
+class CacheInfo(NamedTuple):
+    """How often a jitted function was replayed and traced, and how many of its programs are kept."""
+
+    hits: int
+    misses: int
+    maxsize: int
+    currsize: int
+
+
+_Numbers = int | Sequence[int]
+_Names = str | Sequence[str]
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return (value,) if isinstance(value, (int, str)) else tuple(value)
+
+
+class Jitted:
+    """A function made fast: see ``agrad.jit``."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        static_argnums: _Numbers,
+        static_argnames: _Names,
+        donate_argnums: _Numbers,
+        cache_size: int,
+    ) -> None:
+        if not callable(function):
+            raise OperandError(f"jit takes a function, not {type(function).__name__}")
+        if not isinstance(cache_size, int) or cache_size < 1:
+            raise ConfigurationError(f"jit: cache_size is an integer of 1 or more, not {cache_size!r}")
+        functools.update_wrapper(self, function)
+        self.__wrapped__ = function
+        self._name = getattr(function, "__name__", type(function).__name__)
+        self._static = self._static_places(function, _tuple(static_argnums), _tuple(static_argnames))
+        self._donated = frozenset(_tuple(donate_argnums))
+        if any(not isinstance(n, int) or n < 0 or n in self._static for n in self._donated):
+            raise ConfigurationError(
+                f"jit: donate_argnums {donate_argnums!r}: these are numbers of positional arguments that are not static"
+            )
+        self._size = cache_size
+        self._entries: OrderedDict[Any, list[Entry]] = OrderedDict()
+        self._count = 0
+        self._known: list[Any] = []
+        self._hits = self._misses = 0
+
+    @staticmethod
+    def _static_places(
+        function: Callable[..., Any], numbers: tuple[int, ...], names: tuple[str, ...]
+    ) -> frozenset[int | str]:
+        places: set[int | str] = {*numbers, *names}
+        try:
+            parameters = list(inspect.signature(function).parameters.values())
+        except (TypeError, ValueError):  # a function written in C may not tell
+            return frozenset(places)
+        positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        known = {p.name for p in parameters}
+        takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        takes_more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        for number in numbers:
+            if not isinstance(number, int) or number < 0 or (number >= len(positional) and not takes_more):
+                raise ConfigurationError(
+                    f"jit: static_argnums names argument {number!r}; the function has "
+                    f"{len(positional)} positional ones, counted from 0"
+                )
+            if number < len(positional):
+                places.add(positional[number])
+        for name in names:
+            if name not in known and not takes_all:
+                raise ConfigurationError(f"jit: static_argnames names {name!r}, no argument of the function")
+            if name in positional:
+                places.add(positional.index(name))
+        return frozenset(places)
+
+    # ------------------------------------------------------------------ calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        now = mode()
+        # a jitted function inside another one is part of its program; where operations are looked at, they are to run
+        if now.trace is not None or now.observers or now.anomaly:
+            return self.__wrapped__(*args, **kwargs)
+        leaves, key, spec, static = self._signature(args, kwargs)
+        # a trace is made at the ambient level, which no_grad silences with it a transform that was opened inside
+        inside = now.oldest and any(isinstance(leaf, Tensor) and _recorded(leaf) for leaf in leaves)
+        if key is None or inside:
+            return self.__wrapped__(*args, **kwargs)
+        entry, inputs = self._find(key, leaves)
+        if entry is None:
+            entry, inputs = self._trace(key, leaves, spec, static)
+        if entry.inline:
+            return self.__wrapped__(*args, **kwargs)
+        try:
+            values = entry.run(inputs)
+        except Exception as error:
+            error.add_note(f"in the program that agrad.jit made of {self._name}")
+            raise
+        with STATE_LOCK:
+            return entry.finish(values, inputs, leaves)
+
+    def _find(self, key: Any, leaves: Sequence[Any]) -> tuple[Entry | None, Any]:
+        with STATE_LOCK:
+            for entry in self._entries.get(key, ()):
+                inputs = entry.gather(leaves)
+                if inputs is not None:
+                    self._hits += 1
+                    self._entries.move_to_end(key)
+                    return entry, inputs
+        return None, None
+
+    def _trace(self, key: Any, leaves: Sequence[Any], spec: Any, static: Any) -> tuple[Entry, Any]:
+        def call(given: Sequence[Any]) -> Any:
+            args, kwargs = self._arguments(given, spec, static)
+            return self.__wrapped__(*args, **kwargs)
+
+        with STATE_LOCK:
+            entry, inputs = self._find(key, leaves)  # another thread may have been first
+            if entry is not None:
+                return entry, inputs
+            while True:
+                try:
+                    entry = Tracing(self.__wrapped__, self._name, leaves, call, self._known, key[3]).entry().complete()
+                    break
+                except UnknownState as met:
+                    self._known += met.found
+            self._misses += 1
+            self._entries.setdefault(key, []).insert(0, entry)
+            self._entries.move_to_end(key)
+            self._count += 1
+            while self._count > self._size:
+                oldest = next(iter(self._entries))
+                self._entries[oldest].pop()
+                self._count -= 1
+                if not self._entries[oldest]:
+                    del self._entries[oldest]
+            inputs = entry.gather(leaves)
+            if inputs is None:
+                raise AssertionError(f"jit({self._name}): the state changed while it was traced")
+            return entry, inputs
+
+    def _signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any, Any]:
+        """The leaves of the arguments, the key of their signature, and how to put them together again.
+
+        The key is None where the arguments belong to levels that no single program can record.
+        """
+        static: tuple[Any, ...] = ()
+        if self._static:
+            places = self._static
+            static = tuple(
+                [(i, a) for i, a in enumerate(args) if i in places] + [(k, v) for k, v in kwargs.items() if k in places]
+            )
+            args = tuple([None if i in places else a for i, a in enumerate(args)])
+            kwargs = {k: None if k in places else v for k, v in kwargs.items()}
+        leaves, spec = flatten((args, kwargs))
+        kinds: list[Any] = []
+        level = None
+        for leaf in leaves:
+            kind = type(leaf)
+            if isinstance(leaf, Tensor):
+                own = leaf.level
+                data = leaf.data
+                if isinstance(data, Tensor) or not own.tape:
+                    return leaves, None, spec, static
+                recorded = leaf.node is not None and is_recording(own.id)
+                is_leaf = own is AMBIENT and leaf.is_leaf
+                if recorded and own is not AMBIENT:
+                    if level is not None and level is not own:
+                        return leaves, None, spec, static
+                    level = own
+                elif recorded and not is_leaf:
+                    if level is not None and level is not AMBIENT:
+                        return leaves, None, spec, static
+                    level = AMBIENT
+                kinds.append((Tensor, recorded, is_leaf, *_like(data)))
+            elif kind is float or kind is complex:
+                kinds.append(kind)
+            elif backend_of_type(kind) is not None:
+                kinds.append(_like(leaf))
+            else:
+                kinds.append((kind, leaf))
+        lent = self._lent(leaves, spec) if self._donated else ()
+        same = tuple([id(leaf) for leaf in leaves if isinstance(leaf, Tensor)])
+        pattern = tuple([same.index(i) for i in same])
+        place = selected()
+        key = (
+            spec,
+            tuple(kinds),
+            pattern,
+            lent,
+            static,
+            is_recording(0),
+            level is None or level is AMBIENT,
+            place.backend.name,
+            str(place.device),
+        )
+        try:
+            hash(key)
+        except TypeError:
+            self._unhashable(leaves, static)
+        return leaves, key, spec, static
+
+    def _lent(self, leaves: Sequence[Any], spec: Any) -> tuple[int, ...]:
+        """The numbers of the leaves whose arrays a program may write into: donated ones that are given once."""
+        found: list[int] = []
+        at = 0
+        for number, argument in enumerate(spec.children()[0].children()):
+            if number in self._donated:
+                found += range(at, at + argument.num_leaves)
+            at += argument.num_leaves
+        raws = [leaf.data if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        return tuple([i for i in found if sum(raw is raws[i] for raw in raws) == 1 and _may_be_overwritten(leaves[i])])
+
+    def _unhashable(self, leaves: Sequence[Any], static: Iterable[Any]) -> None:
+        for value in (*leaves, *(v for _, v in static)):
+            try:
+                hash(value)
+            except TypeError:
+                if not hasattr(value, "shape"):
+                    raise OperandError(
+                        f"jit({self._name}): an argument is or holds a {type(value).__name__}, which is no array and "
+                        "cannot be hashed, so that no program can be kept for it; pass a tuple or a dict of arrays"
+                    ) from None
+        raise OperandError(f"jit({self._name}): the arguments cannot be hashed") from None
+
+    @staticmethod
+    def _arguments(leaves: Sequence[Any], spec: Any, static: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        args, kwargs = unflatten(spec, leaves)
+        given = dict(static)
+        return (
+            tuple([given.get(i, a) for i, a in enumerate(args)]),
+            {name: given.get(name, value) for name, value in kwargs.items()},
+        )
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    # ------------------------------------------------------------------ reports
+
+    def cache_info(self) -> CacheInfo:
+        """How often a call was a replay (hits) or had to be traced (misses), and how many programs are kept."""
+        return CacheInfo(self._hits, self._misses, self._size, self._count)
+
+    def cache_clear(self) -> None:
+        """Forget all programs."""
+        with STATE_LOCK:
+            self._entries.clear()
+            self._known.clear()
+            self._count = self._hits = self._misses = 0
+
+    def lower(self, *args: Any, **kwargs: Any) -> "Lowered":
+        """The program that a call with these arguments runs, as it was traced and after each pass; it is not run."""
+        leaves, key, spec, static = self._signature(args, kwargs)
+        if key is None or mode().trace is not None:
+            raise OperandError(f"jit({self._name}).lower takes arrays outside of transforms")
+        entry, _ = self._find(key, leaves)
+        if entry is None:
+            entry, _ = self._trace(key, leaves, spec, static)
+        return Lowered(self._name, entry)
+
+    def __repr__(self) -> str:
+        return f"<jit {self._name}>"
+
+
+class Lowered:
+    """The program of one signature; printing it shows it before and after each pass, and the code that is run."""
+
+    def __init__(self, name: str, entry: Entry) -> None:
+        self.name = name
+        self.stages = entry.stages
+        self.code = getattr(entry.run, "text", "")
+
+    def __str__(self) -> str:
+        parts = []
+        earlier = ""
+        for name, program in self.stages:
+            text = show(program)
+            parts.append(f"# {name}\n{text}" if text != earlier else f"# {name}: as before")
+            earlier = text
+        if self.code:
+            parts.append(f"# code\n{self.code}")
+        return "\n\n".join(parts)
+
+    __repr__ = __str__
+
+
+def _may_be_overwritten(leaf: Any) -> bool:
+    """Whether the array of an argument that the caller gave away may be written into: NumPy says what is read-only."""
+    if isinstance(leaf, Tensor) and leaf.node is not None:
+        return False
+    raw = leaf.data if isinstance(leaf, Tensor) else leaf
+    flags = getattr(raw, "flags", None)
+    return type(raw).__module__ == "numpy" and flags is not None and bool(flags.writeable) and bool(flags.owndata)
+
+
+def _like(raw: Any) -> tuple[Any, ...]:
+    """What arrays of one program have in common: type, shape, dtype, and the device where there are several."""
+    kind = type(raw)
+    if kind.__module__ == "numpy":
+        return (kind, raw.shape, raw.dtype)
+    backend = backend_of_type(kind)
+    assert backend is not None
+    return (kind, tuple(raw.shape), str(raw.dtype), str(backend.device_of(raw)), getattr(raw, "weak_type", None))
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    static_argnums: _Numbers = (),
+    static_argnames: _Names = (),
+    donate_argnums: _Numbers = (),
+    cache_size: int = 64,
+) -> Any:
+    """The function, traced once for each signature of its arguments and replayed as a program.
+
+    function: a function of nested containers of arrays; it may be a whole training step, with ``value_and_grad``,
+    ``backward`` and an optimizer inside. The first call of a signature (shapes, dtypes, backend, device, structure,
+    and the values of all that is no array or float) runs it once to see what it does; every call then runs the
+    program. Python numbers of type float may change from call to call; where Python has to know one (``if lr > 0``),
+    each outcome has a program of its own. ints, bools, strings and other objects are static, as are the arguments
+    named in ``static_argnums`` and ``static_argnames``, which must be hashable. Arrays at ``donate_argnums`` are not
+    used by the caller afterwards, so that NumPy's may be overwritten. Results are raw arrays and Tensors where
+    the function's own are.
+
+    What it reaches besides its arguments is found through its closure, the globals it names and its ``self``: the
+    values of leaf Tensors and their gradients, and the state of optimizers, are read at each call and written back;
+    any other change to outer state raises ``TracedValueError``, as do ``bool()``, ``item()`` and such of traced
+    values. ``cache_size`` programs are kept, ``f.cache_info()`` tells of them, and ``print(f.lower(*args))`` shows one.
+    """
+    if function is None:
+        return functools.partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            cache_size=cache_size,
+        )
+    return Jitted(function, static_argnums, static_argnames, donate_argnums, cache_size)
+
+
+def _recorded(leaf: Tensor) -> bool:
+    return leaf.node is not None and leaf.level.derivative and is_recording(leaf.level.id)

@@ -1,0 +1,154 @@
+"""A jitted call on the tape: one node, whose pullback is a program too."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agrad.backends import backend_of
+from agrad.engine.levels import AMBIENT, Parts, lift, select
+from agrad.engine.tape import Node, Plan, next_id
+from agrad.engine.tensor import Tensor, wrap
+from agrad.jit.ir import Program, Variable, interpret
+from agrad.jit.lowerings import Compiled
+from agrad.registry import namespace
+from agrad.transforms.derivatives import vjp
+
+
+@dataclass(slots=True, eq=False)
+class Derivative:
+    """How a program's results are recorded: what flows to which inputs, and by what program."""
+
+    name: str
+    forward: Program
+    """As it was traced, for passes that are themselves recorded."""
+    backward: Compiled
+    """From the residuals and the cotangents of the recorded outputs to the cotangents of the recorded inputs."""
+    residuals: list[int]
+    """The numbers of the outputs that the backward program takes."""
+    inputs: list[int]
+    """The numbers of the recorded inputs."""
+    owners: list[Any]
+    """For each of them the slot that finds its Tensor, or the number of the argument's leaf."""
+    outputs: list[int]
+    """The numbers of the recorded outputs."""
+    metas: list[Variable]
+    """Their variables."""
+    leaves: list[Any]
+    """The leaves of the result: an ``Out``, or a value."""
+    reached: list[bool]
+    """Which recorded inputs a cotangent reaches."""
+    plan: Plan = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.plan = _plan(self)
+
+    def _cotangents(self, g: Parts) -> list[Any]:
+        """One cotangent for each recorded output, zeros where none arrived."""
+        found = [g.by_output.get(i) for i in range(len(self.outputs))]
+        like = next(part for part in found if part is not None)
+        like = like.raw if isinstance(like, Tensor) else like
+        backend = backend_of(like)
+        device = backend.device_of(like)
+        return [
+            backend.xp.zeros(meta.shape, dtype=meta.dtype, device=device) if part is None else part
+            for part, meta in zip(found, self.metas, strict=True)
+        ]
+
+    def pull(self, node: Node, g: Parts) -> tuple[Any, ...]:
+        """The cotangents of the recorded inputs, by the backward program where all values are raw."""
+        assert node.saved is not None
+        gs = self._cotangents(g)
+        if any(isinstance(part, Tensor) for part in (*gs, *node.saved)):
+            return self.pull_recorded(node, g)
+        return tuple(self.backward([*node.saved[-1], *gs]))
+
+    def pull_recorded(self, node: Node, g: Parts) -> tuple[Any, ...]:
+        """The cotangents as Tensors that are recorded: the operations of the program, one by one, differentiated."""
+        assert node.saved is not None
+        *points, inputs, _ = node.saved
+
+        def run(*recorded: Any) -> tuple[Any, ...]:
+            given = list(inputs)
+            for i, value in zip(self.inputs, recorded, strict=True):
+                given[i] = value
+            out = interpret(self.forward, given)
+            return tuple([out[i] for i in self.outputs])
+
+        values, pullback = vjp(run, *[lift(x) for x in points])
+        parts = [g.by_output.get(i) for i in range(len(values))]
+        found = pullback(
+            tuple([namespace.zeros_like(y) if part is None else part for y, part in zip(values, parts, strict=True)])
+        )
+        return tuple([x if reached else None for x, reached in zip(found, self.reached, strict=True)])
+
+
+class CallOperation:
+    """Stands as the primitive of the nodes of jitted calls."""
+
+    elementwise = masks = False
+    put = None
+
+    def __init__(self, derivative: Derivative) -> None:
+        self.derivative = derivative
+        self.name = f"jit({derivative.name})"
+        self.identifier = "jit"
+        self.outputs = tuple(f"output_{i}" for i in range(len(derivative.outputs)))
+        self.arrays = tuple(f"x{i}" for i in range(len(derivative.inputs)))
+        self.all_arrays = self.arrays
+        self.variadic = None
+        self.settings: tuple[str, ...] = ()
+        self._lifted: Plan | None = None
+
+    def argument_names(self, count: int) -> tuple[str, ...]:
+        """The names of the recorded inputs."""
+        return self.arrays[:count]
+
+    def argument_of(self, position: int) -> str:
+        """The recorded input that stands at a position."""
+        return self.arrays[position]
+
+    def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False, retains: bool = False) -> Plan:
+        """The plan for a pass whose values are Tensors, or of which the cotangent is kept."""
+        twin = Plan()
+        for name in ("arguments", "count", "exact", "names", "pack", "positions", "primitive"):
+            setattr(twin, name, getattr(plan, name))
+        twin.lifted, twin.retains = lifted or plan.lifted, retains or plan.retains
+        twin.detours = twin.lifted or twin.retains
+        twin.pull = self.derivative.pull_recorded if twin.lifted else self.derivative.pull
+        return twin
+
+
+def _plan(derivative: Derivative) -> Plan:
+    plan = Plan()
+    plan.primitive = CallOperation(derivative)
+    plan.arguments = plan.primitive.arrays
+    plan.positions = tuple(range(len(plan.arguments)))
+    plan.count = len(plan.arguments)
+    plan.exact = True
+    plan.detours = plan.retains = plan.lifted = False
+    plan.names = (*plan.arguments, "inputs", "residuals")
+    plan.pack = lambda *values: values
+    plan.pull = derivative.pull
+    return plan
+
+
+def record_call(derivative: Derivative, values: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) -> Any:
+    """The leaves of the result, those that are recorded with their place on the tape."""
+    node = Node()
+    node.id = next_id()
+    node.plan = derivative.plan
+    owners = [leaves[o] if isinstance(o, int) else o.find(leaves) for o in derivative.owners]
+    node.parents = tuple([tensor.node for tensor in owners])
+    kept = tuple([inputs[i] for i in derivative.inputs])
+    node.saved = (*kept, list(inputs), [values[i] for i in derivative.residuals])
+    level = next((t.level for t in owners if t.level is not AMBIENT), AMBIENT)
+    selected = {place: select(node, k) for k, place in enumerate(derivative.outputs)}
+    out = []
+    for leaf in derivative.leaves:
+        if not hasattr(leaf, "place"):
+            out.append(leaf)
+        elif leaf.place in selected:
+            out.append(wrap(values[leaf.place], level, selected[leaf.place]))
+        else:
+            out.append(wrap(values[leaf.place], AMBIENT) if leaf.tensor else values[leaf.place])
+    return out

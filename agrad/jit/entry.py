@@ -1,0 +1,160 @@
+"""One traced signature of a function: how inputs are gathered, the program is run, and results are handed out."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from agrad.engine.levels import AMBIENT
+from agrad.engine.tensor import Lifted, Tensor, wrap
+from agrad.jit.access import finish_function, gather_function
+from agrad.jit.calls import record_call
+from agrad.jit.ir import Program
+from agrad.jit.lowerings import Compiled
+from agrad.jit.state import Surroundings
+from agrad.transforms.trees import flatten, unflatten
+
+STATE_LOCK = threading.RLock()
+"""Held while a function is traced, as state Tensors hold traced values then, and while state is read or written."""
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """A leaf Tensor that a function reads, and perhaps writes: one it reaches by itself, or one of its arguments."""
+
+    tensor: Tensor | None
+    """None where it is an argument."""
+    leaf: int
+    """The number of the argument's leaf, or -1."""
+    kind: Any
+    shape: tuple[int, ...]
+    dtype: Any
+    needs_grad: bool
+    has_grad: bool
+    donates: bool = False
+    """Whether the program is told if the array may be overwritten."""
+    data: Any = None
+    """The output that is the new array, or None where it stays."""
+    grad: Any = None
+    """The output that is the new gradient; None where it stays."""
+    clears: bool = False
+    """Whether the gradient is None afterwards."""
+
+    def find(self, leaves: Sequence[Any]) -> Tensor:
+        """The Tensor of this call."""
+        return cast(Tensor, leaves[self.leaf]) if self.tensor is None else self.tensor
+
+
+def slot_of(tensor: Tensor, leaf: int = -1) -> Slot:
+    """The slot of a Tensor as it is now."""
+    data = tensor.data
+    return Slot(
+        None if leaf >= 0 else tensor,
+        leaf,
+        type(data),
+        data.shape,
+        data.dtype,
+        tensor.node is not None,
+        tensor.grad is not None,
+    )
+
+
+@dataclass(slots=True, eq=False)
+class Attribute:
+    """An attribute of a stateful object: its structure and how its leaves are read and written."""
+
+    holder: Any
+    name: str
+    spec: Any
+    kinds: tuple[Any, ...]
+    """For each leaf what it must be like: (type, shape, dtype) of an array, the type of a number, or the value."""
+    places: tuple[int, ...]
+    """The numbers of the leaves that are inputs."""
+    new_spec: Any = None
+    new_leaves: tuple[Any, ...] | None = None
+    """What the leaves are afterwards, as outputs or values; None where the attribute stays."""
+
+    def take(self) -> list[Any] | None:
+        """The inputs of this call, or None where the attribute is no longer of the kind that was traced."""
+        leaves, spec = flatten(getattr(self.holder, self.name))
+        if spec != self.spec:
+            return None
+        for leaf, kind in zip(leaves, self.kinds, strict=True):
+            if like(leaf) != kind:
+                return None
+        return [leaves[i] for i in self.places]
+
+
+def like(leaf: Any) -> Any:
+    """What a state's leaf must be like for a program to hold."""
+    if hasattr(leaf, "shape"):
+        return (type(leaf), tuple(leaf.shape), leaf.dtype)
+    return type(leaf) if type(leaf) in (int, float) else (leaf,)
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """What a function is for one signature."""
+
+    program: Program
+    run: Compiled
+    surroundings: Surroundings
+    slots: list[Slot]
+    attributes: list[Attribute]
+    leaf_inputs: list[int]
+    """The numbers of the arguments' leaves that are inputs."""
+    guards: Callable[[Sequence[Any]], bool] | None
+    out_spec: Any
+    out_leaves: list[Any]
+    """For each leaf of the result an ``Out``, or its value."""
+    leaf_is_tensor: list[bool]
+    """For each leaf of the arguments whether it is a Tensor."""
+    fixed: dict[int, int]
+    """The numbers of the leaves that are Tensors which the function also reaches by itself, with these slots."""
+    inline: bool = False
+    """Whether a call runs the function itself: what it records cannot be recorded of a program."""
+    derivative: Any = None
+    """How the results are recorded on the tape, a ``Derivative``, or None."""
+    stages: list[tuple[str, Program]] = field(default_factory=list)
+    """The program before and after each pass."""
+    own: set[int] = field(init=False)
+    """The ids of the Tensors that the function reaches by itself."""
+    gather: Callable[[Sequence[Any]], list[Any] | None] = field(init=False)
+    """The inputs of a call, or None where the function has to be traced anew."""
+    write: Callable[..., None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.own = {id(slot.tensor) for slot in self.slots if slot.tensor is not None}
+
+    def complete(self) -> "Entry":
+        """Write out how inputs are gathered, once all state is in its place again."""
+        self.gather = gather_function(self)
+        self.write = finish_function(self)
+        return self
+
+    def finish(self, values: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) -> Any:
+        """Write back what changed, and give the result."""
+        self.write(values, leaves)
+        if self.derivative is not None:
+            outs = record_call(self.derivative, values, inputs, leaves)
+        else:
+            outs = [self._show(leaf, values) if type(leaf) is Out else leaf for leaf in self.out_leaves]
+        return unflatten(self.out_spec, outs)
+
+    def _show(self, leaf: "Out", values: Sequence[Any]) -> Any:
+        value = values[leaf.place]
+        return wrap(value, AMBIENT) if leaf.tensor else value
+
+
+@dataclass(slots=True, frozen=True)
+class Out:
+    """A leaf of a result that the program computes: which of its outputs, and whether it is handed out as a Tensor."""
+
+    place: int
+    tensor: bool
+
+
+def hold_traced(tensor: Tensor, traced: Tensor) -> None:
+    """Have a Tensor hold a traced array for the time of a trace."""
+    tensor.data = traced
+    tensor.__class__ = Lifted

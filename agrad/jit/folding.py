@@ -1,0 +1,152 @@
+"""A gradient that goes into nothing but a step of momentum becomes part of that step.
+
+``v = momentum * v + a @ b`` is one call of BLAS, which then writes no gradient and reads none, and ``p -= lr * v``
+another: the update costs one pass over the memory of the parameter, and two over that of the velocity. Of a bias,
+whose gradient is a sum over rows, the step is NumPy's, without the questions that an ordinary update asks.
+"""
+
+import functools
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from agrad.backends.numpy_blas import ROUTINES, added_multiple, added_product
+from agrad.jit.ir import Instruction, Program, Variable
+from agrad.registry import PRIMITIVES
+
+VIEWS = frozenset(
+    {
+        "astype", "broadcast_to", "cast", "conj", "expand_dims", "flip", "getitem", "imag", "matrix_transpose",
+        "permute_dims", "positive", "real", "reshape", "squeeze", "transfer", "linalg.diagonal",
+    }
+)  # fmt: skip
+"""Operations whose result may share memory with their operand."""
+
+
+FEWEST = 1 << 13
+"""Products of fewer elements than this are left alone: the calls cost more than the passes over memory."""
+
+
+class FoldedStep:
+    """``sgd_update`` of a gradient that is computed on the way: operands p, the gradient's two, v; the settings stay.
+
+    The gradient is ``matmul`` of two matrices, or the sum over the rows of one (``linear.vjp:bias``).
+    """
+
+    elementwise = False
+
+    def __init__(self, gradient: Any) -> None:
+        self.gradient = gradient
+        self.update = PRIMITIVES["sgd_update"]
+        self.outputs = self.update.outputs
+        self.sums = gradient.name != "matmul"
+        self.name = f"sgd_update of a {'sum' if self.sums else 'product'}"
+
+    def bind(self, p: Any, a: Any, b: Any, v: Any, **settings: Any) -> Any:
+        """The two operations, as a user calls them."""
+        return self.update.bind(p, self.gradient.bind(a, b), v, **settings)
+
+    def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """The same on raw arrays."""
+        p, a, b, v = args
+        return self.update.evaluate((p, self.gradient.evaluate((a, b), {}), v), settings)
+
+    def step(self, p: Any, a: Any, b: Any, v: Any, *, lr: float, momentum: float, donate: bool, **rest: Any) -> Any:
+        """The same on NumPy's arrays, in place where ``donate`` says that nobody else can see p and v."""
+        if (
+            donate
+            and type(p) is type(v) is np.ndarray
+            and p.flags.c_contiguous
+            and p.flags.writeable
+            and v.flags.writeable
+        ):
+            if self.sums:
+                gradient = a[0] if a.shape[0] == 1 else np.matmul(_ones(a.shape[0], a.dtype), a)
+                np.multiply(v, momentum, out=v)
+                np.add(v, gradient, out=v)
+                np.subtract(p, np.multiply(v, lr), out=p)
+                return p, v
+            if added_product(a, b, momentum, v):
+                added_multiple(-lr, v, p)
+                return p, v
+        return self.evaluate((p, a, b, v), {"lr": lr, "momentum": momentum, "donate": donate, **rest})
+
+
+@functools.lru_cache(maxsize=32)
+def _ones(n: int, dtype: np.dtype) -> np.ndarray:
+    made = np.ones(n, dtype)
+    made.flags.writeable = False
+    return made
+
+
+def _is_plain(settings: Mapping[str, Any]) -> bool:
+    """Whether a step is ``v = momentum * v + g; p = p - lr * v``, and may be told to write into p and v."""
+    momentum = settings["momentum"]
+    numbers = ("dampening", "nesterov", "weight_decay", "maximize")
+    # a number of the host may be anything at the next call
+    known = not any(isinstance(settings[name], Variable) for name in numbers) and type(momentum) is float
+    return (
+        known
+        and momentum != 0
+        and not any(settings[name] for name in numbers)
+        and isinstance(settings["donate"], Variable)
+    )
+
+
+def with_folded_updates(program: Program) -> Program:
+    """Products, and sums over rows, that are read by one plain step of momentum alone, made part of it."""
+    reads = [v for instruction in program.instructions for v in instruction.reads()]
+    uses = Counter([*reads, *(v for v in program.outputs if isinstance(v, Variable))])
+    made = {v: i for i, instruction in enumerate(program.instructions) for v in instruction.results}
+    folded: dict[int, Instruction] = {}
+    dropped: set[int] = set()
+    for i, instruction in enumerate(program.instructions):
+        if instruction.name != "sgd_update" or not _is_plain(instruction.settings) or None in instruction.outputs:
+            continue
+        p, g, v = instruction.operands
+        at = made.get(g) if isinstance(g, Variable) else None
+        if at is None or uses[g] != 1 or p is v or not _fits(program.instructions[at], p, v):
+            continue
+        a, b = program.instructions[at].operands
+        written = {p, v}
+        for other in program.instructions[at:i]:
+            if other.name in ("sgd_update", "adam_update"):
+                written.update(x for x in other.operands if isinstance(x, Variable))
+        if (_bases(a, program, made) | _bases(b, program, made)) & written:
+            continue
+        folded[i] = Instruction(
+            FoldedStep(program.instructions[at].operation), (p, a, b, v), instruction.settings, instruction.outputs
+        )
+        dropped.add(at)
+    kept = [folded.get(i, instruction) for i, instruction in enumerate(program.instructions) if i not in dropped]
+    return program.with_instructions(kept)
+
+
+def _fits(gradient: Instruction, p: Variable, v: Variable) -> bool:
+    """Whether it is a product of two matrices like p, or the sum of one's rows, of a dtype that NumPy's BLAS takes."""
+    if gradient.name not in ("matmul", "linear.vjp:bias"):
+        return False
+    arrays = [x for x in gradient.operands if isinstance(x, Variable)]
+    (out,) = gradient.outputs
+    return (
+        len(arrays) == (2 if gradient.name == "matmul" else 1)
+        and {x.kind for x in (*arrays, p, v)} == {np.ndarray}
+        and all(len(x.shape) == 2 for x in arrays)
+        and out is not None
+        and out.shape == p.shape == v.shape
+        and len(p.shape) == len(arrays)
+        and out.size >= (FEWEST if len(arrays) == 2 else 1)
+        and len({np.dtype(x.dtype) for x in (*arrays, p, v)}) == 1
+        and np.dtype(p.dtype) in ROUTINES
+    )
+
+
+def _bases(x: Any, program: Program, made: Mapping[Variable, int]) -> set[Variable]:
+    """The variable, and all that it may be a view of."""
+    found = {x} if isinstance(x, Variable) else set()
+    while x in made and program.instructions[made[x]].name in VIEWS:
+        x = next(v for v in program.instructions[made[x]].operands if isinstance(v, Variable))
+        found.add(x)
+    return found

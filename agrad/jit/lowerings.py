@@ -1,0 +1,161 @@
+"""From a program to a Python function: a registry by backend, and the plain lowering that serves all of them.
+
+A lowering takes a program and gives a function from the list of its inputs to the list of its outputs.
+"""
+
+import linecache
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from agrad.backends import backend_of_type
+from agrad.jit.ir import HostCall, Instruction, Program, Variable, names_of
+
+Compiled = Callable[[Sequence[Any]], Sequence[Any]]
+Lowering = Callable[[Program], Compiled]
+
+LOWERINGS: dict[str, Lowering] = {}
+"""Lowerings by the name of the backend whose programs they take; for others there is the plain one."""
+
+
+def lowering(backend: str) -> Callable[[Lowering], Lowering]:
+    """File a lowering for the programs of a backend."""
+
+    def file(function: Lowering) -> Lowering:
+        LOWERINGS[backend] = function
+        return function
+
+    return file
+
+
+def lower(program: Program) -> Compiled:
+    """The function of a program, by its backend's own lowering where it has one and is alone in the program."""
+    found = program.backends()
+    if len(found) == 1:
+        own = LOWERINGS.get(next(iter(found)))
+        if own is not None:
+            return own(program)
+    return plain(program)
+
+
+_compiling = threading.Lock()
+_count = [0]
+
+
+def compile_program(name: str, text: str, scope: dict[str, Any]) -> Any:
+    """The function ``name`` that ``text`` defines; tracebacks can show its lines."""
+    with _compiling:
+        _count[0] += 1
+        file = f"<agrad program {_count[0]}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(compile(text, file, "exec"), scope)
+    made = scope[name]
+    made.text = text
+    return made
+
+
+class Scope:
+    """The names of a generated function's globals: values that stand in it, each under one name."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = {}
+        self._known: dict[int, str] = {}
+
+    def hold(self, value: Any, stem: str = "k") -> str:
+        """A name for a value."""
+        name = self._known.get(id(value))
+        if name is None:
+            name = self._known[id(value)] = f"{stem}_{len(self.names)}"
+            self.names[name] = value
+        return name
+
+    def write(self, value: Any, names: Mapping[Variable, str]) -> str:
+        """The expression of an operand or a setting."""
+        if isinstance(value, Variable):
+            return names[value]
+        if value is None or type(value) in (bool, int, str):
+            return repr(value)
+        return self.hold(value)
+
+
+def evaluation(instruction: Instruction, program: Program) -> Any:
+    """The function that computes an instruction on raw arrays."""
+    operation = instruction.operation
+    if isinstance(operation, HostCall):
+        return operation.function
+    own = getattr(operation, "step", None)
+    if own is not None:
+        return own
+    if not hasattr(operation, "raw"):
+        return operation.bind
+    kind = next((v.kind for v in instruction.operands if isinstance(v, Variable) and v.kind is not None), None)
+    if kind is None:
+        return lambda *args, **settings: operation.evaluate(args, settings)
+    backend = backend_of_type(kind)
+    assert backend is not None
+    return operation.raw[backend.array_types[0]]
+
+
+Evaluation = Callable[[Instruction, Program], Callable[..., Any]]
+
+
+def call_text(
+    instruction: Instruction,
+    program: Program,
+    scope: Scope,
+    names: Mapping[Variable, str],
+    function_of: Evaluation = evaluation,
+) -> str:
+    """The expression that computes an instruction, as an ordinary run does or by the function that is given for it."""
+    stem = "".join(c if c.isalnum() else "_" for c in instruction.name)
+    function = scope.hold(function_of(instruction, program), stem)
+    arguments = [scope.write(v, names) for v in instruction.operands]
+    arguments += [f"{name}={scope.write(v, names)}" for name, v in instruction.settings.items()]
+    return f"{function}({', '.join(arguments)})"
+
+
+def assignment(instruction: Instruction, names: Mapping[Variable, str]) -> str:
+    """The left side of an instruction."""
+    targets = ["_" if v is None else names[v] for v in instruction.outputs]
+    return targets[0] if instruction.operation.outputs is None else ", ".join(targets) + ","
+
+
+def plain(program: Program, function_of: Evaluation = evaluation) -> Compiled:
+    """Straight-line Python, a line an instruction, each the call that an ordinary run ends in.
+
+    What no later line reads is let go, so that no more memory is held than in an ordinary run. ``function_of`` gives
+    other functions for instructions.
+    """
+    names = names_of(program)
+    scope = Scope()
+    scope.names.update({names[v]: raw for v, raw in program.constants.items()})
+    last = program.last_uses()
+    lines = ["def program(inputs):"]
+    if program.inputs:
+        lines.append(f"    {', '.join(names[v] for v in program.inputs)}, = inputs")
+    for i, instruction in enumerate(program.instructions):
+        lines.append(
+            f"    {assignment(instruction, names)} = {call_text(instruction, program, scope, names, function_of)}"
+        )
+        done = {v for v in instruction.reads() if last[v] == i and v not in program.constants}
+        done |= {v for v in instruction.results if v not in last}
+        if done:
+            lines.append(f"    del {', '.join(sorted(names[v] for v in done))}")
+    lines.append(f"    return [{', '.join(scope.write(v, names) for v in program.outputs)}]")
+    return compile_program("program", "\n".join(lines) + "\n", scope.names)
+
+
+def split_host(program: Program) -> tuple[Program, Program]:
+    """What is computed of numbers of the host, and the rest, whose inputs are arrays and such numbers.
+
+    The second program's inputs are the first one's outputs.
+    """
+    host = [i for i in program.instructions if isinstance(i.operation, HostCall)]
+    device = [i for i in program.instructions if not isinstance(i.operation, HostCall)]
+    made = {v for i in device for v in i.results}
+    read = {v for i in device for v in i.reads()} | {v for v in program.outputs if isinstance(v, Variable)}
+    known = [*program.inputs, *(v for i in host for v in i.results)]
+    handed = [v for v in known if v in read and v not in made]
+    first = Program(program.inputs, {}, host, list(handed))
+    second = Program(handed, program.constants, device, program.outputs)
+    return first, second.with_instructions(device)

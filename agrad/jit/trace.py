@@ -1,0 +1,216 @@
+"""The trace level: it runs a function once on real values, and notes each operation as an instruction.
+
+It is older than every other level, so that what users have (Tensors that require a gradient, transforms, their
+derivatives) stands on traced arrays, and whatever ends in an operation on arrays ends here. As the values are real,
+shapes and dtypes are the array library's own word.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from agrad.backends import backend_of, backend_of_type
+from agrad.dtypes import as_dtype
+from agrad.engine.levels import AMBIENT, Level
+from agrad.engine.scalars import Scalar
+from agrad.engine.sweep import order
+from agrad.engine.tape import LEAF, next_id
+from agrad.engine.tensor import Tensor, wrap
+from agrad.errors import TracedValueError
+from agrad.jit.ir import HostCall, Instruction, Variable, variable_like
+
+TRACE_ID = -1
+"""The number of every trace: below the ambient level's, so that all other levels stand on it."""
+
+_SHAPE_DEPENDS = frozenset({"unique_all", "unique_counts", "unique_inverse", "unique_values"})
+
+
+class UnknownState(Exception):
+    """Tensors or stateful objects were met that the trace does not know; it has to begin again with them."""
+
+    def __init__(self, found: list[Any]) -> None:
+        super().__init__("state that the trace does not know")
+        self.found = found
+
+
+class Trace(Level):
+    """One tracing of one function. Its Tensors hold real values, and a variable in the place of a node."""
+
+    __slots__ = ("born", "closed", "constants", "guards", "holders", "instructions", "named")
+
+    name = "trace"
+    derivative = False
+    whole_rules = True
+
+    def __init__(self, named: str) -> None:
+        super().__init__(TRACE_ID)
+        self.born = next_id()
+        self.closed = False
+        self.named = named
+        """What errors call the function."""
+        self.instructions: list[Instruction] = []
+        self.constants: dict[int, tuple[Any, Variable]] = {}
+        self.holders: set[int] = set()
+        """The ids of the stateful objects whose attributes are inputs."""
+        self.guards: list[tuple[Variable, Any]] = []
+        """Numbers of the host, with the values for which the trace holds."""
+
+    # ------------------------------------------------------------------ inputs
+
+    def array(self, raw: Any) -> Tensor:
+        """A traced array with the value ``raw``, of a new variable."""
+        return wrap(raw, self, variable_like(raw))
+
+    def scalar(self, value: Any) -> Scalar:
+        """A traced number of the host."""
+        return Scalar(value, self, variable_like(value))
+
+    def constant_variable(self, raw: Any) -> Variable:
+        """The variable of an array that the function knows besides its arguments."""
+        known = self.constants.get(id(raw))
+        if known is None:
+            known = self.constants[id(raw)] = (raw, variable_like(raw))
+        return known[1]
+
+    # ------------------------------------------------------------------ operations
+
+    def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        self.check_open(args)
+        self._check_shape_known(primitive, args, settings)
+        values, operands = self._split(args)
+        plain, noted = self._split(settings.values())
+        out = primitive.evaluate(tuple(values), dict(zip(settings, plain, strict=True)))
+        single = primitive.outputs is None
+        made = [None if part is None else self.array(part) for part in ((out,) if single else out)]
+        self.instructions.append(
+            Instruction(
+                primitive,
+                tuple(operands),
+                dict(zip(settings, noted, strict=True)),
+                tuple([None if t is None else t.node for t in made]),
+            )
+        )
+        return made[0] if single else tuple(made)
+
+    def _split(self, given: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+        """Arguments as the values of now, and as a program writes them."""
+        values: list[Any] = []
+        noted: list[Any] = []
+        for arg in given:
+            if isinstance(arg, Tensor):
+                values.append(arg.data)
+                noted.append(arg.node if arg.node is not None else self.constant_variable(arg.data))
+            elif isinstance(arg, Scalar):
+                values.append(arg.value)
+                noted.append(arg.variable)
+            else:
+                values.append(arg)
+                is_array = hasattr(arg, "shape") and backend_of_type(type(arg)) is not None
+                noted.append(self.constant_variable(arg) if is_array else arg)
+        return values, noted
+
+    def check_open(self, args: Iterable[Any]) -> None:
+        """Raise ``TracedValueError`` for a value that has outlived its trace, or comes from another one."""
+        for arg in args:
+            if isinstance(arg, Tensor) and (arg.level is not self or self.closed):
+                raise TracedValueError(
+                    f"an array of shape {arg.shape} that {getattr(arg.level, 'named', 'a function')} computed while it "
+                    "was traced was kept and used afterwards; return it from the function instead"
+                )
+
+    def _check_shape_known(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> None:
+        name = primitive.name
+        if name in _SHAPE_DEPENDS:
+            raise TracedValueError(
+                f"{name} inside {self.named}, which is traced: the shape of its result depends on values, and a "
+                "program's shapes do not; call it outside of jit"
+            )
+        if name == "getitem" and any(isinstance(i, Tensor) and as_dtype(i.dtype).kind == "bool" for i in args[1:]):
+            raise TracedValueError(
+                f"a boolean index inside {self.named}, which is traced: how much it picks depends on values; "
+                "use agrad.where(mask, x, 0), or pick outside of jit"
+            )
+
+    def check_concrete(self, tensor: Tensor, what: str) -> None:
+        self.check_open((tensor,))
+        raise TracedValueError(
+            f"{what} of a value inside {self.named}, which is traced once and replayed with other values: Python "
+            "cannot know the value. Choose with agrad.where instead of if; take what steers Python as an argument "
+            "named in static_argnums; or return the value and use it outside of jit"
+        )
+
+    # ------------------------------------------------------------------ numbers of the host
+
+    def hold(self, scalar: Scalar) -> None:
+        """Note that the trace holds only where this number has its value of now."""
+        if not any(variable is scalar.variable for variable, _ in self.guards):
+            self.guards.append((scalar.variable, scalar.value))
+
+    def host(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """A function of numbers of the host, called now and at each replay."""
+        values, operands = self._split(args)
+        out = self.scalar(function(*values))
+        self.instructions.append(Instruction(HostCall(function), tuple(operands), {}, (out.variable,)))
+        return out
+
+    def host_array(self, function: Callable[..., Any], args: tuple[Any, ...], place: Callable[[Any], Any]) -> Tensor:
+        """An array made on the host of numbers, now and at each replay; ``place`` makes a Tensor of it."""
+        values, operands = self._split(args)
+
+        def make(*numbers: Any) -> Any:
+            made = place(function(*numbers))
+            return made.raw if isinstance(made, Tensor) else made
+
+        out = self.array(make(*values))
+        name = getattr(function, "__name__", "call")
+        self.instructions.append(Instruction(HostCall(make, name), tuple(operands), {}, (out.node,)))
+        return wrap(out, AMBIENT)
+
+    # ------------------------------------------------------------------ Tensors it does not know
+
+    def meet(self, args: Iterable[Any]) -> None:
+        """Look at the operands of an operation of a newer level.
+
+        Raises ``UnknownState`` where a gradient would flow to a leaf that was there before the trace and is no input
+        of it: its values would silently become constants of the program.
+        """
+        unknown: list[Tensor] = []
+        for arg in args:
+            if not isinstance(arg, Tensor) or arg.level is not AMBIENT or isinstance(arg.data, Tensor):
+                continue
+            if arg.node is None or (arg.node.id > self.born and arg.node.plan is LEAF):
+                continue
+            for node in order([arg.node]):
+                if node.plan is LEAF and node.id < self.born:
+                    owner = node.owner() if getattr(node, "owner", None) is not None else None
+                    if owner is not None and not isinstance(owner.data, Tensor):
+                        unknown.append(owner)
+        if unknown:
+            raise UnknownState(unknown)
+
+    def meet_holder(self, holder: Any) -> None:
+        """Raise ``UnknownState`` for an object with traced attributes that are no inputs of the trace."""
+        if id(holder) not in self.holders:
+            raise UnknownState([holder])
+
+
+def traced_value(value: Any, trace: Trace) -> Any:
+    """What stands for a result in the program: a variable, or the value itself where nothing traced is in it.
+
+    Raises ``TracedValueError`` where it belongs to a level inside the function that has been left.
+    """
+    if isinstance(value, Scalar):
+        return value.variable
+    bare = value.bare if isinstance(value, Tensor) else value
+    if isinstance(bare, Tensor):
+        trace.check_open((bare,))
+        return bare.node if bare.node is not None else trace.constant_variable(bare.data)
+    if isinstance(bare, (np.ndarray, np.generic)) or backend_of_type(type(bare)) is not None:
+        return trace.constant_variable(bare)
+    return value
+
+
+def device_text(raw: Any) -> str:
+    """The device of a raw array, as part of a signature."""
+    return str(backend_of(raw).device_of(raw))

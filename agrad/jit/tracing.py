@@ -1,0 +1,407 @@
+"""From a call of a function to its entry: everything it reads is made traced, it is run once, and all is put back."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agrad.backends import backend_of_type
+from agrad.engine.levels import AMBIENT, SPACES
+from agrad.engine.sweep import order, sweep
+from agrad.engine.tape import LEAF, Node, is_recording, leaf_node, tracing
+from agrad.engine.tensor import Tensor, wrap
+from agrad.errors import TracedValueError
+from agrad.jit.calls import Derivative
+from agrad.jit.entry import Attribute, Entry, Out, Slot, hold_traced, like, slot_of
+from agrad.jit.folding import VIEWS
+from agrad.jit.ir import HOST, Program, Variable
+from agrad.jit.lowerings import lower, plain
+from agrad.jit.passes import optimized
+from agrad.jit.state import Surroundings
+from agrad.jit.trace import Trace, traced_value
+from agrad.transforms.trees import flatten, unflatten
+
+UPDATES = frozenset({"sgd_update", "adam_update"})
+"""Operations that may write into their first operands where they are told so."""
+
+
+class Tracing:
+    """One tracing of a function: the state it installs, and what it finds out."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        leaves: Sequence[Any],
+        call: Callable[[Sequence[Any]], Any],
+        known: Sequence[Any],
+        lent: Sequence[int] = (),
+    ) -> None:
+        self.function = function
+        self.leaves = leaves
+        self.lent = lent
+        """The numbers of the leaves whose arrays may be written into."""
+        self.call = call
+        """Calls the function with these leaves in the places of the arguments'."""
+        self.trace = Trace(name)
+        others = [leaf for leaf in leaves if not isinstance(leaf, Tensor) and not _is_raw(leaf)]
+        self.surroundings = Surroundings(function, *others)
+        for value in known:
+            self.surroundings.add(value)
+        self.inputs: list[Variable] = []
+        self.leaf_inputs: list[int] = []
+        self.slots: list[Slot] = []
+        self.held: list[Tensor] = []
+        """For each slot the Tensor that holds the traced array: the user's own, or an argument's stand-in."""
+        self.variables: list[tuple[Variable, Variable | None]] = []
+        self.attributes: list[Attribute] = []
+        self.fixed: dict[int, int] = {}
+        self.recorded: list[tuple[int, Tensor]] = []
+        self.level: Any = AMBIENT
+        self.shown: list[tuple[Tensor, Variable]] = []
+        """What stands for raw arguments, with what it was."""
+        self._undo: list[Callable[[], None]] = []
+
+    # ------------------------------------------------------------------ the run
+
+    def entry(self) -> Entry:
+        """Trace the function. The state is as it was afterwards, also where the function raises."""
+        for holder, _ in self.surroundings.holders:
+            prepare = getattr(holder, "before_trace", None)
+            if prepare is not None:
+                prepare()
+        try:
+            with tracing(self.trace):
+                given = self._install()
+                attributes = [(a, flatten(getattr(a.holder, a.name))) for a in self.attributes]
+                out = self.call(given)
+                return self._finish(out, attributes)
+        finally:
+            self.trace.closed = True
+            for undo in reversed(self._undo):
+                undo()
+
+    def _install(self) -> list[Any]:
+        """Put traced values in the place of state; gives the arguments' leaves."""
+        given: list[Any] = []
+        own = {id(tensor): i for i, tensor in enumerate(self.surroundings.tensors)}
+        stand_ins: dict[int, Tensor] = {}
+        for tensor in self.surroundings.tensors:
+            self._install_slot(tensor, slot_of(tensor), tensor)
+        for i, leaf in enumerate(self.leaves):
+            if isinstance(leaf, Tensor):
+                if id(leaf) in own:
+                    self.fixed[i] = own[id(leaf)]
+                    given.append(leaf)
+                else:
+                    if id(leaf) not in stand_ins:
+                        stand_ins[id(leaf)] = self._stand_in(i, leaf)
+                    given.append(stand_ins[id(leaf)])
+            elif _is_raw(leaf):
+                traced = self.trace.array(leaf)
+                self._input(traced.node, i)
+                given.append(traced)
+                self.shown.append((traced, traced.node))
+            elif type(leaf) in (float, complex):
+                scalar = self.trace.scalar(leaf)
+                self._input(scalar.variable, i)
+                given.append(scalar)
+            else:
+                given.append(leaf)
+        for holder, names in self.surroundings.holders:
+            self.trace.holders.add(id(holder))
+            for name in names:
+                self._install_attribute(holder, name)
+        return given
+
+    def _input(self, variable: Variable, leaf: int) -> None:
+        self.inputs.append(variable)
+        self.leaf_inputs.append(leaf)
+
+    def _stand_in(self, i: int, leaf: Tensor) -> Tensor:
+        """A Tensor in the place of an argument that is one, with a leaf of its own where derivatives flow to it."""
+        raw = leaf.data
+        if leaf.is_leaf and leaf.level is AMBIENT:
+            tensor = wrap(raw, AMBIENT)
+            if leaf.node is not None:
+                tensor.node = leaf_node(tensor)
+            tensor._grad = leaf.grad
+            self._install_slot(tensor, slot_of(leaf, i), leaf)
+            return tensor
+        traced = self.trace.array(raw)
+        self._input(traced.node, i)
+        tensor = wrap(traced, AMBIENT)
+        if leaf.node is not None and is_recording(leaf.level.id):
+            tensor.node = leaf_node(tensor)
+            self.recorded.append((i, tensor))
+            self.level = leaf.level
+        return tensor
+
+    def _install_slot(self, tensor: Tensor, slot: Slot, source: Tensor) -> None:
+        data, grad, node, kind = tensor.data, tensor.grad, tensor.node, tensor.__class__
+
+        def undo() -> None:
+            tensor.data, tensor.node, tensor.__class__ = data, node, kind
+            tensor._grad = grad
+
+        self._undo.append(undo)
+        traced = self.trace.array(data)
+        traced_grad = None
+        hold_traced(tensor, traced)
+        if grad is not None:
+            traced_grad = self.trace.array(grad.bare)
+            tensor._grad = wrap(traced_grad, AMBIENT)
+        self.slots.append(slot)
+        self.held.append(tensor)
+        self.variables.append((traced.node, None if traced_grad is None else traced_grad.node))
+
+    def _install_attribute(self, holder: Any, name: str) -> None:
+        value = getattr(holder, name)
+        self._undo.append(lambda: setattr(holder, name, value))
+        leaves, spec = flatten(value)
+        given: list[Any] = []
+        places = []
+        for i, leaf in enumerate(leaves):
+            if _is_raw(leaf):
+                given.append(self.trace.array(leaf))
+                places.append(i)
+            elif type(leaf) in (int, float):
+                given.append(self.trace.scalar(leaf))
+                places.append(i)
+            else:
+                given.append(leaf)
+        setattr(holder, name, unflatten(spec, given))
+        self.attributes.append(Attribute(holder, name, spec, tuple(map(like, leaves)), tuple(places)))
+
+    # ------------------------------------------------------------------ what came of it
+
+    def _finish(self, out: Any, attributes: list[tuple[Attribute, Any]]) -> Entry:
+        trace = self.trace
+        leaves, spec = flatten(out)
+        outputs: list[Any] = []
+
+        def place(variable: Any) -> int:
+            outputs.append(variable)
+            return len(outputs) - 1
+
+        recorded = self._recorded_outputs(leaves)
+        shown: list[Any] = []
+        for leaf in leaves:
+            value = traced_value(leaf, trace)
+            if isinstance(value, Variable):
+                shown.append(Out(place(value), isinstance(leaf, Tensor) and leaf.level is not trace))
+            else:
+                shown.append(leaf)
+        for tensor, variable in self.shown:
+            if traced_value(tensor, trace) is not variable:
+                raise TracedValueError(
+                    f"{trace.named} writes into an argument of shape {tensor.shape} that is a raw array; a program "
+                    "does not. Write into a copy, y = x + 0, and return it, or give it as a Tensor"
+                )
+        self._write_slots(place)
+        self._write_attributes(attributes, place)
+        changed = self.surroundings.changed()
+        if changed:
+            raise TracedValueError(
+                f"{trace.named} changed {changed[0]} while it was traced; a replay would not. Return the new value "
+                "instead, or write into a Tensor it reaches; a class of yours may name attributes that are state in "
+                "traced_attributes"
+            )
+        mark = len(trace.instructions)
+        derivative = self._derive(recorded, leaves, shown, outputs, mark) if recorded else None
+        constants = {variable: raw for raw, variable in trace.constants.values()}
+        inputs = [*self.inputs, *self._state_inputs()]
+        program = Program(inputs, constants, trace.instructions[:mark], outputs).with_instructions(
+            trace.instructions[:mark]
+        )
+        program.notes["derivative"] = derivative is not None
+        program.notes["lent"] = self._lent_variables() if derivative is None else set()
+        donors = self._donations(program)
+        program.inputs = [*self.inputs, *donors, *self._state_inputs()]
+        stages = optimized(program)
+        best = stages[-1][1]
+        if derivative is not None:
+            derivative.forward = program
+            derivative.inputs = [program.inputs.index(v) for v in derivative.inputs]  # type: ignore[arg-type]
+        return Entry(
+            program=best,
+            run=lower(best),
+            surroundings=self.surroundings,
+            slots=self.slots,
+            attributes=self.attributes,
+            leaf_inputs=self.leaf_inputs,
+            guards=self._guards(program),
+            out_spec=spec,
+            out_leaves=shown,
+            leaf_is_tensor=[isinstance(leaf, Tensor) for leaf in self.leaves],
+            fixed=self.fixed,
+            derivative=derivative,
+            inline=self._inline(derivative),
+            stages=stages,
+        )
+
+    def _lent_variables(self) -> set[Variable]:
+        """The inputs that are arrays which the caller gave away."""
+        found = {v for v, i in zip(self.inputs, self.leaf_inputs, strict=True) if i in self.lent}
+        slots = zip(self.slots, self.variables, strict=True)
+        return found | {data for slot, (data, _) in slots if slot.leaf in self.lent}
+
+    def _state_inputs(self) -> list[Variable]:
+        found = []
+        for slot, (data, grad) in zip(self.slots, self.variables, strict=True):
+            found.append(data)
+            if slot.has_grad:
+                assert grad is not None
+                found.append(grad)
+        for attribute, variables in zip(self.attributes, self._attribute_inputs, strict=True):
+            assert len(variables) == len(attribute.places)
+            found += variables
+        return found
+
+    def _write_slots(self, place: Callable[[Any], int]) -> None:
+        for slot, tensor, (data, grad) in zip(self.slots, self.held, self.variables, strict=True):
+            if (tensor.node is not None) is not slot.needs_grad:
+                raise TracedValueError(
+                    f"{self.trace.named} changed whether a Tensor of shape {slot.shape} requires a gradient; "
+                    "do that outside of jit"
+                )
+            value = traced_value(tensor.data, self.trace)
+            if value is not data:
+                slot.data = place(value)
+            if tensor.grad is None:
+                slot.clears = slot.has_grad
+            else:
+                value = traced_value(tensor.grad, self.trace)
+                if value is not grad:
+                    slot.grad = place(value)
+
+    def _write_attributes(self, attributes: list[tuple[Attribute, Any]], place: Callable[[Any], int]) -> None:
+        self._attribute_inputs: list[list[Variable]] = []
+        for attribute, (before, _) in attributes:
+            self._attribute_inputs.append(
+                [v for v in (traced_value(leaf, self.trace) for leaf in before) if isinstance(v, Variable)]
+            )
+            after, spec = flatten(getattr(attribute.holder, attribute.name))
+            new = [traced_value(leaf, self.trace) for leaf in after]
+            old = [traced_value(leaf, self.trace) for leaf in before]
+            if spec == attribute.spec and all(a is b for a, b in zip(new, old, strict=True)):
+                continue
+            attribute.new_spec = spec
+            attribute.new_leaves = tuple(
+                [Out(place(v), False) if isinstance(v, Variable) else leaf for v, leaf in zip(new, after, strict=True)]
+            )
+
+    def _donations(self, program: Program) -> list[Variable]:
+        """Let updates write into the state they replace, where nothing else of the program reads it afterwards.
+
+        Whether anybody outside can see the array is asked anew at each call.
+        """
+        if program.notes.get("derivative"):  # which may run the program again on the values it began with
+            return []
+        last = program.last_uses()
+        donors: list[Variable] = []
+        for slot, (data, _) in zip(self.slots, self.variables, strict=True):
+            for i, instruction in enumerate(program.instructions):
+                if instruction.name in UPDATES and instruction.operands[0] is data and not slot.donates:
+                    state = [v for v in instruction.operands if isinstance(v, Variable) and v in program.inputs]
+                    given = slot.leaf >= 0 or instruction.operands[1] in program.inputs
+                    if given or any(last[v] != i for v in state) or self._viewed_after(instruction.operands, i):
+                        continue
+                    slot.donates = True
+                    donors.append(Variable((), HOST, None))
+                    instruction.settings["donate"] = donors[-1]
+        return donors
+
+    def _viewed_after(self, operands: Sequence[Any], position: int) -> bool:
+        """Whether something that may be a view of one of the operands is read after an instruction."""
+        views = {v for v in operands if isinstance(v, Variable)}
+        for i, instruction in enumerate(self.trace.instructions):
+            reads = set(instruction.reads())
+            if i > position and reads & (views - set(operands)):
+                return True
+            if i < position and reads & views and instruction.name in VIEWS:
+                views |= set(instruction.results)
+        return False
+
+    def _guards(self, program: Program) -> Callable[[Sequence[Any]], bool] | None:
+        guards = self.trace.guards
+        if not guards:
+            return None
+        expected = [value for _, value in guards]
+        host = [i for i in self.trace.instructions if i.on_host]
+        wanted = Program(program.inputs, {}, host, [variable for variable, _ in guards])
+        run = plain(optimized(wanted, only_dead=True)[-1][1])
+        return lambda inputs: list(run(inputs)) == expected
+
+    # ------------------------------------------------------------------ derivatives of it
+
+    def _recorded_outputs(self, leaves: Sequence[Any]) -> list[int]:
+        """The numbers of the result's leaves that a derivative flows through."""
+        if not is_recording(0):
+            return []
+        return [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and _is_alive(leaf)]
+
+    def _derive(
+        self, recorded: list[int], leaves: Sequence[Any], shown: list[Any], outputs: list[Any], mark: int
+    ) -> Derivative | None:
+        """The pullback of the recorded outputs, as a program of the values that it needs of the forward one."""
+        trace = self.trace
+        sources: list[tuple[Any, Tensor]] = [
+            (slot if slot.leaf < 0 else slot.leaf, tensor)
+            for slot, tensor in zip(self.slots, self.held, strict=True)
+            if slot.needs_grad
+        ]
+        sources += self.recorded
+        starts: dict[Node, Any] = {}
+        cotangents: list[Variable] = []
+        for i in recorded:
+            leaf = leaves[i]
+            g = trace.array(SPACES[type(leaf.raw)].ones_like(leaf.raw))
+            cotangents.append(g.node)
+            starts[leaf.node] = starts[leaf.node] + g if leaf.node in starts else g
+        found = sweep(starts, retain=True)
+        sources = [(owner, tensor) for owner, tensor in sources if tensor.node in found]
+        if not sources:
+            return None
+        backward = trace.instructions[mark:]
+        results = [traced_value(found[tensor.node], trace) for _, tensor in sources]
+        made = {v for instruction in backward for v in instruction.results} | set(cotangents)
+        constants = {variable: raw for raw, variable in trace.constants.values()}
+        needed = [v for instruction in backward for v in instruction.reads()] + results
+        residuals = list(dict.fromkeys(v for v in needed if v not in made and v not in constants))
+        places = []
+        for v in residuals:
+            outputs.append(v)
+            places.append(len(outputs) - 1)
+        program = Program([*residuals, *cotangents], constants, backward, results).with_instructions(backward)
+        inputs: list[Any] = []
+        by_tensor = {id(t): data for t, (data, _) in zip(self.held, self.variables, strict=True)}
+        for _, tensor in sources:
+            inputs.append(by_tensor.get(id(tensor)) or tensor.bare.node)
+        return Derivative(
+            name=trace.named,
+            forward=program,
+            backward=lower(optimized(program)[-1][1]),
+            residuals=places,
+            inputs=inputs,
+            owners=[owner for owner, _ in sources],
+            outputs=[shown[i].place for i in recorded],
+            metas=[traced_value(leaves[i], trace) for i in recorded],
+            leaves=shown,
+            reached=[True] * len(sources),
+        )
+
+    def _inline(self, derivative: Derivative | None) -> bool:
+        """Whether the results depend on what two levels record: such calls run the function itself."""
+        if self.level is AMBIENT or derivative is None:
+            return False
+        return any(not isinstance(owner, int) or owner not in dict(self.recorded) for owner in derivative.owners)
+
+
+def _is_raw(value: Any) -> bool:
+    return not isinstance(value, Tensor) and hasattr(value, "shape") and backend_of_type(type(value)) is not None
+
+
+def _is_alive(leaf: Tensor) -> bool:
+    """Whether a backward pass can start here: the values that the tape keeps have not been freed."""
+    if leaf.level is not AMBIENT or leaf.node is None:
+        return False
+    return all(node.plan is LEAF or node.saved is not None for node in order([leaf.node]))

@@ -1,0 +1,113 @@
+"""Where an index's arrays put their axes in the result, and how an index over one member becomes one over all.
+
+By NumPy's rules the index arrays (and with them integers) broadcast to one block of axes. It stands where they stand,
+or in front of all other axes where something separates them.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from agrad.dtypes import as_dtype
+from agrad.engine.batching import with_rank
+from agrad.errors import TracedValueError
+from agrad.shapes import ARRAY
+
+Template = tuple[Any, ...]
+
+
+class Layout(NamedTuple):
+    """Of the result of an index: how many axes the block has, before how many others it stands, and all axes.
+
+    ``separated``: whether the block stands in front because something separates the index arrays.
+    """
+
+    block: int
+    first: int
+    rank: int
+    separated: bool
+
+    def block_first(self, xp: Any, value: Any) -> Any:
+        """A mapped value with its member's block of axes in front of the others, right behind the mapped axis."""
+        if not self.first or not self.block:
+            return value
+        lead, stop = 1 + self.first, 1 + self.first + self.block
+        return xp.permute_dims(value, (0, *range(lead, stop), *range(1, lead), *range(stop, len(value.shape))))
+
+    def block_back(self, xp: Any, value: Any) -> Any:
+        """The inverse of ``block_first``."""
+        if not self.first or not self.block:
+            return value
+        stop = 1 + self.block
+        others = tuple(range(stop, len(value.shape)))
+        return xp.permute_dims(value, (0, *others[: self.first], *range(1, stop), *others[self.first :]))
+
+
+def _is_mask(array: Any) -> bool:
+    return as_dtype(array.dtype).kind == "bool"
+
+
+def layout(index: Template, arrays: Sequence[Any], mapped: Sequence[bool], ndim: int) -> Layout:
+    """The layout of ``x[index]`` for a member ``x`` of ``ndim`` axes."""
+    ndims = [len(array.shape) - is_mapped for array, is_mapped in zip(arrays, mapped, strict=True)]
+    block = max((1 if _is_mask(array) else n for array, n in zip(arrays, ndims, strict=True)), default=0)
+    consumed = [n if _is_mask(array) else 1 for array, n in zip(arrays, ndims, strict=True)]
+    used = sum(consumed) + sum(isinstance(entry, (int, slice)) for entry in index)
+    produced = first = runs = 0
+    inside = False
+    for entry in index:
+        advanced = bool(arrays) and (entry is ARRAY or isinstance(entry, int))
+        if advanced and not inside:
+            runs += 1
+            first = produced if runs == 1 else 0
+        inside = advanced
+        if entry is Ellipsis:
+            produced += ndim - used
+        elif entry is None or isinstance(entry, slice):
+            produced += 1
+    if not any(entry is Ellipsis for entry in index):
+        produced += ndim - used
+    return Layout(block, first, produced + block, runs > 1)
+
+
+def over_members(
+    xp: Any, index: Template, arrays: Sequence[Any], mapped: Sequence[bool], block: int
+) -> tuple[Template, list[Any]]:
+    """An index with mapped arrays as one whose block has the mapped axis in front.
+
+    Masks that are not mapped become integers. Raises ``TracedValueError`` for one that is: members would pick different
+    numbers of elements.
+    """
+    rest = iter(zip(arrays, mapped, strict=True))
+    template: list[Any] = []
+    out: list[Any] = []
+    for entry in index:
+        if entry is not ARRAY:
+            template.append(entry)
+            continue
+        array, is_mapped = next(rest)
+        if not _is_mask(array):
+            parts = [with_rank(xp, array, block) if is_mapped else array]
+        elif is_mapped:
+            raise TracedValueError(
+                "indexing by a mask that vmap maps over: members would pick different numbers of elements; "
+                "keep the shape and choose values with agrad.where(mask, x, y)"
+            )
+        else:
+            parts = list(xp.nonzero(array))
+        template += [ARRAY] * len(parts)
+        out += parts
+    return tuple(template), out
+
+
+def members(xp: Any, like: Any, count: int, block: int) -> Any:
+    """The index array of the mapped axis itself, for a block of ``block`` axes behind it."""
+    return xp.reshape(xp.arange_like(like, count), (count, *(1,) * block))
+
+
+def aligned(xp: Any, value: Any, mapped: bool, rank: int) -> Any:
+    """A value to write, with an axis for the members in front and ``rank`` axes behind it."""
+    shape = tuple(value.shape)
+    lead, own = (shape[:1], shape[1:]) if mapped else ((1,), shape)
+    own = own[max(len(own) - rank, 0) :]  # NumPy lets a value have axes of length one to spare
+    target = (*lead, *(1,) * (rank - len(own)), *own)
+    return value if target == shape else xp.reshape(value, target)

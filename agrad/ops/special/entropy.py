@@ -1,0 +1,226 @@
+"""The logistic function and its inverse, products with logarithms, entropies; the reductions in SciPy's signatures."""
+
+import math
+from typing import Any
+
+from agrad.errors import DtypeError
+from agrad.ops.composites import logsumexp as _logsumexp
+from agrad.ops.elementwise import exp, log, where
+from agrad.ops.shared import axes_of
+from agrad.ops.special.shared import floating, function
+from agrad.ops.statistical import max as max_
+from agrad.ops.statistical import sum as sum_
+
+# ------------------------------------------------------------------ generic forms
+
+
+def _expit_form(xp: Any, x: Any) -> Any:
+    z = xp.exp(-xp.abs(x))
+    return xp.where(x >= 0, xp.ones_like(z), z) / (1 + z)
+
+
+def _log_expit_form(xp: Any, x: Any) -> Any:
+    return xp.minimum(x, xp.zeros_like(x)) - xp.log1p(xp.exp(-xp.abs(x)))
+
+
+def _logit_form(xp: Any, x: Any) -> Any:
+    # near 1/2 the logarithm of a quotient near 1
+    middle = (x > 0.3) & (x < 0.65)
+    near = xp.where(middle, x, xp.full_like(x, 0.5))
+    off = 2 * (near - 0.5)
+    out = xp.where(middle, xp.log1p(off) - xp.log1p(-off), xp.log(x) - xp.log1p(-x))
+    return out
+
+
+def _xlogy_form(xp: Any, x: Any, y: Any) -> Any:
+    nothing = (x == 0) & ~xp.isnan(y)
+    return xp.where(nothing, xp.zeros_like(x + y), x * xp.log(xp.where(nothing, xp.ones_like(y), y)))
+
+
+def _xlog1py_form(xp: Any, x: Any, y: Any) -> Any:
+    nothing = (x == 0) & ~xp.isnan(y)
+    return xp.where(nothing, xp.zeros_like(x + y), x * xp.log1p(xp.where(nothing, xp.ones_like(y), y)))
+
+
+def _entr_form(xp: Any, x: Any) -> Any:
+    inside = x > 0
+    value = -x * xp.log(xp.where(inside, x, xp.ones_like(x)))
+    value = xp.where(x < 0, xp.full_like(x, -math.inf), xp.where(inside, value, xp.zeros_like(x)))
+    return xp.where(xp.isnan(x), x, value)
+
+
+def _log_ratio(xp: Any, x: Any, y: Any) -> Any:
+    """log(x / y) for x, y > 0, accurate where they are close, without overflow or underflow."""
+    ratio = x / y
+    near = (ratio > 0.5) & (ratio < 2)
+    apart = xp.log(x) - xp.log(y)
+    return xp.where(near, xp.log1p(xp.where(near, (x - y) / y, xp.zeros_like(ratio))), apart)
+
+
+def _relative(xp: Any, x: Any, y: Any, rest: Any, at_zero: Any) -> Any:
+    inside = (x > 0) & (y > 0)
+    x1, y1 = xp.where(inside, x, xp.ones_like(x)), xp.where(inside, y, xp.ones_like(y))
+    value = x1 * _log_ratio(xp, x1, y1) + (y1 - x1 if rest else 0.0)
+    outside = xp.where((x == 0) & (y >= 0), at_zero, xp.full_like(value, math.inf))
+    out = xp.where(inside, value, outside)
+    return xp.where(xp.isnan(x) | xp.isnan(y), xp.full_like(out, math.nan), out)
+
+
+def _rel_entr_form(xp: Any, x: Any, y: Any) -> Any:
+    return _relative(xp, x, y, False, xp.zeros_like(x + y))
+
+
+def _kl_div_form(xp: Any, x: Any, y: Any) -> Any:
+    return _relative(xp, x, y, True, y)
+
+
+# ------------------------------------------------------------------ rules
+
+
+def _or_zero(xp: Any, drop: Any, value: Any) -> Any:
+    return xp.where(drop, xp.zeros_like(value), value)
+
+
+def _xlogy_by_x(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
+    # at x1 = 0, x2 <= 0 the function is 0 by convention, and so is its derivative
+    drop = (x1 == 0) & (x2 <= 0)
+    return g * _or_zero(xp, drop, xp.log(xp.where(drop, xp.ones_like(x2), x2)))
+
+
+def _xlogy_by_y(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
+    return _or_zero(xp, x1 == 0, g * x1 / xp.where(x1 == 0, xp.ones_like(x2), x2))
+
+
+def _xlog1py_by_x(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
+    drop = (x1 == 0) & (x2 <= -1)
+    return g * _or_zero(xp, drop, xp.log1p(xp.where(drop, xp.zeros_like(x2), x2)))
+
+
+def _xlog1py_by_y(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
+    return _or_zero(xp, x1 == 0, g * x1 / xp.where(x1 == 0, xp.ones_like(x2), 1 + x2))
+
+
+def _both_positive(xp: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    """Where both are in the domain, and both with ones in the place of what is not."""
+    inside = (x > 0) & (y > 0)
+    return inside, xp.where(inside, x, xp.ones_like(x)), xp.where(inside, y, xp.ones_like(y))
+
+
+def _entropy_by_x(xp: Any, g: Any, x: Any, y: Any, constant: float) -> Any:
+    # at x = 0 the slope is infinite; where the value is infinite the derivative is NaN, at x = y = 0 it is 0
+    inside, x1, y1 = _both_positive(xp, x, y)
+    log = _log_ratio(xp, x1, y1) + constant
+    edge = xp.where(x == 0, xp.where(y == 0, xp.zeros_like(log), xp.full_like(log, -math.inf)), log * math.nan)
+    return g * xp.where(inside, log, edge)
+
+
+def _entropy_by_y(xp: Any, g: Any, x: Any, y: Any, constant: float) -> Any:
+    inside, x1, y1 = _both_positive(xp, x, y)
+    slope = constant - x1 / y1
+    edge = xp.where((x == 0) & (y >= 0), xp.full_like(slope, constant), xp.full_like(slope, math.nan))
+    return g * xp.where(inside, slope, edge)
+
+
+# ------------------------------------------------------------------ the functions
+
+expit = function(
+    "expit",
+    "x",
+    _expit_form,
+    # y (1 - y) would lose the upper tail
+    lambda g, x, y: g * y * expit(-x),
+    doc="The logistic function 1 / (1 + exp(-x)).",
+)
+log_expit = function(
+    "log_expit", "x", _log_expit_form, lambda g, x: g * expit(-x), doc="The logarithm of the logistic function."
+)
+logit = function(
+    "logit", "x", _logit_form, lambda g, x: g / (x * (1 - x)), doc="log(x / (1 - x)), the inverse of expit."
+)
+xlogy = function(
+    "xlogy", "x1 x2", _xlogy_form, _xlogy_by_x, _xlogy_by_y, doc="x1 log(x2), and 0 where x1 is 0 and x2 is not NaN."
+)
+xlog1py = function(
+    "xlog1py",
+    "x1 x2",
+    _xlog1py_form,
+    _xlog1py_by_x,
+    _xlog1py_by_y,
+    doc="x1 log(1 + x2), and 0 where x1 is 0 and x2 is not NaN.",
+)
+entr = function(
+    "entr",
+    "x",
+    _entr_form,
+    lambda xp, g, x: -(g * (xp.log(x) + 1)),
+    doc="-x log(x), 0 at 0, minus infinity below.",
+)
+rel_entr = function(
+    "rel_entr",
+    "x1 x2",
+    _rel_entr_form,
+    lambda xp, g, x1, x2: _entropy_by_x(xp, g, x1, x2, 1.0),
+    lambda xp, g, x1, x2: _entropy_by_y(xp, g, x1, x2, 0.0),
+    doc="x1 log(x1 / x2) where both are positive; 0 at x1 = 0, x2 >= 0; elsewhere infinite.",
+)
+kl_div = function(
+    "kl_div",
+    "x1 x2",
+    _kl_div_form,
+    lambda xp, g, x1, x2: _entropy_by_x(xp, g, x1, x2, 0.0),
+    lambda xp, g, x1, x2: _entropy_by_y(xp, g, x1, x2, 1.0),
+    doc="x1 log(x1 / x2) - x1 + x2 where both are positive; x2 at x1 = 0, x2 >= 0; elsewhere infinite.",
+)
+
+
+# ------------------------------------------------------------------ reductions, as SciPy calls them
+
+
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
+    """log(sum(b exp(a))) over ``axis`` (an int, a tuple, or None for all), without overflow.
+
+    a: array of a real floating dtype. b: weights that broadcast with it, by default 1; a zero leaves its element out,
+    whatever it is. Where the sum is negative the result is NaN, as in SciPy. Differentiable in both.
+    """
+    if b is None:
+        return _logsumexp(a, axis=axis, keepdims=keepdims)
+    a, b = floating("logsumexp", a, b)
+    axes = axes_of(axis, a if len(a.shape) >= len(b.shape) else b)
+    lowest = where(b == 0, -math.inf, a)
+    top = max_(lowest, axis=axes, keepdims=True)
+    top = where((top < math.inf) & (top > -math.inf), top, 0.0)
+    scaled = exp(where(b == 0, 0.0, a - top)) * b
+    out = log(sum_(scaled, axis=axes, keepdims=True)) + top
+    return out if keepdims else _dropped(out, axes)
+
+
+def _dropped(x: Any, axes: tuple[int, ...]) -> Any:
+    return sum_(x, axis=axes)  # each of the axes has length 1
+
+
+def softmax(x: Any, axis: Any = None) -> Any:
+    """exp(x) / sum(exp(x)) over ``axis`` (an int, a tuple, or, as in SciPy, None for all), without overflow."""
+    return exp(log_softmax(x, axis))
+
+
+def log_softmax(x: Any, axis: Any = None) -> Any:
+    """log(softmax(x, axis)), without overflow."""
+    if not hasattr(x, "shape"):
+        raise DtypeError("log_softmax takes an array of a real floating dtype; make one with agrad.asarray")
+    return x - _logsumexp(x, axis=axis, keepdims=True)
+
+
+SPECIAL = [
+    "entr",
+    "expit",
+    "kl_div",
+    "log_expit",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "rel_entr",
+    "softmax",
+    "xlog1py",
+    "xlogy",
+]
+__all__: list[str] = []

@@ -1,0 +1,321 @@
+"""Generic forms of the incomplete gamma and beta functions, their densities, and their derivatives by the parameters.
+
+Both are integrals of a density, and so are their derivatives by the parameters: of the density times a polynomial in
+its logarithmic derivatives. In the variable log(t), or logit(t), the density falls monotonically from the argument away
+from the mode, so that the smaller of the two tails is integrated with Gauss-Legendre nodes up to where the integrand
+has fallen by exp(-FALL); nothing cancels.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from agrad.ops.special.coefficients import GAMMALN
+from agrad.ops.special.gamma_forms import DIGAMMA_TAIL, digamma, polygamma, stirling_rest
+from agrad.ops.special.series import chebyshev, legendre_nodes, log1p_minus, nan_where, polynomial
+
+FALL = 40.0
+NODES = 48
+
+
+def bell(n: int, slopes: Callable[[int], Any]) -> Any:
+    """The n-th derivative of exp(f), divided by it; ``slopes(k)`` is the (k + 1)-th derivative of f."""
+    known: list[Any] = [1.0]
+    for m in range(n):
+        known.append(sum(math.comb(m, k) * known[m - k] * slopes(k) for k in range(m + 1)))
+    return known[n]
+
+
+def bell_pair(n: int, m: int, slopes: Callable[[int, int], Any]) -> Any:
+    """The derivative of exp(f(a, b)), n times by a and m by b, divided by it; ``slopes(i, j)`` is that of f."""
+    known: dict[tuple[int, int], Any] = {(0, 0): 1.0}
+    for j in range(1, m + 1):
+        known[0, j] = sum(math.comb(j - 1, k) * known[0, j - 1 - k] * slopes(0, k + 1) for k in range(j))
+    for i in range(1, n + 1):
+        for j in range(m + 1):
+            known[i, j] = sum(
+                math.comb(i - 1, k) * math.comb(j, q) * known[i - 1 - k, j - q] * slopes(k + 1, q)
+                for k in range(i)
+                for q in range(j + 1)
+            )
+    return known[n, m]
+
+
+def _expm1_minus(xp: Any, s: Any) -> Any:
+    """exp(s) - 1 - s."""
+    small = xp.abs(s) < 0.5
+    near = xp.where(small, s, xp.zeros_like(s))
+    series = near * near * polynomial([1 / math.factorial(k) for k in range(17, 1, -1)], near)
+    return xp.where(small, series, xp.expm1(s) - s)
+
+
+def _log_digamma_gap(xp: Any, z: Any) -> Any:
+    """log(z) - digamma(z) for z > 0, accurate where z is large."""
+    large = z >= 10
+    far = xp.where(large, z, xp.full_like(z, 10.0))
+    square = 1 / (far * far)
+    near = xp.where(large, xp.ones_like(z), z)
+    return xp.where(large, 0.5 / far + square * polynomial(DIGAMMA_TAIL, square), xp.log(near) - digamma(xp, near))
+
+
+def _log_quotient(xp: Any, u: Any, exactly: Any) -> tuple[Any, Any]:
+    """log(1 + u) - u and log(1 + u), where the latter is ``exactly`` for u far from 0."""
+    small = xp.abs(u) < 0.5
+    near = xp.where(small, u, xp.zeros_like(u))
+    return xp.where(small, log1p_minus(xp, near), exactly - u), xp.where(small, xp.log1p(near), exactly)
+
+
+# ------------------------------------------------------------------ gamma
+
+
+def _gamma_front(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
+    """x**a exp(-x) / gamma(a), and log(x / a), for a, x > 0."""
+    less, quotient = _log_quotient(xp, (x - a) / a, xp.log(x) - xp.log(a))
+    return xp.sqrt(a / (2 * math.pi)) * xp.exp(a * less - stirling_rest(xp, a)), quotient
+
+
+def gamma_density(xp: Any, a: Any, x: Any) -> Any:
+    """x**(a - 1) exp(-x) / gamma(a), for a > 0 and x >= 0."""
+    valid = (a > 0) & (x > 0) & (x < math.inf)
+    a1, x1 = xp.where(valid, a, xp.ones_like(a)), xp.where(valid, x, xp.ones_like(x))
+    inside = _gamma_front(xp, a1, x1)[0] / x1
+    zero = xp.zeros_like(inside)
+    at_zero = xp.where(a < 1, math.inf, xp.where(a == 1, zero + 1, zero))
+    edge = xp.where(x == 0, at_zero, zero)
+    return nan_where(xp, (a <= 0) | (x < 0) | xp.isnan(a) | xp.isnan(x), xp.where(valid, inside, edge))
+
+
+def _small_gamma(xp: Any, a: Any, x: Any, n: int) -> tuple[Any, Any]:
+    """P and Q, or their n-th derivatives by a, for 0 < a <= 1 and 0 < x <= 1.
+
+    P = x**a / gamma(1 + a) S, S = 1 + the sum of (-x)**k / k! a / (a + k); Abramowitz and Stegun 6.5.29.
+    """
+    sums = [xp.zeros_like(a) for _ in range(n + 1)]
+    power = xp.ones_like(x)
+    for k in range(1, 20):
+        power = power * (-x) / k
+        sums[0] = sums[0] + power * a / (a + k)
+        for j in range(1, n + 1):
+            sums[j] = sums[j] - power * (k * (-1) ** j * math.factorial(j)) / (a + k) ** (j + 1)
+    half = a < 0.5
+    low, high = xp.where(half, a, xp.zeros_like(a)), xp.where(half, xp.ones_like(a), a)
+    # log(gamma(1 + a)), without rounding 1 + a where a is small
+    near = (1 + low) * low * chebyshev(GAMMALN, 1.5, 2.5, 2 + low) - xp.log1p(low)
+    log_gamma = xp.where(half, near, high * (high - 1) * chebyshev(GAMMALN, 1.5, 2.5, 1 + high))
+    log_x = xp.log(x)
+    log_front = a * log_x - log_gamma
+    if n == 0:
+        log_p = log_front + xp.log1p(sums[0])
+        return xp.exp(log_p), -xp.expm1(log_p)
+    sums[0] = 1 + sums[0]
+    slopes = [log_x - digamma(xp, 1 + a), *(-polygamma(xp, xp.full_like(a, float(k)), 1 + a) for k in range(1, n))]
+    total = sum(math.comb(n, k) * bell(n - k, lambda i: slopes[i]) * sums[k] for k in range(n + 1))
+    out = xp.exp(log_front) * total
+    return out, -out
+
+
+def _gamma_tail(xp: Any, a: Any, x: Any, lower: Any, n: int) -> Any:
+    """The integral of the density, or of its n-th derivative by a, over t < x where ``lower``, over t > x elsewhere.
+
+    It is below the mode in log(t), x < a, where ``lower``, and above it elsewhere.
+    """
+    front, quotient = _gamma_front(xp, a, x)
+    side = xp.where(lower, -1.0, xp.ones_like(x))
+    slope = xp.abs(x - a)
+
+    def fall(s: Any) -> Any:
+        # of a log(t) - t from t = x to t = x exp(side s)
+        return slope * s + x * _expm1_minus(xp, side * s)
+
+    # Newton's method comes down to the end of the convex fall from a bound on it
+    k = FALL / a
+    below = 0.5 * (k + xp.sqrt(k * k + 8 * k))
+    above = xp.minimum(xp.sqrt(2 * FALL / x), xp.log(10 + FALL / x))
+    end = xp.where(lower, below, above)
+    for _ in range(8):
+        end = end - (fall(end) - FALL) / (slope + x * side * xp.expm1(side * end))
+    gap = _log_digamma_gap(xp, a) if n else None
+    higher = [-polygamma(xp, xp.full_like(a, float(k)), a) for k in range(1, n)]
+    total = xp.zeros_like(x)
+    for node, weight in legendre_nodes(NODES):
+        s = end * node
+        value = xp.exp(-fall(s))
+        if n:
+            first = quotient + side * s + gap
+            value = value * bell(n, lambda i, first=first: first if i == 0 else higher[i - 1])
+        total = total + weight * value
+    return front * end * total
+
+
+def _gamma_both(xp: Any, a: Any, x: Any, n: int) -> tuple[Any, Any]:
+    """P and Q, or their n-th derivatives by a."""
+    a, x = a + xp.zeros_like(x), x + xp.zeros_like(a)
+    valid = (a > 0) & (x > 0) & (a < math.inf) & (x < math.inf)
+    one = xp.ones_like(a)
+    small = valid & (a <= 1) & (x <= 1)
+    p, q = _small_gamma(xp, xp.where(small, a, one), xp.where(small, x, one), n)
+    whole = valid & ~small
+    a1, x1 = xp.where(whole, a, 2 * one), xp.where(whole, x, one)
+    lower = x1 < a1
+    tail = _gamma_tail(xp, a1, x1, lower, n)
+    other = 1 - tail if n == 0 else -tail
+    p = xp.where(small, p, xp.where(lower, tail, other))
+    q = xp.where(small, q, xp.where(lower, other, tail))
+    if n == 0:
+        zero = xp.zeros_like(a)
+        full = ((x > 0) & (a == 0)) | ((x == math.inf) & (a < math.inf))
+        p = xp.where(valid, p, xp.where(full, one, zero))
+        q = xp.where(valid, q, xp.where(full, zero, one))
+    else:
+        p, q = (xp.where(valid, value, xp.zeros_like(a)) for value in (p, q))
+    bad = (a < 0) | (x < 0) | xp.isnan(a) | xp.isnan(x) | ((a == 0) & (x == 0)) | ((a == math.inf) & (x == math.inf))
+    return nan_where(xp, bad, p), nan_where(xp, bad, q)
+
+
+def gammainc(xp: Any, a: Any, x: Any) -> Any:
+    return _gamma_both(xp, a, x, 0)[0]
+
+
+def gammaincc(xp: Any, a: Any, x: Any) -> Any:
+    return _gamma_both(xp, a, x, 0)[1]
+
+
+def gammainc_by_a(xp: Any, a: Any, x: Any, *, n: int) -> Any:
+    return _gamma_both(xp, a, x, n)[0]
+
+
+# ------------------------------------------------------------------ beta
+
+
+def _beta_front(xp: Any, a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    """x**a y**b / beta(a, b), and the logarithms of x (a + b) / a and of y (a + b) / b, for y = 1 - x."""
+    off = x * b - y * a
+    log_sum = xp.log(a + b)
+    less_a, quotient_a = _log_quotient(xp, off / a, xp.log(x) + log_sum - xp.log(a))
+    less_b, quotient_b = _log_quotient(xp, -off / b, xp.log(y) + log_sum - xp.log(b))
+    rest = stirling_rest(xp, a + b) - stirling_rest(xp, a) - stirling_rest(xp, b)
+    scale = xp.sqrt(a / (2 * math.pi)) * xp.sqrt(b / (a + b))
+    return scale * xp.exp(a * less_a + b * less_b + rest), quotient_a, quotient_b
+
+
+def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """x**(a - 1) (1 - x)**(b - 1) / beta(a, b), for a, b > 0 and 0 <= x <= 1."""
+    a, b, x = (v + xp.zeros_like(a + b + x) for v in (a, b, x))
+    valid = (a > 0) & (b > 0) & (x > 0) & (x < 1)
+    one = xp.ones_like(a)
+    a1, b1, x1 = xp.where(valid, a, one), xp.where(valid, b, one), xp.where(valid, x, 0.5 * one)
+    inside = _beta_front(xp, a1, b1, x1, 1 - x1)[0] / (x1 * (1 - x1))
+    zero = xp.zeros_like(inside)
+    first = xp.where(a < 1, math.inf, xp.where(a == 1, b, zero))
+    last = xp.where(b < 1, math.inf, xp.where(b == 1, a, zero))
+    edge = xp.where(x == 0, first, xp.where(x == 1, last, zero))
+    bad = ~((a > 0) & (b > 0) & (x >= 0) & (x <= 1))
+    return nan_where(xp, bad, xp.where(valid, inside, edge))
+
+
+_RAISED = 3
+"""By how much the parameter of the tail is raised before it is integrated: the tail of exp(a s) falls fast enough."""
+
+
+def _beta_tail(xp: Any, a: Any, b: Any, x: Any, y: Any, swapped: Any, n: int, m: int) -> Any:
+    """The integral from 0 to x of the density (a, b), or its derivative, for x at or below the mean.
+
+    I(a, b) = x**a y**b / (a beta(a, b)) + I(a + 1, b) raises a first; Abramowitz and Stegun 26.5.16. ``swapped`` says
+    where a and b have changed places, so that ``n`` counts derivatives by b.
+    """
+    total = xp.zeros_like(x)
+    derivative = n + m > 0
+
+    def logarithmic(at: Any, top: Any, quotient_a: Any, quotient_b: Any) -> Callable[[int, int], Any]:
+        # the derivatives of log(x**at y**b gamma(at + b) / (gamma(top) gamma(b))) by the parameters as they were
+        gap_sum = _log_digamma_gap(xp, at + b)
+        by_a = quotient_a + _log_digamma_gap(xp, at) - gap_sum - (0 if top is at else 1 / at)
+        by_b = quotient_b + _log_digamma_gap(xp, b) - gap_sum
+        count = range(1, n + m)
+        orders = {k: xp.full_like(x, float(k)) for k in count}
+        of_sum = {k: polygamma(xp, orders[k], at + b) for k in count}
+        of_a = {k: of_sum[k] - polygamma(xp, orders[k], top) for k in count}
+        of_b = {k: of_sum[k] - polygamma(xp, orders[k], b) for k in count}
+
+        def slopes(i: int, j: int, shift_a: Any = 0.0, shift_b: Any = 0.0) -> Any:
+            if i and j:
+                return of_sum[i + j - 1]
+            if i + j == 1:
+                mine, other = by_a + shift_a, by_b + shift_b
+                return xp.where(swapped, other, mine) if i else xp.where(swapped, mine, other)
+            k = i + j - 1
+            return xp.where(swapped, of_b[k], of_a[k]) if i else xp.where(swapped, of_a[k], of_b[k])
+
+        return slopes
+
+    for k in range(_RAISED):
+        at = a + k
+        front, quotient_a, quotient_b = _beta_front(xp, at, b, x, y)
+        term = front / at
+        if derivative:
+            term = term * bell_pair(n, m, logarithmic(at, at + 1, quotient_a, quotient_b))
+        total = total + term
+    at = a + _RAISED
+    front, quotient_a, quotient_b = _beta_front(xp, at, b, x, y)
+    whole = at + b
+    slope = xp.maximum(y * at - x * b, xp.zeros_like(x))
+
+    def parts(s: Any) -> tuple[Any, Any]:
+        """The fall from logit(t) = logit(x) to logit(x) - s, and log(x / t)."""
+        growth = y * xp.expm1(s)
+        fall = slope * s + whole * (log1p_minus(xp, growth) + y * _expm1_minus(xp, s))
+        return fall, xp.log1p(growth)
+
+    end = xp.clip((FALL - whole * xp.log(y)) / at, 0.0, 600.0)
+    for _ in range(12):
+        fall, _log = parts(end)
+        steep = slope + whole * y * xp.expm1(end) * x / (1 + y * xp.expm1(end))
+        end = end - (fall - FALL) / steep
+    # t = 1/2 parts the integral: there the poles of the integrand are nearest
+    middle = xp.maximum(xp.log(x) - xp.log(y), xp.zeros_like(x))
+    middle = xp.minimum(middle, end)
+    slopes = logarithmic(at, at, quotient_a, quotient_b) if derivative else None
+    inner = xp.zeros_like(x)
+    for start, length in ((xp.zeros_like(x), middle), (middle, end - middle)):
+        for node, weight in legendre_nodes(NODES):
+            s = start + length * node
+            fall, log = parts(s)
+            value = weight * length * xp.exp(-fall)
+            if slopes is not None:
+                value = value * bell_pair(n, m, lambda i, j, s=s, log=log: slopes(i, j, -log, s - log))
+            inner = inner + value
+    return total + front * inner
+
+
+def _beta_lower(xp: Any, a: Any, b: Any, x: Any, n: int, m: int) -> Any:
+    a, b, x = (v + xp.zeros_like(a + b + x) for v in (a, b, x))
+    valid = (a > 0) & (b > 0) & (x > 0) & (x < 1) & (a < math.inf) & (b < math.inf)
+    one = xp.ones_like(a)
+    a1, b1, x1 = xp.where(valid, a, one), xp.where(valid, b, one), xp.where(valid, x, 0.5 * one)
+    y1 = 1 - x1
+    swapped = x1 * b1 > y1 * a1
+    tail = _beta_tail(
+        xp,
+        xp.where(swapped, b1, a1),
+        xp.where(swapped, a1, b1),
+        xp.where(swapped, y1, x1),
+        xp.where(swapped, x1, y1),
+        swapped,
+        n,
+        m,
+    )
+    inside = xp.where(swapped, 1 - tail if n + m == 0 else -tail, tail)
+    edge = xp.zeros_like(x)
+    if n + m == 0:
+        full = (x == 1) | ((a == 0) & (b > 0)) | ((b == math.inf) & (x > 0))
+        edge = xp.where(full, one, edge)
+    bad = ~((a >= 0) & (b >= 0) & (x >= 0) & (x <= 1)) | ((a == 0) & (b == 0))
+    return nan_where(xp, bad, xp.where(valid, inside, edge))
+
+
+def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    return _beta_lower(xp, a, b, x, 0, 0)
+
+
+def betainc_by_parameters(xp: Any, a: Any, b: Any, x: Any, *, n: int, m: int) -> Any:
+    return _beta_lower(xp, a, b, x, n, m)

@@ -1,0 +1,102 @@
+"""What the generic forms are made of: polynomials, Chebyshev sums, constants, quadrature nodes, safe elementary parts.
+
+The generic forms of this package are written in array API operations and evaluated on raw float64 arrays (float32 ones
+are widened first), so that they run on every library. They have no branches that look at values: every element goes
+through every branch, with its argument held inside the branch's domain, and ``where`` chooses.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
+
+
+def polynomial(coefficients: Iterable[float], x: Any) -> Any:
+    """The polynomial with these coefficients, the highest power first, by Horner's rule."""
+    out = x * 0
+    for c in coefficients:
+        out = out * x + c
+    return out
+
+
+def chebyshev(coefficients: Sequence[float], low: float, high: float, x: Any) -> Any:
+    """The Chebyshev sum on [low, high] with these coefficients, the constant first, by Clenshaw's recurrence."""
+    u = (2 * x - (low + high)) / (high - low)
+    after = later = x * 0
+    for c in reversed(coefficients[1:]):
+        after, later = 2 * u * after - later + c, after
+    return u * after - later + coefficients[0]
+
+
+@cache
+def bernoulli(n: int) -> Fraction:
+    """The Bernoulli number B_n, with B_1 = -1/2."""
+    if n == 0:
+        return Fraction(1)
+    return -sum((math.comb(n + 1, k) * bernoulli(k) for k in range(n)), Fraction(0)) / (n + 1)
+
+
+@cache
+def legendre_nodes(count: int) -> tuple[tuple[float, float], ...]:
+    """Nodes and weights of Gauss-Legendre quadrature on [0, 1], for an even ``count``.
+
+    By Newton's method in decimals of 40 digits: in floats the outermost weights lose four digits.
+    """
+    found: list[tuple[float, float]] = []
+    with localcontext(prec=40):
+        for k in range(count // 2):
+            x = Decimal(math.cos(math.pi * (k + 0.75) / (count + 0.5)))
+            for _ in range(4):
+                before, now = Decimal(1), x
+                for j in range(2, count + 1):
+                    before, now = now, ((2 * j - 1) * x * now - (j - 1) * before) / j
+                slope = count * (before - x * now) / (1 - x * x)
+                x -= now / slope
+            weight = float(1 / ((1 - x * x) * slope * slope))
+            found += [(float((1 - x) / 2), weight), (float((1 + x) / 2), weight)]
+    return tuple(found)
+
+
+def exp_minus_square(xp: Any, x: Any) -> Any:
+    """exp(-x**2) without the error that rounding the square would make of a large one.
+
+    The square of x rounded to a multiple of 1/16 is exact, and what is left is a product of small factors. The
+    rounded part is constant, so differentiating the operations gives the derivative.
+    """
+    x = xp.clip(x, -40.0, 40.0)
+    near = xp.trunc(x * 16) / 16
+    return xp.exp(-near * near) * xp.exp(-(x - near) * (x + near))
+
+
+def exp_minus_half_square(xp: Any, x: Any) -> Any:
+    """exp(-x**2 / 2) in the same way."""
+    x = xp.clip(x, -56.0, 56.0)
+    near = xp.trunc(x * 16) / 16
+    return xp.exp(-0.5 * near * near) * xp.exp(-0.5 * (x - near) * (x + near))
+
+
+def log1p_minus(xp: Any, u: Any) -> Any:
+    """log(1 + u) - u for u > -1, accurate where u is small: log(1 + u) = 2 atanh(w), w = u / (2 + u)."""
+    small = xp.abs(u) < 0.5
+    v = xp.where(small, u, xp.zeros_like(u))
+    w = v / (2 + v)
+    square = w * w
+    # 2 (atanh(w) - w) - (u - 2 w) and u - 2 w = u w
+    tail = 2 * w * square * polynomial([1 / (2 * k + 3) for k in range(17, -1, -1)], square)
+    return xp.where(small, tail - v * w, xp.log1p(xp.where(small, xp.zeros_like(u), u)) - u)
+
+
+def sin_pi(xp: Any, x: Any) -> Any:
+    """sin(pi x), exactly 0 at integers."""
+    rest = x - 2 * xp.round(x / 2)  # in [-1, 1]
+    folded = xp.where(xp.abs(rest) > 0.5, xp.sign(rest) - rest, rest)
+    return xp.sin(math.pi * folded)
+
+
+def nan_where(xp: Any, condition: Any, value: Any) -> Any:
+    """``value``, but NaN where ``condition`` holds."""
+    return xp.where(condition, value * 0 + math.nan, value)

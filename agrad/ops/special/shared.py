@@ -1,0 +1,121 @@
+"""How a special function is written: its arguments by name, its generic form, a rule an argument."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from agrad.dtypes import as_dtype
+from agrad.engine.notation import Operation, elementwise
+from agrad.engine.plans import compile_function
+from agrad.errors import DtypeError, MissingRuleError, OperandError
+from agrad.ops.casting import astype
+from agrad.ops.shared import array_arguments
+
+Rule = Callable[..., Any] | None
+_PLAIN = ("signed integer", "unsigned integer", "bool")
+
+
+def underived(name: str, argument: str) -> Callable[..., Any]:
+    """The rule of an argument that has no derivative here, so that one asked for is an error and not lost."""
+
+    def rule(g: Any) -> Any:
+        raise MissingRuleError(
+            f"special.{name} has no derivative by {argument}; if it is meant as a constant, give it as one: "
+            f"{argument}.detach()"
+        )
+
+    return rule
+
+
+def function(
+    name: str,
+    arguments: str,
+    form: Callable[..., Any],
+    *rules: Rule,
+    doc: str,
+    settings: Sequence[str] = (),
+    native: bool = True,
+) -> Operation:
+    """The primitive ``special.<name>`` of the ``arguments`` (names separated by spaces) that broadcast.
+
+    ``form(xp, *arrays, **settings)`` is the generic form, on float64 arrays; a backend's own function of that name
+    stands in for it unless ``native`` is False. ``rules``: one an argument, ``g`` times the partial derivative, or
+    None where there is none by decision. Numbers and integers among the arguments take the others' floating dtype.
+    """
+    names = arguments.split()
+    if len(rules) != len(names):
+        raise TypeError(f"special.{name} has {len(names)} arguments and {len(rules)} rules")
+
+    def forward(xp: Any, /, *arrays: Any, **given: Any) -> Any:
+        return evaluate(xp, name, form, arrays, given, native)
+
+    positional, keyword = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
+    forward.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(n, positional) for n in ("xp", *names)] + [inspect.Parameter(n, keyword) for n in settings]
+    )
+    forward.__module__ = form.__module__
+    made = elementwise(f"special.{name}", *rules, forward=forward, doc=doc)
+    if len(names) == 1:
+        return made
+    given = ", ".join([*names, "/", *(["*", *settings] if settings else [])])
+    passed = "".join(f", {s}={s}" for s in settings)
+    text = f"def {name}({given}):\n    return bind(*floating({name!r}, {', '.join(names)}){passed})\n"
+    public = compile_function(name, text, {"bind": made.bind, "floating": floating})
+    public.__doc__ = made.__doc__
+    return made.door(public)
+
+
+def evaluate(
+    xp: Any,
+    name: str,
+    form: Callable[..., Any],
+    arrays: tuple[Any, ...],
+    settings: Mapping[str, Any] = MappingProxyType({}),
+    native: bool = True,
+    wide: bool = True,
+) -> Any:
+    """A special function of raw arrays: the library's own, or the generic form. ``DtypeError`` for complex ones.
+
+    ``wide``: the form is evaluated in float64 whatever the arguments are.
+    """
+    dtype = arrays[0].dtype if len(arrays) == 1 else xp.result_type(*arrays)
+    if not xp.isdtype(dtype, "real floating"):
+        if xp.isdtype(dtype, "complex floating"):
+            raise DtypeError(f"special.{name} takes real arguments, not {dtype}; agrad.real and imag give them")
+        dtype = xp.float64
+    arrays = tuple([a if a.dtype == dtype else xp.astype(a, dtype) for a in arrays])
+    words = getattr(xp, "special", None)
+    own = words.find(name) if native and words is not None else None
+    if own is not None:
+        out = own(*arrays, **settings)
+        return out if out.dtype == dtype else xp.astype(out, dtype)
+    if not wide:
+        return form(xp, *arrays, **settings)
+    if words is None:  # a backend of a third party
+        wide = (xp.astype(a, xp.float64) for a in arrays)
+        return xp.astype(form(xp, *wide, **settings), dtype)
+    return words.evaluate(xp, form, dtype, *arrays, **settings)
+
+
+def floating(name: str, *values: Any) -> list[Any]:
+    """The arguments as arrays: numbers as the first array's library has them, integers in the others' float dtype."""
+    arrays = array_arguments(f"special.{name}", *values)
+    kinds = [as_dtype(a.dtype).kind for a in arrays]
+    if not any(kind in _PLAIN for kind in kinds):
+        return arrays
+    found = [as_dtype(a.dtype) for a, kind in zip(arrays, kinds, strict=True) if kind not in _PLAIN]
+    dtype = found[0] if found else as_dtype("float64")
+    return [astype(a, dtype) if kind in _PLAIN else a for a, kind in zip(arrays, kinds, strict=True)]
+
+
+def whole_number(name: str, argument: str, value: Any) -> int:
+    """A setting that is one integer; ``OperandError`` for an array or anything else."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise OperandError(
+            f"special.{name}: {argument} is one Python integer, not {type(value).__name__}; "
+            f"call it once for each order, and stack the results"
+        )
+    return value

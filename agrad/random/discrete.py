@@ -1,0 +1,167 @@
+"""Draws from discrete distributions, and of bits. They have no derivative, but for the values that are chosen."""
+
+from operator import index
+from typing import Any
+
+import agrad
+from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
+from agrad.ops import sampling
+from agrad.random.keys import broadcast_shape, checked, floating, shape_of
+
+_UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+
+
+def bits(key: Any, shape: Any = (), *, dtype: Any = None) -> Any:
+    """Unsigned integers, uint32 unless another such dtype is named, of which every bit is random.
+
+    They are the generator's 64-bit words in order, each cut into integers from the low bits on: in uint64 the words
+    themselves, which for ``key(0)`` begin as the published vectors of Philox4x64-10 do.
+    """
+    checked(key, "bits")
+    kind = _name(dtype, "uint32")
+    if kind not in _UNSIGNED:
+        raise DtypeError(f"bits: the dtype is one of {', '.join(_UNSIGNED)}, not {kind}")
+    return sampling.bits(key, shape=shape_of(shape, "bits"), dtype=kind)
+
+
+def _name(dtype: Any, default: str) -> str:
+    if dtype is None or isinstance(dtype, str):
+        return dtype or default
+    return agrad.zeros((), dtype=dtype, backend="numpy").dtype.name
+
+
+def _index_dtype(key: Any) -> str:
+    tensor = agrad.asarray(key)
+    return agrad.asarray(0, backend=tensor.backend, device=tensor.device).dtype.name
+
+
+def randint(key: Any, low: int, high: int, shape: Any = (), *, dtype: Any = None) -> Any:
+    """Integers from ``low`` up to, not including, ``high``, each with just the same probability.
+
+    ``dtype`` is an integer one that holds them, by default the backend's own. Raises ``ConfigurationError`` for an
+    empty range, one of more than 2**63 integers, or one that goes beyond the dtype.
+    """
+    checked(key, "randint")
+    try:
+        low, high = index(low), index(high)
+    except TypeError:
+        raise OperandError(f"randint: the bounds are integers, not {low!r} and {high!r}") from None
+    kind = _name(dtype, "") or _index_dtype(key)
+    if not agrad.isdtype(agrad.zeros((), dtype=kind, backend="numpy").dtype, "integral"):
+        raise DtypeError(f"randint: the dtype is an integer one, not {kind}")
+    limits = agrad.iinfo(agrad.zeros((), dtype=kind, backend="numpy"))
+    if not low < high or high - low > 2**63:
+        raise ConfigurationError(f"randint: a range has from 1 to 2**63 integers; found low={low}, high={high}")
+    if low < limits.min or high - 1 > limits.max or high > 2**63:
+        raise ConfigurationError(f"randint: {kind} does not hold the integers from {low} to {high - 1}; name a dtype")
+    return sampling.integers(key, low=low, high=high, shape=shape_of(shape, "randint"), dtype=kind)
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
+    """True with the probability ``p``, a number (met to the nearest multiple of 2**-32) or a floating array."""
+    checked(key, "bernoulli")
+    found = broadcast_shape(shape, "bernoulli", p)
+    if not hasattr(p, "shape"):
+        if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
+            raise ConfigurationError(f"bernoulli: p is a number from 0 to 1 or an array, not {p!r}")
+        return sampling.mask(key, shape=found, threshold=round(p * 2**32))
+    kind = floating(None, "bernoulli", key, p)
+    return sampling.uniform(key, shape=found, dtype=kind, interior=False) < p
+
+
+def categorical(key: Any, logits: Any, shape: Any = None, *, axis: int = -1) -> Any:
+    """Indices along an axis, of probabilities proportional to ``exp(logits)``, a floating array; -inf is never drawn.
+
+    ``shape`` is by default that of ``logits`` without the axis, which must broadcast to it. The largest of the logits
+    with independent Gumbel noise added: E. J. Gumbel (1954).
+    """
+    checked(key, "categorical")
+    if not hasattr(logits, "shape") or not len(logits.shape):
+        raise ShapeError("categorical: logits are an array of one axis or more")
+    last = agrad.moveaxis(logits, axis, -1)
+    width = int(last.shape[-1])
+    if not width:
+        raise ShapeError("categorical: there is nothing to draw from along an axis of length 0")
+    found = broadcast_shape(shape, "categorical", last[..., 0])
+    kind = floating(None, "categorical", key, logits)
+    noise = _gumbel(key, (*found, width), kind)
+    return agrad.argmax(last + noise, axis=-1)
+
+
+def _gumbel(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    return -agrad.log(-agrad.log(sampling.uniform(key, shape=shape, dtype=dtype, interior=True)))
+
+
+def permutation(key: Any, x: Any, /, *, axis: int = 0) -> Any:
+    """The integers from 0 to ``x`` - 1 in random order, or an array shuffled along an axis, differentiable."""
+    checked(key, "permutation")
+    if hasattr(x, "shape") and len(x.shape):
+        n = _length(x, axis, "permutation")
+        return agrad.take(x, sampling.permutation(key, n=n), axis=axis)
+    return sampling.permutation(key, n=_count(x, "permutation"))
+
+
+def _count(n: Any, name: str) -> int:
+    try:
+        whole = -1 if isinstance(n, bool) else index(n)
+    except TypeError:
+        whole = -1
+    if whole < 0:
+        raise OperandError(f"{name} takes an integer of 0 or more or an array of one axis or more, not {n!r}")
+    return whole
+
+
+def _length(x: Any, axis: int, name: str) -> int:
+    if not -len(x.shape) <= axis < len(x.shape):
+        raise ShapeError(f"{name}: axis {axis} is out of range for an array of shape {tuple(x.shape)}")
+    return int(x.shape[axis])
+
+
+def choice(key: Any, a: Any, shape: Any = (), *, replace: bool = True, p: Any = None, axis: int = 0) -> Any:
+    """Of the integers from 0 to ``a`` - 1, or of the entries of an array along an axis, those at random places.
+
+    ``shape`` stands in the place of the axis. With ``replace=False`` no place is drawn twice. ``p`` gives the places'
+    probabilities, an array of shape (n,), which is brought to the sum 1; without replacement the places are drawn one
+    after the other, each with the probabilities of those that are left. Differentiable in the array.
+    """
+    checked(key, "choice")
+    found = shape_of(shape, "choice")
+    array = hasattr(a, "shape") and bool(len(a.shape))
+    n = _length(a, axis, "choice") if array else _count(a, "choice")
+    drawn = 1
+    for length in found:
+        drawn *= length
+    if drawn and (not n or (not replace and drawn > n)):
+        raise ConfigurationError(
+            f"choice: {drawn} of {n} cannot be drawn" + ("" if replace else " without replacement")
+        )
+    if p is not None and tuple(getattr(p, "shape", ())) != (n,):
+        raise ShapeError(f"choice: p is an array of one probability for each of the {n} places, of shape ({n},)")
+    places = _places(key, n, drawn, replace, p)
+    if not array:
+        return agrad.reshape(places, found)
+    chosen = agrad.take(a, places, axis=axis)
+    at = axis % len(a.shape)
+    return agrad.reshape(chosen, (*a.shape[:at], *found, *a.shape[at + 1 :]))
+
+
+def _places(key: Any, n: int, drawn: int, replace: bool, p: Any) -> Any:
+    if p is None:
+        if replace:
+            return sampling.integers(key, low=0, high=max(n, 1), shape=(drawn,), dtype=_index_dtype(key))
+        return sampling.permutation(key, n=n)[:drawn]
+    kind = floating(None, "choice", key, p)
+    p = agrad.asarray(p) if isinstance(key, agrad.Tensor) else p
+    if replace:
+        total = agrad.cumulative_sum(p)
+        u = sampling.uniform(key, shape=(drawn,), dtype=kind, interior=False) * total[-1]
+        # the first place at which the sum is above u; u below the whole sum by rounding too
+        places = agrad.searchsorted(total, u, side="right")
+        last = agrad.searchsorted(total, total[-1:], side="left")
+        return agrad.minimum(places, last)
+    # the places in descending order of log p with Gumbel noise are drawn one after the other: J. I. Yellott,
+    # "The relationship between Luce's choice axiom, Thurstone's theory of comparative judgment ...", 1977
+    possible = p > 0
+    logarithms = agrad.where(possible, agrad.log(agrad.where(possible, p, agrad.ones_like(p))), -agrad.inf)
+    scores = logarithms + _gumbel(key, (n,), kind)
+    return agrad.argsort(scores, descending=True)[:drawn]

@@ -1,0 +1,57 @@
+"""A source of keys, for programs that would rather not hand keys about."""
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import agrad
+from agrad.engine.scalars import announce, deferred_array
+from agrad.errors import DataError
+from agrad.random.keys import fold_in, key, number
+
+
+class Generator:
+    """Gives a new key at each call: the n-th is ``fold_in(key(seed), n)``, so that seed and n are all its state.
+
+    Threads may share one; which of them gets which key is then a matter of their order.
+    """
+
+    traced_attributes = ("_calls",)
+
+    def __init__(self, seed: int) -> None:
+        self.seed = number(seed, "Generator", "the seed", 2**128)
+        self._calls = 0
+        self._lock = threading.Lock()
+
+    def key(self, *, backend: str | None = None, device: Any = None) -> agrad.Tensor:
+        """The next key, on the selected backend and device unless others are named."""
+        announce(self)
+        agrad.note_state(self, self.state, self.load_state)
+        with self._lock:
+            n = self._calls
+            self._calls += 1
+        return deferred_array(
+            self._words,
+            (n,),
+            lambda words: agrad.asarray(words, dtype=agrad.uint32, backend=backend, device=device),
+        )
+
+    def _words(self, n: int) -> list[int]:
+        made = fold_in(key(self.seed, backend="numpy"), n).numpy()
+        return [int(word) for word in made]
+
+    def state(self) -> dict[str, int]:
+        """The seed and the number of keys given; for ``load_state``."""
+        with self._lock:
+            return {"seed": self.seed, "calls": self._calls}
+
+    def load_state(self, state: Mapping[str, int]) -> None:
+        """Go on from a state that ``state`` gave. Raises ``DataError`` for anything else."""
+        if set(state) != {"seed", "calls"}:
+            raise DataError(f"the state of a Generator is 'seed' and 'calls', not {sorted(state)}")
+        seed, calls = (number(state[name], "Generator", f"the state's {name!r}", 2**128) for name in ("seed", "calls"))
+        with self._lock:
+            self.seed, self._calls = seed, calls
+
+    def __repr__(self) -> str:
+        return f"Generator(seed={self.seed})  # {self._calls} keys given"

@@ -1,0 +1,116 @@
+"""Keys: made of a seed, split, and folded with a number; and the checks of what every draw is given."""
+
+import math
+from operator import index
+from typing import Any
+
+import agrad
+from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
+from agrad.ops import sampling
+
+FLOATS = ("float32", "float64")
+
+
+def key(seed: int, *, backend: str | None = None, device: Any = None) -> agrad.Tensor:
+    """The key of a seed: an integer from 0 to 2**128 - 1, whose 32-bit words it holds, the lowest first.
+
+    A Tensor of shape (4,), uint32, on the selected backend and device unless others are named; an array of that kind
+    is a key as well. Raises ``ConfigurationError`` for any other seed.
+    """
+    whole = number(seed, "key", "the seed", 2**128)
+    words = [whole >> 32 * i & 0xFFFFFFFF for i in range(4)]
+    return agrad.asarray(words, dtype=agrad.uint32, backend=backend, device=device)
+
+
+def split(key: Any, /, n: int = 2) -> Any:
+    """``n`` keys that are independent of each other and of what is drawn from ``key``: an array of shape (n, 4)."""
+    return sampling.keys(checked(key, "split"), count=number(n, "split", "n", 2**31), domain=sampling.SPLIT, data=0)
+
+
+def fold_in(key: Any, data: int, /) -> Any:
+    """A key made of a key and an integer from 0 to 2**128 - 1, a step's number say; for each integer another one."""
+    whole = number(data, "fold_in", "data", 2**128)
+    return sampling.keys(checked(key, "fold_in"), count=1, domain=sampling.FOLD, data=whole)[0, :]
+
+
+def checked(key: Any, name: str) -> Any:
+    """A key, known to be one."""
+    if not hasattr(key, "shape") or not hasattr(key, "dtype"):
+        raise OperandError(f"{name} takes a key first, not {type(key).__name__}; make one with agrad.random.key(seed)")
+    if tuple(key.shape) != (4,) or agrad.uint32 != key.dtype:
+        raise ShapeError(
+            f"{name} takes one key, an array of shape (4,) and dtype uint32, not one of shape {tuple(key.shape)} and "
+            f"dtype {key.dtype}; agrad.random.key makes one, and split gives keys in rows"
+        )
+    return key
+
+
+def number(value: Any, name: str, what: str, end: int) -> int:
+    """An integer from 0 up to, not including, ``end``."""
+    try:
+        whole = -1 if isinstance(value, bool) else index(value)
+    except TypeError:
+        whole = -1
+    if not 0 <= whole < end:
+        raise ConfigurationError(f"{name}: {what} is an integer from 0 to {end - 1}, not {value!r}")
+    return whole
+
+
+def shape_of(shape: Any, name: str) -> tuple[int, ...]:
+    """A shape as a tuple of integers of 0 or more."""
+    try:
+        found = tuple(index(n) for n in shape) if isinstance(shape, (tuple, list)) else (index(shape),)
+    except TypeError:
+        found = (-1,)
+    if any(n < 0 for n in found):
+        raise ShapeError(f"{name}: a shape is an integer of 0 or more, or a tuple of them, not {shape!r}")
+    return found
+
+
+def broadcast_shape(shape: Any, name: str, *parameters: Any) -> tuple[int, ...]:
+    """The shape asked for, by default that of the parameters, which must broadcast to it."""
+    shapes = [tuple(p.shape) for p in parameters if hasattr(p, "shape")]
+    if shape is None:
+        return agrad.broadcast_shapes(*shapes) if shapes else ()
+    found = shape_of(shape, name)
+    try:
+        fits = not shapes or agrad.broadcast_shapes(found, *shapes) == found
+    except ShapeError:
+        fits = False
+    if not fits:
+        raise ShapeError(f"{name}: parameters of shapes {', '.join(map(str, shapes))} do not broadcast to {found}")
+    return found
+
+
+def floating(dtype: Any, name: str, key: Any, *parameters: Any) -> str:
+    """The name of the dtype asked for, by default that of the parameters that are arrays, else the backend's own."""
+    if dtype is None:
+        arrays = [p for p in parameters if hasattr(p, "dtype")]
+        dtype = agrad.result_type(*arrays) if arrays else None
+        if dtype is None or agrad.isdtype(dtype, ("integral", "bool")):
+            tensor = agrad.asarray(key)
+            dtype = agrad.zeros((), backend=tensor.backend, device=tensor.device).dtype
+    found = agrad.zeros((), dtype=dtype, backend="numpy").dtype.name if not isinstance(dtype, str) else dtype
+    if found not in FLOATS:
+        raise DtypeError(f"{name}: the dtype is float32 or float64, not {found}; cast what is drawn with agrad.astype")
+    return found
+
+
+def parameter(value: Any, name: str, what: str, key: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    """A parameter, a number or an array, as an array of a shape and dtype where the key is; a Tensor stays recorded."""
+    if not hasattr(value, "shape"):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise OperandError(f"{name}: {what} is a number or an array, not {type(value).__name__}")
+        tensor = agrad.asarray(key)
+        value = agrad.full((), value, dtype=dtype, backend=tensor.backend, device=tensor.device)
+        value = value if isinstance(key, agrad.Tensor) else value.raw
+    kind = getattr(agrad, dtype)
+    value = value if kind == value.dtype else agrad.astype(value, kind)
+    return value if tuple(value.shape) == shape else agrad.broadcast_to(value, shape)
+
+
+def positive(value: Any, name: str, what: str) -> Any:
+    """A parameter; where it is a number, known to be above 0."""
+    if not hasattr(value, "shape") and isinstance(value, (int, float)) and not (0 < value < math.inf):
+        raise ConfigurationError(f"{name}: {what} is above 0 and finite, not {value!r}")
+    return value

@@ -1,0 +1,14 @@
+"""Trusting a derivative: checks against finite differences, a base of tests for primitives, backends compared.
+
+- ``check_grads(f, args)``: a function's derivatives, in every mode and order, against finite differences.
+- ``PrimitiveTest`` and ``Sample``: from one list of samples, all tests of a primitive of one's own.
+- ``compare_backends``: the first operation that differs between array libraries.
+- ``checks`` and ``numerics``: what these are made of, and agrad's own tests too.
+"""
+
+from agrad import compare_backends as compare_backends
+from agrad.errors import DerivativeError as DerivativeError
+from agrad.errors import KinkError as KinkError
+from agrad.testing.grads import check_grads as check_grads
+from agrad.testing.primitives import PrimitiveTest as PrimitiveTest
+from agrad.testing.primitives import Sample as Sample

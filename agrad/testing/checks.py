@@ -1,0 +1,176 @@
+"""Checks of a derivative, each a function that raises ``AssertionError`` where a rule is wrong.
+
+They take a problem (see ``numerics``) whose arrays are NumPy's, or any backend's where that is said, and a generator.
+"""
+
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.testing.numerics import (
+    DIFFERENCE,
+    Arrays,
+    Function,
+    Seed,
+    assert_close,
+    check_like,
+    cotangents,
+    differences,
+    gradients,
+    host,
+    norm,
+    outputs,
+    pairing,
+    random_like,
+    rounding,
+    second_derivatives,
+    slope_of,
+    weighted,
+)
+
+
+def check_vjp(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
+    """The pullback against finite differences in random directions, one argument at a time and all together."""
+    y, pull = agrad.vjp(f, *xs)
+    gs = random_like(outputs(y), rng)
+    found = pull(cotangents(y, gs))
+    for chosen in [*range(len(xs)), None]:
+        vs = random_like(xs, rng)
+        if chosen is not None:
+            vs = [v if i == chosen else np.zeros_like(v) for i, v in enumerate(vs)]
+        slopes = differences(f, xs, vs)
+        expected = sum(pairing(g, s) for g, s in zip(gs, slopes, strict=True))
+        got = sum(pairing(c, v) for c, v in zip(found, vs, strict=True))
+        assert_close(got, expected, "vjp", DIFFERENCE, 1 + norm(gs) * norm(slopes))
+
+
+def check_jvp(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
+    """The tangent against finite differences in a random direction, element by element."""
+    vs = random_like(xs, rng)
+    y, t = agrad.jvp(f, tuple(xs), tuple(vs))
+    for i, (part, slope) in enumerate(zip(outputs(t), differences(f, xs, vs), strict=True)):
+        assert_close(part, slope, f"jvp of output {i}", DIFFERENCE, 1 + norm([slope]))
+    for i, (value, expected) in enumerate(zip(outputs(y), outputs(f(*xs)), strict=True)):
+        assert_close(value, expected, f"value of output {i} under jvp")
+
+
+def check_adjoint(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
+    """<g, J t> = <J^T g, t>, to rounding."""
+    y, pull = agrad.vjp(f, *xs)
+    gs, vs = random_like(outputs(y), rng), random_like(xs, rng)
+    pulled = pull(cotangents(y, gs))
+    _, pushed = agrad.jvp(f, tuple(xs), tuple(vs))
+    left = sum(pairing(g, t) for g, t in zip(gs, outputs(pushed), strict=True))
+    right = sum(pairing(c, v) for c, v in zip(pulled, vs, strict=True))
+    scale = 1 + norm(gs) * norm(outputs(pushed)) + norm(pulled) * norm(vs)
+    assert_close(left, right, "<g, J t> = <J^T g, t>", rounding(xs), scale)
+
+
+def check_second(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
+    """Second derivatives in three orders of modes, and by ``create_graph``, against differences of the first.
+
+    The function is squared first, so that the cotangent depends on the arguments too: a rule that is linear in its
+    cotangent, and is not recorded, would show.
+    """
+    weights, vs = random_like(outputs(f(*xs)), rng), random_like(xs, rng)
+    slope = slope_of(f, xs, weights)
+    expected = differences(slope, xs, vs)
+    scale = 1 + norm(expected) + norm(slope(*xs))
+    for way, found in second_derivatives(f, xs, weights, vs).items():
+        for i, (part, want) in enumerate(zip(found, expected, strict=True)):
+            assert_close(part, want, f"second order, {way}, argument {i}", DIFFERENCE, scale)
+
+    def pushed(*at: Any) -> Any:
+        return agrad.jvp(lambda *at: weighted(f(*at), weights, square=True), at, tuple(vs))[1]
+
+    _, twice = agrad.jvp(pushed, tuple(xs), tuple(vs))
+    curvature = sum(pairing(e, v) for e, v in zip(expected, vs, strict=True))
+    assert_close(twice, curvature, "second order, forward over forward", DIFFERENCE, scale * (1 + norm(vs)))
+
+
+def check_second_elsewhere(f: Function, xs: Arrays, on_host: Function, host_xs: Arrays, seed: Seed) -> None:
+    """Second derivatives on any backend, in every order of modes, are NumPy's, and keep dtype and device."""
+
+    def found(g: Function, at: Arrays) -> dict[str, list[Any]]:
+        rng = seed()
+        weights, vs = random_like(outputs(g(*at)), rng), random_like(at, rng)
+        return second_derivatives(g, at, weights, vs)
+
+    expected = found(on_host, host_xs)["forward over reverse"]
+    for way, parts in found(f, xs).items():
+        for i, (part, want) in enumerate(zip(parts, expected, strict=True)):
+            check_like(part, xs[i], f"second order, {way}, argument {i}")
+            assert_close(part, want, f"second order, {way}, argument {i}", 1e-9, 1 + norm(expected))
+
+
+def check_recorded(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
+    """The rules run on raw arrays and run on Tensors give the same numbers."""
+    weights = random_like(outputs(f(*xs)), rng)
+    plain = gradients(f, xs, weights)
+    recorded = gradients(f, xs, weights, create_graph=True)
+    for i, (a, b) in enumerate(zip(plain, recorded, strict=True)):
+        assert_close(a, b, f"raw and recorded gradient of argument {i}", rounding(xs))
+
+
+def check_faces(f: Function, xs: Arrays, rng: np.random.Generator) -> list[Any]:
+    """``backward``, ``grad``, ``vjp``, ``jvp`` agree on any backend and keep dtype and device. Gives the gradients."""
+    weights = random_like(outputs(f(*xs)), rng)
+    by_backward = gradients(f, xs, weights)
+    by_grad = agrad.grad(lambda *at: weighted(f(*at), weights), argnums=tuple(range(len(xs))))(*xs)
+    y, pull = agrad.vjp(f, *xs)
+    by_vjp = pull(cotangents(y, weights))
+    for i, x in enumerate(xs):
+        check_like(by_backward[i], x, f"backward's gradient of argument {i}")
+        check_like(by_grad[i], x, f"grad of argument {i}")
+        check_like(by_vjp[i], x, f"vjp of argument {i}")
+        if isinstance(by_grad[i], agrad.Tensor):
+            raise AssertionError("grad of a raw array is a Tensor")
+        assert_close(by_backward[i], by_vjp[i], f"backward and vjp, argument {i}", rounding(xs))
+        assert_close(by_grad[i], by_vjp[i], f"grad and vjp, argument {i}", rounding(xs))
+    for value, expected in zip(outputs(y), outputs(f(*xs)), strict=True):
+        check_like(value, expected, "the value under vjp")
+        assert_close(value, expected, "the value under vjp", rounding(xs))
+    vs = random_like(xs, rng)
+    value, pushed = agrad.jvp(f, tuple(xs), tuple(vs))
+    for v, t in zip(outputs(value), outputs(pushed), strict=True):
+        check_like(t, v, "the tangent")
+    check_adjoint(f, xs, rng)
+    return list(by_vjp)
+
+
+def check_read_only(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
+    """No rule writes into its inputs, its cotangents or its tangents: all are read-only, and unchanged afterwards."""
+
+    def sealed(values: Arrays) -> list[np.ndarray]:
+        out = [np.array(v) for v in values]
+        for v in out:
+            v.setflags(write=False)
+        return out
+
+    inputs = sealed(xs)
+    y, pull = agrad.vjp(f, *inputs)
+    gs, vs = sealed(random_like(outputs(y), rng)), sealed(random_like(xs, rng))
+    kept = [v.copy() for v in (*inputs, *gs, *vs)]
+    results = [host(part).copy() for part in outputs(y)]
+    try:
+        first = pull(cotangents(y, gs))
+        again = pull(cotangents(y, gs))
+        agrad.jvp(f, tuple(inputs), tuple(vs))
+    except (ValueError, RuntimeError) as error:
+        raise AssertionError(f"a rule writes where it may only read: {error}") from error
+    for a, b in zip(first, again, strict=True):
+        assert_close(a, b, "the same pullback called twice", 0.0)
+    for now, before in zip((*inputs, *gs, *vs), kept, strict=True):
+        if not np.array_equal(now, before):
+            raise AssertionError("a rule changed what it was handed")
+    for now, before in zip(outputs(y), results, strict=True):
+        if not np.array_equal(host(now), before):
+            raise AssertionError("a rule changed the result")
+
+
+def check_same_gradients(f: Function, xs: Arrays, other_xs: Arrays, rng: np.random.Generator) -> None:
+    """The gradients do not depend on how the same values lie in memory."""
+    weights = random_like(outputs(f(*xs)), rng)
+    for i, (a, b) in enumerate(zip(gradients(f, xs, weights), gradients(f, other_xs, weights), strict=True)):
+        assert_close(a, b, f"gradient of argument {i} where memory is not contiguous", rounding(xs))

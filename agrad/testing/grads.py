@@ -1,0 +1,416 @@
+"""``check_grads``: a function's derivatives against finite differences, with the argument and element that is wrong."""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import agrad
+from agrad.backends import backend_of_type, selected
+from agrad.dtypes import dtype_name, is_floating
+from agrad.errors import ConfigurationError, DerivativeError, DtypeError, KinkError, OperandError
+from agrad.testing.numerics import host, norm, pairing, random_like
+from agrad.transforms.trees import flatten, paths, unflatten
+
+Function = Callable[..., Any]
+
+_ELEMENTS = 256
+"""How many elements of an argument are looked at one by one, once its derivative is known to be wrong."""
+
+
+class _Precision(NamedTuple):
+    """What finite differences are good for in a dtype."""
+
+    unit: float
+    step: float
+    factors: tuple[float, ...]
+    """By what the step is changed, in turn, until the differences settle."""
+    rtol: float
+    atol: float
+
+
+_DOUBLE = _Precision(2.0**-53, 1e-4, (1.0, 1 / 16, 16.0, 1 / 256, 256.0, 1 / 4096), 1e-6, 1e-8)
+_SINGLE = _Precision(2.0**-24, 1e-2, (1.0, 1 / 4, 4.0, 1 / 16), 1e-2, 1e-3)
+_MODES = {"rev": "reverse mode", "fwd": "forward mode"}
+
+
+class _Slope(NamedTuple):
+    value: float
+    doubt: float
+    """How much differences at two steps differ."""
+    step: float
+
+
+def check_grads(
+    f: Function,
+    args: Sequence[Any],
+    order: int = 2,
+    modes: Sequence[str] = ("fwd", "rev"),
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+    eps: float | None = None,
+    directions: int = 2,
+    seed: int = 0,
+) -> None:
+    """Check the derivatives of ``f`` at ``args`` against finite differences, up to an order and in each mode.
+
+    f: a function of nested containers of floating arrays that gives such; it is called with Tensors. args: its
+    arguments, a tuple; all their leaves are differentiated (Python floats count as float64 arrays of the selected
+    backend). Anything else is to be bound before: ``lambda x: f(x, 3)``. order: 2 checks also the derivatives of the
+    derivatives, in every order of ``modes`` (``"fwd"``: ``jvp``, ``"rev"``: ``vjp``), and so on. Complex arguments are
+    perturbed in their real and imaginary parts.
+
+    Each leaf is tried in ``directions`` random directions, all outputs with random weights, drawn from ``seed``. The
+    differences are central, at two steps and extrapolated; eps is the first step (default 1e-4 in double precision,
+    1e-2 in single), which is changed until they settle. The two agree within ``atol + rtol * size`` (1e-8 and 1e-6 in
+    double precision, 1e-3 and 1e-2 in single), where size is that of the derivative in all directions.
+
+    Raises ``DerivativeError``, an ``AssertionError``, which names the argument and the element that is most wrong, with
+    both numbers there; ``KinkError`` where ``f`` has no derivative there, as one-sided differences at two steps show;
+    ``DtypeError`` for integers; ``ConfigurationError`` for unknown modes or an order below 1.
+    """
+    if order < 1 or not modes or not set(modes) <= set(_MODES):
+        raise ConfigurationError(
+            f"check_grads: order is 1 or more and modes are among 'fwd' and 'rev', not order={order}, modes={modes!r}"
+        )
+    if not isinstance(args, (tuple, list)):
+        raise OperandError(f"check_grads: args is a tuple with an entry an argument of f, not a {type(args).__name__}")
+    problem = _Problem(f, tuple(args), seed, directions, eps, rtol, atol)
+    with np.errstate(all="ignore"):  # what is not finite is reported
+        _run(problem, order, tuple(dict.fromkeys(modes)))
+
+
+def _run(problem: "_Problem", order: int, modes: tuple[str, ...]) -> None:
+    functions: list[tuple[str, Function]] = [("", problem.call)]
+    for k in range(order):
+        for label, function in functions:
+            for mode in modes:
+                problem.check(function, mode, f"{_MODES[mode]} over {label}" if label else _MODES[mode])
+        if k + 1 < order:
+            functions = [
+                (f"{_MODES[mode]} over {label}" if label else _MODES[mode], problem.derived(function, mode))
+                for label, function in functions
+                for mode in modes
+            ]
+
+
+def _names(f: Function, args: tuple[Any, ...]) -> list[str]:
+    """What to call each leaf: ``argument 0 (params)['w']``."""
+    try:
+        bound = inspect.signature(f).bind(*args)
+        heads = []
+        for name, value in bound.arguments.items():
+            variadic = bound.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+            heads += [f"{name}[{i}]" for i in range(len(value))] if variadic else [name]
+    except (TypeError, ValueError):  # it tells nothing of its arguments
+        heads = []
+    whole = [f"argument {i}" + (f" ({heads[i]})" if i < len(heads) else "") for i in range(len(args))]
+    return [head + path for head, arg in zip(whole, args, strict=True) for path in paths(arg)]
+
+
+def _differentiable(leaf: Any, place: str) -> Any:
+    """A leaf as a raw floating array."""
+    if type(leaf) is float:
+        xp = selected().backend.xp
+        return xp.asarray(leaf, dtype=xp.float64)
+    raw = leaf.raw if isinstance(leaf, agrad.Tensor) else leaf
+    if isinstance(raw, (bool, int)):
+        raise DtypeError(
+            f"check_grads: {place} is the {type(raw).__name__} {raw}, which has no derivative; write {float(raw)}, or "
+            "bind it before: lambda x: f(x, n)"
+        )
+    if backend_of_type(type(raw)) is None:
+        raise OperandError(
+            f"check_grads: {place} is a {type(raw).__name__}, not an array; bind it before: lambda x: f(x, option)"
+        )
+    if not is_floating(raw.dtype):
+        raise DtypeError(
+            f"check_grads: {place} has dtype {dtype_name(raw.dtype)}, which has no derivative; cast it, "
+            "agrad.astype(x, agrad.float64), or bind it before: lambda x: f(x, indices)"
+        )
+    return raw
+
+
+class _Problem:
+    """A function of leaves, the point, and how differences are taken there."""
+
+    def __init__(
+        self,
+        f: Function,
+        args: tuple[Any, ...],
+        seed: int,
+        directions: int,
+        eps: float | None,
+        rtol: float | None,
+        atol: float | None,
+    ) -> None:
+        self.f = f
+        self.title = f"check_grads of {getattr(f, '__name__', 'a function')}"
+        leaves, self.spec = flatten(args)
+        if not leaves:
+            raise OperandError("check_grads: there is no argument to differentiate by")
+        self.places = _names(f, args)
+        self.raws = [_differentiable(leaf, place) for leaf, place in zip(leaves, self.places, strict=True)]
+        self.backends = [backend_of_type(type(raw)) for raw in self.raws]
+        self.point = [np.array(host(raw)) for raw in self.raws]
+        self.seed, self.directions = seed, directions
+        self.rng = np.random.default_rng(seed)
+        self.single = any(dtype_name(raw.dtype) in ("float32", "complex64") for raw in self.raws)
+        precision = _SINGLE if self.single else _DOUBLE
+        if eps is not None:
+            precision = precision._replace(step=eps, factors=(1.0,))
+        self.precision = precision
+        self.rtol = precision.rtol if rtol is None else rtol
+        self.atol = precision.atol if atol is None else atol
+        self.tensors = [agrad.asarray(raw) for raw in self.raws]
+        with agrad.no_grad():
+            first, again = self.values(self.call, self.point), self.values(self.call, self.point)
+        for i, (a, b) in enumerate(zip(first, again, strict=True)):
+            if not np.all(np.isfinite(a)):
+                raise DerivativeError(f"{self.title}: output {i} is not finite at this point")
+            if not np.array_equal(a, b):
+                raise DerivativeError(
+                    f"{self.title}: output {i} has other values when it is computed again; fix the function's random "
+                    "key or seed"
+                )
+
+    def call(self, *leaves: Any) -> tuple[Any, ...]:
+        """The floating arrays that ``f`` gives."""
+        found, _ = flatten(self.f(*unflatten(self.spec, leaves)))
+        for i, leaf in enumerate(found):
+            if hasattr(leaf, "dtype") and not is_floating(leaf.dtype):
+                raise DtypeError(
+                    f"{self.title}: output {i} has dtype {dtype_name(leaf.dtype)}, which has no derivative; leave it "
+                    "out: lambda x: f(x)[0]"
+                )
+        kept = tuple([leaf for leaf in found if hasattr(leaf, "dtype")])
+        if not kept:
+            raise OperandError(f"{self.title}: it gives no array whose derivative could be checked")
+        return kept
+
+    def values(self, function: Function, point: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs on the host at a point on the host."""
+        placed = []
+        for at, raw, backend in zip(point, self.raws, self.backends, strict=True):
+            assert backend is not None
+            array = np.asarray(at).astype(dtype_name(raw.dtype))
+            placed.append(agrad.asarray(backend.from_host(array, backend.device_of(raw))))
+        return [np.asarray(host(y)).astype(np.result_type(host(y).dtype, np.float64)) for y in function(*placed)]
+
+    # ---------------------------------------------------------------- derivatives by agrad
+
+    def derived(self, function: Function, mode: str) -> Function:
+        """A derivative of a function as a function itself.
+
+        Cotangents and tangents depend on the point, so that a rule that treats them as constants shows.
+        """
+        if mode == "rev":
+            weights = [agrad.asarray(g) for g in self._weights(function)]
+
+            def pulled(*at: Any) -> tuple[Any, ...]:
+                ys, pull = agrad.vjp(function, *at)
+                return tuple(pull(tuple([g * (1 + 2 * y) for g, y in zip(weights, ys, strict=True)])))
+
+            return pulled
+        tangents = [agrad.asarray(v) for v in random_like(self.raws, self.rng)]
+
+        def pushed(*at: Any) -> tuple[Any, ...]:
+            along = tuple([v * (1 + x) for v, x in zip(tangents, at, strict=True)])
+            return tuple(agrad.jvp(function, at, along)[1])
+
+        return pushed
+
+    def _weights(self, function: Function) -> list[Any]:
+        with agrad.no_grad():
+            return random_like(function(*self.tensors), self.rng)
+
+    def check(self, function: Function, mode: str, label: str) -> None:
+        """Compare in random directions; raise with what is wrong."""
+        for _ in range(self.directions):
+            weights = self._weights(function)
+            analytic = self._analytic(function, mode, weights)
+            for i in range(len(self.raws)):
+                v = host(random_like([self.raws[i]], self.rng)[0])
+                got, size = analytic(i, v)
+                slope = self.difference(function, weights, i, v)
+                if self._off(got, slope, size):
+                    self._diagnose(function, label, weights, analytic, i, (got, slope))
+
+    def _analytic(self, function: Function, mode: str, weights: list[Any]) -> Callable[[int, Any], tuple[float, float]]:
+        """The derivative of the weighted outputs along ``v`` in leaf ``i``, and its size in all directions."""
+        if mode == "rev":
+            _, pull = agrad.vjp(function, *self.tensors)
+            found = pull(tuple([agrad.asarray(g) for g in weights]))
+            return lambda i, v: (pairing(found[i], v), norm([found[i]]) * norm([v]))
+
+        def along(i: int, v: Any) -> tuple[float, float]:
+            tangents = [agrad.zeros_like(x) for x in self.tensors]
+            backend = self.backends[i]
+            assert backend is not None
+            moved = np.asarray(v).astype(dtype_name(self.raws[i].dtype))
+            tangents[i] = agrad.asarray(backend.from_host(moved, backend.device_of(self.raws[i])))
+            _, ts = agrad.jvp(function, tuple(self.tensors), tuple(tangents))
+            total = sum(pairing(g, t) for g, t in zip(weights, ts, strict=True))
+            return total, norm(weights) * norm(ts)
+
+        return along
+
+    # ---------------------------------------------------------------- differences
+
+    def _moved(self, i: int, v: Any, h: float) -> list[np.ndarray]:
+        point = list(self.point)
+        wide = np.result_type(point[i].dtype, np.float64)
+        point[i] = point[i].astype(wide) + h * np.asarray(v).astype(wide)
+        return point
+
+    def _change(self, function: Function, weights: list[Any], i: int, v: Any, after: float, before: float) -> float:
+        """The weighted outputs at a step ``after`` less those at ``before``."""
+        with np.errstate(all="ignore"):
+            a = self.values(function, self._moved(i, v, after))
+            b = self.values(function, self._moved(i, v, before))
+            return sum(pairing(g, x - y) for g, x, y in zip(weights, a, b, strict=True))
+
+    def difference(self, function: Function, weights: list[Any], i: int, v: Any) -> _Slope:
+        """The derivative of the weighted outputs along ``v`` in leaf ``i``: the best of central differences."""
+        best, least = _Slope(np.nan, np.inf, self.precision.step), np.inf
+        with agrad.no_grad():
+            noise = self.precision.unit * norm(weights) * norm(self.values(function, self.point))
+            for factor in self.precision.factors:
+                h = self.precision.step * factor
+                coarse = self._change(function, weights, i, v, h, -h) / (2 * h)
+                fine = self._change(function, weights, i, v, h / 2, -h / 2) / h
+                slope = (4 * fine - coarse) / 3
+                doubt = abs(fine - coarse) + noise / h
+                unsettled = doubt / (self.atol + self.rtol * abs(slope))
+                if np.isfinite(slope) and unsettled < least:
+                    best, least = _Slope(slope, doubt, h), unsettled
+                if least <= 0.1:
+                    break
+        return best
+
+    def _off(self, got: float, slope: _Slope, size: float) -> bool:
+        if not np.isfinite(got) or not np.isfinite(slope.value):
+            return True
+        rounding = 8 * self.precision.unit * size / slope.step
+        return abs(got - slope.value) > self.atol + self.rtol * max(size, abs(slope.value)) + rounding
+
+    # ---------------------------------------------------------------- what is wrong
+
+    def _elements(self, i: int, off: Callable[[Any], float]) -> Iterator[tuple[tuple[int, ...], Any]]:
+        """Unit directions of a leaf: all, or those of the part in which halving the leaf finds the difference."""
+        x = self.point[i]
+        chosen = np.arange(x.size)
+        while chosen.size > _ELEMENTS:
+            halves = np.array_split(chosen, 2)
+            sizes = []
+            for half in halves:
+                v = np.zeros(x.size, dtype=x.dtype)
+                v[half] = self.rng.choice([-1.0, 1.0], half.size)
+                sizes.append(off(v.reshape(x.shape)))
+            chosen = halves[int(np.argmax(sizes))]
+        for flat in chosen:
+            for unit in (1.0, 1j) if np.iscomplexobj(x) else (1.0,):
+                v = np.zeros(x.size, dtype=x.dtype)
+                v[flat] = unit
+                yield tuple(int(k) for k in np.unravel_index(int(flat), x.shape)), v.reshape(x.shape)
+
+    def _diagnose(
+        self, function: Function, label: str, weights: list[Any], analytic: Any, i: int, found: tuple[float, _Slope]
+    ) -> None:
+        """Raise with the element that is most wrong, or with the kink."""
+
+        def gap(v: Any) -> float:
+            difference = abs(analytic(i, v)[0] - self.difference(function, weights, i, v).value)
+            return np.inf if np.isnan(difference) else difference
+
+        wrong: list[tuple[float, tuple[int, ...], Any, float, _Slope]] = []
+        seen = 0
+        for element, v in self._elements(i, gap):
+            seen += 1
+            got, size = analytic(i, v)
+            slope = self.difference(function, weights, i, v)
+            if self._off(got, slope, size):
+                error = abs(got - slope.value)
+                wrong.append((np.inf if np.isnan(error) else error, element, v, got, slope))
+        wrong.sort(key=lambda entry: -entry[0])
+        kink = None
+        for _, element, v, got, slope in wrong:
+            sides = self._sides(function, weights, i, v, got, slope)
+            if sides is None and np.isfinite(got):
+                self._report(label, i, element, v, got, slope, len(wrong), seen)
+            if sides is not None and kink is None:
+                kink = (element, v, got, sides)
+        if kink is not None:
+            element, v, got, sides = kink
+            raise KinkError(
+                f"{self.title}: there is a kink at {self._where(i, element, v)}, so there is no {label} derivative to "
+                f"check: {sides}, agrad gives {got:.6g}. Check at another point; what agrad gives at kinks is a "
+                "convention"
+            )
+        if wrong:
+            self._report(label, i, *wrong[0][1:], len(wrong), seen)
+        self._report(label, i, None, None, *found, 0, seen)
+
+    def _where(self, i: int, element: tuple[int, ...] | None, v: Any) -> str:
+        text = self.places[i]
+        if element:
+            text += f", element {list(element)}"
+        if v is not None and np.any(np.imag(v)):
+            text += ", imaginary part"
+        return text
+
+    def _sides(self, function: Function, weights: list[Any], i: int, v: Any, got: float, slope: _Slope) -> str | None:
+        """In words, what one-sided differences at two steps say where there is a kink or a jump; else None.
+
+        Where there is a derivative, their gap shrinks with the step; at a kink it stays, and explains the error; at a
+        jump the slope itself grows as the inverse of the step.
+        """
+        with agrad.no_grad():
+            found = []
+            for h in (slope.step, slope.step / 8):
+                right = self._change(function, weights, i, v, h, 0.0) / h
+                left = self._change(function, weights, i, v, 0.0, -h) / h
+                found.append((left, right))
+        (left, right), (left_near, right_near) = found
+        if np.isfinite(right_near) != np.isfinite(left_near):
+            return f"on one side it is not finite (slope {left_near:.6g} on the left and {right_near:.6g} on the right)"
+        words = f"{left_near:.6g} on the left and {right_near:.6g} on the right"
+        for near, far in ((left_near, left), (right_near, right)):
+            if abs(near) > 6 * abs(far) and abs(near) > 10 * abs(got):
+                return f"it jumps, as the slope grows when the step shrinks, to {words}"
+        coarse, fine = abs(right - left), abs(right_near - left_near)
+        least = 10 * (self.atol + self.rtol * abs(left_near))
+        if np.isfinite(fine) and fine > 0.5 * coarse and fine > least and not fine < 0.2 * abs(got - slope.value):
+            return f"the slopes differ, {words}"
+        return None
+
+    def _report(
+        self,
+        label: str,
+        i: int,
+        element: tuple[int, ...] | None,
+        v: Any,
+        got: float,
+        slope: _Slope,
+        wrong: int,
+        seen: int,
+    ) -> None:
+        text = (
+            f"{self.title}: the {label} derivative by {self._where(i, element, v)} is wrong: agrad gives {got:.10g}, "
+            f"finite differences {slope.value:.10g} (step {slope.step:.2g}, differing by {slope.doubt:.2g} between two)"
+        )
+        if slope.value and np.isfinite(slope.value):
+            text += f", a factor of {got / slope.value:.6g}"
+        if wrong:
+            text += f"\n{wrong} of {seen} elements tried of this argument are wrong, and this one most"
+        if v is None:
+            text += f"\nin one random direction of the argument (seed {self.seed}), and at no element alone"
+        if np.isnan(slope.value):
+            text += "\nthe function is not finite near the point: give a smaller eps, or another point"
+        elif slope.doubt > 10 * (self.atol + self.rtol * abs(slope.value)):
+            text += "\nthe differences do not settle, as the function is noisy or changes fast: give another eps"
+        if self.single:
+            text += "\nin single precision differences are good to about 1e-3: check float64 arguments for more"
+        raise DerivativeError(text)

@@ -1,0 +1,175 @@
+"""The numerics of checking derivatives: random directions, differences, and ways to second derivatives.
+
+A problem is a function of differentiable arrays alone, that gives an array or a tuple of arrays, and the arrays.
+Arrays pair as Re(sum(a * b)): the convention under which the gradient of abs(z)**2 is 2 conj(z).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.backends import backend_of, to_host
+from agrad.dtypes import dtype_name
+
+Function = Callable[..., Any]
+Arrays = Sequence[Any]
+Seed = Callable[[], np.random.Generator]
+
+STEP = 1e-3
+ROUNDING = 1e-10
+"""How far two exact ways to one number may differ, relative to its size."""
+DIFFERENCE = 1e-6
+"""How far a finite difference with extrapolation may be from the derivative, relative to its size."""
+
+
+def outputs(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def host(value: Any) -> np.ndarray:
+    """The values of a Tensor, a raw array, a number or a nested list, on NumPy."""
+    if isinstance(value, (int, float, complex, list)):
+        return np.asarray(value)
+    return np.asarray(to_host(value.raw if isinstance(value, agrad.Tensor) else value))
+
+
+def raw(value: Any) -> Any:
+    return value.raw if isinstance(value, agrad.Tensor) else value
+
+
+def pairing(a: Any, b: Any) -> float:
+    return float(np.real(np.sum(host(a) * host(b))))
+
+
+def norm(values: Arrays) -> float:
+    return float(np.sqrt(sum(np.sum(np.abs(host(v)) ** 2) for v in values)))
+
+
+def random_like(values: Arrays, rng: np.random.Generator) -> list[Any]:
+    """Normal arrays with the shapes, dtypes, backends and devices of ``values``."""
+    out = []
+    for value in values:
+        like = raw(value)
+        drawn = rng.standard_normal(like.shape)
+        if "complex" in dtype_name(like.dtype):
+            drawn = drawn + 1j * rng.standard_normal(like.shape)
+        drawn = np.asarray(drawn).astype(dtype_name(like.dtype))
+        backend = backend_of(like)
+        out.append(drawn if backend.name == "numpy" else backend.from_host(drawn, backend.device_of(like)))
+    return out
+
+
+def assert_close(got: Any, expected: Any, what: str, tolerance: float = ROUNDING, scale: float = 1.0) -> None:
+    got, expected = host(got), host(expected)
+    if got.dtype == bool:
+        got, expected = got.astype(float), expected.astype(float)
+    if got.shape != expected.shape:
+        raise AssertionError(f"{what}: shape {got.shape}, expected {expected.shape}")
+    size = max(scale, float(np.max(np.abs(expected), initial=0.0)))
+    worst = float(np.max(np.abs(got - expected), initial=0.0))
+    if not worst <= tolerance * size:  # a NaN is no agreement either
+        raise AssertionError(f"{what}: off by {worst:.3g}\n got {got}\n expected {expected}")
+
+
+def differences(f: Function, xs: Arrays, vs: Arrays, step: float = STEP) -> list[np.ndarray]:
+    """The derivative of ``f`` along ``vs``: central differences at two steps, extrapolated to order four."""
+
+    def central(h: float) -> list[np.ndarray]:
+        after = outputs(f(*[np.asarray(x + h * v) for x, v in zip(xs, vs, strict=True)]))
+        before = outputs(f(*[np.asarray(x - h * v) for x, v in zip(xs, vs, strict=True)]))
+        return [(host(a) - host(b)) / (2 * h) for a, b in zip(after, before, strict=True)]
+
+    return [(4 * fine - coarse) / 3 for fine, coarse in zip(central(step / 2), central(step), strict=True)]
+
+
+def cotangents(y: Any, gs: Arrays) -> Any:
+    """The cotangents in the structure of the result."""
+    return tuple(gs) if isinstance(y, tuple) else gs[0]
+
+
+def rounding(xs: Arrays) -> float:
+    single = any(dtype_name(raw(x).dtype) in ("float32", "complex64") for x in xs)
+    return 1e-4 if single else ROUNDING
+
+
+def weighted(y: Any, weights: Arrays, *, square: bool = False) -> Any:
+    """One real number of all outputs: Re(sum(w * y)), or with ``square`` the sum of Re(sum(w * y * (1 + y)))."""
+    total: Any = None
+    for part, w in zip(outputs(y), weights, strict=True):
+        term = agrad.sum(part * w * (1 + part) if square else part * w)
+        if "complex" in dtype_name(term.dtype):
+            term = agrad.real(term)
+        total = term if total is None else total + term
+    return total
+
+
+def slope_of(f: Function, xs: Arrays, weights: Arrays) -> Function:
+    """The gradient of the weighted squares of the outputs, by every argument."""
+    return agrad.grad(lambda *at: weighted(f(*at), weights, square=True), argnums=tuple(range(len(xs))))
+
+
+def second_derivatives(f: Function, xs: Arrays, weights: Arrays, vs: Arrays) -> dict[str, list[Any]]:
+    """The derivative along ``vs`` of the gradient of the weighted squares, by each way to it."""
+    every, slope = tuple(range(len(xs))), slope_of(f, xs, weights)
+
+    def h(*at: Any) -> Any:
+        return weighted(f(*at), weights, square=True)
+
+    def along(*at: Any) -> Any:
+        return weighted(tuple(slope(*at)), vs)
+
+    def pushed(*at: Any) -> Any:
+        return agrad.jvp(h, at, tuple(vs))[1]
+
+    return {
+        "reverse over reverse": list(agrad.grad(along, argnums=every)(*xs)),
+        "forward over reverse": list(agrad.jvp(slope, tuple(xs), tuple(vs))[1]),
+        "reverse over forward": list(agrad.grad(pushed, argnums=every)(*xs)),
+        "create_graph": second_by_create_graph(h, xs, vs),
+    }
+
+
+def second_by_create_graph(h: Function, xs: Arrays, vs: Arrays) -> list[Any]:
+    """The derivative of <gradient, v> through a backward pass that was itself recorded."""
+    leaves = [agrad.asarray(x, requires_grad=True) for x in xs]
+    h(*leaves).backward(create_graph=True)
+    total = weighted(tuple(leaf.grad for leaf in leaves), vs)
+    for leaf in leaves:
+        leaf.zero_grad()
+    if total.requires_grad:
+        total.backward()
+    return [x * 0 if leaf.grad is None else leaf.grad for x, leaf in zip(xs, leaves, strict=True)]
+
+
+def gradients(f: Function, xs: Arrays, weights: Arrays, **how: bool) -> list[Any]:
+    """The gradients of the weighted outputs by ``backward``, zero where nothing reached an argument."""
+    leaves = [agrad.asarray(x, requires_grad=True) for x in xs]
+    total = weighted(f(*leaves), weights)
+    if total.requires_grad:
+        total.backward(**how)
+    return [x * 0 if leaf.grad is None else leaf.grad for x, leaf in zip(xs, leaves, strict=True)]
+
+
+def check_like(value: Any, other: Any, what: str) -> None:
+    """The same backend, device, shape and dtype."""
+    value, other = raw(value), raw(other)
+    home = backend_of(other)
+    if backend_of(value) is not home:
+        raise AssertionError(f"{what}: on {backend_of(value).name}, not {home.name}")
+    if home.device_of(value) != home.device_of(other):
+        raise AssertionError(f"{what}: on device {home.device_of(value)}")
+    if tuple(value.shape) != tuple(other.shape):
+        raise AssertionError(f"{what}: shape {value.shape}, not {other.shape}")
+    if dtype_name(value.dtype) != dtype_name(other.dtype):
+        raise AssertionError(f"{what}: dtype {dtype_name(value.dtype)}, not {dtype_name(other.dtype)}")
+
+
+def scattered(x: np.ndarray) -> np.ndarray:
+    """The same values in memory that is neither contiguous nor in order."""
+    spread = np.zeros(tuple(2 * n for n in x.shape), dtype=x.dtype)
+    backwards: Any = (Ellipsis, *(slice(None, None, -2) for _ in x.shape))
+    view = spread[backwards]
+    view[...] = x
+    return view

@@ -1,0 +1,390 @@
+"""A base of tests for primitives and kernels of one's own: every check there is, from one list of samples."""
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.backends import load
+from agrad.dtypes import dtype_name, is_floating
+from agrad.errors import ConfigurationError
+from agrad.registry import KERNELS
+from agrad.testing.checks import (
+    check_adjoint,
+    check_faces,
+    check_read_only,
+    check_recorded,
+    check_same_gradients,
+    check_second_elsewhere,
+)
+from agrad.testing.grads import check_grads
+from agrad.testing.numerics import (
+    assert_close,
+    check_like,
+    cotangents,
+    gradients,
+    host,
+    outputs,
+    random_like,
+    scattered,
+)
+
+_MEMBERS = 3
+_NARROW = {"float64": "float32", "complex128": "complex64"}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One call of a primitive: its arguments, NumPy arrays of double precision and numbers, and its settings."""
+
+    args: tuple[Any, ...]
+    settings: dict[str, Any] = field(default_factory=dict)
+    constant: tuple[int, ...] = ()
+    """Positions of floating arrays by which it is not differentiated."""
+    kink: bool = False
+    """Whether it has no derivative here, so that differences say nothing and only the other checks are made."""
+    label: str = ""
+    """What the tests of it are called; by default its number."""
+
+
+class PrimitiveTest:
+    """The tests of a primitive; a subclass names it and lists samples, and pytest or unittest finds its methods.
+
+    ``function`` is the primitive (as ``staticmethod``), ``samples`` a list of ``Sample`` or of tuples of arguments,
+    ``reference`` what it is to give, as a function of NumPy arrays and the settings (None: nothing to compare with).
+    ``backends`` are those to run on: by default NumPy, and array-api-strict where it is installed.
+
+    For each sample there is a method of each check, ``test_vjp_0`` say:
+
+    - ``forward``: the reference's values, on raw arrays, on Tensors and on recorded Tensors alike;
+    - ``vjp``, ``jvp``, ``second_order``: against finite differences, as ``check_grads`` (not at kinks);
+    - ``adjoint``: <g, J t> = <J^T g, t>, to rounding; ``recorded``: the rules on raw arrays and on Tensors agree;
+    - ``batching``: under ``vmap``, by itself and with ``vjp`` inside and outside, it is the loop;
+    - ``dtypes``: single precision stays single, and is the double's result; gradients have their arguments' dtypes;
+    - ``layouts``: arrays that are not contiguous give the same, and nothing is written into what is read-only;
+    - ``on_<backend>``: NumPy's values, gradients and second order, with dtype and device kept.
+
+    And for each backend ``kernels_<backend>``: each kernel filed for the primitive gives what the generic code gives,
+    and some sample reaches it. Leave a check out by its name in ``without``, saying why beside it.
+    """
+
+    function: Callable[..., Any]
+    samples: Sequence[Any] = ()
+    reference: Callable[..., Any] | None = None
+    backends: Sequence[str] = (
+        ("numpy", "array_api_strict") if importlib.util.find_spec("array_api_strict") else ("numpy",)
+    )
+    without: Sequence[str] = ()
+    rtol: float = 1e-9
+    """How far results of different ways may differ, relative to the largest."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.samples:
+            return
+        if not hasattr(cls, "function"):
+            raise ConfigurationError(
+                f"{cls.__name__}: function is missing; write function = staticmethod(my_primitive)"
+            )
+        names = [*_CHECKS, *(f"on_{name}" for name in cls.backends), *(f"kernels_{name}" for name in cls.backends)]
+        for name in cls.without:
+            if name not in names:
+                raise ConfigurationError(f"{cls.__name__}: without names {name!r}; it may name {', '.join(names)}")
+        given = [sample if isinstance(sample, Sample) else Sample(tuple(sample)) for sample in cls.samples]
+        for i, sample in enumerate(given):
+            label = sample.label.replace(" ", "_") or str(i)
+            for name, check in _CHECKS.items():
+                _add(cls, name, label, lambda self, check=check, sample=sample: check(_Problem(type(self), sample)))
+            for backend in cls.backends:
+                _add(cls, f"on_{backend}", label, lambda self, backend=backend, sample=sample: _on_backend(
+                    _Problem(type(self), sample), backend))  # fmt: skip
+        for backend in cls.backends:
+            _add(cls, f"kernels_{backend}", "", lambda self, backend=backend: _kernels(
+                [_Problem(type(self), sample) for sample in given], backend))  # fmt: skip
+
+
+def _add(cls: type[PrimitiveTest], name: str, label: str, method: Callable[..., None]) -> None:
+    if name in cls.without:
+        return
+    full = f"test_{name}_{label}" if label else f"test_{name}"
+    if full in vars(cls):
+        raise ConfigurationError(f"{cls.__name__}: two samples are labelled {label!r}")
+    method.__name__, method.__qualname__ = full, f"{cls.__qualname__}.{full}"
+    setattr(cls, full, method)
+
+
+class _Problem:
+    """A sample as a function of what is differentiated alone."""
+
+    def __init__(self, cls: type[PrimitiveTest], sample: Sample) -> None:
+        self.function, self.reference, self.rtol = cls.function, cls.reference, cls.rtol
+        self.sample = sample
+        self.args = [np.asarray(a) if isinstance(a, (np.ndarray, list)) else a for a in sample.args]
+        for i, arg in enumerate(self.args):
+            if not isinstance(arg, (np.ndarray, bool, int, float, complex)):
+                raise ConfigurationError(
+                    f"{cls.__name__}: argument {i} of a sample is a {type(arg).__name__}; samples hold NumPy arrays "
+                    "and numbers, which the tests put on each backend; options go to settings"
+                )
+        self.primitive: Any = getattr(self.function, "primitive", None)
+        self.places = [i for i, a in enumerate(self.args) if self._differentiated(i, a)]
+        self.label = getattr(self.function, "__name__", "the function")
+
+    def _differentiated(self, i: int, arg: Any) -> bool:
+        if not isinstance(arg, np.ndarray) or not is_floating(arg.dtype) or i in self.sample.constant:
+            return False
+        return self.primitive is None or self.primitive.differentiable(i)
+
+    @staticmethod
+    def rng() -> np.random.Generator:
+        return np.random.default_rng(20)
+
+    def call(self, *args: Any) -> Any:
+        return self.function(*args, **self.sample.settings)
+
+    def of(self, place: Callable[[Any], Any] = lambda a: a) -> tuple[Callable[..., Any], list[Any]]:
+        """The function of what is differentiated, named as the primitive names it, and that, on some backend."""
+        args = [place(a) if isinstance(a, np.ndarray) else a for a in self.args]
+
+        def f(*xs: Any) -> Any:
+            filled = list(args)
+            for i, x in zip(self.places, xs, strict=True):
+                filled[i] = x
+            out = self.call(*filled)
+            return tuple(out) if isinstance(out, tuple) else out  # a named tuple is more than its arrays
+
+        f.__name__ = self.label
+        if self.primitive is not None:
+            _sign(f, [self.primitive.argument_names(len(args))[i] for i in self.places])
+        return f, [args[i] for i in self.places]
+
+
+def _sign(f: Any, names: list[str]) -> None:
+    """Give a function the names of the arguments, for messages."""
+    text = ", ".join(names)
+    scope: dict[str, Any] = {}
+    exec(f"def signed({text}): ...", scope)
+    f.__wrapped__ = scope["signed"]
+
+
+# ---------------------------------------------------------------- the checks
+
+
+def _forward(problem: _Problem) -> None:
+    args = problem.args
+    raw = outputs(problem.call(*args))
+    wrapped = outputs(problem.call(*[agrad.asarray(a) if isinstance(a, np.ndarray) else a for a in args]))
+    f, xs = problem.of()
+    recorded = outputs(f(*[agrad.asarray(x, requires_grad=True) for x in xs]))
+    for i, (a, b, c) in enumerate(zip(raw, wrapped, recorded, strict=True)):
+        what = f"output {i} of {problem.label}"
+        if isinstance(a, agrad.Tensor) or not isinstance(b, agrad.Tensor):
+            raise AssertionError(f"{what}: raw arrays are to give raw arrays, and Tensors to give Tensors")
+        check_like(b, a, f"{what} on Tensors")
+        assert_close(b, a, f"{what} on Tensors", 0.0)
+        assert_close(c, a, f"{what} on recorded Tensors", problem.rtol)
+    if problem.reference is not None:
+        expected = outputs(problem.reference(*args, **problem.sample.settings))
+        if len(expected) != len(raw):
+            raise AssertionError(f"{problem.label} gives {len(raw)} arrays, and its reference {len(expected)}")
+        for i, (a, wanted) in enumerate(zip(raw, expected, strict=True)):
+            assert_close(a, wanted, f"output {i} of {problem.label} and of its reference", problem.rtol)
+            check_like(a, np.asarray(wanted), f"output {i} of {problem.label} and of its reference")
+
+
+def _differences(order: int, *modes: str) -> Callable[[_Problem], None]:
+    def check(problem: _Problem) -> None:
+        f, xs = problem.of()
+        if xs and not problem.sample.kink:
+            check_grads(f, tuple(xs), order=order, modes=modes)
+
+    return check
+
+
+def _exact(check: Callable[..., Any]) -> Callable[[_Problem], None]:
+    def run(problem: _Problem) -> None:
+        f, xs = problem.of()
+        if xs:
+            check(f, xs, problem.rng())
+
+    return run
+
+
+def _layouts(problem: _Problem) -> None:
+    args = problem.args
+    spread = [scattered(a) if isinstance(a, np.ndarray) else a for a in args]
+    for i, (a, b) in enumerate(zip(outputs(problem.call(*spread)), outputs(problem.call(*args)), strict=True)):
+        assert_close(a, b, f"output {i} of {problem.label} where memory is not contiguous", problem.rtol)
+    f, xs = problem.of()
+    if xs:
+        check_same_gradients(f, xs, [scattered(x) for x in xs], problem.rng())
+        check_read_only(f, xs, problem.rng())
+
+
+def _single(array: np.ndarray) -> np.ndarray:
+    return array.astype(_NARROW.get(dtype_name(array.dtype), array.dtype))
+
+
+def _dtypes(problem: _Problem) -> None:
+    narrow, xs = problem.of(_single)
+    wide, wide_xs = problem.of()
+    tolerance = max(problem.rtol, 2e-4)
+    doubles = outputs(wide(*wide_xs))
+    for i, (a, b) in enumerate(zip(outputs(narrow(*xs)), doubles, strict=True)):
+        expected = _NARROW.get(dtype_name(b.dtype), dtype_name(b.dtype))
+        if dtype_name(a.dtype) != expected:
+            raise AssertionError(
+                f"output {i} of {problem.label} has dtype {dtype_name(a.dtype)} for arguments of single precision, "
+                f"not {expected}"
+            )
+        assert_close(a, b, f"output {i} of {problem.label} in single precision", tolerance)
+    if xs:
+        found = check_faces(narrow, xs, problem.rng())
+        expected_gradients = gradients(wide, wide_xs, random_like(doubles, problem.rng()))
+        for i, (a, b) in enumerate(zip(found, expected_gradients, strict=True)):
+            assert_close(a, b, f"the gradient by argument {problem.places[i]} in single precision", tolerance)
+
+
+def _batching(problem: _Problem) -> None:
+    """Members are the sample's values, each scaled by a little."""
+    args, call = problem.args, problem.call
+    arrays = [i for i, a in enumerate(args) if isinstance(a, np.ndarray)]
+    floating = [i for i in arrays if is_floating(args[i].dtype)]
+    members = {i: [args[i] * (1 + k / 64) if i in floating else args[i] for k in range(_MEMBERS)] for i in arrays}
+
+    def filled(chosen: Sequence[int], k: int) -> list[Any]:
+        return [members[i][k] if i in chosen else a for i, a in enumerate(args)]
+
+    for chosen in [*([i] for i in arrays), arrays]:
+        stacked = [np.stack(members[i]) if i in chosen else a for i, a in enumerate(args)]
+        axes = tuple(0 if i in chosen else None for i in range(len(args)))
+        rows = [outputs(call(*filled(chosen, k))) for k in range(_MEMBERS)]
+        got = outputs(agrad.vmap(call, in_axes=axes)(*stacked))
+        for i, (part, expected) in enumerate(zip(got, zip(*rows, strict=True), strict=True)):
+            what = f"output {i} of {problem.label} under vmap over arguments {list(chosen)}"
+            assert_close(part, np.stack([host(e) for e in expected]), what, problem.rtol)
+    if not problem.places:
+        return
+    places = problem.places
+    f, _ = problem.of()
+    xs = [np.stack(members[i]) for i in places]
+    points = [[members[i][k] for i in places] for k in range(_MEMBERS)]
+    ys = [f(*at) for at in points]
+    rng = problem.rng()
+    gs = [random_like(outputs(y), rng) for y in ys]
+    pulled = [agrad.vjp(f, *at)[1](cotangents(y, g)) for at, y, g in zip(points, ys, gs, strict=True)]
+    wholes = [np.stack([host(part) for part in parts]) for parts in zip(*pulled, strict=True)]
+    together = cotangents(ys[0], [np.stack([host(part) for part in parts]) for parts in zip(*gs, strict=True)])
+    inside: Any = agrad.vmap(lambda at, g: agrad.vjp(f, *at)[1](g))(tuple(xs), together)
+    outside = agrad.vjp(agrad.vmap(f), *xs)[1](together)
+    for i, wanted in enumerate(wholes):
+        assert_close(inside[i], wanted, f"vmap of the vjp of {problem.label} by argument {places[i]}", problem.rtol)
+        assert_close(outside[i], wanted, f"the vjp of vmap of {problem.label} by argument {places[i]}", problem.rtol)
+
+
+_CHECKS: dict[str, Callable[[_Problem], None]] = {
+    "forward": _forward,
+    "vjp": _differences(1, "rev"),
+    "jvp": _differences(1, "fwd"),
+    "adjoint": _exact(check_adjoint),
+    "recorded": _exact(check_recorded),
+    "second_order": _differences(2, "fwd", "rev"),
+    "batching": _batching,
+    "dtypes": _dtypes,
+    "layouts": _layouts,
+}
+
+
+def _place(name: str) -> Callable[[np.ndarray], Any]:
+    backend = load(name)
+    return lambda array: array if name == "numpy" else backend.from_host(array, backend.default_device())
+
+
+def _on_backend(problem: _Problem, name: str) -> None:
+    with agrad.use_backend(name):
+        place = _place(name)
+        args = [place(a) if isinstance(a, np.ndarray) else a for a in problem.args]
+        on_host = outputs(problem.call(*problem.args))
+        for i, (a, b) in enumerate(zip(outputs(problem.call(*args)), on_host, strict=True)):
+            what = f"output {i} of {problem.label} on {name}"
+            assert_close(a, b, what, problem.rtol)
+            if dtype_name(a.dtype) != dtype_name(b.dtype):
+                raise AssertionError(f"{what} has dtype {dtype_name(a.dtype)}, and {dtype_name(b.dtype)} on NumPy")
+        f, xs = problem.of(place)
+        if not xs:
+            return
+        host_f, host_xs = problem.of()
+        found = check_faces(f, xs, problem.rng())
+        expected = gradients(host_f, host_xs, random_like(on_host, problem.rng()))
+        for i, (a, b) in enumerate(zip(found, expected, strict=True)):
+            what = f"the gradient of {problem.label} by argument {problem.places[i]} on {name}"
+            assert_close(a, b, what, problem.rtol)
+        check_second_elsewhere(f, xs, host_f, host_xs, problem.rng)
+
+
+# ---------------------------------------------------------------- kernels
+
+
+def _kernels(problems: list[_Problem], name: str) -> None:
+    """Each kernel against the generic code, handed the same values."""
+    primitive = problems[0].primitive
+    filed = {} if primitive is None else {k: v for k, v in KERNELS.items() if k[:2] == (name, primitive.name)}
+    if not filed:
+        return
+    backend, place = load(name), _place(name)
+    for (_, _, part), kernel in filed.items():
+        reached = 0
+        for problem in problems:
+            args = [place(a) if isinstance(a, np.ndarray) else a for a in problem.args]
+            args, settings = _bound(primitive, problem, args)
+            values = _values(primitive, args, settings, backend, problem)
+            if part == "forward":
+                rule = primitive.generic(backend)
+                names, kept = primitive.all_arrays, primitive.settings
+            else:
+                filed_rule = primitive.vjps[part.removeprefix("vjp:").partition(",")[0]]
+                rule, names, kept = filed_rule.function, filed_rule.names, filed_rule.settings
+            handed = [values[n] for n in kernel.names]
+            if kernel.when is not None and not kernel.when(*handed):
+                continue
+            got = kernel.function(*handed, **{n: settings[n] for n in kernel.settings})
+            if got is NotImplemented:
+                continue
+            reached += 1
+            expected = rule(*[values[n] for n in names], **{n: settings[n] for n in kept})
+            for i, (a, b) in enumerate(zip(outputs(got), outputs(expected), strict=True)):
+                what = f"result {i} of the kernel {part} of {primitive.name} on {name}"
+                check_like(a, b, what)
+                assert_close(a, b, what, problem.rtol)
+        if not reached:
+            raise AssertionError(
+                f"no sample reaches the kernel {part} of {primitive.name} on {name}: its guard says no to all"
+            )
+
+
+def _bound(primitive: Any, problem: _Problem, args: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments and settings in the form that rules see, behind the primitive's door."""
+    leaves = [agrad.asarray(a, requires_grad=True) if i in problem.places else a for i, a in enumerate(args)]
+    for y in outputs(problem.call(*leaves)):
+        if isinstance(y, agrad.Tensor) and y.op is not None and y.op.name == primitive.name:
+            return [a.raw if isinstance(a, agrad.Tensor) else a for a in y.op.args], y.op.settings
+    return args, {**primitive.defaults, **problem.sample.settings}
+
+
+def _values(primitive: Any, args: list[Any], settings: dict[str, Any], backend: Any, problem: _Problem) -> Any:
+    """What a rule may name, for one sample."""
+    fixed = len(primitive.arrays)
+    values = dict(zip(primitive.arrays, args, strict=False))
+    if primitive.variadic:
+        values[primitive.variadic] = tuple(args[fixed:])
+    ys = outputs(primitive.generic(backend)(*args, **{n: settings[n] for n in primitive.settings}))
+    gs = random_like(ys, problem.rng())
+    if primitive.spreads:
+        ys, gs = (tuple(ys),), [tuple(gs)]
+    values.update(zip(primitive.outputs or ("y",), ys, strict=True))
+    values.update(zip(primitive.incoming("vjp"), gs, strict=True))
+    values.update({f"{name}_meta": value for name, value in values.items()})
+    return {**values, "xp": backend.xp}

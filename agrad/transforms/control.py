@@ -1,0 +1,184 @@
+"""``scan``, ``cond`` and ``while_loop``: control flow with containers, in JAX's form.
+
+They are Python's own loops and branches: each step is recorded as it runs, so every mode and order of derivative works,
+reverse mode through ``while_loop`` too. Plain Python control flow does the same wherever values are known. What these
+add is the stacking, checks of what a step gives back, and checkpoints of ``scan``.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from operator import index
+from typing import Any
+
+from agrad.backends import backend_of_type
+from agrad.dtypes import dtype_name
+from agrad.engine.calls import alike
+from agrad.engine.levels import namespace_of
+from agrad.engine.tape import no_grad
+from agrad.engine.tensor import Tensor
+from agrad.errors import ConfigurationError, OperandError, ShapeError
+from agrad.transforms.checkpointing import checkpoint as checkpointed
+from agrad.transforms.trees import flatten, flatten_all, paths, tree_map, unflatten
+
+Function = Callable[..., Any]
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, Tensor) or backend_of_type(type(leaf)) is not None
+
+
+def _check_carry(before: Any, after: Any, what: str) -> None:
+    """Raise unless what a step carries on is like what it was given."""
+    (old, old_spec), (new, new_spec) = flatten_all(before), flatten_all(after)
+    if old_spec != new_spec:
+        raise ShapeError(f"{what} gave the carry {new_spec}; it was {old_spec}, and its structure must stay")
+    for a, b, place in zip(old, new, paths(before, none_is_leaf=True), strict=True):
+        if _is_array(a) and _is_array(b):
+            if tuple(a.shape) != tuple(b.shape) or dtype_name(a.dtype) != dtype_name(b.dtype):
+                raise ShapeError(
+                    f"{what} turned the carry{place} from {dtype_name(a.dtype)}{tuple(a.shape)} into "
+                    f"{dtype_name(b.dtype)}{tuple(b.shape)}; shape and dtype must stay"
+                )
+        elif _is_array(a):
+            raise ShapeError(f"{what} turned the carry{place} from an array into a {type(b).__name__}")
+
+
+def scan(
+    f: Function,
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    checkpoint: bool | int = False,
+) -> tuple[Any, Any]:
+    """Apply ``carry, y = f(carry, x)`` along the first axis of ``xs``; gives the last carry, and the y's stacked.
+
+    init: a nested container, whose structure, shapes and dtypes stay; xs: a nested container of arrays with the same
+    length along their first axis, or None with ``length``, where ``f`` is handed None. ``reverse``: from the last to
+    the first; the y's stand where their x's do. ``checkpoint``: how many steps make a piece that is recomputed in the
+    backward pass, so that of the others only the carry stays in memory; True for the square root of the length.
+    Raises ``ShapeError`` for lengths that differ and a carry that changes, ``ConfigurationError`` where no length is
+    known.
+    """
+    leaves, spec = flatten(xs)
+    for leaf, place in zip(leaves, paths(xs), strict=True):
+        if not _is_array(leaf):
+            raise OperandError(f"scan: xs{place} is a {type(leaf).__name__}, not an array")
+        if not leaf.shape:
+            raise ShapeError(f"scan: xs{place} has no dimensions, so no axis to go along")
+    lengths = {int(leaf.shape[0]) for leaf in leaves} | (set() if length is None else {index(length)})
+    if len(lengths) != 1:
+        raise (
+            ShapeError(f"scan: the lengths differ: {', '.join(map(str, sorted(lengths)))}")
+            if lengths
+            else ConfigurationError("scan: without xs the number of steps must be said: length=...")
+        )
+    count = lengths.pop()
+    if count < 0:
+        raise ConfigurationError(f"scan: length is 0 or more, not {count}")
+
+    def step(carry: Any, slices: Sequence[Any]) -> tuple[Any, Any]:
+        out = f(carry, unflatten(spec, slices))
+        if not isinstance(out, tuple) or len(out) != 2:
+            raise OperandError(f"scan: f gives a pair (carry, y), not {type(out).__name__}")
+        _check_carry(carry, out[0], "scan: f")
+        return out
+
+    if not count:
+        return init, _no_steps(step, init, leaves)
+
+    def piece(carry: Any, parts: Sequence[Any], places: Sequence[int]) -> tuple[Any, list[Any]]:
+        ys = []
+        for i in places:
+            carry, y = step(carry, [part[(i, ...)] for part in parts])
+            ys.append(y)
+        return carry, ys
+
+    order = range(count - 1, -1, -1) if reverse else range(count)
+    size = _piece(checkpoint, count)
+    carry = init
+    ys: list[Any] = []
+    if not size:
+        carry, ys = piece(carry, leaves, order)
+    else:
+        run = checkpointed(piece)
+        for start in range(0, count, size):
+            places = order[start : start + size]
+            first = min(places)
+            parts = [leaf[(slice(first, max(places) + 1), ...)] for leaf in leaves]
+            carry, some = run(carry, parts, [i - first for i in places])
+            ys += some
+    return carry, _stacked(ys[::-1] if reverse else ys)
+
+
+def _piece(checkpoint: bool | int, count: int) -> int:
+    """How many steps one checkpoint has; 0 for none."""
+    if checkpoint is True:
+        return max(1, math.isqrt(count))
+    if checkpoint is False:
+        return 0
+    if type(checkpoint) is not int or checkpoint < 1:
+        raise ConfigurationError(f"scan: checkpoint is True, False or a number of steps, not {checkpoint!r}")
+    return checkpoint
+
+
+def _no_steps(step: Function, init: Any, leaves: Sequence[Any]) -> Any:
+    """What no y's look like stacked: a step on zeros tells their structure, shapes and dtypes."""
+    with no_grad():
+        zeros = [namespace_of((leaf,)).sum(leaf, axis=0, dtype=leaf.dtype) for leaf in leaves]
+        _, y = step(init, zeros)
+
+        def empty(leaf: Any) -> Any:
+            xp = namespace_of((leaf,))
+            return xp.broadcast_to(xp.reshape(leaf, (1, *leaf.shape)), (1, *leaf.shape))[(slice(0, 0), ...)]
+
+        return tree_map(empty, y)
+
+
+def _stacked(ys: Sequence[Any]) -> Any:
+    rows = [flatten(y) for y in ys]
+    spec = rows[0][1]
+    for i, (_, other) in enumerate(rows):
+        if other != spec:
+            raise ShapeError(f"scan: f gave y as {other} at step {i}, and as {spec} before; its structure must stay")
+    stacked = []
+    for place, parts in zip(paths(ys[0]), zip(*(leaves for leaves, _ in rows), strict=True), strict=True):
+        for part in parts:
+            if not _is_array(part):
+                raise OperandError(f"scan: y{place} is a {type(part).__name__}, not an array; agrad.asarray makes one")
+        if len({tuple(part.shape) for part in parts}) > 1:
+            raise ShapeError(f"scan: y{place} has another shape at each step, so the y's cannot be stacked")
+        rows_of = alike(parts)
+        stacked.append(namespace_of(rows_of).stack(rows_of))
+    return unflatten(spec, stacked)
+
+
+def _truth(value: Any, what: str) -> bool:
+    if hasattr(value, "shape") and tuple(value.shape) != ():
+        raise ShapeError(f"{what} is one truth value, not an array of shape {tuple(value.shape)}; reduce it first")
+    return bool(value)
+
+
+def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
+    """``true_fn(*operands)`` where ``pred`` is true, else ``false_fn(*operands)``; only that one runs.
+
+    pred: a truth value, a number or an array of shape (). Under ``vmap`` over it, members would differ in what runs:
+    that raises ``TracedValueError``, whose remedy is ``agrad.where`` on both results.
+    """
+    return true_fn(*operands) if _truth(pred, "cond: pred") else false_fn(*operands)
+
+
+def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
+    """Apply ``body_fun`` as long as ``cond_fun`` of the value is true; gives the last value.
+
+    init_val: a nested container, whose structure, shapes and dtypes stay. Differentiable in forward mode without a
+    graph, and in reverse mode by the tape, whose memory grows with the number of steps that ran; both are the
+    derivative of the steps that ran. Raises ``ShapeError`` where the value changes its kind, ``TracedValueError`` where
+    the condition is mapped by ``vmap``.
+    """
+    value = init_val
+    while _truth(cond_fun(value), "while_loop: what cond_fun gives"):
+        after = body_fun(value)
+        _check_carry(value, after, "while_loop: body_fun")
+        value = after
+    return value

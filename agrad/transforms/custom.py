@@ -1,0 +1,364 @@
+"""Derivatives written by hand: ``custom_vjp``, ``custom_jvp``, and none at all: ``stop_gradient``."""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agrad.engine.calls import alike
+from agrad.engine.levels import AMBIENT, Reverse, lift, namespace_of
+from agrad.engine.sweep import order, sweep
+from agrad.engine.tape import LEAF, Node, leaf_node
+from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.errors import ConfigurationError, MissingRuleError, NotDifferentiableError, OperandError, ShapeError
+from agrad.transforms.calling import Back, Values, call, differentiable
+from agrad.transforms.inputs import split
+from agrad.transforms.products import is_linear
+from agrad.transforms.trees import flatten_all, tree_map, unflatten
+
+Function = Callable[..., Any]
+BATCH = ("vmap", "loop")
+
+
+def stop_gradient(x: Any) -> Any:
+    """The same values as constants: no derivative of any mode or order flows through. x: a nested container.
+
+    Members that ``vmap`` maps over stay mapped. ``Tensor.detach`` is the same for one Tensor at the newest level.
+    """
+    return tree_map(_stopped, x)
+
+
+def _stopped(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    inner = value
+    while isinstance(inner, Tensor):
+        if not inner.level.derivative:
+            data = _stopped(inner.data)
+            return wrap(settle(data) if isinstance(data, Tensor) else data, inner.level, inner.node)
+        inner = inner.data
+    return wrap(inner, AMBIENT)
+
+
+class _Custom:
+    """What functions with hand-written rules share: which arguments have a derivative, and the call."""
+
+    kind = "custom"
+
+    def __init__(self, f: Function, nondiff_argnums: Sequence[int] | int = (), batch: str = "vmap") -> None:
+        if not callable(f):
+            raise OperandError(f"{self.kind} takes a function, not {type(f).__name__}")
+        if batch not in BATCH:
+            raise ConfigurationError(f"{self.kind}: batch is 'vmap' or 'loop', not {batch!r}")
+        self.f = f
+        self.nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        self.batch = batch
+        functools.update_wrapper(self, f)
+
+    @property
+    def title(self) -> str:
+        return str(getattr(self.f, "__name__", type(self.f).__name__))
+
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments by position, defaults filled in: rules are handed them so."""
+        try:
+            bound = inspect.signature(self.f).bind(*args, **kwargs)
+        except (TypeError, ValueError) as error:
+            if not kwargs and isinstance(error, ValueError):  # a function that tells nothing of its arguments
+                return args
+            raise OperandError(f"{self.title}: {error}") from None
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise OperandError(f"{self.title}: a function with rules of its own has no keyword-only arguments")
+        return bound.args
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given = _Given(self, self._positional(args, kwargs))
+        out = call(self._rules(given), given.leaves)
+        return unflatten(given.out_spec, out)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """As a method: the instance is the first argument."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def _rules(self, given: "_Given") -> Any:
+        raise NotImplementedError
+
+
+class _Given:
+    """The arguments of one call: those that are differentiated as leaves, the others as they are."""
+
+    def __init__(self, custom: _Custom, args: tuple[Any, ...]) -> None:
+        for n in custom.nondiff:
+            if not -len(args) <= n < len(args):
+                raise ConfigurationError(f"{custom.title}: nondiff_argnums names argument {n} of {len(args)}")
+        self.custom = custom
+        self.fixed = {n % len(args): args[n % len(args)] for n in custom.nondiff}
+        self.count = len(args)
+        for n, value in self.fixed.items():
+            if any(isinstance(leaf, Tensor) and leaf.node is not None for leaf in flatten_all(value)[0]):
+                raise NotDifferentiableError(
+                    f"{custom.title}: argument {n} is among nondiff_argnums and is being differentiated or mapped; "
+                    "make it an ordinary argument, or give agrad.stop_gradient of it"
+                )
+        self.leaves, self.spec = flatten_all(tuple([a for i, a in enumerate(args) if i not in self.fixed]))
+        self.out_spec: Any = None
+
+    def arguments(self, leaves: Values) -> list[Any]:
+        """The arguments by position, around other leaves."""
+        rest = iter(unflatten(self.spec, leaves))
+        return [self.fixed[i] if i in self.fixed else next(rest) for i in range(self.count)]
+
+    def flat(self, out: Any) -> list[Any]:
+        leaves, self.out_spec = flatten_all(out)
+        return leaves
+
+    def trees(self, leaves: Values) -> tuple[Any, ...]:
+        """The differentiated arguments' containers, around other leaves."""
+        return tuple(unflatten(self.spec, leaves))
+
+
+class custom_vjp(_Custom):
+    """A function whose pullback is written by hand; a decorator.
+
+    ``f.defvjp(fwd, bwd)``: ``fwd`` takes ``f``'s arguments and gives (result, residuals), any container; ``bwd`` takes
+    the residuals and the result's cotangent, a container like the result, and gives a tuple with the cotangent of each
+    argument, None for zero. Arguments at ``nondiff_argnums`` are settings: ``bwd`` is handed them first. ``f`` and, at
+    the innermost level, ``fwd`` and ``bwd`` are handed raw arrays, so they may call anything; where a second derivative
+    is asked for they are handed Tensors, so that must be code that agrad can differentiate. Forward mode transposes
+    ``bwd``. ``batch``: how ``vmap`` calls them, all members at once (``"vmap"``, made of agrad's functions), or one by
+    one (``"loop"``, for raw kernels). Raises ``MissingRuleError`` without rules, ``NotDifferentiableError`` where the
+    function closes over a Tensor that is being differentiated, ``ShapeError`` for a cotangent of another structure.
+    """
+
+    kind = "custom_vjp"
+
+    def __new__(cls, f: Function | None = None, **settings: Any) -> Any:
+        if f is None:
+            return functools.partial(cls, **settings)
+        return super().__new__(cls)
+
+    def __init__(self, f: Function, nondiff_argnums: Sequence[int] | int = (), batch: str = "vmap") -> None:
+        super().__init__(f, nondiff_argnums, batch)
+        self.fwd: Function | None = None
+        self.bwd: Function | None = None
+
+    def defvjp(self, fwd: Function, bwd: Function) -> None:
+        """File the rule: ``fwd(*args) -> (result, residuals)``, ``bwd(*settings, residuals, g) -> cotangents``."""
+        self.fwd, self.bwd = fwd, bwd
+
+    def _rules(self, given: _Given) -> "_VjpRules":
+        return _VjpRules(self, given)
+
+
+class _Rules:
+    """What the rules of both kinds share; see ``calling.Rules``."""
+
+    def __init__(self, custom: Any, given: _Given) -> None:
+        self.custom, self.given = custom, given
+        self.name = custom.title
+        self.loop = custom.batch == "loop"
+
+    def primal(self, leaves: Values) -> list[Any]:
+        return self.given.flat(self.custom.f(*self.given.arguments(leaves)))
+
+
+class _VjpRules(_Rules):
+    """See ``calling.Rules``."""
+
+    def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
+        custom, given = self.custom, self.given
+        if custom.fwd is None or custom.bwd is None:
+            raise MissingRuleError(f"{self.name} has no rule yet; file one with {self.name}.defvjp(fwd, bwd)")
+        bwd = custom.bwd
+        out = custom.fwd(*given.arguments(leaves))
+        if not isinstance(out, tuple) or len(out) != 2:
+            raise OperandError(f"{self.name}: fwd gives a pair (result, residuals), not {type(out).__name__}")
+        outs = given.flat(out[0])
+        residuals, res_spec = flatten_all(out[1])
+        out_spec, floating = given.out_spec, [differentiable(o) for o in outs]
+
+        def back(gs: list[Any]) -> list[Any]:
+            lifts = any(isinstance(g, Tensor) for g in gs)
+            kept = [lift(r) for r in residuals] if lifts else residuals
+            rest = iter(gs)
+            cotangent = unflatten(out_spec, [next(rest) if is_floating else None for is_floating in floating])
+            settings = [given.fixed[n % given.count] for n in custom.nondiff]
+            found = bwd(*settings, unflatten(res_spec, kept), cotangent)
+            return self._by_leaf(found)
+
+        return outs, back
+
+    def _by_leaf(self, found: Any) -> list[Any]:
+        """What ``bwd`` gave, by the arguments' leaves."""
+        arguments = unflatten(self.given.spec, self.given.leaves)
+        if isinstance(found, list):
+            found = tuple(found)
+        if not isinstance(found, tuple) or len(found) != len(arguments):
+            what = f"{len(found)} entries" if isinstance(found, tuple) else f"a {type(found).__name__}"
+            raise ShapeError(
+                f"{self.name}: bwd gives a tuple with the cotangent of each argument, {len(arguments)} in all, "
+                f"not {what}"
+            )
+        out: list[Any] = []
+        for i, (g, argument) in enumerate(zip(found, arguments, strict=True)):
+            leaves, spec = flatten_all(argument)
+            if g is None:
+                out += [None] * len(leaves)
+                continue
+            gs, g_spec = flatten_all(g)
+            if g_spec != spec:
+                raise ShapeError(f"{self.name}: bwd's cotangent of argument {i} is {g_spec}; the argument is {spec}")
+            out += gs
+        return out
+
+    def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
+        outs, back = self.reverse(leaves, traced)
+        floating = [k for k, out in enumerate(outs) if differentiable(out)]
+        likes = alike([outs[k] for k in floating])
+
+        def transposed(gs: list[Any]) -> list[Any]:
+            found = back(gs)
+            return [found[i] for i in traced]
+
+        try:
+            push = transpose(transposed, likes, f"the bwd of {self.name}")
+        except NotDifferentiableError:
+            raise
+        except Exception as error:
+            raise NotDifferentiableError(
+                f"{self.name}: forward mode transposes bwd, which must then be made of agrad's functions ({error}); "
+                "give the function a custom_jvp, or differentiate in reverse mode"
+            ) from error
+        pushed: list[Any] = [None] * len(outs)
+        for k, t in zip(floating, push(list(tangents)), strict=True):
+            pushed[k] = t
+        return outs, pushed
+
+
+def transpose(function: Callable[[list[Any]], list[Any]], likes: Values, what: str) -> Callable[[list[Any]], list[Any]]:
+    """The transpose of a linear function of lists of arrays: recorded at 0, and swept.
+
+    ``likes``: arrays or Tensors like the arguments. Raises ``NotDifferentiableError`` where an operation is not linear.
+    """
+    level = Reverse()
+    roots = [leaf_node() for _ in likes]
+    zeros = [settle(namespace_of((like,)).zeros_like(like)) for like in likes]
+    outs = function([wrap(zero, level, root) for zero, root in zip(zeros, roots, strict=True)])
+    ends = [None if out is None else split(out, level)[1] for out in outs]
+    for node in order([end for end in ends if end is not None]):
+        if node.plan is not LEAF and not is_linear(node.plan):
+            raise NotDifferentiableError(f"{what} is not linear, as {node.plan.primitive.name} in it is not")
+
+    def push(ts: list[Any]) -> list[Any]:
+        starts: dict[Node, Any] = {}
+        for end, t in zip(ends, ts, strict=True):
+            if end is not None and t is not None:
+                t = settle(t)
+                starts[end] = starts[end] + t if end in starts else t
+        found = sweep(starts, retain=True) if starts else {}
+        return [found.get(root) for root in roots]
+
+    return push
+
+
+class custom_jvp(_Custom):
+    """A function whose forward derivative is written by hand; a decorator. Reverse mode transposes the rule.
+
+    ``f.defjvp(rule)``: ``rule(*settings, primals, tangents)`` gives (result, tangent of the result), linear in the
+    tangents, which are zeros where an argument is not differentiated and None where it is no floating array.
+    ``f.defjvps(*rules)``: one for each argument, ``rule(t, result, *args)``, or None. ``nondiff_argnums`` and ``batch``
+    as for ``custom_vjp``. The rule is run in the forward pass; what a backward pass needs is what its operations on the
+    tangents keep. Raises ``MissingRuleError`` without a rule, ``NotDifferentiableError`` for a rule that is not linear
+    in the tangents, or a function that closes over a Tensor that is being differentiated.
+    """
+
+    kind = "custom_jvp"
+
+    def __new__(cls, f: Function | None = None, **settings: Any) -> Any:
+        if f is None:
+            return functools.partial(cls, **settings)
+        return super().__new__(cls)
+
+    def __init__(self, f: Function, nondiff_argnums: Sequence[int] | int = (), batch: str = "vmap") -> None:
+        super().__init__(f, nondiff_argnums, batch)
+        self.rule: Function | None = None
+
+    def defjvp(self, rule: Function) -> None:
+        """File the rule, ``rule(*settings, primals, tangents) -> (result, tangent)``."""
+        self.rule = rule
+
+    def defjvps(self, *rules: Function | None) -> None:
+        """File one rule an argument, ``rule(t, result, *args) -> tangent`` of the result, or None for no derivative."""
+        if self.nondiff:
+            raise ConfigurationError(f"{self.title}: defjvps is for functions without nondiff_argnums; use defjvp")
+
+        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+            if len(rules) != len(primals):
+                raise ConfigurationError(f"{self.title} has {len(rules)} rules for {len(primals)} arguments")
+            out = self(*primals)
+            parts = [r(t, out, *primals) for r, t in zip(rules, tangents, strict=True) if r and t is not None]
+            return out, functools.reduce(lambda a, b: a + b, parts) if parts else namespace_of((out,)).zeros_like(out)
+
+        self.rule = rule
+
+    def _rules(self, given: _Given) -> "_JvpRules":
+        return _JvpRules(self, given)
+
+
+class _JvpRules(_Rules):
+    """See ``calling.Rules``."""
+
+    def _run(self, leaves: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+        custom, given = self.custom, self.given
+        if custom.rule is None:
+            raise MissingRuleError(f"{self.name} has no rule yet; file one with {self.name}.defjvp(rule)")
+        settings = [given.fixed[n % given.count] for n in custom.nondiff]
+        out = custom.rule(*settings, given.trees(leaves), given.trees(tangents))
+        if not isinstance(out, tuple) or len(out) != 2:
+            raise OperandError(f"{self.name}: the rule gives a pair (result, tangent), not {type(out).__name__}")
+        pushed, spec = flatten_all(out[1])
+        outs = given.flat(out[0])
+        if spec != given.out_spec and len(pushed) != len(outs):
+            raise ShapeError(f"{self.name}: the tangent's structure is {spec}; the result's is {given.out_spec}")
+        return outs, pushed
+
+    def _full(self, leaves: Values, traced: Sequence[int], tangents: Values) -> list[Any]:
+        by_place = dict(zip(traced, tangents, strict=True))
+        full = []
+        for i, leaf in enumerate(leaves):
+            if i in by_place:
+                full.append(by_place[i])
+            elif differentiable(leaf):
+                full.append(namespace_of((leaf,)).zeros_like(leaf))
+            else:
+                full.append(0.0 if type(leaf) is float else None)
+        return full
+
+    def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
+        full = self._full(leaves, traced, tangents)
+        both = alike([*leaves, *full])
+        outs, pushed = self._run(both[: len(leaves)], both[len(leaves) :])
+        return outs, pushed
+
+    def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
+        outs: list[Any] = []
+        floating: list[int] = []
+
+        def push(ts: list[Any]) -> list[Any]:
+            full = self._full(leaves, traced, ts)
+            both = alike([*leaves, *full])
+            found, pushed = self._run(both[: len(leaves)], both[len(leaves) :])
+            outs[:] = found
+            floating[:] = [k for k, out in enumerate(found) if differentiable(out)]
+            return [pushed[k] for k in floating]
+
+        back = transpose(push, [leaves[i] for i in traced], f"{self.name}: the rule")
+
+        def pullback(gs: list[Any]) -> list[Any]:
+            found: list[Any] = [None] * len(leaves)
+            for i, g in zip(traced, back(gs), strict=True):
+                found[i] = g
+            return found
+
+        return outs, pullback

@@ -1,0 +1,364 @@
+"""Functions defined by an equation: ``fixed_point``, ``root``, ``linear_solve``, differentiated through the solution.
+
+All are one case: x solves F(x) = 0, F depending on whatever it uses. The solution is found without recording anything.
+Then F is evaluated once at it, recorded: what varies in the residual r is how F depends on everything but x, and by
+the implicit function theorem dx = -A^-1 dr with A = dF/dx. So closures need no care. Level by level, from the newest
+inwards, x is given that derivative: the linear solve in it is made of older levels' Tensors, and is itself a function
+defined by an equation, so that derivatives of every order and mode follow.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agrad.backends import backend_of_type, selected
+from agrad.engine.batching import Batch
+from agrad.engine.calls import alike, live, newest, record_call
+from agrad.engine.levels import AMBIENT, Forward, lift, namespace_of, select
+from agrad.engine.sweep import order, sweep
+from agrad.engine.tape import Node, next_id, no_grad, recording_from
+from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, OperandError, ShapeError
+from agrad.transforms.calling import differentiable
+from agrad.transforms.custom import stop_gradient
+from agrad.transforms.derivatives import jvp, vjp
+from agrad.transforms.krylov import Packing, greatest, holds, norm, precision, solved
+from agrad.transforms.trees import flatten, unflatten
+
+Leaves = Sequence[Any]
+Function = Callable[..., Any]
+Residual = Callable[[Leaves], list[Any]]
+
+
+def plain(value: Any) -> Any:
+    """A value without what records it: an array, or members that ``vmap`` maps over."""
+    return settle(stop_gradient(value)) if isinstance(value, Tensor) else value
+
+
+def state_leaves(tree: Any, what: str) -> tuple[list[Any], Any]:
+    """The leaves of a container of floating arrays; numbers among them made arrays of the selected backend."""
+    leaves, spec = flatten(tree)
+    if not leaves:
+        raise OperandError(f"{what} holds no array")
+    for i, leaf in enumerate(leaves):
+        if type(leaf) is float:
+            here = selected().backend.xp
+            leaves[i] = here.asarray(leaf, dtype=here.float64)
+        elif not isinstance(leaf, Tensor) and backend_of_type(type(leaf)) is None:
+            raise OperandError(f"{what} holds a {type(leaf).__name__}, not an array")
+        if not differentiable(leaves[i]):
+            raise DtypeError(f"{what} holds dtype {leaf.dtype}; cast it first: agrad.astype(x, agrad.float64)")
+    return leaves, spec
+
+
+def given_back(leaves: Leaves, out: Leaves) -> list[Any]:
+    """Results, as Tensors where the leaf they belong to is one."""
+    return [
+        wrap(o, AMBIENT) if isinstance(leaf, Tensor) and not isinstance(o, Tensor) else o
+        for leaf, o in zip(leaves, out, strict=True)
+    ]
+
+
+def checked(out: Any, leaves: Leaves, spec: Any, what: str) -> list[Any]:
+    """The leaves of what a user's function gave, which must be like the unknowns."""
+    found, found_spec = flatten(out)
+    if found_spec != spec:
+        raise ShapeError(f"{what} gave {found_spec}; it must give a container like the unknown, {spec}")
+    for a, b in zip(found, leaves, strict=True):
+        if not hasattr(a, "shape") or tuple(a.shape) != tuple(b.shape):
+            shape = tuple(a.shape) if hasattr(a, "shape") else type(a).__name__
+            raise ShapeError(f"{what} gave {shape} for an unknown of shape {tuple(b.shape)}; they must be alike")
+    return found
+
+
+# ---------------------------------------------------------------- the derivative of a solution
+
+
+def attach(
+    residual: Residual, solution: Leaves, name: str, method: str = "gmres", hidden: Sequence[Any] = ()
+) -> list[Any]:
+    """The solution of residual(x) = 0, with the derivative that the implicit function theorem gives it.
+
+    ``solution``: plain values. ``method``: of the linear solves. ``hidden``: levels that the residual's results are to
+    be without.
+    """
+    levels = tuple(hidden)
+    since = next_id()
+    rs = _evaluated(residual, levels, solution)
+    return _attach(residual, levels, list(solution), rs, since, name, method)
+
+
+def _without(value: Any, level: Any) -> Any:
+    """A value as an older level sees it, wherever in it the level stands."""
+    if not isinstance(value, Tensor):
+        return value
+    data = _without(value.data, level)
+    if value.level is level:
+        return data
+    node = _without(value.node, level) if isinstance(value.level, Forward) else value.node
+    return value if data is value.data and node is value.node else wrap(data, value.level, node)
+
+
+def _down(value: Any, levels: Sequence[Any]) -> Any:
+    """A value that a residual gave as it is under the levels, from the newest inwards."""
+    value = live(value)
+    for level in levels:
+        if not isinstance(level, Batch):
+            value = live(_without(value, level))
+        elif isinstance(value, Tensor) and value.level is level:
+            value = live(value.data)
+        else:
+            value = namespace_of((value,)).broadcast_to(value, (level.members, *value.shape))
+    return value
+
+
+def _up(value: Any, levels: Sequence[Any]) -> Any:
+    """A value under the levels as a residual takes it: members mapped, and nothing raw."""
+    for level in reversed(levels):
+        if isinstance(level, Batch):
+            value = level.wrap(settle(value))
+    return lift(value)
+
+
+def _evaluated(residual: Residual, levels: Sequence[Any], xs: Leaves) -> list[Any]:
+    """The residual under the levels."""
+    return [_down(r, levels) for r in residual([_up(x, levels) for x in xs])]
+
+
+def _attach(
+    residual: Residual, levels: tuple[Any, ...], xs: list[Any], rs: list[Any], since: int, name: str, method: str
+) -> list[Any]:
+    """``attach`` under the levels that have been taken off.
+
+    ``rs``: the residual there, whose levels are still on. ``since``: a serial number before what it recorded.
+    """
+    level = newest(rs)
+    if level is None or not (level.derivative or isinstance(level, Batch)):
+        return xs
+    below = (*levels, level)
+    if isinstance(level, Batch):
+        inner = [_down(x, (level,)) for x in xs]
+        found = _attach(residual, below, inner, [_down(r, (level,)) for r in rs], since, name, method)
+        return [level.wrap(settle(x)) for x in found]
+    if not (level.tape or isinstance(level, Forward)):
+        raise NotDifferentiableError(f"{name} has no derivative that the level {level.name!r} could carry")
+    inner = [_down(r, (level,)) for r in rs]
+    xs = _attach(residual, below, xs, inner, since, name, method)
+    if isinstance(level, Forward):
+        if newest(inner) is not None:  # what the residual depends on includes the solution's own dependence
+            rs = _evaluated(residual, levels, xs)
+        here = [i for i, r in enumerate(rs) if isinstance(r, Tensor) and r.level is level]
+        ts = [settle(rs[i].node) if i in here else namespace_of((x,)).zeros_like(x) for i, x in enumerate(xs)]
+        steps = linear(lambda v: _pushed(residual, below, xs, v), alike(ts), name, method, hidden=_derivatives(below))
+        return [wrap(x, level, settle(lift(-s))) for x, s in zip(xs, steps, strict=True)]
+
+    def pull(node: Node, given: list[Any]) -> list[Any]:
+        # the imperative face's tape may be asked to record the pass on itself: then the level stays on
+        again = any(isinstance(g, Tensor) and g.level is level for g in given)
+        off = levels if again else below
+        nodes = [node] if len(xs) == 1 else [select(node, i) for i in range(len(xs))]
+        at = [wrap(x, level, n) for x, n in zip(xs, nodes, strict=True)] if again else xs
+        gs = [namespace_of((x,)).zeros_like(x) if g is None else g for g, x in zip(given, xs, strict=True)]
+        gs = alike(gs)
+        _, back = vjp(lambda *ys: tuple(residual(ys)), *[_up(x, off) for x in at])
+
+        def product(v: list[Any]) -> list[Any]:
+            return [_down(c, off) for c in back(tuple([_up(part, off) for part in v]))]
+
+        us = alike(linear(product, gs, name, method, hidden=_derivatives(off)))
+        # the tape of the residual is made anew, at the solution with all that it depends on itself
+        start = next_id()
+        with recording_from(level.id):
+            starts: dict[Node, Any] = {}
+            for r, u in zip(_evaluated(residual, levels, at), us, strict=True):
+                if isinstance(r, Tensor) and r.level is level and r.node is not None:
+                    starts[r.node] = starts[r.node] - u if r.node in starts else -u
+            found = sweep(starts, retain=again, level=level if again else None, since=start) if starts else {}
+        return [found.get(parent) for parent in parents]
+
+    parents = [
+        node
+        for node in order([r.node for r in rs if isinstance(r, Tensor) and r.level is level], since)
+        if node.id <= since
+    ]
+    nodes = record_call(name, parents, len(xs), pull)
+    return [wrap(x, level, node) for x, node in zip(xs, nodes, strict=True)]
+
+
+def _derivatives(levels: Sequence[Any]) -> list[Any]:
+    return [level for level in levels if level.derivative]
+
+
+def _pushed(residual: Residual, levels: Sequence[Any], xs: Leaves, vs: Leaves) -> list[Any]:
+    """The derivative of the residual along ``vs``, under the levels."""
+    primals, tangents = (tuple([_up(value, levels) for value in values]) for values in (xs, vs))
+    _, out = jvp(lambda *ys: tuple(residual(ys)), primals, tangents)
+    return [_down(t, levels) for t in out]
+
+
+def linear(
+    matvec: Callable[[list[Any]], list[Any]],
+    b: Leaves,
+    name: str,
+    method: str = "gmres",
+    *,
+    hidden: Sequence[Any] = (),
+    guess: Leaves | None = None,
+    rtol: float | None = None,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+) -> list[Any]:
+    """The solution of matvec(x) = b in lists of arrays, differentiable in all that either uses."""
+    packing = Packing(b)
+    with no_grad():
+        right = packing.pack([plain(v) for v in b])
+
+        def applied(v: Any) -> Any:
+            return plain(packing.pack([plain(y) for y in matvec([lift(p) for p in packing.unpack(v)])]))
+
+        start = namespace_of((right,)).zeros_like(right) if guess is None else packing.pack([plain(v) for v in guess])
+        found = solved(applied, right, start, method, rtol, atol, maxiter, name)
+        xs = [plain(x) for x in packing.unpack(found)]
+
+    def residual(ys: Leaves) -> list[Any]:
+        out = []
+        for y, right in zip(matvec(list(ys)), b, strict=True):
+            y, right = alike([y, right])
+            out.append(y - right)
+        return out
+
+    return attach(residual, xs, name, method, hidden)
+
+
+# ---------------------------------------------------------------- the face
+
+
+def linear_solve(
+    matvec: Function,
+    b: Any,
+    x0: Any = None,
+    *,
+    method: str = "gmres",
+    rtol: float | None = None,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+) -> Any:
+    """The solution x of ``matvec(x) = b``, by products with the matrix alone; differentiable in ``b`` and in all that
+    ``matvec`` uses, in any mode and order, by solves with the same matrix and its transpose.
+
+    b: a nested container of floating arrays; matvec: a linear function from containers like ``b`` to the same, of
+    agrad's functions. ``x0``: a first guess like ``b``, by default 0. ``method``: ``"gmres"`` for any matrix, ``"cg"``
+    for a Hermitian positive definite one, ``"bicgstab"`` for any in less memory. It ends where the residual's norm is
+    at most rtol * norm(b) + atol; ``rtol`` is by default the dtype's precision to the power 3/4. ``maxiter``: how many
+    products there may be, by default ten times the unknowns, at least 200. Gives a container like ``b``. Raises
+    ``ConvergenceError`` where that does not suffice, ``ShapeError`` where ``matvec`` gives another container.
+    """
+    leaves, spec = state_leaves(b, "linear_solve: b")
+    guess = None if x0 is None else checked(x0, leaves, spec, "linear_solve: x0")
+
+    def flat(xs: list[Any]) -> list[Any]:
+        return checked(matvec(unflatten(spec, xs)), leaves, spec, "linear_solve: matvec")
+
+    out = linear(flat, leaves, "linear_solve", method, guess=guess, rtol=rtol, atol=atol, maxiter=maxiter)
+    return unflatten(spec, given_back(leaves, out))
+
+
+def fixed_point(
+    f: Function, x0: Any, *args: Any, rtol: float | None = None, atol: float | None = None, maxiter: int = 1000
+) -> Any:
+    """The x with ``f(x, *args) = x``, found by applying ``f`` again and again from ``x0``.
+
+    f: gives a container like ``x0``, of agrad's functions, and is a contraction near the solution. Differentiable in
+    ``args`` and in whatever ``f`` closes over, in any mode and order, through the solution and not the iterations;
+    ``x0`` has no derivative. It ends where norm(f(x) - x) is at most atol + rtol * norm(x), by default the dtype's
+    precision to the power 3/4 for both. Raises ``ConvergenceError`` after ``maxiter`` iterations.
+    """
+    leaves, spec = state_leaves(x0, "fixed_point: x0")
+
+    def step(xs: Leaves) -> list[Any]:
+        return checked(f(unflatten(spec, xs), *args), leaves, spec, "fixed_point: f")
+
+    with no_grad():
+        xs = [plain(x) for x in leaves]
+        packing = Packing(xs)
+        small = precision(packing.pack(xs)) ** 0.75
+        for _ in range(maxiter):
+            found = [plain(y) for y in step([lift(x) for x in xs])]
+            before, after = alike([packing.pack(xs), packing.pack(found)])
+            left = norm(after - before)
+            xs = packing.unpack(after)
+            if holds(left <= norm(before) * (small if rtol is None else rtol) + (small if atol is None else atol)):
+                break
+        else:
+            raise ConvergenceError(
+                f"fixed_point: x still moves by {greatest(left):.3g} after {maxiter} iterations; give a better x0 or a "
+                "greater maxiter, or solve f(x) - x = 0 with agrad.root, which needs no contraction"
+            )
+
+    def residual(ys: Leaves) -> list[Any]:
+        return [a - b for a, b in (alike(pair) for pair in zip(ys, step(ys), strict=True))]
+
+    return unflatten(spec, given_back(leaves, attach(residual, [plain(x) for x in xs], "fixed_point")))
+
+
+def root(
+    f: Function, x0: Any, *args: Any, rtol: float | None = None, atol: float | None = None, maxiter: int = 50
+) -> Any:
+    """An x with ``f(x, *args) = 0``, by Newton's method from ``x0``: GMRES for the steps, halved until they lead down.
+
+    f: gives a container like ``x0``, of agrad's functions. Differentiable in ``args`` and in whatever ``f`` closes
+    over, in any mode and order, through the solution and not the iterations; ``x0`` has no derivative. It ends where
+    norm(f(x)) is at most atol + rtol * norm(f(x0)), by default the dtype's precision to the power 3/4 for both. Raises
+    ``ConvergenceError`` after ``maxiter`` steps, or where no step leads down.
+    """
+    leaves, spec = state_leaves(x0, "root: x0")
+
+    def residual(xs: Leaves) -> list[Any]:
+        return checked(f(unflatten(spec, xs), *args), leaves, spec, "root: f")
+
+    with no_grad():
+        found = _newton(residual, [plain(x) for x in leaves], rtol, atol, maxiter)
+    return unflatten(spec, given_back(leaves, attach(residual, found, "root")))
+
+
+def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float | None, maxiter: int) -> list[Any]:
+    packing = Packing(xs)
+
+    def at(v: Any) -> Any:
+        return plain(packing.pack([plain(y) for y in residual([lift(p) for p in packing.unpack(v)])]))
+
+    x = packing.pack(xs)
+    r = at(x)
+    x, r = alike([x, r])
+    size = norm(r)
+    small = precision(x) ** 0.75
+    tolerance = size * (small if rtol is None else rtol) + (small if atol is None else atol)
+    for _ in range(maxiter):
+        if holds(size <= tolerance):
+            return [plain(p) for p in packing.unpack(x)]
+
+        def product(v: Any, x: Any = x) -> Any:
+            return plain(packing.pack([plain(t) for t in _pushed(residual, (), packing.unpack(x), packing.unpack(v))]))
+
+        xp = namespace_of(alike([x, r]))
+        zero = xp.zeros_like(r)
+        step = solved(product, -r, zero, "gmres", 1e-6, 0.0, None, "root", strict=False)
+        scale = xp.ones_like(size)
+        for _ in range(30):
+            tried = x + step * scale
+            left = norm(at(tried))
+            down = (left <= size * (1 - 1e-4 * scale)) | (size <= tolerance)
+            if holds(down):
+                break
+            scale = xp.where(down, scale, scale / 2)
+        else:
+            break
+        x = tried
+        r = at(x)
+        x, r = alike([x, r])
+        size = norm(r)
+    if holds(size <= tolerance):
+        return [plain(p) for p in packing.unpack(x)]
+    raise ConvergenceError(
+        f"root: norm(f(x)) is still {greatest(size):.3g}, and {greatest(tolerance):.3g} was asked for; start nearer to "
+        "a root, or give a greater maxiter or atol"
+    )

@@ -1,0 +1,231 @@
+"""What transforms do with a function's arguments and results: which are differentiated, how they go in and come out."""
+
+import inspect
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agrad.backends import backend_of_type, selected
+from agrad.dtypes import as_dtype, dtype_name, is_complex, is_floating
+from agrad.engine.levels import AMBIENT, Level, namespace_of
+from agrad.engine.tape import is_recording
+from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError, OperandError, ShapeError
+from agrad.transforms.trees import flatten, paths, tree_map, unflatten
+
+ArgNums = int | str | Sequence[int | str]
+"""Which arguments are differentiated: positions or names, one or several."""
+
+
+def differentiated_value(leaf: Any, where: str, what: str) -> Any:
+    """What a transform differentiates at a leaf: a floating raw array, or a Tensor that an older level records."""
+    if isinstance(leaf, float):
+        if type(leaf) is float:
+            selection = selected()
+            return selection.backend.xp.asarray(leaf, dtype=selection.backend.xp.float64)
+    elif type(leaf) is int or type(leaf) is bool:
+        raise DtypeError(
+            f"{what}: {where} is the {type(leaf).__name__} {leaf}, which has no derivative; write {float(leaf)}"
+        )
+    if not isinstance(leaf, Tensor) and backend_of_type(type(leaf)) is None:
+        raise OperandError(f"{what}: {where} is a {type(leaf).__name__}, not an array; it cannot be differentiated")
+    if not is_floating(leaf.dtype):
+        raise DtypeError(
+            f"{what}: {where} has dtype {dtype_name(leaf.dtype)}, which has no derivative; "
+            "cast it first: agrad.astype(x, agrad.float64)"
+        )
+    value = settle(leaf)
+    while isinstance(value, Tensor) and value.level.derivative and not is_recording(value.level.id):
+        value = settle(value.data)
+    return value
+
+
+class Chosen:
+    """Which of a call's arguments are differentiated, and the call with others in their places."""
+
+    def __init__(
+        self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: ArgNums, what: str
+    ) -> None:
+        self.f, self.args, self.kwargs = f, args, kwargs
+        self.single = isinstance(argnums, (int, str))
+        given: Sequence[int | str] = (argnums,) if isinstance(argnums, (int, str)) else tuple(argnums)
+        self.keys = [self._key(key, what) for key in given]
+        if len(set(self.keys)) != len(self.keys):
+            raise ConfigurationError(f"{what}: argnums {argnums} names an argument twice")
+        self.values = tuple([args[key] if isinstance(key, int) else kwargs[key] for key in self.keys])
+        self.places = [f"argument {key}" if isinstance(key, int) else f"argument {key!r}" for key in self.keys]
+
+    def _key(self, key: int | str, what: str) -> int | str:
+        """The place of an argument among those given: a position, or the keyword it was given by."""
+        count = len(self.args)
+        if isinstance(key, str):
+            if key in self.kwargs:
+                return key
+            try:
+                names = [
+                    p.name
+                    for p in inspect.signature(self.f).parameters.values()
+                    if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+                ]
+            except (TypeError, ValueError):  # a function that tells nothing of its arguments
+                names = []
+            if key in names[:count]:
+                return names.index(key)
+            known = [*names[:count], *self.kwargs]
+            raise ConfigurationError(
+                f"{what}: argnums names {key!r}, no argument that was given; "
+                + (f"those are {', '.join(map(repr, known))}" if known else "name it by its position")
+            )
+        if not -count <= key < count:
+            raise ConfigurationError(
+                f"{what}: argnums names argument {key}, but {count} positional arguments were given; name one given by "
+                "keyword as argnums='name'"
+            )
+        return key % count
+
+    def call(self, values: Sequence[Any]) -> Any:
+        """``f`` with these values in the places of the chosen arguments."""
+        args, kwargs = list(self.args), dict(self.kwargs)
+        for key, value in zip(self.keys, values, strict=True):
+            if isinstance(key, int):
+                args[key] = value
+            else:
+                kwargs[key] = value
+        return self.f(*args, **kwargs)
+
+    def result(self, values: Sequence[Any]) -> Any:
+        """What belongs to each chosen argument: alone for one, a tuple for several."""
+        return values[0] if self.single else tuple(values)
+
+
+class Inputs:
+    """The differentiated arguments of one call, put on a level, and how results leave it."""
+
+    def __init__(self, trees: Sequence[Any], names: Sequence[str], what: str) -> None:
+        self.what = what
+        self.leaves, self.spec = flatten(tuple(trees))
+        self.places = [_place(p, names) for p in paths(tuple(trees))]
+        self.values = [
+            differentiated_value(leaf, place, what) for leaf, place in zip(self.leaves, self.places, strict=True)
+        ]
+        self.tensors = any(not is_bare(leaf) for leaf in self.leaves)
+
+    def lift(self, level: Level, nodes: Sequence[Any]) -> tuple[Any, ...]:
+        lifted = [wrap(value, level, node) for value, node in zip(self.values, nodes, strict=True)]
+        if level.tape:
+            for tensor in lifted:
+                tensor.node.owner = weakref.ref(tensor)
+        return unflatten(self.spec, lifted)
+
+    def restore(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """Containers like the arguments', around ``values``, as Tensors where the argument's leaf was one."""
+        out = [
+            settle(value) if is_bare(leaf) else wrap(value, AMBIENT) if is_bare(value) else value
+            for value, leaf in zip(values, self.leaves, strict=True)
+        ]
+        return unflatten(self.spec, out)
+
+    def leave(self, value: Any) -> Any:
+        """A result as the caller gets it."""
+        if isinstance(value, Tensor) and not is_bare(value):
+            return value if self.tensors else settle(value)
+        if self.tensors and (isinstance(value, Tensor) or backend_of_type(type(value)) is not None):
+            return wrap(value, AMBIENT)
+        return value
+
+
+def is_bare(value: Any) -> bool:
+    """Whether no level but that of ``jit`` is around the value: it is raw, or traced."""
+    return not isinstance(value, Tensor) or value.level.id < 0
+
+
+def _place(path: str, names: Sequence[str]) -> str:
+    """``argument 0['w']`` for the path ``[0]['w']``."""
+    head, _, rest = path.partition("]")
+    return names[int(head[1:])] + rest
+
+
+def split(value: Any, level: Level) -> tuple[Any, Any]:
+    """A result's value without the level, and what the level recorded of it."""
+    if isinstance(value, Tensor) and value.level is level:
+        return value.data, value.node
+    return value, None
+
+
+def leave_tree(tree: Any, level: Level, inputs: Inputs) -> Any:
+    """A container of results as the caller gets it."""
+    return tree_map(lambda leaf: inputs.leave(split(leaf, level)[0]), tree)
+
+
+def zeros(value: Any) -> Any:
+    """Zeros like an array or a Tensor."""
+    return namespace_of((value,)).zeros_like(value)
+
+
+def aux_of(out: Any, what: str) -> tuple[Any, Any]:
+    """The value and aux of a function that returns both."""
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise NotDifferentiableError(f"{what}: with has_aux the function must return a pair (value, aux)")
+    return out
+
+
+def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
+    """Raise where ``y`` is not one real number as an array, or with ``holomorphic`` one complex number."""
+    if isinstance(y, (int, float)) and not isinstance(y, Tensor) and not hasattr(y, "shape") and not holomorphic:
+        return
+    if not hasattr(y, "shape"):
+        raise NotDifferentiableError(
+            f"{what}: the function must return one real number as an array, not a {type(y).__name__}; "
+            "with a pair (value, aux) set has_aux=True, for other outputs use agrad.vjp"
+        )
+    if tuple(y.shape) != ():
+        raise ShapeError(
+            f"{what}: the function must return an array of shape (), not {tuple(y.shape)}; reduce it, with agrad.sum "
+            "say, or use agrad.jacobian for the derivative of every element, agrad.elementwise_grad where each depends "
+            "on its own argument only, agrad.vjp along one cotangent"
+        )
+    if is_complex(y.dtype) != holomorphic:
+        raise DtypeError(
+            f"{what}: holomorphic=True is for a function that returns a complex number, not {as_dtype(y.dtype)}"
+            if holomorphic
+            else f"{what}: the function returned a complex number; take its real part or abs, set holomorphic=True if "
+            "it is holomorphic, or use agrad.vjp"
+        )
+    if not is_floating(y.dtype):
+        raise DtypeError(
+            f"{what}: the function returned dtype {as_dtype(y.dtype)}, which has no derivative; cast its argument or "
+            "its result: agrad.astype(x, agrad.float64)"
+        )
+
+
+def check_complex(inputs: Inputs) -> None:
+    """Raise where an argument of a function that is said to be holomorphic is real."""
+    for value, place in zip(inputs.values, inputs.places, strict=True):
+        if not is_complex(value.dtype):
+            raise DtypeError(
+                f"{inputs.what}: holomorphic=True is for complex arguments, and {place} has dtype "
+                f"{dtype_name(value.dtype)}; cast it: agrad.astype(x, agrad.complex128)"
+            )
+
+
+def tangent_for(value: Any, t: Any, place: str, what: str) -> Any:
+    """The tangent ``t`` checked against the value it is of."""
+    raw = value.raw if isinstance(value, Tensor) else value
+    if type(t) is float:
+        t = namespace_of((raw,)).asarray(t, dtype=raw.dtype)
+    if not hasattr(t, "shape"):
+        raise OperandError(f"{what}: the tangent of {place} is a {type(t).__name__}, not an array")
+    shape = tuple(value.shape)
+    if tuple(t.shape) != shape or dtype_name(t.dtype) != dtype_name(raw.dtype):
+        raise ShapeError(
+            f"{what}: the tangent of {place} is {dtype_name(t.dtype)}{tuple(t.shape)}; "
+            f"it must be {dtype_name(raw.dtype)}{shape}"
+        )
+    return t
+
+
+def out_tangent(y: Any, t: Any) -> Any:
+    """The tangent of a result: zeros where it does not depend on what is differentiated."""
+    if t is not None:
+        return t
+    return zeros(settle(y)) if hasattr(y, "shape") else 0.0

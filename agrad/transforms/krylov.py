@@ -1,0 +1,239 @@
+"""Matrix-free solvers of linear systems, written once on any namespace: GMRES, conjugate gradients, BiCGSTAB.
+
+A vector is one array of one axis; ``Packing`` makes one of a container's leaves. Under ``vmap`` every member has its
+own system, and iterations go on until all have converged; what has is left as it is by guarding every quotient.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from agrad.backends import backend_of
+from agrad.dtypes import dtype_name, is_complex
+from agrad.engine.batching import Batch
+from agrad.engine.calls import alike
+from agrad.engine.levels import SPACES, namespace_of
+from agrad.engine.tensor import Tensor
+from agrad.errors import ConfigurationError, ConvergenceError
+
+Operator = Callable[[Any], Any]
+
+
+def raw_of(value: Any) -> Any:
+    """The array under all levels, of all members; ``TracedValueError`` where a trace would not know it again."""
+    while isinstance(value, Tensor):
+        if not value.level.derivative and not isinstance(value.level, Batch):
+            value._check_concrete("the end of an iteration")
+        value = value.data
+    return value
+
+
+def holds(condition: Any) -> bool:
+    """Whether a condition holds for every member there may be."""
+    raw = raw_of(condition)
+    return bool(SPACES[type(raw)].all(raw))
+
+
+def precision(value: Any) -> float:
+    """The relative precision of an array's dtype."""
+    return float(np.finfo(dtype_name(value.dtype)).eps)
+
+
+def norm(v: Any) -> Any:
+    """The Euclidean norm of a vector, real."""
+    xp = namespace_of((v,))
+    return xp.sqrt(xp.sum(xp.real(xp.conj(v) * v) if is_complex(v.dtype) else v * v))
+
+
+def _dot(a: Any, b: Any) -> Any:
+    a, b = alike([a, b])
+    xp = namespace_of((a, b))
+    return xp.sum(xp.conj(a) * b if is_complex(a.dtype) else a * b)
+
+
+def _over(a: Any, b: Any) -> Any:
+    """a / b, and 0 where b is 0."""
+    a, b = alike([a, b])
+    xp = namespace_of((a, b))
+    none = b == 0
+    return xp.where(none, xp.zeros_like(a / xp.ones_like(b)), a / xp.where(none, xp.ones_like(b), b))
+
+
+def _conj(value: Any) -> Any:
+    return namespace_of((value,)).conj(value) if is_complex(value.dtype) else value
+
+
+class Packing:
+    """How a list of arrays lies in one vector, of the dtype that all of them promote to."""
+
+    def __init__(self, leaves: Sequence[Any]) -> None:
+        self.shapes = [tuple(leaf.shape) for leaf in leaves]
+        self.dtypes = [leaf.dtype for leaf in leaves]
+        self.ends = np.cumsum([math.prod(shape) for shape in self.shapes]).tolist()
+
+    def pack(self, leaves: Sequence[Any]) -> Any:
+        leaves = alike(leaves)
+        xp = namespace_of(leaves)
+        if len(leaves) == 1:
+            return xp.reshape(leaves[0], (-1,))
+        dtype = xp.result_type(*leaves)
+        return xp.concat([xp.reshape(xp.astype(leaf, dtype), (-1,)) for leaf in leaves], axis=0)
+
+    def unpack(self, vector: Any) -> list[Any]:
+        xp = namespace_of((vector,))
+        parts = []
+        start = 0
+        for shape, dtype, end in zip(self.shapes, self.dtypes, self.ends, strict=True):
+            part = xp.reshape(vector[start:end], shape)
+            if is_complex(part.dtype) and not is_complex(dtype):
+                part = xp.real(part)
+            parts.append(part if dtype_name(part.dtype) == dtype_name(dtype) else xp.astype(part, dtype))
+            start = end
+        return parts
+
+
+def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: int = 40) -> tuple[Any, Any, int]:
+    """GMRES(restart) for any matrix: Saad and Schultz, SIAM J. Sci. Stat. Comput. 7 (1986), with Givens rotations.
+
+    Gives the solution, the norm of its residual, and how often the operator was applied.
+    """
+    applied = 0
+    length = int(b.shape[0])
+    while True:
+        r = b - a(x)
+        size = norm(r)
+        applied += 1
+        if holds(size <= tolerance) or applied >= maxiter:
+            return x, size, applied
+        basis = [_over(r, size)]
+        rotations: list[tuple[Any, Any]] = []
+        columns: list[list[Any]] = []
+        right = [size]
+        for j in range(min(restart, length)):
+            w = a(basis[j])
+            applied += 1
+            column = [_dot(v, w) for v in basis]
+            for h, v in zip(column, basis, strict=True):
+                w = w - h * v
+            for i, v in enumerate(basis):  # once more: what rounding left of them
+                h = _dot(v, w)
+                w = w - h * v
+                column[i] = column[i] + h
+            below = norm(w)
+            # below rounding there is nothing new in w, and its direction is noise
+            scale = sum([abs(h) for h in column], 0 * below)
+            xp = namespace_of((scale,))
+            below = xp.where(below <= 4 * precision(b) * scale, xp.zeros_like(below), below)
+            basis.append(_over(w, below))
+            for i, (c, s) in enumerate(rotations):
+                column[i], column[i + 1 :] = (
+                    c * column[i] + s * column[i + 1],
+                    [_conj(c) * column[i + 1] - s * column[i], *column[i + 2 :]],
+                )
+            top = column[-1]
+            length_of = xp.sqrt(abs(top) * abs(top) + below * below)
+            none = length_of == 0
+            c = xp.where(none, xp.ones_like(top), _over(_conj(top), length_of))
+            s = _over(below, length_of)
+            rotations.append((c, s))
+            column[-1] = c * top + s * below
+            columns.append(column)
+            right.append(-s * right[-1])
+            right[-2] = c * right[-2]
+            if holds(abs(right[-1]) <= tolerance) or applied >= maxiter:
+                break
+        weights: list[Any] = [None] * len(columns)
+        for i in reversed(range(len(columns))):
+            rest = right[i]
+            for k in range(i + 1, len(columns)):
+                rest = rest - columns[k][i] * weights[k]
+            weights[i] = _over(rest, columns[i][i])
+        for weight, v in zip(weights, basis, strict=False):
+            x = x + weight * v
+
+
+def conjugate_gradient(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple[Any, Any, int]:
+    """Conjugate gradients for a Hermitian positive definite matrix: Hestenes and Stiefel (1952). Gives as ``gmres``."""
+    r = b - a(x)
+    p = r
+    square = _real(_dot(r, r))
+    applied = 1
+    while True:
+        size = namespace_of((square,)).sqrt(square)
+        if holds(size <= tolerance) or applied >= maxiter:
+            return x, size, applied
+        ap = a(p)
+        applied += 1
+        step = _over(square, _real(_dot(p, ap)))
+        x = x + step * p
+        r = r - step * ap
+        before, square = square, _real(_dot(r, r))
+        p = r + _over(square, before) * p
+
+
+def bicgstab(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple[Any, Any, int]:
+    """BiCGSTAB for any matrix, in little memory: van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992). As ``gmres``."""
+    r = b - a(x)
+    shadow = p = r
+    rho = _dot(shadow, r)
+    applied = 1
+    while True:
+        size = norm(r)
+        if holds(size <= tolerance) or applied >= maxiter:
+            return x, size, applied
+        v = a(p)
+        alpha = _over(rho, _dot(shadow, v))
+        s = r - alpha * v
+        t = a(s)
+        applied += 2
+        omega = _over(_dot(t, s), _dot(t, t))
+        x = x + alpha * p + omega * s
+        r = s - omega * t
+        before, rho = rho, _dot(shadow, r)
+        p = r + _over(rho, before) * _over(alpha, omega) * (p - omega * v)
+
+
+def _real(value: Any) -> Any:
+    return namespace_of((value,)).real(value) if is_complex(value.dtype) else value
+
+
+METHODS: dict[str, Callable[..., tuple[Any, Any, int]]] = {
+    "gmres": gmres,
+    "cg": conjugate_gradient,
+    "bicgstab": bicgstab,
+}
+
+
+def solved(
+    a: Operator,
+    b: Any,
+    x: Any,
+    method: str,
+    rtol: float | None,
+    atol: float,
+    maxiter: int | None,
+    name: str,
+    strict: bool = True,
+) -> Any:
+    """The solution of a x = b from a first guess; ``ConvergenceError`` where ``strict`` and it was not reached."""
+    if method not in METHODS:
+        raise ConfigurationError(f"{name}: method is one of {', '.join(map(repr, METHODS))}, not {method!r}")
+    rtol = precision(b) ** 0.75 if rtol is None else rtol
+    tolerance = norm(b) * rtol + atol
+    limit = maxiter or max(200, 10 * int(b.shape[0]))
+    x, size, applied = METHODS[method](a, b, x, tolerance, limit)
+    if strict and not holds(size <= 2 * tolerance):
+        left, wanted = greatest(size), greatest(tolerance)
+        raise ConvergenceError(
+            f"{name}: {method} left a residual of {left:.3g} after {applied} products with the matrix, and "
+            f"{wanted:.3g} was asked for; is the matrix singular? Give a greater maxiter or rtol, or another method"
+        )
+    return x
+
+
+def greatest(value: Any) -> float:
+    """The greatest of all elements of all members, as a number to show."""
+    raw = raw_of(value)
+    return float(np.max(np.asarray(backend_of(raw).to_host(raw))))

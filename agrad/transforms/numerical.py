@@ -1,0 +1,129 @@
+"""``numerical_rule``: central differences as the derivative of a black box."""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from agrad.backends import backend_of
+from agrad.dtypes import dtype_name, is_complex
+from agrad.engine.calls import alike
+from agrad.engine.levels import namespace_of
+from agrad.engine.tensor import Tensor
+from agrad.errors import ConfigurationError, NotDifferentiableError, OperandError
+from agrad.transforms.calling import Back, Values, call, differentiable
+from agrad.transforms.trees import flatten_all, unflatten
+
+
+def numerical_rule(f: Callable[..., Any], step: float | None = None) -> Callable[..., Any]:
+    """``f``, a black box, with central differences for its derivative; ``agrad.graph`` shows it as numerical.
+
+    f: takes and gives nested containers of raw real arrays, computed by any means; it is not looked into. ``step``: by
+    how much an element is moved, relative to the greater of its size and 1; by default the cube root of the dtype's
+    precision, which leaves about two thirds of its digits. Forward mode calls ``f`` twice a tangent, reverse mode twice
+    an element of the arguments, so that is for few elements. Second derivatives are differences of differences, of a
+    third of the digits at best. ``vmap`` calls it once a member. Raises ``NotDifferentiableError`` where a complex
+    argument is differentiated.
+    """
+    if not callable(f):
+        raise OperandError(f"numerical_rule takes a function, not {type(f).__name__}")
+    if step is not None and not (isinstance(step, (int, float)) and 0 < step < math.inf):
+        raise ConfigurationError(f"numerical_rule: step is above 0 and finite, not {step!r}")
+
+    @functools.wraps(f)
+    def black_box(*args: Any) -> Any:
+        leaves, spec = flatten_all(args)
+        rules = _Differences(f, spec, step)
+        out = call(rules, leaves)
+        return unflatten(rules.out_spec, out)
+
+    return black_box
+
+
+class _Differences:
+    """See ``calling.Rules``."""
+
+    loop = True
+
+    def __init__(self, f: Callable[..., Any], spec: Any, step: float | None) -> None:
+        self.f, self.spec, self.step = f, spec, step
+        self.name = f"numerical {getattr(f, '__name__', type(f).__name__)}"
+        self.out_spec: Any = None
+
+    def primal(self, leaves: Values) -> list[Any]:
+        out, self.out_spec = flatten_all(self.f(*unflatten(self.spec, leaves)))
+        return out
+
+    def _relative(self, leaf: Any) -> float:
+        if is_complex(leaf.dtype):
+            raise NotDifferentiableError(f"{self.name} is for real arguments; give it the real and imaginary parts")
+        return self.step or float(np.finfo(dtype_name(leaf.dtype)).eps) ** (1 / 3)
+
+    def _slope(self, leaves: Values, moves: dict[int, Any], width: float) -> list[Any]:
+        """The difference of the outputs over ``width``, where leaves are moved up and down by ``moves``."""
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = list(leaves)
+            for i, move in moves.items():
+                leaf, move = alike([leaves[i], move])
+                moved[i] = leaf + move * sign
+            ends.append(alike(call(self, alike(moved))))
+        return [(a - b) / width if differentiable(a) else None for a, b in zip(*ends, strict=True)]
+
+    def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
+        outs = call(self, leaves)
+        size = max([1.0, *(_size(leaves[i]) for i in traced)])
+        length = max([_size(t) for t in tangents], default=0.0)
+        h = max(self._relative(leaves[i]) for i in traced) * size / (length or 1.0)
+        moves = {i: t * h for i, t in zip(traced, tangents, strict=True)}
+        return outs, self._slope(leaves, moves, 2 * h)
+
+    def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
+        outs = call(self, leaves)
+
+        def back(gs: list[Any]) -> list[Any]:
+            found: list[Any] = [None] * len(leaves)
+            for i in traced:
+                leaf = leaves[i]
+                slopes = []
+                for unit, size in _units(leaf):
+                    h = self._relative(leaf) * size
+                    rest = iter(gs)
+                    total = None
+                    for slope in self._slope(leaves, {i: unit * h}, 2 * h):
+                        if slope is not None:
+                            slope, g = alike([slope, next(rest)])
+                            part = namespace_of((slope,)).sum(slope * g)
+                            total = part if total is None else total + part
+                    slopes.append(total)
+                if slopes:
+                    xp = namespace_of(slopes)
+                    found[i] = xp.reshape(xp.stack(alike(slopes)), tuple(leaf.shape))
+            return found
+
+        return outs, back
+
+
+def _host(value: Any) -> np.ndarray:
+    raw = value.raw if isinstance(value, Tensor) else value
+    return np.asarray(backend_of(raw).to_host(raw))
+
+
+def _size(value: Any) -> float:
+    return float(np.max(np.abs(_host(value)), initial=0.0))
+
+
+def _units(leaf: Any) -> Any:
+    """Each element's unit array, and the greater of the element's size and 1 (for a mapped leaf, of all elements')."""
+    raw = leaf.raw if isinstance(leaf, Tensor) else leaf
+    backend = backend_of(raw)
+    host = _host(leaf)
+    shape = tuple(leaf.shape)
+    sizes = np.maximum(1.0, np.abs(host) if host.shape == shape else _size(leaf))
+    sizes = np.broadcast_to(sizes, shape)
+    for place in np.ndindex(*shape):
+        unit = np.zeros(shape, host.dtype)
+        unit[place] = 1
+        yield alike([backend.from_host(unit, backend.device_of(raw)), leaf])[0], float(sizes[place])

@@ -1,0 +1,100 @@
+"""What the machine can do: its matrix rate and its copy bandwidth, measured in the run that is held against them.
+
+An operation that needs some number of bytes and of floating-point operations cannot be faster than the longer of the
+times that the machine takes to move the ones and to do the others.
+"""
+
+import concurrent.futures
+import itertools
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bench import common
+from bench.common import Candidate, Job, Missing, Remote, load
+
+SIDE, QUICK_SIDE = 1536, 512
+"""Of the square matrices whose product is timed."""
+BYTES, QUICK_BYTES = 1 << 28, 1 << 22
+"""Of the array that is copied: too many for any cache."""
+ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The best of several samples: operations a second in a matrix product, and bytes a second, read and written."""
+
+    flops: float
+    bytes: float
+    where: str
+
+    def seconds(self, nbytes: float, nflops: float = 0.0) -> tuple[float, str]:
+        """The least time for an operation that moves ``nbytes`` and does ``nflops``, and what sets it."""
+        moving, doing = nbytes / self.bytes, nflops / self.flops
+        return (doing, "matrix rate") if doing > moving else (moving, "bandwidth")
+
+    def text(self) -> str:
+        return (
+            f"{self.where}: {self.flops / 1e9:.0f} GFLOP/s in a product of square matrices, "
+            f"{self.bytes / 1e9:.1f} GB/s in a copy (bytes read and written, all cores)"
+        )
+
+    def record(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def job(library: str, dtype: str, quick: bool) -> Job:
+    """A product of square matrices into an array made before, and a copy of a large array by all there is."""
+    side, size = (QUICK_SIDE, QUICK_BYTES) if quick else (SIDE, BYTES)
+    xp = load(library)
+    a = xp.ones((side, side), dtype=getattr(xp, dtype))
+    product = xp.empty_like(a)
+    held = xp.ones(size // 4, dtype=xp.float32)
+    copy = xp.empty_like(held)
+    cores = common.cores() if library == "numpy" else 1
+    bounds = [i * held.size // cores for i in range(cores + 1)]
+    parts = [slice(*pair) for pair in itertools.pairwise(bounds)]
+    pool = concurrent.futures.ThreadPoolExecutor(cores)
+
+    def move() -> None:  # NumPy copies without the interpreter's lock
+        list(pool.map(lambda part: xp.copyto(copy[part], held[part]), parts))
+
+    return Job(
+        move,
+        wait=_wait(library),
+        device="cpu" if library == "numpy" else "cuda",
+        parts={"product": lambda: xp.matmul(a, a, out=product), "copy": move},
+    )
+
+
+def _wait(library: str) -> Any:
+    if library == "cupy":
+        return load("agrad.backends").load("cupy").synchronize
+    return lambda: None
+
+
+def check_gpu() -> None:
+    """Raise ``Missing`` where CuPy has no GPU."""
+    try:
+        load("agrad.backends").load("cupy")
+    except load("agrad.errors").BackendUnavailableError as reason:
+        raise Missing(str(reason)) from None
+
+
+def measure(dtype: str, *, library: str = "numpy", quick: bool = False) -> Limits:
+    """Measure ``library``'s machine, NumPy's (the processor's) or CuPy's (the GPU's), in a process of its own.
+
+    Raises ``Missing`` where the library is not there or has no device.
+    """
+    if library == "cupy":
+        check_gpu()
+    side, size = (QUICK_SIDE, QUICK_BYTES) if quick else (SIDE, BYTES)
+    runner = Remote(Candidate("the machine's limits", job, (library, dtype, quick), (library,)))
+    try:
+        runner.begin(())
+        runner.built()
+        rounds = [runner.samples({"product": 2, "copy": 2}) for _ in range(3 if quick else ROUNDS)]
+    finally:
+        runner.close()
+    product, copy = (min(found[part] for found in rounds) for part in ("product", "copy"))
+    where = "the processor" if library == "numpy" else "the GPU"
+    return Limits(flops=2.0 * side**3 / product, bytes=2.0 * size / copy, where=where)

@@ -1,0 +1,282 @@
+"""Every function with a derivative: forward, and forward and backward, at three sizes, beside PyTorch and autograd.
+
+Each library is a process of its own; the three take turns. NumPy's own forward is timed beside agrad's, in the same
+process: where NumPy alone is slower than PyTorch, the rules cannot mend it.
+"""
+
+import contextlib
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bench import common, limits
+from bench.common import Candidate, Missing, Remote, Timing
+from bench.limits import Limits
+from bench.ops_cases import CASES, matrix_side
+from bench.ops_jobs import ALONE, FORWARD, GRADIENT, arguments, build
+from bench.ops_reasons import REASONS
+from bench.suites import Options, Report, Suite
+
+AGRAD, TORCH, AUTOGRAD = "agrad", "PyTorch eager", "autograd"
+NAMES = {"torch": TORCH, "autograd": AUTOGRAD}
+LARGE = 1_000_000
+"""The size whose rows are judged."""
+SLOW, CLEAR = 1.5, 1.2
+"""Beside PyTorch: what needs a reason, and below what a reason stands for nothing."""
+SLOWER_THAN_AUTOGRAD = 1.1
+"""Beside autograd: what is called slower; NumPy's own forward, which both call, varies by as much."""
+TOLERANCE = {"float64": 1e-6, "float32": 1e-2}
+REST = 0.04
+"""Seconds until the threads of the candidate before have gone to sleep, where it uses any."""
+ALONE_AT = 32_768
+"""Elements up to which no library here uses more than one thread, but for products of matrices."""
+
+
+@dataclass
+class Row:
+    """The timings of one function at one size."""
+
+    name: str
+    size: int
+    seconds: dict[str, dict[str, Timing]] = field(default_factory=dict)
+    """By part, then by candidate."""
+
+    def ratio(self, part: str, other: str, first: str = AGRAD) -> float | None:
+        """``first`` / ``other``, round by round: the median; None where one did not take part."""
+        timings = self.seconds.get(part, {})
+        if first not in timings or other not in timings:
+            return None
+        return common.ratio(timings[first], timings[other])[0]
+
+    def numpys_share(self) -> float | None:
+        """NumPy's forward alone / PyTorch's forward."""
+        alone, theirs = self.seconds.get(ALONE, {}).get("NumPy"), self.seconds[FORWARD].get(TORCH)
+        return None if alone is None or theirs is None else common.ratio(alone, theirs)[0]
+
+    def worst(self) -> float:
+        """The greater of the two ratios to PyTorch; 0 where it has none."""
+        return max(self.ratio(FORWARD, TORCH) or 0.0, self.ratio(GRADIENT, TORCH) or 0.0)
+
+
+def measure(
+    runners: dict[str, Remote], name: str, size: int, options: Options
+) -> tuple[Row, dict[str, str], dict[str, Any]]:
+    """Time one function at one size; gives also who was left out and why, and what each computed with."""
+    ready, left_out, reports = common.build(dict(runners), name, size, options.dtype)
+    prints = {n: runner.results(1)[0] for n, runner in ready.items()}
+    if CASES[name].unique:
+        for other, found in prints.items():
+            if not np.allclose(found, prints[AGRAD], rtol=TOLERANCE[options.dtype], atol=TOLERANCE[options.dtype]):
+                raise Missing(f"{name} at {size}: {other} has another derivative than agrad: {found}, {prints[AGRAD]}")
+    rest = REST if size > ALONE_AT or CASES[name].matrices else 0.0
+    sample = options.sample if size > ALONE_AT else options.sample / 4
+    numbers = {n: runner.calibrate(sample) for n, runner in ready.items()}
+    row = Row(name, size)
+    for _ in range(options.repeat):
+        for candidate, runner in ready.items():
+            for part, seconds in runner.samples(numbers[candidate], rest).items():
+                who = "NumPy" if part == ALONE else candidate
+                row.seconds.setdefault(part, {}).setdefault(who, Timing()).samples.append(seconds)
+    return row, left_out, reports
+
+
+def needed(name: str, size: int, dtype: str) -> tuple[float, float, float]:
+    """Bytes of the forward, of both passes, and floating-point operations: the least that any library needs.
+
+    Forward: what is read and what is written; backward: the cotangent read and the gradients written. Of the
+    operations those of the forward, where they are many.
+    """
+    raw, constants = arguments(CASES[name], size, dtype)
+    word = CASES[name].numpy
+    outputs = raw if word is None else word(np, *raw, *constants)
+    made = outputs if isinstance(outputs, (tuple, list)) else [outputs]
+    inputs, written = sum(a.nbytes for a in raw), sum(np.asarray(a).nbytes for a in made)
+    forward = inputs + written + sum(a.nbytes for a in constants if CASES[name].draws != CASES[name].constants)
+    return forward, forward + inputs + written, CASES[name].flops(matrix_side(size))
+
+
+# ------------------------------------------------------------------ tables
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def size_text(rows: list[Row], best: Limits, dtype: str) -> str:
+    """The table of one size."""
+    lines = []
+    for row in rows:
+        forward, both, flops = needed(row.name, row.size, dtype)
+        ours = row.seconds[FORWARD][AGRAD], row.seconds[GRADIENT][AGRAD]
+        least, by = best.seconds(forward, flops)
+        least_both, _ = best.seconds(both, flops)
+        beside = [
+            _number(row.ratio(part, other))
+            for part, other in ((FORWARD, TORCH), (GRADIENT, TORCH), (FORWARD, AUTOGRAD), (GRADIENT, AUTOGRAD))
+        ]
+        times = [f"{common.microseconds(t.median)} ({common.spread(t)})" for t in ours]
+        reached = f"{least / ours[0].median:.0%} / {least_both / ours[1].median:.0%}"
+        lines.append([row.name, *times, *beside, _number(row.numpys_share()), f"{by} {reached}"])
+    head = [
+        f"{rows[0].size:,} elements",
+        "forward, us (quartiles)",
+        "forward + backward, us (quartiles)",
+        "fwd x PyTorch",
+        "both x PyTorch",
+        "fwd x autograd",
+        "both x autograd",
+        "NumPy alone fwd x PyTorch",
+        "limit: reached fwd / both",
+    ]
+    return common.table(head, lines)
+
+
+def judge(rows: list[Row]) -> dict[str, list[str]]:
+    """What the goals ask of the rows at ``LARGE``: what is slow with its reason, and what is amiss."""
+    found: dict[str, list[str]] = {"slow": [], "unexplained": [], "stale": [], "slower than autograd": []}
+    for row in rows:
+        if row.size == LARGE:
+            reason = REASONS.get(row.name)
+            figures = (
+                f"{_number(row.ratio(FORWARD, TORCH))} forward, {_number(row.ratio(GRADIENT, TORCH))} both; "
+                f"NumPy alone {_number(row.numpys_share())} forward"
+            )
+            if row.worst() > SLOW:
+                found["slow" if reason else "unexplained"].append(f"`{row.name}` ({figures}): {reason or 'no reason'}")
+            elif reason and 0 < row.worst() < CLEAR:
+                found["stale"].append(f"`{row.name}` ({figures}): {reason}")
+        for part in (FORWARD, GRADIENT):
+            ratio = row.ratio(part, AUTOGRAD)
+            if ratio is not None and ratio > SLOWER_THAN_AUTOGRAD:
+                found["slower than autograd"].append(f"`{row.name}`, {row.size:,} elements, {part}: {ratio:.2f}")
+    return found
+
+
+def verdict_text(found: dict[str, list[str]], judged: bool) -> str:
+    """The judgement as Markdown."""
+    if not judged:
+        return f"Not judged: PyTorch and autograd did not both run, or not at {LARGE:,} elements."
+    heads = {
+        "slow": f"Slower than {SLOW} x PyTorch on large arrays, with the reason",
+        "unexplained": f"Slower than {SLOW} x PyTorch on large arrays without a reason",
+        "stale": f"A reason is written for these, which are below {CLEAR} x PyTorch",
+        "slower than autograd": f"Slower than autograd (more than {SLOWER_THAN_AUTOGRAD} x)",
+    }
+    return "\n\n".join(
+        f"### {head}\n\n" + ("\n".join(f"- {line}" for line in found[key]) or "None.") for key, head in heads.items()
+    )
+
+
+def summary_text(rows: list[Row]) -> str:
+    """The median ratio of each size."""
+    lines = []
+    for size in dict.fromkeys(row.size for row in rows):
+        here = [row for row in rows if row.size == size]
+        cells = []
+        for other in (TORCH, AUTOGRAD):
+            for part in (FORWARD, GRADIENT):
+                ratios = [r for row in here if (r := row.ratio(part, other)) is not None]
+                cells.append(f"{statistics.median(ratios):.2f} ({len(ratios)})" if ratios else "")
+        lines.append([f"{size:,}", *cells])
+    head = ["elements", "fwd x PyTorch", "both x PyTorch", "fwd x autograd", "both x autograd"]
+    return common.table(head, lines)
+
+
+# ------------------------------------------------------------------ the run
+
+
+def candidates(options: Options) -> dict[str, Candidate]:
+    """agrad and the peers, each to be a process of its own."""
+    found = {AGRAD: Candidate(AGRAD, build, ("agrad",), ("agrad", "numpy"), required=True)}
+    for peer in options.peers:
+        found[NAMES[peer]] = Candidate(NAMES[peer], build, (peer,), (peer,))
+    return found
+
+
+@contextlib.contextmanager
+def _started(options: Options) -> Iterator[dict[str, Remote]]:
+    with contextlib.ExitStack() as stack:
+        started = {name: Remote(candidate) for name, candidate in candidates(options).items()}
+        for runner in started.values():
+            stack.callback(runner.close)
+        yield started
+
+
+def _absent(options: Options) -> dict[str, str]:
+    """The peers that are not installed, with the reason."""
+    out = {}
+    for peer in options.peers:
+        try:
+            common.load(peer)
+        except ImportError as reason:
+            out[NAMES[peer]] = str(reason)
+    return out
+
+
+def run(options: Options) -> Report:
+    """Measure and judge. The exit code is 1 where a slow row has no reason or agrad is slower than autograd."""
+    about = common.machine()
+    best = limits.measure(options.dtype, quick=options.quick)
+    absent = _absent(options)
+    rows, reports, without = [], {}, {}
+    start = time.monotonic()
+    with _started(options) as runners:
+        present = {name: runner for name, runner in runners.items() if name not in absent}
+        for size in options.sizes:
+            for name in options.only or CASES:
+                row, left_out, computed = measure(present, name, size, options)
+                rows.append(row)
+                reports.update(computed)
+                without.update({f"{who} of {name}": reason for who, reason in left_out.items()})
+            print(f"ops: {size:,} elements done after {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+    about["load average after"] = common.load_average()
+    judged = LARGE in options.sizes and not absent and len(options.peers) == len(NAMES)
+    found = judge(rows)
+    by_size = [[row for row in rows if row.size == size] for size in options.sizes]
+    text = (
+        "# Every function with a derivative\n\n"
+        f"{options.dtype}; matrices of side {', '.join(str(matrix_side(n)) for n in options.sizes)} in linear algebra. "
+        f"Medians of {options.repeat} rounds in which agrad on NumPy, PyTorch eager and autograd, each a process of "
+        "its own, took turns, all three free to use every core; ratios round by round. All gave the same derivative "
+        "before they were timed. NumPy computes elementwise functions and reductions on one core, PyTorch large ones "
+        "on all.\n\n## Summary\n\nMedian over the functions of the ratio, and how many there are.\n\n"
+        f"{summary_text(rows)}\n\n## Judgement\n\n{verdict_text(found, judged)}\n\n"
+        + "\n\n".join(f"## {part[0].size:,} elements\n\n{size_text(part, best, options.dtype)}" for part in by_size)
+        + f"\n\n## Machine\n\n- {best.text()}\n"
+        + common.environment_text(about, reports, absent | without)
+    )
+    seconds = {
+        f"{row.name}, {row.size}, {part}": {who: timing.samples for who, timing in timings.items()}
+        for row in rows
+        for part, timings in row.seconds.items()
+    }
+    record = {
+        "suite": "ops",
+        "machine": about,
+        "limits": best.record(),
+        "computed_with": reports,
+        "left_out": absent | without,
+        "judgement": found if judged else {},
+        "seconds": seconds,
+    }
+    bad = judged and (found["unexplained"] or found["slower than autograd"])
+    return Report(text, record, code=1 if bad else 0)
+
+
+SUITE = Suite(
+    about="every function with a derivative, beside PyTorch eager and autograd",
+    run=run,
+    repeat=5,
+    peers=("torch", "autograd"),
+    sizes=(100, 10_000, LARGE),
+    quick_sizes=(100,),
+    dtypes=("float64", "float32"),
+    only=tuple(CASES),
+    quick_only=("sin", "add", "sum", "take", "linalg.matmul", "linalg.svd", "fft.rfft"),
+    sample=0.02,
+)

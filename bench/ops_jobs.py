@@ -1,0 +1,131 @@
+"""A case of ``ops_cases`` at work in one library: its forward, and its forward and backward, as steps to be timed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bench.common import Job, Missing, load
+from bench.ops_cases import CASES, Case
+
+FORWARD, GRADIENT, ALONE = "forward", "forward + backward", "NumPy's forward"
+
+
+def arguments(case: Case, n: int, dtype: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The differentiated arguments and the constants, the same in every process."""
+    rng = np.random.default_rng(n)
+    narrow = {"float64": "float32", "complex128": "complex64"} if dtype == "float32" else {}
+
+    def drawn(draw: Any) -> np.ndarray:
+        a = draw(rng, n)
+        return a.astype(narrow.get(a.dtype.name, a.dtype.name))
+
+    return [drawn(draw) for draw in case.draws], [drawn(draw) for draw in case.constants]
+
+
+def cotangents(case: Case, outputs: list[Any], how: Callable[[Any], np.ndarray]) -> list[np.ndarray]:
+    """A cotangent for each output, of its shape and dtype."""
+    out = []
+    for i, y in enumerate(outputs):
+        like = np.asarray(how(y))
+        rng = np.random.default_rng(1000 + i)
+        g = rng.uniform(0.5, 1.5, like.shape)
+        if i in case.free:
+            g = g * 0
+        out.append((g * (1 + 1j) if like.dtype.kind == "c" else g).astype(like.dtype))
+    return out
+
+
+def fingerprint(gradients: list[np.ndarray]) -> list[float]:
+    """Two numbers a gradient: the sums of the real parts and of the sizes."""
+    return [float(f(np.asarray(g))) for g in gradients for f in (lambda g: np.sum(g.real), lambda g: np.sum(np.abs(g)))]
+
+
+def _many(y: Any) -> list[Any]:
+    return list(y) if isinstance(y, (tuple, list)) else [y]
+
+
+def _job(forward: Any, gradient: Any, host: Callable[[Any], np.ndarray], **more: Any) -> Job:
+    parts = {FORWARD: forward, GRADIENT: gradient, **more}
+    return Job(gradient, read=lambda gs: fingerprint([host(g) for g in gs]), parts=parts)
+
+
+def agrad(name: str, n: int, dtype: str) -> Job:
+    """agrad on NumPy, and NumPy alone beside it in the same process."""
+    agrad, case = load("agrad"), CASES[name]
+    raw, constants = arguments(case, n, dtype)
+    xs = [agrad.asarray(a, requires_grad=True) for a in raw]
+    call = case.agrad
+    outputs = _many(call(agrad, *xs, *constants))
+    gs = cotangents(case, outputs, lambda y: y.detach().numpy())
+    several = len(outputs) > 1
+
+    def forward() -> Any:
+        return call(agrad, *xs, *constants)
+
+    def gradient() -> Any:
+        if several:
+            return agrad.vjp(lambda *arrays: tuple(call(agrad, *arrays, *constants)), *raw)[1](tuple(gs))
+        call(agrad, *xs, *constants).backward(gs[0])
+        out = [x.grad for x in xs]
+        for x in xs:
+            x.zero_grad()
+        return [g.data for g in out]
+
+    alone = {} if case.numpy is None else {ALONE: lambda: case.numpy(np, *raw, *constants)}
+    return _job(forward, gradient, np.asarray, **alone)
+
+
+def torch(name: str, n: int, dtype: str) -> Job:
+    torch, case = load("torch"), CASES[name]
+    if case.torch is None:
+        raise Missing("PyTorch has none")
+    call = case.torch
+    raw, constants = arguments(case, n, dtype)
+    xs = [torch.from_numpy(a.copy() if a.shape else a).requires_grad_() for a in map(np.asarray, raw)]
+    constants = [torch.from_numpy(c) for c in constants]
+    outputs = _many(call(torch, *xs, *constants))
+    # PyTorch's gradients, and the cotangents it takes, are the conjugates of agrad's
+    given = cotangents(case, outputs, lambda y: y.detach().resolve_conj().numpy())
+    gs = [torch.from_numpy(np.asarray(np.conj(g))) for g in given]
+
+    def gradient() -> Any:
+        return torch.autograd.grad(_many(call(torch, *xs, *constants)), xs, gs)
+
+    return _job(lambda: call(torch, *xs, *constants), gradient, lambda g: g.resolve_conj().resolve_neg().numpy())
+
+
+def autograd(name: str, n: int, dtype: str) -> Job:
+    anp, make_vjp, case = load("autograd.numpy"), load("autograd").make_vjp, CASES[name]
+    together = load("autograd.builtins").tuple
+    if case.autograd is None:
+        raise Missing("autograd has none")
+    call = case.autograd
+    raw, constants = arguments(case, n, dtype)
+    numbers = tuple(range(len(raw)))
+    outputs = call(anp, *raw, *constants)
+    several = isinstance(outputs, (tuple, list))
+    gs = cotangents(case, _many(outputs), np.asarray)
+
+    def function(*xs: Any) -> Any:
+        y = call(anp, *xs, *constants)
+        return together(tuple(y)) if several else y
+
+    of = make_vjp(function, numbers)
+
+    def gradient() -> Any:
+        return of(*raw)[0](tuple(gs) if several else gs[0])
+
+    try:
+        gradient()
+    except (NotImplementedError, AttributeError, TypeError) as reason:
+        raise Missing(f"autograd has no derivative of it: {str(reason).splitlines()[0]}") from None
+    return _job(lambda: of(*raw), gradient, np.asarray)
+
+
+BUILDERS: dict[str, Callable[..., Job]] = {"agrad": agrad, "torch": torch, "autograd": autograd}
+
+
+def build(name: str, n: int, dtype: str, library: str) -> Job:
+    """The job of a case in a library; ``Missing`` where the library has no such function."""
+    return BUILDERS[library](name, n, dtype)

@@ -1,0 +1,111 @@
+"""Why a function is slower than 1.5 x PyTorch eager on large arrays.
+
+Each run checks them: it names a slow function that has no reason here, and a reason whose function is not slow. Beside
+each reason it prints the ratios and that of NumPy's forward alone, which agrad calls and cannot make faster.
+"""
+
+_ONE_CORE = "NumPy computes it on one core, PyTorch on all of them; see the ratio of NumPy's forward alone"
+_VIEW = "the result is a view, or a few numbers: what is timed is the call, microseconds whatever the size of the array"
+_LAPACK = "NumPy's routine, by OpenBLAS, is slower than PyTorch's, by MKL; see the ratio of NumPy's forward alone"
+
+REASONS: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "abs",
+            "acos",
+            "add",
+            "asin",
+            "atan",
+            "concat",
+            "conj",
+            "copysign",
+            "diff",
+            "divide",
+            "exp",
+            "log",
+            "log10",
+            "log2",
+            "max",
+            "maximum",
+            "mean",
+            "min",
+            "minimum",
+            "multiply",
+            "negative",
+            "reciprocal",
+            "sqrt",
+            "square",
+            "stack",
+            "subtract",
+            "sum",
+            "take",
+            "tan",
+            "tanh",
+            "tile",
+            "tril",
+            "triu",
+        ),
+        _ONE_CORE,
+    ),
+    **dict.fromkeys(
+        (
+            "asarray",
+            "broadcast_arrays",
+            "broadcast_to",
+            "expand_dims",
+            "full",
+            "full_like",
+            "linalg.diagonal",
+            "linalg.trace",
+            "meshgrid",
+            "moveaxis",
+            "permute_dims",
+            "reshape",
+            "squeeze",
+        ),
+        _VIEW,
+    ),
+    **dict.fromkeys(
+        ("linalg.det", "linalg.inv", "linalg.qr", "linalg.slogdet", "linalg.solve", "linalg.svd", "linalg.svdvals"),
+        _LAPACK,
+    ),
+    **dict.fromkeys(
+        (
+            "fft.fft",
+            "fft.fftn",
+            "fft.ifft",
+            "fft.ifftn",
+            "fft.ihfft",
+            "fft.irfft",
+            "fft.irfftn",
+            "fft.rfft",
+            "fft.rfftn",
+        ),
+        "NumPy's transforms (pocketfft, one core) take longer than PyTorch's (MKL); the backward is one more transform",
+    ),
+    **dict.fromkeys(
+        ("sin", "cos"),
+        "NumPy's own in double precision takes some ten nanoseconds a number; see the ratio of its forward alone",
+    ),
+    **dict.fromkeys(
+        ("logaddexp", "hypot"),
+        "half of what NumPy's own function takes, but on one core, and PyTorch computes on all of them",
+    ),
+    "clip": _ONE_CORE,
+    "atan2": _ONE_CORE,
+    "pow": _ONE_CORE,
+    "cumulative_prod": "NumPy's running product takes one element after another; the backward pass needs one more",
+    "cumulative_sum": "NumPy's running sum takes one element after another",
+    "linalg.cholesky": "NumPy has no triangular solve, so the backward pass inverts the factor by blocks",
+    "linalg.cross": "vectors of three lie across the memory: NumPy turns them block by block, on one core",
+    "linalg.outer": _ONE_CORE,
+    "linalg.matrix_norm": _ONE_CORE,
+    "linalg.vector_norm": _ONE_CORE,
+    "positive": "the standard's makes a new array, as NumPy's does; PyTorch gives its argument back",
+    "prod": "NumPy's product of a row takes one element after another; see the ratio of NumPy's forward alone",
+    "remainder": "NumPy calls the C library's fmod for each element, on one core",
+    "sign": "of complex numbers, by way of NumPy's abs, which calls the C library's hypot for each, on one core",
+    "unstack": "forward, a Tensor and a view of it for every row, microseconds each; see the ratio of both",
+    "take_along_axis": "NumPy's indexing by an array for every axis, on one core; the backward adds element by element",
+}
+"""Reasons by the function's name."""

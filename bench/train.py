@@ -1,0 +1,196 @@
+"""Samples a second of ``agrad train``, beside the same loop written in PyTorch.
+
+Random examples of MNIST's shape: 784 features, 10 classes. An MLP 784-256-128-10 with ReLU and dropout, Adam at a
+constant rate; loss and accuracy are added up in every step, as ``agrad train`` does. The seconds are those of whole
+epochs, shuffling and batching among them; the first one, which warms up, is left out.
+"""
+
+import contextlib
+import io
+import itertools
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from bench import common, limits
+from bench.common import Candidate, Job, Missing, Remote, Timing, load
+from bench.suites import Options, Report, Suite
+
+SIZES = (784, 256, 128, 10)
+EXAMPLES, QUICK_EXAMPLES = 16_000, 500
+EPOCHS = 3
+RATE, DROPOUT = 1e-3, 0.2
+BACKENDS = ("numpy", "cupy", "torch", "jax")
+PEERS = ("torch",)
+TORCH = "PyTorch eager"
+
+
+def write_examples(file: Path, count: int) -> None:
+    """Random pixels and classes."""
+    np = load("numpy")
+    rng = np.random.default_rng(0)
+    X = rng.random((count, SIZES[0]), dtype=np.float32)
+    np.savez(file, X=X, y=np.arange(count) % SIZES[-1])
+
+
+def agrad(batch: int, file: str, backend: str, device: str | None) -> Job:
+    """One run of the command line, in this process; it reads the seconds an epoch from the run's own log."""
+    cli, agrad = load("agrad.cli"), load("agrad")
+    try:
+        agrad.set_backend(backend, device)
+        agrad.ones(1)
+    except (agrad.errors.BackendUnavailableError, agrad.errors.DeviceUnavailableError) as reason:
+        raise Missing(str(reason)) from None
+    place = ["--backend", backend, *(["--device", device] if device else [])]
+
+    def step() -> list[float]:
+        with tempfile.TemporaryDirectory() as folder:
+            log = Path(folder) / "log.jsonl"
+            settings = {
+                "--data": file,
+                "--hidden": ",".join(map(str, SIZES[1:-1])),
+                "--dropout": DROPOUT,
+                "--optimizer": "adam",
+                "--lr": RATE,
+                "--schedule": "constant",
+                "--batch-size": batch,
+                "--epochs": EPOCHS,
+                "--log": log,
+            }
+            given = [str(part) for pair in settings.items() for part in pair]
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                code = cli.main(["train", *given, *place, "--quiet"])
+            if code:
+                raise RuntimeError(f"agrad train ended with code {code}: {said.getvalue()}")
+            records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        return [1 / r["samples_per_second"] for r in records if r["event"] == "epoch"][1:]
+
+    return Job(step, read=list, device=device or "cpu")
+
+
+def torch(batch: int, file: str, device: str | None) -> Job:
+    """The same loop, as one writes it with ``torch.nn``."""
+    torch, np = load("torch"), load("numpy")
+    where = torch.device(device or "cpu")
+    if where.type == "cuda" and not torch.cuda.is_available():
+        raise Missing("this PyTorch sees no CUDA GPU")
+    held = np.load(file)
+    count = held["X"].shape[0] * 4 // 5  # agrad train tests on a fifth
+    X, y = torch.from_numpy(held["X"][:count]).to(where), torch.from_numpy(held["y"][:count]).to(where)
+    wait = torch.cuda.synchronize if where.type == "cuda" else (lambda: None)
+
+    def step() -> list[float]:
+        torch.manual_seed(0)
+        layers: list[Any] = []
+        for m, n in itertools.pairwise(SIZES):
+            layers += [torch.nn.Linear(m, n), torch.nn.ReLU(), torch.nn.Dropout(DROPOUT)]
+        model = torch.nn.Sequential(*layers[:-2]).to(where)
+        optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
+        found = []
+        for _ in range(EPOCHS):
+            start = time.perf_counter()
+            order = torch.randperm(count, device=where)
+            total, hits = torch.zeros((), device=where), torch.zeros((), dtype=torch.int64, device=where)
+            for first in range(0, count, batch):
+                rows = order[first : first + batch]
+                labels = y[rows]
+                scores = model(X[rows])
+                loss = torch.nn.functional.cross_entropy(scores, labels)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                total += loss.detach() * len(labels)
+                hits += (scores.detach().argmax(1) == labels).sum()
+            total.item(), hits.item()
+            wait()
+            found.append((time.perf_counter() - start) / count)
+        return found[1:]
+
+    return Job(step, read=list, wait=wait, device=str(where))
+
+
+def needed() -> float:
+    """Floating-point operations a sample: the products of the step, two backward but for the first layer's one."""
+    parts = [2.0 * m * n for m, n in itertools.pairwise(SIZES)]
+    return 3 * sum(parts) - parts[0]
+
+
+def batch_text(batch: int, timings: dict[str, Timing], best: limits.Limits, device: str | None) -> str:
+    """The table of one batch size."""
+    rows = []
+    for name, timing in timings.items():
+        low, high = timing.quartiles
+        beside = f"{common.ratio(timing, timings[TORCH])[0]:.2f}" if TORCH in timings else ""
+        reached = "" if device or "cupy" in name else f"{needed() / best.flops / timing.median:.0%}"
+        rows.append([name, f"{1 / timing.median:,.0f}", f"{1 / high:,.0f} to {1 / low:,.0f}", beside, reached])
+    return common.table([f"batch {batch}", "samples/s", "quartiles", "time x PyTorch", "of the matrix rate"], rows)
+
+
+def run(options: Options) -> Report:
+    """Train on every backend that can run, and in PyTorch."""
+    about = common.machine()
+    best = limits.measure("float32", quick=options.quick)
+    count = QUICK_EXAMPLES if options.quick else EXAMPLES
+    texts, left_out, reports = [], {}, {}
+    seconds: dict[str, dict[str, list[float]]] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        file = Path(folder) / "examples.npz"
+        write_examples(file, count)
+        candidates = []
+        for backend in options.backends:
+            on = options.device if backend in ("torch", "jax", "cupy") else None
+            candidates.append(Candidate(f"agrad train, {backend}", agrad, (str(file), backend, on), ("agrad", backend)))
+        if "torch" in options.peers:
+            candidates.append(Candidate(TORCH, torch, (str(file), options.device), ("torch",)))
+        started = {candidate.name: Remote(candidate) for candidate in candidates}
+        for runner in started.values():
+            stack.callback(runner.close)
+        for batch in options.sizes:
+            print(f"train: batch {batch} ...", file=sys.stderr, flush=True)
+            runners, left_out, reports = common.build(started, batch)
+            if not runners:
+                raise Missing("nothing could run: " + "; ".join(f"{n}: {reason}" for n, reason in left_out.items()))
+            timings = {name: Timing() for name in runners}
+            for _ in range(options.repeat):
+                for name, runner in runners.items():
+                    time.sleep(common.SETTLE)
+                    timings[name].samples += runner.results(1)[0]
+            texts.append(batch_text(batch, timings, best, options.device))
+            seconds[str(batch)] = {name: timing.samples for name, timing in timings.items()}
+    about["load average after"] = common.load_average()
+    text = (
+        "# agrad train\n\n"
+        f"{count:,} random examples of MNIST's shape, four fifths of them to train on; an MLP "
+        f"{'-'.join(map(str, SIZES))} with ReLU and dropout {DROPOUT}, float32, Adam. Medians of {options.repeat} runs "
+        f"of {EPOCHS} epochs, without the first, in which all took turns. The physical limit is the processor's matrix "
+        "rate.\n\n"
+        + "\n\n".join(texts)
+        + f"\n\n## Machine\n\n- {best.text()}\n"
+        + common.environment_text(about, reports, left_out)
+    )
+    record = {
+        "suite": "train",
+        "machine": about,
+        "limits": best.record(),
+        "computed_with": reports,
+        "left_out": left_out,
+        "seconds": seconds,
+    }
+    return Report(text, record)
+
+
+SUITE = Suite(
+    about="samples a second of agrad train",
+    run=run,
+    repeat=5,
+    backends=BACKENDS,
+    default_backends=("numpy", "cupy"),
+    peers=PEERS,
+    sizes=(32, 128, 512),
+    quick_sizes=(128,),
+    devices=True,
+)

@@ -1,0 +1,183 @@
+"""Gradients, Hessian-vector products, Jacobians, Hessians and gradients of each sample, against the peers' transforms.
+
+    python -m bench transforms --json bench/results/transforms.json
+
+The objectives are those of the trade: Rosenbrock's function of 1,000 variables, logistic regression on 10,000 x 100,
+the likelihood of a Gaussian mixture (1,000 points, 32 dimensions, 25 components), a step of an LSTM, the residuals of
+bundle adjustment, and the digits perceptron's gradient of each of 256 samples. All compute in float64
+(the perceptron in float32) and must agree before they are timed. Each library is a process of its own.
+
+The limit a row is held against is the bandwidth: what it is given must be read, and its result written, once.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bench import common, limits, transforms_jobs
+from bench.common import Candidate, Job, Missing, Remote, Timing
+from bench.limits import Limits
+from bench.suites import Options, Report, Suite
+from bench.transforms_jobs import LIBRARIES, LOOP, SAMPLES
+
+AGRAD = "agrad"
+PEERS = LIBRARIES[1:]
+TOLERANCE, SINGLE = 1e-8, 1e-4
+"""How far derivatives may be from agrad's, relative to their size: of float64, and of the perceptron's float32."""
+REST = 0.1
+"""Seconds of rest before a process's turn, for the threads of the one before to go to sleep."""
+GOAL_OF_SAMPLES = 10.0
+
+Row = tuple[str, str]
+
+
+def job(quick: bool, only: tuple[str, ...], name: str) -> Job:
+    """All rows of a library as parts of one job; a step gives what is to agree, by row."""
+    parts, readers, absent = {}, {}, {}
+    for row, problem in transforms_jobs.problems(quick).items():
+        if only and row[0] not in only:
+            continue
+        label = ": ".join(row)
+        try:
+            made = transforms_jobs.job(name, problem)
+        except Missing as reason:
+            absent[label] = str(reason)
+            continue
+        parts[label], readers[label] = made.step, made.read
+
+    def fingerprints() -> dict[str, list[float]]:
+        found = {}
+        for label, step in parts.items():
+            values = np.asarray(readers[label](step()), dtype=np.float64).reshape(-1)
+            weights = np.cos(np.arange(values.size))
+            found[label] = [float(values @ weights), float(np.sum(np.abs(values))), values.size]
+        return found
+
+    return Job(fingerprints, read=lambda found: found, parts=parts)
+
+
+def _check(prints: dict[str, dict[str, list[float]]]) -> None:
+    for name, found in prints.items():
+        for label, (mixed, size, _) in found.items():
+            wanted, scale, _ = prints[AGRAD][label]
+            off = (SINGLE if label.startswith("digits") else TOLERANCE) * (1 + scale)
+            if abs(mixed - wanted) > off or abs(size - scale) > off:
+                raise Missing(f"{label}: {name} has another derivative than agrad: {mixed}, {size}; {wanted}, {scale}")
+
+
+def _traffic(options: Options, results: dict[str, list[float]]) -> dict[str, int]:
+    """Bytes of what each row is given and of its result."""
+    found = {}
+    for row, problem in transforms_jobs.problems(options.quick).items():
+        given = [*(problem.x if isinstance(problem.x, tuple) else (problem.x,)), *problem.data, *problem.rows]
+        if (label := ": ".join(row)) in results:
+            found[label] = sum(np.asarray(a).nbytes for a in given) + int(results[label][2]) * given[0].itemsize
+    return found
+
+
+def measure(
+    options: Options,
+) -> tuple[dict[str, dict[str, Timing]], dict[str, int], dict[str, str], dict[str, dict[str, Any]]]:
+    """The timings by row and library, the least bytes by row, what is left out, and what each computes with."""
+    libraries = {"torch.func": "torch", "jax": "jax", "jax.jit": "jax"}
+    candidates = [
+        Candidate(
+            name,
+            job,
+            (options.quick, options.only, name),
+            ("numpy", libraries[name]) if name in libraries else ("numpy",),
+            required=name == AGRAD,
+        )
+        for name in (AGRAD, *options.peers)
+    ]
+    started = {c.name: Remote(c) for c in candidates}
+    try:
+        ready, left_out, reports = common.build(started)
+        prints = {name: runner.results(1)[0] for name, runner in ready.items()}
+        _check(prints)
+        numbers = {name: runner.calibrate(options.sample) for name, runner in ready.items()}
+        timings: dict[str, dict[str, Timing]] = {}
+        for _ in range(options.repeat):
+            for name, runner in ready.items():
+                for label, seconds in runner.samples(numbers[name], REST).items():
+                    timings.setdefault(label, {}).setdefault(name, Timing()).samples.append(seconds)
+    finally:
+        for runner in started.values():
+            runner.close()
+    return timings, _traffic(options, prints[AGRAD]), left_out, reports
+
+
+def table(
+    timings: dict[str, dict[str, Timing]], peers: list[str], traffic: dict[str, int], best: Limits
+) -> tuple[str, list[str]]:
+    """agrad's milliseconds by row, with its time over each peer's; and where it falls short of the goals."""
+    rows, short = [], []
+    for label, by_name in timings.items():
+        own = by_name[AGRAD]
+        cells = [label, f"{own.median * 1e3:.3g}"]
+        for peer in peers:
+            if peer not in by_name:
+                cells.append("")
+                continue
+            middle, low, high = common.ratio(own, by_name[peer])
+            cells.append(f"{middle:.2f} ({low:.2f} to {high:.2f})")
+            if peer in ("torch.func", "autograd") and middle > 1.0:
+                short.append(f"{label}: {middle:.2f} x {peer}")
+        rows.append([*cells, f"{best.seconds(traffic[label])[0] / own.median:.2%}"])
+    text = common.table(["", "agrad, ms", *(f"x {peer}" for peer in peers), "of the bandwidth"], rows)
+    each, loop = (timings.get(f"digits perceptron: {task}", {}).get(AGRAD) for task in (SAMPLES, LOOP))
+    if each is not None and loop is not None:
+        middle, low, high = common.ratio(loop, each)
+        text += (
+            f"\n\nThe gradient of each of {transforms_jobs.SAMPLE_COUNT} samples by `vmap` is {middle:.0f} "
+            f"({low:.0f} to {high:.0f}) times as fast as by a loop; goal {GOAL_OF_SAMPLES:.0f}."
+        )
+        if middle < GOAL_OF_SAMPLES:
+            short.append(f"gradients of samples: {middle:.1f} times as fast as a loop")
+    return text, short
+
+
+def run(options: Options) -> Report:
+    """Check that all agree, and time them in turn."""
+    about = common.machine()
+    best = limits.measure("float64", quick=options.quick)
+    timings, traffic, left_out, reports = measure(options)
+    about["load average after"] = common.load_average()
+    text, short = table(timings, [p for p in options.peers if p not in left_out], traffic, best)
+    verdict = (
+        "Goals (faster than autograd, no slower than eager torch.func): "
+        + ("met in every row." if not short else "NOT met in:\n\n" + "\n".join(f"- {line}" for line in short))
+        if timings
+        else ""
+    )
+    report = (
+        "# Transforms\n\n"
+        f"Milliseconds, and agrad's time over each peer's; medians of {options.repeat} rounds in which all took turns, "
+        f"each in a process of its own. Where a cell is empty, the peer has no `vmap`. The bandwidth is "
+        f"what it takes to read the arguments and write the result once.\n\n{text}\n\n{verdict}\n\n- {best.text()}\n"
+        + common.environment_text(about, reports, left_out)
+    )
+    seconds = {label: {n: t.samples for n, t in by_name.items()} for label, by_name in timings.items()}
+    record = {
+        "suite": "transforms",
+        "machine": about,
+        "computed_with": reports,
+        "left_out": left_out,
+        "seconds": seconds,
+        "limits": best.record(),
+        "short": short,
+    }
+    return Report(report, record)
+
+
+NAMES = tuple(dict.fromkeys(name for name, _ in transforms_jobs.problems(quick=True)))
+
+SUITE = Suite(
+    about="derivatives of standard objectives against other libraries' transforms",
+    run=run,
+    repeat=7,
+    peers=PEERS,
+    dtypes=("float64",),
+    only=NAMES,
+    quick_only=("Rosenbrock",),
+)

@@ -1,0 +1,285 @@
+"""Write ``docs/derivatives.md``: which function has which derivatives, shown by how many tests on which backend.
+
+    python tests/derivative_table.py
+
+The counts are of the examples that the tests of ``test_cases.py`` marked with ``shows`` take: what is skipped where an
+array library lacks the function is not counted. Columns of backends that are not installed stay as they are.
+``--against report.xml`` compares instead with what a run did (``pytest tests/test_cases.py --backend all
+--junitxml=report.xml``): each test that a count stands for is in it and has passed.
+"""
+
+import argparse
+import importlib.util
+import inspect
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import test_cases
+from table import COMPOSITES, ROWS, Case, Row, named
+from test_standard import STANDARD
+
+import agrad
+from agrad.backends import selected
+from agrad.ops.underived import EXTRAS_WITHOUT_DERIVATIVE, WITHOUT_DERIVATIVE
+from agrad.registry import PRIMITIVES
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "derivatives.md"
+MODES = ("reverse", "forward", "second")
+BACKENDS = ("numpy", "array_api_strict", "torch", "jax", "dask", "cupy")
+NEVER_RUN = "cupy"
+"""The backend whose tests no machine has run yet: its column says what would run."""
+ROWS_BY_ANOTHER_NAME = {
+    "sign": "complex_sign",
+    "x[i]": "getitem",
+    "x[i] = v": "setitem",
+    "to": "transfer",
+    "to_device": "transfer",
+}
+OPERATORS = ("x[i]", "x[i] = v")
+
+HEAD = """# Derivatives
+
+Every function of the array API standard 2025.12 and agrad's own, with the number of examples whose derivative the
+tests take in reverse / forward / second order on each backend. On NumPy all three are compared with finite differences,
+second order by reverse over reverse, forward over reverse, reverse over forward, forward over forward and
+`create_graph`; on the other backends with NumPy's, second order in four of these ways. Second order leaves out the
+examples that lie on a kink, where only the convention is tested. `python tests/derivative_table.py` writes this page
+from the tests, and a test holds the two equal. A gamma draw's implicit derivative has no finite difference to meet.
+
+In brackets: what would run on CuPy, which no machine with a GPU has run yet.
+"""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A test that shows derivatives of some modes for some cases, on every backend or on NumPy alone."""
+
+    name: str
+    modes: tuple[str, ...]
+    cases: tuple[Case, ...]
+    everywhere: bool
+
+
+@cache
+def proofs() -> tuple[Proof, ...]:
+    """The tests marked with ``shows`` that nothing skips as a whole."""
+    found = []
+    for name, test in vars(test_cases).items():
+        marks = getattr(test, "pytestmark", [])
+        if name.startswith("test_") and hasattr(test, "shows") and not {m.name for m in marks} & _LEFT_OUT:
+            cases = next(mark.args[1] for mark in marks if mark.name == "parametrize" and mark.args[0] == "case")
+            everywhere = bool({"backend", "place"} & set(inspect.signature(test).parameters))
+            found.append(Proof(name, test.shows, tuple(cases), everywhere))
+    return tuple(found)
+
+
+_LEFT_OUT = {"skip", "skipif", "xfail"}
+
+
+def missing(case: Case, backend: str) -> str | None:
+    """Why a row's cases are skipped on a backend whose library lacks the function; None where they run."""
+    if backend == NEVER_RUN or not getattr(case.example.call or case.row.call, "may_be_missing", False):
+        return None
+    with agrad.use_backend(backend):
+        here = selected()
+        args = [here.backend.from_host(a, here.device) if isinstance(a, np.ndarray) else a for a in case.arguments()]
+        try:
+            case.call(*args)
+        except pytest.skip.Exception as skipped:
+            return str(skipped)
+    return None
+
+
+def runs(proof: Proof, backend: str) -> Iterable[Case]:
+    """The cases that a test takes on a backend."""
+    return proof.cases if proof.everywhere or backend == "numpy" else ()
+
+
+@cache
+def shown(backend: str) -> tuple[dict[str, dict[str, set[str]]], dict[str, str]]:
+    """For each row the names of the cases shown in each mode, and why those that are not there are missing."""
+    rows: dict[str, dict[str, set[str]]] = {}
+    reasons: dict[str, str] = {}
+    without: dict[str, str | None] = {}
+    for proof in proofs():
+        for case in runs(proof, backend):
+            if case.row.primitive not in without:  # a function is there or not: one of its examples says so
+                without[case.row.primitive] = missing(case, backend)
+            if reason := without[case.row.primitive]:
+                reasons[case.row.primitive] = reason
+                continue
+            for mode in proof.modes:
+                rows.setdefault(case.row.primitive, {}).setdefault(mode, set()).add(case.name)
+    return rows, reasons
+
+
+# ---------------------------------------------------------------- the functions
+
+
+def extras() -> list[str]:
+    """The public functions beyond the standard that compute with arrays."""
+    spaces = {"": agrad, "linalg.": agrad.linalg, "fft.": agrad.fft, "special.": getattr(agrad, "special", None)}
+    names = []
+    for prefix, space in spaces.items():
+        for name in dir(space) if space is not None else ():
+            value = getattr(space, name) if not name.startswith("_") and name not in agrad._PACKAGES else None
+            if (
+                callable(value)
+                and not isinstance(value, type)
+                and getattr(value, "__module__", "").startswith("agrad.ops")
+            ):
+                names.append(prefix + name)
+    return sorted(set(names) - set(STANDARD))
+
+
+def rows_of(function: str) -> list[Row]:
+    """The rows with derivatives that stand for a public function."""
+    name = ROWS_BY_ANOTHER_NAME.get(function, function)
+    found = [rows[name] for rows in (ROWS, COMPOSITES) if name in rows and not rows[name].constant]
+    if not found and function.startswith(("linalg.", "special.")):
+        plain = function.partition(".")[2]  # matmul, erf and some more are in both places
+        if getattr(agrad, plain, None) is named(agrad, function):
+            return rows_of(plain)
+    return found
+
+
+def behind() -> list[str]:
+    """The primitives with a derivative that no public function is named after."""
+    seen = {row.primitive for name in (*STANDARD, *extras(), *OPERATORS) for row in rows_of(name)}
+    return sorted(name for name in PRIMITIVES if name not in seen and not ROWS[name].constant)
+
+
+def reasons_without() -> dict[str, str]:
+    return {**WITHOUT_DERIVATIVE, **EXTRAS_WITHOUT_DERIVATIVE}
+
+
+def counts(function: str, backend: str) -> tuple[int, ...]:
+    """How many examples show each mode."""
+    rows, _ = shown(backend)
+    return tuple(sum(len(rows.get(row.primitive, {}).get(mode, ())) for row in rows_of(function)) for mode in MODES)
+
+
+def cell(function: str, backend: str) -> str:
+    numbers = counts(function, backend)
+    text = "/".join(map(str, numbers)) if any(numbers) else "not there"
+    return f"({text})" if backend == NEVER_RUN else text
+
+
+def holes(functions: Iterable[str], backend: str) -> list[str]:
+    """The functions with neither a derivative in every mode nor a reason."""
+    out = []
+    for name in functions:
+        if name in reasons_without():
+            continue
+        lacking = {row.primitive for row in rows_of(name)} & set(shown(backend)[1])
+        if not all(counts(name, backend)) and not (lacking and not any(counts(name, backend))):
+            out.append(name)
+    return out
+
+
+# ---------------------------------------------------------------- the page
+
+Cells = dict[str, dict[str, str]]
+
+
+def sections() -> dict[str, list[str]]:
+    """The functions with a derivative, under their headings."""
+    derived = [name for name in STANDARD if name not in WITHOUT_DERIVATIVE]
+    top = [name for name in derived if "." not in name]
+    return {
+        "The standard's functions": [*top, *OPERATORS],
+        "linalg": [name for name in derived if name.startswith("linalg.")],
+        "fft": [name for name in derived if name.startswith("fft.")],
+        "agrad's own": [name for name in extras() if name not in EXTRAS_WITHOUT_DERIVATIVE],
+        "Operations behind them": behind(),
+    }
+
+
+def read(text: str) -> tuple[Cells, dict[str, list[str]]]:
+    """The cells of a page by backend and function, and the lines about what a backend's library lacks."""
+    cells: Cells = {backend: {} for backend in BACKENDS}
+    lacks: dict[str, list[str]] = {backend: [] for backend in BACKENDS}
+    for line in text.splitlines():
+        parts = [part.strip().strip("`") for part in line.strip("|").split("|")]
+        if line.startswith("| `") and len(parts) == 1 + len(BACKENDS):
+            for backend, value in zip(BACKENDS, parts[1:], strict=True):
+                cells[backend][parts[0]] = value
+        for backend in BACKENDS:
+            if line.startswith(f"- {backend}: "):
+                lacks[backend].append(line)
+    return cells, lacks
+
+
+def page(fresh: Iterable[str], old: str = "") -> str:
+    """The page, with the columns of the backends ``fresh`` made anew and the others as in the old page."""
+    fresh = set(fresh)
+    cells, lacks = read(old)
+    for backend in fresh:
+        cells[backend] = {name: cell(name, backend) for names in sections().values() for name in names}
+        lacks[backend] = [f"- {backend}: {name}: {reason}" for name, reason in sorted(shown(backend)[1].items())]
+    lines = [HEAD]
+    for title, names in sections().items():
+        lines += [f"## {title}\n", f"| function | {' | '.join(BACKENDS)} |", "|---" * (1 + len(BACKENDS)) + "|"]
+        lines += [f"| `{name}` | {' | '.join(cells[b].get(name, '?') for b in BACKENDS)} |" for name in names]
+        lines.append("")
+    lines += ["## Not there\n", "What an array library lacks, with the error that says so; tests of it are skipped.\n"]
+    lines += [line for backend in BACKENDS for line in lacks[backend]] or ["Nothing: each has all of them."]
+    lines += ["\n## Without a derivative\n", "| function | it |", "|---|---|"]
+    lines += [f"| `{name}` | {reason} |" for name, reason in sorted(reasons_without().items())]
+    return "\n".join(lines) + "\n"
+
+
+def installed() -> list[str]:
+    """The backends whose library is here, and the one that is never run."""
+    modules = {"numpy": "numpy", "array_api_strict": "array_api_strict", "torch": "torch", "jax": "jax", "dask": "dask"}
+    return [name for name, module in modules.items() if importlib.util.find_spec(module)] + [NEVER_RUN]
+
+
+# ---------------------------------------------------------------- against a run
+
+
+def identity(proof: Proof, case: Case, backend: str) -> str:
+    """The id that pytest gives a test."""
+    label = case.name.replace(" ", "_")
+    return f"{proof.name}[{backend}-{label}]" if proof.everywhere else f"{proof.name}[{label}]"
+
+
+def not_passed(report: Path, backends: Iterable[str]) -> list[str]:
+    """The tests that a count stands for and that did not pass in a run, or were not in it."""
+    passed = {case.get("name") for case in ElementTree.parse(report).getroot().iter("testcase") if not len(case)}
+    expected = [
+        identity(proof, case, backend)
+        for backend in backends
+        for proof in proofs()
+        for case in runs(proof, backend)
+        if case.name in shown(backend)[0].get(case.row.primitive, {}).get(proof.modes[0], ())
+    ]
+    return sorted(set(expected) - passed)
+
+
+def main(arguments: list[str] | None = None, write: Callable[[str], Any] = PAGE.write_text) -> int:
+    """The command; gives the exit status."""
+    parser = argparse.ArgumentParser(description="Write docs/derivatives.md from the tests.")
+    parser.add_argument("--against", type=Path, metavar="REPORT", help="compare with a JUnit report of a run instead")
+    parser.add_argument("--backend", action="append", choices=BACKENDS, help="these only (default: the installed)")
+    options = parser.parse_args(arguments)
+    backends = options.backend or installed()
+    if options.against:
+        wrong = not_passed(options.against, [name for name in backends if name != NEVER_RUN])
+        print(*[f"not passed: {test}" for test in wrong], f"{len(wrong)} tests behind the page did not pass", sep="\n")
+        return int(bool(wrong))
+    write(page(backends, PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""))
+    found = {name for backend in backends for names in sections().values() for name in holes(names, backend)}
+    print(*[f"hole: {name}" for name in sorted(found)], f"{len(found)} holes", sep="\n")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""opt_einsum: contractions, and what is made for them beforehand."""
+
+import numpy as np
+import opt_einsum
+
+from ecosystem.trial import Samples
+
+SAMPLES = Samples()
+NOT_TRIED = {
+    "RandomGreedy": "searches an order, by shapes alone",
+    "BranchBound": "searches an order, by shapes alone",
+    "DynamicProgramming": "searches an order, by shapes alone",
+    "blas": "is a module that reads indices, not arrays",
+    "helpers": "is a module that reads indices, not arrays",
+    "path_random": "is a module that searches an order",
+    "paths": "is a module that searches an order",
+    "get_symbol": "makes a letter",
+}
+
+
+def public() -> list[str]:
+    """The names of the package's public functions."""
+    return [name for name in opt_einsum.__all__ if name != "__version__"]
+
+
+rng = np.random.default_rng(0)
+A, B, C = rng.normal(size=(2, 3)), rng.normal(size=(3, 4)), rng.normal(size=(4, 2))
+T = rng.normal(size=(2, 3, 3))
+Z = A + 1j * rng.normal(size=(2, 3))
+
+add = SAMPLES.add
+contract = opt_einsum.contract
+add("contract", lambda a, b, c: contract("ij,jk,kl->il", a, b, c), A, B, C, label="three matrices")
+add("contract", lambda a, b: contract("ij,jk", a, b, optimize=False), A, B, label="without an order")
+add("contract", lambda a, b: contract("ij,jk->ki", a, b), A, B, label="the result transposed")
+add("contract", lambda a, t: contract("ij,ijj->i", a, t), A, T, label="a diagonal and a batch axis")
+add("contract", lambda a, b: contract("ij,kl->ijkl", a, b), A, B, label="an outer product")
+add("contract", lambda t: contract("ijj->", t), T, label="one operand, summed")
+add("contract", lambda t: contract("abc->cab", t), T, label="one operand, transposed")
+add("contract", lambda a, b: contract("...j,jk->...k", a, b), A, B, label="an ellipsis")
+add("contract", lambda a, b: contract(a, (0, 1), b, (1, 2), (2, 0)), A, B, label="indices as numbers")
+add("contract", lambda z, b: contract("ij,jk->ik", z, b + 0j), Z, B, label="complex")
+for _path in ("greedy", "optimal", "dp", "branch-2"):
+    add("contract", lambda a, b, c, p=_path: contract("ij,jk,kl->li", a, b, c, optimize=p), A, B, C, label=_path)
+add(
+    "contract_expression",
+    lambda a, b, c: opt_einsum.contract_expression("ij,jk,kl->il", (2, 3), (3, 4), (4, 2))(a, b, c),
+    A, B, C,
+)  # fmt: skip
+add(
+    "contract_expression",
+    lambda a, b, c: opt_einsum.contract_expression("ij,jk,kl->il", (2, 3), b, (4, 2), constants=[1])(a, c),
+    A, B, C, label="with a constant that has a gradient",
+)  # fmt: skip
+add("contract_path", lambda a, b, c: list(map(list, opt_einsum.contract_path("ij,jk,kl->il", a, b, c)[0])), A, B, C)
+
+
+def _shared(a, b, c):
+    with opt_einsum.shared_intermediates():
+        return contract("ij,jk,kl->il", a, b, c), contract("ij,jk,km->im", a, b, c * 2)
+
+
+add("shared_intermediates", _shared, A, B, C)

@@ -1,0 +1,113 @@
+"""``docs/ecosystem/LIBRARY.md``: what a library's functions do with Tensors.
+
+``python tests/ecosystem_page.py LIBRARY`` tries the samples and prints what does not work; ``--table`` writes the page,
+``--only TEXT`` tries those whose name has TEXT in it.
+"""
+
+import argparse
+import importlib
+import importlib.metadata
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+LIBRARIES = {
+    "einops": "einops",
+    "opt_einsum": "opt_einsum",
+    "array_api_extra": "array-api-extra",
+    "xarray": "xarray",
+    "sklearn": "scikit-learn",
+    "scipy": "scipy",
+}
+"""The libraries by the name they are imported by, and that of their distribution."""
+
+FOLDER = Path(__file__).parent.parent / "docs" / "ecosystem"
+KINDS = ("works", "constant", "refuses", "WRONG")
+
+
+def samples_of(library: str) -> Any:
+    """The module of a library's samples."""
+    if library in ("scipy", "sklearn"):
+        os.environ["SCIPY_ARRAY_API"] = "1"  # read by SciPy when it is imported
+    return importlib.import_module(f"ecosystem.{library}_samples")
+
+
+def row(title: str, verdict: Any) -> str:
+    """A row of the table."""
+    return f"| `{title}` | {verdict.kind}{f': {verdict.remark}' if verdict.remark else ''} |"
+
+
+def head(library: str) -> str:
+    """What stands on a library's page above its table: written by hand, and kept when the page is written again."""
+    file = FOLDER / f"{library}.md"
+    written = file.read_text(encoding="utf-8") if file.exists() else ""
+    return written.partition(f"\n## {LIBRARIES[library]} ")[0].strip() or f"# {LIBRARIES[library]} on Tensors"
+
+
+def page(library: str, module: Any, found: dict[str, Any]) -> str:
+    """The text of a library's page: ``found`` has the verdicts by the samples' titles."""
+    version = importlib.metadata.version(LIBRARIES[library])
+    counts = {kind: sum(v.kind == kind for v in found.values()) for kind in KINDS}
+    lines = [
+        head(library),
+        "",
+        f"## {LIBRARIES[library]} {version}",
+        "",
+        f"{len(found)} calls: {counts['works']} work, {counts['constant']} are constant, {counts['refuses']} refuse, "
+        f"{counts['WRONG']} are wrong.",
+        "",
+        "| call | verdict |",
+        "|---|---|",
+        *(row(title, verdict) for title, verdict in found.items()),
+    ]
+    if module.NOT_TRIED:
+        lines += ["", "## Not tried", "", "| name | reason |", "|---|---|"]
+        lines += [f"| `{name}` | {reason} |" for name, reason in module.NOT_TRIED.items()]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Try the samples of one library; 1 where something is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("library", choices=LIBRARIES)
+    parser.add_argument("--table", action="store_true", help="write the page")
+    parser.add_argument("--only", default="", metavar="TEXT", help="samples whose name has TEXT in it")
+    parser.add_argument("--trace", action="store_true", help="show where each refusal comes from")
+    parser.add_argument("--verdicts", action="store_true", help="print the rows of the table")
+    parser.add_argument("--backend", default="numpy", help="whose arrays the Tensors hold; the page is of numpy")
+    asked = parser.parse_args()
+    module = samples_of(asked.library)
+    from ecosystem import trial
+
+    import agrad
+
+    if asked.trace:
+        trial.told = lambda error: "".join(traceback.format_exception(error)[-4:])
+    found, failed = {}, []
+    for sample in module.SAMPLES:
+        if asked.only in sample.title:
+            try:
+                with agrad.use_backend(asked.backend):  # where SciPy's own new arrays are born
+                    found[sample.title] = verdict = trial.trial(sample, asked.backend)
+            except Exception as error:
+                failed.append(sample.title)
+                print(f"{sample.title}: fails on NumPy's own arrays: {trial.told(error)}", flush=True)
+                continue
+            if asked.verdicts:
+                print(row(sample.title, verdict))
+            elif verdict.kind in ("refuses", "WRONG"):
+                print(f"{sample.title}: {verdict.kind}: {verdict.remark}", flush=True)
+    if asked.table and not (asked.only or failed or asked.backend != "numpy"):
+        (FOLDER / f"{asked.library}.md").write_text(page(asked.library, module, found), encoding="utf-8")
+    print({kind: sum(v.kind == kind for v in found.values()) for kind in KINDS})
+    known = {sample.name for sample in module.SAMPLES} | set(module.NOT_TRIED)
+    missing = [name for name in module.public() if name not in known]
+    if missing:
+        print("neither tried nor said why not:", " ".join(missing))
+    return int(bool(missing) or bool(failed) or any(v.kind == "WRONG" for v in found.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

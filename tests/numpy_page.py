@@ -1,0 +1,106 @@
+"""``docs/numpy.md``: what each of NumPy's functions does with Tensors; ``python tests/numpy_page.py`` writes it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy_samples  # noqa: F401 - files its samples
+import numpy_samples_algebra  # noqa: F401
+from numpy_sampling import SAMPLES
+
+import agrad.interop.numpy  # noqa: F401 - files the handlers
+from agrad.interop.outside import NOT_ASKED
+from agrad.interop.table import FUNCTIONS, REFUSED, UFUNCS, find
+
+PAGE = Path(__file__).parent.parent / "docs" / "numpy.md"
+
+HEAD = """# NumPy's functions on Tensors
+
+NumPy's own functions take Tensors of every backend, stay in the graph and give Tensors of that backend:
+
+```python
+import numpy as np
+import agrad
+
+def energy(x):
+    return np.sum(np.sin(x) ** 2)
+
+agrad.grad(energy)(np.linspace(0.0, 1.0, 5))
+```
+
+They are compositions of agrad's functions and have no derivative rules of their own. What follows is for all of them.
+
+- **Operands.** Numbers, nested lists and NumPy's scalars may stand beside Tensors; arrays of another library may not,
+  and the error says how to move them. Dtypes promote by NumPy's rules on every backend; integers become float64.
+- **`out=`.** A Tensor given as `out` is rebound to the result and stays differentiable. An ndarray records nothing, so
+  it is refused for a result that has a gradient (`a += t` asks for that where `a` is an ndarray: write `a = a + t`).
+- **`where=`** of a ufunc needs `out=`, since NumPy leaves the other elements unset.
+- **`reduce`, `accumulate`, `reduceat`, `outer`, `at`** work for ufuncs of two operands and one result. `at` with a
+  position that is named twice works for `add` and `subtract`.
+- **Writing** (`put`, `copyto`, `fill_diagonal`, ...) rebinds the Tensor, as `x[i] = v` does; a leaf that requires a
+  gradient refuses it.
+- **Lists of Tensors** go where NumPy takes several arrays (`concatenate`, `stack`, `block`, `select`, ...). Elsewhere
+  NumPy does not look into a list, and its conversion is an error that names `.detach()`: `np.sum(np.stack([a, b]))`.
+- **Positions and counts** (`argmax`, `searchsorted`, `unique`'s indices) are found on the host and are constants.
+- **Memory order** (`order="K"`, `"A"`) is each library's own affair. `weights=` of quantiles is refused.
+- **Subclasses** of ndarray (`numpy.ma`, `numpy.matrix`) and classes that agrad does not know are asked themselves, and
+  where they have no answer NumPy's error says so.
+
+"differentiable": the derivative in every order, held against finite differences of NumPy's own function by the tests.
+"constant": whole numbers, truth values, or steps. The page is written by `python tests/numpy_page.py`, and a test holds
+that it is whole: every public callable of `numpy`, `numpy.linalg` and `numpy.fft` is on it.
+"""
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Every public callable of NumPy, ``numpy.linalg`` and ``numpy.fft``, by name."""
+    for prefix, module in (("", np), ("linalg.", np.linalg), ("fft.", np.fft)):
+        for name in dir(module):
+            if name.startswith("_") or name in np.__expired_attributes__:
+                continue
+            value = getattr(module, name)
+            if callable(value) and not (isinstance(value, type) and issubclass(value, np.generic)):
+                yield prefix + name, value
+
+
+def verdict(name: str, value: Any) -> tuple[str, str] | None:
+    """What is decided about a function: a section of the page and a remark. None where nothing is."""
+    if name in NOT_ASKED:
+        return "not asked", NOT_ASKED[name]
+    if value in UFUNCS or value in FUNCTIONS:
+        mine = [s for s in SAMPLES if find(s.name) is value]
+        if name in REFUSED or not mine:
+            return None if name not in READS else ("works", READS[name])
+        return "works", "constant" if all(s.constant for s in mine) else "differentiable"
+    if name in REFUSED:
+        return "refused", REFUSED[name]
+    return None
+
+
+READS = dict.fromkeys(
+    ("save", "savetxt", "savez", "savez_compressed"),
+    "writes the values of a Tensor without a gradient; use `.detach()` on others",
+)
+
+
+def page() -> str:
+    """The text of the page."""
+    sections: dict[str, list[str]] = {"works": [], "refused": [], "not asked": []}
+    for name, value in public():
+        decided = verdict(name, value)
+        assert decided is not None, f"numpy.{name} is not decided"
+        sections[decided[0]].append(f"| `{name}` | {decided[1]} |")
+    titles = {"works": "Functions that take Tensors", "refused": "Refused with a `TypeError`", "not asked": "The rest"}
+    heads = {"works": "result", "refused": "instead", "not asked": "what happens"}
+    parts = [HEAD]
+    for key, rows in sections.items():
+        parts.append(f"\n## {titles[key]}\n\n| `numpy.` | {heads[key]} |\n|---|---|\n" + "\n".join(rows) + "\n")
+    parts.append(
+        "\nNumPy's scalar types (`float64`, `int8`, ...) are dtypes, and take no Tensors that require a gradient.\n"
+    )
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

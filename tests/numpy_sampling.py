@@ -1,0 +1,93 @@
+"""How samples of calls of NumPy's functions are written, and what is asked of them.
+
+A call is a function of arrays alone, NumPy's or Tensors, so that its value on the one can be held against that on the
+other, and its derivative against finite differences of NumPy's own.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from table import Input
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A call of the function ``name``. ``constant``: its results have no derivative.
+
+    ``kink``: a small change of the arrays changes what is picked, so that finite differences say nothing.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    inputs: tuple[Input, ...]
+    number: int
+    constant: bool
+    kink: bool
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} {self.number}"
+
+
+SAMPLES: list[Sample] = []
+
+
+def sample(name: str, call: Callable[..., Any], *inputs: Input, constant: bool = False, kink: bool = False) -> None:
+    """File a sample; the samples of one function are numbered."""
+    number = sum(s.name == name for s in SAMPLES)
+    SAMPLES.append(Sample(name, call, inputs, number, constant, kink))
+
+
+def named(name: str) -> Any:
+    place: Any = np
+    for part in name.split("."):
+        place = getattr(place, part)
+    return place
+
+
+def plain(names: str, *inputs: Input, constant: bool = False, kink: bool = False, **settings: Any) -> None:
+    """Samples of several functions that are called with the arrays alone, or with the same settings."""
+    for name in names.split():
+        if hasattr(np, name.partition(".")[0]) and _exists(name):
+            sample(name, calling(named(name), **settings), *inputs, constant=constant, kink=kink)
+
+
+def calling(function: Any, **settings: Any) -> Callable[..., Any]:
+    return lambda *xs: function(*xs, **settings)
+
+
+def _exists(name: str) -> bool:
+    try:
+        named(name)
+    except AttributeError:
+        return False
+    return True
+
+
+def on_integers(function: Any) -> Callable[..., Any]:
+    return lambda *xs: function(*[np.astype(x, np.int64) for x in xs])
+
+
+def joining(function: Any, *more: Any) -> Callable[..., Any]:
+    return lambda *xs: function([*xs, *more])
+
+
+def writing(write: Callable[..., Any]) -> Callable[..., Any]:
+    """What a copy of the first array is after ``write``, a function that changes it in place."""
+
+    def call(x: Any, *more: Any) -> Any:
+        copy = np.copy(x)
+        write(copy, *more)
+        return copy
+
+    return call
+
+
+def hermitian(x: Any) -> Any:
+    return (x + np.conj(np.swapaxes(x, -1, -2))) / 2
+
+
+def definite(x: Any) -> Any:
+    return np.matmul(x, np.conj(np.swapaxes(x, -1, -2)))

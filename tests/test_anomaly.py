@@ -1,0 +1,164 @@
+"""``detect_anomaly`` names the first operation that made a NaN or an infinity, at every level, with the user's line."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+
+import agrad
+from agrad.errors import AnomalyError
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+ZERO = np.asarray([1.0, 0.0])
+
+
+def found(call: Any) -> str:
+    """What is reported, on an own line of this file that the report must name."""
+    with agrad.detect_anomaly(), pytest.raises(AnomalyError) as caught:
+        call()
+    return str(caught.value)
+
+
+def test_an_operation_on_raw_arrays(place: Any) -> None:
+    x = place(ZERO)
+    text = found(lambda: agrad.exp(agrad.log(x)))  # the raw line
+    assert text.startswith("log made a NaN or an infinity at ")
+    assert "test_anomaly.py" in text
+    assert "the raw line" in text
+
+
+def test_a_constant_is_named_and_not_what_uses_it(place: Any) -> None:
+    x = agrad.asarray(place(ZERO), requires_grad=True)
+
+    def f() -> Any:
+        scale = agrad.log(agrad.asarray(place(ZERO)))  # the constant line
+        return x * scale
+
+    text = found(f)
+    assert text.startswith("log made")
+    assert "the constant line" in text
+
+
+def test_what_came_in_is_said_to_have_come_in(place: Any) -> None:
+    x = place(np.asarray([np.inf, 1.0]))
+    assert found(lambda: agrad.add(x, 1.0)).startswith("add was handed a NaN or an infinity in x1, which no operation")
+    assert found(lambda: agrad.asarray(place(ZERO)) * float("nan")).startswith("multiply was handed a NaN")
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: lambda x: f(x),
+        lambda f: agrad.vmap(f),
+        lambda f: lambda x: agrad.grad(lambda x: agrad.sum(f(x)))(x),
+        lambda f: lambda x: agrad.jvp(f, (x,), (x,)),
+        lambda f: lambda x: agrad.linearize(f, x),
+        lambda f: agrad.vmap(agrad.grad(f)),
+        lambda f: agrad.grad(lambda x: agrad.sum(agrad.vmap(f)(x))),
+        lambda f: lambda x: agrad.jvp(agrad.grad(lambda x: agrad.sum(f(x))), (x,), (x,)),
+        lambda f: agrad.no_grad()(f),
+    ],
+    ids=["none", "vmap", "grad", "jvp", "linearize", "vmap of grad", "grad of vmap", "jvp of grad", "no_grad"],
+)
+def test_a_value_in_every_transform(transform: Any, place: Any) -> None:
+    def f(x: Any) -> Any:
+        y = agrad.exp(x)
+        return agrad.log(y - y) + 1.0  # the line to name
+
+    text = found(lambda: transform(f)(place(ZERO)))
+    assert text.startswith("log made a NaN or an infinity at ")
+    assert "the line to name" in text
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: agrad.grad(lambda x: agrad.sum(f(x))),
+        lambda f: agrad.vmap(agrad.grad(f)),
+        lambda f: agrad.grad(lambda x: agrad.sum(agrad.vmap(f)(x))),
+        lambda f: agrad.grad(lambda x: agrad.sum(agrad.grad(lambda x: agrad.sum(f(x)))(x))),
+        lambda f: agrad.jacrev(f),
+    ],
+    ids=["grad", "vmap of grad", "grad of vmap", "grad of grad", "jacrev"],
+)
+def test_a_backward_rule_in_every_transform(transform: Any, place: Any) -> None:
+    def f(x: Any) -> Any:
+        return 2.0 * agrad.sqrt(x)  # finite, with an infinite slope
+
+    text = found(lambda: transform(f)(place(ZERO)))
+    assert text.startswith("the backward rule of sqrt made a NaN or an infinity for x; the operation was recorded at ")
+    assert "finite, with an infinite slope" in text
+
+
+def test_backward_and_create_graph(place: Any) -> None:
+    x = agrad.asarray(place(ZERO), requires_grad=True)
+    for create_graph in (False, True):
+        with agrad.detect_anomaly():
+            y = agrad.sum(agrad.sqrt(x) * 3.0)
+            with pytest.raises(AnomalyError, match=r"backward rule of sqrt .* for x; .*test_anomaly.py"):
+                y.backward(create_graph=create_graph)
+
+
+def test_a_tangent(place: Any) -> None:
+    x, t = place(ZERO), place(np.ones(2))
+    text = found(lambda: agrad.jvp(lambda x: 2.0 * agrad.sqrt(x), (x,), (t,)))
+    assert text.startswith("the forward rule of sqrt made a NaN or an infinity at ")
+    assert "test_anomaly.py" in text
+    given = place(np.asarray([np.nan, 1.0]))
+    assert "multiply was handed a tangent of x1 that holds" in found(lambda: agrad.jvp(lambda x: x * 2, (t,), (given,)))
+
+
+def test_second_order_alone(place: Any) -> None:
+    """x**1.5 has a slope at 0, and no second derivative."""
+    text = found(lambda: agrad.hessian(lambda x: agrad.sum(x**1.5))(place(ZERO)))
+    assert text.startswith("the backward rule of pow made")
+
+
+def test_a_cotangent_that_was_given(place: Any) -> None:
+    _, pull = agrad.vjp(agrad.sin, place(ZERO))
+    text = found(lambda: pull(place(np.asarray([np.inf, 1.0]))))
+    assert "backward rule of sin was handed a cotangent" in text
+
+
+def test_masked_branches_are_no_anomaly(place: Any) -> None:
+    """What a rule makes on its way and masks before its end is not reported, in any order."""
+
+    def f(x: Any) -> Any:
+        return agrad.sum(agrad.where(x > 0, agrad.sqrt(x), 0.0))
+
+    x = place(ZERO)
+    with agrad.detect_anomaly():
+        assert_close(agrad.grad(f)(x), [0.5, 0.0], "the gradient")
+        twice = agrad.grad(lambda x: agrad.sum(agrad.grad(f)(x)))
+        assert_close(twice(x), [-0.25, 0.0], "the second order")
+
+
+def test_nothing_stays_switched_on(place: Any) -> None:
+    with agrad.detect_anomaly(), pytest.raises(AnomalyError):
+        agrad.log(place(ZERO))
+    assert not np.isfinite(host(agrad.log(place(ZERO)))).all()
+    codes = agrad.log.__code__  # type: ignore[attr-defined]
+    with agrad.detect_anomaly():
+        assert agrad.log.__code__ is not codes  # type: ignore[attr-defined]
+        with agrad.detect_anomaly():
+            pass
+        assert agrad.log.__code__ is not codes  # type: ignore[attr-defined]
+    assert agrad.log.__code__ is codes  # type: ignore[attr-defined]
+
+
+def test_an_operation_made_or_changed_inside_is_looked_at() -> None:
+    with agrad.detect_anomaly():
+
+        @agrad.primitive
+        def inverse(xp: Any, x: Any, /) -> Any:
+            return 1 / x
+
+        with pytest.raises(AnomalyError, match="inverse made"):
+            inverse(ZERO)
+        inverse.vjp(lambda g, y: -g * y * y)
+        with pytest.raises(AnomalyError, match="inverse made"):
+            inverse(ZERO)
+        assert_close(agrad.grad(lambda x: agrad.sum(inverse(x)))(ZERO + 1), [-0.25, -1.0], "its gradient")
+    assert np.isinf(inverse(ZERO)[1])

@@ -1,0 +1,259 @@
+"""The benchmarks' command line: quick runs of every suite, tables that parse, missing libraries named, clear errors."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_standard import STANDARD
+
+from agrad.ops.underived import WITHOUT_DERIVATIVE
+from bench import common, diff, ops, suites
+from bench.common import Timing
+from bench.compare import wins_from
+from bench.limits import Limits
+from bench.ops_cases import CASES
+from bench.ops_jobs import build
+from bench.ops_reasons import REASONS
+from bench.suites import MODULES, Options, Suite, UsageError, load_suite, options_for, parser
+
+ROOT = Path(__file__).parent.parent
+
+
+def bench(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """A run of ``python -m bench`` from the checkout."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "AGRAD_"))} | more
+    return subprocess.run(
+        [sys.executable, "-m", "bench", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def options(*given: str) -> dict[str, Options]:
+    parsed = parser().parse_args(given)
+    return options_for(parsed, {name: load_suite(name) for name in parsed.suites})
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    """The Markdown tables of a text, as cells; all rows of one must be as long as its head."""
+    found: list[list[list[str]]] = []
+    inside = False
+    for line in text.splitlines():
+        if line.startswith("|"):
+            if not inside:
+                found.append([])
+            found[-1].append([cell.strip() for cell in line.strip("|").split("|")])
+        inside = line.startswith("|")
+    for rows in found:
+        assert {len(row) for row in rows} == {len(rows[0])}
+        assert set("".join(rows[1])) <= {"-", ":"}
+    return found
+
+
+def check_files(file: Path) -> dict[str, Any]:
+    """A run's record and its tables; every sample is a positive number of seconds."""
+    assert tables(file.with_suffix(".md").read_text(encoding="utf-8"))
+    record = json.loads(file.read_text(encoding="utf-8"))
+    samples = [v for _, values in diff.read(file).items() for v in values]
+    assert samples and min(samples) > 0
+    assert {"suite", "machine", "left_out", "seconds", "computed_with", "limits"} <= set(record)
+    return record
+
+
+# ------------------------------------------------------------------ quick runs
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if n != "compare"])
+def test_a_quick_run_without_peers(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    choice = ["--backends", "numpy"] if load_suite(name).backends else []
+    done = bench(name, "--quick", "--peers", "none", "--json", str(file), *choice)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = check_files(file)
+    assert record["suite"] == name
+    assert not record["left_out"]
+
+
+def test_a_quick_run_of_compare(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    file, plot = tmp_path / "run.json", tmp_path / "plot.png"
+    given = ("--backends", "numpy", "--sizes", "100", "--only", "matmul,softmax")
+    done = bench("compare", "--quick", *given, "--json", str(file), "--plot", str(plot))
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = check_files(file)
+    assert set(record["seconds"]) == {f"{w}, {p}" for w in ("matmul", "softmax") for p in (ops.FORWARD, ops.GRADIENT)}
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert "nothing to compare it with" in done.stdout
+
+
+def test_a_backend_that_cannot_run_is_named_and_left_out(tmp_path: Path) -> None:
+    (tmp_path / "cupy.py").write_text("raise ImportError('No module named cupy, for the test')")
+    given = ("compare", "--quick", "--sizes", "100", "--only", "reduction", "--backends")
+    done = bench(*given, "numpy,cupy", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "left out, agrad, cupy: backend 'cupy' cannot run here" in done.stdout
+    alone = bench(*given, "cupy", PYTHONPATH=str(tmp_path))
+    assert alone.returncode == 2
+    assert "no backend could run" in alone.stderr
+
+
+def test_a_missing_peer_is_named_and_left_out(tmp_path: Path) -> None:
+    """A folder before all others holds a module that cannot be imported, as a missing one cannot."""
+    (tmp_path / "autograd.py").write_text("raise ImportError('No module named autograd, for the test')")
+    file = tmp_path / "run.json"
+    done = bench(
+        "ops", "--quick", "--only", "sin", "--peers", "autograd", "--json", str(file), PYTHONPATH=str(tmp_path)
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "left out, autograd: No module named autograd, for the test" in done.stdout
+    assert "Not judged" in done.stdout
+    assert set(check_files(file)["seconds"]["sin, 100, forward"]) == {"agrad"}
+
+
+def test_several_suites_write_a_folder(tmp_path: Path) -> None:
+    done = bench("ops", "overhead", "--quick", "--peers", "none", "--only", "exp", "--json", str(tmp_path / "runs"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in ("ops", "overhead"):
+        assert check_files(tmp_path / "runs" / f"{name}.json")["suite"] == name
+
+
+def test_the_pins_of_openblas_are_cleared() -> None:
+    done = bench("nosuch", OPENBLAS_CORETYPE="Haswell")
+    assert done.returncode == 2
+    assert "there is no suite 'nosuch'" in done.stderr
+
+
+# ------------------------------------------------------------------ what is asked for
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        (("nosuch",), "there is no suite 'nosuch'; there are overhead"),
+        (("mlp", "--backends", "nosuch"), "--backends nosuch: unknown; there are numpy"),
+        (("ops", "--backends", "numpy"), "ops: there is no choice of --backends"),
+        (("ops", "--peers", "torch,nosuch"), "--peers nosuch: unknown"),
+        (("ops", "--only", "sine"), "--only sine: unknown"),
+        (("ops", "--dtype", "int8"), "--dtype int8: unknown; there are float64, float32"),
+        (("ops", "--sizes", "many"), "these are no numbers"),
+        (("ops", "--sizes", "0"), "1 or more"),
+        (("overhead", "--sizes", "10"), "overhead: there is no choice of --sizes"),
+        (("overhead", "--plot", "a.png"), "there is no choice of --plot"),
+        (("ops", "--device", "cuda"), "there is no choice of --device"),
+        (("ops", "--repeat", "0"), "at least one round"),
+        (("ops", "--sample", "-1"), "more than no seconds"),
+        (("ops", "mlp", "--json", "a.json"), "name a folder"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_wrong_words_are_clear_errors(given: tuple[str, ...], what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        options(*given)
+
+
+def test_options_go_to_the_suites_that_take_them() -> None:
+    found = options("ops", "mlp", "--peers", "jax,torch", "--sizes", "1e3,64", "--quick")
+    assert found["ops"].peers == ("torch",)
+    assert found["mlp"].peers == ("jax", "torch")
+    assert found["ops"].sizes == found["mlp"].sizes == (1000, 64)
+    assert found["ops"].repeat == 2 and found["ops"].only == load_suite("ops").quick_only
+    assert options("ops")["ops"].only == () and options("ops")["ops"].dtype == "float64"
+    assert options("mlp", "--device", "cpu")["mlp"].device is None
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_suite_offers_what_the_command_line_needs(name: str) -> None:
+    suite = load_suite(name)
+    assert isinstance(suite, Suite)
+    assert set(suite.quick_sizes) <= set(suite.sizes)
+    assert set(suite.default_backends) <= set(suite.backends)
+    assert set(suite.quick_only) <= set(suite.only)
+
+
+def test_records_are_written_with_a_line_for_each_list() -> None:
+    record = {"a": [1.23456789, 2.0], "b": {"c": [], "d": "x"}, "e": [{"f": [0.5]}], "g": {}}
+    written = suites.as_json(record)
+    assert '"a": [1.2346, 2]' in written
+    assert json.loads(written) == {"a": [1.2346, 2], "b": {"c": [], "d": "x"}, "e": [{"f": [0.5]}], "g": {}}
+
+
+# ------------------------------------------------------------------ limits and judgement
+
+
+def test_limits_are_set_by_what_takes_longer() -> None:
+    limits = Limits(flops=1e9, bytes=1e10, where="here")
+    assert limits.seconds(1e10) == (1.0, "bandwidth")
+    assert limits.seconds(1e10, 2e9) == (2.0, "matrix rate")
+    assert "1 GFLOP/s" in limits.text() and "10.0 GB/s" in limits.text()
+
+
+def test_the_size_from_which_one_wins() -> None:
+    assert wins_from([1, 10, 100], [0.5, 1.5, 3.0]) == 10
+    assert wins_from([1, 10, 100], [1.5, 0.5, 3.0]) == 100
+    assert wins_from([1, 10, 100], [1.5, 1.5, 0.9]) is None
+    assert wins_from([1, 10], [1.1, 1.2]) == 1
+    assert wins_from([1, 10], [1.1, None]) is None
+
+
+def row(name: str, ours: float, torch: float, autograd: float, size: int = ops.LARGE) -> ops.Row:
+    timings = {ops.AGRAD: Timing([ours] * 3), ops.TORCH: Timing([torch] * 3), ops.AUTOGRAD: Timing([autograd] * 3)}
+    return ops.Row(name, size, dict.fromkeys((ops.FORWARD, ops.GRADIENT), timings))
+
+
+def test_slow_rows_need_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ops, "REASONS", {"cos": "NumPy's own", "tan": "none any more"})
+    rows = [row("sin", 2.0, 1.0, 3.0), row("cos", 2.0, 1.0, 3.0), row("tan", 1.0, 1.0, 0.5), row("exp", 1.3, 1.0, 2.0)]
+    found = ops.judge([*rows, row("log", 9.0, 1.0, 10.0, size=100)])
+    for key, name in (("unexplained", "sin"), ("slow", "cos"), ("stale", "tan")):
+        assert [line.split("`")[1] for line in found[key]] == [name]
+    assert len(found["slower than autograd"]) == 2 and "`tan`" in found["slower than autograd"][0]
+    text = ops.verdict_text(found, True)
+    assert "NumPy's own" in text and "no reason" in text
+
+
+def test_reasons_are_about_functions_that_are_measured() -> None:
+    assert set(REASONS) <= set(CASES)
+    assert all(len(reason) > 20 for reason in REASONS.values())
+
+
+def test_every_differentiable_function_is_measured() -> None:
+    assert set(CASES) == set(STANDARD) - set(WITHOUT_DERIVATIVE)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_case_runs(name: str) -> None:
+    job = build(name, 100, "float64", "agrad")
+    for step in job.parts.values():
+        step()
+    found = np.asarray(job.read(job.step()))
+    assert found.size and np.isfinite(found).all()
+
+
+def test_calibration_and_samples_of_parts() -> None:
+    calls = {"a": 0, "b": 0}
+
+    def counted(name: str) -> Any:
+        def step() -> None:
+            calls[name] += 1
+
+        return step
+
+    local = common.Local(
+        common.Candidate("two", lambda: common.Job(counted("a"), parts={n: counted(n) for n in calls}))
+    )
+    local.build(())
+    numbers = local.calibrate(1e-4)
+    assert set(numbers) == {"a", "b"} and min(numbers.values()) >= 1
+    before = dict(calls)
+    seconds = local.samples({"a": 5, "b": 1})
+    assert calls == {"a": before["a"] + 6, "b": before["b"] + 1}
+    assert min(seconds.values()) > 0

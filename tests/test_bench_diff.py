@@ -1,0 +1,112 @@
+"""``python -m bench diff``: it flags what got slower, is silent on noise, and takes the machine's own change out."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench import diff
+
+
+def samples(middle: float, spread: float = 0.02, seed: int = 0) -> list[float]:
+    rng = np.random.default_rng(seed)
+    return (middle * rng.uniform(1 - spread, 1 + spread, 9)).tolist()
+
+
+def run(file: Path, ours: dict[str, float], machine: float = 1.0, spread: float = 0.02, seed: int = 0) -> Path:
+    """A run with a row of agrad and one of a peer, which always takes 1e-3, for each entry."""
+    seconds = {
+        name: {
+            "agrad": samples(value * machine, spread, seed + 2 * i),
+            "PyTorch eager": samples(1e-3 * machine, spread, seed + 2 * i + 1),
+        }
+        for i, (name, value) in enumerate(ours.items())
+    }
+    file.write_text(json.dumps({"suite": "ops", "seconds": seconds}))
+    return file
+
+
+ROWS = {"sin": 1e-3, "cos": 2e-3, "exp": 3e-3, "log": 4e-3}
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    return run(tmp_path / "old.json", ROWS)
+
+
+def test_a_slowdown_is_flagged(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new = run(tmp_path / "new.json", {**ROWS, "cos": 3e-3}, seed=50)
+    assert diff.main([str(old), str(new)]) == 1
+    said = capsys.readouterr().out
+    assert "Slower than 1.25 x" in said and "cos / agrad" in said and "1.5" in said
+    assert "sin / agrad" not in said
+    assert diff.main([str(old), str(new), "--threshold", "1.8"]) == 0
+
+
+def test_a_speedup_is_told_and_is_no_failure(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new = run(tmp_path / "new.json", {**ROWS, "cos": 1e-3}, seed=50)
+    assert diff.main([str(old), str(new)]) == 0
+    assert "Faster than" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_is_not_flagged(tmp_path: Path, seed: int) -> None:
+    old, new = (run(tmp_path / f"{i}.json", ROWS, spread=0.4, seed=100 * seed + 10 * i) for i in (0, 1))
+    assert diff.main([str(old), str(new)]) == 0
+
+
+def test_wide_quartiles_are_noise_whatever_the_medians_say() -> None:
+    path = ("sin", "agrad")
+    old, new = {path: [1.0, 1.0, 2.0, 3.0, 3.0]}, {path: [1.0, 1.0, 3.0, 3.0, 3.0]}
+    changes, _ = diff.compare(old, new)
+    assert changes[0].ratio == 1.5
+    assert not diff.slower(changes, 1.25)
+
+
+def test_a_slower_machine_is_taken_out(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new = run(tmp_path / "new.json", ROWS, machine=2.0, seed=50)
+    assert diff.main([str(old), str(new)]) == 0
+    assert "took 2.0" in capsys.readouterr().out
+    assert diff.main([str(old), str(new), "--absolute"]) == 1
+
+
+def test_what_is_in_one_run_only_is_counted(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new = run(tmp_path / "new.json", {**ROWS, "tan": 1e-3})
+    assert diff.main([str(old), str(new)]) == 0
+    assert "4 rows of agrad compared; 1 are in one run only" in capsys.readouterr().out
+
+
+def test_the_committed_runs_can_be_compared() -> None:
+    folder = Path(__file__).parent.parent / "bench" / "results"
+    for file in folder.glob("*.json"):
+        found = diff.read(file)
+        assert any(path[-1].startswith("agrad") for path in found), file
+        changes, machine = diff.compare(found, found)
+        assert machine == 1.0 and not diff.slower(changes, 1.25)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (None, "No such file"),
+        ("{", "no JSON"),
+        ("[1]", "no run of a suite"),
+        ('{"seconds": {}}', "no run of a suite"),
+        ('{"seconds": {"a": {"PyTorch eager": [1.0]}}}', "no row of agrad in common"),
+    ],
+)
+def test_what_is_no_run_is_a_clear_error(
+    content: Any, what: str, old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "wrong.json"
+    if content is not None:
+        file.write_text(content)
+    assert diff.main([str(old), str(file)]) == 2
+    assert what in capsys.readouterr().err
+
+
+def test_a_threshold_is_above_one(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diff.main([str(old), str(old), "--threshold", "0.9"]) == 2
+    assert "above 1" in capsys.readouterr().err

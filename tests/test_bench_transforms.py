@@ -1,0 +1,79 @@
+"""The suite of transforms: every library computes the same derivatives; a quick run; what is missing is named."""
+
+import importlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_bench import bench, tables
+
+from bench import transforms, transforms_jobs
+from bench.common import Missing, Timing
+from bench.limits import Limits
+from bench.transforms_jobs import HESSIAN, LOOP, SAMPLES
+
+PROBLEMS = transforms_jobs.problems(quick=True)
+MODULES = {"torch.func": "torch", "autograd": "autograd"}
+
+
+def off(problem: transforms_jobs.Problem) -> float:
+    return 1e-4 if isinstance(problem.x, tuple) else 1e-9
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("name", list(MODULES))
+def test_the_libraries_compute_the_same(name: str) -> None:
+    if importlib.util.find_spec(MODULES[name]) is None:
+        pytest.skip(f"{MODULES[name]} is not installed")
+    compared = 0
+    for (objective, task), problem in PROBLEMS.items():
+        if objective == "Gaussian mixture" and task == HESSIAN and name == "autograd":
+            continue  # it takes a minute
+        if task == LOOP or (problem.rows and name == "autograd"):
+            with pytest.raises(Missing, match="vmap"):
+                transforms_jobs.job(name, problem)
+            continue
+        theirs = transforms_jobs.job(name, problem)
+        ours = transforms_jobs.job("agrad", problem)
+        expected = np.asarray(theirs.read(theirs.step()))
+        found = np.asarray(ours.read(ours.step()))
+        assert found.shape == expected.shape
+        scale = off(problem) * (1 + float(np.max(np.abs(expected))))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=scale, err_msg=f"{objective}: {task}")
+        compared += 1
+    assert compared >= 14
+
+
+def test_samples_by_a_map_are_those_of_the_loop() -> None:
+    mapped, loop = (transforms_jobs.job("agrad", PROBLEMS["digits perceptron", task]) for task in (SAMPLES, LOOP))
+    np.testing.assert_allclose(mapped.read(mapped.step()), loop.read(loop.step()), atol=1e-5)
+
+
+def test_derivatives_that_differ_are_an_error() -> None:
+    same = {"Rosenbrock: gradient": [3.0, 5.0, 2]}
+    transforms._check({"agrad": same, "jax": {"Rosenbrock: gradient": [3.0, 5.0 + 1e-9, 2]}})
+    with pytest.raises(Missing, match="Rosenbrock: gradient: jax has another derivative than agrad"):
+        transforms._check({"agrad": same, "jax": {"Rosenbrock: gradient": [3.1, 5.0, 2]}})
+
+
+def test_what_falls_short_is_said() -> None:
+    timings = {
+        "a: gradient": {"agrad": Timing([2.0, 2.0]), "autograd": Timing([1.0, 1.0]), "jax": Timing([1.0, 1.0])},
+        "b: gradient": {"agrad": Timing([1.0, 1.0]), "torch.func": Timing([2.0, 2.0])},
+    }
+    best = Limits(flops=1.0, bytes=10.0, where="the processor")
+    traffic = {"a: gradient": 10, "b: gradient": 5}
+    text, short = transforms.table(timings, ["torch.func", "jax", "autograd"], traffic, best)
+    assert short == ["a: gradient: 2.00 x autograd"]
+    (rows,) = tables(text)
+    assert rows[2][1:] == ["2e+03", "", "2.00 (2.00 to 2.00)", "2.00 (2.00 to 2.00)", "50.00%"]
+
+
+def test_a_quick_run(tmp_path: Path) -> None:
+    file = tmp_path / "transforms.json"
+    done = bench("transforms", "--quick", "--peers", "none", "--only", "Rosenbrock", "--json", str(file))
+    assert done.returncode == 0, done.stderr
+    rows = tables(done.stdout)[0]
+    assert [row[0] for row in rows[2:]] == [f"Rosenbrock: {task}" for name, task in PROBLEMS if name == "Rosenbrock"]
+    assert set(json.loads(file.read_text())["seconds"]) == {row[0] for row in rows[2:]}

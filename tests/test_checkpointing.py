@@ -1,0 +1,256 @@
+"""``checkpoint``: the same derivatives of every order and mode, in less memory; what it must repeat, it repeats."""
+
+import math
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+
+import agrad
+from agrad import checkpoint
+from agrad.errors import GraphFreedError, OperandError, RuleError
+
+_rng = np.random.default_rng(3)
+W, X, ROWS = _rng.standard_normal((3, 3)), _rng.standard_normal(3), _rng.standard_normal((4, 3))
+
+
+def body(p: dict[str, Any], w: Any) -> dict[str, Any]:
+    return {"x": agrad.tanh(agrad.matmul(w, p["x"])) * p["x"] + p["x"], "n": p["n"]}
+
+
+def plain(x: Any, w: Any) -> Any:
+    h = w * 2
+    p = body(body({"x": x, "n": 3}, w), h)
+    return agrad.sum(body(p, w)["x"] ** 2)
+
+
+def recomputed(x: Any, w: Any) -> Any:
+    """As ``plain``: an argument, closures over a leaf and over a result, and one checkpoint inside another."""
+    h = w * 2
+    one = checkpoint(body)
+    p = checkpoint(lambda p: one(one(p, w), h))({"x": x, "n": 3})
+    return agrad.sum(checkpoint(lambda p: body(p, w))(p)["x"] ** 2)
+
+
+TOWERS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "grad": lambda f, x, w: agrad.grad(f, (0, 1))(x, w),
+    "jvp": lambda f, x, w: agrad.jvp(f, (x, w), (x, w)),
+    "hessian": lambda f, x, w: agrad.hessian(f)(x, w),
+    "reverse over reverse": lambda f, x, w: agrad.jacrev(agrad.grad(f, 1))(x, w),
+    "forward over reverse": lambda f, x, w: agrad.jvp(agrad.grad(f, 1), (x, w), (x, w))[1],
+    "reverse over forward": lambda f, x, w: agrad.grad(lambda x: agrad.jvp(f, (x, w), (x, w))[1])(x),
+    "third order": lambda f, x, w: agrad.grad(lambda w: agrad.sum(agrad.hessian(f)(x, w) ** 2))(w),
+    "vmap of grad": lambda f, x, w: agrad.vmap(lambda s: agrad.grad(f, 1)(s * x, w))(x),
+    "grad of vmap": lambda f, x, w: agrad.grad(lambda w: agrad.sum(agrad.vmap(lambda s: f(s * x, w))(x)))(w),
+    "linearize": lambda f, x, w: agrad.linearize(f, x, w)[1](x, w),
+}
+
+
+@pytest.mark.parametrize("name", TOWERS)
+def test_every_tower_of_transforms_is_the_same(name: str, place: Any) -> None:
+    x, w = place(X), place(W)
+    got, expected = TOWERS[name](recomputed, x, w), TOWERS[name](plain, x, w)
+    for a, b in zip(*(v if isinstance(v, tuple) else (v,) for v in (got, expected)), strict=True):
+        assert_close(a, host(b), name, 1e-12)
+
+
+def test_backward_and_its_gradient(place: Any) -> None:
+    found = []
+    for f in (plain, recomputed):
+        x, w = (agrad.asarray(place(v), requires_grad=True) for v in (X, W))
+        f(x, w).backward(create_graph=True)
+        first = host(x.grad), host(w.grad)
+        total = agrad.sum(x.grad**3) + agrad.sum(agrad.sin(w.grad))
+        x.grad = w.grad = None
+        total.backward()
+        found.append([*first, host(x.grad), host(w.grad)])
+    for a, b in zip(*found, strict=True):
+        assert_close(a, b, "imperative", 1e-12)
+
+
+def test_the_tape_holds_one_node_and_is_freed() -> None:
+    x = agrad.asarray(X, requires_grad=True)
+    y = checkpoint(lambda x: agrad.sum(agrad.sin(agrad.exp(x))))(x)
+    assert [row.op for row in agrad.graph(y).rows] == [None, "checkpoint <lambda>"]
+    y.backward(retain_graph=True)
+    y.backward()
+    assert_close(x.grad, 2 * np.cos(np.exp(X)) * np.exp(X), "twice")
+    with pytest.raises(GraphFreedError, match="checkpoint"):
+        y.backward()
+
+
+def test_several_results_some_unused_and_some_no_arrays() -> None:
+    x = agrad.asarray(X, requires_grad=True)
+
+    def f(x: Any) -> Any:
+        s = agrad.sin(x)
+        return [s, s * 2, x, "name", agrad.argmax(x), None]
+
+    a, b, same, name, place, nothing = checkpoint(f)(x)
+    assert name == "name" and nothing is None and place.item() == int(np.argmax(X))
+    assert "checkpoint f.1" in str(agrad.graph(b))
+    agrad.sum(b * same + a).backward()
+    assert_close(x.grad, 2 * np.cos(X) * X + 2 * np.sin(X) + np.cos(X), "several")
+
+
+def test_no_grad_and_constants() -> None:
+    runs = []
+    f = checkpoint(lambda x: runs.append(1) or agrad.sin(x))
+    x = agrad.asarray(X, requires_grad=True)
+    with agrad.no_grad():
+        assert not f(x).requires_grad
+    assert not f(agrad.asarray(X)).requires_grad and isinstance(f(X), np.ndarray)
+    y = agrad.sum(f(x))
+    with agrad.no_grad():
+        y.backward()
+    assert len(runs) == 5
+    assert x.grad is not None and not x.grad.requires_grad
+    assert_close(x.grad, np.cos(X), "under no_grad")
+
+
+def test_arguments_that_are_written_to_are_what_they_were() -> None:
+    def f(x: Any) -> Any:
+        x *= 2
+        return agrad.sin(x)
+
+    x = agrad.asarray(X, requires_grad=True) * 1.0
+    leaf = agrad.asarray(X, requires_grad=True)
+    agrad.sum(checkpoint(f)(leaf * 1.0)).backward()
+    assert_close(leaf.grad, 2 * np.cos(2 * X), "in place")
+    checkpoint(f)(x)
+    assert_close(x.detach(), X, "the caller's stays")
+
+
+def test_functional_keys_and_generators_repeat() -> None:
+    key = agrad.random.key(0)
+    noisy = lambda x: x * agrad.random.normal(key, (3,))  # noqa: E731
+    assert_close(
+        agrad.grad(lambda x: agrad.sum(checkpoint(noisy)(x)))(X), agrad.random.normal(key, (3,)).numpy(), "a key"
+    )
+    source = agrad.random.Generator(5)
+    drawn: list[Any] = []
+
+    def draw(x: Any) -> Any:
+        drawn.append(agrad.random.normal(source.key(), (3,)).numpy())
+        return agrad.sin(x * drawn[-1])
+
+    x = agrad.asarray(X, requires_grad=True)
+    y = checkpoint(draw)(x)
+    before = agrad.random.normal(source.key(), (3,)).numpy()
+    agrad.sum(y).backward()
+    assert len(drawn) == 2 and (drawn[0] == drawn[1]).all()
+    assert source.state() == {"seed": 5, "calls": 2}
+    assert (before != drawn[0]).all()
+    assert_close(x.grad, drawn[0] * np.cos(X * drawn[0]), "a generator")
+
+
+def test_dropout_repeats_its_mask_and_goes_on() -> None:
+    results = []
+    for wrap in (lambda f: f, checkpoint):
+        agrad.nn.manual_seed(1)
+        layer = agrad.nn.Sequential(agrad.nn.Linear(3, 40), agrad.nn.Dropout(0.5), agrad.nn.Linear(40, 1))
+        run = wrap(layer)
+        loss = agrad.sum(run(agrad.asarray(ROWS.astype(np.float32))) ** 2)
+        loss = loss + agrad.sum(run(agrad.asarray(ROWS.astype(np.float32))) ** 2)
+        loss.backward()
+        results.append([loss.detach().numpy(), *(p.grad.numpy() for p in layer.parameters())])
+        assert layer[1].calls == 2
+    for a, b in zip(*results, strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_a_numpy_generator_repeats() -> None:
+    rng = np.random.default_rng(0)
+    seeds: list[int] = []
+    f = checkpoint(lambda x: seeds.append(agrad.nn.seeding.draw_seed(rng)) or x * x)
+    agrad.grad(lambda x: agrad.sum(f(x)))(X)
+    assert len(seeds) == 2 and seeds[0] == seeds[1] != agrad.nn.seeding.draw_seed(rng)
+
+
+def test_other_state_is_announced() -> None:
+    class Counter:
+        n = 0
+
+    counter = Counter()
+
+    def f(x: Any) -> Any:
+        agrad.note_state(counter, lambda: counter.n, lambda n: setattr(counter, "n", n))
+        counter.n += 1
+        return x * counter.n * x
+
+    g = checkpoint(f)
+    value = agrad.grad(lambda x: agrad.sum(g(g(x))))(np.ones(1))
+    assert counter.n == 2
+    assert_close(value, [8.0], "1 x^2 squared, twice")
+
+
+def test_a_function_that_does_another_thing_is_found_out() -> None:
+    w = agrad.asarray(X, requires_grad=True)
+    v = agrad.asarray(X, requires_grad=True)
+    used = iter([w, v])
+    y = checkpoint(lambda x: agrad.sum(x * next(used)))(agrad.asarray(X))
+    with pytest.raises(RuleError, match="did not use the first time"):
+        y.backward()
+    sizes = iter([1, 2])
+    out = checkpoint(lambda x: [x * 2] * next(sizes))(w)
+    with pytest.raises(RuleError, match="other results"):
+        agrad.sum(out[0]).backward()
+    with pytest.raises(OperandError, match="takes a function"):
+        checkpoint(3)  # type: ignore[arg-type]
+
+
+def test_errors_leave_nothing_behind() -> None:
+    def fails(x: Any) -> Any:
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        agrad.grad(lambda x: agrad.sum(checkpoint(fails)(x)))(X)
+    assert_close(agrad.grad(lambda x: agrad.sum(checkpoint(agrad.sin)(x)))(X), np.cos(X), "after an error")
+
+
+def test_in_a_traced_program() -> None:
+    gradient = agrad.grad(recomputed, (0, 1))
+    traced = agrad.jit(gradient)
+    for x in (X, X + 1):
+        for a, b in zip(traced(x, W), gradient(x, W), strict=True):
+            assert_close(a, host(b), "jit", 1e-12)
+
+
+LAYERS, WIDTH = 1000, 1000
+
+
+def peak(pieces: int) -> tuple[float, np.ndarray]:
+    """The greatest memory that a gradient through a chain of layers takes, in arrays of the chain; and the gradient."""
+    x = agrad.asarray(np.linspace(0.1, 0.2, WIDTH), requires_grad=True)
+
+    def chain(x: Any, layers: int) -> Any:
+        for _ in range(layers):
+            x = agrad.sin(x)
+        return x
+
+    run = chain if pieces == 1 else checkpoint(chain)
+    tracemalloc.start()
+    try:
+        y = x
+        done = 0
+        for k in range(pieces):
+            layers = (LAYERS - done) // (pieces - k)
+            y = run(y, layers)
+            done += layers
+        agrad.sum(y).backward()
+        used = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    return used / (8 * WIDTH), x.grad.numpy()
+
+
+def test_the_memory_of_a_long_chain() -> None:
+    """1,000 layers: about 1,000 arrays without checkpoints, and about twice the square root of that with them."""
+    whole, expected = peak(1)
+    pieced, found = peak(math.isqrt(LAYERS))
+    assert np.array_equal(found, expected)
+    assert whole > LAYERS
+    assert pieced < 100

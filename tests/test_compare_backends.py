@@ -1,0 +1,155 @@
+"""``compare_backends`` names the first operation that differs between backends, by value or by gradient."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.errors import BackendUnavailableError, ConfigurationError, OperandError
+
+X = np.asarray([[0.3, -0.4], [1.2, 0.7]])
+PAIR = ("numpy", "array_api_strict")
+
+
+def strict(x: Any) -> bool:
+    return "array_api_strict" in type(x).__module__
+
+
+def brittle(forward: float = 0.0, backward: float = 0.0) -> Any:
+    """Twice x, off by a factor on array-api-strict."""
+
+    @agrad.primitive(batch="leading")
+    def double(xp: Any, x: Any, /) -> Any:
+        return x * (2.0 + forward * strict(x))
+
+    double.vjp(lambda g: g * (2.0 + backward * strict(g)))
+    double.jvp(lambda t: t * 2.0)
+    return double
+
+
+def test_agreement(backend: str) -> None:
+    def f(p: Any, x: Any) -> Any:
+        h = agrad.tanh(agrad.matmul(x, p["w"]))
+        return {"loss": agrad.sum(agrad.cumulative_sum(h, axis=0) ** 2), "best": agrad.argmax(h, axis=0)}
+
+    other = "array_api_strict" if backend == "numpy" else backend
+    report = agrad.compare_backends(f, {"w": X}, X + 1, backends=("numpy", other))
+    assert report, str(report)
+    assert report.first is None
+    assert str(report) == f"numpy, {other}: the same in all {report.operations} operations"
+    assert report.operations == 13  # six and their five rules, and two results
+
+
+def test_the_first_value_that_differs() -> None:
+    double = brittle(forward=1e-3)
+
+    def f(x: Any) -> Any:
+        y = agrad.sin(x)
+        y = double(y)  # the line at fault
+        return agrad.sum(agrad.exp(y))
+
+    report = agrad.compare_backends(f, X, backends=PAIR)
+    assert not report
+    first = report.first
+    assert (first.number, first.operation, first.direction, first.result) == (1, "double", "forward", "y")
+    assert first.backends == PAIR
+    assert first.element == (1, 0)
+    assert first.absolute == pytest.approx(1e-3 * np.sin(1.2), rel=1e-9)
+    assert first.relative == pytest.approx(5e-4, rel=1e-9)
+    assert first.values == (2 * np.sin(1.2), 2.001 * np.sin(1.2))
+    assert "the line at fault" in first.where
+    text = str(report)
+    assert "operation 1: the value of double differs on numpy and array_api_strict: 1.86" in text
+    assert "at element [1, 0], off by 0.000932 (0.0005 of the largest value)" in text
+    assert "later results differ too" in text
+
+
+def test_the_first_gradient_that_differs() -> None:
+    double = brittle(backward=1e-3)
+
+    def f(x: Any) -> Any:
+        return agrad.sum(agrad.exp(double(agrad.sin(x))))  # recorded here
+
+    report = agrad.compare_backends(f, X, backends=PAIR)
+    assert (report.first.operation, report.first.direction, report.first.result) == ("double", "backward", "x")
+    assert report.first.relative == pytest.approx(5e-4)
+    assert "recorded here" in report.first.where
+    assert [d.operation for d in report.differences] == ["double", "sin"]
+    assert agrad.compare_backends(f, X, backends=PAIR, grad=False)
+    assert agrad.compare_backends(f, X, backends=PAIR, rtol=1e-3)
+    with pytest.raises(AssertionError, match="the gradient of double by x differs"):
+        agrad.compare_backends(f, X, backends=PAIR, check=True)
+
+
+def test_inside_transforms() -> None:
+    double = brittle(forward=1e-3)
+    other = brittle()
+    other.jvp(lambda t: t * (2.0 + 1e-3 * strict(t)))
+    report = agrad.compare_backends(lambda x: agrad.jvp(other, (x,), (x,)), X, backends=PAIR, grad=False)
+    assert "the tangent of double differs" in str(report)
+    for f in (agrad.vmap(double), lambda x: agrad.jvp(double, (x,), (x,)), agrad.jacfwd(double)):
+        assert agrad.compare_backends(f, X, backends=PAIR).first.operation == "double"
+
+
+def test_another_way() -> None:
+    def f(x: Any) -> Any:
+        return agrad.sum(agrad.exp(x) if agrad.get_backend() == "numpy" else agrad.sin(x))
+
+    report = agrad.compare_backends(f, X, backends=PAIR)
+    assert "exp on the one, sin on the other" in str(report)
+    longer = agrad.compare_backends(
+        lambda x: x if agrad.get_backend() == "numpy" else agrad.sin(x), X, backends=PAIR, grad=False
+    )
+    assert not longer
+
+
+def test_dtypes_shapes_and_what_is_not_finite() -> None:
+    @agrad.primitive(constant="x")
+    def odd(xp: Any, x: Any, /, *, how: str) -> Any:
+        if not strict(x):
+            return x
+        return {
+            "dtype": lambda: xp.astype(x, xp.float32),
+            "shape": lambda: x[:1, :],
+            "nan": lambda: xp.where(x > 1, xp.asarray(float("nan"), dtype=x.dtype), x),
+        }[how]()
+
+    for how, text in (("dtype", "float64 and float32"), ("shape", "shape (2, 2) and (1, 2)"), ("nan", "1.2 and nan")):
+        report = agrad.compare_backends(lambda x, how=how: odd(x, how=how), X, backends=PAIR)
+        assert text in str(report)
+    infinite = np.asarray([np.nan, np.inf, -np.inf, 1.0])
+    assert agrad.compare_backends(agrad.abs, infinite, backends=PAIR, grad=False)
+
+
+def test_integers_are_exact_and_constant() -> None:
+    report = agrad.compare_backends(lambda i, x: x[i], np.asarray([1, 0]), X, backends=PAIR)
+    assert report
+    assert report.operations == 3
+
+
+def test_errors() -> None:
+    with pytest.raises(ConfigurationError, match="two or more"):
+        agrad.compare_backends(agrad.sin, X, backends="numpy")
+    with pytest.raises(ConfigurationError, match="each once"):
+        agrad.compare_backends(agrad.sin, X, backends=("numpy", "numpy"))
+    with pytest.raises(OperandError, match="a function"):
+        agrad.compare_backends(X, backends=PAIR)  # type: ignore[arg-type]
+    with pytest.raises(BackendUnavailableError, match="'nowhere'"):
+        agrad.compare_backends(agrad.sin, X, backends=("numpy", "nowhere"))
+    code = agrad.sin.__code__  # type: ignore[attr-defined]
+    with pytest.raises(KeyError):
+        agrad.compare_backends(lambda x: {}[0], X, backends=PAIR)
+    assert agrad.sin.__code__ is code  # type: ignore[attr-defined]
+
+
+def test_outputs_whose_number_varies() -> None:
+    report = agrad.compare_backends(lambda x: agrad.unstack(agrad.sin(x)), X, backends=PAIR)
+    assert report, str(report)
+    assert agrad.compare_backends(lambda x: agrad.jvp(agrad.unstack, (x,), (x,)), X, backends=PAIR, grad=False)
+    with agrad.profile() as p:
+        agrad.vjp(agrad.unstack, X)[1](tuple(X))
+    assert sorted((row.operation, row.direction, row.bytes) for row in p.rows())[-2:] == [
+        ("unstack", "backward", 32),
+        ("unstack", "forward", 32),
+    ]

@@ -1,0 +1,152 @@
+"""``scan``, ``cond`` and ``while_loop``: JAX's answers, their derivatives, and what is refused."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+
+import agrad
+from agrad.errors import ConfigurationError, OperandError, ShapeError, TracedValueError
+
+_rng = np.random.default_rng(2)
+W, H0, XS = _rng.standard_normal((3, 3)) * 0.5, _rng.standard_normal(3), _rng.standard_normal((7, 3))
+
+
+def network(m: Any, xp: Any, w: Any, h: Any, xs: Any, **settings: Any) -> Any:
+    """A recurrent network's last state and all its outputs."""
+
+    def step(carry: Any, x: Any) -> Any:
+        h = xp.tanh(xp.matmul(w, carry["h"]) + x["x"])
+        return {"h": h, "n": carry["n"] + 1.0}, (h * h, xp.sum(x["x"]))
+
+    scan = m.scan if m is agrad else m.lax.scan
+    return scan(step, {"h": h, "n": xp.sum(h) * 0}, {"x": xs}, **settings)
+
+
+def loss(m: Any, xp: Any, **settings: Any) -> Any:
+    def f(w: Any, h: Any, xs: Any) -> Any:
+        carry, (squares, sums) = network(m, xp, w, h, xs, **settings)
+        places = xp.reshape(xp.cumulative_sum(xp.ones_like(sums)), (-1, 1))
+        return xp.sum(carry["h"]) * carry["n"] + xp.sum(squares * places) + xp.sum(sums * sums)
+
+    return f
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("checkpoint", [False, True, 3])
+def test_scan_as_in_jax(reverse: bool, checkpoint: Any) -> None:
+    jax = pytest.importorskip("jax")
+    with agrad.use_backend("jax"):
+        pass
+    ours = loss(agrad, agrad, reverse=reverse, checkpoint=checkpoint)
+    theirs = loss(jax, jax.numpy, reverse=reverse)
+    assert_close(ours(W, H0, XS), np.asarray(theirs(W, H0, XS)), "value", 1e-12)
+    for argnum in range(3):
+        expected = np.asarray(jax.grad(theirs, argnum)(W, H0, XS))
+        assert_close(agrad.grad(ours, argnum)(W, H0, XS), expected, "grad", 1e-12)
+    expected = jax.jvp(jax.grad(theirs), (W, H0, XS), (W, H0, XS))[1]
+    assert_close(agrad.jvp(agrad.grad(ours), (W, H0, XS), (W, H0, XS))[1], np.asarray(expected), "hvp", 1e-11)
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_scan_on_every_backend(checkpoint: bool, place: Any) -> None:
+    w, h, xs = place(W), place(H0), place(XS)
+    carry, (squares, sums) = network(agrad, agrad, w, h, xs, checkpoint=checkpoint)
+    state, rows = H0, []
+    for x in XS:
+        state = np.tanh(W @ state + x)
+        rows.append(state * state)
+    assert_close(carry["h"], state, "carry")
+    assert_close(squares, np.stack(rows), "stacked")
+    assert_close(sums, XS.sum(axis=1), "stacked")
+    leaf = agrad.asarray(w, requires_grad=True)
+    f = loss(agrad, agrad, checkpoint=checkpoint)
+    f(leaf, h, xs).backward()
+    assert_close(leaf.grad, host(agrad.grad(f)(w, h, xs)), "imperative", 1e-12)
+    found = agrad.vmap(lambda h: agrad.grad(f)(w, h, xs))(agrad.stack([agrad.asarray(h), agrad.asarray(h) * 2]))
+    assert_close(found[0, ...], host(leaf.grad), "mapped", 1e-12)
+
+
+def test_scan_without_xs_and_without_steps() -> None:
+    carry, ys = agrad.scan(lambda c, x: (c * 2, c), np.ones(2), length=4)
+    assert_close(carry, [16.0, 16.0], "carry")
+    assert_close(ys[:, 0], [1, 2, 4, 8], "ys")
+    carry, nothing = agrad.scan(lambda c, x: (c + x, None), np.zeros(3), XS)
+    assert nothing is None
+    assert_close(carry, XS.sum(axis=0), "a sum")
+    _, ys = agrad.scan(lambda c, x: (c, {"y": agrad.stack([x, x])}), 0.0, XS[:0])
+    assert ys["y"].shape == (0, 2, 3) and ys["y"].dtype == np.float64
+
+
+def test_scan_keeps_pieces_only() -> None:
+    """Checkpointed by the square root, each step runs twice, and no more than a piece is on the tape."""
+    runs: list[int] = []
+
+    def step(c: Any, x: Any) -> Any:
+        runs.append(1)
+        return agrad.sin(c) + x, None
+
+    x = agrad.asarray(np.zeros((100, 2)), requires_grad=True)
+    carry, _ = agrad.scan(step, agrad.zeros(2), x, checkpoint=True)
+    operations = [row.op for row in agrad.graph(carry, limit=None).rows if row.op]
+    assert operations.count("checkpoint piece") == math.isqrt(100) and "sin" not in operations
+    agrad.sum(carry).backward()
+    assert len(runs) == 200
+    assert x.grad is not None and x.grad.shape == (100, 2)
+
+
+def test_scan_refuses() -> None:
+    step = lambda c, x: (c, x)  # noqa: E731
+    for call, error, match in (
+        (lambda: agrad.scan(step, 0.0, (XS, XS[:2])), ShapeError, "lengths differ: 2, 7"),
+        (lambda: agrad.scan(step, 0.0, XS, length=3), ShapeError, "lengths differ"),
+        (lambda: agrad.scan(step, 0.0), ConfigurationError, "length="),
+        (lambda: agrad.scan(step, 0.0, length=-1), ConfigurationError, "0 or more"),
+        (lambda: agrad.scan(step, 0.0, np.asarray(1.0)), ShapeError, "no axis to go along"),
+        (lambda: agrad.scan(step, 0.0, ["a"]), OperandError, "not an array"),
+        (lambda: agrad.scan(lambda c, x: c, H0, XS), OperandError, "a pair"),
+        (lambda: agrad.scan(lambda c, x: ((c, c), x), H0, XS), ShapeError, "structure must stay"),
+        (lambda: agrad.scan(lambda c, x: (c[:1], x), H0, XS), ShapeError, r"from float64\(3,\) into float64\(1,\)"),
+        (lambda: agrad.scan(lambda c, x: (agrad.astype(c, agrad.float32), x), H0, XS), ShapeError, "dtype must stay"),
+        (lambda: agrad.scan(lambda c, x: (c, 1.0), H0, XS), OperandError, "agrad.asarray makes one"),
+        (lambda: agrad.scan(step, H0, XS, checkpoint=0), ConfigurationError, "checkpoint is"),
+    ):
+        with pytest.raises(error, match=match):
+            call()
+
+
+def test_cond(place: Any) -> None:
+    x = place(H0)
+    f = lambda x: agrad.cond(agrad.sum(x) > 0, lambda x: agrad.sum(x * x), lambda x: agrad.sum(-x), x)  # noqa: E731
+    for at in (x, -x):
+        total = float(host(at).sum())
+        assert_close(agrad.grad(f)(at), 2 * host(at) if total > 0 else -np.ones(3), "the branch taken")
+    assert agrad.cond(True, lambda: 1, lambda: 2) == 1
+    with pytest.raises(ShapeError, match="one truth value"):
+        agrad.cond(x > 0, lambda: 1, lambda: 2)
+    with pytest.raises(TracedValueError, match="where"):
+        agrad.vmap(lambda v: agrad.cond(v > 0, lambda: v, lambda: -v))(x)
+
+
+def test_while_loop(place: Any) -> None:
+    """Newton's square root: the derivative through the steps, both ways, is that of the root."""
+
+    def root(a: Any) -> Any:
+        def better(state: Any) -> Any:
+            x, _ = state
+            after = (x + a / x) * 0.5
+            return after, agrad.abs(after - x)
+
+        return agrad.while_loop(lambda s: s[1] > 1e-12, better, (a * 0 + 1.0, a * 0 + 1.0))[0]
+
+    a = place(np.asarray(2.0))
+    assert_close(root(a), math.sqrt(2), "value")
+    assert_close(agrad.grad(root)(a), 0.5 / math.sqrt(2), "reverse")
+    assert_close(agrad.jvp(root, (a,), (a,))[1], 1 / math.sqrt(2), "forward")
+    assert_close(agrad.grad(agrad.grad(root))(a), -0.25 * 2**-1.5, "second order")
+    with pytest.raises(TracedValueError, match="where"):
+        agrad.vmap(root)(place(np.asarray([2.0, 3.0])))
+    with pytest.raises(ShapeError, match="structure"):
+        agrad.while_loop(lambda v: True, lambda v: (v, v), a)

@@ -1,0 +1,302 @@
+"""Rules written by hand: against JAX's where it is installed, at every level, around raw kernels; what is refused."""
+
+import importlib.util
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+
+import agrad
+from agrad.errors import (
+    ConfigurationError,
+    MissingRuleError,
+    NotDifferentiableError,
+    OperandError,
+    RuleError,
+    ShapeError,
+)
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
+import kernels
+
+_rng = np.random.default_rng(1)
+X, ROWS = _rng.standard_normal(3), _rng.standard_normal((2, 3))
+
+
+def made(m: Any, xp: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Two functions with rules that are wrong by a factor of 3, so that it shows whose derivative is used."""
+
+    @m.custom_vjp
+    def f(p: Any, n: Any) -> Any:
+        return {"y": xp.sin(p["a"]) * p["b"], "z": p["b"] * n}
+
+    def fwd(p: Any, n: Any) -> Any:
+        return {"y": xp.sin(p["a"]) * p["b"], "z": p["b"] * n}, (p, xp.cos(p["a"]), n)
+
+    def bwd(kept: Any, g: Any) -> Any:
+        p, c, n = kept
+        return {"a": 3 * c * p["b"] * g["y"], "b": xp.sin(p["a"]) * g["y"] + n * g["z"]}, None
+
+    f.defvjp(fwd, bwd)
+
+    @m.custom_jvp
+    def h(a: Any, b: Any) -> Any:
+        return xp.sin(a) * b
+
+    @h.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        (a, b), (s, t) = primals, tangents
+        return h(a, b), 3 * xp.cos(a) * b * s + xp.sin(a) * t
+
+    def with_vjp(a: Any) -> Any:
+        out = f({"a": a, "b": a * a}, 2.0)
+        return xp.sum(xp.sin(out["y"]) + out["z"])
+
+    return with_vjp, lambda a: xp.sum(xp.sin(h(a, a * a)))
+
+
+TOWERS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "grad": lambda m, xp, f: m.grad(f)(X),
+    "forward over reverse": lambda m, xp, f: m.jvp(m.grad(f), (X,), (X,))[1],
+    "reverse over reverse": lambda m, xp, f: m.grad(lambda a: xp.sum(m.grad(f)(a) ** 2))(X),
+    "jacobian of the gradient": lambda m, xp, f: m.jacfwd(m.grad(f))(X),
+    "vmap of grad": lambda m, xp, f: m.vmap(m.grad(f))(ROWS),
+    "grad of vmap": lambda m, xp, f: m.grad(lambda a: xp.sum(m.vmap(lambda r: f(r * a))(ROWS)))(X),
+}
+
+
+@pytest.mark.parametrize("name", TOWERS)
+@pytest.mark.parametrize("which", [0, 1], ids=["custom_vjp", "custom_jvp"])
+def test_as_in_jax(name: str, which: int) -> None:
+    jax = pytest.importorskip("jax")
+    with agrad.use_backend("jax"):
+        pass  # selecting it is what turns JAX's 64-bit mode on
+    ours = TOWERS[name](agrad, agrad, made(agrad, agrad)[which])
+    theirs = TOWERS[name](jax, jax.numpy, made(jax, jax.numpy)[which])
+    assert_close(ours, np.asarray(theirs), name, 1e-12)
+    assert np.max(np.abs(host(ours))) > 0.1
+
+
+def test_forward_mode() -> None:
+    f, h = made(agrad, agrad)
+    for g in (f, h):
+        _, t = agrad.jvp(g, (X,), (ROWS[0],))
+        assert_close(t, np.sum(host(agrad.grad(g)(X)) * ROWS[0]), "the transposed rule")
+        assert_close(agrad.vmap(lambda v, g=g: agrad.jvp(g, (X,), (v,))[1])(ROWS), agrad.grad(g)(X) @ ROWS.T, "mapped")
+        assert_close(agrad.linearize(g, X)[1](ROWS[0]), t, "linearized")
+
+
+def right() -> list[Callable[[Any, Any], Any]]:
+    """Functions with right rules, which are handed and give arrays of any backend."""
+
+    @agrad.custom_vjp
+    def f(a: Any, b: Any) -> Any:
+        return agrad.sin(a) * b
+
+    f.defvjp(lambda a, b: (f(a, b), (a, b)), lambda kept, g: (g * kept[1] * agrad.cos(kept[0]), g * agrad.sin(kept[0])))
+
+    @agrad.custom_jvp
+    def h(a: Any, b: Any) -> Any:
+        return agrad.sin(a) * b
+
+    h.defjvps(lambda t, y, a, b: t * b * agrad.cos(a), lambda t, y, a, b: t * agrad.sin(a))
+    return [f, h]
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["custom_vjp", "custom_jvp"])
+def test_on_every_backend_and_face(which: int, place: Any) -> None:
+    f = right()[which]
+    x, y = place(X), place(ROWS[0])
+    plain = lambda a, b: agrad.sum(agrad.sin(a) * b)  # noqa: E731
+    ruled = lambda a, b: agrad.sum(f(a, b))  # noqa: E731
+    for towers in (
+        lambda f: agrad.grad(f, (0, 1))(x, y),
+        lambda f: agrad.jvp(f, (x, y), (y, x)),
+        lambda f: (agrad.hessian(f)(x, y), agrad.jacrev(agrad.grad(f, 1))(x, y)),
+    ):
+        for a, b in zip(towers(ruled), towers(plain), strict=True):
+            assert_close(a, host(b), "functional", 1e-12)
+    found = []
+    for g in (ruled, plain):
+        a, b = (agrad.asarray(v, requires_grad=True) for v in (x, y))
+        (g(a, b) ** 2).backward(create_graph=True)
+        total = agrad.sum(a.grad**2) + agrad.sum(b.grad * a.grad)
+        first, a.grad, b.grad = host(a.grad), None, None
+        total.backward()
+        found.append([first, host(a.grad), host(b.grad)])
+    for a, b in zip(*found, strict=True):
+        assert_close(a, b, "imperative", 1e-12)
+
+
+def test_settings_methods_keywords_and_constants() -> None:
+    @agrad.custom_vjp(nondiff_argnums=(1,))
+    def power(x: Any, n: int = 2) -> Any:
+        """A power."""
+        return x**n
+
+    power.defvjp(lambda x, n: (x**n, x), lambda n, x, g: (10 * g * n * x ** (n - 1),))
+    assert power.__doc__ == "A power." and power.__name__ == "power"
+    assert_close(agrad.grad(lambda x: agrad.sum(power(x, n=3)))(X), 30 * X**2, "by keyword")
+    assert_close(agrad.grad(lambda x: agrad.sum(power(x)))(X), 20 * X, "by default")
+    assert_close(power(X, 3), X**3, "raw in, raw out")
+    assert isinstance(power(X, 3), np.ndarray) and isinstance(power(agrad.asarray(X)), agrad.Tensor)
+
+    class Layer:
+        scale = 2.0
+
+        @agrad.custom_jvp(nondiff_argnums=0)
+        def __call__(self, x: Any) -> Any:
+            return x * self.scale
+
+    Layer.__call__.defjvp(lambda self, p, t: (self(p[0]), t[0] * 7.0))
+    assert_close(agrad.grad(lambda x: agrad.sum(Layer()(x)))(X), [7.0, 7.0, 7.0], "a method")
+
+
+def test_straight_through() -> None:
+    @agrad.custom_jvp
+    def quantized(x: Any) -> Any:
+        return agrad.round(x)
+
+    quantized.defjvp(lambda p, t: (quantized(p[0]), t[0]))
+    by_stopping = lambda x: x + agrad.stop_gradient(agrad.round(x) - x)  # noqa: E731
+    for f in (quantized, by_stopping):
+        assert_close(f(X * 3), np.round(X * 3), "value")
+        assert_close(agrad.grad(lambda x, f=f: agrad.sum(f(x) * x))(X * 3), np.round(X * 3) + X * 3, "slope", 1e-12)
+
+
+def test_stop_gradient_at_every_level(place: Any) -> None:
+    x = place(X)
+    f = lambda x: agrad.sum(agrad.stop_gradient({"x": agrad.sin(x)})["x"] * x)  # noqa: E731
+    assert_close(agrad.grad(f)(x), np.sin(X), "reverse")
+    assert_close(agrad.jvp(f, (x,), (x,))[1], np.sum(np.sin(X) * X), "forward")
+    assert_close(agrad.hessian(f)(x), np.zeros((3, 3)), "second order")
+    assert_close(agrad.vmap(agrad.grad(f))(place(ROWS)), np.sin(ROWS), "vmap of grad")
+    mapped = lambda x: agrad.sum(agrad.vmap(f)(agrad.stack([x, x * 2])))  # noqa: E731
+    assert_close(agrad.grad(mapped)(x), np.sin(X) + 2 * np.sin(2 * X), "grad of vmap")
+    leaf = agrad.asarray(x, requires_grad=True)
+    f(leaf).backward()
+    assert_close(leaf.grad, np.sin(X), "imperative")
+    assert agrad.stop_gradient(X) is X and agrad.stop_gradient("name") == "name"
+
+
+# ---------------------------------------------------------------- raw kernels
+
+
+def check_kernel(f: Any, expected: Any, x: Any, rows: Any) -> None:
+    total, same = (lambda x: agrad.sum(f(x) ** 2)), (lambda x: agrad.sum(expected(x) ** 2))
+    assert_close(f(x), host(expected(x)), "value", 1e-12)
+    assert_close(agrad.grad(total)(x), host(agrad.grad(same)(x)), "gradient", 1e-12)
+    assert_close(agrad.vmap(agrad.grad(total))(rows), host(agrad.vmap(agrad.grad(same))(rows)), "per sample", 1e-12)
+    leaf = agrad.asarray(x, requires_grad=True)
+    total(leaf).backward()
+    assert_close(leaf.grad, host(agrad.grad(same)(x)), "imperative", 1e-12)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_a_c_function() -> None:
+    f = kernels.c_function()
+    check_kernel(f, lambda x: agrad.logaddexp(x, 0 * x), X, ROWS)
+    # its slope stands in the pullback as a constant, so forward mode, which transposes that, works too
+    _, t = agrad.jvp(f, (X,), (X,))
+    assert_close(t, X / (1 + np.exp(-X)), "forward")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
+@pytest.mark.filterwarnings("ignore")
+def test_a_numba_function() -> None:
+    f = kernels.numba_function()
+
+    def recurrence(a: Any, x: Any) -> Any:
+        y, out = 0.0, []
+        for i in range(3):
+            y = a * y + x[i]
+            out.append(y)
+        return agrad.stack(out)
+
+    check_kernel(lambda x: f(0.5, x), lambda x: recurrence(0.5, x), X, ROWS)
+    slope = agrad.grad(lambda a: agrad.sum(f(a, X)))(np.asarray(0.5))
+    assert_close(slope, agrad.grad(lambda a: agrad.sum(recurrence(a, X)))(np.asarray(0.5)), "the other argument")
+    with pytest.raises(NotDifferentiableError, match="transposes bwd"):
+        agrad.jvp(lambda x: f(0.5, x), (X,), (X,))
+
+
+def test_a_cuda_kernel() -> None:
+    if not agrad.available_backends()["cupy"].available:
+        pytest.skip("there is no CUDA GPU")
+    with agrad.use_backend("cupy"):
+        x, rows = agrad.asarray(X).raw, agrad.asarray(ROWS).raw
+        check_kernel(kernels.cuda_kernel(), lambda x: x * agrad.sigmoid(x), x, rows)
+
+
+# ---------------------------------------------------------------- black boxes
+
+
+def test_numerical_rule(place: Any) -> None:
+    box = agrad.numerical_rule(lambda a, b: {"y": place(np.sin(host(a)) * np.sum(host(b)))})
+    f = lambda a: agrad.sum(box(a, a * a)["y"] ** 2)  # noqa: E731
+    g = lambda a: agrad.sum((agrad.sin(a) * agrad.sum(a * a)) ** 2)  # noqa: E731
+    x = place(X)
+    assert_close(agrad.grad(f)(x), host(agrad.grad(g)(x)), "reverse", 1e-8)
+    assert_close(agrad.jvp(f, (x,), (place(ROWS[0]),))[1], host(agrad.grad(g)(x)) @ ROWS[0], "forward", 1e-8)
+    assert_close(agrad.hessian(f)(x), host(agrad.hessian(g)(x)), "second order", 1e-4)
+    assert_close(agrad.vmap(agrad.grad(f))(place(ROWS)), host(agrad.vmap(agrad.grad(g))(place(ROWS))), "mapped", 1e-8)
+    assert_close(agrad.jvp(f, (x,), (x * 0,))[1], 0.0, "along nothing")
+
+
+def test_numerical_rules_are_flagged_and_have_limits() -> None:
+    box = agrad.numerical_rule(np.cbrt)
+    assert "numerical cbrt" in str(agrad.graph(box(agrad.asarray(X, requires_grad=True))))
+    large = agrad.numerical_rule(lambda x: x * x)
+    assert_close(agrad.grad(lambda x: agrad.sum(large(x)))(np.asarray([1e6, 1e-6])), [2e6, 2e-6], "scales", 1e-8, 2e6)
+    with pytest.raises(NotDifferentiableError, match="real arguments"):
+        agrad.jvp(large, (X + 1j,), (X + 1j,))
+    with pytest.raises(ConfigurationError, match="step"):
+        agrad.numerical_rule(np.cbrt, step=0)
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def test_what_is_refused() -> None:
+    f = agrad.custom_vjp(lambda x: x * 2)
+    with pytest.raises(MissingRuleError, match="defvjp"):
+        agrad.grad(lambda x: agrad.sum(f(x)))(X)
+    with pytest.raises(MissingRuleError, match="defjvp"):
+        agrad.grad(lambda x: agrad.sum(agrad.custom_jvp(agrad.sin)(x)))(X)
+    assert_close(f(X), X * 2, "without a derivative no rule is needed")
+
+    def tried(fwd: Any, bwd: Any, error: type[Exception], match: str) -> None:
+        f.defvjp(fwd, bwd)
+        with pytest.raises(error, match=match):
+            agrad.grad(lambda x: agrad.sum(f(x)))(X)
+
+    tried(lambda x: x * 2, lambda kept, g: (g,), OperandError, "a pair")
+    tried(lambda x: (x * 2, None), lambda kept, g: g, ShapeError, "a tuple with the cotangent of each argument")
+    tried(lambda x: (x * 2, None), lambda kept, g: (g, g), ShapeError, "1 in all")
+    tried(lambda x: (x * 2, None), lambda kept, g: ([g],), ShapeError, "the argument is")
+    tried(lambda x: (x * 2, None), lambda kept, g: (g[:2],), RuleError, "shape")
+    w = agrad.asarray(X, requires_grad=True)
+    f.defvjp(lambda x: (x * w, None), lambda kept, g: (g,))
+    with pytest.raises(NotDifferentiableError, match="closes over"):
+        f(w)
+    h = agrad.custom_jvp(lambda x: x)
+    h.defjvp(lambda p, t: (p[0], t[0] ** 2))
+    with pytest.raises(NotDifferentiableError, match="not linear"):
+        agrad.grad(lambda x: agrad.sum(h(x)))(X)
+    with pytest.raises(OperandError, match="takes a function"):
+        agrad.custom_vjp(3)
+    with pytest.raises(ConfigurationError, match="batch"):
+        agrad.custom_vjp(agrad.sin, batch="all")
+    with pytest.raises(ConfigurationError, match="argument 3 of 1"):
+        agrad.custom_vjp(agrad.sin, nondiff_argnums=3)(X)
+    with pytest.raises(NotDifferentiableError, match="nondiff_argnums"):
+        agrad.custom_vjp(lambda x: x, nondiff_argnums=0)(w)
+    with pytest.raises(NotDifferentiableError, match="pow"):
+        agrad.linear_transpose(lambda x: x**2, X)
+    with pytest.raises(NotDifferentiableError, match="checkpoint"):
+        agrad.linear_transpose(agrad.checkpoint(lambda x: agrad.sin(x)), X)

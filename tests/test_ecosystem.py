@@ -1,0 +1,194 @@
+"""Other libraries' functions on Tensors: some of each page's calls tried again, and pages held to their samples."""
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import ecosystem_page
+import numpy as np
+import pytest
+from ecosystem import trial
+
+import agrad
+
+FOLDER = ecosystem_page.FOLDER
+TESTS = Path(__file__).parent
+ROW = re.compile(r"\| `(.+?)` \| (works|constant|refuses|WRONG)(?:: .*)? \|")
+IN_PROCESS = ("einops", "opt_einsum", "array_api_extra", "xarray")
+"""Libraries whose samples need no setting in the environment."""
+
+
+def needs(library: str) -> None:
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+
+
+def rows(library: str) -> dict[str, str]:
+    return dict(ROW.findall((FOLDER / f"{library}.md").read_text(encoding="utf-8")))
+
+
+def same_version(library: str) -> bool:
+    version = importlib.metadata.version(ecosystem_page.LIBRARIES[library])
+    return f"## {ecosystem_page.LIBRARIES[library]} {version}\n" in (FOLDER / f"{library}.md").read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.mark.parametrize("library", ecosystem_page.LIBRARIES)
+def test_the_page_counts_its_rows_and_has_nothing_wrong(library: str) -> None:
+    text = (FOLDER / f"{library}.md").read_text(encoding="utf-8")
+    found = list(rows(library).values())
+    counts = re.search(r"(\d+) calls: (\d+) work, (\d+) are constant, (\d+) refuse, (\d+) are wrong", text)
+    assert counts is not None
+    assert [int(n) for n in counts.groups()] == [len(found), *(found.count(kind) for kind in ecosystem_page.KINDS)]
+    assert int(counts[2]) > 0
+    assert found.count("WRONG") == 0
+    assert text.startswith(ecosystem_page.head(library) + "\n\n## ")
+
+
+@pytest.mark.parametrize("library", IN_PROCESS)
+def test_samples_on_every_backend(library: str, backend: str) -> None:
+    needs(library)
+    module = ecosystem_page.samples_of(library)
+    listed = rows(library)
+    assert [sample.title for sample in module.SAMPLES] == list(listed) or not same_version(library)
+    samples = module.SAMPLES if backend == "numpy" else module.SAMPLES[::4]
+    for sample in samples:
+        verdict = trial.trial(sample, backend)
+        assert verdict.kind != "WRONG", f"{sample.title}: {verdict.remark}"
+        if backend == "numpy" and same_version(library):
+            assert verdict.kind == listed[sample.title], f"{sample.title}: {verdict}"
+
+
+@pytest.mark.parametrize(
+    ("library", "part"),
+    [("scipy", "stats.t"), ("scipy", "integrate"), ("scipy", "special.e"), ("sklearn", "PCA"), ("sklearn", "Ridge.")],
+)
+def test_samples_that_need_a_setting(library: str, part: str) -> None:
+    needs(library)
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    done = subprocess.run(
+        [sys.executable, str(TESTS / "ecosystem_page.py"), library, "--only", part, "--verdicts"],
+        env=environment, capture_output=True, text=True, cwd=TESTS.parent, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = dict(ROW.findall(done.stdout))
+    assert len(found) > 3
+    if same_version(library):
+        listed = rows(library)
+        assert found == {title: kind for title, kind in listed.items() if part in title}
+
+
+def test_a_wrong_value_a_wrong_derivative_and_a_detached_result_are_found_out() -> None:
+    x = np.asarray([0.3, 0.7])
+
+    def verdict(on_tensors: Any, on_arrays: Any = lambda a: a * a) -> str:
+        return trial.trial(
+            trial.Sample("f", lambda a: on_tensors(a) if isinstance(a, agrad.Tensor) else on_arrays(a), (x,))
+        ).kind
+
+    assert verdict(lambda t: t * t) == "works"
+    assert verdict(lambda t: t * t + 1e-6) == "WRONG"
+    assert verdict(lambda t: (t * t).detach()) == "WRONG"
+    assert verdict(lambda t: 2 * t * t - (t * t).detach()) == "WRONG"
+    assert verdict(lambda t: t.detach().numpy() ** 2) == "WRONG"
+    assert verdict(lambda t: float(t[0])) == "refuses"
+    assert verdict(lambda t: t > 0.5, lambda a: a > 0.5) == "constant"
+
+
+@pytest.mark.parametrize("first", ["agrad", "einops"])
+def test_einops_knows_tensors_whichever_is_imported_first(first: str) -> None:
+    needs("einops")
+    second = "einops" if first == "agrad" else "agrad"
+    code = (
+        f"import {first}, {second}\n"
+        "x = agrad.asarray([[1.0, 2.0]], requires_grad=True)\n"
+        "assert einops.rearrange(x, 'a b -> b a').requires_grad\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, cwd=TESTS.parent)
+
+
+def test_a_library_that_has_changed_is_imported_all_the_same() -> None:
+    needs("einops")
+    code = (
+        "import warnings, agrad.arrival\n"
+        "agrad.arrival.AWAITED['einops._backends'] = 'agrad.interop.no_such_module'\n"
+        "with warnings.catch_warnings(record=True) as heard:\n"
+        "    warnings.simplefilter('always')\n"
+        "    import einops\n"
+        "assert 'does not know this version of einops' in str(heard[-1].message)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=TESTS.parent)
+
+
+def test_import_agrad_imports_none_of_them() -> None:
+    code = (
+        "import sys, agrad\n"
+        "assert not {'einops', 'opt_einsum', 'xarray', 'sklearn', 'scipy', 'array_api_extra'} & set(sys.modules)\n"
+        "assert 'agrad.interop.numpy' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=TESTS.parent)
+
+
+def test_the_methods_of_numpys_arrays(backend: str, place: Any) -> None:
+    a = np.asarray([[0.3, -1.2, 2.0], [1.5, 0.4, -0.7]])
+    calls: dict[str, tuple[Any, ...]] = {
+        "sum": (), "mean": (1,), "std": (0,), "var": (0,), "min": (1,), "max": (1,), "prod": (0,),
+        "cumsum": (1,), "cumprod": (1,),
+        "reshape": (3, 2), "ravel": (), "flatten": (),
+        "transpose": (1, 0), "swapaxes": (0, 1), "clip": (-0.5, 0.5), "take": ([2, 0], 1), "repeat": (2, 0), "conj": (),
+        "copy": (), "diagonal": (), "trace": (), "dot": (a.T,), "astype": (np.float32,), "squeeze": (),
+    }  # fmt: skip
+    for name, args in calls.items():
+        t = agrad.asarray(place(a), requires_grad=True)
+        given = tuple(agrad.asarray(place(v)) if isinstance(v, np.ndarray) else v for v in args)
+        result = getattr(t, name)(*given)
+        assert result.requires_grad, name
+        assert result.backend == backend
+        np.testing.assert_allclose(result.detach().numpy(), getattr(a, name)(*args), rtol=1e-6, err_msg=name)
+    z = agrad.asarray(place(a + 1j * a[::-1]), requires_grad=True)
+    np.testing.assert_allclose(z.real.detach().numpy(), a)
+    np.testing.assert_allclose(z.imag.detach().numpy(), a[::-1])
+    t = agrad.asarray(place(a))
+    assert t.real is t
+    assert not t.imag.numpy().any()
+    for name in ("any", "all", "argmax", "argmin", "argsort", "round"):
+        np.testing.assert_array_equal(getattr(t, name)().numpy(), getattr(a, name)())
+    assert t.reshape((3, -1)).shape == t.reshape(3, -1).shape == (3, 2)
+    assert t.T.shape == t.transpose().shape == t.transpose((1, 0)).shape == (3, 2)
+
+
+def test_a_device_of_another_library_names_that_library() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    like = agrad.asarray(torch.ones(2))
+    for made in (
+        agrad.asarray(np.ones(2), device=like.device),
+        agrad.asarray([1.0, 2.0], device=like.device),
+        agrad.zeros(2, device=like.device),
+        agrad.full(2, 3.0, device=like.device),
+        agrad.arange(2, device=like.device),
+    ):
+        assert made.backend == "torch"
+    leaf = agrad.asarray(np.ones(2), requires_grad=True)
+    agrad.sum(agrad.asarray(leaf * 2, device=like.device)).backward()
+    assert leaf.grad.backend == "numpy"
+    assert agrad.asarray(np.ones(2), device="cpu").backend == "numpy"
+
+
+def test_distinct_values_carry_their_derivative(backend: str, place: Any) -> None:
+    a = np.asarray([3.0, 1.0, 3.0, 2.0])
+    for name in ("unique_values", "unique_counts", "unique_inverse", "unique_all"):
+        t = agrad.asarray(place(a), requires_grad=True)
+        found = getattr(agrad, name)(t)
+        values = found if name == "unique_values" else found.values
+        agrad.sum(values * values).backward()
+        np.testing.assert_allclose(t.grad.numpy(), [6.0, 2.0, 0.0, 4.0])
+        if name == "unique_counts":
+            assert sorted(found.counts.numpy().tolist()) == [1, 1, 2]
+    tangent = agrad.jvp(agrad.unique_values, (place(a),), (place(np.asarray([1.0, 10.0, 100.0, 1000.0])),))[1]
+    assert sorted(agrad.asarray(tangent).numpy().tolist()) == [1.0, 10.0, 1000.0]

@@ -1,0 +1,99 @@
+"""Hooks on gradients: when they run, what they see, what they replace, and what they do not cost."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+
+import agrad
+from agrad.errors import NotDifferentiableError, OperandError, RuleError
+
+X = np.asarray([0.5, -1.0, 2.0])
+
+
+def test_a_hook_sees_the_whole_gradient_once(place: Any) -> None:
+    x = agrad.asarray(place(X), requires_grad=True)
+    y = agrad.sin(x)
+    seen: list[Any] = []
+    y.register_hook(lambda g: seen.append(g))
+    x.register_hook(lambda g: seen.append(g))
+    agrad.sum(y * 2 + y * y).backward()
+    assert len(seen) == 2 and all(isinstance(g, agrad.Tensor) and not g.requires_grad for g in seen)
+    assert_close(seen[0], 2 + 2 * np.sin(X), "of the result")
+    assert_close(seen[1], host(x.grad), "of the leaf")
+    assert_close(x.grad, (2 + 2 * np.sin(X)) * np.cos(X), "unchanged")
+
+
+def test_a_hook_replaces_and_they_run_in_order() -> None:
+    x = agrad.asarray(X, requires_grad=True)
+    y = x * 3
+    first = y.register_hook(lambda g: g * 10)
+    y.register_hook(lambda g: (g + 1).raw)
+    x.register_hook(lambda g: g * 2)
+    y.retain_grad()
+    agrad.sum(y).backward(retain_graph=True)
+    assert_close(y.grad, np.full(3, 11.0), "what is retained is what came of it")
+    assert_close(x.grad, np.full(3, 66.0), "replaced")
+    first.remove()
+    first.remove()
+    x.grad = None
+    agrad.sum(y).backward(retain_graph=True)
+    assert_close(x.grad, np.full(3, 12.0), "removed")
+    x.grad = None
+    with y.register_hook(lambda g: g * 0):
+        agrad.sum(y).backward(retain_graph=True)
+    assert_close(x.grad, np.zeros(3), "the last of them")
+    x.grad = None
+    agrad.sum(y).backward(retain_graph=True)
+    assert_close(x.grad, np.full(3, 12.0), "removed on leaving")
+    assert_close(agrad.asarray(agrad.sum(y).grad_fn(np.asarray(1.0))[0]), np.ones(3), "grad_fn looks at one rule alone")
+
+
+def test_hooks_in_transforms_and_second_order() -> None:
+    def f(x: Any) -> Any:
+        y = x * x
+        y.register_hook(lambda g: g * 5)
+        return agrad.sum(y * y)
+
+    assert_close(agrad.grad(f)(X), 5 * 4 * X**3, "grad")
+    assert_close(agrad.jvp(agrad.grad(f), (X,), (X,))[1], 60 * X**3, "forward over reverse")
+    assert_close(agrad.grad(lambda x: agrad.sum(agrad.grad(f)(x)))(X), 60 * X**2, "twice", 1e-12)
+    assert_close(agrad.grad(lambda x: agrad.sum(agrad.checkpoint(f)(x)))(X), 20 * X**3, "in a checkpoint")
+    x = agrad.asarray(X, requires_grad=True)
+    seen: list[Any] = []
+    x.register_hook(lambda g: seen.append(g))
+    agrad.sum(x**3).backward(create_graph=True)
+    assert seen[0].requires_grad
+    one, two = agrad.linalg.slogdet(agrad.eye(2) * agrad.sum(x * x))
+    two.register_hook(lambda g: g * 3)
+    x.grad = None
+    two.backward()
+    assert_close(x.grad, 3 * 4 * X / np.sum(X * X), "one output of several", 1e-12)
+    assert one is not None
+
+
+def test_what_is_refused() -> None:
+    x = agrad.asarray(X, requires_grad=True)
+    with pytest.raises(NotDifferentiableError, match="requires no gradient"):
+        agrad.asarray(X).register_hook(print)
+    with pytest.raises(OperandError, match="takes a function"):
+        x.register_hook(3)
+    with pytest.raises(NotDifferentiableError, match="no gradient comes back"):
+        agrad.jvp(lambda x: x.register_hook(print), (X,), (X,))
+    x.register_hook(lambda g: g[:2])
+    with pytest.raises(RuleError, match="one like it"):
+        agrad.sum(x).backward()
+    z = agrad.asarray(X, requires_grad=True)
+    z.register_hook(lambda g: agrad.astype(g, agrad.float32))
+    with pytest.raises(RuleError, match="dtype float64"):
+        agrad.sum(z).backward()
+
+
+def test_ordinary_nodes_are_as_they_were() -> None:
+    """Nothing of the ordinary pass changes: the plan of a node without a hook is the one that all such nodes share."""
+    x = agrad.asarray(X, requires_grad=True)
+    y, hooked = agrad.sin(x), agrad.sin(x)
+    hooked.register_hook(lambda g: None)
+    assert not y.node.plan.detours and hooked.node.plan.detours and y.node.plan is agrad.sin(x).node.plan
+    assert not hasattr(y.node, "hooks")

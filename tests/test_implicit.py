@@ -1,0 +1,281 @@
+"""Functions defined by an equation: their values, and derivatives of every mode and order against unrolled loops."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+
+import agrad
+from agrad.errors import (
+    ConfigurationError,
+    ConvergenceError,
+    DtypeError,
+    OperandError,
+    RuleError,
+    ShapeError,
+    TracedValueError,
+)
+
+_rng = np.random.default_rng(0)
+N = 4
+W, B, ROWS = _rng.standard_normal((N, N)) * 0.2, _rng.standard_normal(N), _rng.standard_normal((3, N))
+T = np.asarray([0.0, 0.4, 1.1, 1.5])
+
+Function = Callable[..., Any]
+
+
+def mv(a: Any, x: Any) -> Any:
+    return agrad.matmul(a, x)
+
+
+def by_iteration(w: Any, b: Any) -> Any:
+    return agrad.fixed_point(lambda x, b: agrad.tanh(mv(w, x) + b), agrad.zeros_like(b), b)
+
+
+def by_newton(w: Any, b: Any) -> Any:
+    """A container as the unknown; an argument, and a closure."""
+
+    def f(p: Any, b: Any) -> Any:
+        return {"first": p["first"] - agrad.tanh(mv(w, p["first"]) + b), "twice": [p["twice"][0] - 2 * p["first"]]}
+
+    start = {"first": agrad.zeros_like(b), "twice": [agrad.ones_like(b)]}
+    return agrad.root(f, start, b)["twice"][0] / 2
+
+
+def unrolled(w: Any, b: Any) -> Any:
+    x = agrad.zeros_like(b)
+    for _ in range(60):
+        x = agrad.tanh(mv(w, x) + b)
+    return x
+
+
+def by_krylov(method: str) -> Function:
+    def solve(w: Any, b: Any) -> Any:
+        return agrad.linear_solve(lambda x: mv(w, mv(agrad.matrix_transpose(w), x)) + x * 2, b, method=method)
+
+    return solve
+
+
+def directly(w: Any, b: Any) -> Any:
+    twice = w * 0
+    for i in range(N):
+        twice = agrad.asarray(twice)
+        twice[i, i] = 2.0
+    return agrad.linalg.solve(agrad.matmul(w, agrad.matrix_transpose(w)) + twice, b)
+
+
+def by_steps(w: Any, b: Any) -> Any:
+    """Many small steps of the classical Runge-Kutta method, on the tape."""
+
+    def f(y: Any, s: float) -> Any:
+        return agrad.tanh(mv(w, y)) - 0.3 * s * y
+
+    y, rows = b, [b]
+    for start, end in itertools.pairwise(T):
+        h = (end - start) / 30
+        for i in range(30):
+            s = start + i * h
+            k1 = f(y, s)
+            k2 = f(y + h / 2 * k1, s + h / 2)
+            k3 = f(y + h / 2 * k2, s + h / 2)
+            y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + f(y + h * k3, s + h))
+        rows.append(y)
+    return agrad.stack(rows)
+
+
+def by_odeint(w: Any, b: Any) -> Any:
+    like = agrad.asarray(b)
+    times = agrad.asarray(T.tolist(), dtype=agrad.float64, backend=like.backend, device=like.device)
+    return agrad.odeint(lambda y, s: agrad.tanh(mv(w, y)) - y * (s * 0.3), b, times, rtol=1e-10, atol=1e-10)
+
+
+PAIRS: dict[str, tuple[Function, Function, float]] = {
+    "fixed_point": (by_iteration, unrolled, 1e-10),
+    "root": (by_newton, unrolled, 1e-10),
+    "gmres": (by_krylov("gmres"), directly, 1e-10),
+    "cg": (by_krylov("cg"), directly, 1e-10),
+    "bicgstab": (by_krylov("bicgstab"), directly, 1e-10),
+    "odeint": (by_odeint, by_steps, 1e-6),
+}
+
+
+def loss(f: Function) -> Function:
+    return lambda w, b: agrad.sum(agrad.sin(f(w, b)))
+
+
+TOWERS: dict[str, Callable[[Function, Any, Any, Any], Any]] = {
+    "value": lambda f, w, b, rows: f(w, b),
+    "by the first": lambda f, w, b, rows: agrad.grad(loss(f), 0)(w, b),
+    "by the second": lambda f, w, b, rows: agrad.grad(loss(f), 1)(w, b),
+    "jvp": lambda f, w, b, rows: agrad.jvp(f, (w, b), (w, b))[1],
+    "forward over reverse": lambda f, w, b, rows: agrad.jvp(agrad.grad(loss(f)), (w, b), (w, b))[1],
+    "reverse over forward": lambda f, w, b, rows: agrad.grad(lambda w: agrad.jvp(loss(f), (w, b), (w, b))[1])(w),
+    "reverse over reverse": lambda f, w, b, rows: agrad.grad(lambda w: agrad.sum(agrad.grad(loss(f), 1)(w, b) ** 2))(w),
+    "vmap": lambda f, w, b, rows: agrad.vmap(lambda r: f(w, r))(rows),
+    "vmap of grad": lambda f, w, b, rows: agrad.vmap(lambda r: agrad.grad(loss(f))(w, r))(rows),
+    "grad of vmap": lambda f, w, b, rows: agrad.grad(lambda w: agrad.sum(agrad.vmap(lambda r: f(w, r))(rows) ** 2))(w),
+    "jvp of vmap": lambda f, w, b, rows: agrad.jvp(lambda w: agrad.vmap(lambda r: f(w, r))(rows), (w,), (w,))[1],
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("tower", TOWERS)
+def test_every_tower_of_transforms(name: str, tower: str) -> None:
+    f, reference, tolerance = PAIRS[name]
+    expected = host(TOWERS[tower](reference, W, B, ROWS))
+    assert np.max(np.abs(expected)) > 1e-3
+    assert_close(TOWERS[tower](f, W, B, ROWS), expected, tower, tolerance)
+
+
+@pytest.mark.parametrize("name", ["fixed_point", "root", "gmres", "odeint"])
+def test_on_every_backend(name: str, place: Any) -> None:
+    f, reference, tolerance = PAIRS[name]
+    for tower in ("value", "by the first", "jvp", "forward over reverse"):
+        got = TOWERS[tower](f, place(W), place(B), place(ROWS))
+        assert_close(got, host(TOWERS[tower](reference, W, B, ROWS)), tower, tolerance)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_backward_and_its_gradient(name: str) -> None:
+    f, reference, tolerance = PAIRS[name]
+    found = []
+    for g in (f, reference):
+        w, b = agrad.asarray(W, requires_grad=True), agrad.asarray(B, requires_grad=True)
+        loss(g)(w, b).backward(create_graph=True)
+        first, total = host(w.grad), agrad.sum(w.grad**2) + agrad.sum(agrad.sin(b.grad))
+        w.grad = b.grad = None
+        total.backward()
+        found.append([first, host(w.grad), host(b.grad)])
+    for a, b in zip(*found, strict=True):
+        assert_close(a, b, "imperative", tolerance)
+
+
+def test_the_derivative_is_not_that_of_the_iterations() -> None:
+    """The tape holds one operation, whatever it took to find the solution."""
+    b = agrad.asarray(B, requires_grad=True)
+    x = by_iteration(W, b)
+    assert [row.op for row in agrad.graph(x).rows] == [None, "fixed_point"]
+
+
+def test_a_complex_system() -> None:
+    a = _rng.standard_normal((5, 5)) + 1j * _rng.standard_normal((5, 5)) + 4 * np.eye(5)
+    b = _rng.standard_normal(5) + 1j * _rng.standard_normal(5)
+    definite = a @ a.conj().T
+    for matrix, method in ((a, "gmres"), (a, "bicgstab"), (definite, "cg"), (definite, "gmres")):
+        f = lambda b, m=matrix, how=method: agrad.linear_solve(lambda x: mv(m, x), b, method=how)  # noqa: E731
+        assert_close(f(b), np.linalg.solve(matrix, b), method, 1e-9)
+        total = lambda b, f=f: agrad.sum(agrad.abs(f(b)) ** 2)  # noqa: E731
+        plain = lambda b, m=matrix: agrad.sum(agrad.abs(agrad.linalg.solve(m, b)) ** 2)  # noqa: E731
+        assert_close(agrad.grad(total)(b), agrad.grad(plain)(b), method, 1e-8)
+
+
+def test_a_large_system_without_a_matrix() -> None:
+    n = 500
+    b = np.sin(np.arange(n))
+
+    def laplacian(x: Any) -> Any:
+        zero = agrad.zeros(1)
+        return 2.1 * x - agrad.concat([x[1:], zero]) - agrad.concat([zero, x[:-1]])
+
+    dense = 2.1 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)
+    for method in ("gmres", "cg", "bicgstab"):
+        assert_close(agrad.linear_solve(laplacian, b, method=method), np.linalg.solve(dense, b), method, 1e-9)
+    x0 = np.linalg.solve(dense, b)
+    assert_close(agrad.linear_solve(laplacian, b, x0, maxiter=1), x0, "a first guess", 1e-9)
+
+
+def test_single_precision() -> None:
+    w, b = W.astype(np.float32), B.astype(np.float32)
+    for f in (by_iteration, by_newton, by_krylov("gmres")):
+        g = agrad.grad(loss(f))(w, b)
+        assert g.dtype == np.float32
+        assert_close(g, agrad.grad(loss(f))(W, B), "single precision", 1e-4)
+
+
+def test_known_solutions_of_equations() -> None:
+    t = np.linspace(0.0, 2.0, 5)
+    y = agrad.odeint(lambda p, s: {"x": p["v"], "v": -p["x"]}, {"x": np.asarray(1.0), "v": np.asarray(0.0)}, t)
+    assert_close(y["x"], np.cos(t), "an oscillator", 1e-6)
+    assert_close(y["v"], -np.sin(t), "an oscillator", 1e-6)
+    back = agrad.odeint(lambda y, s: -y * s, np.asarray([1.0, 2.0]), t[::-1].copy())
+    assert_close(back[:, 1], 2 * np.exp((4 - t[::-1] ** 2) / 2), "backwards in time", 1e-5)
+    decay = lambda k: agrad.odeint(lambda y, s, k: -k * y, np.asarray(1.0), t, k)[-1]  # noqa: E731
+    assert_close(agrad.grad(decay)(np.asarray(0.7)), -2 * np.exp(-1.4), "by a parameter", 1e-6)
+    assert_close(agrad.grad(agrad.grad(decay))(np.asarray(0.7)), 4 * np.exp(-1.4), "twice", 1e-5)
+
+
+def test_odeint_as_in_jax() -> None:
+    pytest.importorskip("jax")
+    import jax
+    from jax.experimental.ode import odeint
+
+    with agrad.use_backend("jax"):
+        pass
+
+    def total(m: Any, xp: Any, ode: Any) -> Any:
+        def f(w: Any, y: Any, t: Any) -> Any:
+            f = lambda y, s, w: xp.tanh(w @ y) - 0.3 * y * s  # noqa: E731
+            return xp.sum(xp.sin(ode(f, y, t, w, rtol=1e-10, atol=1e-10)))
+
+        return m.grad(f, (0, 1, 2))(W, B, T)
+
+    for a, b in zip(total(agrad, agrad, agrad.odeint), total(jax, jax.numpy, odeint), strict=True):
+        assert_close(a, np.asarray(b), "jax's adjoint", 1e-7)
+
+
+def test_by_the_times() -> None:
+    y0 = np.asarray([1.0, -0.5])
+    exact = lambda t: agrad.exp(agrad.reshape((t - t[0]) * 0.5, (-1, 1))) * y0  # noqa: E731
+    f = lambda t: agrad.odeint(lambda y, s: y * 0.5, y0, t, rtol=1e-10, atol=1e-10)  # noqa: E731
+    for towers in (
+        lambda f: agrad.grad(lambda t: agrad.sum(agrad.sin(f(t))))(T),
+        lambda f: agrad.jvp(f, (T,), (np.arange(4.0) + 1,))[1],
+        lambda f: agrad.jvp(agrad.grad(lambda t: agrad.sum(agrad.sin(f(t)))), (T,), (np.arange(4.0) + 1,))[1],
+    ):
+        assert_close(towers(f), towers(exact), "by the times", 1e-7)
+
+
+def test_what_is_refused() -> None:
+    ones = np.ones(2)
+    for call, error, match in (
+        (lambda: agrad.linear_solve(lambda x: x * 0, ones), ConvergenceError, "singular"),
+        (lambda: agrad.fixed_point(lambda x: 2 * x + 1, ones, maxiter=20), ConvergenceError, "agrad.root"),
+        (lambda: agrad.root(lambda x: x * x + 1, ones), ConvergenceError, "nearer"),
+        (lambda: agrad.linear_solve(lambda x: x[:1], ones), ShapeError, r"gave \(1,\)"),
+        (lambda: agrad.root(lambda x: (x, x), ones), ShapeError, "a container like"),
+        (lambda: agrad.linear_solve(lambda x: x, ones, method="lu"), ConfigurationError, "'gmres', 'cg'"),
+        (lambda: agrad.root(lambda x: x, np.asarray([1, 2])), DtypeError, "cast it"),
+        (lambda: agrad.root(lambda x: x, "a"), OperandError, "not an array"),
+        (lambda: agrad.root(lambda x: x, {}), OperandError, "no array"),
+        (lambda: agrad.odeint(lambda y, s: y, ones, np.asarray([1.0])), ShapeError, "two or more times"),
+        (lambda: agrad.odeint(lambda y, s: y, ones, np.asarray([0.0, 2.0, 1.0])), ShapeError, "must increase"),
+        (lambda: agrad.odeint(lambda y, s: y, ones, np.asarray([0, 1])), DtypeError, "real floating"),
+        (lambda: agrad.odeint(lambda y, s: y * y, ones, np.asarray([0.0, 2.0])), ConvergenceError, "stiff or singular"),
+        (lambda: agrad.odeint(lambda y, s: y, ones, np.asarray([0.0, 9.0]), maxsteps=2), ConvergenceError, "maxsteps"),
+        (
+            lambda: agrad.vmap(lambda t: agrad.odeint(lambda y, s: y, ones, t))(np.stack([T, T])),
+            TracedValueError,
+            "mapped",
+        ),
+    ):
+        with pytest.raises(error, match=match), np.errstate(all="ignore"):
+            call()
+    w, v = agrad.asarray(2.0, requires_grad=True), agrad.asarray(1.0, requires_grad=True)
+    times = np.asarray([0.0, 1.0])
+    with pytest.raises(RuleError, match="at neither"):
+        agrad.odeint(lambda y, s: y * w if 0.1 < s.item() < 0.9 else y, ones, times)
+    with pytest.raises(RuleError, match="at either"):
+        y = agrad.odeint(lambda y, s: y * (w * v if 0.1 < s.item() < 0.9 else v), ones, times)
+        agrad.sum(y).backward()
+    with agrad.no_grad():
+        agrad.odeint(lambda y, s: y * w if 0.1 < s.item() < 0.9 else y, ones, times)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_trace_does_not_take_iterations_for_known(name: str) -> None:
+    """A replay would take as many steps as the first call did, whatever its arguments."""
+    with pytest.raises(TracedValueError, match="static_argnums"):
+        agrad.jit(PAIRS[name][0])(W, B)

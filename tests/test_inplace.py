@@ -1,0 +1,452 @@
+"""Change in place: views of every kind, leaves and their views, recording and not, what is refused, and memory."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+
+import agrad
+from agrad.errors import (
+    DtypeError,
+    LeafMutationError,
+    OperandError,
+    ReadOnlyViewError,
+    ShapeError,
+)
+
+WITH_VIEWS = ("numpy", "torch", "array_api_strict", "cupy")
+
+
+def leaf(values: Any, dtype: Any = agrad.float64) -> agrad.Tensor:
+    return agrad.asarray(values, dtype=dtype, requires_grad=True)
+
+
+def shares(backend: str) -> bool:
+    return backend in WITH_VIEWS
+
+
+MATRIX = np.arange(1.0, 7.0).reshape(2, 3)
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "row": lambda x: x[0],
+    "row of a slice": lambda x: x[:, 1:][1],
+    "strided": lambda x: x[:, ::2],
+    "new axis": lambda x: x[None, :, 1],
+    "everything": lambda x: x[...],
+    "T": lambda x: x.T,
+    "mT": lambda x: x.mT,
+    "permute_dims": lambda x: agrad.permute_dims(x, (1, 0)),
+    "moveaxis": lambda x: agrad.moveaxis(x, 0, 1),
+    "reshape": lambda x: agrad.reshape(x, (6,)),
+    "reshape of a part": lambda x: agrad.reshape(x[1], (3, 1)),
+    "expand_dims": lambda x: agrad.expand_dims(x, axis=1),
+    "squeeze": lambda x: agrad.squeeze(x[None], 0),
+    "unstack": lambda x: agrad.unstack(x, axis=1)[2],
+    "iteration": lambda x: list(x)[1],
+    "astype without a copy": lambda x: agrad.astype(x, x.dtype, copy=False),
+    "real of real": agrad.real,
+    "broadcast_to its own shape": lambda x: agrad.broadcast_to(x, (1, 2, 3)),
+    "diagonal": lambda x: agrad.linalg.diagonal(x, offset=1),
+    "chain": lambda x: agrad.reshape(x, (3, 2)).T[0, 1:],
+}
+READ_ONLY = {"numpy": {"broadcast_to its own shape", "diagonal"}}
+READ_ONLY["array_api_strict"] = READ_ONLY["numpy"]
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_write_to_a_view_is_seen_in_the_base(name: str, backend: str) -> None:
+    """Values, and the derivative of what was there and of what was written."""
+    w, v = leaf(MATRIX.tolist()), leaf(10.0)
+    x = w * 1
+    view = VIEWS[name](x)
+    if name in READ_ONLY.get(backend, ()):
+        with pytest.raises(ReadOnlyViewError, match="copy"):
+            view[...] = v
+        assert_close(x, MATRIX, "a refused write")
+        return
+    numbers = np.arange(6).reshape(2, 3)
+    places = host(VIEWS[name](agrad.asarray(numbers.tolist()))).reshape(-1).astype(int)
+    view *= 2
+    view[...] = view + v * v
+    written = np.zeros(6, bool)
+    written[places] = shares(backend)
+    written = written.reshape(2, 3)
+    assert_close(x, np.where(written, 2 * MATRIX + 100, MATRIX), "base")
+    assert_close(view, (2 * MATRIX + 100).reshape(-1)[places].reshape(view.shape), "view")
+    weights = np.arange(1.0, 7.0).reshape(2, 3) ** 2
+    agrad.sum(x * agrad.asarray(weights.tolist(), dtype=agrad.float64)).backward()
+    assert_close(w.grad, weights * np.where(written, 2, 1), "gradient of what was there")
+    assert_close(v.grad if v.grad is not None else 0.0, 20 * np.sum(weights[written]), "gradient of what was written")
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_write_to_the_base_is_seen_in_a_view(name: str, backend: str) -> None:
+    w = leaf(MATRIX.tolist())
+    x = w * 1
+    view = VIEWS[name](x)
+    old = host(view).copy()
+    x *= x
+    x[0, 1] = 50.0
+    squares = MATRIX**2
+    squares[0, 1] = 50.0
+    places = host(VIEWS[name](agrad.asarray(np.arange(6).reshape(2, 3).tolist()))).reshape(-1).astype(int)
+    new = squares.reshape(-1)[places].reshape(old.shape)
+    assert_close(view, new if shares(backend) else old, "view")
+    if shares(backend):
+        agrad.sum(view).backward()
+        expected = np.zeros(6)
+        expected[places] = 2 * MATRIX.reshape(-1)[places]
+        expected[1] = 0
+        assert_close(w.grad, expected.reshape(2, 3), "gradient through the view")
+
+
+def test_parts_of_complex_arrays(backend: str) -> None:
+    """An infinite part leaves the other part alone, as no arithmetic mixes them."""
+    if backend not in ("numpy", "torch"):
+        pytest.skip(f"{backend} gives no views of the parts")
+    z = agrad.asarray([1 + 2j, 3 + 4j, complex(5, np.inf)])
+    re, im = agrad.real(z), agrad.imag(z)
+    re[...] = agrad.asarray([10.0, np.inf, 30.0], dtype=re.dtype)
+    im[:1] = 7.0
+    assert host(z).tolist() == [10 + 7j, complex(np.inf, 4), complex(30, np.inf)]
+    z[1] = 1 - 1j
+    assert host(re).tolist() == [10, 1, 30]
+    assert host(im)[:2].tolist() == [7, -1]
+
+    def parts(a: Any) -> Any:
+        z = a * (2 + 1j)
+        agrad.real(z)[:1] *= 3
+        agrad.imag(z)[1:] += agrad.sum(agrad.real(z))
+        return agrad.sum(agrad.real(z * agrad.conj(z)))
+
+    def plain(a: Any) -> Any:
+        re, im = 2 * a, 1 * a
+        re = agrad.concat([3 * re[:1], re[1:]])
+        im = agrad.concat([im[:1], im[1:] + agrad.sum(re)])
+        return agrad.sum(re * re + im * im)
+
+    at = agrad.asarray([0.5, -1.0, 2.0], dtype=agrad.float64)
+    assert_close(parts(at), plain(at), "value")
+    assert_close(agrad.grad(parts)(at), host(agrad.grad(plain)(at)), "gradient")
+    _, tangent = agrad.jvp(parts, (at,), (at,))
+    assert_close(tangent, host(agrad.jvp(plain, (at,), (at,))[1]), "tangent")
+
+
+# ---------------------------------------------------------------- the index of a write
+
+INDICES: dict[str, Any] = {
+    "int": 1,
+    "negative int": -1,
+    "ints": (1, 2),
+    "slice": slice(1, None),
+    "negative step": (slice(None), slice(None, None, -1)),
+    "Ellipsis": (Ellipsis, 0),
+    "newaxis": (None, 0),
+    "empty tuple": (),
+    "empty slice": slice(2, 2),
+    "mask": np.asarray([[True, False, True], [False, True, False]]),
+    "mask of rows": np.asarray([False, True]),
+    "mask of nothing": np.asarray([False, False]),
+    "True": True,
+    "False": False,
+    "0-d mask": np.asarray(True),
+    "integers": [1, 0],
+    "no integers": [],
+    "integers and slice": (slice(None), [2, 0]),
+    "integers and int": ([0, 1], 2),
+    "pairs": ([0, 1], [2, 0]),
+    "integers and mask": ([0, 1, 1], np.asarray([True, True, True])),
+    "NumPy integer": np.int64(1),
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_every_kind_of_index_and_value(name: str, backend: str, place: Any) -> None:
+    """A number, a Tensor that fits, one that broadcasts, a raw array: NumPy's values, and gradients of what is kept."""
+    index = INDICES[name]
+    picked = MATRIX[index].shape
+    drawn = np.random.default_rng(5).uniform(1, 2, picked)
+    for value in (7.5, drawn, drawn[..., :1] if picked else drawn, np.asarray(2.5)):
+        expected = MATRIX.copy()
+        expected[index] = value
+        for given in [value] if isinstance(value, float) else [agrad.asarray(place(value)), place(value)]:
+            w = leaf(MATRIX.tolist())
+            x = w * 1
+            x[index] = given
+            assert_close(x, expected, "value")
+            agrad.sum(x).backward()
+            untouched = np.ones((2, 3))
+            untouched[index] = 0
+            assert_close(w.grad, untouched, "gradient")
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_in_place_operators_at_an_index(name: str, backend: str) -> None:
+    """``x[i] += v`` reads, adds and writes; through a view the write has happened already."""
+    index = INDICES[name]
+    w, v = leaf(MATRIX.tolist()), leaf(3.0)
+    x = w * 1
+    x[index] += v
+    x[index] *= 2
+    expected = MATRIX.copy()
+    expected[index] = 2 * (expected[index] + 3)
+    assert_close(x, expected, "value")
+    agrad.sum(x).backward()
+    factor = np.ones((2, 3))
+    factor[index] = 2
+    assert_close(w.grad, factor, "gradient")
+    assert_close(v.grad if v.grad is not None else 0.0, float(np.sum(factor == 2) * 2), "gradient of what was added")
+
+
+def test_lists_with_tensors_stay_differentiable(backend: str) -> None:
+    a, b = leaf(2.0), leaf(5.0)
+    x = agrad.zeros((2, 2), dtype=agrad.float64)
+    x[0] = [a, b * b]
+    x[1] = [0.1, 3]
+    assert_close(x, [[2.0, 25.0], [0.1, 3.0]], "value")
+    agrad.sum(x).backward()
+    assert_close(b.grad, 10.0, "gradient")
+
+
+def test_values_are_cast_as_the_library_does(backend: str) -> None:
+    i = agrad.asarray([1, 2, 3])
+    i[0] = 7.9
+    i[1] = agrad.asarray(8.9)
+    assert host(i).tolist() == [7, 8, 3]
+    x = agrad.ones(2, dtype=agrad.float32)
+    x[0] = agrad.asarray(0.1, dtype=agrad.float64)
+    assert x.dtype == agrad.float32
+
+
+def test_writes_that_make_no_sense(backend: str) -> None:
+    x = agrad.asarray(MATRIX.tolist(), dtype=agrad.float64)
+    with pytest.raises(ShapeError, match=r"v of shape \(3,\) does not fit x\[i\] of shape \(2, 2\).*\(2, 3\)"):
+        x[:, :2] = agrad.ones(3)
+    with pytest.raises(ShapeError, match=r"\(2, 3\) does not fit x\[i\] of shape \(3,\)"):
+        x[0] = agrad.ones((2, 3))
+    with pytest.raises(ShapeError, match=r"\(2,\) does not fit x\[i\] of shape \(3,\)"):
+        x[np.asarray([[True, False, True], [True, False, False]])] = agrad.ones(2)
+    for value in (1j, agrad.ones(3, dtype=agrad.complex128)):
+        with pytest.raises(DtypeError, match=r"complex.*agrad\.real"):
+            x[0] = value
+    with pytest.raises(IndexError, match="5"):
+        x[5] = 1.0
+    with pytest.raises(OperandError, match="str"):
+        x[0] = "a"
+    assert_close(x, MATRIX, "what was refused")
+    x[0] = agrad.ones((1, 1, 3))  # axes of length one in front are left out
+    assert_close(x, [[1, 1, 1], [4, 5, 6]], "value")
+
+
+@pytest.mark.parametrize("view", [lambda x: x, lambda x: x[:2]], ids=["whole", "view"])
+def test_in_place_operators_keep_shape_and_dtype(view: Any, backend: str) -> None:
+    x = agrad.ones(3, dtype=agrad.float32)
+    n = agrad.asarray([4, 5, 6])
+    with pytest.raises(OperandError, match=r"float32.*float64"):
+        operator.iadd(view(x), agrad.ones(len(view(x)), dtype=agrad.float64))
+    with pytest.raises(OperandError, match="in place"):
+        operator.imul(view(x), agrad.ones((2, 1), dtype=agrad.float32))
+    with pytest.raises(TypeError, match=r"in place|Only floating"):
+        operator.itruediv(view(n), 2)
+    assert host(x).tolist() == [1, 1, 1]
+    assert host(n).tolist() == [4, 5, 6]
+
+
+# ---------------------------------------------------------------- leaves, and recording
+
+
+def test_a_view_of_a_leaf_is_protected(backend: str) -> None:
+    if not shares(backend):
+        pytest.skip(f"{backend} has no views")
+    w = leaf(MATRIX.tolist())
+    for view in (w[0], w.T, agrad.reshape(w, (6,))[1:], w.detach()[0] * w[1]):
+        if view.op.name == "multiply":
+            view += 1  # a result, and no view
+            continue
+        for change in (lambda v=view: operator.iadd(v, 1), lambda v=view: operator.setitem(v, 0, 5.0)):
+            with pytest.raises(LeafMutationError, match=r"view of a leaf.*no_grad"):
+                change()
+    late = agrad.asarray(MATRIX.tolist())
+    row = late[0]
+    late.requires_grad = True
+    with pytest.raises(LeafMutationError, match="view of a leaf"):
+        row[0] = 1.0
+    assert_close(w, MATRIX, "leaf")
+
+
+def test_under_no_grad_the_values_change_and_the_tape_does_not(backend: str) -> None:
+    """As in PyTorch: a leaf stays a leaf, a result keeps its derivative at the values it was made with."""
+    w = leaf(MATRIX.tolist())
+    row, y = w[0], w * w
+    column = y[:, 0]
+    with agrad.no_grad():
+        w[0, 0] = 10.0
+        w *= 2
+        y += 100
+    assert w.is_leaf
+    assert w.requires_grad
+    assert row.requires_grad
+    assert_close(w, [[20, 4, 6], [8, 10, 12]], "leaf")
+    assert_close(y, MATRIX**2 + 100, "result")
+    if shares(backend):
+        assert_close(row, [20, 4, 6], "view of the leaf")
+        assert_close(column, [101, 116], "view of the result")
+    agrad.sum(y).backward()
+    assert_close(w.grad, 2 * MATRIX, "gradient")
+    w.zero_grad()
+    agrad.sum(row).backward()
+    assert_close(w.grad, [[1, 1, 1], [0, 0, 0]], "gradient through the view")
+    with agrad.no_grad():
+        row[1] = -1.0
+    assert host(w)[0, 1] == (-1 if shares(backend) else 4)
+    assert w.is_leaf
+
+
+def test_under_no_grad_at_two_levels(backend: str) -> None:
+    """Both tapes keep their places: the write is neither's."""
+
+    def inner(x: Any, y: Any) -> Any:
+        z = x * y
+        with agrad.no_grad():
+            z += 100
+        return agrad.sum(z * z)
+
+    x, y = leaf([2.0, 3.0]), leaf([5.0, 7.0])
+    slope = agrad.grad(inner)(x, y)  # d/dx of (xy + 100)**2 with the 100 unseen but in the value: 2 (xy + 100) y
+    assert_close(slope, [2 * 110 * 5, 2 * 121 * 7], "inner derivative")
+    agrad.sum(slope).backward()
+    assert_close(y.grad, [2 * 2 * 5 + 2 * 110, 2 * 3 * 7 + 2 * 121], "outer derivative")
+
+
+def test_a_view_taken_under_no_grad(backend: str) -> None:
+    """It follows; written to where operations are recorded it would lose the derivative, so that is refused."""
+    if not shares(backend):
+        pytest.skip(f"{backend} has no views")
+    w = leaf([1.0, 2.0, 3.0])
+    x = w * 2
+    with agrad.no_grad():
+        view = x[:2]
+    x *= 5
+    assert host(view).tolist() == [10, 20]
+    assert not view.requires_grad
+    with pytest.raises(LeafMutationError, match=r"under agrad\.no_grad"):
+        view *= 2
+    assert host(x).tolist() == [10, 20, 30]
+    with agrad.no_grad():
+        view *= 2
+    assert host(x).tolist() == [20, 40, 30]
+    agrad.sum(x).backward()
+    assert_close(w.grad, [10, 10, 10], "gradient")
+
+
+def test_a_constant_view_takes_up_the_tape_with_its_base(backend: str) -> None:
+    if not shares(backend):
+        pytest.skip(f"{backend} has no views")
+    w, x = leaf(3.0), agrad.zeros(3, dtype=agrad.float64)
+    head, tail = x[:2], x[1:]
+    head += w * w
+    assert host(tail).tolist() == [9, 0]
+    agrad.sum(tail).backward()
+    assert_close(w.grad, 6.0, "gradient")
+
+
+def test_detach_is_a_snapshot(backend: str) -> None:
+    """In PyTorch a detached tensor shares memory; here neither sees what is written into the other."""
+    x = leaf([1.0, 2.0]) * 1
+    still = x.detach()
+    x[0] = 5.0
+    still[1] = 7.0
+    assert host(still).tolist() == [1, 7]
+    assert host(x).tolist() == [5, 2]
+
+
+def test_assign_leaves_views_with_the_old_values(backend: str, place: Any) -> None:
+    """What an optimizer does is no write: whoever looks at the old values goes on looking at them."""
+    w = leaf([1.0, 2.0])
+    view = w[:1]
+    w.assign(place(np.asarray([5.0, 6.0])))
+    assert host(view).tolist() == [1]
+    with agrad.no_grad():
+        view += 1
+        w += 1
+    assert host(view).tolist() == [2]
+    assert host(w).tolist() == [6, 7]
+
+
+def test_retained_gradients_are_those_of_the_values_that_stand(backend: str) -> None:
+    w = leaf([1.0, 2.0])
+    x = w * 2
+    x.retain_grad()
+    x *= 3
+    agrad.sum(x * x).backward()
+    assert_close(x.grad, 2 * host(x), "retained gradient")
+    assert_close(w.grad, 72 * host(w), "gradient")
+
+
+def test_what_the_tape_keeps_is_not_written(backend: str) -> None:
+    w = leaf([0.5, 1.5, 2.5])
+    x = w * 1
+    y, view = agrad.exp(x) * x, x[1:]
+    view[...] = 100.0
+    agrad.sum(y).backward()
+    assert_close(w.grad, np.exp(host(w)) * (1 + host(w)), "gradient at the old values")
+
+
+def test_given_arrays_are_not_written(backend: str, place: Any) -> None:
+    raw = place(np.asarray([1.0, 2.0]))
+    x = agrad.asarray(raw)
+    x[0] = 5.0
+    assert host(raw).tolist() == [1, 2]
+    fixed = np.asarray([1.0, 2.0])
+    fixed.flags.writeable = False
+    x = agrad.asarray(fixed)
+    x[:1][0] = 5.0
+    assert host(x).tolist() == [5, 2]
+
+
+# ---------------------------------------------------------------- under vmap
+
+
+def test_writes_and_views_under_vmap(backend: str, place: Any) -> None:
+    """Members are changed as they would be one by one; a constant that is written to becomes one of each member's."""
+    data, factors = np.arange(12.0).reshape(2, 2, 3), np.asarray([10.0, 20.0])
+    xs, vs = place(data), place(factors)
+
+    def f(x: Any, v: Any) -> Any:
+        y, z = x * 1, agrad.zeros((2, 3), dtype=agrad.float64)
+        row, turned, written = y[0], y.T, z[0]
+        row += v
+        turned[1] = 7.0
+        y[1][0] *= v
+        z[1, 2] = v
+        z[0, 1] = v * v
+        return agrad.sum(turned * turned) + agrad.sum(z * row), agrad.sum(written)
+
+    total, written = agrad.vmap(f)(agrad.asarray(xs), agrad.asarray(vs))
+    slope = agrad.grad(lambda x, v: f(x, v)[0], argnums=(0, 1))
+    slopes = agrad.vmap(slope)(xs, vs)
+    for i in range(2):
+        x, v = place(data[i]), place(np.asarray(factors[i]))
+        one, own = f(agrad.asarray(x), agrad.asarray(v))
+        assert_close(host(total)[i], host(one), "value")
+        assert_close(host(written)[i], host(own), "view of a constant")
+        for mapped, alone in zip(slopes, slope(x, v), strict=True):
+            assert_close(host(mapped)[i], host(alone), "gradient")
+
+
+def test_a_write_under_no_grad_inside_vmap(backend: str) -> None:
+    w = leaf([1.0, 2.0])
+
+    def f(v: Any) -> Any:
+        y = v * w
+        with agrad.no_grad():
+            y *= 2
+        return agrad.sum(y)
+
+    total = agrad.sum(agrad.vmap(f)(agrad.asarray([10.0, 20.0], dtype=agrad.float64)))
+    total.backward()
+    assert total.item() == 180
+    assert_close(w.grad, [30, 30], "gradient as if nothing was written")

@@ -1,0 +1,468 @@
+"""Jacobians, Hessians, their products, linear maps: structures, modes, chunks, complex numbers, errors, memory."""
+
+import asyncio
+import tracemalloc
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import CASES
+from checker import assert_close, host, outputs, random_like
+from table import Case
+
+import agrad
+from agrad.dtypes import dtype_name
+from agrad.engine import batching
+from agrad.errors import (
+    ConfigurationError,
+    DtypeError,
+    NotDifferentiableError,
+    OperandError,
+    ShapeError,
+)
+from agrad.transforms.trees import flatten
+
+jacobians = pytest.mark.parametrize("jac", [agrad.jacrev, agrad.jacfwd, agrad.jacobian], ids=lambda f: f.__name__)
+
+
+def draw(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def complex_draw(*shape: int) -> np.ndarray:
+    return draw(*shape) + 1j * draw(*shape, seed=1)
+
+
+def curve(x: Any) -> Any:
+    return agrad.sum(agrad.sin(x) * x * agrad.flip(x))
+
+
+# ---------------------------------------------------------------- the table
+
+SMOOTH = [case for case in CASES if not case.row.constant and not case.example.kink and case.places]
+
+
+@pytest.mark.filterwarnings("ignore:var.*degrees of freedom:UserWarning")
+@pytest.mark.parametrize("case", SMOOTH, ids=lambda case: case.name.replace(" ", "_"))
+def test_forward_reverse_and_linearized_agree(case: Case) -> None:
+    """Two modes, chunks, and the linearization's columns: four ways to one matrix."""
+    f, xs = case.problem()
+    every = tuple(range(len(xs)))
+    if any("complex" in dtype_name(part.dtype) for part in (*xs, *outputs(f(*xs)))):
+        _, push = agrad.linearize(f, *xs)
+        ts = tuple(random_like(xs, case.rng()))
+        for part, expected in zip(outputs(push(*ts)), outputs(agrad.jvp(f, tuple(xs), ts)[1]), strict=True):
+            assert_close(part, expected, "the linearization", 1e-9)
+        return
+    blocks = agrad.jacrev(f, every)(*xs)
+    forward = agrad.jacfwd(f, every, chunk_size=3)(*xs)
+    chunked = agrad.jacrev(f, every, chunk_size=2)(*xs)
+    _, push = agrad.linearize(f, *xs)
+    rng = case.rng()
+    ts = tuple(rng.standard_normal(x.shape) for x in xs)
+    pushed = outputs(push(*ts))
+    rows = blocks if isinstance(f(*xs), tuple) else (blocks,)
+    for i, row in enumerate(rows):
+        along = sum(np.tensordot(host(block), host(t), axes=host(t).ndim) for block, t in zip(row, ts, strict=True))
+        assert_close(pushed[i], along, "the linearization", 1e-9)
+    for a, b, c in zip(flatten(blocks)[0], flatten(forward)[0], flatten(chunked)[0], strict=True):
+        assert_close(a, host(b), "reverse and forward", 1e-9)
+        assert_close(a, host(c), "in chunks", 1e-12)
+
+
+# ---------------------------------------------------------------- structure
+
+
+@dataclass
+class Point:
+    x: Any
+    y: Any
+
+
+@jacobians
+def test_a_container_of_outputs_by_a_container_of_inputs(jac: Any) -> None:
+    w, x, b = draw(3, 4), draw(4), draw(3)
+
+    def f(p: Any, b: Any) -> Any:
+        return {"s": agrad.sum(p["at"].x), "y": [p["w"] @ p["at"].x + b]}
+
+    got = jac(f, argnums=(0, 1))({"w": w, "at": Point(x, b)}, b)
+    assert set(got) == {"s", "y"}
+    by_p, by_b = got["y"][0]
+    assert_close(by_b, np.eye(3), "by b")
+    assert_close(by_p["at"].x, w, "by x")
+    assert_close(by_p["at"].y, np.zeros((3, 3)), "by what is not used")
+    assert_close(by_p["w"], np.einsum("ij,k->ijk", np.eye(3), x), "by w")
+    assert_close(got["s"][0]["at"].x, np.ones(4), "of a scalar")
+    assert got["s"][0]["w"].shape == (3, 4)
+
+
+@jacobians
+def test_shapes_are_outputs_by_inputs(jac: Any, place: Any) -> None:
+    x = place(draw(2, 3))
+    got = jac(lambda x: agrad.sin(x)[:, None, :] * agrad.ones((2, 4, 3)))(x)
+    assert tuple(got.shape) == (2, 4, 3, 2, 3) and type(got) is type(x)
+    assert_close(host(got)[1, 2, 0, 1, 0], np.cos(host(x)[1, 0]), "one element")
+    assert isinstance(jac(agrad.sin)(agrad.asarray(x)), agrad.Tensor)
+    assert tuple(jac(agrad.sum)(x).shape) == (2, 3)
+    assert tuple(jac(lambda x: x[0:0])(x).shape) == (0, 3, 2, 3)
+    assert tuple(jac(lambda x: agrad.sum(x, axis=1))(x[:, 0:0]).shape) == (2, 2, 0)
+    assert_close(jac(lambda x: 2.0)(x), np.zeros((2, 3)), "of a constant")
+
+
+@jacobians
+def test_aux(jac: Any) -> None:
+    got, aux = jac(lambda x: (x * x, {"twice": 2 * x, "name": "aux"}), has_aux=True)(draw(3))
+    assert_close(got, np.diag(2 * draw(3)), "Jacobian")
+    assert type(aux["twice"]) is np.ndarray and aux["name"] == "aux"
+    assert_close(aux["twice"], 2 * draw(3), "aux")
+
+
+def test_jacobian_takes_the_cheaper_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = []
+    original = batching.Batch.__init__
+
+    def counted(self: Any, count: int) -> None:
+        members.append(count)
+        original(self, count)
+
+    monkeypatch.setattr(batching.Batch, "__init__", counted)
+    x, w = draw(3), draw(20, 3)
+    assert_close(agrad.jacobian(lambda x: w @ x)(x), w, "tall")
+    assert_close(agrad.jacobian(lambda x: w.T @ x)(draw(20)), w.T, "wide")
+    assert members == [3, 3]
+    agrad.jacobian(lambda x: w @ x, chunk_size=2)(x)
+    assert members[2:] == [2, 1]
+
+
+@jacobians
+def test_arguments_by_name(jac: Any) -> None:
+    def f(a: Any, b: Any, *, scale: Any) -> Any:
+        return a * b * scale
+
+    a, b, s = draw(3), draw(3, seed=1), draw(3, seed=2)
+    by_scale, by_a = jac(f, argnums=("scale", "a"))(a, b, scale=s)
+    assert_close(by_scale, np.diag(a * b), "a keyword argument")
+    assert_close(by_a, np.diag(b * s), "a positional argument by its name")
+    assert_close(jac(f, argnums="b")(a, b=b, scale=s), np.diag(a * s), "positional, given by keyword")
+    with pytest.raises(
+        ConfigurationError, match="argnums names 'c', no argument that was given; those are 'a', 'b', 's"
+    ):
+        jac(f, argnums="c")(a, b, scale=s)
+    with pytest.raises(ConfigurationError, match="names an argument twice"):
+        jac(f, argnums=("a", 0))(a, b, scale=s)
+    with pytest.raises(ConfigurationError, match=r"2 positional arguments .* argnums='name'"):
+        jac(f, argnums=2)(a, b, scale=s)
+
+
+def test_names_and_positions_for_grad_too() -> None:
+    value, (g0, g1) = agrad.value_and_grad(lambda x, *, y: agrad.sum(x * y), argnums=(0, "y"))(
+        draw(2), y=draw(2, seed=1)
+    )
+    assert_close(g0, draw(2, seed=1), "by position")
+    assert_close(g1, draw(2), "by name")
+    assert_close(value, np.sum(draw(2) * draw(2, seed=1)), "value")
+
+
+# ---------------------------------------------------------------- second derivatives
+
+
+def test_hessians_of_containers() -> None:
+    p = {"a": draw(2), "b": draw(3, seed=1)}
+    got = agrad.hessian(lambda p: agrad.sum(p["a"]) ** 2 * agrad.sum(p["b"] ** 2))(p)
+    total, squares = p["a"].sum(), np.sum(p["b"] ** 2)
+    assert_close(got["a"]["a"], np.full((2, 2), 2 * squares), "a a")
+    assert_close(got["a"]["b"], np.ones((2, 1)) * (4 * total * p["b"]), "a b")
+    assert_close(got["b"]["b"], 2 * total**2 * np.eye(3), "b b")
+    assert_close(got["b"]["a"], got["a"]["b"].T, "symmetric")
+
+
+@pytest.mark.parametrize("outer", [agrad.jacfwd, agrad.jacrev])
+@pytest.mark.parametrize("inner", [agrad.jacfwd, agrad.jacrev, agrad.grad])
+def test_any_two_modes_make_a_hessian(outer: Any, inner: Any) -> None:
+    x = draw(4)
+    assert_close(outer(inner(curve))(x), agrad.hessian(curve)(x), "Hessian", 1e-12)
+
+
+def test_third_derivatives() -> None:
+    x = draw(3)
+    got = agrad.jacfwd(agrad.hessian(lambda x: agrad.sum(x**4)))(x)
+    expected = np.zeros((3, 3, 3))
+    expected[np.arange(3), np.arange(3), np.arange(3)] = 24 * x
+    assert_close(got, expected, "third")
+
+
+def test_products_agree_with_the_matrices(place: Any) -> None:
+    x, v = place(draw(4)), place(draw(4, seed=1))
+    matrix = host(agrad.hessian(curve)(x))
+    assert_close(agrad.hvp(curve, (x,), (v,))[0], matrix @ host(v), "hvp")
+    found, aux = agrad.hvp(lambda x: (curve(x), "aux"), (x,), (v,), has_aux=True)
+    assert aux == "aux"
+    assert_close(found[0], matrix @ host(v), "hvp with aux")
+
+    def model(x: Any) -> Any:
+        return {"y": agrad.sin(x) * agrad.sum(x), "z": x[0] * x}
+
+    def loss(out: Any) -> Any:
+        return agrad.sum(agrad.exp(out["y"])) + agrad.sum(out["z"] ** 4)
+
+    jac = agrad.jacobian(model)(x)
+    second = agrad.hessian(loss)(model(x))
+    expected = sum(host(jac[a]).T @ host(second[a][b]) @ host(jac[b]) for a in "yz" for b in "yz") @ host(v)
+    assert_close(agrad.gnvp(model, loss, (x,), (v,))[0], expected, "gnvp", 1e-9)
+
+
+def test_products_take_several_containers() -> None:
+    p, b = {"w": draw(2, 2)}, draw(2, seed=1)
+    t = ({"w": draw(2, 2, seed=2)}, draw(2, seed=3))
+
+    def f(p: Any, b: Any) -> Any:
+        return agrad.sum(agrad.tanh(p["w"] @ b))
+
+    by_p, by_b = agrad.hvp(f, (p, b), t)
+    whole = agrad.hessian(f, argnums=(0, 1))(p, b)
+    expected = np.tensordot(whole[1][0]["w"], t[0]["w"], 2) + whole[1][1] @ t[1]
+    assert_close(by_b, expected, "by b", 1e-12)
+    assert by_p["w"].shape == (2, 2)
+
+
+def test_elementwise_gradients() -> None:
+    x = draw(2, 3)
+    assert_close(agrad.elementwise_grad(agrad.tanh)(x), 1 - np.tanh(x) ** 2, "slopes")
+    assert_close(agrad.elementwise_grad(agrad.elementwise_grad(agrad.sin))(x), -np.sin(x), "second")
+    by_a, by_b = agrad.elementwise_grad(lambda a, b: a * b, argnums=("a", 1))(x, draw(3))
+    assert_close(by_a, np.ones((2, 1)) * draw(3), "by a")
+    assert_close(by_b, x.sum(0), "what is broadcast is summed")
+    got, aux = agrad.elementwise_grad(lambda x: (x * x, 7), has_aux=True)(x)
+    assert aux == 7
+    assert_close(got, 2 * x, "with aux")
+    z = complex_draw(3)
+    assert_close(agrad.elementwise_grad(agrad.sin, holomorphic=True)(z), np.cos(z), "holomorphic")
+
+
+# ---------------------------------------------------------------- linear maps
+
+
+def test_linearized_functions_do_not_run_again(place: Any) -> None:
+    calls = []
+
+    def f(p: Any) -> Any:
+        calls.append(1)
+        return {"y": agrad.sin(p["x"]) * p["x"][0], "fixed": agrad.ones(2)}
+
+    x, v = place(draw(3)), place(draw(3, seed=1))
+    value, push = agrad.linearize(f, {"x": x})
+    for scale in (1.0, 2.0, 0.0):
+        t = push({"x": v * scale})
+        _, expected = agrad.jvp(f, ({"x": x},), ({"x": v * scale},))
+        assert_close(t["y"], host(expected["y"]), "tangent")
+        assert_close(t["fixed"], np.zeros(2), "of a constant")
+    assert len(calls) == 4
+    assert_close(value["y"], host(agrad.sin(x) * x[0]), "value")
+    with pytest.raises(ShapeError, match=r"the tangent of primal 0\['x'\] is float64\(2,\)"):
+        push({"x": v[:2]})
+    with pytest.raises(ShapeError, match="structure"):
+        push(v)
+
+
+def test_linearized_functions_are_differentiable_and_map() -> None:
+    x, vs = draw(3), draw(5, 3, seed=1)
+    _, push = agrad.linearize(lambda x: agrad.sin(x) * agrad.sum(x), x)
+    matrix = agrad.jacfwd(lambda x: agrad.sin(x) * agrad.sum(x))(x)
+    assert_close(agrad.vmap(push)(vs), vs @ matrix.T, "a map of tangents")
+    assert_close(agrad.jacrev(push)(vs[0]), matrix, "the Jacobian of a linear function")
+    whole = agrad.grad(lambda x: agrad.sum(agrad.linearize(agrad.sin, x)[1](agrad.ones(3))))(x)
+    assert_close(whole, -np.sin(x), "the derivative of a linearization")
+    value, push, aux = agrad.linearize(lambda x: (x * x, x), x, has_aux=True)
+    assert_close(aux, x, "aux")
+    assert_close(push(x), 2 * value, "with aux")
+
+
+def test_transposes_of_linear_functions() -> None:
+    a, x = draw(3, 4), draw(4)
+
+    def f(x: Any, y: Any) -> Any:
+        return a @ x * 2 - agrad.flip(y["z"]) / 3, agrad.sum(agrad.where(x > 0, x, 0.0 * x))
+
+    g = (draw(3, seed=1), np.asarray(2.0))
+    by_x, by_y = agrad.linear_transpose(f, x, {"z": draw(3)})(g)
+    assert_close(by_y["z"], -g[0][::-1] / 3, "by y")
+    assert_close(by_x, 2 * a.T @ g[0], "by x, at zero")
+    once = agrad.linear_transpose(lambda x: a @ x, x)
+    assert_close(agrad.linear_transpose(lambda g: once(g)[0], draw(3))(x)[0], a @ x, "transposed twice")
+
+
+@pytest.mark.parametrize(
+    "f, match",
+    [
+        (agrad.exp, "not linear in its arguments, as exp is not in x"),
+        (lambda x: x * x, "multiply is not in x1 and x2"),
+        (lambda x: x / agrad.sum(x), "divide is not"),
+        (lambda x: agrad.max(x), "max is not in x"),
+        (lambda x: x + 1.0, "not 0 where its arguments are"),
+        (lambda x: agrad.ones(3), "not 0"),
+    ],
+)
+def test_what_is_not_linear_has_no_transpose(f: Any, match: str) -> None:
+    with pytest.raises(NotDifferentiableError, match=match):
+        agrad.linear_transpose(f, draw(3))
+
+
+# ---------------------------------------------------------------- complex numbers
+
+
+def test_holomorphic_functions() -> None:
+    z = complex_draw(3)
+    for jac in (agrad.jacrev, agrad.jacfwd, agrad.jacobian):
+        assert_close(jac(lambda z: z * z * agrad.sum(z), holomorphic=True)(z),
+                     np.diag(2 * z * z.sum()) + (z * z)[:, None], "Jacobian")  # fmt: skip
+    assert_close(agrad.grad(lambda z: agrad.sum(agrad.exp(z)), holomorphic=True)(z), np.exp(z), "gradient")
+    assert_close(agrad.hessian(lambda z: agrad.sum(z**3), holomorphic=True)(z), np.diag(6 * z), "Hessian")
+
+
+def test_between_real_and_complex() -> None:
+    x, z = draw(3), complex_draw(2)
+    turned = agrad.jacobian(lambda x: agrad.exp(1j * x))(x)
+    assert_close(turned, np.diag(1j * np.exp(1j * x)), "complex of real")
+    assert_close(agrad.jacobian(lambda z: agrad.abs(z) ** 2)(z), np.diag(2 * np.conj(z)), "real of complex")
+    with pytest.raises(DtypeError, match=r"argument 0 is complex; set holomorphic=True .* agrad\.jacrev"):
+        agrad.jacfwd(lambda z: agrad.abs(z))(z)
+    with pytest.raises(DtypeError, match=r"its output is complex; set holomorphic=True .* agrad\.jacfwd"):
+        agrad.jacrev(lambda x: agrad.exp(1j * x))(x)
+    with pytest.raises(DtypeError, match="holomorphic=True is for complex arguments, and argument 0 has dtype float64"):
+        agrad.jacrev(agrad.exp, holomorphic=True)(x)
+    with pytest.raises(DtypeError, match="holomorphic=True, but its output has dtype float64"):
+        agrad.jacfwd(agrad.abs, holomorphic=True)(z)
+    with pytest.raises(DtypeError, match="holomorphic=True is for a function that returns a complex number"):
+        agrad.grad(lambda z: agrad.sum(agrad.abs(z)), holomorphic=True)(z)
+    with pytest.raises(DtypeError, match="holomorphic=True is for a function that returns complex"):
+        agrad.elementwise_grad(agrad.abs, holomorphic=True)(z)
+    with pytest.raises(DtypeError, match="returned complex numbers"):
+        agrad.elementwise_grad(agrad.sin)(z)
+
+
+# ---------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    "call, error, match",
+    [
+        (
+            lambda x: agrad.grad(agrad.sin)(x),
+            ShapeError,
+            r"shape \(\), not \(3,\); .*agrad\.jacobian.*elementwise_grad",
+        ),
+        (lambda x: agrad.grad(lambda x: agrad.argmax(x))(x), DtypeError, "dtype int64, which has no derivative; cast"),
+        (lambda x: agrad.jacrev(lambda x: (x, agrad.argmax(x)))(x), DtypeError, "output 1 has dtype int64"),
+        (lambda x: agrad.jacfwd(lambda x: {"n": "name"})(x), NotDifferentiableError, r"output \['n'\] is a str"),
+        (lambda x: agrad.jacrev(lambda x: x, has_aux=True)(x), NotDifferentiableError, "has_aux"),
+        (lambda x: agrad.jacobian(agrad.sin)(np.arange(3)), DtypeError, "argument 0 has dtype int64"),
+        (lambda x: agrad.hessian(agrad.sum, chunk_size=0), ConfigurationError, "chunk_size"),
+        (lambda x: agrad.hvp(curve, x, x), OperandError, "primals and tangents are tuples"),
+        (lambda x: agrad.hvp(curve, (x,), (x, x)), ShapeError, "1 primals but 2 tangents"),
+        (lambda x: agrad.hvp(agrad.sin, (x,), (x,)), ShapeError, r"must return an array of shape \(\)"),
+        (lambda x: agrad.gnvp(agrad.sin, agrad.sin, (x,), (x,)), ShapeError, r"must return an array of shape \(\)"),
+        (lambda x: agrad.elementwise_grad(lambda x: (x, x))(x), NotDifferentiableError, "one array, not a tuple"),
+        (lambda x: agrad.elementwise_grad(agrad.argmax)(x), DtypeError, "int64"),
+    ],
+)
+def test_errors_say_what_to_call(call: Any, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        call(draw(3))
+
+
+# ---------------------------------------------------------------- memory, threads, tasks
+
+
+def peak(f: Callable[[], Any]) -> int:
+    tracemalloc.start()
+    try:
+        f()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_forward_mode_holds_no_graph() -> None:
+    """A hundred thousand steps take no more memory than a thousand."""
+
+    def loop(steps: int) -> Callable[[], Any]:
+        def f(x: Any) -> Any:
+            for _ in range(steps):
+                x = x * 1.00001 + 1e-6
+            return x
+
+        return lambda: agrad.jvp(f, (np.ones(64),), (np.ones(64),))
+
+    loop(10)()
+    assert peak(loop(100_000)) < peak(loop(1000)) + 20_000
+
+
+def test_chunks_bound_the_memory() -> None:
+    w = draw(300, 300)
+
+    def f(x: Any) -> Any:
+        for _ in range(10):
+            x = agrad.tanh(w @ x)
+        return x
+
+    x = draw(300)
+    agrad.jacrev(f)(x)
+    whole, chunked = (peak(lambda c=c: agrad.jacrev(f, chunk_size=c)(x)) for c in (None, 10))
+    row = 300 * 8
+    assert chunked < 2.6 * 300 * row  # the result, its parts before they are joined, and ten rows on their way
+    assert whole > chunked
+
+
+def test_threads_and_tasks_do_not_meet() -> None:
+    x = draw(4)
+    expected = agrad.hessian(curve)(x)
+
+    def work(scale: float) -> Any:
+        return agrad.vmap(agrad.hessian(lambda x: curve(x) * scale))(np.stack([x, x]))[1]
+
+    with ThreadPoolExecutor(4) as pool:
+        for scale, found in zip(range(1, 9), pool.map(work, range(1, 9)), strict=True):
+            assert_close(found, scale * expected, "in a thread", 1e-11)
+
+    async def later(scale: float) -> Any:
+        def f(x: Any) -> Any:
+            return curve(x) * scale
+
+        slope = agrad.grad(f)
+        await asyncio.sleep(0)
+        with agrad.no_grad():
+            await asyncio.sleep(0)
+            return agrad.jacfwd(slope)(x)
+
+    async def gather() -> Any:
+        return await asyncio.gather(*map(later, range(1, 5)))
+
+    for scale, found in zip(range(1, 5), asyncio.run(gather()), strict=True):
+        assert_close(found, scale * expected, "in a task", 1e-11)
+
+
+def test_a_transform_inside_its_own_function() -> None:
+    def f(x: Any, depth: int) -> Any:
+        if not depth:
+            return agrad.sum(agrad.sin(x))
+        return agrad.sum(agrad.jacfwd(lambda x: f(x, depth - 1))(x) * x)
+
+    x = draw(3)
+    got = agrad.grad(lambda x: f(x, 2))(x)
+    # with D = x d/dx on each element, f(x, 2) = sum D D sin(x)
+    expected = np.cos(x) - 3 * x * np.sin(x) - x**2 * np.cos(x)
+    assert_close(got, expected, "reentrant", 1e-12)
+
+
+def test_an_exception_in_the_middle_leaves_no_level_behind() -> None:
+    def fails(x: Any) -> Any:
+        raise RuntimeError("in the middle")
+
+    for transform in (agrad.jacfwd, agrad.jacrev, agrad.hessian, agrad.jacobian, agrad.elementwise_grad):
+        with pytest.raises(RuntimeError, match="in the middle"):
+            transform(fails)(draw(3))
+        assert_close(transform(agrad.sum)(draw(3)), host(transform(agrad.sum)(draw(3))), "afterwards")

@@ -1,0 +1,102 @@
+"""``agrad.jit`` against the ordinary run: every row of the table, and derivatives through both."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import CASES
+from checker import assert_close, cotangents, host, outputs, random_like
+from table import Case
+
+import agrad
+from agrad.dtypes import dtype_name
+
+pytestmark = pytest.mark.filterwarnings("ignore:var.*degrees of freedom:UserWarning")
+
+_ASKS = {"asarray", "from_dlpack", "full"}
+"""Rows whose own code asks with ``isinstance`` for a Tensor, which what stands for a raw array in a trace is too."""
+
+_UNIQUE = {"unique_all", "unique_counts", "unique_inverse", "unique_values"}
+
+
+def depends_on_values(case: Case) -> bool:
+    """Whether the shape of the result does."""
+    arrays = [a for a in case.arguments()[1:] if isinstance(a, np.ndarray)]
+    name = case.row.primitive
+    picks = name == "getitem" and any(a.dtype == bool for a in arrays)
+    return name in _UNIQUE or picks or (name == "repeat" and bool(arrays))
+
+
+REFUSED = [case for case in CASES if depends_on_values(case)]
+CHOSEN = [case for case in CASES if case not in REFUSED]
+DIFFERENTIABLE = [case for case in CHOSEN if not case.row.constant and case.places]
+
+
+def each(cases: list[Case]) -> Any:
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name.replace(" ", "_"))
+
+
+def assert_same(got: Any, expected: Any, what: str) -> None:
+    """The same kind of array, dtype and values, to a few units in the last place."""
+    assert isinstance(got, agrad.Tensor) == isinstance(expected, agrad.Tensor)
+    assert dtype_name(got.dtype) == dtype_name(expected.dtype)
+    assert_close(np.nan_to_num(host(got)), np.nan_to_num(host(expected)), what, 1e-13)
+
+
+@each(CHOSEN)
+def test_value(case: Case, place: Any) -> None:
+    args = [place(a) if isinstance(a, np.ndarray) else a for a in case.arguments()]
+    arrays = [i for i, a in enumerate(args) if hasattr(a, "shape")]
+
+    def f(*xs: Any) -> Any:
+        filled = list(args)
+        for i, x in zip(arrays, xs, strict=True):
+            filled[i] = x
+        return case.call(*filled)
+
+    jitted = agrad.jit(f)
+    given = [args[i] for i in arrays]
+    expected = outputs(f(*given))
+    for _ in range(2):
+        for got, right in zip(outputs(jitted(*given)), expected, strict=True):
+            if case.row.primitive in _ASKS and isinstance(got, agrad.Tensor):
+                right = agrad.asarray(right)
+            assert_same(got, right, "value")
+    assert jitted.cache_info().hits == 1
+    tensors = outputs(jitted(*[agrad.asarray(x) for x in given]))
+    assert all(isinstance(t, agrad.Tensor) and t.level.id == 0 for t in tensors)
+
+
+@each(DIFFERENTIABLE)
+def test_gradients(case: Case, place: Any) -> None:
+    """The pullback inside a jitted function, and that of a jitted function, are the ordinary one."""
+    f, xs = case.problem(place)
+    gs = random_like(outputs(f(*xs)), case.rng())
+
+    def pulled(xs: Any, gs: Any, function: Any = f) -> Any:
+        y, pull = agrad.vjp(function, *xs)
+        return y, pull(cotangents(y, gs))
+
+    expected = pulled(xs, gs)
+    inside = agrad.jit(pulled)
+    inner = agrad.jit(f)
+    for _ in range(2):
+        for got in (inside(xs, gs), pulled(xs, gs, inner)):
+            for a, b in zip((*outputs(got[0]), *got[1]), (*outputs(expected[0]), *expected[1]), strict=True):
+                assert_same(a, b, "value or gradient")
+    assert inside.cache_info()[:2] == inner.cache_info()[:2] == (1, 1)
+
+
+@each(REFUSED)
+def test_shapes_that_depend_on_values(case: Case) -> None:
+    arguments = case.arguments()
+    places = [i for i, a in enumerate(arguments) if isinstance(a, np.ndarray)]
+
+    def f(*xs: Any) -> Any:
+        filled = list(arguments)
+        for i, x in zip(places, xs, strict=True):
+            filled[i] = x
+        return case.call(*filled)
+
+    with pytest.raises(agrad.errors.TracedValueError, match="depends on"):
+        agrad.jit(f)(*[arguments[i] for i in places])

@@ -1,0 +1,352 @@
+"""CuPy's traced programs without a GPU: generated kernels compiled and run on the CPU, and programs cut into graphs.
+
+What CUDA does with them is for a machine that has a GPU.
+"""
+
+import shutil
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cuda_on_cpu
+import graphs_on_cpu
+import numpy as np
+import pytest
+from graphs_on_cpu import draw, groups, on_device, program_of
+
+import agrad
+from agrad import nn
+from agrad.engine.rulecalls import RuleCall
+from agrad.jit import cuda_source, lower_cupy, lower_numpy
+from agrad.jit.cuda_products import Layout, LinearRelu, Lt, layout, with_epilogues
+from agrad.jit.fusion import Group
+from agrad.jit.ir import Instruction, Program, Variable, interpret
+from agrad.jit.lower_cupy import group_function
+from agrad.jit.lowerings import plain
+from agrad.registry import PRIMITIVES
+
+NVCC = shutil.which("nvcc")
+
+
+# ------------------------------------------------------------------ kernels
+
+
+def chain(x: Any) -> Any:
+    for _ in range(2):
+        x = agrad.sin(x) * 0.9 + agrad.exp(-(x * x))
+    return agrad.sum(x)
+
+
+def many_words(x: Any, y: Any) -> Any:
+    a = agrad.where(x > 0, agrad.sqrt(agrad.abs(y)), -agrad.log1p(agrad.square(x)))
+    b = agrad.maximum(a, y) + agrad.minimum(x, 0.25) - agrad.relu(y) * agrad.sigmoid(x)
+    c = agrad.where(agrad.logical_and(agrad.isfinite(a), x <= y), agrad.tanh(b), agrad.sign(a))
+    return c, agrad.atan2(a, b), agrad.round(3 * b) / 2.0, agrad.logical_not(x != y), agrad.floor(b)
+
+
+def ends(x: Any) -> Any:
+    y = x * 2.0 + 1.0
+    return y, agrad.sum(y), agrad.mean(agrad.exp(-y)), agrad.max(y), agrad.min(agrad.cos(y))
+
+
+def with_numbers(x: Any, rate: float) -> Any:
+    return agrad.tanh(x * rate) + rate, agrad.sum(agrad.square(x * rate))
+
+
+def every_word(x: Any) -> Any:
+    """Each unary and binary operation, comparison and test that there is an expression for, near one."""
+    y = agrad.abs(agrad.sin(x)) * 0.4 + 0.3
+    of = {"acosh": y + 1.5}
+    names = [n for n in (*cuda_source._UNARY, *cuda_source._TESTS) if hasattr(agrad, n)]
+    made = [getattr(agrad, name)(of.get(name, y)) for name in names if name != "logical_not"]
+    names = [n for n in (*cuda_source._BINARY, *cuda_source._COMPARISONS) if hasattr(agrad, n)]
+    made += [getattr(agrad, name)(y, x) for name in names if name not in ("pow", "positive")]
+    big, whole = y > 0.5, x > 0.0
+    logic = [getattr(agrad, name)(big, whole) for name in cuda_source._LOGIC]
+    return [agrad.where(m, y, 2.0 * x) if m.dtype == agrad.bool else m for m in (*made, *logic)], agrad.pow(y, x)
+
+
+def slopes(x: Any) -> Any:
+    return agrad.sum(agrad.relu(x * 2.0) + agrad.tanh(x) * 3.0 - agrad.sigmoid(x * 0.5))
+
+
+CASES: dict[str, tuple[Callable[..., Any], Callable[[str], tuple[Any, ...]]]] = {
+    "chain and back": (agrad.value_and_grad(chain), lambda t: (draw(t, 41, 53),)),
+    "words": (many_words, lambda t: (draw(t, 1027), draw(t, 2, 1027)[0])),
+    "reductions": (ends, lambda t: (draw(t, 5, 1001),)),
+    "fewer than a pack": (ends, lambda t: (draw(t, 3),)),
+    "every word": (every_word, lambda t: (draw(t, 70),)),
+    "kernels of rules": (agrad.grad(slopes), lambda t: (draw(t, 70),)),
+    "numbers": (with_numbers, lambda t: (draw(t, 300), 0.3)),
+    "a cast": (
+        lambda x: agrad.astype(agrad.astype(x, agrad.float32) * 3.0, agrad.float64) + 1.0,
+        lambda t: (draw("float64", 77),),
+    ),
+}
+
+
+@pytest.fixture
+def cupy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    if cuda_on_cpu.COMPILER is None:
+        pytest.skip("there is no C++ compiler here to run the kernels' text with")
+    fake = graphs_on_cpu.fake_cupy(tmp_path)
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    monkeypatch.setattr(cuda_source, "BLOCKS", 3)  # so that threads take more than one turn
+    lower_cupy._module.cache_clear()
+    yield fake
+    lower_cupy._module.cache_clear()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("case", CASES)
+def test_generated_kernels_compute_what_numpy_does(cupy: Any, case: str, dtype: str) -> None:
+    function, make = CASES[case]
+    args = make(dtype)
+    found = groups(program_of(function, *args))
+    assert found
+    rng = np.random.default_rng(3)
+    for group in found:
+        assert all(i.results[0].shape == () or cuda_source.has_words(i) for i in group.program.instructions)
+        inputs: list[Any] = []
+        for v in group.program.inputs:
+            x = 0.7 if v.on_host else rng.normal(size=v.shape).astype(v.dtype)
+            inputs.append(x)
+        expected = lower_numpy.group_function(group)(*inputs)
+        shifted = []  # not aligned for packs
+        for x in inputs:
+            if np.ndim(x):
+                room = np.empty(x.size + 1, x.dtype)
+                room[1:] = x.reshape(-1)
+                shifted.append(on_device(room[1:].reshape(x.shape)))
+            else:
+                shifted.append(x if isinstance(x, float) else on_device(x))
+        run = group_function(group)
+        for given in ([x if isinstance(x, float) else on_device(x) for x in inputs], shifted):
+            for _ in range(2):
+                got = run(*given)
+                for a, b, v in zip(got, expected, group.program.outputs, strict=True):
+                    assert a.dtype == v.dtype
+                    assert a.shape == v.shape
+                    digits = 300 * np.finfo(dtype).eps
+                    np.testing.assert_allclose(a, b, rtol=digits, atol=digits)
+    assert {"group_1"} < set(cupy.launches)
+
+
+def test_nan_and_infinity_pass_as_in_numpy(cupy: Any) -> None:
+    def f(x: Any, y: Any) -> Any:
+        z = agrad.relu(x)
+        return agrad.maximum(x, y), agrad.minimum(z, y), agrad.sign(x), agrad.max(z * 1.0), agrad.isinf(x), x < np.inf
+
+    x = np.array([np.nan, np.inf, -np.inf, 0.0, -1.0, 2.0], np.float32)
+    y = np.array([0.0, np.nan, 1.0, np.nan, 5.0, -5.0], np.float32)
+    program = program_of(f, x, y)
+    (group,) = groups(program)
+    expected = interpret(group.program, [{x.tobytes(): x, y.tobytes(): y}[v.tobytes()] for v in (x, y)])
+    for a, b in zip(group_function(group)(on_device(x), on_device(y)), expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_rules_as_cupys_kernels_compute_them(cupy: Any) -> None:
+    kind = np.dtype(np.float64)
+    g, y = (Variable((9,), kind, np.ndarray) for _ in range(2))
+    rules = [RuleCall(PRIMITIVES[name], PRIMITIVES[name].vjps["x"]) for name in ("relu", "tanh", "sigmoid")]
+    body = [Instruction(rule, (g, y), {}, (Variable((9,), kind, np.ndarray),)) for rule in rules]
+    assert all(map(cuda_source.has_words, body))
+    group = Group(Program([g, y], {}, body, [i.outputs[0] for i in body]), (9,))
+    gs, ys = draw("float64", 9), np.abs(draw("float64", 9)) - 0.5
+    expected = gs * (ys > 0), gs * (1 - ys * ys), gs * ys * (1 - ys)
+    for a, b in zip(group_function(group)(on_device(gs), on_device(ys)), expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+def test_sums_do_not_depend_on_the_run(cupy: Any) -> None:
+    (group,) = groups(program_of(ends, draw("float32", 9, 999)))
+    run, x = group_function(group), on_device(draw("float32", 9, 999))
+    first = run(x)
+    for got, again in zip(first, run(x), strict=True):
+        np.testing.assert_array_equal(got, again)
+
+
+def test_what_has_no_words_is_left_out_of_groups() -> None:
+    program = program_of(lambda x: agrad.floor_divide(agrad.sin(x) * 2.0, 3.0) + 1.0, draw("float32", 8))
+    assert "floor_divide" in [i.name for i in program.instructions]
+    assert not groups(program_of(lambda x: (x + 1) * 2, np.arange(4)))
+
+
+@pytest.mark.skipif(NVCC is None, reason="there is no nvcc here to compile CUDA with")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_text_is_cuda(tmp_path: Path, dtype: str) -> None:
+    for k, (function, make) in enumerate(CASES.values()):
+        texts = [cuda_source.group_source(group) for group in groups(program_of(function, *make(dtype)))]
+        for n, made in enumerate(texts):
+            source = tmp_path / f"group_{k}_{n}.cu"
+            source.write_text(made.text)
+            done = subprocess.run(
+                [NVCC, "-ptx", "-std=c++17", "-Werror", "all-warnings", "-o", source.with_suffix(".ptx"), source],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr + made.text
+            text = source.with_suffix(".ptx").read_text()
+            assert text.count(".entry") == 2 + bool(made.totals)
+            if all(np.dtype(v.dtype) == np.float32 for v in (*made.arrays, *made.results)) and made.size >= made.pack:
+                assert "ld.global.v4" in text or "ld.global.nc.v4" in text
+    setter = tmp_path / "numbers.cu"
+    setter.write_text(lower_cupy._setter("fd"))
+    assert subprocess.run([NVCC, "-ptx", "-o", setter.with_suffix(".ptx"), setter], check=False).returncode == 0
+
+
+def test_indices_of_large_arrays_have_64_bits() -> None:
+    (group,) = groups(program_of(lambda x: agrad.sin(x) * 2.0, draw("float32", 8)))
+    assert "unsigned int first" in cuda_source.group_source(group).text
+    shape = (1 << 16, 1 << 16)
+    (i, j), x = group.program.instructions, Variable(shape, np.dtype("float32"), np.ndarray)
+    y, z = Variable(shape, x.dtype, np.ndarray), Variable(shape, x.dtype, np.ndarray)
+    body = [i.replaced({i.operands[0]: x}), j.replaced({j.operands[0]: y})]
+    body = [Instruction(b.operation, b.operands, b.settings, (v,)) for b, v in zip(body, (y, z), strict=True)]
+    text = cuda_source.group_source(Group(Program([x], {}, body, [z]), shape)).text
+    assert "unsigned long long first" in text
+    assert "i < 1073741824ull" in text
+
+
+# ------------------------------------------------------------------ products
+
+
+def test_an_affine_map_and_its_relu_are_one_product() -> None:
+    def f(x: Any, w: Any, b: Any, c: Any) -> Any:
+        y = nn.functional.linear(x, w, b) if hasattr(nn, "functional") else agrad.linear(x, w, b)
+        z = agrad.linear(agrad.relu(y), c, b)
+        return agrad.relu(z), z
+
+    args = draw("float32", 4, 3), draw("float32", 3, 3, 1)[..., 0], draw("float32", 3), draw("float32", 3, 3)
+    program = agrad.jit(f).lower(*args).stages[-1][1]
+    better = with_epilogues(program)
+    names = [i.name for i in better.instructions]
+    assert names.count("linear_relu") == 1  # z itself leaves, so the second stays
+    assert names.count("linear") == 1
+    assert isinstance(next(i for i in better.instructions if i.name == "linear_relu").operation, LinearRelu)
+    for a, b in zip(plain(better)(list(args)), plain(program)(list(args)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_layouts() -> None:
+    x = np.zeros((6, 8), np.float32)
+    assert layout(x) == Layout(False, 8)
+    assert layout(x.T) == Layout(True, 8)
+    assert layout(x[:, 2:5]) == Layout(False, 8)
+    assert layout(x[::2]) == Layout(False, 16)
+    assert layout(x[:, 2:5].T) == Layout(True, 8)
+    assert layout(x[:, ::2]) is None
+    assert layout(x[::-1]) is None
+
+
+class _Names(dict):
+    def __getattr__(self, name: str) -> Any:
+        return self[name]
+
+
+class Bindings:
+    """cuBLASLt's calls on the CPU's memory, by the letter of its documentation: all matrices column by column."""
+
+    MatmulDescAttribute = _Names(TRANSA=3, TRANSB=4, EPILOGUE=7, BIAS_POINTER=8)
+    Epilogue = _Names(BIAS=4, RELU_BIAS=6)
+
+    def __init__(self) -> None:
+        self.things: dict[int, Any] = {}
+
+    def create(self) -> int:
+        return 1
+
+    def matrix_layout_create(self, kind: int, rows: int, columns: int, leading: int) -> int:
+        assert leading >= rows
+        return self._add((kind, rows, columns, leading))
+
+    def matmul_desc_create(self, compute: int, scale: int) -> int:
+        return self._add({"compute": compute, "scale": scale, 3: 0, 4: 0, 7: 1})
+
+    def _add(self, thing: Any) -> int:
+        key = 100 + len(self.things) + 1000 * len(str(self.things))
+        self.things[key] = thing
+        return key
+
+    def matrix_layout_destroy(self, key: int) -> None:
+        del self.things[key]
+
+    matmul_desc_destroy = matrix_layout_destroy
+
+    def matmul_desc_set_attribute(self, key: int, name: int, address: int, size: int) -> None:
+        kind = {3: np.int32, 4: np.int32, 7: np.uint32, 8: np.int64}[name]
+        assert size == np.dtype(kind).itemsize
+        self.things[key][name] = int(memory(address, kind, 1)[0])
+
+    def matmul(
+        self,
+        handle: int,
+        task: int,
+        alpha: int,
+        a: int,
+        a_: int,
+        b: int,
+        b_: int,
+        beta: int,
+        c: int,
+        c_: int,
+        d: int,
+        d_: int,
+        algorithm: int,
+        space: int,
+        size: int,
+        stream: int,
+    ) -> None:
+        how = self.things[task]
+        first, second = (self._matrix(p, k) for p, k in ((a, a_), (b, b_)))
+        first, second = (first.T if how[3] else first), (second.T if how[4] else second)
+        out = self._matrix(d, d_)
+        assert (c, c_) == (d, d_)
+        made = first @ second
+        if how[7] in (4, 6):
+            made = made + memory(how[8], out.dtype, out.shape[0])[:, None]
+        out[...] = np.maximum(made, 0) if how[7] == 6 else made
+
+    def _matrix(self, address: int, key: int) -> np.ndarray:
+        kind, rows, columns, leading = self.things[key]
+        dtype = np.dtype({0: np.float32, 1: np.float64}[kind])
+        flat = memory(address, dtype, leading * (columns - 1) + rows)
+        return np.lib.stride_tricks.as_strided(flat, (rows, columns), (dtype.itemsize, leading * dtype.itemsize))
+
+
+def memory(address: int, dtype: Any, count: int) -> np.ndarray:
+    import ctypes
+
+    size = count * np.dtype(dtype).itemsize
+    return np.frombuffer((ctypes.c_char * size).from_address(address), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_hand_cublaslt_each_layout(monkeypatch: pytest.MonkeyPatch, dtype: str, tmp_path: Path) -> None:
+    fake = graphs_on_cpu.fake_cupy(tmp_path)
+    fake.cuda.get_current_stream = lambda: types.SimpleNamespace(ptr=0)
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    lt = Lt.__new__(Lt)
+    lt.broken, lt.handle, lt.lt = "", 1, Bindings()
+    lt.cublas = types.SimpleNamespace(ComputeType=_Names(COMPUTE_32F=68, COMPUTE_64F=70, COMPUTE_32F_FAST_TF32=77))
+    for m, k, n in ((3, 4, 5), (1, 4, 5), (3, 1, 2), (6, 2, 1)):
+        xs = draw(dtype, m, k), draw(dtype, k, m).T, draw(dtype, m, 2 * k)[:, ::2], draw(dtype, m, k + 2)[:, 1 : k + 1]
+        ws = draw(dtype, k, n), draw(dtype, n, k).T, draw(dtype, n, k + 3)[:, 1 : k + 1].T, draw(dtype, 2 * k, n)[::2]
+        bias = draw(dtype, n)
+        for x in xs:
+            for w in ws:
+                given = on_device(x), on_device(w)
+                right = x.astype(np.float64) @ w
+                for got, expected in (
+                    (lt.product(*given), right),
+                    (lt.product(*given, on_device(bias)), right + bias),
+                    (lt.product(*given, on_device(bias), relu=True), np.maximum(right + bias, 0)),
+                ):
+                    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+                    assert got.dtype == dtype
+    assert not lt.lt.things

@@ -1,0 +1,183 @@
+"""Products folded into steps of momentum, and the routines of BLAS below them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn, optim
+from agrad.backends.numpy_blas import ROUTINES, added_multiple, added_product
+
+needs_routines = pytest.mark.skipif(not ROUTINES, reason="NumPy's BLAS has no known names")
+
+
+# ------------------------------------------------------------------ BLAS
+
+
+@needs_routines
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(5, 3, 4), (1, 1, 1), (7, 1, 9), (1, 6, 5), (5, 6, 1), (1, 1, 8), (40, 300, 33)])
+@pytest.mark.parametrize("turned", ["", "a", "b", "ab"])
+@pytest.mark.parametrize("beta", [0.9, 1.0])
+def test_added_product(dtype: str, shape: tuple[int, int, int], turned: str, beta: float) -> None:
+    m, k, n = shape
+    rng = np.random.default_rng(m + k + n)
+    a = rng.normal(size=(k, m)).astype(dtype).T if "a" in turned else rng.normal(size=(m, k)).astype(dtype)
+    b = rng.normal(size=(n, k)).astype(dtype).T if "b" in turned else rng.normal(size=(k, n)).astype(dtype)
+    out = rng.normal(size=(m, n)).astype(dtype)
+    expected = a.astype(float) @ b.astype(float) + beta * out.astype(float)
+    assert added_product(a, b, beta, out)
+    np.testing.assert_allclose(out, expected, rtol=1e-4 if dtype == "float32" else 1e-12, atol=1e-5)
+
+
+@needs_routines
+def test_added_product_leaves_alone_what_it_cannot_take() -> None:
+    x = np.ones((4, 4))
+    wide = np.ones((4, 8))
+    cases = [
+        (wide[:, ::2], x, x.copy()),  # neither rows nor columns lie together
+        (x, x, np.ones((4, 4))[:, ::-1]),
+        (x.astype(np.float32), x, x.copy()),
+        (x, x, x.astype(np.float32)),
+        (np.ones((4, 0)), np.ones((0, 4)), x.copy()),
+        (x.astype(complex), x.astype(complex), x.astype(complex)),
+    ]
+    for a, b, out in cases:
+        before = out.copy()
+        assert not added_product(a, b, 0.5, out)
+        np.testing.assert_array_equal(out, before)
+
+
+@needs_routines
+def test_added_multiple() -> None:
+    x, out = np.arange(6.0).reshape(2, 3), np.ones((2, 3))
+    added_multiple(-0.5, x, out)
+    np.testing.assert_array_equal(out, 1 - 0.5 * x)
+
+
+# ------------------------------------------------------------------ steps
+
+
+def _trained(jitted: bool, size: int = 4, hold: bool = False, **settings: Any) -> tuple[list[np.ndarray], str]:
+    rng = np.random.default_rng(0)
+    model = nn.Sequential(
+        nn.Linear(64, 128, dtype=agrad.float32),
+        nn.ReLU(),
+        nn.Linear(128, 64, dtype=agrad.float32),
+        nn.ReLU(),
+        nn.Linear(64, 3, dtype=agrad.float32),
+    )
+    model.load_state_dict(
+        {k: agrad.asarray(rng.normal(size=p.shape).astype(np.float32) / 8) for k, p in model.state_dict().items()}
+    )
+    optimizer = optim.SGD(model.parameters(), lr=0.01, **settings)
+    x, t = (agrad.asarray(rng.normal(size=(size, n)).astype(np.float32)) for n in (64, 3))
+
+    def step(x: Any, t: Any) -> Any:
+        loss = agrad.mean((model(x) - t) ** 2)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    run = agrad.jit(step) if jitted else step
+    held = []
+    for _ in range(6):
+        if hold:  # as somebody does who looks at the values before a step: they must stay as they are
+            held.append([(p.data, p.data.copy()) for p in model.parameters()])
+        run(x, t)
+    for now, then in (pair for pairs in held for pair in pairs):
+        np.testing.assert_array_equal(now, then)
+    shown = str(agrad.jit(step).lower(x, t)) if jitted else ""
+    return [p.detach().numpy() for p in model.parameters()], shown
+
+
+@needs_routines
+@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize("hold", [False, True])
+def test_a_folded_step_is_the_ordinary_one(size: int, hold: bool) -> None:
+    right, _ = _trained(False, size, momentum=0.9)
+    got, shown = _trained(True, size, hold, momentum=0.9)
+    final = shown.split("# fusion")[1]
+    assert final.count("= sgd_update_of_a_product") == 2  # the last weight is small
+    assert final.count("= sgd_update_of_a_sum") == 3
+    for a, b in zip(got, right, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"momentum": 0.9, "nesterov": True},
+        {"momentum": 0.9, "dampening": 0.5},
+        {"momentum": 0.9, "weight_decay": 0.1},
+        {"momentum": 0.9, "maximize": True},
+    ],
+    ids=str,
+)
+def test_other_steps_are_not_folded(settings: dict[str, Any]) -> None:
+    right, _ = _trained(False, **settings)
+    got, shown = _trained(True, **settings)
+    assert "update of a" not in shown
+    for a, b in zip(got, right, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+def test_gradients_that_stay_are_not_folded() -> None:
+    model = nn.Linear(3, 2)
+    optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    @agrad.jit
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = agrad.sum(model(x) ** 2)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    x = agrad.ones((4, 3), dtype=agrad.float32)
+    for _ in range(3):
+        step(x)
+    before = model.weight.detach().numpy().copy()
+    (agrad.sum(model(x) ** 2)).backward()  # adds to the gradient that the step left
+    assert model.weight.grad is not None
+    assert "update of a" not in str(step.lower(x))
+    np.testing.assert_array_equal(before, model.weight.detach().numpy())
+
+
+def test_without_the_routines_nothing_is_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    # the table itself: ``agrad.jit`` is a function, and hides the package of its name
+    for dtype in list(ROUTINES):
+        monkeypatch.delitem(ROUTINES, dtype)
+    right, _ = _trained(False, momentum=0.9)
+    got, shown = _trained(True, momentum=0.9)
+    assert "update of a" not in shown
+    for a, b in zip(got, right, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+@needs_routines
+def test_a_product_that_reads_what_an_earlier_step_writes_is_not_moved_behind_it() -> None:
+    """The second weight's gradient is a product with the first weight itself, whose step comes first."""
+    x = np.random.default_rng(1).normal(size=(96, 96)).astype(np.float32) / 10
+
+    def trained(jitted: bool) -> list[np.ndarray]:
+        first, second = (agrad.asarray(x * np.float32(k), requires_grad=True) for k in (0.5, 0.25))
+        optimizer = optim.SGD([first, second], lr=0.1, momentum=0.9)
+
+        def step() -> Any:
+            loss = agrad.sum(first @ second)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss
+
+        run = agrad.jit(step) if jitted else step
+        for _ in range(4):
+            run()
+        return [first.detach().numpy(), second.detach().numpy()]
+
+    for a, b in zip(trained(True), trained(False), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)

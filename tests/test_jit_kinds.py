@@ -1,0 +1,80 @@
+"""What a jitted function hands out is a raw array or a Tensor as the function's own result is."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn
+
+X = np.arange(6.0).reshape(2, 3) + 1
+
+WEIGHT = agrad.asarray(np.ones(3))
+
+
+def twice(x: Any) -> Any:
+    return x * 2
+
+
+FUNCTIONS = {
+    "raw": twice,
+    "a Tensor made inside": lambda x: x + agrad.ones(3),
+    "a Tensor reached": lambda x: x * WEIGHT,
+    "one of each": lambda x: (agrad.sum(x), agrad.asarray(x), x + 1, agrad.asarray(x) * 2),
+    "a zero like it": lambda x: agrad.zeros_like(x) + x,
+    "filled like it": lambda x: agrad.full_like(x, 2.0),
+    "from one to another": lambda x: agrad.linspace(x[0, 0], 2.0, 3),
+    "the argument": lambda x: x,
+    "grad": agrad.grad(lambda x: agrad.sum(x * x)),
+    "grad with a Tensor inside": agrad.grad(lambda x: agrad.sum(x * agrad.asarray(X))),
+    "grad of a Tensor": lambda x: agrad.grad(lambda t: agrad.sum(t * x))(agrad.asarray(x)),
+    "hessian": agrad.hessian(lambda x: agrad.sum(x**3)),
+    "jvp": lambda x: agrad.jvp(twice, (x,), (x,)),
+    "vjp": lambda x: agrad.vjp(twice, x)[1](x),
+    "vmap": agrad.vmap(lambda row: agrad.sum(row * row)),
+    "vmap with a Tensor inside": agrad.vmap(lambda row: row + agrad.ones(3)),
+    "vmap over a Tensor": lambda x: agrad.vmap(twice)(agrad.asarray(x)),
+    "vmap, its result a constant": lambda x: agrad.vmap(lambda t: x[0], in_axes=0)(agrad.asarray(x)),
+    "a layer": nn.Linear(3, 2, dtype=agrad.float64),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_kinds_are_those_of_the_function(name: str) -> None:
+    f = FUNCTIONS[name]
+    jitted = agrad.jit(f)
+    for x in (X, X * 3, agrad.asarray(X), agrad.asarray(X * 2)):
+        got, right = jitted(x), f(x)
+        got, right = (v if isinstance(v, tuple) else (v,) for v in (got, right))
+        assert [isinstance(v, agrad.Tensor) for v in got] == [isinstance(v, agrad.Tensor) for v in right]
+        for a, b in zip(got, right, strict=True):
+            np.testing.assert_allclose(agrad.asarray(a).detach().numpy(), agrad.asarray(b).detach().numpy())
+
+
+def test_a_write_into_a_raw_array_of_the_function_is_seen_by_its_views() -> None:
+    @agrad.jit
+    def written(x: Any) -> Any:
+        y = x * 1.0
+        row = y[0]
+        row[...] = 5.0
+        y[1, :] += 1
+        return y, row
+
+    for x in (X, X + 1):
+        y, row = written(x)
+        assert type(y) is type(row) is np.ndarray
+        np.testing.assert_array_equal(y, [[5.0] * 3, x[1] + 1])
+        np.testing.assert_array_equal(row, [5.0] * 3)
+
+
+def test_the_cut_of_pinv_is_no_constant_of_a_program() -> None:
+    a = np.random.default_rng(0).normal(size=(4, 3)) @ np.diag([1.0, 1e-3, 1e-6])
+    jitted = agrad.jit(lambda a, cut: agrad.linalg.pinv(a, rtol=cut))
+    ranks = agrad.jit(lambda a, cut: agrad.linalg.matrix_rank(a, rtol=cut))
+    for cut in (1e-8, 1e-4, 1e-2):
+        np.testing.assert_allclose(jitted(a, cut), np.linalg.pinv(a, rtol=cut))
+        assert int(ranks(a, cut)) == int(ranks(a, np.asarray(cut))) == np.linalg.matrix_rank(a, rtol=cut)
+    for cut in (np.asarray(1e-2), agrad.asarray(1e-2)):
+        with pytest.raises(agrad.errors.TracedValueError, match="pinv's rtol"):
+            jitted(a, cut)

@@ -1,0 +1,269 @@
+"""The passes of ``agrad.jit``, each by itself, and programs whose groups run in blocks, on all rows of the table."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, cotangents, host, outputs, random_like
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from table import Case
+from test_jit import DIFFERENTIABLE
+
+import agrad
+from agrad.jit import blocks
+from agrad.jit import lower_numpy as numpy_lowering
+from agrad.jit.api import Jitted
+from agrad.jit.fusion import Group, with_groups, with_single_values
+from agrad.jit.ir import Instruction, Program, interpret
+from agrad.jit.lower_numpy import lower_numpy
+from agrad.jit.lowerings import plain
+from agrad.jit.passes import OWN_PASSES, with_constants_folded, without_dead_code, without_repetition
+from agrad.jit.simplify import simplified
+
+pytestmark = pytest.mark.filterwarnings("ignore:var.*degrees of freedom:UserWarning")
+
+X = np.random.default_rng(1).standard_normal((4, 3))
+
+
+def traced(function: Callable[..., Any], *args: Any) -> Program:
+    """The program as it was traced, before any pass."""
+    made = agrad.jit(function)
+    assert isinstance(made, Jitted)
+    return made.lower(*args).stages[0][1]
+
+
+def names(program: Program) -> list[str]:
+    return [i.name for i in program.instructions]
+
+
+def same(program: Program, better: Program, *inputs: Any, exact: bool = True) -> None:
+    """Both compute the same, by the interpreter and by each lowering."""
+    expected = interpret(program, inputs)
+    for run in (lambda values: interpret(better, values), plain(better), lower_numpy(better), lower_numpy(program)):
+        kept = [np.array(x) for x in inputs]
+        for got, right in zip(run(list(inputs)), expected, strict=True):
+            if exact:
+                np.testing.assert_array_equal(host(got), host(right))
+            else:
+                assert_close(got, right, "a result", 1e-12)
+        for x, before in zip(inputs, kept, strict=True):
+            np.testing.assert_array_equal(x, before, err_msg="the program wrote into its input")
+
+
+def test_dead_code() -> None:
+    def f(x: Any) -> Any:
+        agrad.exp(agrad.sin(x))
+        return agrad.unstack(agrad.stack([x, agrad.cos(x)]))[0]
+
+    program = traced(f, X)
+    better = without_dead_code(program)
+    assert {"exp", "sin"} <= set(names(program))
+    assert not {"exp", "sin"} & set(names(better))
+    same(program, better, X)
+
+
+def test_dead_code_keeps_the_outputs_that_are_used() -> None:
+    program = traced(lambda x: agrad.linalg.qr(x)[1], X)
+    better = without_dead_code(program)
+    (instruction,) = better.instructions
+    assert instruction.outputs[0] is None and instruction.outputs[1] is not None
+    same(program, better, X)
+
+
+def test_common_subexpressions() -> None:
+    program = traced(lambda x: agrad.sin(x) * agrad.sin(x) + agrad.sum(x, axis=0) + agrad.sum(x, axis=0), X)
+    better = without_repetition(program)
+    assert names(better).count("sin") == names(better).count("sum") == 1
+    same(program, better, X)
+
+
+def test_repetition_that_is_none() -> None:
+    """Other settings, other numbers, and results that are two arrays of the caller's."""
+    program = traced(lambda x: (agrad.sum(x, axis=0), agrad.sum(x, axis=1), x * 0.0, x * -0.0, x + 1, x + 1.0), X)
+    assert len(without_repetition(program).instructions) == 6
+    a, b = agrad.jit(lambda x: (agrad.sin(x), agrad.sin(x)))(X)
+    a[...] = 0
+    np.testing.assert_array_equal(b, np.sin(X))
+
+
+def test_constant_folding() -> None:
+    c = np.arange(3.0)
+    program = traced(lambda x: x * agrad.sum(agrad.exp(agrad.asarray(c)) + 1), X)
+    assert names(program) == ["multiply"]  # constants are not traced at all
+    table = agrad.jit(lambda x: agrad.grad(lambda y: agrad.sum(y * x))(agrad.asarray(c)) * 2)
+    lowered = table.lower(X[0])
+    assert names(lowered.stages[-1][1]).count("multiply") <= 2
+    inner = program.instructions[0]
+    (number,) = list(program.constants)
+    doubled = Instruction(inner.operation, (number, 2.0), {}, (type(number)((), number.dtype, number.kind),))
+    again = Instruction(inner.operation, (program.inputs[0], doubled.outputs[0]), {}, inner.outputs)
+    program = Program(program.inputs, program.constants, [doubled, again], program.outputs)
+    better = with_constants_folded(program)
+    assert len(better.instructions) == 1
+    same(program, better, X)
+
+
+def test_filled_arrays_become_single_values() -> None:
+    program = traced(agrad.grad(lambda x: agrad.sum(agrad.where(x > 0, x * x, 0.0 * x))), X)
+    better = without_dead_code(with_single_values(program))
+    filled = [v for v in program.constants if v.shape]
+    assert filled and not [v for v in better.constants if v.shape]
+    assert "broadcast_to" not in names(better)
+    same(program, better, X)
+
+
+def test_a_filled_array_that_is_a_result_stays_an_array() -> None:
+    program = traced(lambda x: (agrad.broadcast_to(agrad.sum(x), (4, 3)), agrad.ones_like(x) * 2), X)
+    better = without_dead_code(with_single_values(program))
+    assert [np.shape(out) for out in interpret(better, [X])] == [(4, 3), (4, 3)]
+    same(program, better, X)
+
+
+def test_simpler_operations() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return agrad.sin((x * 1) ** 1 / 1.0) + -(y**2), y * 1
+
+    program = traced(f, X, X + 1)
+    better = without_dead_code(simplified(program))
+    assert names(better) == ["sin", "square", "subtract", "multiply"]
+    expected = interpret(program, [X, X + 1])
+    got = lower_numpy(better)([X, X + 1])
+    for a, b in zip(got, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-15)
+    assert got[1] is not X
+
+
+def test_weak_numbers_keep_their_meaning() -> None:
+    """A power of a number or an integer is not simplified away where it would change the dtype."""
+    x = np.arange(4)
+    f = agrad.jit(lambda x: (x * 1, x**2, x / 1))
+    for got, right in zip(f(x), (x * 1, x**2, x / 1), strict=True):
+        assert got.dtype == right.dtype
+        np.testing.assert_array_equal(got, right)
+
+
+def test_fusion_makes_one_instruction() -> None:
+    def f(x: Any) -> Any:
+        y = agrad.exp(agrad.sin(x) * 2) + 1
+        return agrad.sum(agrad.tanh(y)), y
+
+    program = traced(f, X)
+    better = with_groups(1)(program)
+    assert len(better.instructions) == 1 and isinstance(better.instructions[0].operation, Group)
+    assert "fused[sin multiply exp add tanh sum]" in str(better)
+    same(program, better, X, exact=False)
+
+
+def test_fusion_keeps_the_order_of_what_depends() -> None:
+    """A matrix product of what a group makes, and a group that goes on with both."""
+
+    def f(x: Any) -> Any:
+        y = agrad.sin(x) * 2
+        z = agrad.matmul(y, agrad.matrix_transpose(y))
+        w = agrad.cos(x) * y
+        return agrad.sum(agrad.exp(z) * 2, axis=0), w + agrad.sum(y) + agrad.max(w)
+
+    program = traced(f, X)
+    same(program, with_groups(1)(program), X, exact=False)
+
+
+# ---------------------------------------------------------------- all rows, in groups of small blocks
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of arrays of any size, and as many blocks of them as there can be, on threads."""
+    own = [(name, with_groups(1) if name == "fusion" else run) for name, run in OWN_PASSES["numpy"]]
+    monkeypatch.setitem(OWN_PASSES, "numpy", own)
+    monkeypatch.setattr(numpy_lowering, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(numpy_lowering, "FEWEST", 2)
+    monkeypatch.setattr(blocks, "THREADED", 2)
+
+
+def each(cases: list[Case]) -> Any:
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name.replace(" ", "_"))
+
+
+@each(DIFFERENTIABLE)
+@pytest.mark.usefixtures("small_blocks")
+def test_rows_in_groups(case: Case) -> None:
+    """A chain around each row, forward and backward."""
+    f, xs = case.problem()
+
+    def chain(*xs: Any) -> Any:
+        out = outputs(f(*[x * 0.5 + x * 0.5 if x.shape else x for x in xs]))
+        return tuple([y * 2 + agrad.abs(y) if y.shape else y * 2 for y in out])
+
+    gs = random_like(chain(*xs), case.rng())
+
+    def pulled(xs: Any, gs: Any) -> Any:
+        y, pull = agrad.vjp(chain, *xs)
+        return y, pull(cotangents(y, gs))
+
+    expected = pulled(xs, gs)
+    got = agrad.jit(pulled)(xs, gs)
+    for a, b in zip((*got[0], *got[1]), (*expected[0], *expected[1]), strict=True):
+        assert host(a).dtype == host(b).dtype
+        assert_close(np.nan_to_num(host(a)), np.nan_to_num(host(b)), "value or gradient", 1e-12)
+
+
+UNARY = ("sin", "cos", "tanh", "exp", "abs", "square", "negative", "sigmoid", "relu", "sign", "floor")
+BINARY = ("add", "subtract", "multiply", "maximum", "minimum", "less", "where", "divide")
+
+
+@st.composite
+def recipes(draw: Any) -> list[tuple[str, int, int, Any]]:
+    """Steps of a random program: an operation, the numbers of its operands, and a number."""
+    steps = []
+    for _ in range(draw(st.integers(1, 12))):
+        name = draw(st.sampled_from((*UNARY, *BINARY, "sum", "row", "product", "number")))
+        steps.append(
+            (name, draw(st.integers(0, 30)), draw(st.integers(0, 30)), draw(st.sampled_from([0, 1, 2, -1.5, 0.5])))
+        )
+    return steps
+
+
+def follow(recipe: list[tuple[str, int, int, Any]], x: Any, y: Any) -> Any:
+    made = [x, y]
+    for name, i, j, number in recipe:
+        a, b = made[i % len(made)], made[j % len(made)]
+        if name in UNARY:
+            out = getattr(agrad, name)(a)
+        elif name == "number":
+            out = a * number
+        elif name == "divide":
+            out = a / (2 + agrad.abs(b))
+        elif name == "less":
+            out = agrad.astype(a < b, a.dtype)
+        elif name == "where":
+            out = agrad.where(a < b, a, b * 2)
+        elif name == "sum":
+            out = a + agrad.sum(b)
+        elif name == "row":
+            out = a - agrad.mean(b, axis=0)
+        elif name == "product":
+            out = agrad.matmul(a, agrad.matrix_transpose(b)) @ a * 0.1
+        else:
+            out = getattr(agrad, name)(a, b)
+        made.append(agrad.minimum(agrad.maximum(out, -4.0), 4.0))
+    return agrad.sum(made[-1]) + agrad.mean(made[len(made) // 2]), made[-1]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[])
+@given(recipe=recipes())
+def test_random_programs(recipe: Any) -> None:
+    """Value and gradients of random programs are those of the ordinary run."""
+    x, y = X, X[::-1] + 0.1
+
+    def f(x: Any, y: Any) -> Any:
+        return agrad.value_and_grad(lambda x, y: follow(recipe, x, y), (0, 1), has_aux=True)(x, y)
+
+    jitted = agrad.jit(f)
+    expected = f(x, y)
+    for _ in range(2):
+        got = jitted(x, y)
+        for a, b in zip((*got[0], *got[1]), (*expected[0], *expected[1]), strict=True):
+            assert_close(a, b, "value or gradient", 1e-11)

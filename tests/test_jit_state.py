@@ -1,0 +1,343 @@
+"""``agrad.jit`` of functions with state: modules, optimizers, gradients, random masks, and what it refuses."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn, optim
+from agrad.errors import TracedValueError
+
+RNG = np.random.default_rng(3)
+X = RNG.standard_normal((12, 5)).astype(np.float32)
+Y = RNG.integers(0, 3, 12)
+
+OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
+    "sgd": lambda p: optim.SGD(p, lr=0.05),
+    "momentum": lambda p: optim.SGD(p, lr=0.05, momentum=0.9),
+    "dampening": lambda p: optim.SGD(p, lr=0.05, momentum=0.9, dampening=0.2, weight_decay=0.01),
+    "nesterov": lambda p: optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True, maximize=True),
+    "adam": lambda p: optim.Adam(p, lr=0.01, weight_decay=0.1),
+    "adamw": lambda p: optim.AdamW(p, lr=optim.Cosine(0.01, 10)),
+}
+
+
+def network(dropout: float = 0.0) -> nn.Sequential:
+    rng = np.random.default_rng(0)
+    layers = [nn.Linear(5, 8, rng=rng), nn.ReLU(), nn.Dropout(dropout, rng=rng), nn.Linear(8, 3, rng=rng)]
+    return nn.Sequential(*layers)
+
+
+def same_state(a: Any, b: Any) -> None:
+    left, right = a.state_dict(), b.state_dict()
+    assert left.keys() == right.keys()
+    for name, value in left.items():
+        np.testing.assert_allclose(value, right[name], rtol=2e-6, atol=1e-7, err_msg=name)
+
+
+def run(step: Any, count: int = 5, place: Any = lambda array: array) -> list[float]:
+    return [float(step(agrad.asarray(place(X)), agrad.asarray(place(Y))).item()) for _ in range(count)]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("first", [True, False], ids=["cleared first", "cleared last"])
+def test_training_steps(name: str, first: bool, backend: str, place: Any) -> None:
+    """A jitted step is the step: losses, parameters, moments, counts and gradients."""
+    if backend == "dask":
+        pytest.skip("covered by the values; lazy optimizers are slow")
+    results = []
+    for wrap in (lambda f: f, agrad.jit):
+        model = network(0.25)
+        optimizer = OPTIMIZERS[name](model.parameters())
+
+        def step(x: Any, y: Any, model: Any = model, optimizer: Any = optimizer) -> Any:
+            if first:
+                optimizer.zero_grad()
+            loss = agrad.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            if not first:
+                optimizer.zero_grad()
+            return loss
+
+        made = wrap(step)
+        losses = run(made, place=place)
+        results.append((losses, model, optimizer))
+    (plain, model, optimizer), (jitted, jitted_model, jitted_optimizer) = results
+    np.testing.assert_allclose(jitted, plain, rtol=1e-5)
+    same_state(model, jitted_model)
+    same_state(optimizer, jitted_optimizer)
+    assert made.cache_info().misses <= 3
+    assert jitted_model[2].calls == 5
+    for a, b in zip(model.parameters(), jitted_model.parameters(), strict=True):
+        assert (a.grad is None) is (b.grad is None) is not first
+        assert type(b) is agrad.Tensor and b.requires_grad and b.is_leaf
+        if first:
+            np.testing.assert_allclose(agrad.asarray(a.grad).numpy(), b.grad.numpy(), rtol=1e-5, atol=1e-7)
+
+
+def test_a_changed_learning_rate_is_used_and_traces_nothing_anew() -> None:
+    model = network()
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+
+    @agrad.jit
+    def step(x: Any, y: Any) -> Any:
+        loss = agrad.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    run(step, 2)
+    optimizer.lr = 0.0
+    before = model.state_dict()
+    run(step, 1)
+    for name, value in model.state_dict().items():
+        np.testing.assert_array_equal(value, before[name])
+    assert step.cache_info().misses == 1
+
+
+def test_evaluation_and_training_mode_are_two_programs() -> None:
+    model = network(0.5)
+    forward = agrad.jit(model)
+    x = agrad.asarray(X)
+    assert not np.array_equal(forward(x).detach().numpy(), forward(x).detach().numpy())
+    model.eval()
+    np.testing.assert_allclose(forward(x).detach().numpy(), model(x).detach().numpy(), rtol=1e-6)
+    assert forward.cache_info().misses == 2
+    assert model[2].calls == 2
+
+
+def test_backward_of_what_a_jitted_function_gives() -> None:
+    """The result of a jitted forward pass is on the tape, down to the parameters, in every order."""
+    model = network()
+    x = agrad.asarray(X, requires_grad=True)
+    found = []
+    for forward in (model, agrad.jit(model)):
+        for _ in range(2):
+            model.zero_grad()
+            x.grad = None
+            loss = agrad.sum(forward(x) ** 2)
+            loss.backward(create_graph=True)
+            penalty = agrad.sum(x.grad**2)
+            model.zero_grad()
+            penalty.backward()
+            grads = [p.grad.detach().numpy() for p in model.parameters() if p.grad is not None]
+            found.append([loss.detach().numpy(), x.grad.detach().numpy(), *grads])
+    for other in found[1:]:
+        assert len(other) == len(found[0])
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_a_leaf_that_nothing_leads_to_is_found_when_it_is_met() -> None:
+    hidden: dict[Any, Any] = {}
+
+    class Vault:
+        __slots__ = ("w",)
+
+    vault = Vault()
+    vault.w = agrad.asarray(np.asarray([1.0, 2.0]), requires_grad=True)
+    hidden["get"] = lambda: vault.w
+
+    @agrad.jit
+    def f(x: Any) -> Any:
+        penalty = agrad.sum(getattr(vault, "w") ** 2)  # noqa: B009
+        return agrad.sum(x) + penalty
+
+    x = np.asarray([1.0, 1.0])
+    assert f(x).item() == 7.0
+    with agrad.no_grad():
+        vault.w[0] = 3.0
+    assert f(x).item() == 15.0
+    f(x).backward()
+    np.testing.assert_array_equal(vault.w.grad.numpy(), [6.0, 4.0])
+
+
+def test_buffers_are_written_back() -> None:
+    class Norm(nn.Module):
+        def __init__(self) -> None:
+            self.mean = agrad.zeros(5)
+
+        def forward(self, x: Any) -> Any:
+            with agrad.no_grad():
+                self.mean[...] = 0.5 * self.mean + 0.5 * agrad.mean(agrad.asarray(x), axis=0)
+            return x - self.mean
+
+    plain, jitted = Norm(), Norm()
+    forward = agrad.jit(jitted)
+    for scale in (1.0, 2.0, 3.0):
+        x = agrad.asarray(scale * X.astype(np.float64))
+        np.testing.assert_allclose(forward(x).numpy(), plain(x).numpy(), rtol=1e-12)
+    np.testing.assert_allclose(jitted.mean.numpy(), plain.mean.numpy(), rtol=1e-12)
+    assert forward.cache_info() == (2, 1, 64, 1)
+    assert type(jitted.mean) is agrad.Tensor
+
+
+def test_replaced_layers_and_captured_numbers_are_seen() -> None:
+    model = network()
+    scale = 2.0
+
+    def f(x: Any) -> Any:
+        return model(x) * scale
+
+    forward = agrad.jit(f)
+    x = agrad.asarray(X)
+    for change in ("nothing", "layer", "weight", "scale"):
+        if change == "layer":
+            model._row[3] = nn.Linear(8, 2)
+        elif change == "weight":
+            model[0].bias = agrad.asarray(np.ones(8, np.float32), requires_grad=True)
+        elif change == "scale":
+            scale = 3.0
+        np.testing.assert_allclose(forward(x).detach().numpy(), f(x).detach().numpy(), rtol=1e-6)
+
+
+def test_arguments_that_require_a_gradient() -> None:
+    """Gradients made inside the function are added to the caller's own leaves; leaves of the same kind share it."""
+
+    @agrad.jit
+    def step(w: Any, x: Any) -> Any:
+        loss = agrad.sum((w * x) ** 2)
+        loss.backward()
+        return loss
+
+    leaves = [agrad.asarray(np.asarray([1.0, k]), requires_grad=True) for k in (2.0, 3.0)]
+    x = np.asarray([1.0, 1.0])
+    for leaf in leaves:
+        step(leaf, x)
+        step(leaf, x)
+        np.testing.assert_allclose(leaf.grad.numpy(), 4 * leaf.detach().numpy())
+    assert step.cache_info().misses == 2  # without and with a gradient to add to
+
+
+def test_methods_and_their_self() -> None:
+    class Scaler:
+        def __init__(self, factor: float) -> None:
+            self.w = agrad.asarray(np.asarray([factor]), requires_grad=True)
+            self.seen = 0
+
+        @agrad.jit
+        def scaled(self, x: Any) -> Any:
+            return self.w * x
+
+    a, b = Scaler(2.0), Scaler(3.0)
+    x = np.asarray([1.0, 2.0])
+    for _ in range(2):
+        np.testing.assert_array_equal(a.scaled(x).detach().numpy(), 2 * x)
+        np.testing.assert_array_equal(b.scaled(x).detach().numpy(), 3 * x)
+
+
+def test_writes_that_a_replay_would_not_make() -> None:
+    class Counter:
+        def __init__(self) -> None:
+            self.count = 0
+
+        def __call__(self, x: Any) -> Any:
+            self.count += 1
+            return x * 2
+
+    with pytest.raises(TracedValueError, match=r"attribute of Counter \(count"):
+        agrad.jit(Counter())(X)
+
+
+def test_values_that_leave_a_trace_by_the_side_door() -> None:
+    kept = []
+
+    @agrad.jit
+    def f(x: Any) -> Any:
+        kept.append(x * 2)
+        return x
+
+    f(X)
+    with pytest.raises(TracedValueError, match="return it"):
+        kept[0] + 1
+
+
+@pytest.mark.parametrize(
+    "steer",
+    [
+        lambda x: x if agrad.sum(x) > 0 else -x,
+        lambda x: x * agrad.sum(x).item(),
+        lambda x: x * float(agrad.sum(x)),
+        lambda x: x[int(agrad.argmax(x[:, 0]))],
+        lambda x: agrad.asarray(np.asarray(x)),
+        lambda x: x[x > 0],
+        lambda x: agrad.nonzero(x)[0],
+        lambda x: agrad.unique_values(x),
+    ],
+)
+def test_values_that_steer_python(steer: Any) -> None:
+    with pytest.raises(TracedValueError, match="traced"):
+        agrad.jit(steer)(X)
+    with pytest.raises(TracedValueError, match="traced"):
+        agrad.jit(agrad.grad(lambda x: agrad.sum(agrad.asarray(steer(x)))))(X)
+
+
+def test_state_is_as_it_was_where_the_function_raises() -> None:
+    model = network()
+    optimizer = optim.Adam(model.parameters())
+    before, arrays = model.state_dict(), [p.data for p in model.parameters()]
+
+    @agrad.jit
+    def step(x: Any) -> Any:
+        agrad.sum(model(x)).backward()
+        optimizer.step()
+        raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError, match="in the middle"):
+        step(X)
+    assert all(p.data is a and type(p) is agrad.Tensor for p, a in zip(model.parameters(), arrays, strict=True))
+    assert all(p.grad is None for p in model.parameters())
+    assert optimizer.steps == 0
+    for name, value in model.state_dict().items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_threads_share_a_jitted_function() -> None:
+    model = network()
+    forward = agrad.jit(model)
+    model.eval()
+    expected = {n: model(agrad.asarray(X[:n])).detach().numpy() for n in range(1, 9)}
+    failures: list[Any] = []
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(40):
+            n = int(rng.integers(1, 9))
+            got = forward(agrad.asarray(X[:n])).detach().numpy()
+            if not np.allclose(got, expected[n], rtol=1e-5, atol=1e-6):
+                failures.append((n, got))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert forward.cache_info().misses == 8
+
+
+def test_a_retained_graph_keeps_its_values_through_a_jitted_step() -> None:
+    """The update writes elsewhere where a recorded graph still needs the old parameters."""
+    w = agrad.asarray(np.asarray([1.0, 2.0]), requires_grad=True)
+    optimizer = optim.SGD([w], lr=0.5)
+
+    @agrad.jit
+    def step(x: Any) -> Any:
+        agrad.sum(w * x).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    kept = agrad.sum(w * w * w)
+    view = w.detach()
+    x = np.asarray([1.0, 1.0])
+    step(x)
+    step(x)
+    np.testing.assert_array_equal(view.numpy(), [1.0, 2.0])
+    np.testing.assert_array_equal(w.detach().numpy(), [0.0, 1.0])
+    kept.backward()
+    np.testing.assert_array_equal(w.grad.numpy(), [3.0, 12.0])

@@ -1,0 +1,287 @@
+"""``agrad.jit`` together with the transforms and random draws, and its face: signatures, cache, reports, errors."""
+
+import itertools
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import random
+from agrad.errors import ConfigurationError, OperandError
+
+X = np.random.default_rng(0).standard_normal((5, 3))
+W = np.ones(3)
+
+
+def f(w: Any, x: Any) -> Any:
+    return agrad.sum(agrad.tanh(w * x) ** 2)
+
+
+TRANSFORMS: dict[str, Any] = {
+    "grad": lambda g: lambda w, x: agrad.grad(g)(w, x[0]),
+    "value_and_grad": lambda g: lambda w, x: agrad.value_and_grad(g, (0, 1))(w, x[0]),
+    "jvp": lambda g: lambda w, x: agrad.jvp(g, (w, x), (w, x)),
+    "vmap": lambda g: lambda w, x: agrad.vmap(g, in_axes=(None, 0))(w, x),
+    "hessian": lambda g: lambda w, x: agrad.hessian(g)(w, x[0]),
+    "gradient of gradient": lambda g: lambda w, x: agrad.grad(lambda w: agrad.sum(agrad.grad(g)(w, x[0]) ** 2))(w),
+    "vmap of grad": lambda g: lambda w, x: agrad.vmap(agrad.grad(g), in_axes=(None, 0))(w, x),
+    "grad of vmap": lambda g: lambda w, x: agrad.grad(
+        lambda w: agrad.sum(agrad.vmap(lambda x: g(w, x))(x))
+    )(w),
+}  # fmt: skip
+
+
+def flat(tree: Any) -> list[Any]:
+    return [leaf for part in tree for leaf in flat(part)] if isinstance(tree, tuple) else [tree]
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_composes(name: str) -> None:
+    """The transform inside, outside and on both sides of jit gives what it gives without."""
+    transform = TRANSFORMS[name]
+    expected = flat(transform(f)(W, X))
+    inside, outside = agrad.jit(transform(f)), transform(agrad.jit(f))
+    both = agrad.jit(transform(agrad.jit(f)))
+    for made, _ in itertools.product((inside, outside, both), range(2)):
+        for got, right in zip(flat(made(W, X)), expected, strict=True):
+            np.testing.assert_allclose(got, right, rtol=1e-12, atol=1e-14)
+    assert inside.cache_info()[:2] == both.cache_info()[:2] == (1, 1)
+
+
+def test_random_draws() -> None:
+    draw = agrad.jit(lambda key, x: x + random.normal(key, (5, 3)))
+    for seed in (1, 2):
+        key = random.key(seed)
+        np.testing.assert_array_equal(draw(key, X).numpy(), (X + random.normal(key, (5, 3))).numpy())
+    assert draw.cache_info().misses == 1
+
+
+def test_a_generator_of_keys_goes_on_from_call_to_call() -> None:
+    plain, traced = random.Generator(3), random.Generator(3)
+
+    @agrad.jit
+    def draw(x: Any) -> Any:
+        return x + random.normal(traced.key(), (5, 3)) * random.uniform(traced.key(), (5, 3))
+
+    for _ in range(3):
+        right = X + random.normal(plain.key(), (5, 3)) * random.uniform(plain.key(), (5, 3))
+        np.testing.assert_allclose(draw(X).numpy(), right.numpy(), rtol=1e-15)
+    assert draw.cache_info().misses == 1
+    assert traced.state() == plain.state()
+
+
+def test_writes_through_views() -> None:
+    def written(x: Any) -> Any:
+        y = agrad.asarray(x) * 1.0
+        row = y[0]
+        row[...] = 5.0
+        y[1, :] += 1
+        return y, row
+
+    jitted = agrad.jit(written)
+    for x in (X, X + 1):
+        for got, right in zip(jitted(x), written(x), strict=True):
+            np.testing.assert_array_equal(agrad.asarray(got).numpy(), right.numpy())
+
+
+def test_nested_containers() -> None:
+    Pair = namedtuple("Pair", "a b")
+
+    @agrad.jit
+    def g(tree: Any, *, scale: float) -> Any:
+        return {"p": Pair(tree["x"][0] * scale, None), "n": [scale * 2, "text", 3]}
+
+    for scale in (2.0, 3.0):
+        out = g({"x": [X]}, scale=scale)
+        np.testing.assert_array_equal(out["p"].a, X * scale)
+        assert out["p"].b is None and out["n"] == [2 * scale, "text", 3]
+    assert g.cache_info().misses == 1
+
+
+def test_signatures_and_the_cache() -> None:
+    g = agrad.jit(lambda x: x * 2, cache_size=2)
+    g(X)
+    g(X.astype(np.float32))
+    g(X)
+    assert g.cache_info() == (1, 2, 2, 2)
+    assert type(g(agrad.asarray(X))) is agrad.Tensor
+    assert g.cache_info() == (1, 3, 2, 2)
+    g(X)
+    assert g.cache_info().hits == 2  # float32 was the oldest
+    g.cache_clear()
+    assert g.cache_info() == (0, 0, 2, 0)
+
+
+def test_static_arguments() -> None:
+    def g(x: Any, n: Any, mode: str = "up") -> Any:
+        for _ in range(int(n)):
+            x = x * 2 if mode == "up" else x / 2
+        return x
+
+    by_number = agrad.jit(g, static_argnums=1, static_argnames="mode")
+    for call in ((X, 2.0), (X, 2.0, "down"), (X, 3.0)):
+        np.testing.assert_array_equal(by_number(*call), g(*call))
+    np.testing.assert_array_equal(by_number(X, n=2.0, mode="down"), g(X, 2.0, "down"))
+    assert by_number.cache_info().misses == 4
+    steering = agrad.jit(g)
+    np.testing.assert_array_equal(steering(X, 2.0), g(X, 2.0))
+    np.testing.assert_array_equal(steering(X, 3.0), g(X, 3.0))
+    np.testing.assert_array_equal(steering(X, 2.0), g(X, 2.0))
+    assert steering.cache_info()[:2] == (1, 2)
+
+
+def test_numbers_that_python_reads_have_a_program_an_outcome() -> None:
+    @agrad.jit
+    def g(x: Any, rate: float) -> Any:
+        return x * rate if rate * 2 > 1 else -x / (1 + rate) - rate**2
+
+    for rate in (0.1, 0.2, 0.6, 0.9, 0.3):
+        right = X * rate if rate * 2 > 1 else -X / (1 + rate) - rate**2
+        np.testing.assert_array_equal(g(X, rate), right)
+    assert g.cache_info()[:2] == (3, 2)
+
+
+def test_no_grad_is_part_of_a_signature() -> None:
+    w = agrad.asarray(W, requires_grad=True)
+    g = agrad.jit(lambda x: w * x)
+    with agrad.no_grad():
+        assert not g(X).requires_grad
+    assert g(X).requires_grad
+    inner = agrad.jit(lambda x: [w * x, agrad.no_grad()(lambda: w * x)()])
+    recorded, silent = inner(X)
+    assert recorded.requires_grad and not silent.requires_grad
+
+
+def test_the_report_of_a_program() -> None:
+    g = agrad.jit(agrad.grad(lambda x: agrad.sum(agrad.sin(x) * agrad.sin(x))))
+    text = str(g.lower(X))
+    for part in ("# traced", "# common subexpressions", "sin(a0)", "float64[5,3]", "# code", "def program"):
+        assert part in text
+    assert g.cache_info().misses == 1
+
+
+def test_the_same_bits_each_time() -> None:
+    x = np.random.default_rng(5).standard_normal(200_001).astype(np.float32)
+    g = agrad.jit(agrad.value_and_grad(lambda x: agrad.sum(agrad.exp(agrad.sin(x) * 2) + agrad.cos(x))))
+    first = g(x)
+    for _ in range(5):
+        again = g(x)
+        assert first[0].tobytes() == again[0].tobytes() and np.array_equal(first[1], again[1])
+    eager = agrad.value_and_grad(lambda x: agrad.sum(agrad.exp(agrad.sin(x) * 2) + agrad.cos(x)))(x)
+    np.testing.assert_allclose(first[0], eager[0], rtol=1e-6)
+    np.testing.assert_allclose(first[1], eager[1], rtol=1e-6, atol=1e-7)
+
+
+def test_warnings_of_numpy_follow_the_caller() -> None:
+    x = np.zeros(100_000)
+    g = agrad.jit(lambda x: agrad.log(x) * 2 + 1)
+    with np.errstate(all="ignore"):
+        assert np.isneginf(g(x)).all()
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        g(x)
+
+
+def test_errors_name_the_thing() -> None:
+    with pytest.raises(OperandError, match="jit takes a function"):
+        agrad.jit(3)
+    with pytest.raises(ConfigurationError, match="static_argnums"):
+        agrad.jit(lambda x: x, static_argnums=1)
+    with pytest.raises(ConfigurationError, match="static_argnames"):
+        agrad.jit(lambda x: x, static_argnames="y")
+    with pytest.raises(ConfigurationError, match="cache_size"):
+        agrad.jit(lambda x: x, cache_size=0)
+    with pytest.raises(OperandError, match=r"set.*cannot be hashed"):
+        agrad.jit(lambda x: x)({1, 2})
+    with pytest.raises(agrad.errors.ShapeError, match="broadcast"):
+        agrad.jit(lambda x: x + agrad.asarray(np.ones(4)))(X)
+
+
+def test_an_error_in_a_replay_says_where() -> None:
+    labels = np.asarray([0, 1, 2, 0, 1])
+    g = agrad.jit(lambda x, y: agrad.cross_entropy(x, y))
+    g(X, labels)
+    with pytest.raises(agrad.errors.IndexRangeError, match="label 7") as caught:
+        g(X, labels + 7)
+    assert any("agrad.jit" in note for note in caught.value.__notes__)
+
+
+def test_a_decorator_with_options() -> None:
+    @agrad.jit(cache_size=3)
+    def g(x: Any) -> Any:
+        "Twice."
+        return x * 2
+
+    assert g.__doc__ == "Twice." and g.__name__ == "g" and g.cache_info().maxsize == 3
+    assert repr(g) == "<jit g>"
+
+
+def test_donated_arrays_are_written_into() -> None:
+    def g(x: Any, y: Any) -> Any:
+        return agrad.exp(x * 2 + y)
+
+    donating = agrad.jit(g, donate_argnums=0)
+    a, b = X.copy(), X + 1
+    right = g(a, b)
+    kept = b.copy()
+    out = donating(a, b)
+    assert out is a
+    np.testing.assert_array_equal(out, right)
+    np.testing.assert_array_equal(b, kept)
+    # not where it is given twice, nor where it is read-only or a view
+    twice = X.copy()
+    np.testing.assert_array_equal(donating(twice, twice), g(X, X))
+    fixed = X.copy()
+    fixed.flags.writeable = False
+    np.testing.assert_array_equal(donating(fixed, b), right)
+    np.testing.assert_array_equal(fixed, X)
+    base = X.copy()
+    np.testing.assert_array_equal(donating(base[:], b), right)
+    np.testing.assert_array_equal(base, X)
+
+
+def test_arrays_that_are_not_donated_are_never_written_into() -> None:
+    x = X.copy()
+    out = agrad.jit(lambda x: agrad.exp(agrad.reshape(x, (3, 5)) * 1) + 0)(x)
+    np.testing.assert_array_equal(x, X)
+    assert not np.shares_memory(out, x)
+
+
+def test_a_write_into_a_raw_argument_is_refused() -> None:
+    def g(x: Any) -> Any:
+        x[0] = 5.0
+        return x * 2
+
+    with pytest.raises(agrad.errors.TracedValueError, match="writes into an argument"):
+        agrad.jit(g)(X)
+    t = agrad.asarray(X.copy())
+    for _ in range(2):
+        t[0] = 1.0
+        np.testing.assert_array_equal(agrad.jit(g)(t)[0].numpy(), [10.0] * 3)
+        np.testing.assert_array_equal(t[0].numpy(), [5.0] * 3)
+
+
+def test_a_transform_inside_no_grad() -> None:
+    """``no_grad`` silences what was opened outside of it, and not the transform opened inside."""
+    f = agrad.jit(lambda x: agrad.sum(agrad.exp(x) * x))
+    expected = agrad.grad(f)(X)
+    with agrad.no_grad():
+        for _ in range(2):
+            np.testing.assert_allclose(agrad.grad(f)(X), expected)
+            np.testing.assert_allclose(agrad.jvp(f, (X,), (X,))[1], np.sum(expected * X))
+        leaf = agrad.asarray(X, requires_grad=True)
+        assert not f(leaf).requires_grad
+
+
+def test_operations_that_are_looked_at_are_not_replayed() -> None:
+    f = agrad.jit(lambda x: agrad.sum(agrad.log(x)))
+    x = np.ones(3)
+    f(x)
+    with agrad.profile() as p:
+        f(x)
+    assert {row.operation for row in p.rows()} == {"log", "sum"}
+    with agrad.detect_anomaly(), np.errstate(all="ignore"), pytest.raises(agrad.errors.AnomalyError, match="log made"):
+        f(np.zeros(3))
+    assert [row.op for row in agrad.graph(f)(x).rows] == [None, "log", "sum"]
+    assert f.cache_info().misses == 1

@@ -1,0 +1,404 @@
+"""NumPy's protocols beyond single functions: what is decided, what is refused, and what reads, copies and writes."""
+
+import copy
+import inspect
+import io
+import pickle
+import subprocess
+import sys
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy_page
+import pytest
+
+import agrad
+from agrad import Tensor
+from agrad.errors import DetachError, LeafMutationError, RefusedFunctionError
+from agrad.interop.table import FUNCTIONS, LIKE, REFUSED, UFUNCS
+
+
+def leaf(*data: Any) -> Tensor:
+    return agrad.asarray(np.asarray(data, dtype=np.float64), requires_grad=True)
+
+
+# ---------------------------------------------------------------- the surface
+
+
+@pytest.mark.parametrize("name", [name for name, _ in numpy_page.public()])
+def test_every_public_callable_of_numpy_is_decided(name: str) -> None:
+    value = dict(numpy_page.public())[name]
+    assert numpy_page.verdict(name, value) is not None, f"numpy.{name}: a handler, or a line in interop/outside"
+
+
+def test_the_check_of_decisions_sees_a_function_that_nobody_decided() -> None:
+    assert numpy_page.verdict("nothing_of_the_kind", lambda x: x) is None
+
+
+def test_the_page_says_what_the_code_does() -> None:
+    text = numpy_page.PAGE.read_text(encoding="utf-8")
+    missing = [line for line in numpy_page.page().splitlines() if line and line not in text]
+    assert not missing, "write docs/numpy.md anew: python tests/numpy_page.py"
+
+
+def test_every_dispatched_function_without_a_handler_is_refused_by_name() -> None:
+    dispatched = type(np.sum)
+    for name, value in numpy_page.public():
+        if isinstance(value, dispatched) and value not in FUNCTIONS:
+            assert name in REFUSED, name
+        if isinstance(value, np.ufunc) and value not in UFUNCS:
+            assert name in REFUSED, name
+
+
+def test_handlers_take_what_numpys_functions_take_by_the_same_names() -> None:
+    free = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    wrong = []
+    for function, entry in FUNCTIONS.items():
+        mine = inspect.signature(entry.handler).parameters
+        if any(p.kind is p.VAR_KEYWORD for p in mine.values()):
+            continue  # hands all of it on
+        theirs = inspect.signature(function).parameters
+        named = [n for n, p in theirs.items() if p.kind not in free and p.kind is not p.POSITIONAL_ONLY and n != "out"]
+        wrong += [(entry.name, name) for name in named if name not in mine]
+        places = [n for n, p in theirs.items() if p.kind is not p.KEYWORD_ONLY and p.kind not in free and n != "out"]
+        count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in mine.values())
+        wrong += [(entry.name, "positions")] if count < len(places) and not _variadic(mine) else []
+    assert not wrong
+
+
+def _variadic(parameters: Any) -> bool:
+    return any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
+
+
+# ---------------------------------------------------------------- operators
+
+
+def test_an_ndarray_on_the_left_of_a_tensor() -> None:
+    a, t = np.asarray([1.0, 2.0]), leaf(3.0, 4.0)
+    for result, expected in (
+        (a + t, [4, 6]),
+        (a - t, [-2, -2]),
+        (a * t, [3, 8]),
+        (a / t, [1 / 3, 0.5]),
+        (a**t, [1, 16]),
+        (a @ t, 11),
+        (a // t, [0, 0]),
+        (a % t, [1, 2]),
+        (np.float64(2) * t, [6, 8]),
+        (np.divmod(a, t)[1], [1, 2]),
+    ):
+        assert isinstance(result, Tensor)
+        np.testing.assert_allclose(result.detach().numpy(), expected)
+    assert (a * t).requires_grad
+    assert isinstance(a == t, Tensor)
+    assert isinstance(a < t, Tensor)
+    assert isinstance(np.asarray([True, False]) & (t > 3), Tensor)
+
+
+def test_an_ndarray_is_not_written_into() -> None:
+    a, t = np.ones(2), leaf(3.0, 4.0)
+    with pytest.raises(DetachError, match=r"write a = a \+ b"):
+        a += t
+    with pytest.raises(DetachError, match="leave out= away"):
+        np.sum(leaf(1.0, 2.0), out=np.zeros(()))
+    with pytest.raises(RefusedFunctionError, match=r"agrad\.asarray"):
+        np.copyto(a, t)
+    with pytest.raises(RefusedFunctionError, match=r"agrad\.asarray"):
+        np.add.at(a, [0], t[:1])
+    with pytest.raises(ValueError) as caught:  # NumPy's own, of the one that says how to detach
+        a[0] = t[0]
+    assert isinstance(caught.value.__cause__, DetachError)
+    np.testing.assert_array_equal(a, np.ones(2))
+    np.add(a, agrad.asarray([1.0, 2.0]), out=a)
+    np.testing.assert_array_equal(a, [2.0, 3.0])  # a constant has no gradient to lose
+
+
+def test_arrays_of_two_libraries_are_an_error() -> None:
+    t = agrad.asarray([1.0, 2.0], backend="array_api_strict")
+    for call in (lambda: np.ones(2) * t, lambda: np.dot(np.ones(2), t), lambda: np.concatenate([np.ones(2), t])):
+        with pytest.raises(TypeError, match=r'\.to\("'):
+            call()
+
+
+class Foreign:
+    """A class that NumPy asks, and agrad does not know."""
+
+    def __array_ufunc__(self, *args: Any, **settings: Any) -> str:
+        return "foreign ufunc"
+
+    def __array_function__(self, *args: Any) -> str:
+        return "foreign function"
+
+
+def test_an_unknown_class_is_asked_itself() -> None:
+    assert np.add(leaf(1.0), Foreign()) == "foreign ufunc"
+    assert np.stack([leaf(1.0), Foreign()]) == "foreign function"
+    with pytest.raises(TypeError):
+        np.add(leaf(1.0), np.ma.masked_array([1.0], mask=[True]))
+    with pytest.raises(TypeError):
+        np.stack([leaf(1.0), np.ma.masked_array([1.0], mask=[True])])
+
+
+class OnDevice(np.ndarray):
+    """Memory that says it were a CUDA device's."""
+
+    __cuda_array_interface__: ClassVar[dict[str, Any]] = {"version": 3}
+
+
+def test_an_array_on_a_device_sees_no_memory_of_a_tensor_with_a_gradient() -> None:
+    """CuPy's arrays compute with what has the attribute, and hand their operators to everything else."""
+    t = agrad.asarray(np.ones(2).view(OnDevice))
+    assert hasattr(t, "__cuda_array_interface__")
+    t.requires_grad = True
+    assert not hasattr(t, "__cuda_array_interface__")
+    with pytest.raises(DetachError, match="detach"):
+        _ = t.__cuda_array_interface__
+
+
+# ---------------------------------------------------------------- out=, where= and refusals
+
+
+def test_out_keeps_the_graph_and_a_leaf_refuses_it() -> None:
+    x, y = leaf(1.0, 2.0), agrad.asarray([0.0, 0.0])
+    assert np.exp(x, out=y) is y
+    agrad.sum(y * y).backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp([2.0, 4.0]))
+    with pytest.raises(LeafMutationError):
+        np.exp(y.detach(), out=x)
+    with pytest.raises(TypeError, match="does not go into"):
+        np.exp(x, out=agrad.asarray([0, 0]))
+    with pytest.raises(RefusedFunctionError, match="out="):
+        np.exp(x, where=x > 1)
+
+
+def test_masked_out_elements_do_not_poison_the_gradient() -> None:
+    x = leaf(-1.0, 0.0, 2.0)
+    y = np.log(x, out=agrad.zeros(3), where=np.asarray([False, False, True]))
+    agrad.sum(y).backward()
+    np.testing.assert_allclose(x.grad.numpy(), [0.0, 0.0, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: np.isnat(x), "dates"),
+        (lambda x: np.histogram2d(x, x), "numpy.histogram"),
+        (lambda x: np.shares_memory(x, x), "raw"),
+        (lambda x: np.quantile(x, 0.5, weights=[1.0, 2.0], method="inverted_cdf"), "weights"),
+        (lambda x: np.pad(x, 1, mode="empty"), "constant"),
+        (lambda x: np.histogram(x, bins="auto"), "number"),
+        (lambda x: np.matmul(x, x, axes=[0, 0, 0]), "moveaxis"),
+        (lambda x: np.maximum.at(x + 0, [0, 0], 1.0), "once"),
+        (lambda x: np.frompyfunc(abs, 1, 1)(x), "agrad.primitive"),
+        (lambda x: np.linalg.qr(np.outer(x, x), mode="raw"), "mode"),
+        (lambda x: np.nan_to_num(x, copy=False), "copy"),
+        (lambda x: np.cross(x, x), "numpy.pad"),
+        (lambda x: np.emath.sqrt(x), "detach"),
+    ],
+)
+def test_a_refusal_names_the_remedy(call: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message) as caught:
+        call(leaf(1.0, 2.0))
+    assert isinstance(caught.value, RefusedFunctionError)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        np.array,
+        np.asarray,
+        np.asanyarray,
+        np.ascontiguousarray,
+        np.asarray_chkfinite,
+        np.broadcast,
+        np.ndenumerate,
+        np.from_dlpack,
+        np.float64,
+        np.ma.array,
+        np.polynomial.Polynomial,
+        np.random.default_rng(0).normal,
+        np.vectorize(lambda v: v),
+        lambda t: np.array([t, t]),
+        lambda t: np.array([t[0], 1.0]),
+        lambda t: np.r_[t, 1.0],
+        lambda t: np.full(3, t[0]),
+        lambda t: np.kaiser(4, t[0]),
+        lambda t: np.hamming(t[0]),
+        lambda t: np.save(io.BytesIO(), t),
+        lambda t: np.savetxt(io.BytesIO(), t),
+        lambda t: np.quantile(np.arange(4.0), t / 9),
+        float,
+        complex,
+        int,
+    ],
+    ids=lambda call: getattr(call, "__name__", "call"),
+)
+def test_nothing_detaches_silently(call: Any) -> None:
+    t = leaf(1.0) if call in (float, complex, int) else leaf(1.0, 2.0)
+    t = agrad.reshape(t, ()) if t.size == 1 else t
+    with pytest.raises(TypeError) as caught:
+        call(t)
+    # NumPy's own words in some places; what agrad says names the remedy
+    error: BaseException | None = caught.value
+    while error is not None and not isinstance(error, DetachError):
+        error = error.__cause__ or error.__context__
+    assert error is None or "detach" in str(error)
+    call(t.detach())
+
+
+def test_like_puts_new_arrays_where_a_tensor_is(backend: str, place: Any) -> None:
+    t = agrad.asarray(place(np.ones(2)), requires_grad=True)
+    for made, expected in (
+        (np.zeros(3, like=t), np.zeros(3)),
+        (np.arange(4, like=t), np.arange(4)),
+        (np.asarray([[1.0, 2.0]], like=t), [[1.0, 2.0]]),
+        (np.eye(2, like=t), np.eye(2)),
+        (np.full((2, 2), 7.0, like=t), np.full((2, 2), 7.0)),
+    ):
+        assert isinstance(made, Tensor)
+        assert made.backend == backend
+        assert made.device == t.device
+        np.testing.assert_array_equal(made.numpy(), expected)
+    assert np.asarray([t, 2 * t], like=t).requires_grad
+    assert LIKE
+
+
+# ---------------------------------------------------------------- dtypes
+
+
+def test_dtypes_promote_by_numpys_rules(backend: str, place: Any) -> None:
+    whole, single, double = (
+        agrad.asarray(place(np.asarray([1, 2, 3], dtype=kind))) for kind in (np.int64, np.float32, np.float64)
+    )
+    for result, expected in (
+        (np.sin(whole), np.float64),
+        (np.sin(single), np.float32),
+        (np.add(whole, double), np.float64),
+        (np.add(single, double), np.float64),
+        (np.multiply(single, 2.5), np.float32),
+        (np.multiply(whole, 2.5), np.float64),
+        (np.true_divide(whole, 2), np.float64),
+        (np.sum(whole > 1), np.int64),
+        (np.mean(whole), np.float64),
+        (np.concatenate([whole, single]), np.float64),
+        (np.where(whole > 1, single, 0), np.float32),
+        (np.dot(whole, double), np.float64),
+        (np.power(whole, 2), np.int64),
+        (np.linspace(whole, double, 3), np.float64),
+    ):
+        assert result.dtype == expected
+    assert np.result_type(single, double) == np.float64
+    assert np.sum(single, dtype=np.float64).dtype == np.float64
+
+
+def test_the_gradient_has_its_arguments_dtype() -> None:
+    x = agrad.asarray(np.asarray([1.0, 2.0], dtype=np.float32), requires_grad=True)
+    np.sum(np.interp(x, [0.0, 3.0], [1.0, 2.0])).backward()
+    assert x.grad.dtype == np.float32
+
+
+# ---------------------------------------------------------------- whole programs
+
+
+def test_numpy_code_is_differentiated_as_it_stands() -> None:
+    def model(x: Any) -> Any:
+        k = np.exp(-((x[:, None] - x[None, :]) ** 2)) + 0.1 * np.eye(5)
+        sign, logdet = np.linalg.slogdet(k)
+        return np.einsum("i,ij,j->", x, np.linalg.inv(k), x) + sign * logdet + np.median(x) * np.ptp(x)
+
+    x = np.random.default_rng(0).standard_normal(5)
+    found = agrad.grad(model)(x)
+    assert type(found) is np.ndarray
+    step = 1e-6 * np.eye(5)
+    expected = [(model(x + d) - model(x - d)) / 2e-6 for d in step]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_second_derivatives_through_numpys_names() -> None:
+    x = np.linspace(0.1, 1.0, 4)
+    gradient = agrad.grad(lambda x: np.sum(np.sin(x) ** 2))
+    twice = agrad.grad(lambda x: np.sum(gradient(x)))(x)
+    np.testing.assert_allclose(twice, 2 * np.cos(2 * x))
+
+
+MAPPED = ("np.median(x) + np.ptp(x)", "np.quantile(x, 0.3)", "np.nanmean(x)", "np.nanmax(x)", "np.cov(x)",
+          "np.interp(0.1, np.sort(x), x)", "np.einsum('i,i', x, x)", "np.average(x, weights=x * x)", "np.pad(x, 1)[0]",
+          "np.linalg.norm(x)", "np.convolve(x, x)[2]", "np.take(x, np.argsort(x))[0]")  # fmt: skip
+
+
+@pytest.mark.parametrize("text", MAPPED)
+def test_numpys_functions_are_mapped(text: str) -> None:
+    function = eval(f"lambda x: {text}", {"np": np})
+    rows = np.random.default_rng(1).standard_normal((3, 5))
+    found = agrad.vmap(agrad.grad(function))(rows)
+    np.testing.assert_allclose(found, np.stack([agrad.grad(function)(row) for row in rows]), rtol=1e-12, atol=1e-14)
+
+
+# ---------------------------------------------------------------- reading, copying
+
+
+def test_conversions_of_a_constant(backend: str, place: Any) -> None:
+    one = agrad.asarray(place(np.asarray(2.0)))
+    assert (float(one), int(one), complex(one), bool(one)) == (2.0, 2, 2 + 0j, True)
+    assert [10, 20, 30][agrad.asarray(place(np.asarray(1)))] == 20
+    t = agrad.asarray(place(np.asarray([1.0, 2.0])))
+    array = np.asarray(t, dtype=np.float32)
+    assert type(array) is np.ndarray
+    assert array.dtype == np.float32
+    assert len(t) == 2
+    assert 2.0 in t
+    assert 3.0 not in t
+    assert [x.item() for x in t] == [1.0, 2.0]
+    assert f"{one:.3f}" == "2.000"
+    with pytest.raises(TypeError, match="no index"):
+        [1][one]
+
+
+def test_printing_follows_numpys_options() -> None:
+    t = leaf(1 / 3, 2 / 3)
+    with np.printoptions(precision=2):
+        assert np.array2string(t) == "[0.33 0.67]"
+        assert "0.33" in repr(t) and "0.3333" not in repr(t)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize(
+    "twin", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))], ids=["copy", "deepcopy", "pickle"]
+)
+def test_copies_of_a_leaf(twin: Any, requires_grad: bool, backend: str, place: Any) -> None:
+    t = agrad.asarray(place(np.asarray([1.0, 2.0])), requires_grad=requires_grad)
+    other = twin(t)
+    assert other is not t
+    assert other.backend == backend
+    assert other.device == t.device
+    assert other.requires_grad is requires_grad
+    assert other.is_leaf
+    np.testing.assert_array_equal(other.detach().numpy(), [1.0, 2.0])
+    if requires_grad:
+        np.sum(other * other).backward()
+        assert t.grad is None
+    result = agrad.asarray(place(np.ones(2)), requires_grad=True) * 2
+    if twin is copy.deepcopy:
+        assert twin(result).requires_grad
+    else:
+        with pytest.raises(DetachError, match="detach"):
+            twin(result)
+
+
+def test_saving_takes_constants(tmp_path: Any) -> None:
+    np.savez(tmp_path / "a.npz", x=agrad.asarray([1.0, 2.0]))
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npz")["x"], [1.0, 2.0])
+
+
+def test_the_handlers_are_loaded_at_the_first_call_only() -> None:
+    code = (
+        "import sys, numpy, agrad\n"
+        "t = agrad.asarray([1.0])\n"
+        "before = 'agrad.interop' in sys.modules\n"
+        "numpy.ones(1) * t\n"
+        "operator = 'agrad.interop' in sys.modules\n"
+        "numpy.sin(t)\n"
+        "print(before, operator, 'agrad.interop' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False", "True"]

@@ -1,0 +1,143 @@
+"""NumPy's functions on Tensors: their values on every backend, and their derivatives against finite differences."""
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy_samples  # noqa: F401 - files its samples
+import numpy_samples_algebra  # noqa: F401
+import pytest
+from numpy_sampling import SAMPLES, Sample
+
+import agrad
+from agrad import Tensor
+
+
+def leaves(result: Any) -> list[Any]:
+    """The arrays of a result, containers opened."""
+    if isinstance(result, (tuple, list)):
+        return [leaf for part in result for leaf in leaves(part)]
+    return [result]
+
+
+def drawn(sample: Sample) -> list[np.ndarray]:
+    rng = np.random.default_rng(sum(map(ord, sample.label)))
+    return [np.asarray(x.draw(rng)) for x in sample.inputs]
+
+
+def quietly(function: Any, *args: Any) -> Any:
+    # infinities and nans among the samples make NumPy warn where it computes what is thrown away
+    with np.errstate(all="ignore"):
+        return function(*args)
+
+
+def is_floating(leaf: Any) -> bool:
+    return hasattr(leaf, "dtype") and agrad.isdtype(leaf.dtype, ("real floating", "complex floating"))
+
+
+ids = [s.label for s in SAMPLES]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=ids)
+def test_value(sample: Sample, backend: str, place: Any) -> None:
+    arrays = drawn(sample)
+    expected = leaves(quietly(sample.call, *arrays))
+    found = leaves(quietly(sample.call, *[agrad.asarray(place(x)) for x in arrays]))
+    assert len(found) == len(expected)
+    for mine, theirs in zip(found, expected, strict=True):
+        if isinstance(mine, Tensor):
+            assert mine.backend == backend
+            assert mine.shape == np.shape(theirs)
+            kind = np.dtype(mine.dtype.name).kind
+            assert kind == np.asarray(theirs).dtype.kind or {kind, np.asarray(theirs).dtype.kind} <= set("iu")
+            np.testing.assert_allclose(mine.numpy(), theirs, rtol=1e-11, atol=1e-12)
+        else:
+            assert mine == theirs
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=ids)
+def test_dtype_of_single_precision(sample: Sample) -> None:
+    narrow = {np.dtype(np.float64): np.float32, np.dtype(np.complex128): np.complex64}
+    arrays = [x.astype(narrow[x.dtype]) for x in drawn(sample)]
+    expected = leaves(quietly(sample.call, *arrays))
+    found = leaves(quietly(sample.call, *[agrad.asarray(x) for x in arrays]))
+    for mine, theirs in zip(found, expected, strict=True):
+        if is_floating(mine):
+            assert mine.dtype.name == theirs.dtype.name
+
+
+def differentiable(sample: Sample) -> Any:
+    """The floating results of a sample's call as one real vector, of NumPy's arrays or of Tensors."""
+
+    def f(*xs: Any) -> Any:
+        parts = []
+        for leaf in leaves(quietly(sample.call, *xs)):
+            if not is_floating(leaf):
+                continue
+            flat = leaf.reshape(-1) if isinstance(leaf, np.ndarray | np.generic) else agrad.reshape(leaf, (-1,))
+            complex_part = agrad.isdtype(leaf.dtype, "complex floating")
+            parts += [flat.real, flat.imag] if complex_part and not isinstance(flat, Tensor) else []
+            parts += [agrad.real(flat), agrad.imag(flat)] if complex_part and isinstance(flat, Tensor) else []
+            parts += [] if complex_part else [flat]
+        if all(isinstance(p, np.ndarray | np.generic) for p in parts):
+            return np.concatenate(parts)
+        return agrad.concat([p if isinstance(p, Tensor) else agrad.asarray(p) for p in parts])
+
+    return f
+
+
+def directions(arrays: list[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
+    return [
+        rng.standard_normal(x.shape) + 1j * rng.standard_normal(x.shape)
+        if np.iscomplexobj(x)
+        else rng.standard_normal(x.shape)
+        for x in arrays
+    ]
+
+
+def difference(f: Any, arrays: list[np.ndarray], along: list[np.ndarray], step: float) -> np.ndarray:
+    """The derivative of ``f`` along a direction, by differences of sixth order."""
+    total = 0.0
+    for k, weight in ((1, 45.0), (2, -9.0), (3, 1.0)):
+        ahead = f(*[x + k * step * d for x, d in zip(arrays, along, strict=True)])
+        behind = f(*[x - k * step * d for x, d in zip(arrays, along, strict=True)])
+        total = total + weight * (ahead - behind)
+    return total / (60 * step)
+
+
+SMOOTH = [s for s in SAMPLES if not s.constant and not s.kink]
+
+
+@pytest.mark.parametrize("sample", SMOOTH, ids=[s.label for s in SMOOTH])
+def test_derivative(sample: Sample) -> None:
+    arrays = drawn(sample)
+    rng = np.random.default_rng(3)
+    f = differentiable(sample)
+    along = directions(arrays, rng)
+    slope = difference(f, arrays, along, 1e-4)
+    value, pushed = agrad.jvp(f, tuple(arrays), tuple(along))
+    g = np.where(np.isfinite(value), rng.standard_normal(value.shape), 0.0)
+    sure = np.isfinite(value)
+    np.testing.assert_allclose(np.asarray(pushed)[sure], slope[sure], rtol=2e-7, atol=2e-7)
+    _, pull = agrad.vjp(f, *arrays)
+    pulled = pull(g)
+    total = sum(float(np.sum((np.asarray(p) * d).real)) for p, d in zip(pulled, along, strict=True))
+    assert math.isclose(total, float(np.sum(np.where(sure, slope, 0.0) * g)), rel_tol=2e-6, abs_tol=2e-6)
+
+
+@pytest.mark.parametrize("sample", SMOOTH, ids=[s.label for s in SMOOTH])
+def test_second_derivative(sample: Sample) -> None:
+    arrays = drawn(sample)
+    rng = np.random.default_rng(5)
+    f = differentiable(sample)
+    value = f(*arrays)
+    g = np.where(np.isfinite(value), rng.standard_normal(value.shape), 0.0)
+    along = directions(arrays, rng)
+
+    def gradient(*xs: Any) -> Any:
+        return agrad.vjp(f, *xs)[1](agrad.asarray(g) if isinstance(xs[0], Tensor) else g)
+
+    _, pushed = agrad.jvp(gradient, tuple(arrays), tuple(along))
+    for i, mine in enumerate(pushed):
+        slope = difference(lambda *xs, i=i: np.asarray(gradient(*xs)[i]), arrays, along, 1e-4)
+        np.testing.assert_allclose(np.asarray(mine), slope, rtol=5e-6, atol=5e-6)

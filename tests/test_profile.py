@@ -1,0 +1,215 @@
+"""``agrad.profile``: every operation once, forward and backward, with what it gave."""
+
+import asyncio
+import json
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close
+
+import agrad
+from agrad.errors import ConfigurationError
+
+X = np.ones((3, 4))
+
+
+def counted(p: agrad.profile) -> dict[tuple[str, str], int]:
+    out: dict[tuple[str, str], int] = {}
+    for row in p.rows():
+        key = (row.operation, row.direction)
+        out[key] = out.get(key, 0) + row.calls
+    return out
+
+
+def test_calls_forward_and_backward(place: Any) -> None:
+    x = agrad.asarray(place(X), requires_grad=True)
+    with agrad.profile() as p:
+        for _ in range(2):
+            agrad.sum(agrad.tanh(x) * 2.0).backward()
+        agrad.exp(place(X))
+        agrad.sin(agrad.asarray(place(X)))
+    names = ("tanh", "multiply", "sum")
+    expected = {(name, way): 2 for name in names for way in ("forward", "backward")}
+    assert counted(p) == expected | {("exp", "forward"): 1, ("sin", "forward"): 1}
+    by_name = {(row.operation, row.direction): row for row in p.rows()}
+    assert by_name["tanh", "forward"].bytes == 2 * 12 * 8
+    assert by_name["sum", "forward"].bytes == 2 * 8
+    assert by_name["sum", "backward"].bytes == 2 * 12 * 8
+    assert all(row.seconds > 0 for row in p.rows())
+    assert sum(row.seconds for row in p.rows()) < p.wall
+
+
+def test_results_and_gradients_are_the_same(place: Any) -> None:
+    def f(x: Any) -> Any:
+        return agrad.sum(agrad.linalg.matrix_transpose(agrad.tanh(x))[0] ** 2)
+
+    plain = agrad.value_and_grad(f)(place(X))
+    with agrad.profile():
+        watched = agrad.value_and_grad(f)(place(X))
+    for a, b in zip(watched, plain, strict=True):
+        assert_close(a, b, "under profile", 0.0)
+
+
+def test_transforms_count_what_runs(place: Any) -> None:
+    with agrad.profile() as p:
+        agrad.vmap(agrad.sin)(place(X))
+        agrad.jvp(agrad.cos, (place(X),), (place(X),))
+    assert counted(p) == {("sin", "forward"): 1, ("cos", "forward"): 1, ("cos", "tangent"): 1}
+
+
+def test_time_is_the_operations_own() -> None:
+    """A backward rule that runs operations does not count their time again."""
+
+    @agrad.primitive
+    def slow(xp: Any, x: Any, /) -> Any:
+        time.sleep(0.02)
+        return x * 1.0
+
+    slow.vjp(lambda g: slow(g))
+    x = agrad.asarray(X, requires_grad=True)
+    with agrad.profile() as p:
+        agrad.sum(slow(x)).backward()
+    rows = {row.direction: row for row in p.rows() if row.operation == "slow"}
+    assert rows["forward"].calls == 2
+    assert rows["forward"].seconds >= 0.04
+    assert rows["backward"].calls == 1
+    assert rows["backward"].seconds < 0.015
+    assert p.rows()[0].operation == "slow"
+
+
+def test_lines() -> None:
+    x = agrad.asarray(X, requires_grad=True)
+    before = agrad.sin(x)
+    with agrad.profile(lines=True) as p:
+        y = agrad.tanh(before)  # the first line
+        y = agrad.tanh(y)  # the second line
+        agrad.sum(y).backward()
+    tanh = [row for row in p.rows() if row.operation == "tanh"]
+    assert len(tanh) == 4
+    assert sorted(row.direction for row in tanh if row.where and "the first line" in row.where) == [
+        "backward",
+        "forward",
+    ]
+    assert [row.where for row in p.rows() if row.operation == "sin"] == [None]
+    assert "test_profile.py" in str(p)
+    assert "(recorded before the profile)" in str(p)
+
+
+def test_the_table() -> None:
+    with agrad.profile() as p:
+        for _ in range(3):
+            agrad.exp(X)
+        agrad.sin(np.ones(1000))
+    lines = p.table("bytes").splitlines()
+    assert lines[0].split() == ["operation", "calls", "total", "ms", "share", "mean", "us", "bytes"]
+    assert lines[1].split()[:3] == ["sin", "forward", "1"]
+    assert lines[1].split()[-1] == "8,000"
+    assert lines[-1].startswith("4 calls, ")
+    assert p.table("calls", limit=1).splitlines()[1].startswith("exp")
+    assert "1 more; limit=None" in p.table(limit=1)
+    assert [row.operation for row in p.rows("name")] == ["exp", "sin"]
+    with pytest.raises(ConfigurationError, match="'size'"):
+        p.rows("size")
+    read = json.loads(p.to_json())
+    assert {row["operation"]: row["calls"] for row in read["rows"]} == {"exp": 3, "sin": 1}
+    assert read["wall_seconds"] == p.wall
+    empty = agrad.profile()
+    assert str(empty).endswith("0 calls, 0.000 ms in operations of 0.000 ms in all")
+
+
+def test_nested_profiles_both_count_and_one_counts_once() -> None:
+    with agrad.profile() as outer:
+        agrad.exp(X)
+        with agrad.profile() as inner, outer:
+            agrad.sin(X)
+    assert counted(inner) == {("sin", "forward"): 1}
+    assert counted(outer) == {("exp", "forward"): 1, ("sin", "forward"): 1}
+
+
+def test_as_a_decorator_and_again() -> None:
+    p = agrad.profile()
+
+    @p
+    def f() -> None:
+        agrad.exp(X)
+
+    f()
+    f()
+    agrad.exp(X)
+    with p:
+        agrad.exp(X)
+    assert counted(p) == {("exp", "forward"): 3}
+
+    @p
+    async def later() -> None:
+        await asyncio.sleep(0)
+        agrad.exp(X)
+
+    asyncio.run(later())
+    assert counted(p) == {("exp", "forward"): 4}
+
+
+def test_other_threads_are_left_alone_and_may_join() -> None:
+    p = agrad.profile()
+    inside, done = threading.Event(), threading.Event()
+
+    def other() -> None:
+        inside.wait(10)
+        agrad.sin(X)
+        p(lambda: agrad.cos(X))()
+        done.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with p:
+        inside.set()
+        assert done.wait(10)
+        agrad.exp(X)
+    thread.join()
+    assert counted(p) == {("cos", "forward"): 1, ("exp", "forward"): 1}
+
+
+def test_nothing_stays_after_an_error() -> None:
+    code = agrad.exp.__code__  # type: ignore[attr-defined]
+    with pytest.raises(KeyError), agrad.profile() as p:
+        agrad.exp(X)
+        raise KeyError
+    assert agrad.exp.__code__ is code  # type: ignore[attr-defined]
+    agrad.exp(X)
+    assert counted(p) == {("exp", "forward"): 1}
+
+
+def test_threads_compute_while_another_one_looks() -> None:
+    """Calls change their code under the feet of running threads, and of operations at their first use."""
+    stop = threading.Event()
+    wrong: list[Any] = []
+
+    def work() -> None:
+        while not stop.is_set():
+
+            @agrad.primitive
+            def fresh(xp: Any, x: Any, /) -> Any:
+                return x * 3.0
+
+            fresh.vjp(lambda g: g * 3.0)
+            found = agrad.grad(lambda x, f=fresh: agrad.sum(agrad.sin(f(x))))(X)
+            if not np.allclose(found, 3.0 * np.cos(3.0)):
+                wrong.append(found)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(50):
+            with agrad.profile() as p:
+                agrad.grad(lambda x: agrad.sum(agrad.exp(x)))(X)
+            ways = ("forward", "backward")
+            assert counted(p) == {(name, way): 1 for name in ("exp", "sum") for way in ways}
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not wrong

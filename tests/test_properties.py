@@ -1,0 +1,198 @@
+"""Properties of agrad as an array namespace, on arrays that Hypothesis makes with that namespace itself."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, check_adjoint, check_like, host, random_like
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.array_api import make_strategies_namespace
+
+import agrad
+from agrad.backends import load
+
+pytestmark = pytest.mark.filterwarnings("ignore:Could not determine whether module agrad")
+
+quick = settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@cache
+def strategies() -> Any:
+    """Hypothesis' strategies over agrad; the newest version of the standard that it knows."""
+    return make_strategies_namespace(agrad, api_version="2024.12")
+
+
+SHAPES = st.deferred(lambda: strategies().array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3))
+FLOATS = st.sampled_from(["float32", "float64"])
+KINDS = st.sampled_from(["float32", "float64", "complex64", "complex128"])
+
+
+def tensors(shapes: Any = SHAPES, dtypes: Any = FLOATS) -> Any:
+    """Tensors of these shapes and dtypes, of numbers far from the ends of their range."""
+
+    def of(dtype: str) -> Any:
+        parts = st.floats(-4, 4, width=32, allow_subnormal=False)
+        number = st.builds(complex, parts, parts) if "complex" in dtype else parts
+        return strategies().arrays(getattr(agrad, dtype), shapes, elements=number)
+
+    return dtypes.flatmap(of)
+
+
+def seed() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@quick
+@given(data=st.data())
+def test_hypothesis_makes_tensors_where_they_are_selected(backend: str, data: Any) -> None:
+    xps = strategies()
+    x = data.draw(xps.arrays(xps.scalar_dtypes(), SHAPES))
+    assert isinstance(x, agrad.Tensor)
+    assert x.backend == load(backend).name
+    assert x.device == agrad.zeros(()).device
+    assert x.__array_namespace__() is agrad
+
+
+@quick
+@given(data=st.data())
+def test_recording_changes_no_value_shape_or_dtype(backend: str, data: Any) -> None:
+    x = data.draw(tensors(dtypes=KINDS))
+    name = data.draw(
+        st.sampled_from(["abs", "exp", "square", "negative", "sin", "tanh", "sum", "mean", "conj", "real"])
+    )
+    if name == "conj" and "complex" not in str(x.dtype):
+        x = agrad.astype(x, agrad.complex128)
+    if name == "real" and "complex" not in str(x.dtype):
+        name = "positive"
+    if name == "mean" and not x.size:
+        name = "sum"
+    function = getattr(agrad, name)
+    plain = function(x)
+    recorded = function(agrad.asarray(x, requires_grad=True))
+    assert recorded.requires_grad
+    check_like(recorded, plain, name)
+    assert np.array_equal(host(recorded.detach()), host(plain), equal_nan=True)
+
+
+@quick
+@given(data=st.data())
+def test_the_gradient_of_a_sum_counts(backend: str, data: Any) -> None:
+    """Each element that an index picks has the derivative of how often it is picked: NumPy's own count says so."""
+    xps = strategies()
+    x = data.draw(tensors(xps.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4)))
+    index = data.draw(xps.indices(x.shape, allow_newaxis=True))
+    count = np.zeros(x.shape)
+    np.add.at(count, index, 1.0)
+    found = agrad.grad(lambda x: agrad.sum(x[index]))(x)
+    check_like(found, x, "gradient")
+    assert_close(found, count, "gradient", 0.0)
+
+
+@quick
+@given(data=st.data())
+def test_what_is_written_over_has_no_derivative(backend: str, data: Any) -> None:
+    xps = strategies()
+    x = data.draw(tensors(xps.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4)))
+    index = data.draw(xps.indices(x.shape))
+    kept = np.ones(x.shape)
+    kept[index] = 0.0
+
+    def written(x: Any, v: Any) -> Any:
+        y = x * 1
+        y[index] = v
+        return agrad.sum(y)
+
+    by_x, by_v = agrad.grad(written, argnums=(0, 1))(x, agrad.zeros((), dtype=x.dtype))
+    assert_close(by_x, kept, "gradient by the array", 0.0)
+    assert_close(by_v, np.asarray(kept.size - kept.sum()), "gradient by the value", 0.0)
+
+
+@quick
+@given(data=st.data())
+def test_broadcasting_is_undone(backend: str, data: Any) -> None:
+    """Whatever shapes broadcast, a gradient has its argument's, and that of a sum of products is the other's sum."""
+    xps = strategies()
+    drawn = data.draw(xps.mutually_broadcastable_shapes(2, max_dims=3, max_side=3))
+    dtype = st.just(data.draw(KINDS))
+    x, y = (data.draw(tensors(st.just(shape), dtype)) for shape in drawn.input_shapes)
+    total = lambda x, y: agrad.real(agrad.sum(x * y)) if "complex" in str(x.dtype) else agrad.sum(x * y)  # noqa: E731
+    by_x, by_y = agrad.grad(total, argnums=(0, 1))(x, y)
+    for found, argument, other in ((by_x, x, y), (by_y, y, x)):
+        check_like(found, argument, "gradient")
+        spread = np.broadcast_to(host(other).astype(complex), drawn.result_shape)
+        lead = len(drawn.result_shape) - len(argument.shape)
+        kept = [i + lead for i, n in enumerate(argument.shape) if n == 1]
+        expected = np.sum(np.sum(spread, axis=tuple(kept), keepdims=True), axis=tuple(range(lead)))
+        got = host(found)
+        assert_close(got, expected if got.dtype.kind == "c" else expected.real, "gradient", 1e-5)
+
+
+@quick
+@given(data=st.data())
+def test_reductions_over_any_axes(backend: str, data: Any) -> None:
+    xps = strategies()
+    x = data.draw(tensors(xps.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3)))
+    axis = data.draw(st.none() | xps.valid_tuple_axes(x.ndim))
+    how = {"axis": axis, "keepdims": data.draw(st.booleans())}
+    mean = agrad.grad(lambda x: agrad.sum(agrad.mean(x, **how)))(x)
+    members = np.size(np.mean(host(x), **how))
+    assert_close(mean, np.full(x.shape, members / x.size), "gradient of the mean", 1e-6)
+    greatest = agrad.grad(lambda x: agrad.sum(agrad.max(x, **how)))(x)
+    chosen = host(x) == np.max(host(x), axis=axis, keepdims=True)
+    assert_close(greatest, chosen / np.sum(chosen, axis=axis, keepdims=True), "gradient of the greatest", 1e-6)
+
+
+REARRANGED: dict[str, Any] = {
+    "reshape": lambda x, data: agrad.reshape(x, (-1,)) if x.size else x,
+    "permute_dims": lambda x, data: agrad.permute_dims(x, tuple(data.draw(st.permutations(range(x.ndim))))),
+    "flip": lambda x, data: agrad.flip(x, axis=data.draw(st.none() | strategies().valid_tuple_axes(x.ndim))),
+    "roll": lambda x, data: agrad.roll(x, data.draw(st.integers(-4, 4))),
+    "expand_dims": lambda x, data: agrad.expand_dims(x, axis=data.draw(st.integers(-x.ndim - 1, x.ndim))),
+    "sort": lambda x, data: agrad.sort(x, axis=data.draw(st.integers(-x.ndim, x.ndim - 1))) if x.ndim else x,
+}
+
+
+@pytest.mark.parametrize("name", REARRANGED)
+@quick
+@given(data=st.data())
+def test_what_only_moves_elements_moves_cotangents(name: str, backend: str, data: Any) -> None:
+    """The sum of squares does not change, so its gradient is twice the array, in any arrangement."""
+    x = data.draw(tensors())
+    found = agrad.grad(lambda x: agrad.sum(REARRANGED[name](x, data) ** 2))(x)
+    check_like(found, x, "gradient")
+    assert_close(found, 2 * host(x), "gradient", 1e-6)
+
+
+@quick
+@given(data=st.data())
+def test_reverse_and_forward_are_adjoint(backend: str, data: Any) -> None:
+    """<g, J t> = <J^T g, t> for a composition of any shape and dtype, real or complex."""
+    dtype = st.just(data.draw(KINDS))
+    x = data.draw(tensors(strategies().array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3), dtype))
+    axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+
+    def f(x: Any) -> Any:
+        y = agrad.cumulative_sum(x * x, axis=axis) - agrad.flip(agrad.sin(x / 4), axis=axis)
+        return agrad.concat([y, x[..., :1] * 2], axis=-1)
+
+    check_adjoint(f, [x.raw], seed())
+
+
+@quick
+@given(data=st.data())
+def test_derivatives_are_linear(backend: str, data: Any) -> None:
+    """A pullback of a sum of cotangents is the sum of the pullbacks, and so is a pushforward of tangents."""
+    x = data.draw(tensors(dtypes=st.just("float64")))
+    f = lambda x: agrad.exp(agrad.sin(x)) * x  # noqa: E731
+    y, pull = agrad.vjp(f, x)
+    g1, g2, t1, t2 = (agrad.asarray(v) for v in random_like([y, y, x, x], seed()))
+    assert_close(pull(g1 + 2 * g2)[0], pull(g1)[0] + 2 * pull(g2)[0], "pullback", 1e-12)
+    push = lambda t: agrad.jvp(f, (x,), (t,))[1]  # noqa: E731
+    assert_close(push(t1 + 2 * t2), push(t1) + 2 * push(t2), "pushforward", 1e-12)

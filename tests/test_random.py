@@ -1,0 +1,357 @@
+"""Random numbers: the published generator, the same bits on every backend, and the faces of ``agrad.random``."""
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import philox, random
+from agrad.backends import backend_of, load
+from agrad.errors import AgradError, ConfigurationError, DataError, DtypeError, OperandError, ShapeError
+from agrad.registry import KERNELS, PRIMITIVES
+
+# Random123's kat_vectors for philox4x64 with 10 rounds: counter, key, result
+ONES = 2**64 - 1
+KNOWN = [
+    (
+        (0, 0, 0, 0),
+        (0, 0),
+        (0x16554D9ECA36314C, 0xDB20FE9D672D0FDC, 0xD7E772CEE186176B, 0x7E68B68AEC7BA23B),
+    ),
+    (
+        (ONES, ONES, ONES, ONES),
+        (ONES, ONES),
+        (0x87B092C3013FE90B, 0x438C3C67BE8D0224, 0x9CC7D7C69CD777B6, 0xA09CAEBF594F0BA0),
+    ),
+    (
+        (0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89),
+        (0x452821E638D01377, 0xBE5466CF34E90C6C),
+        (0xA528F45403E61D95, 0x38C72DBD566E9788, 0xA5A1610E72FD18B5, 0x57BD43B5E52B7FE6),
+    ),
+]
+
+
+def host(x: Any) -> np.ndarray:
+    return np.asarray(agrad.asarray(x).detach().numpy())
+
+
+def words(values: tuple[int, ...], place: Callable[[np.ndarray], Any]) -> list[Any]:
+    return [place(np.asarray([philox.signed(value)], dtype=np.int64)) for value in values]
+
+
+# ------------------------------------------------------------------ the generator
+
+
+@pytest.mark.parametrize(("counter", "key", "expected"), KNOWN)
+def test_the_published_vectors(counter: Any, key: Any, expected: Any, backend: str, place: Any) -> None:
+    found = philox.blocks(tuple(words(counter, place)), tuple(words(key, place)))
+    assert [int(host(word)[0]) & ONES for word in found] == list(expected)
+
+
+def test_the_words_of_a_seed_are_the_published_ones(backend: str) -> None:
+    assert host(random.bits(random.key(0), (4,), dtype="uint64")).tolist() == list(KNOWN[0][2])
+    # key and counter are the words of the seed, the lowest first, and the number of the block
+    own = np.random.Philox(key=0x452821E638D01377 | 0xBE5466CF34E90C6C << 64, counter=2**256 - 1)
+    seed = 0xBE5466CF34E90C6C452821E638D01377
+    np.testing.assert_array_equal(host(random.bits(random.key(seed), (9,), dtype="uint64")), own.random_raw(9))
+
+
+SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "random_keys": [{"count": 7, "domain": philox.SPLIT, "data": 0}, {"count": 1, "domain": 2, "data": 2**100 + 1}],
+    "random_bits": [{"shape": (3, 5), "dtype": dtype} for dtype in philox.WIDTHS],
+    "random_uniform": [
+        {"shape": (40_003,), "dtype": dtype, "interior": interior}
+        for dtype in philox.FRACTIONS
+        for interior in (False, True)
+    ],
+    "random_mask": [{"shape": (40_003,), "threshold": threshold} for threshold in (0, 2**31 + 5, 2**32)],
+    "random_integers": [
+        {"low": low, "high": high, "shape": (31, 3), "dtype": "int64"}
+        for low, high in ((0, 10), (-(2**62), 2**61 + 1), (-(2**63), 0), (5, 6))
+    ],
+    "random_permutation": [{"n": 1000}, {"n": 0}],
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_way_to_draw_has_the_same_bits(name: str, backend: str, place: Any) -> None:
+    """The generic code and the backend's kernel, where there is one, agree with the generic code on NumPy."""
+    key = np.asarray([7, 2**32 - 1, 2**31, 99], dtype=np.uint32)
+    primitive = PRIMITIVES[name]
+    for settings in SETTINGS[name]:
+        right = primitive.forward(load("numpy").xp, key, **settings)
+        ways = [primitive.forward(load(backend).xp, place(key), **settings), primitive.bind(place(key), **settings)]
+        for found in ways:
+            assert backend_of(found).name == backend
+            on_host = host(found)
+            assert on_host.dtype == right.dtype
+            np.testing.assert_array_equal(on_host, right)
+    if backend != "array_api_strict":
+        assert (backend, name, "forward") in KERNELS
+
+
+def test_normal_numbers_are_the_same_up_to_rounding(backend: str) -> None:
+    for dtype, tolerance in (("float32", 1e-6), ("float64", 1e-14)):
+        found = host(random.normal(random.key(3), (70_001,), dtype=dtype))
+        right = host(random.normal(random.key(3, backend="numpy"), (70_001,), dtype=dtype))
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, right, rtol=tolerance, atol=tolerance)
+
+
+def test_the_two_dtypes_have_the_same_samples(backend: str) -> None:
+    key = random.key(5)
+    for draw, tolerance in ((random.uniform, 1e-7), (random.exponential, 1e-4), (random.normal, 1e-4)):
+        single, double = host(draw(key, (1000,), dtype="float32")), host(draw(key, (1000,), dtype="float64"))
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, double, atol=tolerance, rtol=tolerance)
+
+
+def test_pinned_numbers() -> None:
+    """Fixed for ever: what is drawn of a key is part of the interface."""
+    key = random.key(2024)
+    assert host(random.bits(key, (3,))).tolist() == PINNED["bits"]
+    assert host(random.split(key)).tolist() == PINNED["split"]
+    assert host(random.fold_in(key, 2**64 + 7)).tolist() == PINNED["fold_in"]
+    assert host(random.uniform(key, (2,), dtype="float64")).tolist() == PINNED["uniform"]
+    assert host(random.randint(key, -5, 1000, (5,))).tolist() == PINNED["randint"]
+    assert host(random.permutation(key, 7)).tolist() == PINNED["permutation"]
+    np.testing.assert_allclose(host(random.normal(key, (2,), dtype="float64")), PINNED["normal"], rtol=1e-14)
+    np.testing.assert_allclose(host(random.gamma(key, 0.5, (2,), dtype="float64")), PINNED["gamma"], rtol=1e-13)
+
+
+PINNED: dict[str, list[Any]] = {
+    "bits": [166306299, 3358236993, 2256767277],
+    "split": [[1839243717, 1954238060, 2423498510, 2256607335], [3220187507, 1992476485, 3310964711, 1755235486]],
+    "fold_in": [2673668308, 2810412060, 3239289562, 1254366128],
+    "uniform": [0.7819004806314411, 0.8557110478927951],
+    "randint": [563, 503, 617, 104, 903],
+    "permutation": [5, 4, 0, 6, 1, 3, 2],
+    "normal": [0.0433436430099432, -1.119749629579102],
+    "gamma": [0.31224533764240275, 0.17744930096469105],
+}
+
+
+def test_jax_without_64_bits_and_in_its_traces() -> None:
+    pytest.importorskip("jax")
+    code = """
+import jax, jax.numpy as jnp, numpy as np, agrad
+from agrad import random
+from agrad.errors import DtypeError
+words = np.asarray([1, 2, 3, 4], dtype=np.uint32)
+key, alpha = jnp.asarray(words), np.float32(0.7)
+def draws(key, alpha):
+    return (random.bits(key, (5,)), random.uniform(key, (5,), dtype='float32'), random.split(key), random.permutation(
+            key, 9), random.randint(key, -5, 2**31 - 1, (4,), dtype='int32'), random.bernoulli(key, 0.3, (9,)),
+            random.normal(key, (5,), dtype='float32'), random.gamma(key, alpha, (5,)))
+right = draws(words, np.asarray(alpha))
+for found in (draws(key, jnp.asarray(alpha)), jax.jit(draws)(key, alpha)):
+    for a, b in zip(found[:-2], right[:-2]):
+        assert isinstance(a, jax.Array)
+        np.testing.assert_array_equal(np.asarray(a), b)
+    for a, b in zip(found[-2:], right[-2:]):
+        np.testing.assert_allclose(np.asarray(a), b, rtol=1e-4)
+assert not jax.config.jax_enable_x64
+for wrong in (lambda: random.uniform(key, dtype='float64'), lambda: random.bits(key, dtype='uint64')):
+    try:
+        wrong()
+    except DtypeError as error:
+        assert "set_backend('jax')" in str(error)
+    else:
+        raise SystemExit('no error')
+"""
+    root = str(Path(agrad.__file__).parent.parent)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+
+
+def test_dask_draws_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("dask")
+    from agrad.backends import dask_random
+
+    monkeypatch.setattr(dask_random, "_CHUNK", 64)
+    here, there = random.key(1), random.key(1, backend="dask")
+    for draw in (
+        lambda key: random.bits(key, (7, 43), dtype="uint16"),
+        lambda key: random.uniform(key, (301,), dtype="float64"),
+        lambda key: random.uniform(key, (7, 43), dtype="float32"),
+        lambda key: random.bernoulli(key, 0.4, (301,)),
+    ):
+        np.testing.assert_array_equal(host(draw(there)), host(draw(here)))
+    assert random.uniform(there, (301,)).raw.npartitions == 5
+
+
+def test_the_page_s_programs_print_what_it_says() -> None:
+    page = Path(__file__).resolve().parent.parent / "docs" / "random.md"
+    scope: dict[str, object] = {}
+    printed, shown = io.StringIO(), ""
+    for kind, text in re.findall(r"```(python|text)\n(.*?)```", page.read_text(), flags=re.S):
+        if kind == "python":
+            with contextlib.redirect_stdout(printed):
+                exec(compile(text, str(page), "exec"), scope)
+        else:
+            shown += text
+    assert shown.count("\n") >= 4
+    assert printed.getvalue() == shown
+
+
+# ------------------------------------------------------------------ keys
+
+
+def test_keys(backend: str) -> None:
+    key = random.key(2**127 + 2**64 + 2**33 + 5)
+    assert host(key).tolist() == [5, 2, 1, 2**31]
+    assert (key.shape, key.dtype, key.backend) == ((4,), agrad.uint32, backend)
+    rows = host(random.split(key, 50))
+    assert rows.shape == (50, 4)
+    folded = np.stack([host(random.fold_in(key, data)) for data in (0, 1, 2**64, 2**128 - 1)])
+    every = np.concatenate([rows, folded, host(key)[None], host(random.bits(key, (4, 4)))])
+    assert len(np.unique(every, axis=0)) == len(every)
+    np.testing.assert_array_equal(rows[:7], host(random.split(key, 7)))
+    np.testing.assert_array_equal(host(random.split(random.split(key)[1])), host(random.split(random.split(key)[1])))
+
+
+def test_a_raw_key_gives_raw_arrays(backend: str, place: Any) -> None:
+    key = place(np.asarray([1, 2, 3, 4], dtype=np.uint32))
+    kind = type(place(np.zeros(2)))
+    for drawn in (
+        random.split(key),
+        random.bits(key, (2,)),
+        random.normal(key, (2,), loc=1.0),
+        random.gamma(key, 2.0, (2,)),
+        random.truncated_normal(key, -1, 1, (2,)),
+        random.permutation(key, 3),
+        random.choice(key, 5, (2,)),
+    ):
+        assert isinstance(drawn, kind)
+        assert not isinstance(drawn, agrad.Tensor)
+    assert isinstance(random.normal(key, (2,), loc=agrad.asarray(place(np.zeros(2)))), agrad.Tensor)
+
+
+def test_dtypes_shapes_and_places(backend: str) -> None:
+    key = random.key(0)
+    default = agrad.zeros(()).dtype
+    mean = agrad.asarray(np.asarray([0.0, 1.0], dtype=np.float32), backend=backend, device=key.device)
+    for draw in (random.uniform, random.normal, random.exponential):
+        assert draw(key).shape == ()
+        assert draw(key, 3).shape == (3,)
+        assert draw(key, [2, 3]).shape == (2, 3)
+        assert draw(key, (0, 3)).shape == (0, 3)
+        assert draw(key).dtype == default
+        assert draw(key, dtype=agrad.float32).dtype == agrad.float32
+        assert draw(key, (3,)).backend == backend
+        assert draw(key, (3,)).device == key.device
+    assert random.normal(key, loc=mean).shape == (2,)
+    assert random.normal(key, loc=mean).dtype == agrad.float32
+    assert random.normal(key, (4, 2), loc=mean, scale=2.0).shape == (4, 2)
+    assert random.uniform(key, low=mean, high=mean + 1, dtype="float64").dtype == agrad.float64
+    assert random.gamma(key, mean + 1, scale=mean + 1).dtype == agrad.float32
+    spread = random.gamma(key, 2.0, scale=agrad.asarray(np.asarray([1.0, 1.0]), backend=backend, device=key.device))
+    assert (spread.shape, spread.dtype) == ((2,), agrad.float64)
+    assert host(spread)[0] != host(spread)[1]
+    assert random.dirichlet(key, mean + 1, (3, 4)).shape == (3, 4, 2)
+    assert random.beta(key, mean + 1, 2.0).shape == (2,)
+    assert random.categorical(key, mean).shape == ()
+    assert random.categorical(key, agrad.broadcast_to(mean, (3, 2)), (4, 3)).shape == (4, 3)
+    assert random.categorical(key, agrad.broadcast_to(mean, (3, 2)), axis=0).shape == (2,)
+    assert random.bernoulli(key, mean / 2, (3, 2)).dtype == agrad.bool
+    assert random.randint(key, 0, 5).dtype == agrad.asarray(0).dtype
+    assert random.choice(key, agrad.broadcast_to(mean, (3, 2)), (5, 4), axis=1).shape == (3, 5, 4)
+    assert random.truncated_normal(key, -1.0, mean + 1).shape == (2,)
+
+
+def test_choice_and_permutation_of_arrays_are_differentiable(backend: str) -> None:
+    key = random.key(4)
+    x = agrad.asarray([1.0, 2.0, 3.0, 4.0], dtype=agrad.float64, requires_grad=True)
+    agrad.sum(random.permutation(key, x) * agrad.asarray([1.0, 10.0, 100.0, 1000.0], dtype=agrad.float64)).backward()
+    places = host(random.permutation(key, 4))
+    assert host(x.grad)[places].tolist() == [1.0, 10.0, 100.0, 1000.0]
+    x.zero_grad()
+    agrad.sum(random.choice(key, x, (100,))).backward()
+    assert host(x.grad).sum() == 100
+    np.testing.assert_array_equal(host(x.grad), np.bincount(host(random.choice(key, 4, (100,))), minlength=4))
+
+
+@pytest.mark.parametrize(
+    ("error", "match", "draw"),
+    [
+        (ConfigurationError, "seed is an integer from 0", lambda key: random.key(-1)),
+        (ConfigurationError, "seed is an integer from 0", lambda key: random.key(1.5)),  # type: ignore[arg-type]
+        (ConfigurationError, "seed is an integer from 0", lambda key: random.key(2**128)),
+        (ConfigurationError, "data is an integer", lambda key: random.fold_in(key, -1)),
+        (ConfigurationError, "n is an integer", lambda key: random.split(key, "two")),
+        (OperandError, r"takes a key first, not int; .*agrad.random.key", lambda key: random.normal(3, (2,))),
+        (ShapeError, "split gives keys in rows", lambda key: random.uniform(random.split(key), (2,))),
+        (ShapeError, "dtype uint32", lambda key: random.uniform(agrad.zeros(4), (2,))),
+        (ShapeError, "a shape is", lambda key: random.uniform(key, (2, -1))),
+        (ShapeError, "a shape is", lambda key: random.bits(key, 1.5)),
+        (ShapeError, "do not broadcast", lambda key: random.normal(key, (2,), loc=agrad.zeros(3))),
+        (ShapeError, "do not broadcast", lambda key: random.normal(key, (2,), loc=agrad.zeros((3, 2)))),
+        (DtypeError, "float32 or float64, not float16", lambda key: random.normal(key, (2,), dtype="float16")),
+        (DtypeError, "float32 or float64, not int64", lambda key: random.uniform(key, (2,), dtype=agrad.int64)),
+        (DtypeError, "not complex", lambda key: random.normal(key, loc=agrad.zeros(2, dtype=agrad.complex128))),
+        (DtypeError, "uint8, uint16", lambda key: random.bits(key, (2,), dtype="int8")),
+        (ConfigurationError, "alpha is above 0", lambda key: random.gamma(key, -1.0)),
+        (ConfigurationError, "alpha is above 0", lambda key: random.beta(key, 0.0, 1.0)),
+        (OperandError, "alpha is a number or an array", lambda key: random.gamma(key, "one")),
+        (ShapeError, "alpha is an array", lambda key: random.dirichlet(key, 1.0)),
+        (ConfigurationError, "lower bound is below", lambda key: random.truncated_normal(key, 2, 1)),
+        (ConfigurationError, "from 1 to", lambda key: random.randint(key, 3, 3)),
+        (ConfigurationError, "uint8 does not hold", lambda key: random.randint(key, 0, 257, dtype="uint8")),
+        (OperandError, "bounds are integers", lambda key: random.randint(key, 0.5, 3)),
+        (DtypeError, "an integer one", lambda key: random.randint(key, 0, 3, dtype="float32")),
+        (ConfigurationError, "from 0 to 1", lambda key: random.bernoulli(key, 1.5)),
+        (ShapeError, "nothing to draw", lambda key: random.categorical(key, agrad.zeros((2, 0)))),
+        (OperandError, "integer of 0 or more", lambda key: random.permutation(key, -1)),
+        (ShapeError, "out of range", lambda key: random.permutation(key, agrad.zeros(3), axis=1)),
+        (ConfigurationError, "without replacement", lambda key: random.choice(key, 3, (4,), replace=False)),
+        (ConfigurationError, "4 of 0", lambda key: random.choice(key, 0, (4,))),
+        (ShapeError, r"of shape \(3,\)", lambda key: random.choice(key, 3, (4,), p=agrad.ones(2))),
+    ],
+)
+def test_wrong_use_is_an_error(error: type[AgradError], match: str, draw: Callable[[Any], Any]) -> None:
+    with pytest.raises(error, match=match):
+        draw(random.key(0))
+
+
+# ------------------------------------------------------------------ a source of keys
+
+
+def test_generator(backend: str) -> None:
+    source, twin = random.Generator(9), random.Generator(9)
+    given = [host(source.key()) for _ in range(5)]
+    assert len({tuple(key) for key in given}) == 5
+    np.testing.assert_array_equal(given[3], host(random.fold_in(random.key(9), 3)))
+    assert source.key().backend == backend
+    state = source.state()
+    twin.load_state(state)
+    np.testing.assert_array_equal(host(twin.key()), host(source.key()))
+    assert repr(twin) == "Generator(seed=9)  # 7 keys given"
+    with pytest.raises(DataError, match="'seed' and 'calls'"):
+        twin.load_state({"seed": 1})
+    with pytest.raises(ConfigurationError, match="seed is an integer"):
+        random.Generator(-1)
+
+
+def test_threads_never_get_the_same_key() -> None:
+    source, found = random.Generator(0), []
+
+    def take() -> None:
+        found.extend(tuple(host(source.key(backend="numpy"))) for _ in range(50))
+
+    threads = [threading.Thread(target=take) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == len(found) == 300

@@ -1,0 +1,306 @@
+"""What is drawn has its distribution, and derivatives are those of it. Keys are fixed, so nothing here is by chance."""
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import random
+
+N = 20_000
+KEY = random.key(20_260_101, backend="numpy")
+INF = math.inf
+
+
+def draw(distribution: Callable[..., Any], *args: Any, **settings: Any) -> np.ndarray:
+    return distribution(KEY, *args, dtype="float64", **settings).numpy()
+
+
+def normal_cdf(x: np.ndarray) -> np.ndarray:
+    return np.asarray([0.5 * math.erfc(-value / math.sqrt(2)) for value in x])
+
+
+def root_cdf(x: np.ndarray) -> np.ndarray:
+    """Of the gamma distribution of concentration 1/2."""
+    return np.asarray([math.erf(math.sqrt(value)) for value in x])
+
+
+def truncated_cdf(low: float, high: float) -> Callable[[np.ndarray], np.ndarray]:
+    # in the upper tail, where the difference of distribution functions near 1 would be none
+    at = [0.5 * math.erfc(bound / math.sqrt(2)) for bound in (low, high)]
+    return lambda x: (at[0] - (1 - normal_cdf(x) if low < 3 else normal_cdf(-x))) / (at[0] - at[1])
+
+
+def kolmogorov(sample: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray]) -> float:
+    """sqrt(n) times the largest distance from the distribution function; above 1.95 with probability 0.001."""
+    n = sample.size
+    at = cdf(np.sort(sample.reshape(-1)))
+    steps = np.arange(n + 1) / n
+    return math.sqrt(n) * float(max(np.max(steps[1:] - at), np.max(at - steps[:-1])))
+
+
+def chi_square(counts: np.ndarray, probabilities: Any) -> float:
+    """In standard deviations from its mean, by Wilson and Hilferty; above 3.1 with probability 0.001."""
+    expected = np.asarray(probabilities, dtype=float) * counts.sum()
+    k = counts.size - 1
+    statistic = float(np.sum((counts - expected) ** 2 / expected))
+    return ((statistic / k) ** (1 / 3) - (1 - 2 / (9 * k))) / math.sqrt(2 / (9 * k))
+
+
+CONTINUOUS: dict[str, tuple[Callable[[], np.ndarray], Callable[[np.ndarray], np.ndarray]]] = {
+    "uniform": (lambda: draw(random.uniform, (N,)), lambda x: x),
+    "uniform between": (lambda: draw(random.uniform, (N,), low=-3.0, high=5.0), lambda x: (x + 3) / 8),
+    "normal": (lambda: draw(random.normal, (N,)), normal_cdf),
+    "normal, moved": (lambda: draw(random.normal, (N,), loc=2.0, scale=3.0), lambda x: normal_cdf((x - 2) / 3)),
+    "exponential": (lambda: draw(random.exponential, (N,), scale=2.0), lambda x: 1 - np.exp(-x / 2)),
+    "truncated": (lambda: draw(random.truncated_normal, -1.0, 2.0, (N,)), truncated_cdf(-1.0, 2.0)),
+    "truncated to a tail": (lambda: draw(random.truncated_normal, 4.0, INF, (N,)), truncated_cdf(4.0, INF)),
+    "truncated to the other": (
+        lambda: -draw(random.truncated_normal, -8.0, -6.0, (N,)),
+        truncated_cdf(6.0, 8.0),
+    ),
+    "gamma 1/2": (lambda: draw(random.gamma, 0.5, (N,)), root_cdf),
+    "gamma 1": (lambda: draw(random.gamma, 1.0, (N,)), lambda x: 1 - np.exp(-x)),
+    "gamma 3": (
+        lambda: draw(random.gamma, 3.0, (N,), scale=0.5),
+        lambda x: 1 - np.exp(-2 * x) * (1 + 2 * x + 2 * x * x),
+    ),
+    # for a small concentration P(a, x) is x**a / gamma(a + 1) but for a factor of 1 - a x / (a + 1)
+    "log of gamma 1/1000": (
+        lambda: draw(random.log_gamma, 1e-3, (N,)),
+        lambda y: np.exp(1e-3 * np.minimum(y, -7.0) - math.lgamma(1.001)) * (y < -7) + (y >= -7),
+    ),
+    "beta 2, 1": (lambda: draw(random.beta, 2.0, 1.0, (N,)), lambda x: x * x),
+    "beta 1/2, 1/2": (
+        lambda: draw(random.beta, 0.5, 0.5, (N,)),
+        lambda x: 2 / math.pi * np.arcsin(np.sqrt(np.clip(x, 0, 1))),
+    ),
+    "dirichlet": (
+        lambda: random.dirichlet(KEY, agrad.asarray([2.0, 0.3, 0.7], backend="numpy"), (N,)).numpy()[:, 0],
+        lambda x: x * x,  # the first component is beta distributed, of 2 and 0.3 + 0.7
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_distribution(name: str) -> None:
+    sample, cdf = CONTINUOUS[name]
+    found = sample()
+    assert np.isfinite(found).all()
+    if name == "log of gamma 1/1000":
+        found = found[found < -7]
+        assert found.size > 0.98 * N
+        at = cdf(np.asarray([-7.0 - 1e-12]))
+        assert kolmogorov(found, lambda y: cdf(y) / at) < 1.95
+        return
+    assert kolmogorov(found, cdf) < 1.95
+
+
+def test_the_check_of_distributions_sees_a_wrong_one() -> None:
+    sample = draw(random.normal, (N,))
+    assert kolmogorov(1.03 * sample + 0.02, normal_cdf) > 1.95
+    assert chi_square(np.asarray([1100, 900]), [0.5, 0.5]) > 3.1
+
+
+def test_moments_of_normal_numbers_in_single_precision() -> None:
+    z = random.normal(KEY, (200_000,), dtype="float32").numpy().astype(float)
+    for power, expected in ((1, 0.0), (2, 1.0), (3, 0.0), (4, 3.0)):
+        spread = math.sqrt({1: 1, 2: 2, 3: 15, 4: 96}[power] / z.size)
+        assert abs(np.mean(z**power) - expected) < 4 * spread
+
+
+def test_bits_are_fair_and_independent() -> None:
+    drawn = random.bits(KEY, (100_000,), dtype="uint32").numpy()
+    ones = np.stack([drawn >> i & 1 for i in range(32)]).astype(float)
+    assert np.abs(ones.mean(axis=1) - 0.5).max() < 4 * 0.5 / math.sqrt(drawn.size)
+    correlation = np.corrcoef(ones) - np.eye(32)
+    assert np.abs(correlation).max() < 4.5 / math.sqrt(drawn.size)
+
+
+def test_streams_of_split_keys_are_not_correlated() -> None:
+    keys = random.split(KEY, 6)
+    streams = [draw_of(keys[i, :]) for i in range(6)]
+    streams += [draw_of(random.fold_in(KEY, 0)), draw_of(random.fold_in(KEY, 1)), draw_of(KEY), np.roll(streams[0], 1)]
+    correlation = np.corrcoef(np.stack(streams)) - np.eye(len(streams))
+    assert np.abs(correlation).max() < 4 / math.sqrt(N)
+    neighbours = draw_of(random.key(7, backend="numpy")), draw_of(random.key(8, backend="numpy"))
+    assert abs(np.corrcoef(*neighbours)[0, 1]) < 4 / math.sqrt(N)
+
+
+def draw_of(key: Any) -> np.ndarray:
+    return random.normal(key, (N,), dtype="float64").numpy()
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 7), (-5, 250), (0, 3), (2**62, 2**62 + 11)])
+def test_randint(low: int, high: int) -> None:
+    counts = np.bincount(random.randint(KEY, low, high, (N,)).numpy() - low, minlength=high - low)
+    assert counts.size == high - low
+    assert chi_square(counts, np.full(high - low, 1 / (high - low))) < 3.1
+
+
+def test_a_range_that_is_drawn_again_is_not_biased() -> None:
+    """By the remainder alone, the first half of this range would come twice as often as the second."""
+    span = 2**62 + 2**61
+    found = random.randint(KEY, 0, span, (N,), dtype="int64").numpy()
+    assert kolmogorov(found / span, lambda x: x) < 1.95
+
+
+def test_discrete_distributions() -> None:
+    p = np.asarray([0.1, 0.5, 0.15, 0.25])
+    on_numpy = agrad.asarray(p)
+    for counts in (
+        np.bincount(random.categorical(KEY, agrad.log(on_numpy), (N,)).numpy()),
+        np.bincount(random.choice(KEY, 4, (N,), p=on_numpy * 7).numpy()),
+        np.bincount(np.searchsorted([0.12, 0.2, 0.3], random.choice(KEY, on_numpy, (N,), p=on_numpy).numpy()))[
+            [0, 3, 1, 2]
+        ],
+    ):
+        assert chi_square(counts, p) < 3.1
+    for kept in (random.bernoulli(KEY, 0.3, (N,)), random.bernoulli(KEY, agrad.asarray(np.asarray(0.3)), (N,))):
+        ones = int(kept.numpy().sum())
+        assert chi_square(np.asarray([ones, N - ones]), [0.3, 0.7]) < 3.1
+    never = random.choice(KEY, 3, (N,), p=agrad.asarray(np.asarray([0.0, 1.0, 0.0]))).numpy()
+    assert set(never) == {1}
+    impossible = agrad.asarray(np.asarray([-np.inf, 0.0, -np.inf]))
+    assert set(random.categorical(KEY, impossible, (N,)).numpy()) == {1}
+
+
+def test_orders_all_come_equally_often() -> None:
+    keys = random.split(KEY, 4800)
+    orders = {order: i for i, order in enumerate(itertools.permutations(range(4)))}
+    counts, pairs = np.zeros(24, int), np.zeros((4, 4), int)
+    p = np.asarray([0.4, 0.3, 0.2, 0.1])
+    for i in range(4800):
+        counts[orders[tuple(random.permutation(keys[i, :], 4).numpy().tolist())]] += 1
+        a, b = random.choice(keys[i, :], 4, (2,), replace=False, p=agrad.asarray(p)).numpy().tolist()
+        pairs[a, b] += 1
+    assert chi_square(counts, np.full(24, 1 / 24)) < 3.1
+    expected = p[:, None] * p[None, :] / (1 - p[:, None])
+    off = ~np.eye(4, dtype=bool)
+    assert not pairs.diagonal().any()
+    assert chi_square(pairs[off], expected[off]) < 3.1
+
+
+# ------------------------------------------------------------------ derivatives
+
+
+def lower_gamma(a: float, x: float) -> float:
+    """P(a, x) by its power series."""
+    term = math.exp(a * math.log(x) - x - math.lgamma(a + 1))
+    total, n = term, 0
+    while term > 1e-18 * total:
+        n += 1
+        term *= x / (a + n)
+        total += term
+    return total
+
+
+def quantile(a: float, p: float, y: float) -> float:
+    """The logarithm of the x at which P(a, x) = p, by Newton's method from ``y``."""
+    for _ in range(60):
+        step = (lower_gamma(a, math.exp(y)) - p) / math.exp(a * y - math.exp(y) - math.lgamma(a))
+        y -= step
+        if abs(step) < 1e-14:
+            break
+    return y
+
+
+@pytest.mark.parametrize("alpha", [0.15, 0.8, 1.0, 2.5, 9.0, 30.0])
+def test_the_derivative_of_gamma_is_that_of_the_quantile(alpha: float, backend: str) -> None:
+    key = random.key(11)
+    a = agrad.asarray(alpha, dtype=agrad.float64)
+
+    def f(a: Any) -> Any:
+        return random.log_gamma(key, a, (6,))
+
+    y, slope = agrad.jvp(f, (a,), (agrad.ones_like(a),))
+    _, second = agrad.jvp(lambda a: agrad.jvp(f, (a,), (agrad.ones_like(a),))[1], (a,), (agrad.ones_like(a),))
+    y, slope, second = (np.asarray(v.numpy()) for v in (y, slope, second))
+    for i, value in enumerate(y.tolist()):
+        p, h = lower_gamma(alpha, math.exp(value)), 1e-3 * alpha
+        near = [quantile(alpha + k * h, p, value) for k in (-2, -1, 0, 1, 2)]
+        first = (near[0] - 8 * near[1] + 8 * near[3] - near[4]) / (12 * h)
+        twice = (-near[0] + 16 * near[1] - 30 * near[2] + 16 * near[3] - near[4]) / (12 * h * h)
+        assert math.isclose(slope[i], first, rel_tol=1e-7)
+        assert math.isclose(second[i], twice, rel_tol=1e-4, abs_tol=1e-8)
+
+
+def test_gradients_of_gamma_are_jax_s() -> None:
+    jax = pytest.importorskip("jax")
+    with agrad.use_backend("numpy"):
+        alpha = np.geomspace(0.05, 200.0, 40).astype(np.float32)
+        x, gradient = agrad.value_and_grad(lambda a: agrad.sum(random.gamma(KEY, a)))(alpha)
+        samples = random.gamma(KEY, alpha).numpy()
+    right = np.asarray(jax.lax.random_gamma_grad(alpha, samples))
+    np.testing.assert_allclose(gradient, right, rtol=2e-4)
+    assert x == samples.sum()
+
+
+def test_derivatives_of_parameters(backend: str) -> None:
+    key = random.key(1)
+    at = {"loc": 0.7, "scale": 1.3}
+    z = random.normal(key, (50,), dtype="float64").numpy()
+    leaves = {name: agrad.asarray(v, dtype=agrad.float64, requires_grad=True) for name, v in at.items()}
+    x = random.normal(key, (50,), **leaves)
+    np.testing.assert_allclose(x.detach().numpy(), 0.7 + 1.3 * z, rtol=1e-15)
+    agrad.sum(x).backward()
+    assert math.isclose(leaves["loc"].grad.item(), 50)
+    assert math.isclose(leaves["scale"].grad.item(), z.sum(), rel_tol=1e-12)
+
+    def check(f: Callable[[Any], Any], at: float) -> None:
+        a, h = agrad.asarray(at, dtype=agrad.float64), 1e-6
+        found = agrad.jvp(f, (a,), (agrad.ones_like(a),))[1].numpy()
+        differences = (f(a + h).numpy() - f(a - h).numpy()) / (2 * h)
+        np.testing.assert_allclose(found, differences, rtol=1e-6, atol=1e-7)
+        assert np.abs(found).max() > 0.01
+
+    check(lambda a: random.uniform(key, (9,), low=a, high=3.0), 0.4)
+    check(lambda a: random.uniform(key, (9,), low=-1.0, high=a), 0.4)
+    check(lambda a: random.exponential(key, (9,), scale=a), 0.4)
+    check(lambda a: random.truncated_normal(key, a, 3.0, (9,)), 0.4)
+    check(lambda a: random.truncated_normal(key, -INF, a, (9,), loc=1.0, scale=2.0), 0.4)
+    check(lambda a: random.truncated_normal(key, -1.0, 1.0, (9,), loc=a, scale=a), 0.4)
+    check(lambda a: random.gamma(key, 2.0, (9,), scale=a), 0.4)
+
+
+def test_gradients_of_expectations() -> None:
+    """The mean of the samples' gradient is the gradient of the mean, where that has a formula."""
+    n = 40_000
+
+    def close(f: Callable[[Any], Any], at: Any, right: Any) -> None:
+        found = agrad.grad(lambda a: agrad.sum(f(a)) / n)(np.asarray(at))
+        np.testing.assert_allclose(found, right, rtol=0.02, atol=0.002)
+
+    close(lambda a: random.gamma(KEY, a, (n,)), 0.3, 1.0)
+    close(lambda a: random.gamma(KEY, a, (n,)) ** 2, 2.0, 5.0)
+    close(lambda a: random.beta(KEY, a, 1.5, (n,)), 2.0, 1.5 / 3.5**2)
+    close(lambda b: random.beta(KEY, 2.0, b, (n,)), 1.5, -2.0 / 3.5**2)
+    alpha = np.asarray([0.5, 1.0, 2.0])
+    right = (np.asarray([1.0, 0, 0]) - alpha[0] / 3.5) / 3.5
+    close(lambda a: random.dirichlet(KEY, a, (n,))[:, 0], alpha, right)
+    sums = agrad.sum(random.dirichlet(KEY, agrad.asarray(alpha), (50,)), axis=-1).numpy()
+    np.testing.assert_allclose(sums, 1.0, rtol=1e-14)
+
+
+def test_small_concentrations_are_finite() -> None:
+    a = agrad.asarray(np.asarray([1e-4, 1e-3, 1e-2]), requires_grad=True)
+    x = random.beta(KEY, a, a, (2000, 3))
+    agrad.sum(x).backward()
+    assert np.isfinite(a.grad.numpy()).all()
+    assert np.isfinite(x.detach().numpy()).all()
+    points = random.dirichlet(KEY, agrad.full((4,), 1e-3, dtype=agrad.float32), (500,)).numpy()
+    assert np.isfinite(points).all()
+    np.testing.assert_allclose(points.sum(axis=-1), 1, rtol=1e-6)
+
+
+def test_bounds_are_kept() -> None:
+    for dtype in ("float32", "float64"):
+        found = random.truncated_normal(KEY, 30.0, 30.001, (1000,), dtype=dtype).numpy()
+        assert ((found >= np.asarray(30.0, dtype)) & (found <= np.asarray(30.001, dtype))).all()
+        for drawn in (random.uniform(KEY, (100_000,), dtype=dtype), random.beta(KEY, 3.0, 2.0, (1000,), dtype=dtype)):
+            assert ((drawn.numpy() >= 0) & (drawn.numpy() < 1)).all()
+        assert (random.exponential(KEY, (100_000,), dtype=dtype).numpy() > 0).all()

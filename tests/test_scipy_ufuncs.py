@@ -1,0 +1,233 @@
+"""SciPy's universal functions called on Tensors: values, dtypes and derivatives on every backend, and what refuses."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.errors import RefusedFunctionError
+
+scipy_special = pytest.importorskip("scipy.special", reason="SciPy is not installed")
+
+X = np.asarray([-1.3, -0.4, 0.3, 1.7])
+P = np.asarray([0.2, 0.45, 0.6, 0.9])
+A, B, C = np.asarray([0.7, 1.2, 2.3, 3.1]), np.asarray([1.6, 0.8, 2.9, 1.1]), np.asarray([0.4, 0.9, 1.3, 2.2])
+K, N = np.asarray([0.0, 1.0, 2.0, 3.0]), np.asarray([3.0, 4.0, 5.0, 6.0])
+
+CALLS: dict[str, tuple[np.ndarray, ...]] = {
+    **dict.fromkeys(
+        [
+            "cbrt",
+            "cosdg",
+            "cosm1",
+            "cotdg",
+            "erf",
+            "erfc",
+            "erfcx",
+            "exp10",
+            "exp2",
+            "expit",
+            "expm1",
+            "exprel",
+            "i0",
+            "i0e",
+            "i1",
+            "i1e",
+            "j0",
+            "j1",
+            "log_expit",
+            "log_ndtr",
+            "ndtr",
+            "rgamma",
+            "sindg",
+            "tandg",
+        ],
+        (X,),
+    ),
+    **dict.fromkeys(["digamma", "entr", "gamma", "gammaln", "gammasgn", "log1p", "loggamma", "psi", "y0", "y1"], (A,)),
+    **dict.fromkeys(["erfcinv", "erfinv", "logit", "ndtri"], (P,)),
+    "zetac": (A + 1,),
+    **dict.fromkeys(
+        [
+            "beta",
+            "betaln",
+            "binom",
+            "poch",
+            "chdtr",
+            "chdtrc",
+            "gammainc",
+            "gammaincc",
+            "kl_div",
+            "rel_entr",
+            "xlog1py",
+            "xlogy",
+        ],
+        (A, B),
+    ),
+    **dict.fromkeys(["huber", "pseudo_huber", "boxcox", "boxcox1p", "stdtr"], (A, X)),
+    **dict.fromkeys(["inv_boxcox", "inv_boxcox1p"], (P, C)),
+    **dict.fromkeys(["betainc", "betaincc", "fdtr", "fdtrc"], (A, B, P)),
+    **dict.fromkeys(["gdtr", "gdtrc", "radian"], (A, B, C)),
+}
+"""Arguments of the ufuncs that are differentiable in all of them, by name."""
+CALLS = {name: inputs for name, inputs in CALLS.items() if isinstance(getattr(scipy_special, name), np.ufunc)}
+
+
+def calls() -> Any:
+    return pytest.mark.parametrize("name", CALLS)
+
+
+@calls()
+def test_value_and_gradient(name: str, backend: str, place: Any) -> None:
+    ufunc, inputs = getattr(scipy_special, name), CALLS[name]
+    tensors = [agrad.asarray(place(x), requires_grad=True) for x in inputs]
+    result = ufunc(*tensors)
+    assert result.backend == backend
+    np.testing.assert_allclose(result.detach().numpy(), ufunc(*inputs), rtol=2e-11, atol=1e-14)
+    if name == "gammasgn":
+        return
+    agrad.sum(result).backward()
+    for i, tensor in enumerate(tensors):
+        h = 1e-3
+        shifted = [ufunc(*[x + k * h if i == j else x for j, x in enumerate(inputs)]) for k in (-2, -1, 1, 2)]
+        slope = (8 * (shifted[2] - shifted[1]) - (shifted[3] - shifted[0])) / (12 * h)
+        np.testing.assert_allclose(tensor.grad.numpy(), slope, rtol=1e-7, atol=1e-8)
+
+
+@calls()
+def test_second_derivative(name: str) -> None:
+    ufunc, inputs = getattr(scipy_special, name), CALLS[name]
+    if name == "gammasgn":
+        return
+
+    def slopes(*xs: Any) -> Any:
+        return agrad.grad(lambda *ys: agrad.sum(ufunc(*ys)), argnums=tuple(range(len(xs))))(*xs)
+
+    def weighted(*xs: Any) -> Any:
+        return sum(agrad.sum(part * (i + 1)) for i, part in enumerate(slopes(*xs)))
+
+    found = agrad.grad(weighted, argnums=tuple(range(len(inputs))))(*inputs)
+    for i in range(len(inputs)):
+        h = 1e-3
+        moved = [
+            sum(
+                (j + 1) * np.asarray(part)
+                for j, part in enumerate(slopes(*[x + k * h if i == j else x for j, x in enumerate(inputs)]))
+            )
+            for k in (-2, -1, 1, 2)
+        ]
+        slope = (8 * (moved[2] - moved[1]) - (moved[3] - moved[0])) / (12 * h)
+        np.testing.assert_allclose(np.asarray(found[i]), slope, rtol=1e-6, atol=1e-7)
+
+
+@calls()
+def test_single_precision_stays(name: str) -> None:
+    ufunc, inputs = getattr(scipy_special, name), CALLS[name]
+    narrow = [x.astype(np.float32) for x in inputs]
+    result = ufunc(*[agrad.asarray(x) for x in narrow])
+    assert result.dtype == agrad.float32
+    np.testing.assert_allclose(result.numpy(), ufunc(*inputs), rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["bdtr", "bdtrc", "nbdtr", "nbdtrc", "pdtr", "pdtrc"])
+def test_distributions_of_counts(name: str) -> None:
+    ufunc = getattr(scipy_special, name)
+    # SciPy takes the number of trials as an integer, and the failures of the negative binomial distribution too
+    arrays = {"b": (K, N.astype(int)), "n": (K.astype(int), N.astype(int)), "p": (K,)}[name[0]]
+    x = C if name[0] == "p" else P
+    t = agrad.asarray(x, requires_grad=True)
+    result = ufunc(*arrays, t)
+    np.testing.assert_allclose(result.detach().numpy(), ufunc(*arrays, x), rtol=1e-12)
+    agrad.sum(result).backward()
+    h = 1e-4
+    slope = (ufunc(*arrays, x + h) - ufunc(*arrays, x - h)) / (2 * h)
+    np.testing.assert_allclose(t.grad.numpy(), slope, rtol=1e-6, atol=1e-8)
+
+
+def test_values_at_the_edges_of_domains() -> None:
+    edges = np.asarray([-3.5, -1.0, -1e-9, 0.0, 1e-9, 0.5, 1.0, 2.0, 90.0, 180.0])
+    with np.errstate(all="ignore"):
+        for name in ("cosdg", "sindg", "exprel", "loggamma", "gammasgn", "rgamma", "cosm1", "log1p"):
+            ufunc = getattr(scipy_special, name)
+            np.testing.assert_allclose(
+                ufunc(agrad.asarray(edges)).numpy(), ufunc(edges), rtol=1e-12, atol=1e-200, err_msg=name
+            )
+        for name in ("huber", "pseudo_huber", "stdtr", "pdtr", "pdtrc"):
+            ufunc = getattr(scipy_special, name)
+            first, second = (x.ravel() for x in np.meshgrid(edges, edges))
+            found = ufunc(agrad.asarray(first), agrad.asarray(second)).numpy()
+            # SciPy's stdtr does not see t = 1e-9
+            atol = 1e-9 if name == "stdtr" else 1e-15
+            np.testing.assert_allclose(found, ufunc(first, second), rtol=1e-11, atol=atol, err_msg=name)
+
+
+def test_slopes_where_formulas_cancel() -> None:
+    """By the limits that the functions' series say."""
+    for name, at, slope in (
+        ("exprel", 0.0, 0.5), ("exprel", 1e-9, 0.5), ("rgamma", 0.0, 1.0), ("rgamma", -1.0, -1.0),
+        ("rgamma", -2.0, 2.0),
+        ("cosm1", 0.0, 0.0), ("sindg", 180.0, -np.pi / 180),
+    ):  # fmt: skip
+        found = agrad.grad(getattr(scipy_special, name))(at)
+        np.testing.assert_allclose(float(found), slope, rtol=1e-8, atol=1e-12, err_msg=name)
+    by_power = agrad.grad(lambda power: scipy_special.boxcox(agrad.asarray(2.0), power))
+    np.testing.assert_allclose(float(by_power(0.0)), np.log(2.0) ** 2 / 2, rtol=1e-12)
+    density = agrad.grad(lambda t: scipy_special.stdtr(agrad.asarray(3.0), t))
+    np.testing.assert_allclose(float(density(0.0)), 2 / (np.pi * np.sqrt(3.0)), rtol=1e-12)
+    np.testing.assert_allclose(float(density(1e-5)), float(density(0.0)), rtol=1e-9)
+
+
+def test_bessel_functions_of_an_order() -> None:
+    t = agrad.asarray(A, requires_grad=True)
+    agrad.sum(scipy_special.jn(2, t)).backward()
+    np.testing.assert_allclose(t.grad.numpy(), scipy_special.jvp(2, A), rtol=1e-12)
+    t = agrad.asarray(A, requires_grad=True)
+    agrad.sum(scipy_special.iv(B, t)).backward()
+    np.testing.assert_allclose(t.grad.numpy(), scipy_special.ivp(B, A), rtol=1e-12)
+    with pytest.raises(RefusedFunctionError, match="order"):
+        scipy_special.iv(agrad.asarray(B, requires_grad=True), A)
+
+
+def test_without_a_counterpart() -> None:
+    t = agrad.asarray(A, requires_grad=True)
+    for name in ("k0", "expi", "gammaincinv"):
+        ufunc = getattr(scipy_special, name)
+        with pytest.raises(TypeError, match=rf"scipy\.special\.{name} has no counterpart.*detach"):
+            ufunc(*[t] * ufunc.nin)
+
+
+def test_methods_and_settings_of_ufuncs() -> None:
+    t = agrad.asarray(X, requires_grad=True)
+    kept = agrad.zeros(4)
+    scipy_special.expit(t, out=kept)
+    np.testing.assert_allclose(kept.detach().numpy(), scipy_special.expit(X))
+    table = scipy_special.xlogy.outer(agrad.asarray(A), agrad.asarray(B))
+    np.testing.assert_allclose(table.numpy(), scipy_special.xlogy.outer(A, B), rtol=1e-12)
+
+
+def test_inside_a_transform() -> None:
+    rows = np.stack([A, B])
+    found = agrad.vmap(agrad.grad(lambda x: agrad.sum(scipy_special.gammaln(x))))(rows)
+    np.testing.assert_allclose(np.asarray(found), scipy_special.digamma(rows), rtol=1e-11)
+
+
+def test_the_page_names_the_compositions() -> None:
+    from agrad.interop.scipy import WORDS
+
+    text = (Path(__file__).parent.parent / "docs" / "ecosystem" / "scipy.md").read_text(encoding="utf-8")
+    listed = re.search(r"The compositions, .*?: `(.*?)`", text.replace("`agrad.special.<name>`", ""), flags=re.S)
+    assert listed is not None
+    assert listed[1].split() == sorted(WORDS)
+
+
+def test_scipys_other_names_are_found_in_agrad_special() -> None:
+    x = agrad.asarray(A, requires_grad=True)
+    agrad.sum(agrad.special.boxcox(x, 0.0)).backward()
+    np.testing.assert_allclose(x.grad.numpy(), 1 / A, rtol=1e-12)
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        agrad.special.nothing_of_the_kind  # noqa: B018
+    assert "scipy" in sys.modules

@@ -1,0 +1,202 @@
+"""Conventions of ``agrad.special``: values at the edges of the domains, derivatives that stay finite, errors."""
+
+import math
+import subprocess
+import sys
+from typing import Any
+
+import array_api_compat.numpy as numpy_namespace
+import array_api_strict as strict
+import numpy as np
+import pytest
+from special_accuracy import without_scipy
+
+import agrad
+from agrad import special
+from agrad.errors import DtypeError, MissingRuleError, OperandError
+from agrad.ops.special import bessel_forms, gamma_forms, incomplete_forms, normal_forms
+
+INF, NAN = math.inf, math.nan
+
+EDGES: list[tuple[str, tuple[float, ...], float]] = [
+    ("xlogy", (0.0, 0.0), 0.0),
+    ("xlogy", (0.0, NAN), NAN),
+    ("xlog1py", (0.0, -1.0), 0.0),
+    ("entr", (0.0,), 0.0),
+    ("entr", (-1.0,), -INF),
+    ("rel_entr", (0.0, 0.0), 0.0),
+    ("rel_entr", (1.0, 0.0), INF),
+    ("rel_entr", (-1.0, 2.0), INF),
+    ("kl_div", (0.0, 2.0), 2.0),
+    ("kl_div", (1.0, 0.0), INF),
+    ("gamma", (0.0,), INF),
+    ("gamma", (-0.0,), -INF),
+    ("gamma", (-2.0,), NAN),
+    ("gammaln", (-3.0,), INF),
+    ("gammaln", (INF,), INF),
+    ("digamma", (0.0,), -INF),
+    ("digamma", (-2.0,), NAN),
+    ("zeta", (1.0, 1.0), INF),
+    ("zeta", (2.0, -1.0), INF),
+    ("zeta", (0.5, 1.0), NAN),
+    ("gammainc", (2.0, 0.0), 0.0),
+    ("gammaincc", (2.0, 0.0), 1.0),
+    ("gammainc", (0.0, 1.0), 1.0),
+    ("gammainc", (2.0, INF), 1.0),
+    ("gammainc", (-1.0, 1.0), NAN),
+    ("betainc", (2.0, 3.0, 0.0), 0.0),
+    ("betainc", (2.0, 3.0, 1.0), 1.0),
+    ("betainc", (2.0, 3.0, 1.5), NAN),
+    ("erfinv", (1.0,), INF),
+    ("erfinv", (1.5,), NAN),
+    ("erfcinv", (0.0,), INF),
+    ("erfcinv", (2.0,), -INF),
+    ("ndtri", (0.0,), -INF),
+    ("ndtri", (1.0,), INF),
+    ("logit", (0.0,), -INF),
+    ("logit", (1.0,), INF),
+    ("y0", (0.0,), -INF),
+    ("y1", (-1.0,), NAN),
+    ("iv", (0.5, -1.0), NAN),
+    ("iv", (0.0, 0.0), 1.0),
+    ("sinc", (0.0,), 1.0),
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("native", [True, False], ids=["SciPy", "generic"])
+@pytest.mark.parametrize(("name", "args", "expected"), EDGES, ids=lambda v: str(v))
+def test_edges(name: str, args: tuple[float, ...], expected: float, native: bool) -> None:
+    def value() -> Any:
+        return getattr(special, name)(*[np.asarray([a]) for a in args])
+
+    if native:
+        pytest.importorskip("scipy")
+        got = value()
+    else:
+        with without_scipy():
+            got = value()
+    assert np.array_equal(got, [expected], equal_nan=True), got
+
+
+def test_generic_forms_at_infinity() -> None:
+    """Where SciPy says NaN."""
+    with without_scipy():
+        assert special.j0(np.asarray([INF])) == 0
+        assert special.i0(np.asarray([-INF])) == INF
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+def test_derivatives_at_the_edges_are_no_nan() -> None:
+    def slopes(name: str, *args: float) -> list[float]:
+        arrays = [np.asarray(a) for a in args]
+        found = agrad.grad(getattr(special, name), argnums=tuple(range(len(args))))(*arrays)
+        return [float(v) for v in found]
+
+    assert slopes("xlogy", 0.0, 0.0) == [0.0, 0.0]
+    assert slopes("xlogy", 0.0, 2.0) == [math.log(2), 0.0]
+    assert slopes("xlog1py", 0.0, -1.0) == [0.0, 0.0]
+    assert slopes("entr", 0.0) == [INF]
+    assert slopes("rel_entr", 0.0, 0.0) == [0.0, 0.0]
+    assert slopes("rel_entr", 0.0, 1.0) == [-INF, 0.0]
+    assert slopes("kl_div", 0.0, 1.0) == [-INF, 1.0]
+    assert slopes("gammainc", 2.0, 0.0) == [0.0, 0.0]
+    assert slopes("gammainc", 1.0, 0.0) == [0.0, 1.0]
+    assert slopes("betainc", 1.0, 3.0, 0.0) == [0.0, 0.0, 3.0]
+    assert slopes("j1", 0.0) == [pytest.approx(0.5, rel=1e-15)]
+    assert slopes("i1", 0.0) == [pytest.approx(0.5, rel=1e-15)]
+    assert slopes("i0e", 0.0) == [0.0]
+
+
+FORMS: list[tuple[Any, int, dict[str, int]]] = [
+    *[(getattr(normal_forms, n), 1, {}) for n in ("erf", "erfc", "erfcx", "erfinv", "erfcinv", "ndtr", "log_ndtr")],
+    (normal_forms.ndtri, 1, {}),
+    (normal_forms.scaled_ierfc, 1, {"n": 2}),
+    (normal_forms.sinc_derivative, 1, {"n": 1}),
+    *[(getattr(gamma_forms, n), 1, {}) for n in ("gamma", "gammaln", "digamma")],
+    *[(getattr(gamma_forms, n), 2, {}) for n in ("beta", "betaln", "polygamma", "zeta")],
+    (gamma_forms.polygamma_rise, 2, {"n": 1}),
+    (gamma_forms.zeta_derivative, 2, {"n": 2}),
+    *[(getattr(bessel_forms, n), 1, {}) for n in ("i0", "i0e", "i1", "i1e", "j0", "j1", "y0", "y1")],
+    (bessel_forms.iv, 2, {}),
+    (bessel_forms.jn, 1, {"n": 3}),
+    (bessel_forms.decay_moment, 1, {"k": 1}),
+    *[(getattr(incomplete_forms, n), 2, {}) for n in ("gammainc", "gammaincc", "gamma_density")],
+    (incomplete_forms.gammainc_by_a, 2, {"n": 2}),
+    *[(getattr(incomplete_forms, n), 3, {}) for n in ("betainc", "beta_density")],
+    (incomplete_forms.betainc_by_parameters, 3, {"n": 1, "m": 1}),
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(("form", "count", "settings"), FORMS, ids=lambda v: getattr(v, "__name__", ""))
+def test_generic_forms_keep_to_the_standard(form: Any, count: int, settings: dict[str, int]) -> None:
+    """In array-api-strict's own namespace: no operation that the standard has not, and NumPy's numbers."""
+    args = [np.asarray([1.0, 2.0, 3.0]), np.asarray([0.3, 2.5, 12.0]), np.asarray([0.2, 0.5, 0.9])][:count]
+    args = [np.asarray([0.2, 0.7, 0.95, 1.0])] if count == 1 else args
+    expected = form(numpy_namespace, *args, **settings)
+    got = form(strict, *[strict.asarray(a) for a in args], **settings)
+    assert np.allclose(np.asarray(got), expected, rtol=1e-13, atol=0, equal_nan=True)
+
+
+def test_numbers_and_integers_take_the_dtype_of_the_arrays() -> None:
+    x = np.asarray([0.5, 1.5], dtype=np.float32)
+    assert special.gammainc(2, x).dtype == np.float32
+    assert special.polygamma(1, x).dtype == np.float32
+    assert special.zeta(np.asarray([2, 3]), x).dtype == np.float32
+    assert special.gammaln(np.asarray([3, 4])).dtype == np.float64
+    assert special.betaln(np.asarray([3, 4]), 2).dtype == np.float64
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(DtypeError, match="real arguments"):
+        special.gammaln(np.asarray([1j]))
+    with pytest.raises(OperandError, match="at least one array"):
+        special.betainc(1.0, 2.0, 0.5)
+    for order in (np.asarray([1, 2]), 1.5):
+        with pytest.raises(OperandError, match="one Python integer"):
+            special.jn(order, np.asarray([1.0]))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_derivatives_by_a_parameter_go_on(n: int) -> None:
+    """Each is a primitive whose derivative is the next: no order is the last."""
+
+    def f(a: Any) -> Any:
+        return special.gammainc(a, np.asarray(1.7))
+
+    for _ in range(n):
+        f = agrad.grad(f)
+    h = 1e-3
+
+    def lower(a: float) -> float:
+        g = lambda t: special.gammainc(t, np.asarray(1.7))  # noqa: E731
+        for _ in range(n - 1):
+            g = agrad.grad(g)
+        return float(g(np.asarray(a)))
+
+    slope = (8 * (lower(2 + h) - lower(2 - h)) - (lower(2 + 2 * h) - lower(2 - 2 * h))) / (12 * h)
+    assert float(f(np.asarray(2.0))) == pytest.approx(slope, rel=1e-8)
+
+
+def test_scipy_is_asked_for_only_when_needed() -> None:
+    code = (
+        "import sys, agrad, numpy as np\n"
+        "agrad.special.sinc(np.ones(2))\nassert 'scipy' not in sys.modules\n"
+        "sys.modules['scipy.special'] = None\n"
+        "print(float(agrad.special.gammaln(np.asarray(10.5))))\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == pytest.approx(math.lgamma(10.5), rel=1e-14)
+
+
+@pytest.mark.parametrize(("f", "argument"), [(agrad.special.iv, "v"), (agrad.special.polygamma, "n")])
+def test_a_derivative_by_an_order_is_an_error(f: Any, argument: str) -> None:
+    order, x = np.asarray([1.0, 2.0]), np.asarray([0.5, 1.5])
+    message = f"{f.primitive.name} has no derivative by {argument}"
+    with pytest.raises(MissingRuleError, match=message):
+        agrad.grad(lambda v: agrad.sum(f(v, x)))(order)
+    with pytest.raises(MissingRuleError, match=message):
+        agrad.jvp(lambda v: f(v, x), (order,), (order,))
+    assert np.all(np.isfinite(agrad.grad(lambda x: agrad.sum(f(order, x)))(x)))

@@ -1,0 +1,284 @@
+"""``agrad.testing.check_grads``: right derivatives pass, and each kind of wrong one fails with the argument's name."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.errors import ConfigurationError, DerivativeError, DtypeError, KinkError, MissingRuleError, OperandError
+from agrad.testing import check_grads
+
+X = np.asarray([[0.5, -1.2, 0.8], [1.1, 0.3, -0.7]])
+Y = np.asarray([[1.5, 0.7, -0.4], [0.2, 1.3, 0.9]])
+Z = X + 1j * X[::-1]
+ROW = np.asarray([0.4, -0.9, 1.7])
+
+
+def constant(x: Any) -> Any:
+    """A Tensor's values without its derivative: what a rule does that forgets it is differentiated again."""
+    return x.detach() if isinstance(x, agrad.Tensor) else x
+
+
+def weighed(
+    a: Callable[..., Any] | None = lambda g, weight: g * weight * weight,
+    b: Callable[..., Any] | None = lambda xp, g, x, weight: 2 * g * x * weight,
+    ta: Callable[..., Any] = lambda t, weight: t * weight * weight,
+    tb: Callable[..., Any] = lambda t, x, weight: 2 * t * x * weight,
+) -> Any:
+    """x * weight**2, with these rules."""
+
+    @agrad.primitive(broadcasts=True, batch="leading")
+    def weigh(xp: Any, x: Any, weight: Any, /) -> Any:
+        return x * weight * weight
+
+    if a is not None:
+        weigh.vjp("x")(a)
+    if b is not None:
+        weigh.vjp("weight")(b)
+    weigh.jvp("x")(ta)
+    weigh.jvp("weight")(tb)
+    return weigh
+
+
+def message(f: Any, *args: Any, error: Any = DerivativeError, **options: Any) -> str:
+    with pytest.raises(error) as caught:
+        check_grads(f, args, **options)
+    return str(caught.value)
+
+
+# ---------------------------------------------------------------- what is right
+
+
+def test_right_rules_pass(place: Any) -> None:
+    check_grads(weighed(), (place(X), place(Y)))
+    check_grads(weighed(), (place(X), place(ROW)), order=3)
+    check_grads(weighed(), (agrad.asarray(place(Z)), place(Y + 1j)))
+
+
+def test_containers_and_floats(place: Any) -> None:
+    def f(params: Any, *rest: Any) -> Any:
+        return {"h": agrad.tanh(rest[0] @ params["w"][0]) * params["scale"], "s": (agrad.sum(rest[0] ** 2),)}
+
+    check_grads(f, ({"w": [place(X.T.copy())], "scale": place(np.asarray(1.5))}, place(X)))
+    check_grads(lambda x: x**3, (2.0,), order=4)
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (agrad.log, np.abs(X) * 1e-5),
+        (agrad.square, X * 1e6),
+        (agrad.sin, X * 1e-12),
+        (lambda x: agrad.exp(20 * x), X),
+        (lambda x: 0.0 * x, X),
+        (lambda x: agrad.sum(x) + 1e6, X),
+        (agrad.maximum, None),
+    ],
+    ids=["near the domain's edge", "large", "tiny", "steep", "zero", "a large constant", "away from a kink"],
+)
+def test_points_that_are_hard_for_differences(f: Any, x: Any) -> None:
+    check_grads(f, (x,) if x is not None else (X, X + 1e-3))
+
+
+def test_single_precision(place: Any) -> None:
+    x = place(X.astype(np.float32))
+    check_grads(lambda x: agrad.exp(x) * agrad.sin(x), (x,))
+    text = message(weighed(a=lambda g, weight: 1.1 * g * weight * weight), x, place(Y.astype(np.float32)))
+    assert "argument 0 (x)" in text
+    assert "single precision differences are good to about 1e-3: check float64" in text
+
+
+def test_functions_of_complex_numbers(place: Any) -> None:
+    check_grads(lambda z: (agrad.abs(z) ** 2, agrad.exp(z) * agrad.conj(z), agrad.real(z)), (place(Z),))
+
+
+def test_composed_transforms_and_large_arrays() -> None:
+    check_grads(agrad.grad(lambda x: agrad.sum(agrad.sin(x) ** 3)), (X,))
+    check_grads(lambda x: agrad.tanh(x) * agrad.mean(x), (np.random.default_rng(0).standard_normal(5000),))
+
+
+# ---------------------------------------------------------------- what is wrong
+
+
+def at_one_element(xp: Any, g: Any, weight: Any) -> Any:
+    return g * weight * weight * (1 + 1e-3 * xp.astype(weight == 1.3, weight.dtype))
+
+
+WRONG = {
+    "sign": ({"b": lambda g, x, weight: -2 * g * x * weight}, "argument 1 (weight)", "reverse mode", "a factor of -1"),
+    "factor": ({"a": lambda g, weight: 1.001 * g * weight**2}, "argument 0 (x)", "reverse mode", "a factor of 1.001"),
+    "one element": ({"a": at_one_element}, "argument 0 (x), element [1, 1]", "reverse mode", "1 of 6 elements"),
+    "jvp alone": ({"tb": lambda t, x, weight: t * x * weight}, "argument 1 (weight)", "forward mode", "factor of 0.5"),
+    "axis": ({"a": lambda xp, g, weight: xp.flip(g * weight**2, axis=0)}, "argument 0 (x)", "reverse mode", "of 6"),
+    "zero": ({"b": lambda xp, g, x, weight: g * 0.0}, "argument 1 (weight)", "reverse mode", "agrad gives 0,"),
+    "forgotten": ({"b": lambda g: None}, "argument 1 (weight)", "reverse mode", "agrad gives 0,"),
+    "second order by an argument": (
+        {"b": lambda g, x, weight: 2 * g * x * constant(weight)}, "argument 1 (weight)", "over reverse mode", "wrong"
+    ),
+    "second order by another argument": (
+        {"a": lambda g, weight: g * constant(weight) ** 2}, "argument 1 (weight)", "over reverse mode", "wrong"
+    ),
+    "second order by the cotangent": (
+        {"a": lambda g, weight: constant(g) * weight**2}, "argument 0 (x)", "over reverse mode", "wrong"
+    ),
+    "second order of the tangent": (
+        {"ta": lambda t, weight: t * constant(weight) ** 2}, "argument 1 (weight)", "over forward mode", "wrong"
+    ),
+    "second order by the tangent": (
+        {"ta": lambda t, weight: constant(t) * weight**2}, "argument 0 (x)", "over forward mode", "wrong"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_wrong_rules_are_named(kind: str, place: Any) -> None:
+    rules, argument, mode, text = WRONG[kind]
+    found = message(weighed(**rules), place(X), place(Y))
+    assert found.startswith("check_grads of weigh: the ")
+    assert f"derivative by {argument}" in found
+    assert mode in found
+    assert text in found
+    assert ("over" in found) == kind.startswith("second")
+
+
+def test_a_missing_rule_is_named() -> None:
+    assert "no vjp rule for weight" in message(weighed(b=None), X, Y, error=MissingRuleError)
+
+
+def test_a_missing_conjugate() -> None:
+    @agrad.primitive
+    def size(xp: Any, z: Any, /) -> Any:
+        return xp.real(z * xp.conj(z))
+
+    size.jvp(lambda xp, t, z: 2 * xp.real(xp.conj(z) * t))
+    size.vjp(lambda xp, g, z: 2 * g * z)
+    text = message(size, Z, order=1)
+    assert "argument 0 (z), element" in text
+    assert "imaginary part" in text
+    size.vjp(lambda xp, g, z: 2 * g * xp.conj(z))
+    check_grads(size, (Z,))
+
+
+def test_a_missing_transposition() -> None:
+    square = np.asarray([[2.0, 0.5, 0.1], [0.3, 3.0, -0.4], [0.2, -0.6, 2.5]])
+
+    @agrad.primitive(linear=("a", "b"))
+    def product(xp: Any, a: Any, b: Any, /) -> Any:
+        return xp.matmul(a, b)
+
+    product.vjp("a")(lambda xp, g, b: xp.matmul(g, b))
+    product.vjp("b")(lambda xp, g, a: xp.matmul(xp.matrix_transpose(a), g))
+    assert "argument 0 (a), element" in message(product, X, square)
+
+
+def test_a_missing_sum_over_what_was_broadcast() -> None:
+    """Primitives that declare broadcasting have it summed; one that does not must, or says so."""
+
+    @agrad.primitive
+    def spread(xp: Any, x: Any, row: Any, /) -> Any:
+        return x * row
+
+    spread.vjp("x")(lambda g, row: g * row)
+    spread.vjp("row")(lambda xp, g, x: (g * x)[0, :])
+    spread.jvp("x")(lambda t, row: t * row)
+    spread.jvp("row")(lambda t, x: t * x)
+    text = message(spread, X, ROW)
+    assert "reverse mode derivative by argument 1 (row), element" in text
+    spread.vjp("row")(lambda xp, g, x: xp.sum(g * x, axis=0))
+    check_grads(spread, (X, ROW))
+
+
+def test_the_element_and_both_numbers() -> None:
+    text = message(weighed(a=at_one_element), X, Y, directions=1, order=1, modes=("rev",))
+    got, wanted = (float(n) for n in re.findall(r"agrad gives ([-\d.e]+), finite differences ([-\d.e]+)", text)[0])
+    assert got / wanted == pytest.approx(1.001, rel=1e-6)
+
+
+def test_one_element_of_many_is_found() -> None:
+    off = np.ones((60, 70))
+    off[37, 58] = 2.0
+    big = np.random.default_rng(0).standard_normal((60, 70))
+    text = message(weighed(a=lambda g, weight: g * weight**2 * off), big, big + 3.0, order=1)
+    assert "argument 0 (x), element [37, 58] is wrong" in text
+
+
+def test_places_inside_containers() -> None:
+    wrong = weighed(b=lambda g, x, weight: 3 * g * x * weight)
+    text = message(lambda p, q: wrong(p["x"], q[1]["deep"]), {"x": X}, [X, {"deep": Y}])
+    assert "argument 1 (q)[1]['deep'], element" in text
+    assert "argument 1 (rest[0])" in message(lambda x, *rest: wrong(x, rest[0]), X, Y)
+
+
+def test_modes_are_checked_alone() -> None:
+    check_grads(weighed(ta=lambda t, weight: t), (X, Y), modes=("rev",))
+    check_grads(weighed(a=lambda g, weight: g), (X, Y), modes=("fwd",))
+    check_grads(weighed(a=lambda g, weight: g * constant(weight) ** 2), (X, Y), order=1)
+
+
+# ---------------------------------------------------------------- kinks
+
+
+@pytest.mark.parametrize(
+    ("f", "element", "text"),
+    [
+        (agrad.relu, [1], "the slopes differ"),
+        (lambda x: agrad.maximum(x, 0.0) * 2, [1], "there is a kink at"),
+        (agrad.sqrt, [1], "on one side it is not finite"),
+        (lambda x: agrad.where(x > 0, x + 1.0, x), [1], "it jumps"),
+        (lambda x: agrad.sqrt(agrad.abs(x)), [1], "there is a kink at"),
+    ],
+    ids=["relu", "maximum", "edge", "jump", "cusp"],
+)
+def test_kinks_are_told_from_wrong_rules(f: Any, element: list[int], text: str) -> None:
+    found = message(f, np.asarray([1.0, 0.0, 2.0]), error=KinkError)
+    assert "argument 0" in found
+    assert f"element {element}" in found
+    assert text in found
+    check_grads(f, (np.asarray([1.0, 0.3, 2.0]),))
+
+
+def test_a_wrong_rule_beside_a_kink_is_a_wrong_rule() -> None:
+    wrong = weighed(a=lambda g, weight: 2 * g * weight * weight)
+    text = message(lambda x: agrad.relu(wrong(x, np.ones(3))), np.asarray([1.0, 0.0, 2.0]), modes=("rev",))
+    assert "element [0]" in text or "element [2]" in text
+
+
+# ---------------------------------------------------------------- what cannot be checked
+
+
+def test_integers_are_named() -> None:
+    text = message(lambda x, i: x[i], X, np.asarray([0]), error=DtypeError)
+    assert "argument 1 (i) has dtype int64" in text and "bind it before" in text
+    assert "argument 1 (p)['n'] is the int 3" in message(lambda x, p: x, X, {"n": 3}, error=DtypeError)
+    assert "output 1 has dtype int64" in message(lambda x: (x, agrad.argmax(x)), X, error=DtypeError)
+    assert "argument 1 (how) is a str" in message(lambda x, how: x, X, "fast", error=OperandError)
+
+
+def test_functions_that_are_not_functions() -> None:
+    rng = np.random.default_rng(0)
+    assert "other values when it is computed again" in message(lambda x: x * rng.standard_normal(), X)
+    with np.errstate(all="ignore"):
+        assert "output 0 is not finite" in message(agrad.log, X)
+    assert "gives no array" in message(lambda x: None, X, error=OperandError)
+
+
+def test_noise_is_said_to_be_noise() -> None:
+    text = message(lambda x: agrad.sin(1e9 * x), X)
+    assert "the differences do not settle, as the function is noisy or changes fast: give another eps" in text
+
+
+def test_options() -> None:
+    for bad in ({"order": 0}, {"modes": ()}, {"modes": ("back",)}):
+        with pytest.raises(ConfigurationError, match="order is 1 or more"):
+            check_grads(agrad.sin, (X,), **bad)  # type: ignore[arg-type]
+    with pytest.raises(OperandError, match="a tuple"):
+        check_grads(agrad.sin, X)  # type: ignore[arg-type]
+    with pytest.raises(OperandError, match="no argument"):
+        check_grads(agrad.sin, ())
+    wrong = weighed(a=lambda g, weight: 1.001 * g * weight**2)
+    check_grads(wrong, (X, Y), rtol=1e-2, order=1)
+    check_grads(wrong, (X, Y), atol=1.0, order=1)
+    message(wrong, X, Y, eps=1e-3, seed=5)

@@ -1,0 +1,239 @@
+"""What shares memory and what does not, overlapping writes, how long views live, and the notation of a view."""
+
+import gc
+import operator
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import ROWS
+from checker import assert_close, host, outputs
+from table import COMPOSITES, Case
+
+import agrad
+from agrad.backends import load
+from agrad.errors import PrimitiveDefinitionError, ReadOnlyViewError
+
+WITH_VIEWS = ("numpy", "torch", "array_api_strict", "cupy")
+MATRIX = np.arange(1.0, 7.0).reshape(2, 3)
+
+
+def leaf(values: Any) -> agrad.Tensor:
+    return agrad.asarray(values, dtype=agrad.float64, requires_grad=True)
+
+
+def shares(backend: str) -> bool:
+    return backend in WITH_VIEWS
+
+
+# ---------------------------------------------------------------- overlaps, aliases, memory
+
+
+def test_overlapping_writes(backend: str) -> None:
+    x = agrad.asarray([1.0, 2.0, 3.0, 4.0]) * 1
+    x[1:] = x[:-1]
+    assert host(x).tolist() == [1, 1, 2, 3]
+    m = agrad.asarray(MATRIX[:, :2].tolist()) * 1
+    m += m.T
+    assert host(m).tolist() == (MATRIX[:, :2] + MATRIX[:, :2].T).tolist()
+    m += m
+    m[...] = m.T
+    assert host(m).tolist() == (2 * (MATRIX[:, :2] + MATRIX[:, :2].T)).tolist()
+
+
+def test_elements_that_share_a_place_cannot_be_written(backend: str) -> None:
+    if not shares(backend):
+        pytest.skip(f"{backend} has no views")
+    x = agrad.asarray([1.0, 2.0])
+    for wide in (agrad.broadcast_to(x, (3, 2)), agrad.broadcast_arrays(x, agrad.ones((3, 2)))[0]):
+        for change in (lambda v=wide: operator.iadd(v, 1), lambda v=wide: operator.setitem(v[0], 0, 5.0)):
+            with pytest.raises(ReadOnlyViewError, match="copy=True"):
+                change()
+        own = agrad.asarray(wide, copy=True)
+        own[0] += 1
+        assert host(own).tolist() == [[2, 3], [1, 2], [1, 2]]
+    assert host(x).tolist() == [1, 2]
+
+
+def test_a_copy_is_no_view(backend: str) -> None:
+    x = agrad.asarray(MATRIX.tolist(), dtype=agrad.float64)
+    fresh = [
+        agrad.reshape(x, (6,), copy=True),
+        agrad.reshape(x.T, (6,)),
+        agrad.asarray(x, copy=True),
+        agrad.astype(x, agrad.float64),
+        agrad.repeat(x, 1),
+        agrad.tile(x, (1, 1)),
+        agrad.meshgrid(x[0], x[1])[0],
+        agrad.full_like(x, x[0, 0]),
+        agrad.full((2,), x[0, 0]),
+        agrad.concat([x]),
+        agrad.roll(x, 0),
+        x[[0]],
+        x[np.asarray([True, False])],
+        x * 1,
+    ]
+    for y in fresh:
+        y[...] = -1.0
+    assert_close(x, MATRIX, "value")
+    kept = [host(y).copy() for y in fresh]
+    x[...] = 5.0
+    for y, value in zip(fresh, kept, strict=True):
+        assert_close(y, value, "a copy")
+
+
+ALIAS = [
+    pytest.param(Case(row, example), id=f"{row.primitive} {example.label}")
+    for row in [*ROWS.values(), *COMPOSITES.values()]
+    for example in row.examples
+    # an optimizer's step is no function of the standard, nor is the primitive behind ``to``, which asks first
+    if row.primitive not in ("sgd_update", "adam_update", "transfer")
+    and not example.label.startswith(("the same array twice", "same array twice"))
+    and all(not isinstance(a, (list, tuple)) for a in example.args)
+]
+
+
+@pytest.mark.parametrize("case", ALIAS)
+def test_results_share_memory_as_the_librarys_own_do(case: Case, backend: str, place: Any) -> None:
+    """A write to the result of any function reaches an argument just where it does in the array library."""
+    own = load(backend)
+    arguments = [place(np.array(a)) if isinstance(a, np.ndarray) else a for a in case.arguments()]
+    tensors = [agrad.asarray(a) if hasattr(a, "shape") else a for a in arguments]
+    native: tuple[Any, ...] = ()
+    if case.name == "var empty batch":
+        return  # PyTorch's own warns
+    if own.shares_memory is not None and case.row.by_name and not case.example.reference:
+        native = outputs(case.reference(own.xp, *arguments))
+    elif own.shares_memory is not None:
+        return
+    outs = outputs(case.call(*tensors))
+    for i, out in enumerate(outs):
+        before = [host(t).copy() if isinstance(t, agrad.Tensor) else None for t in tensors]
+        refused = False
+        try:
+            out[...] = True if out.dtype == agrad.bool else 77
+        except ReadOnlyViewError:
+            refused = True
+        for t, argument, old in zip(tensors, arguments, before, strict=True):
+            if old is None or not old.size or not out.size or out is t:
+                continue
+            changed = not np.array_equal(host(t), old)
+            shared = bool(native) and own.shares_memory is not None and own.shares_memory(native[i], argument)
+            if refused:
+                assert shared
+                assert own.read_only(native[i]) or out.size > old.size
+            else:
+                assert changed == shared
+
+
+def test_a_view_holds_its_base_and_no_base_its_views(backend: str) -> None:
+    gc.disable()
+    try:
+        x = agrad.asarray(MATRIX.tolist()) * 1
+        view = agrad.reshape(x, (6,))
+        seen = [weakref.ref(x), weakref.ref(view), weakref.ref(x[0]), weakref.ref(x.T)]
+        view[0] = 5.0
+        assert [r() is None for r in seen] == [False, False, True, True]
+        del x
+        view += 1
+        if shares(backend):
+            assert seen[0]() is None  # nobody but the view held it, so the write let it go
+        del view
+        assert all(r() is None for r in seen)
+        # the other order: the base goes last, and knows no dead view
+        x = agrad.asarray(MATRIX.tolist()) * 1
+        for _ in range(100):
+            view = x[0]
+            view += 1
+        del view
+        assert not weakref.getweakrefs(x)
+    finally:
+        gc.enable()
+
+
+def test_views_of_a_base_that_is_gone_know_one_another(backend: str) -> None:
+    if not shares(backend):
+        pytest.skip(f"{backend} has no views")
+    w = leaf([1.0, 2.0, 3.0])
+    x = w * 1
+    head, tail = x[:2], x[1:]
+    del x
+    head *= 10
+    assert host(tail).tolist() == [20, 3]
+    deep = tail[:1]
+    del head, tail
+    deep += 1
+    assert host(deep).tolist() == [21]
+    agrad.sum(deep).backward()
+    assert_close(w.grad, [0, 10, 0], "gradient")
+
+
+def test_a_thousand_views_of_views(backend: str) -> None:
+    """Neither time nor memory goes with the square of their number, and no recursion with their depth."""
+    x = leaf(np.ones((3, 4)).tolist()) * 1
+    for _ in range(500):
+        x = x.T
+        x += 1
+    assert host(x).tolist() == np.full((3, 4), 501.0).tolist()
+    y = x
+    for _ in range(3000):
+        y = agrad.reshape(y, (2, 6))
+    y[0, 0] = 0.0
+    if shares(backend):
+        assert host(x)[0, 0] == 0.0
+    assert y.shape == (2, 6)
+
+
+def test_results_of_transforms_are_nobodys_views(backend: str) -> None:
+    w = leaf(MATRIX.tolist())
+    value, _ = agrad.vjp(lambda x: x[0], w)
+    value += 1
+    tangent = agrad.jvp(lambda x: x.T, (w,), (w,))[1]
+    tangent += 1
+    assert_close(w, MATRIX, "leaf")
+
+
+# ---------------------------------------------------------------- the notation
+
+
+def test_a_put_rule_makes_an_own_operation_give_views() -> None:
+    @agrad.primitive(linear="x")
+    def upper(xp: Any, x: Any, /, *, rows: int = 1) -> Any:
+        return x[:rows, ...]
+
+    @upper.vjp
+    def upper_vjp(xp: Any, g: Any, x_meta: Any, *, rows: int) -> Any:
+        return xp.scatter_add(g, index=(slice(0, rows),), shape=x_meta.shape)
+
+    w = leaf(MATRIX.tolist())
+    x = w * 1
+    alone = upper(x, rows=1)
+    alone += 1
+    assert_close(x, MATRIX, "without a put rule nothing is shared")
+
+    @upper.put
+    def upper_put(xp: Any, x: Any, value: Any, *, rows: int) -> Any:
+        return xp.setitem(x, value, index=(slice(0, rows),))
+
+    view = upper(x, rows=1)
+    view *= 3
+    assert_close(x, MATRIX * [[3], [1]], "with one it is")
+    agrad.sum(x).backward()
+    assert_close(w.grad, [[3, 3, 3], [1, 1, 1]], "gradient")
+
+
+def test_put_rules_name_what_there_is() -> None:
+    @agrad.primitive
+    def mine(xp: Any, x: Any, /, *, rows: int = 1) -> Any:
+        return x[:rows]
+
+    with pytest.raises(PrimitiveDefinitionError, match=r"'columns'.*may name xp, x, value"):
+        mine.put(lambda x, value, columns: x)
+
+    @agrad.primitive
+    def two(xp: Any, x1: Any, x2: Any, /) -> Any:
+        return x1
+
+    with pytest.raises(PrimitiveDefinitionError, match="one array"):
+        two.put(lambda value: value)

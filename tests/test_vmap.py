@@ -1,0 +1,419 @@
+"""``vmap``: axes, containers, chunks, what it composes with, and what it refuses. The table is in test_vmap_cases."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+
+import agrad
+from agrad.errors import (
+    AnomalyError,
+    ConfigurationError,
+    MissingRuleError,
+    OperandError,
+    PrimitiveDefinitionError,
+    RuleError,
+    ShapeError,
+    TracedValueError,
+)
+from agrad.registry import PRIMITIVES
+
+
+@pytest.fixture(autouse=True)
+def no_primitive_stays() -> Iterator[None]:
+    before = dict(PRIMITIVES)
+    yield
+    assert before == PRIMITIVES
+
+
+def draw(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def affine(w: Any, b: Any, x: Any) -> Any:
+    return agrad.tanh(w @ x + b)
+
+
+# ---------------------------------------------------------------- axes
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3])
+@pytest.mark.parametrize("out", [0, 1, 2, -1, -2, -3])
+def test_any_axis_in_and_out(axis: int, out: int, place: Any) -> None:
+    x = draw(2, 3, 4)
+    got = agrad.vmap(lambda a: agrad.sin(a) + a, in_axes=axis, out_axes=out)(place(x))
+    assert_close(got, np.moveaxis(np.sin(x) + x, axis, out), "moved")
+
+
+def test_arguments_share_or_map() -> None:
+    w, b, x = draw(5, 3), draw(7, 5), draw(7, 3)
+    expected = np.tanh(x @ w.T + b)
+    assert_close(agrad.vmap(affine, in_axes=(None, 0, 0))(w, b, x), expected, "a tuple of axes")
+    assert_close(agrad.vmap(affine, in_axes=[None, -2, 0])(w, b, x), expected, "a list of axes")
+    assert_close(agrad.vmap(lambda b, x: affine(w, b, x))(b, x), expected, "a closure")
+    assert_close(agrad.vmap(lambda x, *, scale: x * scale)(x, scale=b[0, :3]), x * b[0, :3], "keyword arguments")
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+@dataclass
+class Weights:
+    w: Any
+    b: Any
+
+
+def test_axes_are_a_prefix_of_containers() -> None:
+    w, b, x = draw(5, 3), draw(7, 5), draw(3, 7)
+    expected = np.tanh(x.T @ w.T + b)
+
+    def f(p: Any, rest: Any) -> Any:
+        y = affine(p["w"], p["b"], rest[0])
+        return {"y": y, "none": None, "two": [y * 2, agrad.sum(p["w"])]}
+
+    got = agrad.vmap(f, in_axes=({"w": None, "b": 0}, [1, None]), out_axes={"y": 1, "none": None, "two": [0, None]})(
+        {"w": w, "b": b}, [x, "not an array"]
+    )
+    assert_close(got["y"], expected.T, "dict of axes")
+    assert_close(got["two"][0], expected * 2, "list of axes")
+    assert_close(got["two"][1], np.sum(w), "out_axes None")
+    assert got["none"] is None
+    pair = agrad.vmap(lambda p: Pair(p.second, p.first), in_axes=(Pair(0, 1),), out_axes=Pair(1, 0))(Pair(b, x))
+    assert type(pair) is Pair
+    assert_close(pair.second, b, "namedtuple")
+    assert_close(pair.first, x, "namedtuple, moved back")
+    made = agrad.vmap(lambda p: Weights(p.b, p.w), in_axes=(Weights(None, 0),), out_axes=Weights(0, None))(
+        Weights(w, b)
+    )
+    assert_close(made.w, b, "dataclass")
+    assert_close(made.b, w, "dataclass, shared")
+
+
+def test_results_that_do_not_depend_on_the_member() -> None:
+    x = draw(4, 2)
+    assert_close(agrad.vmap(lambda a: agrad.ones(3))(x), np.ones((4, 3)), "repeated")
+    assert_close(agrad.vmap(lambda a: 2.5)(x), np.full(4, 2.5), "a number")
+    assert agrad.vmap(lambda a: (agrad.sum(a), "name"), out_axes=(0, None))(x)[1] == "name"
+    assert_close(agrad.vmap(lambda: agrad.arange(3.0), axis_size=2)(), [[0.0, 1, 2]] * 2, "no argument")
+    assert_close(agrad.vmap(lambda a: a * 2, in_axes=None, axis_size=2)(x), np.stack([x * 2] * 2), "axis_size")
+    with pytest.raises(ConfigurationError, match="out_axes is None for output 1, which depends on the member"):
+        agrad.vmap(lambda a: (agrad.sum(a), a), out_axes=(0, None))(x)
+    with pytest.raises(ConfigurationError, match="out_axes 2 is out of range for the result"):
+        agrad.vmap(agrad.sum, out_axes=2)(x)
+    with pytest.raises(OperandError, match="output 1 is a str"):
+        agrad.vmap(lambda a: (a, "name"))(x)
+
+
+def test_raw_arrays_give_raw_arrays_and_tensors_tensors(place: Any) -> None:
+    x = place(draw(3, 2))
+    assert type(agrad.vmap(agrad.sin)(x)) is type(x)
+    assert isinstance(agrad.vmap(agrad.sin)(agrad.asarray(x)), agrad.Tensor)
+    assert isinstance(agrad.vmap(lambda a: agrad.ones(2))(agrad.asarray(x)), agrad.Tensor)
+    assert type(agrad.vmap(lambda a: agrad.ones(2))(x)) is type(x)
+
+
+@pytest.mark.parametrize("members", [0, 1, 5])
+@pytest.mark.parametrize("chunk_size", [None, 1, 2, 5, 9])
+def test_chunks_give_what_the_whole_gives(members: int, chunk_size: int | None) -> None:
+    x, y = draw(members, 3), draw(3, members)
+    got = agrad.vmap(
+        lambda a, b: (agrad.sum(a * b), agrad.sin(a), 3.0), in_axes=(0, 1), out_axes=(0, 1, None), chunk_size=chunk_size
+    )(x, y)
+    assert_close(got[0], np.sum(x * y.T, axis=1), "scalars")
+    assert_close(got[1], np.sin(x).T, "along axis 1")
+    assert got[2] == 3.0
+
+
+def test_chunks_bound_how_many_members_meet() -> None:
+    seen = []
+
+    def f(a: Any) -> Any:
+        seen.append(a.raw.shape)
+        return a
+
+    agrad.vmap(f, chunk_size=3)(draw(8, 2))
+    assert seen == [(3, 2), (3, 2), (2, 2)]
+
+
+def test_gradients_flow_through_chunks() -> None:
+    x = draw(5, 3)
+    got = agrad.grad(lambda x: agrad.sum(agrad.vmap(lambda a: agrad.prod(agrad.sin(a)), chunk_size=2)(x)))(x)
+    whole = agrad.grad(lambda x: agrad.sum(agrad.prod(agrad.sin(x), axis=1)))(x)
+    assert_close(got, whole, "gradient through chunks")
+
+
+# ---------------------------------------------------------------- what it refuses
+
+
+@pytest.mark.parametrize(
+    "how, args, error, match",
+    [
+        ({}, (draw(3, 2), draw(4, 2)), ShapeError, r"argument 1 has 4 members .* but argument 0 has 3"),
+        ({"axis_size": 2}, (draw(3), draw(3)), ShapeError, r"argument 0 has 3 members .* but axis_size is 2"),
+        ({"in_axes": (0, 2)}, (draw(3), draw(3)), ShapeError, r"argument 1 of shape \(3,\) has no axis 2"),
+        ({}, (draw(3), 2.0), OperandError, "argument 1 is a float, .* in_axes is to be None"),
+        ({}, (draw(3), draw()), ShapeError, "argument 1 is an array of no dimensions"),
+        ({"in_axes": (0, None, None)}, (draw(3), 1.0), ConfigurationError, "in_axes has 3 entries for 2"),
+        ({"in_axes": (None, None)}, (draw(3), draw(3)), ConfigurationError, "axis_size"),
+        ({"in_axes": (0, {"a": 0})}, (draw(3), draw(3)), ConfigurationError, "in_axes=.* does not fit"),
+        ({"in_axes": (0, "one")}, (draw(3), draw(3)), ConfigurationError, "in_axes holds 'one'"),
+        ({"out_axes": [0, 0]}, (draw(3), draw(3)), ConfigurationError, "out_axes=.* does not fit"),
+    ],
+)
+def test_what_does_not_fit_is_named(how: Any, args: Any, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        agrad.vmap(lambda a, b: a * b, **how)(*args)
+
+
+def test_leaves_of_containers_are_named() -> None:
+    with pytest.raises(ShapeError, match=r"argument 0\['b'\] has 2 members .* argument 0\['a'\] has 3"):
+        agrad.vmap(lambda p: p["a"])({"a": draw(3), "b": draw(2)})
+
+
+@pytest.mark.parametrize("chunk_size", [0, -1, 1.5, True])
+def test_a_chunk_has_members(chunk_size: Any) -> None:
+    with pytest.raises(ConfigurationError, match="chunk_size"):
+        agrad.vmap(agrad.sin, chunk_size=chunk_size)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda x: bool(x[0] > 0),
+        lambda x: float(x[0]),
+        lambda x: int(x[0]),
+        lambda x: complex(x[0]),
+        lambda x: x[0].item(),
+        lambda x: [1, 2, 3][agrad.argmax(x)],
+        lambda x: x.numpy(),
+        lambda x: np.asarray(x),
+        lambda x: x[0] in [1.0],
+        lambda x: agrad.nonzero(x),
+        lambda x: agrad.unique_values(x),
+        lambda x: x[x > 0],
+        lambda x: agrad.repeat(x, agrad.astype(x > 0, agrad.int64)),
+        lambda x: agrad.linalg.pinv(agrad.ones((3, 3)), rtol=x[0]),
+        lambda x: agrad.asarray(x, requires_grad=True),
+        lambda x: np.from_dlpack(x),
+    ],
+)
+def test_control_flow_on_mapped_values_says_so(ask: Any) -> None:
+    with pytest.raises(TracedValueError, match=r"vmap|where"):
+        agrad.vmap(ask)(draw(4, 3))
+
+
+def test_the_error_of_a_branch_names_where() -> None:
+    with pytest.raises(TracedValueError, match=r"bool\(\) .* 4 members .* agrad\.where"):
+        agrad.vmap(lambda x: x if x > 0 else -x)(draw(4))
+
+
+def test_what_is_shared_may_steer_python() -> None:
+    got = agrad.vmap(lambda x, y: x if y > 0 else -x, in_axes=(0, None))(draw(4), np.asarray(-1.0))
+    assert_close(got, -draw(4), "a branch by a shared value")
+
+
+# ---------------------------------------------------------------- the mapped value
+
+
+def test_a_mapped_value_shows_one_member() -> None:
+    def f(x: Any) -> Any:
+        assert (x.shape, x.ndim, x.size, len(x)) == ((3, 2), 2, 6, 3)
+        assert x.dtype == agrad.float64 and x.backend == "numpy" and str(x.device) == "cpu"
+        assert not x.requires_grad and x.op is None and not x.is_leaf
+        assert "shape of a member=(3, 2)" in repr(x) and "level=batch" in repr(x)
+        assert agrad.zeros_like(x).shape == agrad.full_like(x, 2).shape == (3, 2)
+        assert agrad.ones_like(x, dtype=agrad.float32).dtype == agrad.float32
+        return sum(row for row in x) + x.T[0, 0] + x.mT[0, 0]
+
+    x = draw(4, 3, 2)
+    assert_close(agrad.vmap(f)(x), x.sum(1) + 2 * x[:, 0, 0][:, None], "rows summed")
+
+
+def test_writing_in_place() -> None:
+    def f(x: Any, i: Any) -> Any:
+        out = agrad.zeros(4)
+        out[1:3] = x
+        out[i] += 10.0
+        x *= 2
+        return out, x
+
+    x, i = draw(3, 2), np.asarray([0, 3, 2])
+    out, doubled = agrad.vmap(f)(x, i)
+    expected = np.zeros((3, 4))
+    expected[:, 1:3] = x
+    expected[np.arange(3), i] += 10
+    assert_close(out, expected, "written")
+    assert_close(doubled, 2 * x, "multiplied in place")
+
+
+def test_detached_members_stay_mapped() -> None:
+    x = draw(4, 3)
+    got = agrad.grad(lambda x: agrad.sum(agrad.vmap(lambda a: a * a.detach())(x)))(x)
+    assert_close(got, x, "gradient past detach")
+
+
+# ---------------------------------------------------------------- composition
+
+
+def test_leaves_closed_over_are_recorded(place: Any) -> None:
+    w = agrad.asarray(place(draw(3, 3)), requires_grad=True)
+    x = place(draw(5, 3, seed=1))
+    losses = agrad.vmap(lambda a: agrad.sum(agrad.tanh(w @ a)))(x)
+    assert isinstance(losses, agrad.Tensor) and losses.requires_grad
+    agrad.sum(losses).backward()
+    expected = agrad.grad(lambda w: agrad.sum(agrad.tanh(agrad.asarray(x) @ w.T)))(w.detach())
+    assert_close(w.grad, expected, "gradient of a leaf")
+    with agrad.no_grad():
+        quiet = agrad.vmap(lambda a: agrad.sum(agrad.tanh(w @ a)))(x)
+        inner = agrad.vmap(agrad.grad(lambda a: agrad.sum(agrad.tanh(w @ a))))(x)
+    assert not isinstance(quiet, agrad.Tensor) or not quiet.requires_grad
+    assert_close(quiet, losses, "under no_grad it maps all the same")
+    assert_close(inner, agrad.vmap(agrad.grad(lambda a: agrad.sum(agrad.tanh(w.detach() @ a))))(x), "a transform in it")
+
+
+def test_hessians_and_jacobians_by_hand() -> None:
+    x = draw(4)
+
+    def f(x: Any) -> Any:
+        return agrad.sum(agrad.sin(x) * x * agrad.flip(x))
+
+    eye = np.eye(4)
+    reverse = agrad.vmap(lambda v: agrad.grad(lambda x: agrad.sum(agrad.grad(f)(x) * v))(x))(eye)
+    forward = agrad.vmap(lambda v: agrad.jvp(agrad.grad(f), (x,), (v,))[1])(eye)
+    twice = agrad.vmap(
+        lambda u: agrad.vmap(lambda v: agrad.jvp(lambda x: agrad.jvp(f, (x,), (u,))[1], (x,), (v,))[1])(eye)
+    )
+    assert_close(forward, reverse, "forward and reverse over reverse")
+    assert_close(twice(eye), reverse, "forward over forward, two maps")
+
+
+def test_perturbations_are_not_confused() -> None:
+    x = draw(3)
+    got = agrad.vmap(agrad.grad(lambda x: x * agrad.grad(lambda y: x * y * y)(x)))(x)
+    assert_close(got, 6 * x**2, "nested gradients inside a map")
+    inside = agrad.grad(lambda x: agrad.sum(agrad.vmap(agrad.grad(lambda y: agrad.sum(x * y * y)))(x)))(x)
+    assert_close(inside, agrad.grad(lambda x: 2 * agrad.sum(x) * agrad.sum(x))(x), "a map of gradients inside one")
+
+
+def test_errors_inside_leave_nothing_behind() -> None:
+    def fails(x: Any) -> Any:
+        raise KeyError("in the middle")
+
+    with pytest.raises(KeyError):
+        agrad.vmap(fails)(draw(3))
+    assert_close(agrad.vmap(agrad.sin)(draw(3)), np.sin(draw(3)), "afterwards")
+
+
+def test_anomalies_are_found_inside() -> None:
+    with agrad.detect_anomaly(), np.errstate(all="ignore"), pytest.raises(AnomalyError, match="log made a NaN"):
+        agrad.grad(lambda x: agrad.sum(agrad.vmap(agrad.log)(x)))(np.asarray([1.0, -1.0]))
+
+
+def test_unused_branches_stay_finite() -> None:
+    x = np.asarray([0.0, 4.0])
+    safe = lambda x: agrad.where(x > 0, agrad.sqrt(x), 0.0)  # noqa: E731
+    with np.errstate(all="ignore"):
+        assert_close(agrad.vmap(agrad.grad(safe))(x), [0.0, 0.25], "gradient of a masked branch")
+
+
+def test_a_module_maps_over_samples() -> None:
+    model = agrad.nn.Sequential(agrad.nn.Linear(4, 8), agrad.nn.ReLU(), agrad.nn.Linear(8, 3))
+    x, labels = draw(6, 4), np.asarray([0, 2, 1, 1, 0, 2])
+    losses = agrad.vmap(lambda x, n: agrad.cross_entropy(model(x), n))(x, labels)
+    expected = [float(agrad.cross_entropy(model(x[i : i + 1]), labels[i : i + 1]).detach()) for i in range(6)]
+    assert_close(losses.detach(), expected, "losses of samples")
+
+
+# ---------------------------------------------------------------- rules of one's own
+
+
+def cube(batch: str | None = None) -> Any:
+    @agrad.primitive(batch=batch)
+    def cube(xp: Any, x: Any, /) -> Any:
+        """x**3, of one member at a time."""
+        assert len(x.shape) < 2
+        return x * x * x
+
+    @cube.vjp
+    def cube_vjp(g: Any, x: Any) -> Any:
+        return 3 * g * x * x
+
+    return cube
+
+
+def test_a_primitive_without_a_rule_says_how_to_give_one() -> None:
+    with pytest.raises(MissingRuleError, match=r"cube has no batching rule; .*batch='loop'.*@cube\.batch"):
+        agrad.vmap(cube())(draw(3, 2))
+
+
+def test_a_loop_over_members() -> None:
+    x = draw(3, 2)
+    f = cube("loop")
+    assert_close(agrad.vmap(f)(x), x**3, "a loop")
+    assert_close(agrad.vmap(agrad.grad(lambda x: agrad.sum(f(x))))(x), 3 * x**2, "its gradient")
+    with pytest.raises(MissingRuleError, match="there is none"):
+        agrad.vmap(f)(draw(0, 2))
+
+
+def test_a_rule_of_names() -> None:
+    @agrad.primitive
+    def scaled(xp: Any, x: Any, factor: Any, /, *, power: int) -> Any:
+        return x * factor**power
+
+    handed = []
+
+    @scaled.batch
+    def scaled_batch(
+        xp: Any, x: Any, factor: Any, x_mapped: bool, factor_mapped: bool, batch_size: int, *, power: int
+    ) -> Any:
+        handed.append((x_mapped, factor_mapped, batch_size, power))
+        factor = xp.reshape(factor, (-1, 1)) if factor_mapped else factor
+        return x * factor**power + xp.zeros((batch_size, 1))
+
+    x, factor = draw(3, 2), draw(3)
+    assert_close(agrad.vmap(scaled)(x, factor, power=2), x * factor[:, None] ** 2, "both")
+    assert_close(agrad.vmap(scaled, in_axes=(None, 0))(x[0], factor, power=2), x[0] * factor[:, None] ** 2, "one")
+    assert handed == [(True, True, 3, 2), (False, True, 3, 2)]
+
+
+def test_rules_are_checked() -> None:
+    with pytest.raises(PrimitiveDefinitionError, match=r"batch is one of 'leading', .* not 'sideways'"):
+        agrad.primitive(batch="sideways")(lambda xp, x, /: x)
+    f = cube()
+    with pytest.raises(
+        PrimitiveDefinitionError, match=r"the batch of cube names 'y'; it may name batch_size, x, x_mapped"
+    ):
+        f.batch(lambda x, y: x)
+    f.batch(lambda xp, x: xp.sum(x))
+    with pytest.raises(
+        RuleError, match=r"batching rule of cube gave a result of shape \(\); its first axis .* length 3"
+    ):
+        agrad.vmap(f)(draw(3, 2))
+    with pytest.raises(PrimitiveDefinitionError, match="'batch_size'"):
+        agrad.primitive(name="odd")(lambda xp, batch_size, /: batch_size).batch(lambda batch_size: batch_size)
+
+
+# ---------------------------------------------------------------- against JAX
+
+
+def test_against_jax() -> None:
+    jax = pytest.importorskip("jax")
+    with agrad.use_backend("jax"):
+        pass  # selecting it turns JAX's 64-bit mode on
+    x, y = draw(4, 3), draw(3, 4, seed=1)
+
+    def f(xp: Any) -> Any:
+        return lambda a, b: {
+            "s": xp.sum(a * b["y"]),
+            "m": [xp.outer(a, b["y"]) if xp is jax.numpy else a[:, None] * b["y"]],
+        }
+
+    how = {"in_axes": (0, {"y": 1}), "out_axes": {"s": 0, "m": [-1]}}
+    ours, theirs = agrad.vmap(f(agrad), **how)(x, {"y": y}), jax.vmap(f(jax.numpy), **how)(x, {"y": y})
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        assert_close(host(a), np.asarray(b), "JAX's vmap")

@@ -1,0 +1,181 @@
+"""Every primitive of the table mapped: ``vmap`` is the loop, and so are its derivatives, on every backend."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import CASES
+from checker import assert_close, cotangents, host, outputs, random_like
+from table import Case, Input
+
+import agrad
+from agrad.dtypes import dtype_name
+from agrad.errors import TracedValueError
+from agrad.registry import PRIMITIVES
+
+MEMBERS = 3
+
+pytestmark = pytest.mark.filterwarnings("ignore:var.*degrees of freedom:UserWarning")
+
+VALUES_DECIDE = {name for name, made in PRIMITIVES.items() if made.batching is PRIMITIVES["unique_values"].batching}
+DIFFERENTIABLE = [case for case in CASES if not case.row.constant]
+
+
+def each(cases: list[Case]) -> Any:
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name.replace(" ", "_"))
+
+
+def drawn(case: Case, count: int) -> list[list[Any]]:
+    """For each argument, a number or as many arrays as there are members; integers are other members' turned round."""
+    rng = case.rng()
+    out = []
+    for argument in case.example.args:
+        if not isinstance(argument, Input):
+            out.append(argument)
+            continue
+        values = [np.asarray(argument.draw(rng)) for _ in range(count)]
+        if not argument.differentiable and values[0].ndim:
+            values = [np.roll(v, i, axis=-1) if v.dtype.kind in "iu" else v for i, v in enumerate(values)]
+        out.append(values)
+    return out
+
+
+def ways(arguments: list[Any]) -> list[tuple[bool, ...]]:
+    """Which arguments are mapped: each array alone, and all of them."""
+    arrays = [i for i, a in enumerate(arguments) if isinstance(a, list)]
+    chosen = [{i} for i in arrays] + ([set(arrays)] if len(arrays) > 1 else [])
+    return [tuple(i in those for i in range(len(arguments))) for those in chosen]
+
+
+def member(arguments: list[Any], mapped: tuple[bool, ...], i: int) -> list[Any]:
+    """What the function is called with for one member: the first array of what is not mapped."""
+    return [
+        (a[i] if is_mapped else a[0]) if isinstance(a, list) else a
+        for a, is_mapped in zip(arguments, mapped, strict=True)
+    ]
+
+
+def together(arguments: list[Any], mapped: tuple[bool, ...], place: Any, front: int = 0) -> list[Any]:
+    return [
+        place(np.stack(a, axis=front) if is_mapped else a[0]) if isinstance(a, list) else a
+        for a, is_mapped in zip(arguments, mapped, strict=True)
+    ]
+
+
+def axes(mapped: tuple[bool, ...]) -> tuple[int | None, ...]:
+    return tuple(0 if is_mapped else None for is_mapped in mapped)
+
+
+def loop(f: Callable[..., Any], arguments: list[Any], mapped: tuple[bool, ...], place: Any) -> list[np.ndarray]:
+    """The outputs of ``f`` for each member by itself, stacked."""
+    rows = []
+    for i in range(MEMBERS):
+        given = [place(a) if isinstance(a, np.ndarray) else a for a in member(arguments, mapped, i)]
+        rows.append([host(part) for part in outputs(f(*given))])
+    return [np.stack(parts) for parts in zip(*rows, strict=True)]
+
+
+def refused(case: Case, arguments: list[Any], mapped: tuple[bool, ...]) -> bool:
+    """Whether members would have results of different shapes: a mapped mask as an index, an array of repeats."""
+    if case.row.primitive in VALUES_DECIDE:
+        return True
+    if case.row.primitive in ("getitem", "setitem", "scatter_add"):
+        return any(m and a[0].dtype == bool for a, m in zip(arguments, mapped, strict=True) if isinstance(a, list))
+    return case.row.primitive == "repeat" and mapped[-1]
+
+
+def agree(got: Any, expected: list[np.ndarray], what: str, tolerance: float = 1e-11) -> None:
+    parts = outputs(got)
+    assert len(parts) == len(expected)
+    for part, wanted in zip(parts, expected, strict=True):
+        assert dtype_name(part.dtype) == dtype_name(wanted.dtype), f"{what}: {part.dtype}, not {wanted.dtype}"
+        assert_close(part, wanted, what, tolerance)
+
+
+def test_every_primitive_has_a_batching_rule() -> None:
+    assert not [name for name, made in PRIMITIVES.items() if made.batching is None]
+
+
+@each(CASES)
+def test_mapped_is_the_loop(case: Case, place: Any) -> None:
+    """Each array argument alone, and all; raw arrays in, raw arrays out; and a map inside a map."""
+    arguments = drawn(case, MEMBERS)
+    for mapped in ways(arguments):
+        given = together(arguments, mapped, place)
+        if refused(case, arguments, mapped):
+            with pytest.raises(TracedValueError):
+                agrad.vmap(case.call, in_axes=axes(mapped))(*given)
+            continue
+        expected = loop(case.call, arguments, mapped, place)
+        got = agrad.vmap(case.call, in_axes=axes(mapped))(*given)
+        assert not any(isinstance(part, agrad.Tensor) for part in outputs(got))
+        agree(got, expected, f"vmap over {mapped}")
+        twice = [agrad.asarray(a)[None, :].raw if is_mapped else a for a, is_mapped in zip(given, mapped, strict=True)]
+        nested = agrad.vmap(agrad.vmap(case.call, in_axes=axes(mapped)), in_axes=axes(mapped))(*twice)
+        agree(nested, [e[None] for e in expected], f"vmap in vmap over {mapped}")
+
+
+def test_cases_where_every_argument_is_mapped_by_another_map(place: Any) -> None:
+    for case in CASES:
+        arguments = drawn(case, MEMBERS)
+        arrays = [i for i, a in enumerate(arguments) if isinstance(a, list)]
+        if len(arrays) != 2 or any(refused(case, arguments, way) for way in ways(arguments)):
+            continue
+        outer, inner = (tuple(i == chosen for i in range(len(arguments))) for chosen in arrays)
+        given = together(arguments, tuple(map(any, zip(outer, inner, strict=True))), place)
+        got = agrad.vmap(agrad.vmap(case.call, in_axes=axes(inner)), in_axes=axes(outer))(*given)
+        rows = []
+        for i in range(MEMBERS):
+            kept = list(arguments)
+            kept[arrays[0]] = [arguments[arrays[0]][i]]
+            rows.append(loop(case.call, kept, inner, place))
+        agree(got, [np.stack(parts) for parts in zip(*rows, strict=True)], f"{case.name}: a map of each argument")
+
+
+@each(DIFFERENTIABLE)
+def test_derivatives_and_maps_compose(case: Case, place: Any) -> None:
+    """The vjp and the jvp inside a map and around it, of one map over all arguments, are the loop's."""
+    places = case.places
+    arguments = drawn(case, MEMBERS)
+    constants = [a[0] if isinstance(a, list) else a for a in arguments]
+    xs = [arguments[i] for i in places]
+    rng = case.rng()
+
+    def f(*at: Any) -> Any:
+        filled = [place(a) if isinstance(a, np.ndarray) else a for a in constants]
+        for i, x in zip(places, at, strict=True):
+            filled[i] = x
+        return case.call(*filled)
+
+    stacked = [place(np.stack(x)) for x in xs]
+    ys = [f(*[place(x[i]) for x in xs]) for i in range(MEMBERS)]
+    several = isinstance(ys[0], tuple)
+    gs = [random_like(outputs(y), rng) for y in ys]
+    ts = [random_like([place(x[i]) for x in xs], rng) for i in range(MEMBERS)]
+    stacked_gs = [place(np.stack([host(g) for g in parts])) for parts in zip(*gs, strict=True)]
+    stacked_ts = [place(np.stack([host(t) for t in parts])) for parts in zip(*ts, strict=True)]
+
+    def pull(at: tuple[Any, ...], g: Any) -> Any:
+        return agrad.vjp(f, *at)[1](g)
+
+    def push(at: tuple[Any, ...], t: tuple[Any, ...]) -> Any:
+        return agrad.jvp(f, at, t)[1]
+
+    def stack(rows: list[Any]) -> list[np.ndarray]:
+        return [np.stack([host(part) for part in parts]) for parts in zip(*map(outputs, rows), strict=True)]
+
+    members = [tuple(place(x[i]) for x in xs) for i in range(MEMBERS)]
+    pulled = stack([pull(at, cotangents(y, g)) for at, y, g in zip(members, ys, gs, strict=True)])
+    pushed = stack([push(at, tuple(t)) for at, t in zip(members, ts, strict=True)])
+    g_all = tuple(stacked_gs) if several else stacked_gs[0]
+    agree(agrad.vmap(pull)(tuple(stacked), g_all), pulled, "vmap of vjp", 1e-9)
+    agree(agrad.vmap(push)(tuple(stacked), tuple(stacked_ts)), pushed, "vmap of jvp", 1e-9)
+    agree(agrad.vjp(agrad.vmap(f), *stacked)[1](g_all), pulled, "vjp of vmap", 1e-9)
+    agree(agrad.jvp(agrad.vmap(f), tuple(stacked), tuple(stacked_ts))[1], pushed, "jvp of vmap", 1e-9)
+    at, y = members[0], ys[0]
+    columns = stack([pull(at, cotangents(y, g)) for g in gs])
+    many = agrad.vmap(agrad.vjp(f, *at)[1])(g_all)
+    agree(many, columns, "a pullback of many cotangents", 1e-9)
+    rows = stack([push(at, tuple(t)) for t in ts])
+    agree(agrad.vmap(lambda *t: push(at, t))(*stacked_ts), rows, "many tangents at one point", 1e-9)
