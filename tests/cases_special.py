@@ -12,6 +12,9 @@ from agrad.registry import PRIMITIVES
 
 Draw = Callable[..., Input]
 
+# the arguments whose rule says that there is no derivative
+UNDERIVED = {"special.iv": "v", "special.polygamma": "n"}
+
 
 def _same(function: Any) -> Callable[..., Any]:
     return lambda xp, *args, **settings: function(*args, **settings)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import CASES, ROWS
+from cases_special import UNDERIVED
 from checker import (
     assert_close,
     check_adjoint,
@@ -66,7 +67,7 @@ def test_every_primitive_has_a_row_and_every_row_a_primitive() -> None:
 def test_every_rule_is_exercised(name: str) -> None:
     """Each argument that has a derivative is differentiated in some example of the row."""
     primitive = PRIMITIVES[name]
-    with_derivative = set(primitive.all_arrays) - set(primitive.constant)
+    with_derivative = set(primitive.all_arrays) - set(primitive.constant) - {UNDERIVED.get(name)}
     assert bool(with_derivative) != ROWS[name].constant
     seen = set()
     for example in ROWS[name].examples:
