@@ -1,16 +1,20 @@
 """Every backend speaks the same words: NumPy's indexing rules, devices, copies to and from the host."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import agrad
 import agrad.backends as backends
 from agrad.backends.base import Backend
 from agrad.errors import (
     BackendUnavailableError,
     DeviceUnavailableError,
     DtypeError,
+    OperandError,
     ShapeError,
 )
 from agrad.shapes import ARRAY
@@ -397,3 +401,20 @@ def test_torch_arrays_as_its_users_make_them() -> None:
     x = torch.arange(12.0).reshape(3, 4).T  # strided, and the result must not remember it
     out = backend.xp.setitem(x.expand(2, 4, 3), 0.0, index=(0, slice(None, None, -2)))
     assert backend.to_host(out)[0, [1, 3]].any() == 0 and (backend.to_host(out)[1] == x.numpy()).all()
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.parametrize(
+    ("make", "remedy"),
+    [(lambda: np.ma.array([1.0, 2.0], mask=[False, True]), "filled"), (lambda: np.matrix([[1.0, 2.0]]), "write @")],
+)
+def test_kinds_of_numpys_arrays_that_mean_something_else_are_refused(make: Callable, remedy: str) -> None:
+    """A mask is not lost, and a matrix product is not made one of elements."""
+    array, t = make(), agrad.asarray([1.0, 2.0], requires_grad=True)
+    calls = [lambda: agrad.multiply(t, array), lambda: agrad.sum(array), lambda: agrad.asarray(array)]
+    calls += [lambda: agrad.grad(lambda x: agrad.sum(agrad.abs(x)))(array)]
+    for call in calls:
+        with pytest.raises(OperandError, match=remedy):
+            call()
+    with pytest.raises(TypeError):  # NumPy's own operators are asked too
+        t * array

@@ -67,6 +67,7 @@ def load(name: str) -> Backend:
 def backend_of_type(kind: type) -> Backend | None:
     """The backend whose arrays are of this type, or None where no backend knows it.
 
+    ``OperandError`` for a kind of array whose meaning an operation on its data would lose.
     The library is imported already, or there would be no such type; its process-wide switches are not touched.
     """
     if kind in _of_type:
@@ -77,6 +78,7 @@ def backend_of_type(kind: type) -> Backend | None:
         if name in _MODULES:
             backend = load(name)
             if issubclass(kind, backend.array_types):
+                _check_kind(kind, backend)
                 _of_type[kind] = backend
                 return backend
     for backend in tuple(_loaded.values()):
@@ -84,6 +86,12 @@ def backend_of_type(kind: type) -> Backend | None:
             _of_type[kind] = backend
             return backend
     return None
+
+
+def _check_kind(kind: type, backend: Backend) -> None:
+    for base in kind.__mro__:
+        if base.__name__ in backend.refused and base.__module__.partition(".")[0] == backend.name:
+            raise OperandError(f"{kind.__name__} is not differentiated: {backend.refused[base.__name__]}")
 
 
 def backend_of(array: Any) -> Backend:

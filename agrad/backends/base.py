@@ -1,7 +1,7 @@
 """What a backend is: a vocabulary of a dozen words over one array library, held in one plain record."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -57,6 +57,8 @@ class Backend:
     that. To be given, as an array and not as a number, where ``shares_memory`` is."""
     read_only: Callable[[Raw], bool] = lambda x: False
     """Whether the library refuses to write into the array."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Subclasses of the library's arrays, by name, that mean something else by the same operations, with the remedy."""
     donatable: Callable[[Any], bool] = lambda holder: False
     """Whether the array ``holder.data`` may be overwritten: the library lets it, and nobody but ``holder`` can see it.
 

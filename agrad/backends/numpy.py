@@ -96,6 +96,10 @@ BACKEND = Backend(
     ),
     version=np.__version__,
     array_types=(np.ndarray, np.generic),
+    refused={
+        "MaskedArray": "its mask would be lost; give x.filled(value), or x.data and agrad.where with x.mask",
+        "matrix": "its * and ** are those of matrices; give numpy.asarray(x), and write @ for the product",
+    },
     default_device=lambda: "cpu",
     devices=lambda: ("cpu",),
     find_device=_find_device,
