@@ -47,6 +47,9 @@ class Backend:
     """A copy of a NumPy array, with its dtype, on the device (None: the default one)."""
     synchronize: Callable[[], None]
     """Wait until everything asked of the devices is done."""
+    computed: Callable[[Sequence[Raw]], Sequence[Raw]] = lambda arrays: arrays
+    """The same arrays, worked out together where the library's are promises: one that is never kept grows with every
+    operation on it, and is worked out anew by every look at it."""
     on_select: Callable[[], None] = lambda: None
     """Called when the user selects this backend: the place for a library's process-wide switches."""
     shares_memory: Callable[[Raw, Raw], bool] | None = None

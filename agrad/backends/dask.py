@@ -190,4 +190,5 @@ BACKEND = Backend(
     to_host=_to_host,
     from_host=lambda a, device: da.from_array(np.array(a)),
     synchronize=lambda: None,
+    computed=lambda arrays: dask.persist(*arrays),
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
+
+from agrad.backends import backend_of
 
 
 def settle(model: Any, optimizer: Any, *pending: list[Any]) -> None:
@@ -11,11 +12,10 @@ def settle(model: Any, optimizer: Any, *pending: list[Any]) -> None:
 
     A promise that is never kept would grow by every step, and be worked out anew by every use of it.
     """
-    dask = sys.modules["dask"]
     parameters = model.parameters()
     state = [array for arrays in optimizer._arrays for array in arrays]
     last = [values[-1] for values in pending]
-    kept = iter(dask.persist(*(tensor.data for tensor in parameters), *state, *last))
+    kept = iter(backend_of(last[0]).computed([*(tensor.data for tensor in parameters), *state, *last]))
     for tensor in parameters:
         tensor.assign(next(kept))
     optimizer._arrays = [tuple(next(kept) for _ in arrays) for arrays in optimizer._arrays]

@@ -21,7 +21,7 @@ from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, O
 from agrad.transforms.calling import differentiable
 from agrad.transforms.custom import stop_gradient
 from agrad.transforms.derivatives import jvp, vjp
-from agrad.transforms.krylov import Packing, greatest, holds, norm, precision, solved
+from agrad.transforms.krylov import Packing, computed, greatest, holds, norm, precision, solved
 from agrad.transforms.trees import flatten, unflatten
 
 Leaves = Sequence[Any]
@@ -284,7 +284,7 @@ def fixed_point(
         for _ in range(maxiter):
             found = [plain(y) for y in step([lift(x) for x in xs])]
             before, after = alike([packing.pack(xs), packing.pack(found)])
-            left = norm(after - before)
+            left, after = computed(norm(after - before), after)
             xs = packing.unpack(after)
             if holds(left <= norm(before) * (small if rtol is None else rtol) + (small if atol is None else atol)):
                 break
@@ -343,6 +343,7 @@ def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float |
         zero = xp.zeros_like(r)
         step = solved(product, -r, zero, "gmres", 1e-6, 0.0, None, "root", strict=False)
         scale = xp.ones_like(size)
+        step = computed(step)[0]
         for _ in range(30):
             tried = x + step * scale
             left = norm(at(tried))
@@ -355,7 +356,7 @@ def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float |
         x = tried
         r = at(x)
         x, r = alike([x, r])
-        size = norm(r)
+        x, r, size = computed(x, r, norm(r))
     if holds(size <= tolerance):
         return [plain(p) for p in packing.unpack(x)]
     raise ConvergenceError(

@@ -15,7 +15,7 @@ from agrad.dtypes import dtype_name, is_complex
 from agrad.engine.batching import Batch
 from agrad.engine.calls import alike
 from agrad.engine.levels import SPACES, namespace_of
-from agrad.engine.tensor import Tensor
+from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import ConfigurationError, ConvergenceError
 
 Operator = Callable[[Any], Any]
@@ -34,6 +34,22 @@ def holds(condition: Any) -> bool:
     """Whether a condition holds for every member there may be."""
     raw = raw_of(condition)
     return bool(SPACES[type(raw)].all(raw))
+
+
+def computed(*values: Any) -> list[Any]:
+    """The values that the next iteration begins with, worked out where a library would put that off.
+
+    Whether to go on is asked of them anyway; what is put off would grow from iteration to iteration.
+    """
+    raws = [raw_of(v) for v in values]
+    backend = backend_of(raws[0])
+    return [_around(raw, v) for raw, v in zip(backend.computed(raws), values, strict=True)]
+
+
+def _around(raw: Any, value: Any) -> Any:
+    if not isinstance(value, Tensor) or raw is value.raw:
+        return value if isinstance(value, Tensor) else raw
+    return wrap(_around(raw, value.data), value.level, value.node)
 
 
 def precision(value: Any) -> float:
@@ -103,7 +119,7 @@ def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: in
     length = int(b.shape[0])
     while True:
         r = b - a(x)
-        size = norm(r)
+        x, r, size = computed(x, r, norm(r))
         applied += 1
         if holds(size <= tolerance) or applied >= maxiter:
             return x, size, applied
@@ -137,11 +153,12 @@ def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: in
             none = length_of == 0
             c = xp.where(none, xp.ones_like(top), _over(_conj(top), length_of))
             s = _over(below, length_of)
-            rotations.append((c, s))
             column[-1] = c * top + s * below
             columns.append(column)
             right.append(-s * right[-1])
             right[-2] = c * right[-2]
+            basis[-1], right[-2], right[-1], c, s, *column[:] = computed(basis[-1], *right[-2:], c, s, *column)
+            rotations.append((c, s))
             if holds(abs(right[-1]) <= tolerance) or applied >= maxiter:
                 break
         weights: list[Any] = [None] * len(columns)
@@ -161,6 +178,7 @@ def conjugate_gradient(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int
     square = _real(_dot(r, r))
     applied = 1
     while True:
+        x, r, p, square = computed(x, r, p, square)
         size = namespace_of((square,)).sqrt(square)
         if holds(size <= tolerance) or applied >= maxiter:
             return x, size, applied
@@ -180,6 +198,7 @@ def bicgstab(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple
     rho = _dot(shadow, r)
     applied = 1
     while True:
+        x, r, p, rho = computed(x, r, p, rho)
         size = norm(r)
         if holds(size <= tolerance) or applied >= maxiter:
             return x, size, applied

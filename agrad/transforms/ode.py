@@ -23,7 +23,7 @@ from agrad.engine.tape import Node, leaf_node, mode, next_id, no_grad, recording
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, RuleError, ShapeError, TracedValueError
 from agrad.transforms.implicit import checked, given_back, plain, state_leaves
-from agrad.transforms.krylov import Packing, greatest, precision, raw_of
+from agrad.transforms.krylov import Packing, computed, greatest, precision, raw_of
 from agrad.transforms.trees import unflatten
 
 Leaves = Sequence[Any]
@@ -392,7 +392,8 @@ def _between(
             moved = y + _sum(weights, slopes) * h
             slopes.append(slope(moved, end if last and node == 1.0 else s + node * h, len(slopes) == 6))
         scale = atol + rtol * xp.maximum(xp.abs(y), xp.abs(moved))
-        error = _mean_square(_sum(_ERROR, slopes) * h / scale)
+        off, moved, slope_there = computed(_sum(_ERROR, slopes) * h / scale, moved, slopes[-1])
+        error = _mean_square(off)
         if not np.isfinite(error):
             step = abs(h) * 0.2
         else:
@@ -401,7 +402,7 @@ def _between(
             grown = abs(h) * min(10.0, max(0.2, 0.9 * max(error, 1e-10) ** -0.2))
             step = max(taken, grown) if last and error <= 1 else grown
         if np.isfinite(error) and error <= 1:
-            y, k = moved, slopes[-1]
+            y, k = moved, slope_there
             if last:
                 return y, k, step
             s += h
