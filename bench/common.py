@@ -14,13 +14,15 @@ import statistics
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 PINS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""The variables that say how many threads the libraries of a process that is started compute on."""
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = (
     "agrad",
@@ -85,6 +87,11 @@ class Timing:
     """The samples of one candidate, in seconds a step, one a round."""
 
     samples: list[float] = field(default_factory=list)
+
+    @property
+    def best(self) -> float:
+        """The fastest: whatever else happens on a machine only ever adds to a time."""
+        return min(self.samples)
 
     @property
     def median(self) -> float:
@@ -168,24 +175,48 @@ class Local:
             found[name] = max(1, round(seconds / best))
         return found
 
-    def samples(self, numbers: dict[str, int]) -> dict[str, float]:
-        """Seconds a step of each part over as many steps as ``numbers`` says; a short one has one that is not timed."""
+    def samples(self, numbers: dict[str, int], batches: int = 1) -> dict[str, float]:
+        """Seconds a step of each part over as many steps as ``numbers`` says; a short one has one that is not timed.
+
+        With more ``batches`` they are cut into as many, of one step at least, and the fastest batch counts; of long
+        steps there are three batches.
+        """
         assert self.job is not None
         found = {}
         for name, number in numbers.items():
-            step = self.job.parts[name]
-            if number > 1:
+            step, wait = self.job.parts[name], self.job.wait
+            if number > 1 or batches > 1:
                 step()
-                self.job.wait()
-            start = time.perf_counter()
-            for _ in range(number):
-                step()
-            self.job.wait()
-            found[name] = (time.perf_counter() - start) / number
+                wait()
+            count = min(batches, max(number, 3))
+            each = max(1, number // count)
+            best = float("inf")
+            for _ in range(count):
+                start = time.perf_counter()
+                for _ in range(each):
+                    step()
+                wait()
+                best = min(best, time.perf_counter() - start)
+            found[name] = best / each
         return found
 
     def close(self) -> None:
         self.job = None
+
+
+@contextlib.contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Other environment variables for what is started meanwhile."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 class Remote:
@@ -198,12 +229,14 @@ class Remote:
     pause = 0.06
     """Seconds of rest before a sample: until the threads of the candidate before have gone to sleep."""
 
-    def __init__(self, candidate: Candidate) -> None:
+    def __init__(self, candidate: Candidate, *, one_thread: bool = False) -> None:
+        """Start the process. ``one_thread``: its BLAS and OpenMP libraries compute on the thread that calls them."""
         context = multiprocessing.get_context("spawn")
         self.candidate = candidate
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, candidate), daemon=True)
-        self.process.start()
+        with _environment(dict.fromkeys(THREADS, "1") if one_thread else {}):
+            self.process.start()
         theirs.close()
 
     def _answer(self) -> Any:
@@ -242,9 +275,9 @@ class Remote:
     def calibrate(self, seconds: float) -> dict[str, int]:
         return self._ask("calibrate", seconds)
 
-    def samples(self, numbers: dict[str, int], rest: float = 0.0) -> dict[str, float]:
+    def samples(self, numbers: dict[str, int], rest: float = 0.0, batches: int = 1) -> dict[str, float]:
         time.sleep(rest)
-        return self._ask("samples", numbers)
+        return self._ask("samples", numbers, batches)
 
     def close(self) -> None:
         with contextlib.suppress(OSError):

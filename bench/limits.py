@@ -35,14 +35,14 @@ class Limits:
     def text(self) -> str:
         return (
             f"{self.where}: {self.flops / 1e9:.0f} GFLOP/s in a product of square matrices, "
-            f"{self.bytes / 1e9:.1f} GB/s in a copy (bytes read and written, all cores)"
+            f"{self.bytes / 1e9:.1f} GB/s in a copy (bytes read and written)"
         )
 
     def record(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def job(library: str, dtype: str, quick: bool) -> Job:
+def job(library: str, dtype: str, quick: bool, one_thread: bool) -> Job:
     """A product of square matrices into an array made before, and a copy of a large array by all there is."""
     side, size = (QUICK_SIDE, QUICK_BYTES) if quick else (SIDE, BYTES)
     xp = load(library)
@@ -50,7 +50,7 @@ def job(library: str, dtype: str, quick: bool) -> Job:
     product = xp.empty_like(a)
     held = xp.ones(size // 4, dtype=xp.float32)
     copy = xp.empty_like(held)
-    cores = common.cores() if library == "numpy" else 1
+    cores = common.cores() if library == "numpy" and not one_thread else 1
     bounds = [i * held.size // cores for i in range(cores + 1)]
     parts = [slice(*pair) for pair in itertools.pairwise(bounds)]
     pool = concurrent.futures.ThreadPoolExecutor(cores)
@@ -80,15 +80,17 @@ def check_gpu() -> None:
         raise Missing(str(reason)) from None
 
 
-def measure(dtype: str, *, library: str = "numpy", quick: bool = False) -> Limits:
+def measure(dtype: str, *, library: str = "numpy", quick: bool = False, one_thread: bool = False) -> Limits:
     """Measure ``library``'s machine, NumPy's (the processor's) or CuPy's (the GPU's), in a process of its own.
 
-    Raises ``Missing`` where the library is not there or has no device.
+    ``one_thread``: what one core of the processor can do. Raises ``Missing`` where the library is not there or has no
+    device.
     """
     if library == "cupy":
         check_gpu()
     side, size = (QUICK_SIDE, QUICK_BYTES) if quick else (SIDE, BYTES)
-    runner = Remote(Candidate("the machine's limits", job, (library, dtype, quick), (library,)))
+    candidate = Candidate("the machine's limits", job, (library, dtype, quick, one_thread), (library,))
+    runner = Remote(candidate, one_thread=one_thread)
     try:
         runner.begin(())
         runner.built()
@@ -96,5 +98,5 @@ def measure(dtype: str, *, library: str = "numpy", quick: bool = False) -> Limit
     finally:
         runner.close()
     product, copy = (min(found[part] for found in rounds) for part in ("product", "copy"))
-    where = "the processor" if library == "numpy" else "the GPU"
+    where = "the GPU" if library != "numpy" else "one core" if one_thread else "the processor"
     return Limits(flops=2.0 * side**3 / product, bytes=2.0 * size / copy, where=where)

@@ -1,7 +1,8 @@
 """Every function with a derivative: forward, and forward and backward, at three sizes, beside PyTorch and autograd.
 
 Each library is a process of its own; the three take turns. NumPy's own forward is timed beside agrad's, in the same
-process: where NumPy alone is slower than PyTorch, the rules cannot mend it.
+process: where NumPy alone is slower than PyTorch, the rules cannot mend it. Linear algebra is computed on one thread by
+all, everything else on as many as each library likes.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ from bench.common import Candidate, Missing, Remote, Timing
 from bench.limits import Limits
 from bench.ops_cases import CASES, matrix_side
 from bench.ops_jobs import ALONE, FORWARD, GRADIENT, arguments, build
-from bench.ops_reasons import REASONS
+from bench.ops_reasons import AUTOGRAD_REASONS, REASONS
 from bench.suites import Options, Report, Suite
 
 AGRAD, TORCH, AUTOGRAD = "agrad", "PyTorch eager", "autograd"
@@ -30,11 +31,14 @@ SLOW, CLEAR = 1.5, 1.2
 """Beside PyTorch: what needs a reason, and below what a reason stands for nothing."""
 SLOWER_THAN_AUTOGRAD = 1.1
 """Beside autograd: what is called slower; NumPy's own forward, which both call, varies by as much."""
+BATCHES = 10
+"""Parts of a sample, of which the fastest counts."""
+ALL_CORES, ONE_THREAD = "all cores", "one thread"
 TOLERANCE = {"float64": 1e-6, "float32": 1e-2}
 REST = 0.04
 """Seconds until the threads of the candidate before have gone to sleep, where it uses any."""
 ALONE_AT = 32_768
-"""Elements up to which no library here uses more than one thread, but for products of matrices."""
+"""Elements up to which no library here uses more than one thread, linear algebra aside."""
 
 
 @dataclass
@@ -46,17 +50,15 @@ class Row:
     seconds: dict[str, dict[str, Timing]] = field(default_factory=dict)
     """By part, then by candidate."""
 
-    def ratio(self, part: str, other: str, first: str = AGRAD) -> float | None:
-        """``first`` / ``other``, round by round: the median; None where one did not take part."""
+    def ratio(self, part: str, other: str) -> float | None:
+        """agrad's time / the other's, the fastest of each; None where the other did not take part."""
         timings = self.seconds.get(part, {})
-        if first not in timings or other not in timings:
-            return None
-        return common.ratio(timings[first], timings[other])[0]
+        return timings[AGRAD].best / timings[other].best if AGRAD in timings and other in timings else None
 
     def numpys_share(self) -> float | None:
         """NumPy's forward alone / PyTorch's forward."""
         alone, theirs = self.seconds.get(ALONE, {}).get("NumPy"), self.seconds[FORWARD].get(TORCH)
-        return None if alone is None or theirs is None else common.ratio(alone, theirs)[0]
+        return None if alone is None or theirs is None else alone.best / theirs.best
 
     def worst(self) -> float:
         """The greater of the two ratios to PyTorch; 0 where it has none."""
@@ -73,13 +75,13 @@ def measure(
         for other, found in prints.items():
             if not np.allclose(found, prints[AGRAD], rtol=TOLERANCE[options.dtype], atol=TOLERANCE[options.dtype]):
                 raise Missing(f"{name} at {size}: {other} has another derivative than agrad: {found}, {prints[AGRAD]}")
-    rest = REST if size > ALONE_AT or CASES[name].matrices else 0.0
+    rest = REST if size > ALONE_AT and not CASES[name].one_thread else 0.0
     sample = options.sample if size > ALONE_AT else options.sample / 4
     numbers = {n: runner.calibrate(sample) for n, runner in ready.items()}
     row = Row(name, size)
     for _ in range(options.repeat):
         for candidate, runner in ready.items():
-            for part, seconds in runner.samples(numbers[candidate], rest).items():
+            for part, seconds in runner.samples(numbers[candidate], rest, BATCHES).items():
                 who = "NumPy" if part == ALONE else candidate
                 row.seconds.setdefault(part, {}).setdefault(who, Timing()).samples.append(seconds)
     return row, left_out, reports
@@ -107,25 +109,26 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def size_text(rows: list[Row], best: Limits, dtype: str) -> str:
-    """The table of one size."""
+def size_text(rows: list[Row], best: dict[str, Limits], dtype: str) -> str:
+    """The table of one size. ``best``: the limits of all cores and of one thread."""
     lines = []
     for row in rows:
         forward, both, flops = needed(row.name, row.size, dtype)
         ours = row.seconds[FORWARD][AGRAD], row.seconds[GRADIENT][AGRAD]
-        least, by = best.seconds(forward, flops)
-        least_both, _ = best.seconds(both, flops)
+        limit = best[threads_of(row.name)]
+        least, by = limit.seconds(forward, flops)
+        least_both, _ = limit.seconds(both, flops)
         beside = [
             _number(row.ratio(part, other))
             for part, other in ((FORWARD, TORCH), (GRADIENT, TORCH), (FORWARD, AUTOGRAD), (GRADIENT, AUTOGRAD))
         ]
-        times = [f"{common.microseconds(t.median)} ({common.spread(t)})" for t in ours]
-        reached = f"{least / ours[0].median:.0%} / {least_both / ours[1].median:.0%}"
+        times = [f"{common.microseconds(t.best)} ({common.microseconds(max(t.samples))})" for t in ours]
+        reached = f"{least / ours[0].best:.0%} / {least_both / ours[1].best:.0%}"
         lines.append([row.name, *times, *beside, _number(row.numpys_share()), f"{by} {reached}"])
     head = [
         f"{rows[0].size:,} elements",
-        "forward, us (quartiles)",
-        "forward + backward, us (quartiles)",
+        "forward, us (worst round)",
+        "forward + backward, us (worst round)",
         "fwd x PyTorch",
         "both x PyTorch",
         "fwd x autograd",
@@ -136,9 +139,20 @@ def size_text(rows: list[Row], best: Limits, dtype: str) -> str:
     return common.table(head, lines)
 
 
+HEADS = {
+    "unexplained": f"Slower than {SLOW} x PyTorch on large arrays without a reason",
+    "slower than autograd": f"Slower than autograd (more than {SLOWER_THAN_AUTOGRAD} x) without a reason",
+    "stale": f"A reason is written for these, which are below {CLEAR} x PyTorch, or no slower than autograd",
+    "slower, with the reason": f"Slower than autograd (more than {SLOWER_THAN_AUTOGRAD} x), with the reason",
+    "slow": f"Slower than {SLOW} x PyTorch on large arrays, with the reason",
+}
+"""The heads of the judgement: first what is amiss."""
+
+
 def judge(rows: list[Row]) -> dict[str, list[str]]:
-    """What the goals ask of the rows at ``LARGE``: what is slow with its reason, and what is amiss."""
-    found: dict[str, list[str]] = {"slow": [], "unexplained": [], "stale": [], "slower than autograd": []}
+    """What the goals ask of the rows: what is slow with its reason, and what is amiss."""
+    found: dict[str, list[str]] = {key: [] for key in HEADS}
+    worst: dict[tuple[str, str], float] = {}
     for row in rows:
         if row.size == LARGE:
             reason = REASONS.get(row.name)
@@ -152,8 +166,17 @@ def judge(rows: list[Row]) -> dict[str, list[str]]:
                 found["stale"].append(f"`{row.name}` ({figures}): {reason}")
         for part in (FORWARD, GRADIENT):
             ratio = row.ratio(part, AUTOGRAD)
-            if ratio is not None and ratio > SLOWER_THAN_AUTOGRAD:
-                found["slower than autograd"].append(f"`{row.name}`, {row.size:,} elements, {part}: {ratio:.2f}")
+            if ratio is None:
+                continue
+            worst[row.name, part] = max(worst.get((row.name, part), 0.0), ratio)
+            if ratio > SLOWER_THAN_AUTOGRAD:
+                reason = AUTOGRAD_REASONS.get((row.name, part))
+                found["slower, with the reason" if reason else "slower than autograd"].append(
+                    f"`{row.name}`, {row.size:,} elements, {part}: {ratio:.2f}" + (f": {reason}" if reason else "")
+                )
+    for key in AUTOGRAD_REASONS:
+        if 0 < worst.get(key, 0.0) <= 1:
+            found["stale"].append(f"`{key[0]}`, {key[1]}, beside autograd: {worst[key]:.2f} at most")
     return found
 
 
@@ -161,14 +184,8 @@ def verdict_text(found: dict[str, list[str]], judged: bool) -> str:
     """The judgement as Markdown."""
     if not judged:
         return f"Not judged: PyTorch and autograd did not both run, or not at {LARGE:,} elements."
-    heads = {
-        "slow": f"Slower than {SLOW} x PyTorch on large arrays, with the reason",
-        "unexplained": f"Slower than {SLOW} x PyTorch on large arrays without a reason",
-        "stale": f"A reason is written for these, which are below {CLEAR} x PyTorch",
-        "slower than autograd": f"Slower than autograd (more than {SLOWER_THAN_AUTOGRAD} x)",
-    }
     return "\n\n".join(
-        f"### {head}\n\n" + ("\n".join(f"- {line}" for line in found[key]) or "None.") for key, head in heads.items()
+        f"### {head}\n\n" + ("\n".join(f"- {line}" for line in found[key]) or "None.") for key, head in HEADS.items()
     )
 
 
@@ -198,12 +215,22 @@ def candidates(options: Options) -> dict[str, Candidate]:
     return found
 
 
+def threads_of(name: str) -> str:
+    """What a function is computed on by all."""
+    return ONE_THREAD if CASES[name].one_thread else ALL_CORES
+
+
 @contextlib.contextmanager
-def _started(options: Options) -> Iterator[dict[str, Remote]]:
+def _started(options: Options, absent: dict[str, str]) -> Iterator[dict[str, dict[str, Remote]]]:
+    """The candidates that are here, each twice: on all cores and on one thread."""
+    present = {name: candidate for name, candidate in candidates(options).items() if name not in absent}
     with contextlib.ExitStack() as stack:
-        started = {name: Remote(candidate) for name, candidate in candidates(options).items()}
-        for runner in started.values():
-            stack.callback(runner.close)
+        started: dict[str, dict[str, Remote]] = {}
+        for threads in dict.fromkeys(map(threads_of, options.only or CASES)):
+            runners = started[threads] = {}
+            for name, candidate in present.items():
+                runners[name] = Remote(candidate, one_thread=threads == ONE_THREAD)
+                stack.callback(runners[name].close)
         yield started
 
 
@@ -221,17 +248,20 @@ def _absent(options: Options) -> dict[str, str]:
 def run(options: Options) -> Report:
     """Measure and judge. The exit code is 1 where a slow row has no reason or agrad is slower than autograd."""
     about = common.machine()
-    best = limits.measure(options.dtype, quick=options.quick)
+    best = {
+        threads: limits.measure(options.dtype, quick=options.quick, one_thread=threads == ONE_THREAD)
+        for threads in (ALL_CORES, ONE_THREAD)
+    }
     absent = _absent(options)
     rows, reports, without = [], {}, {}
     start = time.monotonic()
-    with _started(options) as runners:
-        present = {name: runner for name, runner in runners.items() if name not in absent}
+    with _started(options, absent) as runners:
         for size in options.sizes:
             for name in options.only or CASES:
-                row, left_out, computed = measure(present, name, size, options)
+                threads = threads_of(name)
+                row, left_out, computed = measure(runners[threads], name, size, options)
                 rows.append(row)
-                reports.update(computed)
+                reports.update({f"{who} on {threads}": report for who, report in computed.items()})
                 without.update({f"{who} of {name}": reason for who, reason in left_out.items()})
             print(f"ops: {size:,} elements done after {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
     about["load average after"] = common.load_average()
@@ -241,13 +271,15 @@ def run(options: Options) -> Report:
     text = (
         "# Every function with a derivative\n\n"
         f"{options.dtype}; matrices of side {', '.join(str(matrix_side(n)) for n in options.sizes)} in linear algebra. "
-        f"Medians of {options.repeat} rounds in which agrad on NumPy, PyTorch eager and autograd, each a process of "
-        "its own, took turns, all three free to use every core; ratios round by round. All gave the same derivative "
-        "before they were timed. NumPy computes elementwise functions and reductions on one core, PyTorch large ones "
-        "on all.\n\n## Summary\n\nMedian over the functions of the ratio, and how many there are.\n\n"
+        f"The fastest of {options.repeat} rounds in which agrad on NumPy, PyTorch eager and autograd, each a process "
+        "of its own, took turns; ratios of the fastest. All gave the same derivative before they were timed.\n\n"
+        "Linear algebra (`matmul`, `tensordot`, `vecdot`, `linalg`) is computed by all three on one thread. All else "
+        "they compute on as many as they like, as for their users: NumPy on one core, PyTorch large arrays on all."
+        "\n\n## Summary\n\nMedian over the functions of the ratio, and how many there are.\n\n"
         f"{summary_text(rows)}\n\n## Judgement\n\n{verdict_text(found, judged)}\n\n"
         + "\n\n".join(f"## {part[0].size:,} elements\n\n{size_text(part, best, options.dtype)}" for part in by_size)
-        + f"\n\n## Machine\n\n- {best.text()}\n"
+        + "\n\n## Machine\n\n"
+        + "".join(f"- {limit.text()}\n" for limit in best.values())
         + common.environment_text(about, reports, absent | without)
     )
     seconds = {
@@ -258,7 +290,7 @@ def run(options: Options) -> Report:
     record = {
         "suite": "ops",
         "machine": about,
-        "limits": best.record(),
+        "limits": {threads: limit.record() for threads, limit in best.items()},
         "computed_with": reports,
         "left_out": absent | without,
         "judgement": found if judged else {},
@@ -271,7 +303,7 @@ def run(options: Options) -> Report:
 SUITE = Suite(
     about="every function with a derivative, beside PyTorch eager and autograd",
     run=run,
-    repeat=5,
+    repeat=3,
     peers=("torch", "autograd"),
     sizes=(100, 10_000, LARGE),
     quick_sizes=(100,),

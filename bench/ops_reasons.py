@@ -1,4 +1,4 @@
-"""Why a function is slower than 1.5 x PyTorch eager on large arrays.
+"""Why a function is slower than 1.5 x PyTorch eager on large arrays, or than autograd.
 
 Each run checks them: it names a slow function that has no reason here, and a reason whose function is not slow. Beside
 each reason it prints the ratios and that of NumPy's forward alone, which agrad calls and cannot make faster.
@@ -109,3 +109,6 @@ REASONS: dict[str, str] = {
     "take_along_axis": "NumPy's indexing by an array for every axis, on one core; the backward adds element by element",
 }
 """Reasons by the function's name."""
+
+AUTOGRAD_REASONS: dict[tuple[str, str], str] = {}
+"""Why a part of a function, its forward or both passes, is slower than autograd's, where that is not to be mended."""

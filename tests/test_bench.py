@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from bench.compare import wins_from
 from bench.limits import Limits
 from bench.ops_cases import CASES
 from bench.ops_jobs import build
-from bench.ops_reasons import REASONS
+from bench.ops_reasons import AUTOGRAD_REASONS, REASONS
 from bench.suites import MODULES, Options, Suite, UsageError, load_suite, options_for, parser
 
 ROOT = Path(__file__).parent.parent
@@ -220,9 +221,52 @@ def test_slow_rows_need_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "NumPy's own" in text and "no reason" in text
 
 
+def test_what_is_slower_than_autograd_needs_a_reason_for_that_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons = {("linalg.svdvals", ops.FORWARD): "the vectors too", ("exp", ops.FORWARD): "none any more"}
+    monkeypatch.setattr(ops, "AUTOGRAD_REASONS", reasons)
+    monkeypatch.setattr(ops, "REASONS", {})
+    found = ops.judge([row("linalg.svdvals", 2.0, 2.0, 1.0, size=100), row("exp", 1.0, 1.0, 2.0)])
+    assert [line.partition(": ")[0] for line in found["slower than autograd"]] == [
+        f"`linalg.svdvals`, 100 elements, {ops.GRADIENT}"
+    ]
+    assert [line.partition(": ")[2] for line in found["slower, with the reason"]] == ["2.00: the vectors too"]
+    assert len(found["stale"]) == 1 and "`exp`" in found["stale"][0]
+
+
+def test_ratios_are_those_of_the_fastest_rounds() -> None:
+    timings = {ops.AGRAD: Timing([3.0, 1.0, 9.0]), ops.TORCH: Timing([2.0, 8.0, 4.0])}
+    assert ops.Row("sin", 100, {ops.FORWARD: timings}).ratio(ops.FORWARD, ops.TORCH) == 0.5
+
+
+def pools() -> common.Job:
+    """A job for a process of its own, which loads NumPy's BLAS there."""
+    return common.Job(lambda: 0.0)
+
+
+def test_a_process_of_one_thread_computes_on_one_and_leaves_the_environment() -> None:
+    pytest.importorskip("threadpoolctl")
+    before = dict(os.environ)
+    runner = common.Remote(common.Candidate("numpy", pools), one_thread=True)
+    try:
+        runner.begin(())
+        report = runner.built()
+    finally:
+        runner.close()
+    assert report["pools"] and all(pool.endswith(" 1 threads") for pool in report["pools"])
+    assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize(("name", "one"), [("matmul", True), ("linalg.svd", True), ("sin", False), ("sum", False)])
+def test_linear_algebra_is_measured_on_one_thread(name: str, one: bool) -> None:
+    assert CASES[name].one_thread is one
+    assert ops.threads_of(name) == (ops.ONE_THREAD if one else ops.ALL_CORES)
+
+
 def test_reasons_are_about_functions_that_are_measured() -> None:
     assert set(REASONS) <= set(CASES)
-    assert all(len(reason) > 20 for reason in REASONS.values())
+    assert {name for name, _ in AUTOGRAD_REASONS} <= set(CASES)
+    assert {part for _, part in AUTOGRAD_REASONS} <= {ops.FORWARD, ops.GRADIENT}
+    assert all(len(reason) > 20 for reason in (*REASONS.values(), *AUTOGRAD_REASONS.values()))
 
 
 def test_every_differentiable_function_is_measured() -> None:
@@ -257,3 +301,15 @@ def test_calibration_and_samples_of_parts() -> None:
     seconds = local.samples({"a": 5, "b": 1})
     assert calls == {"a": before["a"] + 6, "b": before["b"] + 1}
     assert min(seconds.values()) > 0
+    before = dict(calls)
+    local.samples({"a": 50, "b": 1}, batches=10)
+    assert calls == {"a": before["a"] + 51, "b": before["b"] + 4}
+
+
+def test_the_fastest_batch_of_a_sample_counts() -> None:
+    naps = iter([0.0, 0.03, 0.0, 0.03])
+    local = common.Local(common.Candidate("naps", lambda: common.Job(lambda: time.sleep(next(naps)))))
+    local.build(())
+    assert local.job is not None
+    local.job.parts["nap"] = local.job.step
+    assert local.samples({"nap": 1}, batches=10)["nap"] < 0.02
