@@ -73,6 +73,8 @@ def kernel(
         if key in KERNELS:
             raise PrimitiveDefinitionError(f"kernel {key} is filed twice")
         KERNELS[key] = Kernel(when, function, names, settings)
+        if name in PRIMITIVES:
+            PRIMITIVES[name].kernel_filed()
         return function
 
     return file

@@ -8,7 +8,7 @@ import pytest
 
 import agrad
 from agrad.backends import load, numpy_scatter
-from agrad.registry import KERNELS, PRIMITIVES
+from agrad.registry import KERNELS, PRIMITIVES, kernel
 from agrad.shapes import ARRAY, fill_index
 
 XP = load("numpy").xp
@@ -312,3 +312,43 @@ def test_a_pass_with_kernels_is_one_without(function: Any) -> None:
     function(fast).backward(g)
     function(slow).backward(agrad.asarray(g), create_graph=True)  # on Tensors the generic rules run
     close(fast.grad.numpy(), slow.grad.detach().numpy(), summed=True)
+
+
+# ------------------------------------------------------------------ that a backward pass runs them
+
+
+def test_a_pass_finds_the_kernels_of_rules_whatever_the_forward_pass_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``pow`` is called by its operator, so nothing of it looks NumPy up before the backward pass does."""
+    x, y = np.linspace(0.5, 2.0, 8), np.linspace(-1.0, 1.5, 8)
+    primitive = PRIMITIVES["pow"]
+    for argument in ("x1", "x2"):
+        key = ("numpy", "pow", f"vjp:{argument}")
+        monkeypatch.setitem(KERNELS, key, KERNELS[key]._replace(function=lambda g, *values: np.full_like(g, 7.0)))
+    try:
+        primitive.kernel_filed()
+        found = agrad.grad(lambda a, b: agrad.sum(agrad.pow(a, b)), argnums=(0, 1))(x, y)
+        assert [set(part.tolist()) for part in found] == [{7.0}, {7.0}]
+    finally:
+        monkeypatch.undo()
+        primitive.kernel_filed()
+    np.testing.assert_allclose(agrad.grad(lambda a: agrad.sum(agrad.pow(a, y)))(x), y * x ** (y - 1))
+
+
+def test_a_kernel_of_a_backend_loaded_after_the_first_pass_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``pow`` again, of which array-api-strict has no kernel of its own."""
+    strict = pytest.importorskip("array_api_strict")
+    x = strict.asarray([1.0, 2.0])
+
+    def cubed(a: Any) -> Any:
+        return agrad.sum(agrad.pow(a, agrad.asarray(strict.asarray([3.0, 3.0]))))
+
+    assert np.asarray(agrad.grad(cubed)(x)).tolist() == [3.0, 12.0]
+    key = ("array_api_strict", "pow", "vjp:x1")
+    monkeypatch.setitem(KERNELS, key, None)  # goes away with the test
+    del KERNELS[key]
+    try:
+        kernel(*key, when=lambda g: True)(lambda g: 5 * g)
+        assert np.asarray(agrad.grad(cubed)(x)).tolist() == [5.0, 5.0]
+    finally:
+        monkeypatch.undo()
+        PRIMITIVES["pow"].kernel_filed()

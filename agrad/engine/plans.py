@@ -140,12 +140,13 @@ def build_pull(primitive: Any, plan: Plan, *, guarded: bool = False) -> Any:
     for k, rule in enumerate(rules):
         scope[f"rule{k}"] = rule.function
         call = f"rule{k}({_rule_arguments(primitive, rule, arguments)})"
-        kernels = {} if lifted else primitive.kernels(rule)
-        if lifted and rule_has_kernels(primitive, rule):
+        if not rule_has_kernels(primitive, rule):
+            pass
+        elif lifted:
             scope[f"whole{k}"] = whole = RuleCall(primitive, rule)
             call = f"whole{k}({_rule_arguments(primitive, rule, arguments, whole.names)})"
-        elif kernels:
-            scope[f"kernels{k}"] = kernels
+        else:
+            scope[f"kernels{k}"] = primitive.kernels(rule)
             call = _with_kernels(lines, primitive, rule, k, call, arguments)
         _unpack_results(lines, primitive, plan, rule, k, call, arguments, results)
     for i in plan.positions:
@@ -175,7 +176,7 @@ def _rule_arguments(primitive: Any, rule: Any, arguments: tuple[str, ...], names
 def _with_kernels(lines: list[str], primitive: Any, rule: Any, k: int, call: str, arguments: tuple[str, ...]) -> str:
     """Lines that run a backend's own kernel where one is filed and its guard agrees, else the rule."""
     shared = _rule_arguments(primitive, rule, arguments)
-    lines.append(f"    _kernel = kernels{k}.get(type(g))")
+    lines.append(f"    _kernel = kernels{k}[type(g)]")
     lines.append(f"    result{k} = _kernel({shared}) if _kernel is not None else NotImplemented")
     lines.append(f"    if result{k} is NotImplemented:")
     lines.append(f"        result{k} = {call}")

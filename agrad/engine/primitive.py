@@ -30,7 +30,7 @@ from agrad.errors import (
     PrimitiveDefinitionError,
     ShapeError,
 )
-from agrad.registry import KERNELS
+from agrad.registry import KERNELS, Kernel
 from agrad.shapes import broadcast_shapes
 
 Function = Callable[..., Any]
@@ -39,12 +39,13 @@ Function = Callable[..., Any]
 class Rule:
     """One derivative rule. Its signature is its memory contract: it is handed, and the tape keeps, what it names."""
 
-    __slots__ = ("function", "kept", "names", "settings", "targets")
+    __slots__ = ("function", "kept", "names", "part", "settings", "targets")
 
     def __init__(self, function: Function, primitive: "Primitive", targets: tuple[str, ...], kind: str) -> None:
         parameters = inspect.signature(function).parameters.values()
         self.function = function
         self.targets = targets
+        self.part = f"{kind}:{','.join(targets)}"
         self.names = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
         self.settings = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
         incoming = primitive.incoming(kind)
@@ -79,6 +80,26 @@ class _Raw(dict[type, Function]):
             raise self.primitive.not_an_array(kind)
         self[kind] = function = self.primitive.adopt(backend)
         return function
+
+
+class _RuleKernels(dict[type, Function | None]):
+    """The backends' own versions of a rule, by array type, None where there is none; found at the first cotangent."""
+
+    def __init__(self, primitive: "Primitive", rule: Rule) -> None:
+        super().__init__()
+        self.primitive = primitive
+        self.rule = rule
+
+    def __missing__(self, kind: type) -> Function | None:
+        primitive, rule, backend = self.primitive, self.rule, backend_of_type(kind)
+        found = None
+        if backend is not None and kind in backend.array_types:
+            kernel = KERNELS.get((backend.name, primitive.name, rule.part))
+            if kernel is not None:
+                primitive.check_kernel(kernel, rule.names, rule.settings, backend.name)
+                found = _guarded(kernel, rule)
+        self[kind] = found
+        return found
 
 
 class Primitive:
@@ -132,7 +153,7 @@ class Primitive:
         self.put: Function | None = None
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
-        self._kernels: dict[Rule, dict[type, Function]] = {}
+        self._kernels: dict[Rule, _RuleKernels] = {}
         self.raw = _Raw(self)
         self.alphabet = (
             *self.all_arrays,
@@ -244,9 +265,20 @@ class Primitive:
             self._variants[key] = twin
         return twin
 
-    def kernels(self, rule: Rule) -> dict[type, Function]:
-        """The backends' own versions of a rule, by array type."""
-        return self._kernels.get(rule, {})
+    def kernels(self, rule: Rule) -> dict[type, Function | None]:
+        """The backends' own versions of a rule, by array type, to be asked with ``[]``."""
+        if rule not in self._kernels:
+            self._kernels[rule] = _RuleKernels(self, rule)
+        return self._kernels[rule]
+
+    def kernel_filed(self) -> None:
+        """A backend has filed a kernel of a rule: plans that were made before are to ask for it too."""
+        for found in self._kernels.values():
+            found.clear()
+        for plan in self.plans.values():
+            plan.pull = build_pull(self, plan)
+        for (_, _, guarded, _), twin in self._variants.items():
+            twin.pull = build_pull(self, twin, guarded=guarded)
 
     # ---------------------------------------------------------------- raw arrays
 
@@ -307,21 +339,14 @@ class Primitive:
         self.batching = own_rule(Rule(function, self, (), "batch"), self)
 
     def adopt(self, backend: Backend) -> Function:
-        """Take up a backend at its first array: find its kernels, and give the evaluation on its arrays."""
-        for rule in dict.fromkeys(self.vjps.values()):
-            kernel = KERNELS.get((backend.name, self.name, "vjp:" + ",".join(rule.targets)))
-            if kernel is not None:
-                self._check_kernel(kernel.names, kernel.settings, rule.names, rule.settings, backend.name)
-                for kind in backend.array_types:
-                    self._kernels.setdefault(rule, {})[kind] = _guarded(kernel, rule)
-                for plan in self.plans.values():
-                    plan.pull = build_pull(self, plan)
+        """Take up a backend at its first array: the evaluation on its arrays, by its kernel where it has one."""
+        if any((backend.name, self.name, rule.part) in KERNELS for rule in self.vjps.values()):
+            self.kernel_filed()  # of a primitive that is not agrad's own nobody else says so
         generic = self.generic(backend)
         kernel = KERNELS.get((backend.name, self.name, "forward"))
         if kernel is None:
             return generic
-        operands = (*self.all_arrays,)
-        self._check_kernel(kernel.names, kernel.settings, operands, self.settings, backend.name)
+        self.check_kernel(kernel, self.all_arrays, self.settings, backend.name)
         when, function = kernel.when, kernel.function
         if when is None:
             return function
@@ -331,15 +356,11 @@ class Primitive:
 
         return guarded
 
-    def _check_kernel(
-        self,
-        names: tuple[str, ...],
-        settings: tuple[str, ...],
-        known: tuple[str, ...],
-        known_settings: tuple[str, ...],
-        backend: str,
+    def check_kernel(
+        self, kernel: Kernel, known: tuple[str, ...], known_settings: tuple[str, ...], backend: str
     ) -> None:
-        unknown = [n for n in names if n not in known] + [n for n in settings if n not in known_settings]
+        """Raise ``PrimitiveDefinitionError`` for a kernel that names more than the code it stands for."""
+        unknown = [n for n in kernel.names if n not in known] + [n for n in kernel.settings if n not in known_settings]
         if unknown:
             raise PrimitiveDefinitionError(
                 f"a kernel of {self.name} on {backend} names {', '.join(map(repr, unknown))}; it may name what the "

@@ -17,8 +17,7 @@ from agrad.registry import KERNELS, namespace
 
 def rule_has_kernels(primitive: Any, rule: Any) -> bool:
     """Whether any backend that is loaded files a kernel for the rule."""
-    part = "vjp:" + ",".join(rule.targets)
-    return any(key[1:] == (primitive.name, part) for key in KERNELS)
+    return any(key[1:] == (primitive.name, rule.part) for key in KERNELS)
 
 
 class _Evaluations(dict[type, Any]):
@@ -30,10 +29,7 @@ class _Evaluations(dict[type, Any]):
 
     def __missing__(self, kind: type) -> Any:
         primitive, rule = self.call.primitive, self.call.rule
-        backend = backend_of_type(kind)
-        assert backend is not None
-        _ = primitive.raw[backend.array_types[0]]  # the backend's kernels are found at its first array
-        kernel = primitive.kernels(rule).get(kind)
+        kernel = primitive.kernels(rule)[kind]
         function, place = rule.function, rule.names.index("xp") if "xp" in rule.names else None
         xp = SPACES[kind]
 
@@ -60,7 +56,7 @@ class RuleCall:
     def __init__(self, primitive: Any, rule: Any) -> None:
         self.primitive = primitive
         self.rule = rule
-        self.name = f"{primitive.name}.vjp:{','.join(rule.targets)}"
+        self.name = f"{primitive.name}.{rule.part}"
         self.identifier = self.name
         self.names: tuple[str, ...] = tuple(n for n in rule.names if n != "xp")
         self.outputs: tuple[str, ...] | None = rule.targets if len(rule.targets) > 1 else None
@@ -79,7 +75,7 @@ class RuleCall:
                 traced = value
             elif isinstance(value, tuple) and any(isinstance(part, Tensor) for part in value):
                 return self._generic(values, settings)
-        if traced is None or not self.primitive.kernels(self.rule).get(type(traced.raw)):
+        if traced is None or not self.primitive.kernels(self.rule)[type(traced.raw)]:
             return self._generic(values, settings)
         space = SPACES[type(traced.raw)]
         inside = [
