@@ -147,25 +147,41 @@ def test_guards_leave_other_arguments_alone() -> None:
 @pytest.mark.parametrize("axis", [(0,), (2,), (0, 2), (0, 1, 2)], ids=str)
 def test_products(axis: tuple[int, ...], dtype: Any) -> None:
     x = drawn((4, 3, 5), dtype, 0, 0.5, 1.5)
-    g = np.sum(x, axis=axis)
-    close(filed("prod", "vjp:x", {"g": g, "x": x}, axis=axis), generic("prod", "x", {"g": g, "x": x}, axis=axis))
+    values = {"g": np.sum(x, axis=axis), "x": x, "y": np.prod(x, axis=axis)}
+    close(filed("prod", "vjp:x", values, axis=axis), generic("prod", "x", values, axis=axis))
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_products_of_many_rows(keepdims: bool, dtype: Any) -> None:
+    """More than one block of them, and one factor in the last block that may not be divided by."""
+    x = drawn((1100, 2, 31), dtype, 0, 0.9, 1.1)
+    y = np.prod(x, axis=2, keepdims=keepdims)
+    values = {"g": y + 1, "x": x, "y": y}
+    close(filed("prod", "vjp:x", values, axis=(2,)), generic("prod", "x", values, axis=(2,)))
+    turned = {**values, "x": np.asfortranarray(x)}
+    close(filed("prod", "vjp:x", turned, axis=(2,)), generic("prod", "x", turned, axis=(2,)))
+    zero = x.copy()
+    zero[-1, -1, -1] = 0
+    assert filed("prod", "vjp:x", {**values, "x": zero}, axis=(2,)) is NotImplemented
 
 
 @pytest.mark.parametrize("bad", [0.0, np.nan, np.inf, 1e-30, 1e30])
 def test_products_that_may_not_be_divided_go_the_generic_way(bad: float) -> None:
     x = np.full((2, 12), bad)
     with np.errstate(all="ignore"):
-        assert filed("prod", "vjp:x", {"g": np.ones(2), "x": x}, axis=(1,)) is NotImplemented
+        values = {"g": np.ones(2), "x": x, "y": np.prod(x, axis=1)}
+        assert filed("prod", "vjp:x", values, axis=(1,)) is NotImplemented
         how = {"axis": 1, "include_initial": False}
         assert filed("cumulative_prod", "vjp:x", {"g": np.ones((2, 12)), "x": x}, **how) is NotImplemented
 
 
 def test_a_product_that_underflows_on_its_way_goes_the_generic_way() -> None:
     x, g = np.array([[1e-200, 1e-115, 1e300]]), np.ones(1)
-    assert filed("prod", "vjp:x", {"g": g, "x": x}, axis=(1,)) is NotImplemented
+    assert filed("prod", "vjp:x", {"g": g, "x": x, "y": np.zeros(1)}, axis=(1,)) is NotImplemented
     np.testing.assert_allclose(agrad.grad(lambda x: agrad.sum(agrad.prod(x, axis=1)))(x), [[1e185, 1e100, 1e-315]])
     wide = np.exp(np.array([[30.0] * 10 + [-30.0] * 10]))  # no one is close to a limit, nor all of one sign together
-    close(filed("prod", "vjp:x", {"g": g, "x": wide}, axis=(1,)), generic("prod", "x", {"g": g, "x": wide}, axis=(1,)))
+    values = {"g": g, "x": wide, "y": np.prod(wide, axis=1)}
+    close(filed("prod", "vjp:x", values, axis=(1,)), generic("prod", "x", values, axis=(1,)))
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from agrad.backends.numpy_elementwise import _HUGE, _LEAST
-from agrad.backends.numpy_fused import _BITS, _alike, _floats
+from agrad.backends.numpy_fused import _BITS, _BLOCK, _alike, _floats
 from agrad.registry import kernel
+from agrad.shapes import kept_shape
 
 Raw = Any
 
@@ -40,16 +41,23 @@ def _stays(x: Raw, axis: tuple[int, ...], count: int) -> bool:
     return bool(np.add.reduce(np.abs(size, out=size), axis=axis).max() < limit)
 
 
-@kernel("numpy", "prod", "vjp:x", when=lambda g, x: _floats(x) and g.dtype == x.dtype)
-def prod_vjp(g: Raw, x: Raw, *, axis: tuple[int, ...]) -> Raw:
-    if not x.size:
+@kernel("numpy", "prod", "vjp:x", when=lambda g, x, y: _floats(x) and g.dtype == x.dtype)
+def prod_vjp(g: Raw, x: Raw, y: Raw, *, axis: tuple[int, ...]) -> Raw:
+    if not (x.size and axis):
         return NotImplemented
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        y = np.multiply.reduce(x, axis=axis, keepdims=True)
-    if not _stays(x, axis, x.size // y.size):
-        return NotImplemented
-    out = np.divide(y, x)
-    return np.multiply(out, g.reshape(y.shape), out=out)
+    out, kept, count = np.empty(x.shape, x.dtype), kept_shape(x.shape, axis), x.size // y.size
+    blocks: list[Any] = [(x, y.reshape(kept), g.reshape(kept), out)]
+    if axis[0] == x.ndim - len(axis) and x.flags.c_contiguous:
+        rows = x.reshape(-1, count), y.reshape(-1, 1), g.reshape(-1, 1), out.reshape(-1, count)
+        step = max(1, _BLOCK // count)
+        blocks = [[a[start : start + step] for a in rows] for start in range(0, y.size, step)]
+        axis = (1,)
+    for factors, product, given, to in blocks:
+        if not _stays(factors, axis, count):
+            return NotImplemented
+        np.divide(product, factors, out=to)
+        np.multiply(to, given, out=to)
+    return out
 
 
 @kernel("numpy", "cumulative_prod", "vjp:x", when=lambda g, x: _floats(x) and g.dtype == x.dtype)
