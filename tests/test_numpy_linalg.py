@@ -90,6 +90,35 @@ def test_a_batch_of_adjugates_takes_each_its_own_way() -> None:
     assert np.linalg.norm(found[5]) < 1e-45
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_the_gradient_of_a_determinant_takes_the_one_of_the_forward_pass(dtype: str) -> None:
+    kernel, rule = KERNELS["numpy", "linalg.det", "vjp:x"], PRIMITIVES["linalg.det"].vjps["x"]
+    singular = of_condition(5, 0.0, dtype)
+    for x in (drawn((5, 5), dtype), np.stack([drawn((5, 5), dtype, 1), singular]).reshape(2, 1, 5, 5), singular):
+        y = np.linalg.det(x)
+        g = drawn(y.shape, dtype, 2) if y.shape else y.dtype.type(1.5)
+        assert kernel.when is not None and kernel.when(g, x, y)
+        found, right = kernel.function(g, x, y), rule.function(XP, np.asarray(g), x, y)
+        assert found.dtype == right.dtype and found.shape == right.shape
+        assert np.linalg.norm(found - right) < 100 * np.finfo(dtype).eps * np.linalg.norm(right)
+    assert not kernel.when(np.float64(1), np.ones((1, 1)), np.float64(1))
+    assert not kernel.when(np.float32(1), np.ones((2, 2)), np.float64(1))
+
+
+def test_a_cotangent_without_dimensions_reaches_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy gives its own scalars where others give arrays of no dimensions."""
+    key, x = ("numpy", "linalg.det", "vjp:x"), drawn((4, 4), "float64")
+    right = agrad.grad(lambda x: 3 * agrad.linalg.det(x))(x)
+    monkeypatch.setitem(KERNELS, key, KERNELS[key]._replace(function=lambda g, x, y: np.full_like(x, g * 7)))
+    try:
+        PRIMITIVES["linalg.det"].kernel_filed()
+        assert (agrad.grad(lambda x: 3 * agrad.linalg.det(x))(x) == 21).all()
+    finally:
+        monkeypatch.undo()
+        PRIMITIVES["linalg.det"].kernel_filed()
+    assert np.array_equal(agrad.grad(lambda x: 3 * agrad.linalg.det(x))(x), right)
+
+
 def test_gradients_are_those_of_the_generic_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """Through qr, cholesky and det of matrices wide enough for blocks."""
     x = drawn((2, 21, 21), "float64")
@@ -102,11 +131,15 @@ def test_gradients_are_those_of_the_generic_rules(monkeypatch: pytest.MonkeyPatc
         return agrad.sum(q * weights + r**2 + factor * weights) + agrad.sum(agrad.linalg.det(x / 5))
 
     found = agrad.grad(f)(x), agrad.jvp(agrad.grad(f), (x,), (x,))[1]
+    monkeypatch.delitem(KERNELS, ("numpy", "linalg.det", "vjp:x"))
+    PRIMITIVES["linalg.det"].kernel_filed()
     for name in ("linalg.over_triangle", "linalg.adjugate"):
         kernel = KERNELS["numpy", name, "forward"]
         monkeypatch.setitem(KERNELS, ("numpy", name, "forward"), kernel._replace(when=lambda *arrays: False))
         monkeypatch.setitem(PRIMITIVES[name].raw, np.ndarray, PRIMITIVES[name].adopt(load("numpy")))
     generic = agrad.grad(f)(x), agrad.jvp(agrad.grad(f), (x,), (x,))[1]
+    monkeypatch.undo()
+    PRIMITIVES["linalg.det"].kernel_filed()
     for one, other in zip(found, generic, strict=True):
         assert np.max(np.abs(one - other)) < 1e-8 * np.max(np.abs(other))
 

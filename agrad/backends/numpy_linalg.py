@@ -57,17 +57,31 @@ def _squared_size(x: Raw) -> Raw:
     return np.vecdot(flat, flat).real
 
 
-@kernel("numpy", "linalg.adjugate", "forward", when=lambda x: _is_array(x) and x.shape[-1] > 1 and x.size > 0)
+def _wide(x: Raw) -> bool:
+    return _is_array(x) and x.shape[-1] > 1 and x.size > 0
+
+
+@kernel("numpy", "linalg.adjugate", "forward", when=_wide)
 def adjugate(x: Raw) -> Raw:
+    with np.errstate(all="ignore"):
+        return _adjugate(x, np.linalg.det(x))
+
+
+@kernel("numpy", "linalg.det", "vjp:x", when=lambda g, x, y: _wide(x) and g.dtype == x.dtype)
+def det_vjp(g: Raw, x: Raw, y: Raw) -> Raw:
+    out = _adjugate(x, y)
+    return np.multiply(out, g[..., None, None], out=out).swapaxes(-1, -2)
+
+
+def _adjugate(x: np.ndarray, det: Raw) -> np.ndarray:
     """det(x) inv(x) of the matrices that are far enough from singular, the generic form of the others.
 
     LAPACK takes determinant and inverse from one and the same factorisation, so that an error of the last pivot, which
     is the large one, cancels. A library that took two would lose half of the digits at the limit drawn here.
     """
-    matrices = x.reshape(-1, *x.shape[-2:])
+    matrices, det = x.reshape(-1, *x.shape[-2:]), det.reshape(-1)
     info = np.finfo(x.dtype)
     with np.errstate(all="ignore"):
-        det = np.linalg.det(matrices)
         size = np.abs(det)
         regular = (size > info.tiny / info.eps) & (size < np.inf)
         chosen = matrices if regular.all() else matrices[regular]

@@ -93,7 +93,7 @@ class _RuleKernels(dict[type, Function | None]):
     def __missing__(self, kind: type) -> Function | None:
         primitive, rule, backend = self.primitive, self.rule, backend_of_type(kind)
         found = None
-        if backend is not None and kind in backend.array_types:
+        if backend is not None:
             kernel = KERNELS.get((backend.name, primitive.name, rule.part))
             if kernel is not None:
                 primitive.check_kernel(kernel, rule.names, rule.settings, backend.name)

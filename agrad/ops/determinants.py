@@ -115,8 +115,9 @@ def det(xp: Any, x: Any, /) -> Any:
 
 
 @det.vjp
-def det_vjp(xp: Any, g: Any, x: Any) -> Any:
-    # Jacobi's formula; Giles 2008, "An extended collection of matrix derivative results", section 2.2.4
+def det_vjp(xp: Any, g: Any, x: Any, y: Any) -> Any:
+    # Jacobi's formula; Giles 2008, "An extended collection of matrix derivative results", section 2.2.4. y, of no use
+    # here, is kept for kernels that take the adjugate by it
     return xp.matrix_transpose(adjugate.bind(x)) * g[..., None, None]
 
 
