@@ -184,6 +184,31 @@ def test_a_product_that_underflows_on_its_way_goes_the_generic_way() -> None:
     close(filed("prod", "vjp:x", values, axis=(1,)), generic("prod", "x", values, axis=(1,)))
 
 
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("axis", [(0,), (2,), (1, 2), (0, 2), (0, 1, 2)], ids=str)
+def test_extremes(name: str, axis: tuple[int, ...], dtype: Any) -> None:
+    """With ties and without, in one block and in several, laid out by rows and by columns."""
+    for x in (drawn((4, 3, 5), dtype, 0), drawn((1100, 2, 31), dtype, 1), np.round(drawn((1100, 2, 31), dtype, 2))):
+        for array in (x, np.asfortranarray(x)):
+            y = getattr(np, name)(array, axis=axis)
+            values = {"g": np.asarray(drawn(y.shape, dtype, 3)), "x": array, "y": y}
+            close(filed(name, "vjp:x", values, axis=axis), generic(name, "x", values, axis=axis))
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extremes_that_are_rare(name: str) -> None:
+    x = np.array([[1.0, -np.inf, np.inf], [np.inf, np.inf, -np.inf], [0.0, -0.0, 0.0]])
+    y, g = getattr(np, name)(x, axis=1), np.array([1.0, -2.0, 3.0])
+    values = {"g": g, "x": x, "y": y}
+    close(filed(name, "vjp:x", values, axis=(1,)), generic(name, "x", values, axis=(1,)))
+    x[1, 1] = np.nan
+    broken = {"g": g, "x": x, "y": getattr(np, name)(x, axis=1)}
+    assert filed(name, "vjp:x", broken, axis=(1,)) is NotImplemented
+    assert filed(name, "vjp:x", {"g": x[:, :0], "x": x[:, :0], "y": x[:, :0]}, axis=()) is NotImplemented
+    found = agrad.grad(lambda x: agrad.sum(getattr(agrad, name)(x, axis=1)))(x)
+    np.testing.assert_array_equal(found[1], [0.0, 1.0, 0.0])
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("include_initial", [False, True])
 def test_running_products(axis: int, include_initial: bool, dtype: Any) -> None:

@@ -25,6 +25,20 @@ def _divides(x: Raw, y: Raw) -> bool:
 # ------------------------------------------------------------------ products
 
 
+def _by_rows(axis: tuple[int, ...], x: Raw, out: Raw, *reduced: Raw) -> tuple[tuple[int, ...], list[tuple[Raw, ...]]]:
+    """Arrays for the rule of a reduction over ``axis``, and the axis in them: some rows at a time where it is of rows.
+
+    x, out: of one shape, and not empty; reduced: of the result's, and given with the reduced axes of length 1.
+    """
+    if axis[0] != x.ndim - len(axis) or not x.flags.c_contiguous:
+        kept = kept_shape(x.shape, axis)
+        return axis, [(x, out, *[a.reshape(kept) for a in reduced])]
+    number = reduced[0].size
+    arrays = [a.reshape(number, -1) for a in (x, out, *reduced)]
+    step = max(1, _BLOCK * number // x.size)
+    return (1,), [tuple([a[start : start + step] for a in arrays]) for start in range(0, number, step)]
+
+
 def _stays(x: Raw, axis: tuple[int, ...], count: int) -> bool:
     """Whether no product of some of the elements over ``axis``, in whatever order, comes close to a limit.
 
@@ -45,15 +59,10 @@ def _stays(x: Raw, axis: tuple[int, ...], count: int) -> bool:
 def prod_vjp(g: Raw, x: Raw, y: Raw, *, axis: tuple[int, ...]) -> Raw:
     if not (x.size and axis):
         return NotImplemented
-    out, kept, count = np.empty(x.shape, x.dtype), kept_shape(x.shape, axis), x.size // y.size
-    blocks: list[Any] = [(x, y.reshape(kept), g.reshape(kept), out)]
-    if axis[0] == x.ndim - len(axis) and x.flags.c_contiguous:
-        rows = x.reshape(-1, count), y.reshape(-1, 1), g.reshape(-1, 1), out.reshape(-1, count)
-        step = max(1, _BLOCK // count)
-        blocks = [[a[start : start + step] for a in rows] for start in range(0, y.size, step)]
-        axis = (1,)
-    for factors, product, given, to in blocks:
-        if not _stays(factors, axis, count):
+    out = np.empty(x.shape, x.dtype)
+    axis, blocks = _by_rows(axis, x, out, y, g)
+    for factors, to, product, given in blocks:
+        if not _stays(factors, axis, x.size // y.size):
             return NotImplemented
         np.divide(product, factors, out=to)
         np.multiply(to, given, out=to)
@@ -75,6 +84,32 @@ def cumulative_prod_vjp(g: Raw, x: Raw, *, axis: int, include_initial: bool) -> 
         np.divide(y, x, out=y)
     # the sum may overflow where the quotients would not have
     return y if np.isfinite(y).all() else NotImplemented
+
+
+# ------------------------------------------------------------------ extremes
+
+
+def _is_extreme(g: Raw, x: Raw, y: Raw) -> bool:
+    return _floats(x) and x.size > 0 and g.dtype == x.dtype and bool((y == y).all())
+
+
+def _extreme_vjp(g: Raw, x: Raw, y: Raw, *, axis: tuple[int, ...]) -> Raw:
+    if not axis:
+        return NotImplemented
+    out = np.empty(x.shape, x.dtype)
+    axis, blocks = _by_rows(axis, x, out, y, g)
+    for values, to, extremes, given in blocks:
+        hit = np.equal(values, extremes)
+        if np.count_nonzero(hit) > extremes.size:  # without a NaN each has one at least
+            np.divide(hit, hit.sum(axis=axis, keepdims=True, dtype=x.dtype), out=to)
+            np.multiply(to, given, out=to)
+        else:
+            np.multiply(hit, given, out=to)
+    return out
+
+
+for _name in ("max", "min"):
+    kernel("numpy", _name, "vjp:x", when=_is_extreme)(_extreme_vjp)
 
 
 # ------------------------------------------------------------------ sorting
