@@ -134,8 +134,8 @@ composite("tile", ex("vector", normal(3), (2,)), ex("matrix", normal(2, 3), (2, 
     reference=lambda xp, x, n: np.tile(x, n))
 row("unstack", ex("rows", normal(2, 3)), ex("axis -1", normal(2, 3), axis=-1), ex("vector", normal(2)),
     reference=lambda xp, x, axis=0: tuple(np.moveaxis(x, axis, 0)))
-composite("diff", ex("vector", normal(4)), ex("axis 0", normal(3, 2), axis=0), ex("twice", normal(2, 4), n=2),
-    ex("no times", normal(3), n=0), ex("too often", normal(2), n=3),
+row("diff", ex("vector", normal(4)), ex("axis 0", normal(3, 2), axis=0), ex("twice", normal(2, 4), n=2),
+    ex("no times", normal(3), n=0), ex("too often", normal(2), n=3), ex("one", normal(2, 1)),
     ex("prepend", normal(2, 3), normal(2, 1), call=lambda x, p: agrad.diff(x, prepend=p),
        reference=lambda xp, x, p: np.diff(x, prepend=p)),
     ex("append", normal(3, 2), normal(2, 2), call=lambda x, a: agrad.diff(x, axis=0, append=a),

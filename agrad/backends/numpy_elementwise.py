@@ -131,6 +131,21 @@ def pow_exponent(g: Raw, x1: Raw, y: Raw) -> Raw:
     return _in_blocks(block, g, x1, y)
 
 
+# ------------------------------------------------------------------ hyperbolic
+
+
+def _acosh(g: np.ndarray, x: np.ndarray) -> np.ndarray:
+    out, other = np.subtract(x, 1), np.add(x, 1)
+    np.sqrt(out, out=out)
+    np.multiply(out, np.sqrt(other, out=other), out=out)
+    return np.divide(g, out, out=out)
+
+
+@kernel("numpy", "acosh", "vjp:x", when=lambda g, x: _long_alike(g, x))
+def acosh_vjp(g: Raw, x: Raw) -> Raw:
+    return _in_blocks(_acosh, g, x)
+
+
 # ------------------------------------------------------------------ lengths and angles
 
 

@@ -1,4 +1,4 @@
-"""NumPy's own products, sorting, norms and cross products: fewer passes than the generic bodies and rules.
+"""NumPy's own products, extremes, sorting, norms and the like: fewer passes than the generic bodies and rules.
 
 A rule's kernel gives ``NotImplemented`` where a number is such that only the generic rule is right or exact.
 """
@@ -14,6 +14,10 @@ from agrad.registry import kernel
 from agrad.shapes import kept_shape
 
 Raw = Any
+
+
+_FEW, _MANY = 200, 500
+"""Elements from which on a fast sort, and a fast order or a look at all, are worth what is asked first: measured."""
 
 
 def _divides(x: Raw, y: Raw) -> bool:
@@ -86,11 +90,26 @@ def cumulative_prod_vjp(g: Raw, x: Raw, *, axis: int, include_initial: bool) -> 
     return y if np.isfinite(y).all() else NotImplemented
 
 
+# ------------------------------------------------------------------ differences
+
+
+@kernel("numpy", "diff", "vjp:x", when=lambda g, x_meta: _floats(g) and g.size > 0)
+def diff_vjp(g: Raw, x_meta: Any, *, axis: int) -> Raw:
+    out = np.empty(x_meta.shape, g.dtype)
+    lead = (slice(None),) * axis
+    first, last = (*lead, slice(None, 1)), (*lead, slice(-1, None))
+    but_first, but_last = (*lead, slice(1, None)), (*lead, slice(None, -1))
+    np.multiply(g[first], -1, out=out[first])  # not negative: NumPy 2.4's errs from strides to other strides in float32
+    np.subtract(g[but_last], g[but_first], out=out[(*lead, slice(1, -1))])
+    out[last] = g[last]
+    return out
+
+
 # ------------------------------------------------------------------ extremes
 
 
 def _is_extreme(g: Raw, x: Raw, y: Raw) -> bool:
-    return _floats(x) and x.size > 0 and g.dtype == x.dtype and bool((y == y).all())
+    return x.size >= _MANY and _floats(x) and g.dtype == x.dtype and bool((y == y).all())
 
 
 def _extreme_vjp(g: Raw, x: Raw, y: Raw, *, axis: tuple[int, ...]) -> Raw:
@@ -113,9 +132,6 @@ for _name in ("max", "min"):
 
 
 # ------------------------------------------------------------------ sorting
-
-_FEW, _MANY = 200, 500
-"""Elements from which on a fast sort, and a fast order, are worth a look at what they may have got wrong, measured."""
 
 
 @kernel("numpy", "sort", "forward", when=lambda x: _floats(x) and x.size >= _FEW)

@@ -11,7 +11,7 @@ from agrad.engine.notation import primitive
 from agrad.engine.tensor import Tensor
 from agrad.engine.views import linked
 from agrad.errors import DtypeError, OperandError, ShapeError
-from agrad.ops.indexing import get_at, getitem, take
+from agrad.ops.indexing import getitem, take
 from agrad.ops.manipulation import broadcast_to, concat, reshape
 from agrad.ops.shared import axis_of, ndim_of, no_view, raw_of
 from agrad.registry import CALLS
@@ -136,6 +136,29 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     return tuple(linked(getitem.primitive, (x,), {"index": (*lead, i)}, part) for i, part in enumerate(parts))
 
 
+def _cut(x: Any, axis: int, start: int, stop: int) -> Any:
+    return x[(*(slice(None),) * axis, slice(start, stop), ...)]
+
+
+@primitive(linear="x", batch="axis")
+def diff(xp: Any, x: Any, /, *, axis: int) -> Any:
+    n = x.shape[axis]
+    return _cut(x, axis, min(1, n), n) - _cut(x, axis, 0, max(n - 1, 0))
+
+
+@diff.vjp
+def diff_vjp(xp: Any, g: Any, x_meta: Any, *, axis: int) -> Any:
+    n = x_meta.shape[axis]
+    if n < 2:
+        return xp.sum(xp.zeros_like(g), axis=axis, keepdims=True) if n else g
+    inner = _cut(g, axis, 0, n - 2) - _cut(g, axis, 1, n - 1)
+    return xp.concat([-_cut(g, axis, 0, 1), inner, _cut(g, axis, n - 2, n - 1)], axis=axis)
+
+
+_diff = diff.bind
+
+
+@diff.door
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
     """The differences x[i + 1] - x[i] along ``axis``, taken ``n`` times.
 
@@ -148,9 +171,8 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     parts = [part for part in (prepend, x, append) if part is not None]
     if len(parts) > 1:
         x = concat(parts, axis=axis)
-    lead = (slice(None),) * axis
     for _ in range(n):
-        x = CALLS["subtract"](get_at(x, (*lead, slice(1, None))), get_at(x, (*lead, slice(None, -1))))
+        x = _diff(x, axis=axis)
     return x
 
 
