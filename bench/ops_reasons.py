@@ -4,9 +4,15 @@ Each run checks them: it names a slow function that has no reason here, and a re
 each reason it prints the ratios and that of NumPy's forward alone, which agrad calls and cannot make faster.
 """
 
+from bench.ops_jobs import FORWARD
+
 _ONE_CORE = "NumPy computes it on one core, PyTorch on all of them; see the ratio of NumPy's forward alone"
 _VIEW = "the result is a view, or a few numbers: what is timed is the call, microseconds whatever the size of the array"
 _LAPACK = "NumPy's routine, by OpenBLAS, is slower than PyTorch's, by MKL; see the ratio of NumPy's forward alone"
+_FACTORS = (
+    "NumPy's routine, by OpenBLAS, is slower than PyTorch's, by MKL; see the ratio of NumPy's forward alone. And it gives "
+    "no factors out, so the backward pass factors anew, where PyTorch keeps them"
+)
 
 REASONS: dict[str, str] = {
     **dict.fromkeys(
@@ -41,7 +47,6 @@ REASONS: dict[str, str] = {
             "take",
             "tan",
             "tanh",
-            "tile",
             "tril",
             "triu",
         ),
@@ -65,14 +70,13 @@ REASONS: dict[str, str] = {
         ),
         _VIEW,
     ),
-    **dict.fromkeys(
-        ("linalg.det", "linalg.inv", "linalg.qr", "linalg.slogdet", "linalg.solve", "linalg.svd", "linalg.svdvals"),
-        _LAPACK,
-    ),
+    **dict.fromkeys(("linalg.det", "linalg.slogdet", "linalg.solve"), _FACTORS),
+    **dict.fromkeys(("linalg.inv", "linalg.qr"), _LAPACK),
     **dict.fromkeys(
         (
             "fft.fft",
             "fft.fftn",
+            "fft.hfft",
             "fft.ifft",
             "fft.ifftn",
             "fft.ihfft",
@@ -97,10 +101,8 @@ REASONS: dict[str, str] = {
     "cumulative_prod": "NumPy's running product takes one element after another; the backward pass needs one more",
     "cumulative_sum": "NumPy's running sum takes one element after another",
     "linalg.cholesky": "NumPy has no triangular solve, so the backward pass inverts the factor by blocks",
-    "linalg.cross": "vectors of three lie across the memory: NumPy turns them block by block, on one core",
-    "linalg.outer": _ONE_CORE,
-    "linalg.matrix_norm": _ONE_CORE,
-    "linalg.vector_norm": _ONE_CORE,
+    "linalg.cross": "vectors of three lie across the memory: NumPy turns them block by block",
+    "linalg.outer": "NumPy's product of a column and a row takes as long; see the ratio of NumPy's forward alone",
     "positive": "the standard's makes a new array, as NumPy's does; PyTorch gives its argument back",
     "prod": "NumPy's product of a row takes one element after another; see the ratio of NumPy's forward alone",
     "remainder": "NumPy calls the C library's fmod for each element, on one core",
@@ -110,5 +112,11 @@ REASONS: dict[str, str] = {
 }
 """Reasons by the function's name."""
 
-AUTOGRAD_REASONS: dict[tuple[str, str], str] = {}
+AUTOGRAD_REASONS: dict[tuple[str, str], str] = {
+    ("linalg.svdvals", FORWARD): (
+        "the vectors that the derivative needs come with the values, as in PyTorch; autograd decomposes once more in its "
+        "backward pass, and both passes take longer so: see the ratio of both. Where no derivative is recorded, the values "
+        "alone are computed"
+    ),
+}
 """Why a part of a function, its forward or both passes, is slower than autograd's, where that is not to be mended."""
