@@ -10,8 +10,7 @@ _ONE_CORE = "NumPy computes it on one core, PyTorch on all of them; see the rati
 _VIEW = "the result is a view, or a few numbers: what is timed is the call, microseconds whatever the size of the array"
 _LAPACK = "NumPy's routine, by OpenBLAS, is slower than PyTorch's, by MKL; see the ratio of NumPy's forward alone"
 _FACTORS = (
-    "NumPy's routine, by OpenBLAS, is slower than PyTorch's, by MKL; see the ratio of NumPy's forward alone. And it gives "
-    "no factors out, so the backward pass factors anew, where PyTorch keeps them"
+    f"{_LAPACK}. And NumPy gives no factors out, so that the backward pass factors anew, where PyTorch keeps them"
 )
 
 REASONS: dict[str, str] = {
@@ -114,9 +113,8 @@ REASONS: dict[str, str] = {
 
 AUTOGRAD_REASONS: dict[tuple[str, str], str] = {
     ("linalg.svdvals", FORWARD): (
-        "the vectors that the derivative needs come with the values, as in PyTorch; autograd decomposes once more in its "
-        "backward pass, and both passes take longer so: see the ratio of both. Where no derivative is recorded, the values "
-        "alone are computed"
+        "the vectors that the derivative needs come with the values, as in PyTorch, where autograd decomposes once more "
+        "in its backward pass: see the ratio of both. Where nothing is recorded, the values alone are computed"
     ),
 }
 """Why a part of a function, its forward or both passes, is slower than autograd's, where that is not to be mended."""
