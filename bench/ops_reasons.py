@@ -113,8 +113,8 @@ REASONS: dict[str, str] = {
 
 AUTOGRAD_REASONS: dict[tuple[str, str], str] = {
     ("linalg.svdvals", FORWARD): (
-        "the vectors that the derivative needs come with the values, as in PyTorch, where autograd decomposes once more "
-        "in its backward pass: see the ratio of both. Where nothing is recorded, the values alone are computed"
+        "the vectors that the derivative needs come with the values, as in PyTorch; autograd decomposes once more in "
+        "its backward pass: see the ratio of both. Where nothing is recorded, the values alone are computed"
     ),
 }
 """Why a part of a function, its forward or both passes, is slower than autograd's, where that is not to be mended."""
