@@ -15,6 +15,7 @@ from agrad.errors import ConfigurationError, OperandError
 from agrad.jit import lower_cupy as lower_cupy  # these file the backends' own lowerings
 from agrad.jit import lower_jax as lower_jax
 from agrad.jit import lower_numpy as lower_numpy
+from agrad.jit import lower_torch as lower_torch
 from agrad.jit.entry import STATE_LOCK, Entry
 from agrad.jit.ir import show
 from agrad.jit.trace import UnknownState
@@ -49,6 +50,7 @@ class Jitted:
         static_argnames: _Names,
         donate_argnums: _Numbers,
         cache_size: int,
+        options: dict[str, Any],
     ) -> None:
         if not callable(function):
             raise OperandError(f"jit takes a function, not {type(function).__name__}")
@@ -64,6 +66,7 @@ class Jitted:
                 f"jit: donate_argnums {donate_argnums!r}: these are numbers of positional arguments that are not static"
             )
         self._size = cache_size
+        self._options = options
         self._entries: OrderedDict[Any, list[Entry]] = OrderedDict()
         self._count = 0
         self._known: list[Any] = []
@@ -143,7 +146,11 @@ class Jitted:
                 return entry, inputs
             while True:
                 try:
-                    entry = Tracing(self.__wrapped__, self._name, leaves, call, self._known, key[3]).entry().complete()
+                    entry = (
+                        Tracing(self.__wrapped__, self._name, leaves, call, self._known, key[3], self._options)
+                        .entry()
+                        .complete()
+                    )
                     break
                 except UnknownState as met:
                     self._known += met.found
@@ -334,6 +341,7 @@ def jit(
     static_argnames: _Names = (),
     donate_argnums: _Numbers = (),
     cache_size: int = 64,
+    torch_compile: bool | None = None,
 ) -> Any:
     """The function, traced once for each signature of its arguments and replayed as a program.
 
@@ -350,6 +358,9 @@ def jit(
     values of leaf Tensors and their gradients, and the state of optimizers, are read at each call and written back;
     any other change to outer state raises ``TracedValueError``, as do ``bool()``, ``item()`` and such of traced
     values. ``cache_size`` programs are kept, ``f.cache_info()`` tells of them, and ``print(f.lower(*args))`` shows one.
+
+    torch_compile: whether programs of PyTorch's arrays go through ``torch.compile``, which takes seconds at the first
+    call; None does so on CUDA devices. One that it does not take runs uncompiled, with a ``RuntimeWarning``.
     """
     if function is None:
         return functools.partial(
@@ -358,8 +369,12 @@ def jit(
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
             cache_size=cache_size,
+            torch_compile=torch_compile,
         )
-    return Jitted(function, static_argnums, static_argnames, donate_argnums, cache_size)
+    if torch_compile not in (None, True, False):
+        raise ConfigurationError(f"jit: torch_compile is True, False or None, not {torch_compile!r}")
+    options = {"torch_compile": torch_compile}
+    return Jitted(function, static_argnums, static_argnames, donate_argnums, cache_size, options)
 
 
 def _recorded(leaf: Tensor) -> bool:

@@ -17,6 +17,7 @@ from agrad.jit.cuda_products import PRODUCTS, product_function, with_epilogues
 from agrad.jit.cuda_source import THREADS, GroupSource, group_source, has_words
 from agrad.jit.fusion import Group, works_by_element
 from agrad.jit.graphs import GraphProgram
+from agrad.jit.host_numbers import FunctionOperation
 from agrad.jit.ir import HOST, HostCall, Instruction, Program, Variable
 from agrad.jit.lowerings import Compiled, evaluation, lowering
 
@@ -78,17 +79,6 @@ def _single(value: Any, on_host: bool) -> tuple[Any, ...]:
 # ------------------------------------------------------------------ numbers of the host
 
 
-class _Function:
-    """A Python function of raw arrays as an operation."""
-
-    elementwise = False
-
-    def __init__(self, name: str, function: Callable[..., Any], outputs: tuple[str, ...]) -> None:
-        self.name = name
-        self.bind = function
-        self.outputs = outputs
-
-
 def _adam_numbers(lr: float, beta1: float, beta2: float, weight_decay: float, decoupled: bool, step: int) -> Any:
     """What Adam's kernel takes, by the formula of its optimizer: rate, shrink and root2."""
     shrink = 1.0 - lr * weight_decay if decoupled else 1.0
@@ -145,7 +135,7 @@ def with_numbers_of_adam(program: Program) -> Program:
         rest = {name: settings[name] for name in ("beta1", "beta2", "eps")}
         rest["decay"] = 0.0 if settings["decoupled"] else settings["weight_decay"]
         rest["donate"] = settings.get("donate", False)
-        operation = _Function("adam_update", _adam_given, ("p_new", "m_new", "v_new"))
+        operation = FunctionOperation("adam_update", _adam_given, ("p_new", "m_new", "v_new"))
         kept.append(Instruction(operation, (*instruction.operands, *numbers), rest, instruction.outputs))
     return program.with_instructions(kept)
 
