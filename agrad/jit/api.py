@@ -18,6 +18,7 @@ from agrad.jit import lower_numpy as lower_numpy
 from agrad.jit import lower_torch as lower_torch
 from agrad.jit.entry import STATE_LOCK, Entry
 from agrad.jit.ir import show
+from agrad.jit.precision import PRECISIONS
 from agrad.jit.trace import UnknownState
 from agrad.jit.tracing import Tracing
 from agrad.transforms.trees import flatten, unflatten
@@ -145,12 +146,9 @@ class Jitted:
             if entry is not None:
                 return entry, inputs
             while True:
+                tracing = Tracing(self.__wrapped__, self._name, leaves, call, self._known, key[3], self._options)
                 try:
-                    entry = (
-                        Tracing(self.__wrapped__, self._name, leaves, call, self._known, key[3], self._options)
-                        .entry()
-                        .complete()
-                    )
+                    entry = tracing.entry().complete()
                     break
                 except UnknownState as met:
                     self._known += met.found
@@ -341,6 +339,7 @@ def jit(
     static_argnames: _Names = (),
     donate_argnums: _Numbers = (),
     cache_size: int = 64,
+    precision: str | None = None,
     torch_compile: bool | None = None,
 ) -> Any:
     """The function, traced once for each signature of its arguments and replayed as a program.
@@ -359,6 +358,13 @@ def jit(
     any other change to outer state raises ``TracedValueError``, as do ``bool()``, ``item()`` and such of traced
     values. ``cache_size`` programs are kept, ``f.cache_info()`` tells of them, and ``print(f.lower(*args))`` shows one.
 
+    precision: how ``matmul`` and ``linear`` multiply float32 matrices, forward and backward; all else stays float32, so
+    that parameters are their own master copies. None: as the library does. "tf32": a GPU may round operands to TF32;
+    elsewhere nothing changes. "bfloat16" and "float16" round operands to that dtype, and add and give results in
+    float32: on GPUs by their matrix units, on CPUs (torch, jax; numpy: float16 alone) for the same numbers, not for
+    speed. Gradients that are too small for float16 want ``optim.LossScale``. A second derivative through a jitted call
+    is computed in float32. Other backends raise ``ConfigurationError``.
+
     torch_compile: whether programs of PyTorch's arrays go through ``torch.compile``, which takes seconds at the first
     call; None does so on CUDA devices. One that it does not take runs uncompiled, with a ``RuntimeWarning``.
     """
@@ -369,11 +375,14 @@ def jit(
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
             cache_size=cache_size,
+            precision=precision,
             torch_compile=torch_compile,
         )
     if torch_compile not in (None, True, False):
         raise ConfigurationError(f"jit: torch_compile is True, False or None, not {torch_compile!r}")
-    options = {"torch_compile": torch_compile}
+    if precision is not None and precision not in PRECISIONS:
+        raise ConfigurationError(f"jit: precision is one of {', '.join(PRECISIONS)}, or None, not {precision!r}")
+    options = {"precision": precision, "torch_compile": torch_compile}
     return Jitted(function, static_argnums, static_argnames, donate_argnums, cache_size, options)
 
 

@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from agrad.jit.host_numbers import with_adam_rates
@@ -13,6 +15,7 @@ from agrad.jit.lowerings import Compiled, lowering, plain, split_host
 def lower_jax(program: Program) -> Compiled:
     """The program compiled by XLA; the plain one where JAX cannot trace what an operation does."""
     jax = sys.modules["jax"]
+    precision = program.notes.get("precision")
     host, device = split_host(with_adam_rates(program))
     places = [i for i, v in enumerate(device.outputs) if isinstance(v, Variable) and not v.on_host]
     arrays = Program(device.inputs, device.constants, device.instructions, [device.outputs[i] for i in places])
@@ -20,13 +23,16 @@ def lower_jax(program: Program) -> Compiled:
     before, compiled = plain(host), jax.jit(plain(arrays))
     position = {v: i for i, v in enumerate(device.inputs)}
     spare: list[Compiled] = []
+    # what JAX calls high is TF32 on GPUs that have it, and float32 on CPUs
+    products = partial(jax.default_matmul_precision, "high") if precision == "tf32" else nullcontext
 
     def run(inputs: Sequence[Any]) -> list[Any]:
         if spare:
             return list(spare[0](inputs))
         given = before(inputs)
         try:
-            found = compiled(given)
+            with products():
+                found = compiled(given)
         except (jax.errors.JAXTypeError, jax.errors.JAXIndexError):
             # some operation asks for values, which XLA's programs do not know
             spare.append(plain(program))
