@@ -5,6 +5,7 @@ seconds, and the plain program is the default.
 """
 
 import contextlib
+import importlib
 import sys
 import threading
 import warnings
@@ -129,8 +130,7 @@ class _Compiled:
 
     def __init__(self, program: Program, inputs: Sequence[Any], graphs: bool) -> None:
         torch = sys.modules["torch"]
-        from torch.fx.experimental.proxy_tensor import make_fx
-
+        make_fx = importlib.import_module("torch.fx.experimental.proxy_tensor").make_fx
         first, rest = split_arrays(with_adam_rates(program))
         self._before, body = plain(first), plain(rest)
         self.text = str(body.text)  # type: ignore[attr-defined]

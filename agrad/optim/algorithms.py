@@ -1,14 +1,12 @@
 """The optimizers: PyTorch's formulas, options and defaults."""
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError
-from agrad.ops.updates import adam_given, adam_update, sgd_update
+from agrad.ops.updates import adam_update, adam_update_counted, sgd_update
 from agrad.optim.optimizer import Optimizer, Rate, number
-from agrad.registry import namespace
 
 
 class _ByType(dict[type, Callable[..., Any]]):
@@ -26,11 +24,6 @@ class _ByType(dict[type, Callable[..., Any]]):
 
 
 _SGD, _ADAM = _ByType(sgd_update), _ByType(adam_update)
-
-
-def _correction(beta: float, count: Any) -> Any:
-    """1 - beta**count of an array, without the cancellation that single precision would suffer."""
-    return -agrad.expm1(count * math.log(beta)) if beta else agrad.ones_like(count)
 
 
 class SGD(Optimizer):
@@ -119,9 +112,8 @@ class Adam(Optimizer):
         self.maximize = bool(maximize)
 
     def update(self, p: Any, g: Any, arrays: tuple[Any, ...], count: int, lr: float, donate: bool) -> tuple[Any, ...]:
-        if hasattr(count, "shape"):
-            return self._update_counted(p, -g if self.maximize else g, *arrays, count, lr)
-        return _ADAM[type(p)](
+        update = adam_update_counted if hasattr(count, "shape") else _ADAM[type(p)]
+        return update(
             p,
             -g if self.maximize else g,
             *arrays,
@@ -134,15 +126,6 @@ class Adam(Optimizer):
             step=count,
             donate=donate,
         )
-
-    def _update_counted(self, p: Any, g: Any, m: Any, v: Any, count: Any, lr: float) -> tuple[Any, ...]:
-        """The same for a count that the device alone knows, an array of shape ()."""
-        beta1, beta2 = self.betas
-        real = agrad.real(p).dtype if agrad.isdtype(p.dtype, "complex floating") else p.dtype
-        count = agrad.astype(count, real)
-        root = agrad.sqrt(_correction(beta2, count))
-        rate, floor = root / _correction(beta1, count) * lr, root * self.eps
-        return adam_given(namespace, p, g, m, v, lr, beta1, beta2, self.weight_decay, self.decoupled, rate, floor)
 
     def options(self) -> dict[str, Any]:
         options: dict[str, Any] = {"betas": self.betas, "eps": self.eps}
