@@ -177,8 +177,6 @@ def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Co
 def from_metadata(saved: Any, path: str) -> Config:
     """The settings in a model file. Raises ``DataError`` where they are not what ``as_metadata`` made."""
     names = {field.name for field in fields(Config)}
-    if isinstance(saved, dict):  # a file of a version that knew one precision
-        saved = {"precision": "float32", **saved}
     if not isinstance(saved, dict) or set(saved) != names or not isinstance(saved["hidden"], list):
         raise DataError(f"{path!r}: expected the settings {', '.join(sorted(names))} in the header, found others")
     try:
