@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agrad.engine.tape import Meta
+from agrad.jit.cuda_products import epilogues_where_available
 from agrad.jit.cuda_source import has_words
 from agrad.jit.folding import with_folded_updates
 from agrad.jit.fusion import with_groups, with_single_values
@@ -122,6 +123,7 @@ OWN_PASSES: dict[str, list[tuple[str, Pass]]] = {
         ("filled arrays as single values", with_single_values),
         ("simpler operations", simplified),
         ("dead code", without_dead_code),
+        ("products with epilogues", epilogues_where_available),
         ("fusion", with_groups(1, has_words)),
     ],
 }
