@@ -3,9 +3,12 @@
 #
 #     bench/gpu_acceptance.sh OUT_DIR
 #
-# Runs the test suite on CuPy, trains on CuPy, times a training step of NumPy, CuPy, PyTorch and JAX, compares traced
-# steps with eager ones, and times twenty traced operations on each element. Each step has its own time limit and its
-# full log in OUT_DIR; a short table comes last, there too as table.md. PYTHON names the interpreter (default: python3).
+# Trains on CuPy; compares traced steps with eager ones, in each precision, with the loss scaled, and PyTorch's compiled
+# ones; times a training step of NumPy, CuPy, PyTorch (eager, compiled, a CUDA graph captured by hand) and JAX, one of a
+# wide MLP in TF32, bfloat16 and float16, and twenty traced operations on 10^8 elements; judges the goals by these
+# (goals.log); and runs a quarter of the tests on CuPy (all: pytest --backend cupy). Each step has its own time limit and
+# its full log in OUT_DIR; a short table comes last, there too as table.md. PYTHON names the interpreter (default:
+# python3).
 # Exit code: 0 if every step passed, 1 if one did not, 2 for a wrong call, 3 with no usable GPU: then nothing was run.
 set -u
 
@@ -66,13 +69,8 @@ step() {
     rows+=$(printf '| %-14s | %-24s | %7d |' "$name" "$result" $((SECONDS - start)))$'\n'
 }
 
-workers=()
-if "$python" -c "import xdist" 2>/dev/null; then
-    workers=(-n 4)
-fi
-step suite 200 "$python" -m pytest -q --backend cupy "${workers[@]}" -p no:cacheprovider
 rm -f "$out/train.jsonl"
-step train 50 env AGRAD_BACKEND=cupy "$python" -m agrad train --log "$out/train.jsonl"
+step train 40 env AGRAD_BACKEND=cupy "$python" -m agrad train --log "$out/train.jsonl"
 step train-on-gpu 10 "$python" - "$out/train.jsonl" <<'PY'
 import json
 import sys
@@ -86,57 +84,78 @@ if not end["test_accuracy"] >= 0.97:
     sys.exit(f"test accuracy {end['test_accuracy']}, not 0.97 or more")
 PY
 rm -f "$out/mlp_gpu.json"
-step mlp 100 "$python" -m bench mlp --device cuda --peers torch,jax --repeat 10 --json "$out/mlp_gpu.json"
-step mlp-on-gpu 10 "$python" - "$out/mlp_gpu.json" <<'PY'
-import json
-import sys
-from pathlib import Path
-
-run = json.loads(Path(sys.argv[1]).read_text())
-for batch, times in run["seconds"].items():
-    print(batch, {name: f"{sorted(samples)[len(samples) // 2] * 1e6:.0f} us" for name, samples in times.items()})
-    for name in ("agrad, cupy", "agrad.jit, cupy"):
-        if name not in times:
-            sys.exit(f"batch {batch}: {name} did not take part: {run['left_out'].get(name)}")
-for name, reason in run["left_out"].items():
-    print(f"left out, {name}: {reason}")
-PY
-step jit-steps 30 "$python" - <<'PY'
+step mlp 100 "$python" -m bench mlp --device cuda --peers torch,jax --sizes 128 --repeat 10 --json "$out/mlp_gpu.json"
+step jit-steps 60 "$python" - <<'PY'
 import numpy as np
 
 import agrad
 from agrad import nn, optim
 
 
-def build():
-    model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+def build(scaled=False):
+    model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 16), nn.ReLU(), nn.Linear(16, 10))
     rng = np.random.default_rng(0)
-    model.load_state_dict({k: rng.normal(size=v.shape).astype(np.float32) for k, v in model.state_dict().items()})
+    model.load_state_dict({k: rng.normal(size=v.shape).astype(np.float32) / 4 for k, v in model.state_dict().items()})
     optimizer, criterion = optim.SGD(model.parameters(), lr=0.1, momentum=0.9), nn.CrossEntropyLoss()
+    scale = optim.LossScale(optimizer, init_scale=2.0**100) if scaled else None
 
     def train(x, labels):
         loss = criterion(model(x), labels)
-        loss.backward()
-        optimizer.step()
+        (loss if scale is None else scale(loss)).backward()
+        (optimizer if scale is None else scale).step()
         optimizer.zero_grad()
         return loss
 
     return train
 
 
-agrad.set_backend("cupy")
-rng = np.random.default_rng(1)
-batches = [(agrad.asarray(rng.normal(size=(16, 64)).astype(np.float32)), agrad.asarray(np.arange(16) % 10))] * 8
-eager, jitted = build(), agrad.jit(build())
-for batch in batches:
-    a, b = eager(*batch).item(), jitted(*batch).item()
-    assert abs(a - b) <= 1e-4 * max(1.0, abs(a)), (a, b)
-print(jitted.lower(*batches[0]).code)  # which segments are graphs, and why others are not
-PY
-rm -f "$out/jit_gpu.json"
-step jit 45 "$python" -m bench jit --backends numpy,cupy --peers none --sizes 100000,10000000 --repeat 8 \
-    --json "$out/jit_gpu.json"
+def batches(backend, device):
+    rng = np.random.default_rng(1)
+    given = [(rng.normal(size=(16, 64)).astype(np.float32), np.arange(16) % 10) for _ in range(8)]
+    given[3][0][:4] = 0  # rows of zeros: their pre-activations are biases
+    return [tuple(agrad.asarray(a, backend=backend, device=device) for a in pair) for pair in given]
 
+
+def compare(what, backend, device, digits, **options):
+    agrad.set_backend(backend, device)
+    eager, jitted = build(), agrad.jit(build(), **options)
+    given = batches(backend, device)
+    for batch in given:
+        a, b = eager(*batch).item(), jitted(*batch).item()
+        assert abs(a - b) <= digits * max(1.0, abs(a)), (what, a, b)
+    print(f"== {what}\n{jitted.lower(*given[0]).code}")  # which segments are graphs, and why others are not
+
+
+compare("CuPy", "cupy", None, 1e-4)
+for precision, digits in (("tf32", 5e-3), ("float16", 5e-3), ("bfloat16", 4e-2)):
+    compare(f"CuPy, {precision}", "cupy", None, digits, precision=precision)
+train = agrad.jit(build(scaled=True), precision="float16")
+losses = [train(*batch).item() for batch in batches("cupy", None) * 16]
+assert losses[0] == losses[8] and losses[-1] < losses[0], losses  # 2**100 overflows, and the scale comes down
+try:
+    import torch
+
+    there = torch.cuda.is_available()
+except ImportError:
+    there = False
+if there:
+    compare("PyTorch, compiled", "torch", "cuda", 1e-3)
+    compare("PyTorch, compiled, bfloat16", "torch", "cuda", 4e-2, precision="bfloat16")
+else:
+    print("PyTorch sees no CUDA GPU here: its compiled programs were not tried")
+PY
+rm -f "$out/wide_gpu.json"
+step wide 80 "$python" -m bench wide --backends cupy,torch --device cuda --sizes 8192 --repeat 5 \
+    --json "$out/wide_gpu.json"
+rm -f "$out/jit_gpu.json"
+step jit 45 "$python" -m bench jit --backends cupy --peers none --sizes 100000000 --repeat 8 --json "$out/jit_gpu.json"
+step goals 10 "$python" -m bench.gpu_goals "$out/mlp_gpu.json" "$out/wide_gpu.json" "$out/jit_gpu.json"
+cat "$out/goals.log"
+workers=()
+if "$python" -c "import xdist" 2>/dev/null; then
+    workers=(-n 4)
+fi
+step suite 100 "$python" -m pytest -q --backend cupy --only-backends --one-in 4 "${workers[@]}" -p no:cacheprovider
 {
     echo "$device"
     echo

@@ -16,6 +16,7 @@ from typing import Any
 
 from bench import common, limits
 from bench.common import Candidate, Job, Missing, Remote, Timing, load
+from bench.mlp_peers import candidates as fast_torch
 from bench.suites import Options, Report, Suite
 
 SIZES = (784, 256, 128, 10)
@@ -343,7 +344,7 @@ def candidates(options: Options) -> list[Candidate]:
     if "torch" in options.peers:
         found.append(Candidate(NAMES["torch"], torch, (None,), ("torch",)))
         if device is not None:
-            found.append(Candidate(f"{NAMES['torch']}, {device}", torch, (device,), ("torch",)))
+            found += [Candidate(f"{NAMES['torch']}, {device}", torch, (device,), ("torch",)), *fast_torch(device)]
     if "jax" in options.peers:
         found.append(Candidate(NAMES["jax"], jax, (device,), ("jax",)))
     if "autograd" in options.peers:

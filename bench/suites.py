@@ -15,6 +15,7 @@ MODULES = {
     "overhead": "bench.overhead",
     "mlp": "bench.mlp",
     "jit": "bench.jit",
+    "wide": "bench.wide",
     "ops": "bench.ops",
     "train": "bench.train",
     "compare": "bench.compare",

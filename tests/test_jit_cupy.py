@@ -6,7 +6,6 @@ What CUDA does with them is for a machine that has a GPU.
 import shutil
 import subprocess
 import sys
-import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,11 @@ import pytest
 from graphs_on_cpu import draw, groups, on_device, program_of
 
 import agrad
-from agrad import nn
 from agrad.engine.rulecalls import RuleCall
 from agrad.jit import cuda_source, lower_cupy, lower_numpy
-from agrad.jit.cuda_products import Layout, LinearRelu, Lt, layout, with_epilogues
 from agrad.jit.fusion import Group
 from agrad.jit.ir import Instruction, Program, Variable, interpret
 from agrad.jit.lower_cupy import group_function
-from agrad.jit.lowerings import plain
 from agrad.registry import PRIMITIVES
 
 NVCC = shutil.which("nvcc")
@@ -211,142 +207,3 @@ def test_indices_of_large_arrays_have_64_bits() -> None:
     text = cuda_source.group_source(Group(Program([x], {}, body, [z]), shape)).text
     assert "unsigned long long first" in text
     assert "i < 1073741824ull" in text
-
-
-# ------------------------------------------------------------------ products
-
-
-def test_an_affine_map_and_its_relu_are_one_product() -> None:
-    def f(x: Any, w: Any, b: Any, c: Any) -> Any:
-        y = nn.functional.linear(x, w, b) if hasattr(nn, "functional") else agrad.linear(x, w, b)
-        z = agrad.linear(agrad.relu(y), c, b)
-        return agrad.relu(z), z
-
-    args = draw("float32", 4, 3), draw("float32", 3, 3, 1)[..., 0], draw("float32", 3), draw("float32", 3, 3)
-    program = agrad.jit(f).lower(*args).stages[-1][1]
-    better = with_epilogues(program)
-    names = [i.name for i in better.instructions]
-    assert names.count("linear_relu") == 1  # z itself leaves, so the second stays
-    assert names.count("linear") == 1
-    assert isinstance(next(i for i in better.instructions if i.name == "linear_relu").operation, LinearRelu)
-    for a, b in zip(plain(better)(list(args)), plain(program)(list(args)), strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
-def test_layouts() -> None:
-    x = np.zeros((6, 8), np.float32)
-    assert layout(x) == Layout(False, 8)
-    assert layout(x.T) == Layout(True, 8)
-    assert layout(x[:, 2:5]) == Layout(False, 8)
-    assert layout(x[::2]) == Layout(False, 16)
-    assert layout(x[:, 2:5].T) == Layout(True, 8)
-    assert layout(x[:, ::2]) is None
-    assert layout(x[::-1]) is None
-
-
-class _Names(dict):
-    def __getattr__(self, name: str) -> Any:
-        return self[name]
-
-
-class Bindings:
-    """cuBLASLt's calls on the CPU's memory, by the letter of its documentation: all matrices column by column."""
-
-    MatmulDescAttribute = _Names(TRANSA=3, TRANSB=4, EPILOGUE=7, BIAS_POINTER=8)
-    Epilogue = _Names(BIAS=4, RELU_BIAS=6)
-
-    def __init__(self) -> None:
-        self.things: dict[int, Any] = {}
-
-    def create(self) -> int:
-        return 1
-
-    def matrix_layout_create(self, kind: int, rows: int, columns: int, leading: int) -> int:
-        assert leading >= rows
-        return self._add((kind, rows, columns, leading))
-
-    def matmul_desc_create(self, compute: int, scale: int) -> int:
-        return self._add({"compute": compute, "scale": scale, 3: 0, 4: 0, 7: 1})
-
-    def _add(self, thing: Any) -> int:
-        key = 100 + len(self.things) + 1000 * len(str(self.things))
-        self.things[key] = thing
-        return key
-
-    def matrix_layout_destroy(self, key: int) -> None:
-        del self.things[key]
-
-    matmul_desc_destroy = matrix_layout_destroy
-
-    def matmul_desc_set_attribute(self, key: int, name: int, address: int, size: int) -> None:
-        kind = {3: np.int32, 4: np.int32, 7: np.uint32, 8: np.int64}[name]
-        assert size == np.dtype(kind).itemsize
-        self.things[key][name] = int(memory(address, kind, 1)[0])
-
-    def matmul(
-        self,
-        handle: int,
-        task: int,
-        alpha: int,
-        a: int,
-        a_: int,
-        b: int,
-        b_: int,
-        beta: int,
-        c: int,
-        c_: int,
-        d: int,
-        d_: int,
-        algorithm: int,
-        space: int,
-        size: int,
-        stream: int,
-    ) -> None:
-        how = self.things[task]
-        first, second = (self._matrix(p, k) for p, k in ((a, a_), (b, b_)))
-        first, second = (first.T if how[3] else first), (second.T if how[4] else second)
-        out = self._matrix(d, d_)
-        assert (c, c_) == (d, d_)
-        made = first @ second
-        if how[7] in (4, 6):
-            made = made + memory(how[8], out.dtype, out.shape[0])[:, None]
-        out[...] = np.maximum(made, 0) if how[7] == 6 else made
-
-    def _matrix(self, address: int, key: int) -> np.ndarray:
-        kind, rows, columns, leading = self.things[key]
-        dtype = np.dtype({0: np.float32, 1: np.float64}[kind])
-        flat = memory(address, dtype, leading * (columns - 1) + rows)
-        return np.lib.stride_tricks.as_strided(flat, (rows, columns), (dtype.itemsize, leading * dtype.itemsize))
-
-
-def memory(address: int, dtype: Any, count: int) -> np.ndarray:
-    import ctypes
-
-    size = count * np.dtype(dtype).itemsize
-    return np.frombuffer((ctypes.c_char * size).from_address(address), dtype)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_products_hand_cublaslt_each_layout(monkeypatch: pytest.MonkeyPatch, dtype: str, tmp_path: Path) -> None:
-    fake = graphs_on_cpu.fake_cupy(tmp_path)
-    fake.cuda.get_current_stream = lambda: types.SimpleNamespace(ptr=0)
-    monkeypatch.setitem(sys.modules, "cupy", fake)
-    lt = Lt.__new__(Lt)
-    lt.broken, lt.handle, lt.lt = "", 1, Bindings()
-    lt.cublas = types.SimpleNamespace(ComputeType=_Names(COMPUTE_32F=68, COMPUTE_64F=70, COMPUTE_32F_FAST_TF32=77))
-    for m, k, n in ((3, 4, 5), (1, 4, 5), (3, 1, 2), (6, 2, 1)):
-        xs = draw(dtype, m, k), draw(dtype, k, m).T, draw(dtype, m, 2 * k)[:, ::2], draw(dtype, m, k + 2)[:, 1 : k + 1]
-        ws = draw(dtype, k, n), draw(dtype, n, k).T, draw(dtype, n, k + 3)[:, 1 : k + 1].T, draw(dtype, 2 * k, n)[::2]
-        bias = draw(dtype, n)
-        for x in xs:
-            for w in ws:
-                given = on_device(x), on_device(w)
-                right = x.astype(np.float64) @ w
-                for got, expected in (
-                    (lt.product(*given), right),
-                    (lt.product(*given, on_device(bias)), right + bias),
-                    (lt.product(*given, on_device(bias), relu=True), np.maximum(right + bias, 0)),
-                ):
-                    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
-                    assert got.dtype == dtype
-    assert not lt.lt.things

@@ -18,7 +18,8 @@ from test_jit import DIFFERENTIABLE
 import agrad
 from agrad import nn, optim
 from agrad.jit import lower_cupy, lower_numpy
-from agrad.jit.cuda_products import with_epilogues
+from agrad.jit.cuda_products import is_product
+from agrad.jit.epilogues import with_epilogues
 from agrad.jit.fusion import Group
 from agrad.jit.graphs import CAPTURES, GraphProgram, segments
 from agrad.jit.ir import HostCall, Instruction, Program, interpret
@@ -54,7 +55,7 @@ def graphs(program: Program, products: bool = False, fail: frozenset[str] = froz
     recorder = Recorder(fail)
 
     def can(instruction: Instruction) -> bool:
-        if instruction.name in ("matmul", "linear", "linear_relu"):
+        if is_product(instruction):
             return products
         return lower_cupy.can_capture(instruction)
 

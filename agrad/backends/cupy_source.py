@@ -14,6 +14,11 @@ class Elementwise(NamedTuple):
     body: str
 
 
+TO_BFLOAT16 = Elementwise(
+    "uint32 x", "uint16 y", "y = (x & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : (x + 0x7fffu + ((x >> 16) & 1u)) >> 16;"
+)
+"""The bits of a float32 rounded to bfloat16, to the nearest, ties to even; any NaN is one NaN."""
+
 ELEMENTWISE = {
     "relu_vjp": Elementwise("T g, T y", "T out", "out = y > T(0) ? g : T(0);"),
     "tanh_vjp": Elementwise("T g, T y", "T out", "out = g * (T(1) - y * y);"),

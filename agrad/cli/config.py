@@ -11,12 +11,14 @@ from agrad.errors import ConfigurationError, DataError
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "gelu")
 DTYPES = ("float32", "float64")
+PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
 OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "cosine", "step", "exponential", "warmup")
 
 COMMON: dict[str, Any] = {
     "label": None,
     "dtype": "float32",
+    "precision": "float32",
     "hidden": (256, 128),
     "activation": "relu",
     "epochs": 20,
@@ -76,6 +78,7 @@ class Config:
     data: str
     label: str | None
     dtype: str
+    precision: str
     hidden: tuple[int, ...]
     activation: str
     epochs: int
@@ -91,11 +94,13 @@ class Config:
     def __post_init__(self) -> None:
         for name, choices in (
             ("dtype", DTYPES),
+            ("precision", PRECISIONS),
             ("activation", ACTIVATIONS),
             ("optimizer", OPTIMIZERS),
             ("schedule", SCHEDULES),
         ):
             _check(name, getattr(self, name), getattr(self, name) in choices, f"one of {', '.join(choices)}")
+        _check("precision", self.precision, self._narrows(), "float32 with --dtype float64, whose products stay wide")
         _check("data", self.data, isinstance(self.data, str) and self.data, "a name or a file")
         _check(
             "label",
@@ -117,6 +122,9 @@ class Config:
             _real(self.validation) and self.validation < 1,
             "a number from 0 to below 1",
         )
+
+    def _narrows(self) -> bool:
+        return self.dtype == "float32" or self.precision == "float32"
 
     def as_metadata(self) -> dict[str, Any]:
         """The settings as a JSON object."""

@@ -29,6 +29,7 @@ ACTIVATIONS: dict[str, Callable[[], Any]] = {
 }
 MOMENTUM = 0.9
 OPTIMIZER = "optimizer."
+LOSS_SCALE = "loss_scale."
 MEAN, SCALE = "data.mean", "data.scale"
 
 
@@ -92,14 +93,18 @@ class Saved:
         """The network on a backend, with its saved values. Raises ``DataError`` where they do not fit."""
         description = self.description
         model = build(self.config, description.n_features, len(description.class_names), place)
-        values = {name: value for name, value in self.tensors.items() if not name.startswith((OPTIMIZER, "data."))}
+        values = {
+            name: value for name, value in self.tensors.items() if not name.startswith((OPTIMIZER, LOSS_SCALE, "data."))
+        }
         self._fill(model, values, "model")
         return model
 
-    def fill(self, optimizer: Any) -> None:
-        """Give an optimizer its saved state. Raises ``DataError`` where that does not fit its parameters."""
-        state = {name.removeprefix(OPTIMIZER): v for name, v in self.tensors.items() if name.startswith(OPTIMIZER)}
-        self._fill(optimizer, state, "optimizer's state")
+    def fill(self, optimizer: Any, scale: Any) -> None:
+        """Give an optimizer, and a loss scale if any, the saved state. Raises ``DataError`` where that does not fit."""
+        for target, prefix, what in ((optimizer, OPTIMIZER, "optimizer's state"), (scale, LOSS_SCALE, "loss scale")):
+            if target is not None:
+                state = {name.removeprefix(prefix): v for name, v in self.tensors.items() if name.startswith(prefix)}
+                self._fill(target, state, what)
 
     def _fill(self, target: Any, values: dict[str, np.ndarray], what: str) -> None:
         try:
@@ -112,6 +117,7 @@ def save(
     path: str,
     model: Any,
     optimizer: Any,
+    scale: Any,
     config: Config,
     description: Description,
     progress: Progress,
@@ -121,6 +127,8 @@ def save(
     """Write everything to the file ``path``, whole or not at all. Raises ``SaveError``."""
     tensors = dict(model.state_dict())
     tensors |= {OPTIMIZER + name: value for name, value in optimizer.state_dict().items()}
+    if scale is not None:
+        tensors |= {LOSS_SCALE + name: value for name, value in scale.state_dict().items()}
     tensors |= {MEAN: description.mean, SCALE: description.scale}
     metadata = {
         "format": FORMAT,

@@ -83,6 +83,12 @@ def _train(commands: Any) -> None:
     network.add_argument("--activation", metavar="NAME", help=_choice(config.ACTIVATIONS, "relu"))
     network.add_argument("--dropout", type=float, metavar="P", help="zero hidden values with this probability")
     network.add_argument("--dtype", metavar="NAME", help=_choice(config.DTYPES, "float32"))
+    network.add_argument(
+        "--precision",
+        metavar="NAME",
+        help="how products of float32 matrices are computed: float32; tf32 (on GPUs that have it); bfloat16 or "
+        "float16, with sums in float32 (float16 with loss scaling). Parameters stay float32 (default: float32)",
+    )
     training = train.add_argument_group("training")
     training.add_argument("--epochs", type=int, metavar="N", help="how often each example is seen")
     training.add_argument("--batch-size", type=int, metavar="N", help="examples a step")

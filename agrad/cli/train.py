@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad import data
+from agrad import data, optim
 from agrad.cli import config as configs
 from agrad.cli import models, sources
 from agrad.cli.config import Config
@@ -79,10 +79,24 @@ class Run:
         self.observer = Observers(members)
         self.quiet = args.quiet
         self.jit = args.jit
+        self._check_precision()
         # another backend rounds otherwise, so the same result asks for the same one
         options = (("--backend", args.backend), ("--device", args.device))
         self.where = "".join(f" {name} {value}" for name, value in options if value is not None)
         self._load(data_dir)
+
+    def _check_precision(self) -> None:
+        """Raise ``ConfigurationError`` where the backend cannot multiply as asked."""
+        precision = self.config.precision
+        if precision == "float32":
+            return
+        if self.jit is False:
+            raise ConfigurationError(f"--precision {precision} is of traced steps; leave --no-jit out")
+        one = self.place.backend.xp.ones((1, 1), dtype=self.place.backend.xp.float32, device=self.place.device)
+        try:
+            agrad.jit(agrad.matmul, precision=precision)(one, one)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"--precision {precision}: {error}") from error
 
     def _check_outputs(self, args: argparse.Namespace) -> None:
         if self.save_path is not None:
@@ -136,8 +150,10 @@ class Run:
             self.model = models.build(config, dataset.n_features, dataset.n_classes, place)
         self.batches = -(-rows.shape[0] // config.batch_size)
         self.optimizer = models.optimizer_for(config, self.model, self.batches)
+        # gradients that float16 cannot hold are scaled into its range
+        self.scale = optim.LossScale(self.optimizer) if config.precision == "float16" else None
         if self.saved is not None:
-            self.saved.fill(self.optimizer)
+            self.saved.fill(self.optimizer, self.scale)
             if self.progress.batch >= self.batches:
                 raise DataError(
                     f"{self.saved.path!r}: the run stands at batch {self.progress.batch}, of {self.batches}"
@@ -167,6 +183,8 @@ class Run:
             observer=self.observer,
             validate=validate,
             jit=self.jit,
+            precision=config.precision,
+            scale=self.scale,
         )
         begun = time.perf_counter()
         with Interrupts() as interrupts, self.observer as observer:
@@ -198,6 +216,7 @@ class Run:
                 self.save_path,
                 self.model,
                 self.optimizer,
+                self.scale,
                 self.config,
                 self.description,
                 self.progress,

@@ -68,7 +68,8 @@ class Trainer:
     """One run of training, from where `progress` stands to its last epoch.
 
     `rows` are the numbers of the examples of `feed` to train on. Every number of the run follows from the
-    seed, the data and the settings: where the run is stopped and goes on changes none.
+    seed, the data and the settings: where the run is stopped and goes on changes none. `scale` is the loss
+    scale that takes the optimizer's steps, or None.
     """
 
     def __init__(
@@ -86,6 +87,8 @@ class Trainer:
         observer: Observer,
         validate: Callable[[], Scores] | None = None,
         jit: bool | None = None,
+        precision: str = "float32",
+        scale: Any = None,
     ) -> None:
         self.model, self.optimizer, self.place = model, optimizer, place
         self.progress, self.observer = progress, observer
@@ -96,8 +99,10 @@ class Trainer:
         self._validate = validate
         self.batches = -(-rows.shape[0] // batch_size)
         self._lazy = place.backend.name in LAZY
-        traced = place.backend.name in JITTED if jit is None else jit
-        self._compute = agrad.jit(self._computed) if traced else self._computed
+        self._scale = scale
+        narrow = None if precision == "float32" else precision
+        traced = (place.backend.name in JITTED or narrow is not None) if jit is None else jit
+        self._compute = agrad.jit(self._computed, precision=narrow) if traced else self._computed
         self._rate = 0.0
         self._losses: list[Any] = []
         self._hits: list[Any] = []
@@ -151,8 +156,12 @@ class Trainer:
         """One step: the loss of a batch before it, and how many of its examples were told right."""
         logits = self.model(X)
         loss = agrad.cross_entropy(logits, y)
-        loss.backward()
-        self.optimizer.step()
+        if self._scale is None:
+            loss.backward()
+            self.optimizer.step()
+        else:
+            self._scale(loss).backward()
+            self._scale.step()
         self.optimizer.zero_grad()
         return loss, agrad.sum(agrad.astype(agrad.argmax(logits, axis=1) == y, agrad.int32))
 

@@ -15,8 +15,10 @@ from agrad.errors import ConfigurationError, OperandError
 from agrad.jit import lower_cupy as lower_cupy  # these file the backends' own lowerings
 from agrad.jit import lower_jax as lower_jax
 from agrad.jit import lower_numpy as lower_numpy
+from agrad.jit import lower_torch as lower_torch
 from agrad.jit.entry import STATE_LOCK, Entry
 from agrad.jit.ir import show
+from agrad.jit.precision import PRECISIONS
 from agrad.jit.trace import UnknownState
 from agrad.jit.tracing import Tracing
 from agrad.transforms.trees import flatten, unflatten
@@ -49,6 +51,7 @@ class Jitted:
         static_argnames: _Names,
         donate_argnums: _Numbers,
         cache_size: int,
+        options: dict[str, Any],
     ) -> None:
         if not callable(function):
             raise OperandError(f"jit takes a function, not {type(function).__name__}")
@@ -64,6 +67,7 @@ class Jitted:
                 f"jit: donate_argnums {donate_argnums!r}: these are numbers of positional arguments that are not static"
             )
         self._size = cache_size
+        self._options = options
         self._entries: OrderedDict[Any, list[Entry]] = OrderedDict()
         self._count = 0
         self._known: list[Any] = []
@@ -142,8 +146,9 @@ class Jitted:
             if entry is not None:
                 return entry, inputs
             while True:
+                tracing = Tracing(self.__wrapped__, self._name, leaves, call, self._known, key[3], self._options)
                 try:
-                    entry = Tracing(self.__wrapped__, self._name, leaves, call, self._known, key[3]).entry().complete()
+                    entry = tracing.entry().complete()
                     break
                 except UnknownState as met:
                     self._known += met.found
@@ -334,6 +339,8 @@ def jit(
     static_argnames: _Names = (),
     donate_argnums: _Numbers = (),
     cache_size: int = 64,
+    precision: str | None = None,
+    torch_compile: bool | None = None,
 ) -> Any:
     """The function, traced once for each signature of its arguments and replayed as a program.
 
@@ -350,6 +357,16 @@ def jit(
     values of leaf Tensors and their gradients, and the state of optimizers, are read at each call and written back;
     any other change to outer state raises ``TracedValueError``, as do ``bool()``, ``item()`` and such of traced
     values. ``cache_size`` programs are kept, ``f.cache_info()`` tells of them, and ``print(f.lower(*args))`` shows one.
+
+    precision: how ``matmul`` and ``linear`` multiply float32 matrices, forward and backward; all else stays float32, so
+    that parameters are their own master copies. None: as the library does. "tf32": a GPU may round operands to TF32;
+    elsewhere nothing changes. "bfloat16" and "float16" round operands to that dtype, and add and give results in
+    float32: on GPUs by their matrix units, on CPUs (torch, jax; numpy: float16 alone) for the same numbers, not for
+    speed. Gradients that are too small for float16 want ``optim.LossScale``. A second derivative through a jitted call
+    is computed in float32. Other backends raise ``ConfigurationError``.
+
+    torch_compile: whether programs of PyTorch's arrays go through ``torch.compile``, which takes seconds at the first
+    call; None does so on CUDA devices. One that it does not take runs uncompiled, with a ``RuntimeWarning``.
     """
     if function is None:
         return functools.partial(
@@ -358,8 +375,15 @@ def jit(
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
             cache_size=cache_size,
+            precision=precision,
+            torch_compile=torch_compile,
         )
-    return Jitted(function, static_argnums, static_argnames, donate_argnums, cache_size)
+    if torch_compile not in (None, True, False):
+        raise ConfigurationError(f"jit: torch_compile is True, False or None, not {torch_compile!r}")
+    if precision is not None and precision not in PRECISIONS:
+        raise ConfigurationError(f"jit: precision is one of {', '.join(PRECISIONS)}, or None, not {precision!r}")
+    options = {"precision": precision, "torch_compile": torch_compile}
+    return Jitted(function, static_argnums, static_argnames, donate_argnums, cache_size, options)
 
 
 def _recorded(leaf: Tensor) -> bool:

@@ -7,18 +7,21 @@ capture.
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from agrad.backends.cupy_source import ELEMENTWISE
-from agrad.jit.cuda_products import PRODUCTS, product_function, with_epilogues
+from agrad.jit.cuda_products import gemm, is_product, product_function
 from agrad.jit.cuda_source import THREADS, GroupSource, group_source, has_words
+from agrad.jit.epilogues import shape_of
 from agrad.jit.fusion import Group, works_by_element
 from agrad.jit.graphs import GraphProgram
+from agrad.jit.host_numbers import FunctionOperation
 from agrad.jit.ir import HOST, HostCall, Instruction, Program, Variable
 from agrad.jit.lowerings import Compiled, evaluation, lowering
+from agrad.jit.precision import Rounding
 
 # ------------------------------------------------------------------ groups
 
@@ -78,17 +81,6 @@ def _single(value: Any, on_host: bool) -> tuple[Any, ...]:
 # ------------------------------------------------------------------ numbers of the host
 
 
-class _Function:
-    """A Python function of raw arrays as an operation."""
-
-    elementwise = False
-
-    def __init__(self, name: str, function: Callable[..., Any], outputs: tuple[str, ...]) -> None:
-        self.name = name
-        self.bind = function
-        self.outputs = outputs
-
-
 def _adam_numbers(lr: float, beta1: float, beta2: float, weight_decay: float, decoupled: bool, step: int) -> Any:
     """What Adam's kernel takes, by the formula of its optimizer: rate, shrink and root2."""
     shrink = 1.0 - lr * weight_decay if decoupled else 1.0
@@ -145,7 +137,7 @@ def with_numbers_of_adam(program: Program) -> Program:
         rest = {name: settings[name] for name in ("beta1", "beta2", "eps")}
         rest["decay"] = 0.0 if settings["decoupled"] else settings["weight_decay"]
         rest["donate"] = settings.get("donate", False)
-        operation = _Function("adam_update", _adam_given, ("p_new", "m_new", "v_new"))
+        operation = FunctionOperation("adam_update", _adam_given, ("p_new", "m_new", "v_new"))
         kept.append(Instruction(operation, (*instruction.operands, *numbers), rest, instruction.outputs))
     return program.with_instructions(kept)
 
@@ -215,9 +207,9 @@ def can_capture(instruction: Instruction) -> bool:
     flag = instruction.settings.get("donate")
     if any(v.on_host and v is not flag for v in instruction.reads()):
         return False
-    if instruction.name in PRODUCTS:
+    if is_product(instruction):
         return product_function(instruction) is not None
-    if isinstance(instruction.operation, Group) or instruction.name in _CAPTURED:
+    if isinstance(instruction.operation, (Group, Rounding)) or instruction.name in _CAPTURED:
         return True
     return works_by_element(instruction) and has_words(instruction)
 
@@ -318,15 +310,22 @@ def _setter(chars: str) -> str:
     return f'extern "C" __global__ void set_numbers({", ".join(parameters)}) {{ {body} }}\n'
 
 
-def function_of(instruction: Instruction, program: Program) -> Callable[..., Any]:
+def function_of(instruction: Instruction, program: Program, tensor_float: bool = False) -> Callable[..., Any]:
     """What computes an instruction on CuPy's arrays."""
     if isinstance(instruction.operation, Group):
         return group_function(instruction.operation)
-    if instruction.name in PRODUCTS:
-        found = product_function(instruction)
+    if is_product(instruction):
+        found = product_function(instruction, tensor_float)
         if found is not None:
             return found
+        if tensor_float and shape_of(instruction) is not None:
+            return _tensor_float_product
     return evaluation(instruction, program)
+
+
+def _tensor_float_product(x: Any, weight: Any, *bias: Any) -> Any:
+    found = gemm(x, weight, x.dtype, True)
+    return found + bias[0] if bias else found
 
 
 @lowering("cupy")
@@ -337,5 +336,5 @@ def lower_cupy(program: Program) -> Compiled:
 
 def graph_program(program: Program, recorder: Callable[[], Any]) -> Compiled:
     """The same with another recorder in the place of CuPy's."""
-    better = with_epilogues(with_numbers_of_adam(program))
-    return GraphProgram(better, recorder, can_capture, function_of, numbers_on_device)
+    functions = partial(function_of, tensor_float=program.notes.get("precision") == "tf32")
+    return GraphProgram(with_numbers_of_adam(program), recorder, can_capture, functions, numbers_on_device)

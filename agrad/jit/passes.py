@@ -4,10 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from agrad.engine.tape import Meta
+from agrad.jit.cuda_products import epilogues_where_available
 from agrad.jit.cuda_source import has_words
 from agrad.jit.folding import with_folded_updates
 from agrad.jit.fusion import with_groups, with_single_values
 from agrad.jit.ir import HostCall, Instruction, Program, Variable
+from agrad.jit.precision import with_precision
 from agrad.jit.simplify import simplified
 
 Pass = Callable[[Program], Program]
@@ -121,6 +123,7 @@ OWN_PASSES: dict[str, list[tuple[str, Pass]]] = {
         ("filled arrays as single values", with_single_values),
         ("simpler operations", simplified),
         ("dead code", without_dead_code),
+        ("products with epilogues", epilogues_where_available),
         ("fusion", with_groups(1, has_words)),
     ],
 }
@@ -132,7 +135,10 @@ def optimized(program: Program, only_dead: bool = False) -> list[tuple[str, Prog
     stages = [("traced", program)]
     backends = program.backends()
     own = OWN_PASSES.get(next(iter(backends)), []) if len(backends) == 1 else []
-    for name, run in PASSES[:1] if only_dead else [*PASSES, *own]:
+    lower: list[tuple[str, Pass]] = []
+    if program.notes.get("precision"):
+        lower = [("precision", with_precision), ("dead code", without_dead_code)]
+    for name, run in PASSES[:1] if only_dead else [*PASSES, *lower, *own]:
         program = run(program)
         stages.append((name, program))
     return stages

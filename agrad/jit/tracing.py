@@ -1,6 +1,6 @@
 """From a call of a function to its entry: everything it reads is made traced, it is run once, and all is put back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agrad.backends import backend_of_type
@@ -34,11 +34,14 @@ class Tracing:
         call: Callable[[Sequence[Any]], Any],
         known: Sequence[Any],
         lent: Sequence[int] = (),
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self.function = function
         self.leaves = leaves
         self.lent = lent
         """The numbers of the leaves whose arrays may be written into."""
+        self.options = dict(options or {})
+        """What passes and lowerings are told, among the notes of the programs."""
         self.call = call
         """Calls the function with these leaves in the places of the arguments'."""
         self.trace = Trace(name)
@@ -212,6 +215,7 @@ class Tracing:
         program = Program(inputs, constants, trace.instructions[:mark], outputs).with_instructions(
             trace.instructions[:mark]
         )
+        program.notes |= self.options
         program.notes["derivative"] = derivative is not None
         program.notes["lent"] = self._lent_variables() if derivative is None else set()
         donors = self._donations(program)
@@ -371,7 +375,8 @@ class Tracing:
         for v in residuals:
             outputs.append(v)
             places.append(len(outputs) - 1)
-        program = Program([*residuals, *cotangents], constants, backward, results).with_instructions(backward)
+        program = Program([*residuals, *cotangents], constants, backward, results, dict(self.options))
+        program = program.with_instructions(backward)
         inputs: list[Any] = []
         by_tensor = {id(t): data for t, (data, _) in zip(self.held, self.variables, strict=True)}
         for _, tensor in sources:

@@ -5,6 +5,7 @@ kernel may write the results into them; the generic bodies have no use for it. O
 so that a step can be differentiated. They are no part of the array API face.
 """
 
+import math
 from typing import Any
 
 from agrad.backends import backend_of
@@ -87,6 +88,34 @@ def adam_rate(lr: float, beta1: float, beta2: float, step: int) -> float:
 def adam_floor(eps: float, beta2: float, step: int) -> float:
     """What Adam adds to the root of the second moment, with its correction in it."""
     return eps * (1 - beta2**step) ** 0.5
+
+
+def adam_update_counted(
+    p: Any,
+    g: Any,
+    m: Any,
+    v: Any,
+    *,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    decoupled: bool,
+    step: Any,
+    donate: bool,
+) -> tuple[Any, ...]:
+    """``adam_update`` for a count that only the device knows: ``step`` is an array of shape ()."""
+    xp = namespace
+    step = xp.astype(step, xp.real(p).dtype if is_complex(p.dtype) else p.dtype)
+    root = xp.sqrt(_correction(xp, beta2, step))
+    rate, floor = root / _correction(xp, beta1, step) * lr, root * eps
+    return adam_given(xp, p, g, m, v, lr, beta1, beta2, weight_decay, decoupled, rate, floor)
+
+
+def _correction(xp: Any, beta: float, step: Any) -> Any:
+    """1 - beta**step of an array, without the cancellation that single precision would suffer."""
+    return -xp.expm1(step * math.log(beta)) if beta else xp.ones_like(step)
 
 
 def adam_given(

@@ -5,7 +5,7 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError
-from agrad.ops.updates import adam_update, sgd_update
+from agrad.ops.updates import adam_update, adam_update_counted, sgd_update
 from agrad.optim.optimizer import Optimizer, Rate, number
 
 
@@ -56,6 +56,9 @@ class SGD(Optimizer):
         self.slots = ("v",) if self.momentum else ()
 
     def update(self, p: Any, g: Any, arrays: tuple[Any, ...], count: int, lr: float, donate: bool) -> tuple[Any, ...]:
+        if self.dampening and hasattr(count, "shape"):
+            first, later = (self.update(p, g, arrays, number, lr, False) for number in (1, 2))
+            return tuple([agrad.where(count > 1, b, a) for a, b in zip(first, later, strict=True)])
         p_new, v_new = _SGD[type(p)](
             p,
             g,
@@ -109,7 +112,8 @@ class Adam(Optimizer):
         self.maximize = bool(maximize)
 
     def update(self, p: Any, g: Any, arrays: tuple[Any, ...], count: int, lr: float, donate: bool) -> tuple[Any, ...]:
-        return _ADAM[type(p)](
+        update = adam_update_counted if hasattr(count, "shape") else _ADAM[type(p)]
+        return update(
             p,
             -g if self.maximize else g,
             *arrays,

@@ -71,7 +71,7 @@ class Optimizer:
     slots: tuple[str, ...] = ()
     """The names of the arrays kept for each parameter."""
 
-    traced_attributes = ("steps", "_lr", "_counts", "_arrays")
+    traced_attributes = ("steps", "_lr", "_counts", "_arrays", "_taken")
     """What a function made by ``agrad.jit`` reads and writes anew at each call."""
 
     def __init__(self, parameters: Iterable[agrad.Tensor], lr: Rate) -> None:
@@ -82,9 +82,15 @@ class Optimizer:
         self._counts = [0] * len(self.parameters)
         self._complex = [tensor.dtype.kind == "complex floating" for tensor in self.parameters]
         self._arrays: list[tuple[Any, ...]] = [()] * len(self.parameters)
+        self._taken: list[Any] = []
+        """Where steps may be left out: one array, int32 of shape (parameters,), of the steps that each has taken."""
 
     def update(self, p: Any, g: Any, arrays: tuple[Any, ...], count: int, lr: float, donate: bool) -> tuple[Any, ...]:
-        """The new raw parameter and the new arrays of its state. ``count`` numbers its steps, from 1."""
+        """The new raw parameter and the new arrays of its state.
+
+        ``count`` numbers its steps, from 1: an int, or a raw array of shape () where only the device knows it, as steps
+        may be left out.
+        """
         raise ConfigurationError(f"{self._name} defines no update; use SGD, Adam or AdamW")
 
     @property
@@ -117,8 +123,11 @@ class Optimizer:
         for tensor in self.parameters:
             tensor.grad = None
 
-    def step(self) -> None:
+    def step(self, *, where: Any = None) -> None:
         """Change each parameter that has a gradient by it.
+
+        where: a raw array of shape (), bool; parameters and state stay as they are where it is false, and schedules
+        alone count the step. It is not read back.
 
         Raises ``MixedBackendsError`` or ``DtypeError``, having changed nothing, where a gradient or the state of an
         earlier step is no longer of the parameter's backend or dtype.
@@ -126,6 +135,9 @@ class Optimizer:
         announce(self)
         ready = self._ready()
         rate = self.rate
+        if where is not None or self._taken:
+            self._step_where(ready, rate, where)
+            ready = []
         for i in ready:
             tensor = self.parameters[i]
             # asked before a variable here holds the array; a traced one is lent by the program
@@ -141,6 +153,31 @@ class Optimizer:
             if new is not p:
                 tensor.assign(new)
         self.steps += 1
+
+    def count_on_device(self) -> None:
+        """From now on count the steps of each parameter on its device, as some may be left out there."""
+        if not self._taken:
+            self._taken = [on_device_of(self.parameters[0], np.array(self._counts, np.int32))]
+
+    def _step_where(self, ready: list[int], rate: float, where: Any) -> None:
+        self.count_on_device()
+        first = self.parameters[0]
+        if where is None:
+            where = on_device_of(first, np.array(True))
+        (taken,) = self._taken
+        for i in ready:
+            tensor = self.parameters[i]
+            p, g = tensor.data, tensor.grad.bare  # type: ignore[union-attr]
+            # a step that is left out is computed too, of zeros, which raise no warnings
+            g = agrad.where(where, agrad.conj(g) if self._complex[i] else g, agrad.zeros_like(g))
+            old = self._arrays[i] or tuple([agrad.zeros_like(p) for _ in self.slots])
+            new, *state = self.update(p, g, old, taken[i] + 1, rate, False)
+            self._counts[i] += 1
+            self._arrays[i] = tuple([agrad.where(where, a, b) for a, b in zip(state, old, strict=True)])
+            tensor.assign(agrad.where(where, new, p))
+        part = np.zeros(len(self.parameters), np.int32)
+        part[ready] = 1
+        self._taken = [taken + agrad.astype(where, agrad.int32) * on_device_of(first, part)]
 
     def _ready(self) -> list[int]:
         """The numbers of the parameters that have a gradient."""
@@ -184,10 +221,11 @@ class Optimizer:
         state = {"steps": np.array(self.steps, dtype=np.int64)}
         if not callable(self._lr):
             state["lr"] = np.array(self._lr, dtype=np.float64)
+        counts = agrad.asarray(self._taken[0]).numpy().tolist() if self._taken else self._counts
         for i, arrays in enumerate(self._arrays):
-            if self._counts[i]:
-                state[f"{i}.step"] = np.array(self._counts[i], dtype=np.int64)
-            for slot, raw in zip(self.slots, arrays if self._counts[i] else (), strict=False):
+            if counts[i]:
+                state[f"{i}.step"] = np.array(counts[i], dtype=np.int64)
+            for slot, raw in zip(self.slots, arrays if counts[i] else (), strict=False):
                 state[f"{i}.{slot}"] = np.array(agrad.asarray(raw).numpy())
         return state
 
@@ -213,6 +251,9 @@ class Optimizer:
             counts[i] = int(given[f"{i}.step"])
             arrays[i] = tuple([on_device_of(self.parameters[i], given[f"{i}.{slot}"]) for slot in self.slots])
         self.steps, self._lr, self._arrays, self._counts = int(given["steps"]), rate, arrays, counts
+        if self._taken:
+            self._taken = []
+            self.count_on_device()
 
     def options(self) -> dict[str, Any]:
         """The options it was made with, by name, but for ``lr``."""

@@ -1,0 +1,143 @@
+"""Loss scaling: gradients kept within the range of float16."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.engine.scalars import announce
+from agrad.errors import ConfigurationError, OperandError
+from agrad.nn.module import check_state, on_device_of
+from agrad.optim.optimizer import Optimizer, number
+
+SMALLEST, LARGEST = 2.0**-126, 2.0**126
+"""Between these a scale stays: it and its reciprocal are normal numbers of float32."""
+
+
+class LossScale:
+    """A factor on the loss that finds its own size, for gradients too small for float16 (Micikevicius et al. 2018,
+    arXiv:1710.03740).
+
+    ::
+
+        scale = optim.LossScale(optimizer)
+        scale(loss).backward()
+        scale.step()                # in the place of optimizer.step()
+        optimizer.zero_grad()
+
+    A step divides the gradients of its optimizers by the scale. Where one of them is infinite or nan, parameters and
+    the optimizers' state stay as they are and the scale is multiplied by ``backoff_factor``; after
+    ``growth_interval`` good steps in a row it is multiplied by ``growth_factor``. Both work on the device: nothing is
+    read back, eagerly and in a function made by ``agrad.jit``. Schedules count steps that were left out, Adam's
+    corrections do not. An optimizer of your own is handed its ``count`` as an array of shape ().
+
+    optimizers: one or more, whose gradients come from the scaled loss; their parameters are on one device. Raises
+    ``ConfigurationError`` for numbers out of range, ``OperandError`` for what is no optimizer.
+    """
+
+    traced_attributes = ("_state",)
+
+    def __init__(
+        self,
+        *optimizers: Optimizer,
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+    ) -> None:
+        if not optimizers or not all(isinstance(o, Optimizer) for o in optimizers):
+            raise OperandError("LossScale takes one or more optimizers: LossScale(optimizer)")
+        self.optimizers = optimizers
+        self.growth_factor = number("LossScale", "growth_factor", growth_factor)
+        self.backoff_factor = number("LossScale", "backoff_factor", backoff_factor, 1)
+        first = number("LossScale", "init_scale", init_scale)
+        if self.growth_factor < 1 or not self.backoff_factor or not SMALLEST <= first <= LARGEST:
+            raise ConfigurationError(
+                "LossScale: growth_factor is 1 or more, backoff_factor between 0 and 1, init_scale from 2**-126 to "
+                f"2**126, not {growth_factor!r}, {backoff_factor!r}, {init_scale!r}"
+            )
+        if type(growth_interval) is not int or growth_interval < 1:
+            raise ConfigurationError(f"LossScale: growth_interval is an integer of 1 or more, not {growth_interval!r}")
+        self.growth_interval = growth_interval
+        self._finite: Any = None
+        """Whether all gradients are finite, once they were divided; None before."""
+        self._set(first, 0)
+        for optimizer in optimizers:
+            optimizer.count_on_device()
+
+    def _set(self, scale: float, good: int) -> None:
+        like = self.optimizers[0].parameters[0]
+        # of one element each: NumPy makes scalars of another type of arrays without dimensions
+        self._state = [
+            on_device_of(like, np.array([scale], np.float32)),
+            on_device_of(like, np.array([good], np.int32)),
+        ]
+
+    def __call__(self, loss: Any) -> Any:
+        """``loss`` times the scale, of its shape and dtype: what ``backward`` is called on."""
+        announce(self)
+        scale = agrad.reshape(self._state[0], ())
+        return loss * agrad.astype(scale, loss.dtype)
+
+    @property
+    def scale(self) -> float:
+        """The scale as a number, read from the device."""
+        return float(agrad.asarray(self._state[0])[0])
+
+    def unscale(self) -> None:
+        """Divide the gradients by the scale before ``step`` does, to look at them or clip them."""
+        announce(self)
+        if self._finite is not None:
+            raise ConfigurationError("LossScale: the gradients were divided by the scale already; call step() first")
+        with agrad.no_grad():
+            inverse = 1.0 / agrad.reshape(self._state[0], ())
+            finite: Any = None
+            for optimizer in self.optimizers:
+                for tensor in optimizer.parameters:
+                    if tensor.grad is None:
+                        continue
+                    g = tensor.grad.detach()
+                    g = agrad.astype(g * inverse, g.dtype, copy=False)
+                    good = agrad.all(agrad.isfinite(g))
+                    finite = good if finite is None else agrad.logical_and(finite, good)
+                    tensor.grad = g
+            if finite is None:
+                raise ConfigurationError("LossScale: no parameter has a gradient; call scale(loss).backward() first")
+            self._finite = finite.bare
+
+    def step(self) -> None:
+        """One step of each optimizer where all gradients are finite, none elsewhere; then the scale is adapted."""
+        if self._finite is None:
+            self.unscale()
+        else:
+            announce(self)
+        finite, self._finite = self._finite, None
+        for optimizer in self.optimizers:
+            optimizer.step(where=finite)
+        scale, good = self._state
+        with agrad.no_grad():
+            good = agrad.where(finite, good + 1, 0 * good)
+            grows = good >= self.growth_interval
+            grown = agrad.where(grows, agrad.minimum(scale, LARGEST / self.growth_factor) * self.growth_factor, scale)
+            shrunk = agrad.maximum(scale, SMALLEST / self.backoff_factor) * self.backoff_factor
+            self._state = [agrad.where(finite, grown, shrunk), agrad.where(grows, 0 * good, good)]
+
+    # ------------------------------------------------------------------ state
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """All that a resumed run needs, as NumPy arrays on the host: ``scale`` and ``good_steps``, of shape ()."""
+        scale, good = (agrad.asarray(x).numpy() for x in self._state)
+        return {"scale": np.array(scale[0], np.float64), "good_steps": np.array(good[0], np.int64)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take the state that ``state_dict`` gave. Otherwise raises ``DataError``, and all is as it was."""
+        given = {name: np.asarray(value) for name, value in state.items()}
+        check_state("the state of LossScale", given, {"scale": ((), "float64")}, ["good_steps"])
+        self._set(float(given["scale"]), int(given["good_steps"]))
+
+    def __repr__(self) -> str:
+        return (
+            f"LossScale({self.scale:g}, growth_factor={self.growth_factor:g}, "
+            f"backoff_factor={self.backoff_factor:g}, growth_interval={self.growth_interval})"
+        )

@@ -1,0 +1,215 @@
+"""Products of matrices in a lower precision: what is rounded, what is not, and training with it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn, optim
+from agrad.errors import ConfigurationError
+from agrad.jit.precision import PRECISIONS
+
+NARROW = {"numpy": ("float16",), "torch": ("float16", "bfloat16"), "jax": ("float16", "bfloat16")}
+NARROW["cupy"] = NARROW["torch"]
+
+
+def rounded(x: np.ndarray, precision: str) -> np.ndarray:
+    """float32 values rounded to the nearest of a narrow dtype, ties to even."""
+    if precision == "float16":
+        return x.astype(np.float16).astype(np.float32)
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
+
+
+def draw(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def host(x: Any) -> np.ndarray:
+    return agrad.asarray(x).detach().numpy()
+
+
+def distance(got: Any, right: np.ndarray) -> float:
+    return float(np.linalg.norm(host(got) - right) / np.linalg.norm(right))
+
+
+UNIT = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
+
+
+def affine(x: Any, w: Any, b: Any) -> Any:
+    return agrad.tanh(agrad.linear(x, w, b))
+
+
+def gradients(x: Any, w: Any, b: Any, g: Any) -> Any:
+    y, pull = agrad.vjp(affine, x, w, b)
+    return y, *pull(g)
+
+
+def by_hand(x: Any, w: Any, b: Any, g: Any, precision: str) -> Any:
+    """The same in double precision, of rounded factors."""
+    xr, wr = (rounded(a, precision).astype(np.float64) for a in (x, w))
+    y = np.tanh(xr @ wr + b)
+    inner = (g * (1 - y * y)).astype(np.float32)
+    gr = rounded(inner, precision).astype(np.float64)
+    return y, gr @ wr.T, xr.T @ gr, inner.sum(0)
+
+
+def test_factors_are_rounded_and_nothing_else(backend: str, place: Any) -> None:
+    given = draw(30, 40), draw(40, 20, seed=1) / 8, draw(20, seed=2), draw(30, 20, seed=3)
+    for precision in NARROW.get(backend, ()):
+        jitted = agrad.jit(gradients, precision=precision)
+        arrays = [place(a) for a in given]
+        exact = gradients(*arrays)
+        for _ in range(2):
+            for got, right, wide in zip(jitted(*arrays), by_hand(*given, precision), exact, strict=True):
+                assert got.dtype == wide.dtype
+                # sums are those of float32: results rounded to the narrow dtype would be off by four times as much
+                assert distance(got, right) < 0.1 * UNIT[precision]
+                if right.ndim == 2:
+                    assert distance(got, host(wide)) > 0.2 * UNIT[precision]
+
+
+def test_an_array_is_rounded_once_and_before_it_is_turned(backend: str, place: Any) -> None:
+    for precision in NARROW.get(backend, ()):
+        arrays = [place(a) for a in (draw(3, 4), draw(4, 2), draw(2), draw(3, 2))]
+        stages = agrad.jit(gradients, precision=precision).lower(*arrays).stages
+        at = [name for name, _ in stages].index("precision")
+        assert stages[at + 1][0] == "dead code"
+        program = stages[at + 1][1]
+        assert [i.name for i in program.instructions].count(f"rounded[{precision}]") == 3
+        made = {v: i for i in program.instructions for v in i.results}
+        turns = [i for i in program.instructions if i.name == "matrix_transpose"]
+        assert len(turns) == 2
+        for turn in turns:
+            assert made[turn.operands[0]].name == f"rounded[{precision}]"
+
+
+def test_tf32_is_a_permission(backend: str, place: Any) -> None:
+    arrays = [place(a) for a in (draw(3, 4), draw(4, 2), draw(2), draw(3, 2))]
+    if "cuda" in str(getattr(arrays[0], "device", "")).lower():
+        pytest.skip("a GPU may use it")
+    for got, right in zip(agrad.jit(gradients, precision="tf32")(*arrays), gradients(*arrays), strict=True):
+        np.testing.assert_allclose(host(got), host(right), rtol=1e-6, atol=1e-6)
+
+
+def test_batches_of_matrices_vectors_and_other_dtypes(backend: str, place: Any) -> None:
+    for precision in NARROW.get(backend, ()):
+        jitted = agrad.jit(agrad.matmul, precision=precision)
+        for a, b in (
+            ((2, 3, 4), (4, 5)),
+            ((2, 3, 4), (2, 4, 5)),
+            ((2, 1, 3, 4), (3, 4, 5)),
+            ((4,), (4, 5)),
+            ((4,), (4,)),
+        ):
+            x, y = draw(*a), draw(*b, seed=1)
+            right = rounded(x, precision).astype(np.float64) @ rounded(y, precision)
+            np.testing.assert_allclose(host(jitted(place(x), place(y))), right, rtol=1e-5, atol=1e-5)
+        x, y = draw(3, 4).astype(np.float64), draw(4, 2).astype(np.float64)
+        if backend != "jax":  # whose default has no float64
+            np.testing.assert_allclose(host(jitted(place(x), place(y))), x @ y, rtol=1e-14)
+
+
+def test_derivatives_of_a_call(backend: str, place: Any) -> None:
+    for precision in NARROW.get(backend, ()):
+        x, w, b, _ = given = draw(6, 5), draw(5, 4), draw(4), np.ones((6, 4), np.float32)
+        jitted = agrad.jit(affine, precision=precision)
+
+        weight, rest = place(w), (place(x), place(b))
+
+        def first(f: Any, rest: Any = rest) -> Any:
+            return agrad.grad(lambda v: agrad.sum(f(rest[0], v, rest[1])))
+
+        def twice(f: Any, weight: Any = weight, first: Any = first) -> Any:
+            return host(agrad.grad(lambda v: agrad.sum(first(f)(v) ** 2))(weight))
+
+        assert distance(first(jitted)(weight), by_hand(*given, precision)[2]) < 0.2 * UNIT[precision]
+
+        # the second order is that of the function in float32
+        np.testing.assert_allclose(
+            twice(jitted), twice(affine), rtol=0.05, atol=0.05 if precision == "bfloat16" else 0.01
+        )
+
+
+def test_what_a_backend_does_not_have(backend: str, place: Any) -> None:
+    x, y = place(draw(3, 4)), place(draw(4, 2))
+    for precision in PRECISIONS:
+        if precision == "tf32" or precision in NARROW.get(backend, ()):
+            continue
+        with pytest.raises(ConfigurationError, match=f"{precision}.*(float16|leave it out)"):
+            agrad.jit(agrad.matmul, precision=precision)(x, y)
+        agrad.jit(agrad.add, precision=precision)(x, x)  # there is nothing to round
+    with pytest.raises(ConfigurationError, match="tf32, bfloat16, float16"):
+        agrad.jit(agrad.matmul, precision="half")
+
+
+def network() -> tuple[Any, Any]:
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+    rng = np.random.default_rng(0)
+    model.load_state_dict({k: rng.normal(size=v.shape).astype(v.dtype) * 0.4 for k, v in model.state_dict().items()})
+    return model, optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_training(backend: str, place: Any, precision: str) -> None:
+    """A whole step, with parameters of float32, goes down as that of float32 does."""
+    if precision != "tf32" and precision not in NARROW.get(backend, ()):
+        pytest.skip(f"{backend} has no {precision}")
+    x, labels = place(draw(32, 8)), place(np.argmax(draw(32, 8)[:, :3], axis=1))
+    curves = []
+    for options in ({}, {"precision": precision}):
+        model, optimizer = network()
+
+        def step(x: Any, labels: Any, model: Any = model, optimizer: Any = optimizer) -> Any:
+            loss = agrad.cross_entropy(model(x), labels)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss
+
+        jitted = agrad.jit(step, **options)
+        curves.append([jitted(x, labels).item() for _ in range(30)])
+        assert {p.dtype.name for p in model.parameters()} == {"float32"}
+    assert curves[1][-1] < 0.5 * curves[1][0]
+    np.testing.assert_allclose(curves[1], curves[0], rtol=0.02)
+
+
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+def test_float16_overflows_and_underflows_without_the_right_scale(backend: str, place: Any) -> None:
+    """Gradients of 1e-9 are 0 in float16, and beyond it with a scale that is too large; one between is found."""
+    if "float16" not in NARROW.get(backend, ()):
+        pytest.skip(f"{backend} has no float16")
+    x, w = place(draw(16, 4)), draw(4, 3)
+    target = place(draw(16, 3, seed=5))
+    parameter = agrad.asarray(place(w), requires_grad=True)
+    optimizer = optim.SGD([parameter], lr=1e6)
+    scale = optim.LossScale(optimizer, init_scale=2.0**60)
+
+    def loss_of(x: Any, target: Any) -> Any:
+        return agrad.sum(agrad.square(agrad.matmul(x, parameter) - target)) * 1e-9
+
+    @agrad.jit(precision="float16")
+    def plain(x: Any, target: Any) -> Any:
+        loss_of(x, target).backward()
+        found, parameter.grad = parameter.grad, None
+        return found
+
+    @agrad.jit(precision="float16")
+    def step(x: Any, target: Any) -> Any:
+        loss = loss_of(x, target)
+        scale(loss).backward()
+        scale.step()
+        optimizer.zero_grad()
+        return loss
+
+    assert np.all(host(plain(x, target)) == 0)  # what flows back into the product is below 6e-8
+    skipped = 0
+    while np.array_equal(parameter.detach().numpy(), w):
+        step(x, target)
+        skipped += 1
+    assert skipped > 10
+    assert 2.0**20 < scale.scale < 2.0**50
+    right = agrad.grad(lambda w: agrad.sum(agrad.square(agrad.matmul(x, w) - target)) * 1e-9)(place(w))
+    np.testing.assert_allclose(parameter.detach().numpy(), w - 1e6 * host(right), rtol=2e-3, atol=2e-4)
+    assert step.cache_info().misses == 1

@@ -1,0 +1,173 @@
+"""Traced programs of PyTorch's arrays handed to ``torch.compile``: the same results, and what it does not take."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn, optim
+from agrad.errors import ConfigurationError
+
+torch = pytest.importorskip("torch")
+
+COMPILER = shutil.which("g++") or shutil.which("clang++")
+
+
+@pytest.fixture(autouse=True)
+def on_torch() -> Iterator[None]:
+    with agrad.use_backend("torch"):
+        yield
+
+
+@pytest.fixture
+def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The graphs that PyTorch is given to compile, which run as they are."""
+    given: list[Any] = []
+
+    def compiler(graph: Any, **options: Any) -> Any:
+        given.append(graph)
+        return graph
+
+    monkeypatch.setattr(torch, "compile", compiler)
+    return given
+
+
+def array(*shape: int, seed: int = 0) -> Any:
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
+
+
+def stepper(make: Callable[[Any], Any], drop: float = 0.0) -> tuple[Callable[[Any, Any], Any], Any]:
+    """A training step of a small model, the same one at each call of this function, and the model."""
+    model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Dropout(drop, rng=agrad.random.Generator(3)), nn.Linear(5, 3))
+    state, rng = model.state_dict(), np.random.default_rng(0)
+    weights = {k: rng.normal(size=v.shape).astype(v.dtype) for k, v in state.items() if v.dtype.kind == "f"}
+    model.load_state_dict(state | weights)
+    optimizer = make(model.parameters())
+
+    def step(x: Any, labels: Any) -> Any:
+        logits = model(x)
+        loss = agrad.cross_entropy(logits, labels)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss, agrad.sum(agrad.astype(agrad.argmax(logits, axis=1) == labels, agrad.int32))
+
+    return step, model
+
+
+OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
+    "a rate that changes": lambda p: optim.SGD(p, lr=lambda step: 0.1 * 0.7**step, momentum=0.9),
+    "Adam": lambda p: optim.Adam(p, lr=0.05),
+}
+LABELS = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
+
+
+def compare(make: Callable[[Any], Any], drop: float = 0.0) -> Any:
+    """Five steps of a compiled and of an ordinary training step; gives the compiled one."""
+    (eager, right), (step, model) = stepper(make, drop), stepper(make, drop)
+    jitted = agrad.jit(step, torch_compile=True)
+    for seed in range(5):
+        x = array(8, 6, seed=seed)
+        for got, expected in zip(jitted(x, LABELS), eager(x, LABELS), strict=True):
+            assert got.dtype == expected.dtype
+            np.testing.assert_allclose(got.detach().numpy(), expected.detach().numpy(), rtol=2e-5)
+    for name, value in right.state_dict().items():
+        np.testing.assert_allclose(model.state_dict()[name], value, rtol=2e-4, atol=1e-6)
+        assert model.state_dict()[name].dtype == value.dtype
+    assert jitted.cache_info()[:2] == (4, 1)
+    return jitted
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_training_step_is_one_graph(graphs: list[Any], name: str) -> None:
+    jitted = compare(OPTIMIZERS[name])
+    (graph,) = graphs
+    assert "aten.addmm" in graph.code or "aten.mm" in graph.code
+    assert jitted.lower(array(8, 6), LABELS).code.startswith("# compiled by torch.compile")
+
+
+def test_random_numbers_of_a_counted_key_are_drawn_before_it(graphs: list[Any]) -> None:
+    compare(OPTIMIZERS["Adam"], drop=0.5)
+    assert len(graphs) == 1
+
+
+@pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler, which torch.compile needs on a CPU")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # its own
+def test_what_pytorch_compiles_computes_the_same() -> None:
+    compare(OPTIMIZERS["Adam"])
+
+
+def test_derivatives_of_a_compiled_function(graphs: list[Any]) -> None:
+    def f(x: Any) -> Any:
+        return agrad.sum(agrad.tanh(x) ** 3)
+
+    jitted = agrad.jit(f, torch_compile=True)
+    x = array(4, 3)
+    for g in (agrad.grad, lambda h: agrad.grad(lambda y: agrad.sum(agrad.sin(agrad.grad(h)(y))))):
+        np.testing.assert_allclose(g(jitted)(x), g(f)(x), rtol=1e-5, atol=1e-6)
+    assert graphs
+
+
+def test_numbers_do_not_widen_results_and_may_change_their_kind(graphs: list[Any]) -> None:
+    jitted = agrad.jit(lambda x, y, a: (x * a, y * a + 1, agrad.sum(x) * a, a * 2), torch_compile=True)
+    x, y = array(3), torch.tensor(2.0)
+    for a in (0.3, 0.5, 2.0):
+        got = jitted(x, y, a)
+        for left, right in zip(got[:3], (x * a, y * a + 1, x.sum() * a), strict=True):
+            assert left.dtype == torch.float32
+            np.testing.assert_allclose(left, right, rtol=1e-6)
+        assert got[3] == a * 2
+    assert len(graphs) == 1
+
+
+def test_results_are_arrays_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def frugal(graph: Any, **options: Any) -> Any:
+        def run(*given: Any) -> list[Any]:
+            out = graph(*given)
+            return [out[0], out[0]]  # as a compiler may that finds two results equal
+
+        return run
+
+    monkeypatch.setattr(torch, "compile", frugal)
+    jitted = agrad.jit(lambda x: (x + 1, 1 + x), torch_compile=True)
+    for _ in range(2):
+        a, b = jitted(array(4))
+        a += 1
+        np.testing.assert_allclose(b, array(4) + 1)
+
+
+def test_what_is_not_compiled_says_so_once_and_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(graph: Any, **options: Any) -> Any:
+        raise RuntimeError("no compiler found\nand much more")
+
+    monkeypatch.setattr(torch, "compile", broken)
+    jitted = agrad.jit(lambda x: x * 2, torch_compile=True)
+    with pytest.warns(RuntimeWarning, match=r"torch_compile=False.*RuntimeError: no compiler found$") as caught:
+        np.testing.assert_array_equal(jitted(array(4)), array(4) * 2)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(jitted(array(4)), array(4) * 2)
+
+
+def test_an_error_of_the_program_is_its_own(graphs: list[Any]) -> None:
+    jitted = agrad.jit(agrad.linalg.cholesky, torch_compile=True)
+    good = torch.eye(3)
+    with pytest.raises(Exception, match=r"(?i)positive"):
+        jitted(-good)
+    np.testing.assert_allclose(jitted(good), good)
+
+
+def test_on_a_cpu_programs_are_compiled_only_if_asked(graphs: list[Any]) -> None:
+    x = array(4)
+    for options in ({}, {"torch_compile": False}):
+        jitted = agrad.jit(lambda x: x * 2, **options)
+        np.testing.assert_array_equal(jitted(x), x * 2)
+    assert not graphs
+    recorded = array(4).requires_grad_()
+    assert agrad.jit(lambda x: x * 2, torch_compile=True)(recorded).requires_grad
+    assert not graphs
+    with pytest.raises(ConfigurationError, match="torch_compile"):
+        agrad.jit(lambda x: x, torch_compile="yes")

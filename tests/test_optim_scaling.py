@@ -1,0 +1,212 @@
+"""``optim.LossScale``: what a step does with gradients that overflow, eagerly and in a traced step."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import optim
+from agrad.errors import ConfigurationError, DataError, OperandError
+
+# Dask computes in threads that know nothing of ``numpy.errstate``
+pytestmark = pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+
+OPTIMIZERS: dict[str, Callable[[Any], optim.Optimizer]] = {
+    "momentum": lambda p: optim.SGD(p, lr=0.1, momentum=0.9),
+    "plain": lambda p: optim.SGD(p, lr=0.1),
+    "dampening": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.5),
+    "adam": lambda p: optim.Adam(p, lr=0.1, betas=(0.0, 0.99)),
+    "adamw": lambda p: optim.AdamW(p, lr=lambda step: 0.1 / (1 + step), maximize=True),
+}
+
+
+class Problem:
+    """Two parameters of float32, of which the second has a gradient only if asked; and a loss that may overflow."""
+
+    def __init__(self, make: Callable[[Any], optim.Optimizer], place: Callable[[Any], Any]) -> None:
+        rng = np.random.default_rng(0)
+        values = [rng.standard_normal(shape).astype(np.float32) for shape in ((3, 2), (4,))]
+        self.place = place
+        self.parameters = [agrad.asarray(place(v), requires_grad=True) for v in values]
+        self.optimizer = make(self.parameters)
+
+    def loss(self, factor: Any, both: bool = True) -> Any:
+        p, q = self.parameters
+        loss = agrad.sum(p**4) * factor
+        return loss + agrad.sum(agrad.square(q)) if both else loss
+
+    def step(self, factor: Any, scale: optim.LossScale | None, both: bool = True) -> Any:
+        loss = self.loss(factor, both)
+        if scale is None:
+            loss.backward()
+            self.optimizer.step()
+        else:
+            scale(loss).backward()
+            scale.step()
+        self.optimizer.zero_grad()
+        return loss
+
+    def values(self) -> list[np.ndarray]:
+        state = self.optimizer.state_dict()
+        return [p.detach().numpy() for p in self.parameters] + [
+            v for name, v in sorted(state.items()) if name not in ("steps", "lr")
+        ]
+
+
+HUGE, ONE = np.float32(1e10), np.float32(1)
+"""Times 2**120 the first one is beyond float32."""
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
+def test_steps_that_overflow_are_left_out(place: Any, name: str, jitted: bool) -> None:
+    scaled, plain = (Problem(OPTIMIZERS[name], place) for _ in range(2))
+    scale = optim.LossScale(scaled.optimizer, init_scale=2.0**120, backoff_factor=0.25, growth_interval=3)
+    step = agrad.jit(scaled.step, static_argnums=(1, 2)) if jitted else scaled.step
+    huge, one = (place(np.asarray(x)) for x in (HUGE, ONE))
+    size, taken = 120, 0
+    for round, factor in enumerate((huge, huge, one, one, huge, one, one, one, one)):
+        before = scaled.values()
+        step(factor, scale)
+        if factor is huge:
+            size -= 2
+            taken = 0
+            for a, b in zip(scaled.values(), before, strict=True):
+                np.testing.assert_array_equal(a, b)
+            plain.optimizer.steps += 1  # schedules count all steps
+        else:
+            taken += 1
+            size, taken = (size + 1, 0) if taken == 3 else (size, taken)
+            plain.step(one, None)
+            for a, b in zip(scaled.values(), plain.values(), strict=True):
+                np.testing.assert_allclose(a, b, rtol=3e-6, atol=1e-7, err_msg=f"step {round}")
+        assert scale.scale == 2.0**size
+    assert scaled.optimizer.steps == 9
+    assert scale.state_dict()["good_steps"] == taken == 1
+    if jitted:
+        assert step.cache_info()[:2] == (8, 1)
+
+
+def test_a_parameter_without_a_gradient_takes_no_step(place: Any) -> None:
+    scaled, plain = (Problem(OPTIMIZERS["adam"], place) for _ in range(2))
+    scale = optim.LossScale(scaled.optimizer)
+    one = place(np.asarray(ONE))
+    for both in (False, True, False, True):
+        scaled.step(one, scale, both)
+        plain.step(one, None, both)
+    for a, b in zip(scaled.values(), plain.values(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+    assert [int(scaled.optimizer.state_dict()[f"{i}.step"]) for i in range(2)] == [4, 2]
+
+
+def test_a_step_without_the_scale_still_counts(place: Any) -> None:
+    scaled, plain = (Problem(OPTIMIZERS["adam"], place) for _ in range(2))
+    one = place(np.asarray(ONE))
+    plain.step(one, None)
+    scaled.step(one, None)
+    scale = optim.LossScale(scaled.optimizer)
+    for given in (scale, None, scale):
+        scaled.step(one, given)
+        plain.step(one, None)
+    for a, b in zip(scaled.values(), plain.values(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+
+
+def test_complex_parameters_and_several_optimizers() -> None:
+    z = [agrad.asarray(np.array([1 + 2j, -0.5j]), requires_grad=True) for _ in range(2)]
+    p = [agrad.asarray(np.array([1.0, 2.0]), requires_grad=True) for _ in range(2)]
+    made = [(optim.Adam([a], lr=0.1), optim.SGD([b], lr=0.1)) for a, b in zip(z, p, strict=True)]
+    scale = optim.LossScale(*made[0])
+    for k in range(4):
+        for i, optimizers in enumerate(made):
+            loss = agrad.sum(agrad.square(agrad.abs(z[i]))) + agrad.sum(p[i] ** 2) * (np.inf if k == 1 else 1.0)
+            if i == 0:
+                scale(loss).backward()
+                scale.step()
+            elif k != 1:
+                loss.backward()
+                for optimizer in optimizers:
+                    optimizer.step()
+            for optimizer in optimizers:
+                optimizer.zero_grad()
+    for a, b in (z, p):
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-6)
+    assert scale.scale == 2.0**15
+
+
+def test_gradients_can_be_clipped_in_between(place: Any) -> None:
+    problem = Problem(OPTIMIZERS["plain"], place)
+    scale = optim.LossScale(problem.optimizer)
+    one = place(np.asarray(ONE))
+    problem.loss(one).backward()
+    right = [p.grad.numpy() for p in problem.parameters]
+    problem.optimizer.zero_grad()
+    scale(problem.loss(one)).backward()
+    scale.unscale()
+    for p, g in zip(problem.parameters, right, strict=True):
+        np.testing.assert_array_equal(p.grad.numpy(), g)
+    with pytest.raises(ConfigurationError, match="already"):
+        scale.unscale()
+    before = problem.values()[0]
+    optim.clip_grad_norm(problem.parameters, 1e-3)
+    scale.step()
+    np.testing.assert_allclose(problem.values()[0], before, atol=2e-4)
+    assert not np.array_equal(problem.values()[0], before)
+
+
+def test_a_resumed_run_goes_on_the_same(place: Any) -> None:
+    one, huge = (place(np.asarray(x)) for x in (ONE, HUGE))
+    first, second = (Problem(OPTIMIZERS["adam"], place) for _ in range(2))
+    options = {"init_scale": 2.0**120, "growth_interval": 2}
+    scales = [optim.LossScale(problem.optimizer, **options) for problem in (first, second)]
+    for factor in (huge, one, one, one):
+        first.step(factor, scales[0])
+    for source, target in zip(first.parameters, second.parameters, strict=True):
+        target.assign(agrad.asarray(place(source.detach().numpy())).raw)
+    second.optimizer.load_state_dict(first.optimizer.state_dict())
+    scales[1].load_state_dict(scales[0].state_dict())
+    assert repr(scales[0]) == repr(scales[1])
+    for problem, scale in zip((first, second), scales, strict=True):
+        problem.step(one, scale)
+    for a, b in zip(first.values(), second.values(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert scales[0].state_dict() == scales[1].state_dict()
+    assert int(second.optimizer.state_dict()["0.step"]) == 4
+    with pytest.raises(DataError, match="good_steps"):
+        scales[1].load_state_dict({"scale": np.array(1.0)})
+
+
+def test_the_scale_stays_a_number(place: Any) -> None:
+    problem = Problem(OPTIMIZERS["plain"], place)
+    scale = optim.LossScale(problem.optimizer, init_scale=2.0**-125, backoff_factor=0.25)
+    for _ in range(3):
+        problem.step(place(np.asarray(np.float32(np.nan))), scale)
+    assert scale.scale == 2.0**-126
+    scale = optim.LossScale(problem.optimizer, init_scale=2.0**125, growth_factor=8.0, growth_interval=1)
+    for p in problem.parameters:
+        p.grad = agrad.zeros_like(p.detach())
+    scale.step()
+    assert scale.scale == 2.0**126
+
+
+def test_refusals() -> None:
+    optimizer = optim.SGD([agrad.asarray(np.ones(2), requires_grad=True)], lr=0.1)
+    with pytest.raises(OperandError, match="optimizers"):
+        optim.LossScale()
+    with pytest.raises(OperandError, match="optimizers"):
+        optim.LossScale(2.0**16)  # type: ignore[arg-type]
+    for options in (
+        {"init_scale": 0.0},
+        {"init_scale": 2.0**127},
+        {"growth_factor": 0.5},
+        {"backoff_factor": 0.0},
+        {"backoff_factor": 1.0},
+        {"growth_interval": 0},
+        {"growth_interval": 1.5},
+    ):
+        with pytest.raises(ConfigurationError, match="LossScale"):
+            optim.LossScale(optimizer, **options)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="no parameter has a gradient"):
+        optim.LossScale(optimizer).step()
