@@ -100,6 +100,8 @@ def _take_attribute(attribute: Any, stem: str, scope: Scope, values: list[str]) 
     holder = scope.hold(attribute.holder, "holder")
     now = getattr(attribute.holder, attribute.name)
     count = len(attribute.kinds)
+    if type(now) is list and not now:  # a list compares its length first
+        return [f"    if {holder}.{attribute.name} != []:", "        return None"]
     if not _plain(now):
         scope.names[f"take_{stem}"] = attribute.take
         values += [f"{stem}[{k}]" for k in range(len(attribute.places))]
