@@ -63,7 +63,7 @@ class FoldedStep:
             and v.flags.writeable
         ):
             if self.sums:
-                gradient = a[0] if a.shape[0] == 1 else np.matmul(_ones(a.shape[0], a.dtype), a)
+                gradient = a[0] if a.shape[0] == 1 else np.matmul(all_ones(a.shape[0], a.dtype), a)
                 np.multiply(v, momentum, out=v)
                 np.add(v, gradient, out=v)
                 np.subtract(p, np.multiply(v, lr), out=p)
@@ -75,13 +75,13 @@ class FoldedStep:
 
 
 @functools.lru_cache(maxsize=32)
-def _ones(n: int, dtype: np.dtype) -> np.ndarray:
+def all_ones(n: int, dtype: np.dtype) -> np.ndarray:
     made = np.ones(n, dtype)
     made.flags.writeable = False
     return made
 
 
-def _is_plain(settings: Mapping[str, Any]) -> bool:
+def is_plain(settings: Mapping[str, Any]) -> bool:
     """Whether a step is ``v = momentum * v + g; p = p - lr * v``, and may be told to write into p and v."""
     momentum = settings["momentum"]
     numbers = ("dampening", "nesterov", "weight_decay", "maximize")
@@ -103,7 +103,7 @@ def with_folded_updates(program: Program) -> Program:
     folded: dict[int, Instruction] = {}
     dropped: set[int] = set()
     for i, instruction in enumerate(program.instructions):
-        if instruction.name != "sgd_update" or not _is_plain(instruction.settings) or None in instruction.outputs:
+        if instruction.name != "sgd_update" or not is_plain(instruction.settings) or None in instruction.outputs:
             continue
         p, g, v = instruction.operands
         at = made.get(g) if isinstance(g, Variable) else None

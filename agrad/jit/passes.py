@@ -6,6 +6,7 @@ from typing import Any
 from agrad.engine.tape import Meta
 from agrad.jit.cuda_products import epilogues_where_available
 from agrad.jit.cuda_source import has_words
+from agrad.jit.entropy import with_entropies
 from agrad.jit.folding import with_folded_updates
 from agrad.jit.fusion import with_groups, with_single_values
 from agrad.jit.ir import HostCall, Instruction, Program, Variable
@@ -116,6 +117,7 @@ OWN_PASSES: dict[str, list[tuple[str, Pass]]] = {
         ("filled arrays as single values", with_single_values),
         ("simpler operations", simplified),
         ("dead code", without_dead_code),
+        ("cross entropy with its rule", with_entropies),
         ("products folded into updates", with_folded_updates),
         ("fusion", with_groups()),
     ],
