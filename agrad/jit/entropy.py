@@ -112,7 +112,7 @@ def cross_entropy(
     np.copyto(e, x.T if as_columns else x)
     np.maximum.reduce(e, axis=axis, out=top)
     np.subtract(e, top.reshape(along), out=e)
-    np.multiply(labels, step, out=places, casting="unsafe")
+    np.multiply(labels, step, out=places, dtype=places.dtype, casting="unsafe")
     np.add(places, starts, out=places)
     flat = e.reshape(-1)
     flat.take(places, out=picked, mode="clip")

@@ -22,8 +22,6 @@ def lower_numpy(program: Program) -> Compiled:
     that no later line reads. Results that leave the program are arrays of their own, and never written into again.
     """
     writer = Writer(program, function_of)
-    if program.inputs:
-        writer.line(f"{', '.join(writer.names[v] for v in program.inputs)}, = inputs")
     for instruction in program.instructions:
         writer.write(instruction)
     return writer.finished()

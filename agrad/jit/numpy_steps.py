@@ -222,6 +222,8 @@ class Writer:
     def finished(self) -> Compiled:
         """The function of the program, when all of its instructions are written."""
         lines, count = self.lines, len(self.workspace)
+        if self.program.inputs:
+            lines = [f"    {', '.join(self.names[v] for v in self.program.inputs)}, = inputs", *lines]
         if count:
             self.scope.names.update(borrow=self.workspace.borrow, idle=self.workspace.idle)
             names = ", ".join(f"b{i}" for i in range(count))
