@@ -55,23 +55,29 @@ class FoldedStep:
 
     def step(self, p: Any, a: Any, b: Any, v: Any, *, lr: float, momentum: float, donate: bool, **rest: Any) -> Any:
         """The same on NumPy's arrays, in place where ``donate`` says that nobody else can see p and v."""
-        if (
-            donate
-            and type(p) is type(v) is np.ndarray
-            and p.flags.c_contiguous
-            and p.flags.writeable
-            and v.flags.writeable
-        ):
+        if donate and p.flags.carray and v.flags.carray:
             if self.sums:
-                gradient = a[0] if a.shape[0] == 1 else np.matmul(all_ones(a.shape[0], a.dtype), a)
-                np.multiply(v, momentum, out=v)
-                np.add(v, gradient, out=v)
-                np.subtract(p, np.multiply(v, lr), out=p)
+                step_of_sum(p, a, v, np.empty_like(p), lr, momentum)
                 return p, v
             if added_product(a, b, momentum, v):
                 added_multiple(-lr, v, p)
                 return p, v
         return self.evaluate((p, a, b, v), {"lr": lr, "momentum": momentum, "donate": donate, **rest})
+
+
+def step_of_sum(p: Any, a: Any, v: Any, spare: Any, lr: float, momentum: float) -> None:
+    """``v = momentum * v + sum of a's rows; p -= lr * v`` in place; spare is written into and is like p."""
+    if a.shape[0] == 1:
+        momentum_step(p, a[0], v, spare, lr, momentum)
+    else:
+        momentum_step(p, np.matmul(all_ones(a.shape[0], a.dtype), a, out=spare), v, spare, lr, momentum)
+
+
+def momentum_step(p: Any, g: Any, v: Any, spare: Any, lr: float, momentum: float) -> None:
+    """``v = momentum * v + g; p -= lr * v`` in place; spare is written into, and may be g."""
+    np.multiply(v, momentum, out=v)
+    np.add(v, g, out=v)
+    np.subtract(p, np.multiply(v, lr, out=spare), out=p)
 
 
 @functools.lru_cache(maxsize=32)

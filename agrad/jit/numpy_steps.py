@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from agrad.backends.numpy_blas import ROUTINES, add_product, address, laid
 from agrad.backends.numpy_fused import zeros_beside
 from agrad.jit.entropy import CrossEntropy, cross_entropy, layout
-from agrad.jit.folding import VIEWS, FoldedStep, all_ones, is_plain
+from agrad.jit.folding import VIEWS, FoldedStep, all_ones, is_plain, momentum_step, step_of_sum
 from agrad.jit.fusion import Group
 from agrad.jit.ir import Instruction, Program, Variable, names_of
 from agrad.jit.lowerings import Compiled, Evaluation, Scope, assignment, call_text, compile_program, evaluation
@@ -146,6 +147,15 @@ class Writer:
         self._buffers[out] = buffer
         self.place(out, self.workspace.array(buffer, out.shape, dtype))
         return self.names[out]
+
+    def where(self, x: Variable) -> tuple[str, str, str] | None:
+        """Expressions of a matrix' layout and address, and of whether it lies as BLAS takes it; None: it does not."""
+        number = self.number(x)
+        if number is not None:
+            found = laid(self.workspace.sample(number))
+            return (self.text(found), f"b{self.workspace.note(number, address)}", "") if found[0] else None
+        known = f"l_{self.names[x]}"
+        return known, self.call(address, x, stem="address"), f"({known} := {self.call(laid, x, stem='laid')})[0]"
 
     def laid(self, out: Variable, shape: tuple[int, ...], dtype: np.dtype, function: Any = None) -> str | None:
         """The name of a kept array of another shape of which ``out`` is the view that the function makes."""
@@ -308,21 +318,54 @@ def _sgd_update(w: Writer, instruction: Instruction) -> bool:
     settings = instruction.settings
     donate, lr, momentum = (w.text(settings[name]) for name in ("donate", "lr", "momentum"))
     step = w.scope.hold(momentum_step, "momentum_step")
-    operands = f"{w.text(p)}, {w.text(g)}, {w.text(v)}, b{spare}"
-    w.line(f"if {donate} and {w.text(v)}.flags.writeable:")
-    w.line(f"    {step}({operands}, {lr}, {momentum})")
-    results = ", ".join(w.names[out] for out in instruction.results)
-    w.line(f"    {results} = {w.text(p)}, {w.text(v)}")
-    w.line("else:")
-    w.line(f"    {results} = {w._plain(instruction)}")
+    call = f"{step}({w.text(p)}, {w.text(g)}, {w.text(v)}, b{spare}, {lr}, {momentum})"
+    _in_place(w, instruction, p, v, donate, call)
     return True
 
 
-def momentum_step(p: Any, g: Any, v: Any, spare: Any, lr: float, momentum: float) -> None:
-    """``v = momentum * v + g; p -= lr * v`` in place."""
-    np.multiply(v, momentum, out=v)
-    np.add(v, g, out=v)
-    np.subtract(p, np.multiply(v, lr, out=spare), out=p)
+def _folded(w: Writer, instruction: Instruction) -> bool:
+    """A step of momentum with the gradient in it, where nothing that is known beforehand is asked at each call."""
+    p, a, b, v = instruction.operands
+    operation, settings = instruction.operation, instruction.settings
+    donate, lr, momentum = (w.text(settings[name]) for name in ("donate", "lr", "momentum"))
+    if operation.sums:
+        spare = w.scratch(p.shape, p.dtype)
+        if spare is None:
+            return False
+        done = f"{w.scope.hold(step_of_sum, 'step_of_sum')}({w.text(p)}, {w.text(a)}, {w.text(v)}, b{spare}, {lr}, "
+    else:
+        sizes, dtype = (*a.shape, b.shape[1]), np.dtype(p.dtype)
+        of_a, of_b = w.where(a), w.where(b)
+        if of_a is None or of_b is None:
+            return False
+        donate = " and ".join(filter(None, (donate, of_a[2], of_b[2])))
+        done = f"{w.scope.hold(step_of_product(sizes, dtype), 'step_of_product')}({w.text(p)}, {w.text(v)}, "
+        done += f"{', '.join((*of_a[:2], *of_b[:2]))}, {lr}, "
+    _in_place(w, instruction, p, v, donate, f"{done}{momentum})")
+    return True
+
+
+def _in_place(w: Writer, instruction: Instruction, p: Any, v: Any, donate: str, call: str) -> None:
+    """A call that writes into the state where it may, and the ordinary one where it may not."""
+    first, second = w.text(p), w.text(v)
+    results = ", ".join(w.names[out] for out in instruction.results)
+    w.line(f"if {donate} and {first}.flags.carray and {second}.flags.carray:")
+    w.line(f"    {call}")
+    w.line(f"    {results} = {first}, {second}")
+    w.line("else:")
+    w.line(f"    {results}, = {w._plain(instruction)}")
+
+
+def step_of_product(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..., None]:
+    """The function that does ``v = momentum * v + a @ b; p -= lr * v``, of operands' addresses and layouts."""
+    size, axpy = sizes[0] * sizes[2], ROUTINES[dtype].axpy
+
+    def step(p: Any, v: Any, of_a: Any, a: Any, of_b: Any, b: Any, lr: float, momentum: float) -> None:
+        to = address(v)
+        add_product(dtype, sizes, of_a, a, of_b, b, momentum, to)
+        axpy(size, -lr, to, 1, address(p), 1)
+
+    return step
 
 
 def _cross_entropy(w: Writer, instruction: Instruction) -> bool:
@@ -355,4 +398,6 @@ STEPS: dict[str, Step] = {
     "relu.vjp:x": _relu_vjp,
     "matrix_transpose": _transpose,
     "sgd_update": _sgd_update,
+    "sgd_update of a product": _folded,
+    "sgd_update of a sum": _folded,
 }

@@ -131,6 +131,17 @@ class Workspace:
             self._known[key] = self._add((array, function), sample)
         return self._known[key]
 
+    def sample(self, array: int) -> np.ndarray:
+        """An array of the shape, dtype and layout of one that is kept, while the program is written out."""
+        return self._samples[array]
+
+    def note(self, array: int, function: Callable[[np.ndarray], Any]) -> int:
+        """The number of what the function says of an array, such as its address, found out when it is made."""
+        key = (array, function, "note")
+        if key not in self._known:
+            self._known[key] = self._add((array, function), self._samples[array])
+        return self._known[key]
+
     def _add(self, recipe: Any, sample: np.ndarray) -> int:
         self._arrays.append(recipe)
         self._samples.append(sample)
