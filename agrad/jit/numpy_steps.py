@@ -336,7 +336,7 @@ def _folded(w: Writer, instruction: Instruction) -> bool:
     else:
         sizes, dtype = (*a.shape, b.shape[1]), np.dtype(p.dtype)
         of_a, of_b = w.where(a), w.where(b)
-        if of_a is None or of_b is None:
+        if of_a is None or of_b is None or 0 in a.shape:
             return False
         donate = " and ".join(filter(None, (donate, of_a[2], of_b[2])))
         done = f"{w.scope.hold(step_of_product(sizes, dtype), 'step_of_product')}({w.text(p)}, {w.text(v)}, "

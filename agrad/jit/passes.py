@@ -42,6 +42,10 @@ def _key(value: Any) -> Any:
     return (type(value), repr(value))  # 0.0 and -0.0 are equal, but not the same
 
 
+_COMMUTATIVE = frozenset({"add", "multiply"})
+"""Operations that give the same bits of real operands in either order."""
+
+
 def without_repetition(program: Program) -> Program:
     """Each computation once: an instruction equal to an earlier one gives way to that one's results."""
     seen: dict[Any, Instruction] = {}
@@ -52,9 +56,12 @@ def without_repetition(program: Program) -> Program:
         instruction = instruction.replaced(table)
         operation = instruction.operation
         same = operation.function if isinstance(operation, HostCall) else operation
+        operands = list(map(_key, instruction.operands))
+        if instruction.name in _COMMUTATIVE and not any("complex" in v.text for v in instruction.results):
+            operands.sort(key=repr)
         key = (
             id(same),
-            *map(_key, instruction.operands),
+            *operands,
             *((name, _key(value)) for name, value in sorted(instruction.settings.items())),
         )
         earlier = seen.setdefault(key, instruction)
