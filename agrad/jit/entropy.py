@@ -90,40 +90,41 @@ def cross_entropy(
     labels: np.ndarray,
     g: np.ndarray,
     e: np.ndarray,
-    spare: np.ndarray,
+    top: np.ndarray,
+    total: np.ndarray,
+    factor: np.ndarray,
     places: np.ndarray,
     starts: np.ndarray,
     step: int,
-    loss: np.ndarray,
+    loss: np.ndarray | None,
     lse: np.ndarray | None,
 ) -> None:
-    """Write the loss, logsumexp(x) where it is asked for, and into ``e`` the derivative, as ``layout`` says.
+    """Write the loss and logsumexp(x), where they are asked for, and into ``e`` the derivative, as ``layout`` says.
 
-    spare: (4, n) of x's dtype, and places: (n,) int64, are written into. Raises ``IndexRangeError`` for labels that
-    are no classes.
+    top, total, factor: (n,) of x's dtype, and places: (n,) int64, are written into. Raises ``IndexRangeError`` for
+    labels that are no classes.
     """
-    n, classes = x.shape
+    classes = x.shape[1]
     # a negative label seen as unsigned is a large one
     if np.maximum.reduce(labels.view(f"u{labels.itemsize}")) >= classes:
         PRIMITIVES["softmax_cross_entropy"].evaluate((x, labels), {})
-    top, total, factor, picked = spare
     as_columns = classes < _SHORT
-    axis, along = (0, (1, n)) if as_columns else (1, (n, 1))
+    axis, along = (0, top) if as_columns else (1, top[:, None])
     np.copyto(e, x.T if as_columns else x)
     np.maximum.reduce(e, axis=axis, out=top)
-    np.subtract(e, top.reshape(along), out=e)
+    np.subtract(e, along, out=e)
     np.multiply(labels, step, out=places, dtype=places.dtype, casting="unsafe")
     np.add(places, starts, out=places)
     flat = e.reshape(-1)
-    flat.take(places, out=picked, mode="clip")
+    if loss is not None:
+        flat.take(places, out=loss, mode="clip")
     np.exp(e, out=e)
     np.add.reduce(e, axis=axis, out=total)
     np.divide(g, total, out=factor)
     np.log(total, out=total)
-    np.subtract(total, picked, out=loss)
+    if loss is not None:
+        np.subtract(total, loss, out=loss)
     if lse is not None:
         np.add(total, top, out=lse)
-    np.multiply(e, factor.reshape(along), out=e)
-    flat.take(places, out=picked, mode="clip")
-    np.subtract(picked, g, out=picked)
-    flat[places] = picked
+    np.multiply(e, factor if as_columns else factor[:, None], out=e)
+    np.subtract.at(flat, places, g)

@@ -297,6 +297,17 @@ def _relu_vjp(w: Writer, instruction: Instruction) -> bool:
     return True
 
 
+def _mean(w: Writer, instruction: Instruction) -> bool:
+    """As NumPy's word for it, without its questions."""
+    (x,) = instruction.operands
+    (out,) = instruction.results
+    if x.kind is not np.ndarray or np.dtype(x.dtype).char not in "fd" or not x.size or out.dtype != x.dtype:
+        return False
+    settings = {name: w.text(instruction.settings[name]) for name in ("axis", "keepdims")}
+    w.line(f"{w.names[out]} = {w.call(np.add.reduce, x, stem='sum', **settings)} / {x.size // out.size}")
+    return True
+
+
 def _transpose(w: Writer, instruction: Instruction) -> bool:
     (x,) = instruction.operands
     if w.number(x) is not None or x.kind is not np.ndarray:
@@ -374,8 +385,8 @@ def _cross_entropy(w: Writer, instruction: Instruction) -> bool:
     n, classes = x.shape
     dtype = np.dtype(x.dtype)
     shape, starts, step = layout(n, classes)
-    spare, places = w.scratch((4, n), dtype), w.scratch((n,), np.int64)
-    if spare is None or places is None or g_x is None or not w.sharing.may_be_kept(g_x):
+    spare = [w.scratch((n,), kind) for kind in (dtype, dtype, dtype, np.int64)]
+    if None in spare or g_x is None or not w.sharing.may_be_kept(g_x):
         return False
     e = w.laid(g_x, shape, dtype, (lambda x: x.T) if shape != x.shape else None)
     if e is None:
@@ -386,7 +397,7 @@ def _cross_entropy(w: Writer, instruction: Instruction) -> bool:
             w.line(f"{w.names[out]} = {w.call(np.empty, (n,), dtype, stem='empty')}")
     ends = [w.text(v) for v in (starts, step, loss, lse)]
     name = w.scope.hold(cross_entropy, "cross_entropy")
-    w.line(f"{name}({', '.join([*given, e, f'b{spare}', f'b{places}', *ends])})")
+    w.line(f"{name}({', '.join([*given, e, *(f'b{i}' for i in spare), *ends])})")
     return True
 
 
@@ -397,6 +408,7 @@ STEPS: dict[str, Step] = {
     "linear.vjp:bias": _linear_bias,
     "relu.vjp:x": _relu_vjp,
     "matrix_transpose": _transpose,
+    "mean": _mean,
     "sgd_update": _sgd_update,
     "sgd_update of a product": _folded,
     "sgd_update of a sum": _folded,
