@@ -16,7 +16,7 @@ _SHORT = 64
 
 
 class CrossEntropy:
-    """``softmax_cross_entropy`` and its rule: from x (n, c), labels (n,) and g (n,) to loss, lse (n,) and g_x (n, c)."""
+    """``softmax_cross_entropy`` and its rule: from x (n, c), labels, g (n,) to loss, lse (n,) and g_x (n, c)."""
 
     elementwise = False
     outputs = ("loss", "lse", "g_x")

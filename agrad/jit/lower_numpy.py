@@ -14,6 +14,7 @@ from agrad.jit.numpy_steps import Writer, operands_of, ufunc_of
 FEWEST = 1024
 """Elements of the smallest block, whatever their width."""
 
+
 @lowering("numpy")
 def lower_numpy(program: Program) -> Compiled:
     """The function of a program on NumPy's arrays.

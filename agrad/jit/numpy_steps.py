@@ -228,7 +228,6 @@ class Writer:
             self.line(f"del {', '.join(sorted(gone))}")
         self.at += 1
 
-
     def finished(self) -> Compiled:
         """The function of the program, when all of its instructions are written."""
         lines, count = self.lines, len(self.workspace)
@@ -281,7 +280,14 @@ def _relu_vjp(w: Writer, instruction: Instruction) -> bool:
     g, y = instruction.operands
     (out,) = instruction.results
     dtype = np.dtype(g.dtype)
-    if dtype.kind != "f" or dtype.itemsize > 8 or y.dtype != g.dtype or y.shape != g.shape or not g.shape or not w.sharing.may_be_kept(out):
+    if (
+        dtype.kind != "f"
+        or dtype.itemsize > 8
+        or y.dtype != g.dtype
+        or y.shape != g.shape
+        or not g.shape
+        or not w.sharing.may_be_kept(out)
+    ):
         return False
     bits = np.dtype(f"i{dtype.itemsize}")
     of_g = w.view(g, lambda x: x.view(bits), bits)
