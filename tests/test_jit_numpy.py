@@ -127,7 +127,7 @@ def entropy(x: Any, labels: Any) -> Any:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("classes", [1, 7, 63, 64, 100])
+@pytest.mark.parametrize("classes", [1, 7, 9, 63, 64, 100])  # of nine rows
 @pytest.mark.parametrize("kind", ["int64", "uint8", "int32"])
 def test_cross_entropy_with_its_derivative(dtype: str, classes: int, kind: str) -> None:
     x = (RNG.standard_normal((9, classes)) * 20).astype(dtype)

@@ -11,7 +11,7 @@ import numpy as np
 from agrad.jit.ir import Instruction, Program, Variable
 from agrad.registry import PRIMITIVES
 
-_SHORT = 64
+SHORT = 64
 """Rows shorter than this lie as columns while they are reduced: NumPy's inner loop then runs over the long axis."""
 
 
@@ -80,7 +80,7 @@ def _fits(forward: Instruction, g: Any, x: Any, labels: Any) -> bool:
 
 def layout(n: int, classes: int) -> tuple[tuple[int, int], np.ndarray, int]:
     """The shape that exponentials lie in, and what gives a label's place in them: one row each, times the second."""
-    if classes < _SHORT:
+    if classes < SHORT:
         return (classes, n), np.arange(n), n
     return (n, classes), np.arange(n) * classes, 1
 
@@ -108,7 +108,7 @@ def cross_entropy(
     # a negative label seen as unsigned is a large one
     if np.maximum.reduce(labels.view(f"u{labels.itemsize}")) >= classes:
         PRIMITIVES["softmax_cross_entropy"].evaluate((x, labels), {})
-    as_columns = classes < _SHORT
+    as_columns = classes < SHORT
     axis, along = (0, top) if as_columns else (1, top[:, None])
     np.copyto(e, x.T if as_columns else x)
     np.maximum.reduce(e, axis=axis, out=top)

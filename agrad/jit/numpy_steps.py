@@ -10,7 +10,7 @@ import numpy as np
 
 from agrad.backends.numpy_blas import ROUTINES, add_product, address, laid
 from agrad.backends.numpy_fused import zeros_beside
-from agrad.jit.entropy import CrossEntropy, cross_entropy, layout
+from agrad.jit.entropy import SHORT, CrossEntropy, cross_entropy, layout
 from agrad.jit.folding import VIEWS, FoldedStep, all_ones, is_plain, momentum_step, step_of_sum
 from agrad.jit.fusion import Group
 from agrad.jit.ir import Instruction, Program, Variable, names_of
@@ -394,7 +394,7 @@ def _cross_entropy(w: Writer, instruction: Instruction) -> bool:
     spare = [w.scratch((n,), kind) for kind in (dtype, dtype, dtype, np.int64)]
     if None in spare or g_x is None or not w.sharing.may_be_kept(g_x):
         return False
-    e = w.laid(g_x, shape, dtype, (lambda x: x.T) if shape != x.shape else None)
+    e = w.laid(g_x, shape, dtype, (lambda x: x.T) if classes < SHORT else None)
     if e is None:
         return False
     given = [w.text(v) for v in (x, labels, g)]
