@@ -79,6 +79,15 @@ def test_common_subexpressions() -> None:
     same(program, better, X)
 
 
+def test_operands_in_another_order_are_the_same_computation() -> None:
+    y = X[::-1] + 1
+    program = traced(lambda x, y: ((x * y) @ (y * x).T, (x + y) @ (y + x).T, (x - y) @ (y - x).T), X, y)
+    better = without_repetition(program)
+    assert [names(better).count(name) for name in ("multiply", "add", "subtract")] == [1, 1, 2]
+    same(program, better, X, y)
+    assert names(without_repetition(traced(lambda x, y: (x * y) @ (y * x).T, X * 1j, y))).count("multiply") == 2
+
+
 def test_repetition_that_is_none() -> None:
     """Other settings, other numbers, and results that are two arrays of the caller's."""
     program = traced(lambda x: (agrad.sum(x, axis=0), agrad.sum(x, axis=1), x * 0.0, x * -0.0, x + 1, x + 1.0), X)

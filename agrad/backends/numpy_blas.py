@@ -19,7 +19,7 @@ _LETTERS = {"f": ("s", ctypes.c_float), "d": ("d", ctypes.c_double)}
 
 
 class Routines(NamedTuple):
-    """What a dtype has of BLAS. Operands are pointers and counts; see ``added_product`` and ``added_multiple``."""
+    """What a dtype has of BLAS. Operands are pointers and counts; see ``add_product`` and ``added_multiple``."""
 
     gemm: Callable[..., None]
     ger: Callable[..., None]
@@ -63,11 +63,11 @@ ROUTINES = {
 """The routines by dtype; empty where NumPy's BLAS is not one that is known."""
 
 
-def _address(x: np.ndarray) -> int:
+def address(x: np.ndarray) -> int:
     return x.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
-def _laid(x: np.ndarray) -> tuple[int, int]:
+def laid(x: np.ndarray) -> tuple[int, int]:
     """Whether a matrix lies in memory as it is or transposed, and the length of a line of memory; (0, 0) if neither."""
     flags = x.flags
     if flags.c_contiguous:
@@ -83,27 +83,37 @@ def added_product(a: np.ndarray, b: np.ndarray, beta: float, out: np.ndarray) ->
     a: (m, k), b: (k, n), out: (m, n), row by row in memory; all of one dtype, float32 or float64, none of them empty.
     ``out`` shares no memory with the others.
     """
-    routines = ROUTINES.get(out.dtype)
-    if routines is None or not (a.dtype == b.dtype == out.dtype) or not (out.flags.c_contiguous and a.size and b.size):
+    if out.dtype not in ROUTINES or not (a.dtype == b.dtype == out.dtype):
         return False
-    (m, k), n = a.shape, b.shape[1]
-    of_a, length_a = _laid(a)
-    of_b, length_b = _laid(b)
-    if not (of_a and of_b):
+    of_a, of_b = laid(a), laid(b)
+    if not (out.flags.c_contiguous and a.size and b.size and of_a[0] and of_b[0]):
         return False
+    add_product(out.dtype, (*a.shape, b.shape[1]), of_a, address(a), of_b, address(b), beta, address(out))
+    return True
+
+
+def add_product(
+    dtype: np.dtype,
+    sizes: tuple[int, int, int],
+    of_a: tuple[int, int],
+    a: int,
+    of_b: tuple[int, int],
+    b: int,
+    beta: float,
+    out: int,
+) -> None:
+    """The same, asking nothing: ``sizes`` are m, k, n, operands are addresses and what ``laid`` says of them."""
+    routines = ROUTINES[dtype]
+    m, k, n = sizes
     if k == 1:
         # an outer product: the general routine takes three times as long
-        to = _address(out)
         if beta != 1:
-            routines.scal(out.size, beta, to, 1)
-        routines.ger(_ROWS, m, n, 1.0, _address(a), 1, _address(b), 1, to, n)
+            routines.scal(m * n, beta, out, 1)
+        routines.ger(_ROWS, m, n, 1.0, a, 1, b, 1, out, n)
     else:
-        routines.gemm(
-            _ROWS, of_a, of_b, m, n, k, 1.0, _address(a), length_a, _address(b), length_b, beta, _address(out), n
-        )
-    return True
+        routines.gemm(_ROWS, of_a[0], of_b[0], m, n, k, 1.0, a, of_a[1], b, of_b[1], beta, out, n)
 
 
 def added_multiple(alpha: float, x: np.ndarray, out: np.ndarray) -> None:
     """``out += alpha * x`` in place, of arrays of one shape and of a dtype in ``ROUTINES``, row by row in memory."""
-    ROUTINES[out.dtype].axpy(out.size, alpha, _address(x), 1, _address(out), 1)
+    ROUTINES[out.dtype].axpy(out.size, alpha, address(x), 1, address(out), 1)

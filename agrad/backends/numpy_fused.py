@@ -5,6 +5,8 @@ where its condition cannot be predicted. So these write into what they made them
 blocks that stay in the processor's cache, and choose by integer arithmetic on the elements' bits.
 """
 
+import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -88,9 +90,29 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     return np.where(condition, x1, x2)
 
 
+_ZEROS = 1 << 17
+"""Elements up to which zeros to compare with are kept; of longer arrays, for a row."""
+
+
+@functools.lru_cache(maxsize=128)
+def zeros_beside(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Zeros for ``numpy.maximum`` of an array of this shape: with a single one it takes five times as long."""
+    size = math.prod(shape)
+    if size > _ZEROS:
+        size, shape = (shape[-1], shape[-1:]) if _SHORT < shape[-1] <= _ZEROS else (1, ())
+    zeros = _many_zeros(dtype)[:size].reshape(shape)
+    zeros.flags.writeable = False
+    return zeros
+
+
+@functools.lru_cache(maxsize=8)
+def _many_zeros(dtype: np.dtype) -> np.ndarray:
+    return np.zeros(_ZEROS, dtype)
+
+
 @kernel("numpy", "relu", "forward", when=lambda x, **_: _floats(x))
 def relu(x: Raw) -> Raw:
-    return np.maximum(x, 0)
+    return np.maximum(x, zeros_beside(x.shape, x.dtype))
 
 
 @kernel("numpy", "relu", "vjp:x", when=lambda g, y, **_: _alike(g, y))

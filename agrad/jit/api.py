@@ -180,7 +180,7 @@ class Jitted:
             )
             args = tuple([None if i in places else a for i, a in enumerate(args)])
             kwargs = {k: None if k in places else v for k, v in kwargs.items()}
-        leaves, spec = flatten((args, kwargs))
+        leaves, spec = flatten((args, kwargs or None))  # an empty dict would take as long as the rest
         kinds: list[Any] = []
         level = None
         for leaf in leaves:
@@ -257,7 +257,7 @@ class Jitted:
         given = dict(static)
         return (
             tuple([given.get(i, a) for i, a in enumerate(args)]),
-            {name: given.get(name, value) for name, value in kwargs.items()},
+            {name: given.get(name, value) for name, value in (kwargs or {}).items()},
         )
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

@@ -55,18 +55,9 @@ class FoldedStep:
 
     def step(self, p: Any, a: Any, b: Any, v: Any, *, lr: float, momentum: float, donate: bool, **rest: Any) -> Any:
         """The same on NumPy's arrays, in place where ``donate`` says that nobody else can see p and v."""
-        if (
-            donate
-            and type(p) is type(v) is np.ndarray
-            and p.flags.c_contiguous
-            and p.flags.writeable
-            and v.flags.writeable
-        ):
+        if donate and p.flags.carray and v.flags.carray:
             if self.sums:
-                gradient = a[0] if a.shape[0] == 1 else np.matmul(_ones(a.shape[0], a.dtype), a)
-                np.multiply(v, momentum, out=v)
-                np.add(v, gradient, out=v)
-                np.subtract(p, np.multiply(v, lr), out=p)
+                step_of_sum(p, a, v, np.empty_like(p), lr, momentum)
                 return p, v
             if added_product(a, b, momentum, v):
                 added_multiple(-lr, v, p)
@@ -74,14 +65,29 @@ class FoldedStep:
         return self.evaluate((p, a, b, v), {"lr": lr, "momentum": momentum, "donate": donate, **rest})
 
 
+def step_of_sum(p: Any, a: Any, v: Any, spare: Any, lr: float, momentum: float) -> None:
+    """``v = momentum * v + sum of a's rows; p -= lr * v`` in place; spare is written into and is like p."""
+    if a.shape[0] == 1:
+        momentum_step(p, a[0], v, spare, lr, momentum)
+    else:
+        momentum_step(p, np.matmul(all_ones(a.shape[0], a.dtype), a, out=spare), v, spare, lr, momentum)
+
+
+def momentum_step(p: Any, g: Any, v: Any, spare: Any, lr: float, momentum: float) -> None:
+    """``v = momentum * v + g; p -= lr * v`` in place; spare is written into, and may be g."""
+    np.multiply(v, momentum, out=v)
+    np.add(v, g, out=v)
+    np.subtract(p, np.multiply(v, lr, out=spare), out=p)
+
+
 @functools.lru_cache(maxsize=32)
-def _ones(n: int, dtype: np.dtype) -> np.ndarray:
+def all_ones(n: int, dtype: np.dtype) -> np.ndarray:
     made = np.ones(n, dtype)
     made.flags.writeable = False
     return made
 
 
-def _is_plain(settings: Mapping[str, Any]) -> bool:
+def is_plain(settings: Mapping[str, Any]) -> bool:
     """Whether a step is ``v = momentum * v + g; p = p - lr * v``, and may be told to write into p and v."""
     momentum = settings["momentum"]
     numbers = ("dampening", "nesterov", "weight_decay", "maximize")
@@ -103,7 +109,7 @@ def with_folded_updates(program: Program) -> Program:
     folded: dict[int, Instruction] = {}
     dropped: set[int] = set()
     for i, instruction in enumerate(program.instructions):
-        if instruction.name != "sgd_update" or not _is_plain(instruction.settings) or None in instruction.outputs:
+        if instruction.name != "sgd_update" or not is_plain(instruction.settings) or None in instruction.outputs:
             continue
         p, g, v = instruction.operands
         at = made.get(g) if isinstance(g, Variable) else None

@@ -8,113 +8,31 @@ import numpy as np
 from agrad.jit.blocks import BLOCK_BYTES, run_blocks
 from agrad.jit.fusion import Group
 from agrad.jit.ir import Instruction, Program, Variable, names_of
-from agrad.jit.lowerings import (
-    Compiled,
-    Scope,
-    assignment,
-    call_text,
-    compile_program,
-    evaluation,
-    lowering,
-)
+from agrad.jit.lowerings import Compiled, Scope, call_text, compile_program, evaluation, lowering
+from agrad.jit.numpy_steps import Writer, operands_of, ufunc_of
 
 FEWEST = 1024
 """Elements of the smallest block, whatever their width."""
-
-_FRESH = frozenset(
-    {
-        "linear", "matmul", "mean", "max", "min", "sum", "relu", "sigmoid", "sgd_update", "adam_update",
-        "softmax_cross_entropy", "softmax_cross_entropy.vjp:x", "linear.vjp:bias", "relu.vjp:x",
-    }
-)  # fmt: skip
-"""Operations besides NumPy's own on elements whose results share no memory with their operands."""
-
-_CALLS = {"relu": (np.maximum, 0)}
-"""Operations that are a NumPy function with one more operand."""
-
-
-def ufunc_of(instruction: Instruction, program: Program) -> np.ufunc | None:
-    """The NumPy function that the instruction is, where it is just that."""
-    if instruction.settings or instruction.operation.outputs is not None or isinstance(instruction.operation, Group):
-        return None
-    out = instruction.outputs[0]
-    if out is None or out.kind is not np.ndarray:
-        return None
-    if instruction.name in _CALLS and np.dtype(out.dtype).kind == "f":
-        return _CALLS[instruction.name][0]
-    found = evaluation(instruction, program)
-    return found if isinstance(found, np.ufunc) and found.nout == 1 and found.signature is None else None
-
-
-def _operands(instruction: Instruction) -> tuple[Any, ...]:
-    more = _CALLS.get(instruction.name)
-    return instruction.operands if more is None else (*instruction.operands, more[1])
-
-
-def _owned(program: Program) -> set[Variable]:
-    """The arrays that the program makes itself or was given for good, and that nothing else can be looking at."""
-    lent = program.notes.get("lent", ())
-    fresh: set[Variable] = {v for v in program.inputs if v in lent and v.kind is np.ndarray}
-    for instruction in program.instructions:
-        plainly = instruction.name in _FRESH or isinstance(instruction.operation, Group)
-        plainly = plainly or ufunc_of(instruction, program) is not None
-        if plainly:
-            fresh.update(v for v in instruction.results if v.kind is np.ndarray and v.shape)
-        else:
-            fresh.difference_update(instruction.reads())
-    # what an update is lent may be what it gives back, so its results are the state's own arrays
-    for instruction in program.instructions:
-        if instruction.name.endswith("_update"):
-            fresh.difference_update(instruction.results)
-            fresh.difference_update(instruction.reads())
-    return fresh
 
 
 @lowering("numpy")
 def lower_numpy(program: Program) -> Compiled:
     """The function of a program on NumPy's arrays.
 
-    An operation on elements writes into an operand that the program made, that no later line reads and that is of the
-    result's shape and dtype. Results that leave the program are never written into afterwards.
+    What the program makes for itself lies in buffers that it keeps from call to call, or is written into an operand
+    that no later line reads. Results that leave the program are arrays of their own, and never written into again.
     """
-    names = names_of(program)
-    scope = Scope()
-    scope.names.update({names[v]: raw for v, raw in program.constants.items()})
-    last = program.last_uses()
-    owned = _owned(program)
-    lines = ["def program(inputs):"]
-    if program.inputs:
-        lines.append(f"    {', '.join(names[v] for v in program.inputs)}, = inputs")
-    for i, instruction in enumerate(program.instructions):
-        dying = {v for v in instruction.reads() if last[v] == i and v not in program.constants}
-        if isinstance(instruction.operation, Group):
-            function = scope.hold(group_function(instruction.operation), "group")
-            arguments = ", ".join(names[v] for v in instruction.reads())
-            lines.append(f"    {assignment(instruction, names)} = {function}({arguments})")
-        else:
-            ufunc = ufunc_of(instruction, program)
-            target = _target(instruction, dying & owned) if ufunc is not None else None
-            if target is not None:
-                arguments = ", ".join(scope.write(v, names) for v in _operands(instruction))
-                text = f"{scope.hold(ufunc, instruction.name)}({arguments}, out={names[target]})"
-            else:
-                text = call_text(instruction, program, scope, names)
-            lines.append(f"    {assignment(instruction, names)} = {text}")
-        dying |= {v for v in instruction.results if v not in last}
-        if dying:
-            lines.append(f"    del {', '.join(sorted(names[v] for v in dying))}")
-    lines.append(f"    return [{', '.join(scope.write(v, names) for v in program.outputs)}]")
-    return compile_program("program", "\n".join(lines) + "\n", scope.names)
+    writer = Writer(program, function_of)
+    for instruction in program.instructions:
+        writer.write(instruction)
+    return writer.finished()
 
 
-def _target(instruction: Instruction, free: set[Variable]) -> Variable | None:
-    """The operand that the result may be written into."""
-    out = instruction.outputs[0]
-    assert out is not None
-    for v in instruction.operands:
-        if v in free and v.shape == out.shape and v.dtype == out.dtype:
-            return v
-    return None
+def function_of(instruction: Instruction, program: Program) -> Any:
+    """The function that computes an instruction on NumPy's arrays."""
+    if isinstance(instruction.operation, Group):
+        return group_function(instruction.operation)
+    return evaluation(instruction, program)
 
 
 # ------------------------------------------------------------------ groups
@@ -144,7 +62,7 @@ def group_function(group: Group) -> Any:
         lines.append(f"    f_{names[v]} = o_{names[v]}.reshape(-1)")
     for v in totals:
         lines.append(f"    p_{names[v]} = np.empty({count}, {scope.hold(np.dtype(v.dtype), 'dtype')})")
-    body, slots = _body(program, group.shape, names, scope, set(arrays), totals)
+    body, slots = _body(program, group.shape, names, scope, set(arrays), totals, block)
     lines.append("    def work(take):")
     for k, kind in enumerate(slots):
         lines.append(f"        w{k} = np.empty({block}, {scope.hold(kind, 'dtype')})")
@@ -170,6 +88,12 @@ def _flat(x: Any) -> np.ndarray:
     return np.ascontiguousarray(x).reshape(-1)
 
 
+def _block_text(value: Any, scope: Scope, names: Mapping[Variable, str]) -> str:
+    """The expression of an operand for one block; an array that stands in the program is as long as a full one."""
+    text = scope.write(value, names)
+    return f"{text}[:j - i]" if type(value) is np.ndarray else text
+
+
 _KEEPS_OPERANDS = frozenset({"astype", "cast", "real", "imag", "conj", "positive"})
 """Operations whose result may be their operand."""
 
@@ -181,6 +105,7 @@ def _body(
     scope: Scope,
     arrays: set[Variable],
     totals: Mapping[Variable, Instruction],
+    block: int,
 ) -> tuple[list[str], list[np.dtype]]:
     """The lines that compute one block, and the dtypes of the blocks of scratch that they write into."""
     last = program.last_uses()
@@ -190,7 +115,7 @@ def _body(
     lines = []
     for i, instruction in enumerate(program.instructions):
         out = instruction.results[0]
-        operands = ", ".join(scope.write(v, names) for v in _operands(instruction))
+        operands = ", ".join(_block_text(v, scope, names) for v in operands_of(instruction, block))
         dying = [v for v in dict.fromkeys(instruction.reads()) if last[v] == i and v in place]
         if out in totals:
             how = {"max": "maximum", "min": "minimum"}.get(instruction.name, "add")

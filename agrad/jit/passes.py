@@ -6,6 +6,7 @@ from typing import Any
 from agrad.engine.tape import Meta
 from agrad.jit.cuda_products import epilogues_where_available
 from agrad.jit.cuda_source import has_words
+from agrad.jit.entropy import with_entropies
 from agrad.jit.folding import with_folded_updates
 from agrad.jit.fusion import with_groups, with_single_values
 from agrad.jit.ir import HostCall, Instruction, Program, Variable
@@ -41,6 +42,10 @@ def _key(value: Any) -> Any:
     return (type(value), repr(value))  # 0.0 and -0.0 are equal, but not the same
 
 
+_COMMUTATIVE = frozenset({"add", "multiply"})
+"""Operations that give the same bits of real operands in either order."""
+
+
 def without_repetition(program: Program) -> Program:
     """Each computation once: an instruction equal to an earlier one gives way to that one's results."""
     seen: dict[Any, Instruction] = {}
@@ -51,9 +56,12 @@ def without_repetition(program: Program) -> Program:
         instruction = instruction.replaced(table)
         operation = instruction.operation
         same = operation.function if isinstance(operation, HostCall) else operation
+        operands = list(map(_key, instruction.operands))
+        if instruction.name in _COMMUTATIVE and not any("complex" in v.text for v in instruction.results):
+            operands.sort(key=repr)
         key = (
             id(same),
-            *map(_key, instruction.operands),
+            *operands,
             *((name, _key(value)) for name, value in sorted(instruction.settings.items())),
         )
         earlier = seen.setdefault(key, instruction)
@@ -116,6 +124,7 @@ OWN_PASSES: dict[str, list[tuple[str, Pass]]] = {
         ("filled arrays as single values", with_single_values),
         ("simpler operations", simplified),
         ("dead code", without_dead_code),
+        ("cross entropy with its rule", with_entropies),
         ("products folded into updates", with_folded_updates),
         ("fusion", with_groups()),
     ],

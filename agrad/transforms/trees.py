@@ -34,15 +34,26 @@ def _register(kind: type) -> None:
             _registered.add(kind)
 
 
-def _unknown(leaf: Any) -> bool:
-    return dataclasses.is_dataclass(leaf) and not isinstance(leaf, type) and type(leaf) not in _registered
+_leaves: set[type] = set()
+"""Types of leaves that are no dataclasses, so that the question is asked once a type."""
+
+
+def _unknown(kind: type) -> bool:
+    """Whether leaves of a type are dataclasses that optree has not met."""
+    if dataclasses.is_dataclass(kind):
+        return kind not in _registered
+    _leaves.add(kind)
+    return False
 
 
 def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
     """The leaves of a container, and its structure. None is a container of no leaves."""
     while True:
         leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
-        unknown = {type(leaf) for leaf in leaves if _unknown(leaf)}
+        kinds = set(map(type, leaves))
+        if kinds <= _leaves:
+            return leaves, spec
+        unknown = [kind for kind in kinds if _unknown(kind)]
         if not unknown:
             return leaves, spec
         for kind in unknown:

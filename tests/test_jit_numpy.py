@@ -1,0 +1,199 @@
+"""NumPy's programs: buffers that are kept from call to call, and cross entropy together with its derivative."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.errors import IndexRangeError
+from agrad.jit import storage
+from agrad.jit.ir import interpret
+from agrad.jit.numpy_steps import Writer
+
+RNG = np.random.default_rng(3)
+X, W, B = (RNG.standard_normal(shape) for shape in ((6, 5), (5, 4), (4,)))
+LABELS = np.array([0, 3, 1, 1, 2, 0])
+
+
+def same(got: Any, expected: Any, tolerance: float = 0) -> None:
+    for a, b in zip(agrad_leaves(got), agrad_leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def agrad_leaves(value: Any) -> list[Any]:
+    return [leaf for part in value for leaf in agrad_leaves(part)] if isinstance(value, tuple) else [value]
+
+
+def hidden(x: Any, w: Any, b: Any) -> Any:
+    h = agrad.relu(agrad.linear(x, w, b))
+    return agrad.linear(agrad.relu(agrad.linear(h, agrad.matrix_transpose(w), x[0])), w, b)
+
+
+# ---------------------------------------------------------------- buffers
+
+
+RESULTS: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda h: h,
+    "a transpose": lambda h: agrad.matrix_transpose(h),
+    "a part": lambda h: h[1:3],
+    "a shape": lambda h: agrad.reshape(h, (-1,)),
+    "a transposed part": lambda h: agrad.matrix_transpose(h)[:2],
+    "of what is flipped": lambda h: agrad.flip(h, axis=0) * 2,
+    "the same twice": lambda h: (h, h + 0, agrad.reshape(h, (4, 6))),
+    "a sum and itself": lambda h: (agrad.sum(h), h),
+    "broadcast": lambda h: agrad.broadcast_to(h, (2, 6, 4)),
+}
+
+
+@pytest.mark.parametrize("of", RESULTS.values(), ids=RESULTS.keys())
+def test_results_are_not_written_into_by_later_calls(of: Callable[[Any], Any]) -> None:
+    def f(x: Any) -> Any:
+        return of(agrad.sin(hidden(x, W, B)) * 2)
+
+    jitted = agrad.jit(f)
+    inputs = [X * scale for scale in (1.0, 0.3, -2.0)]
+    results = [jitted(x) for x in inputs]
+    for x, result in zip(inputs, results, strict=True):
+        same(result, f(x))
+
+
+def test_what_dies_in_a_program_lies_in_kept_buffers() -> None:
+    jitted = agrad.jit(lambda x: agrad.sum(hidden(x, W, B)))
+    code = jitted.lower(X).code
+    assert "borrow()" in code and code.count("out=b") >= 6
+    assert "out=b" not in agrad.jit(lambda x: agrad.sin(x)).lower(X).code
+
+
+def test_buffers_are_used_again_for_what_comes_later() -> None:
+    def deep(x: Any) -> Any:
+        for _ in range(20):
+            x = agrad.matmul(agrad.tanh(x), W @ W.T)
+        return agrad.sum(x)
+
+    (_, program) = agrad.jit(deep).lower(X).stages[-1]
+    writer = Writer(program)
+    for instruction in program.instructions:
+        writer.write(instruction)
+    run = writer.finished()
+    assert len(writer.workspace._sizes) <= 3
+    for scale in (1.0, 2.0):
+        same(run([X * scale])[0], interpret(program, [X * scale])[0], 1e-12)
+
+
+def test_no_more_is_kept_than_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "MOST", 0)
+    jitted = agrad.jit(lambda x: agrad.sum(hidden(x, W, B)))
+    assert "borrow()" not in jitted.lower(X).code
+    same(jitted(X), agrad.sum(hidden(X, W, B)), 1e-12)
+
+
+def test_calls_at_once_have_buffers_of_their_own() -> None:
+    xs = [RNG.standard_normal((300, 5)) * scale for scale in (1, 2, 3, 4)]
+
+    def f(x: Any) -> Any:
+        return agrad.value_and_grad(lambda x: agrad.sum(agrad.tanh(hidden(x, W, B)) ** 2))(x)
+
+    jitted = agrad.jit(f)
+    expected = [f(x) for x in xs]
+    jitted(xs[0])
+    wrong: list[Any] = []
+    start = threading.Barrier(len(xs))
+
+    def work(i: int) -> None:
+        start.wait()
+        for _ in range(100):
+            try:
+                same(jitted(xs[i]), expected[i], 1e-9)
+            except Exception as error:
+                wrong.append(error)
+                return
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(xs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+# ---------------------------------------------------------------- cross entropy
+
+
+def entropy(x: Any, labels: Any) -> Any:
+    return agrad.value_and_grad(lambda x: agrad.cross_entropy(x, labels))(x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("classes", [1, 7, 9, 63, 64, 100])  # of nine rows
+@pytest.mark.parametrize("kind", ["int64", "uint8", "int32"])
+def test_cross_entropy_with_its_derivative(dtype: str, classes: int, kind: str) -> None:
+    x = (RNG.standard_normal((9, classes)) * 20).astype(dtype)
+    labels = RNG.integers(0, classes, 9).astype(kind)
+    jitted = agrad.jit(entropy)
+    # a result that leaves lies in no buffer, so the derivative goes on into a product
+    weight = RNG.standard_normal((classes, 3)).astype(dtype)
+    onward = agrad.jit(lambda x, t: agrad.matmul(entropy(x, t)[1], weight))
+    for scale in (1, 0.5):
+        right = entropy(x * x.dtype.type(scale), labels)
+        tolerance = 1e-5 if dtype == "float32" else 1e-13
+        same(jitted(x * x.dtype.type(scale), labels), right, tolerance)
+        same(onward(x * x.dtype.type(scale), labels), right[1] @ weight, 10 * tolerance)
+    assert "softmax_cross_entropy and its rule" in str(onward.lower(x, labels))
+    assert "cross_entropy_" in onward.lower(x, labels).code
+
+
+def test_cross_entropy_refuses_labels_that_are_no_classes_and_goes_on() -> None:
+    jitted = agrad.jit(lambda x, t: agrad.matmul(entropy(x, t)[1], W.T))
+    x = RNG.standard_normal((6, 4))
+    right = jitted(x, LABELS)
+    for wrong in (4, -1):
+        labels = LABELS.copy()
+        labels[2] = wrong
+        with pytest.raises(IndexRangeError, match=rf"label {wrong} is out of range for 4 classes"):
+            jitted(x, labels)
+    same(jitted(x, LABELS), right)
+
+
+def test_cross_entropy_whose_cotangent_depends_on_it() -> None:
+    def f(x: Any) -> Any:
+        return agrad.value_and_grad(lambda x: agrad.sum(agrad.cross_entropy(x, LABELS, reduction="none") ** 2))(x)
+
+    x = RNG.standard_normal((6, 4))
+    jitted = agrad.jit(f)
+    same(jitted(x), f(x), 1e-12)
+    assert "and its rule" not in str(jitted.lower(x))
+
+
+def test_cross_entropy_of_logits_without_bounds() -> None:
+    x = RNG.standard_normal((6, 4))
+    x[0, 1], x[1, 0], x[2, 3] = -np.inf, np.inf, np.nan
+    jitted = agrad.jit(lambda x: agrad.matmul(entropy(x, LABELS)[1], W.T))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(jitted(x), entropy(x, LABELS)[1] @ W.T, rtol=1e-12)
+
+
+# ---------------------------------------------------------------- relu
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3, 4), (40, 5000), (3000, 100), (200_000,), (50_000, 3), (0, 4)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_relu_beside_zeros(shape: tuple[int, ...], dtype: str) -> None:
+    x = RNG.standard_normal(shape).astype(dtype)
+    x.reshape(-1)[:1], x.reshape(-1)[1:2] = np.nan, np.inf
+    expected = np.where(np.isnan(x), x, np.where(x > 0, x, np.zeros_like(x)))
+    for result in (agrad.relu(x), agrad.jit(agrad.relu)(x), agrad.jit(lambda x: agrad.relu(x * 1.0) + 0)(x)):
+        np.testing.assert_array_equal(result, expected)
+        assert result.dtype == x.dtype
+
+
+def test_relu_derivative_in_buffers() -> None:
+    def f(x: Any, w: Any) -> Any:
+        return agrad.grad(lambda x, w: agrad.sum(agrad.matmul(agrad.relu(agrad.matmul(x, w)), w.T) ** 2), (0, 1))(x, w)
+
+    jitted = agrad.jit(f)
+    for scale in (1.0, -3.0):
+        same(jitted(X * scale, W), f(X * scale, W), 1e-12)
+    assert "greater" in jitted.lower(X, W).code
