@@ -16,7 +16,7 @@ from agrad.backends import backend_of_type
 from agrad.backends.base import Backend
 from agrad.engine.batching import SHARED, BatchRule, own_rule
 from agrad.engine.callpath import NUMBERS, call_stub, call_text, observed_text
-from agrad.engine.forward import push
+from agrad.engine.forward import Push, build_push
 from agrad.engine.observing import SWITCH
 from agrad.engine.plans import RESERVED, build_plan, build_pull, compile_function
 from agrad.engine.tape import Plan
@@ -122,6 +122,7 @@ class Primitive:
         outputs: tuple[str, ...] | None = None,
         spreads: bool = False,
         masks: bool = False,
+        jointly: bool = False,
         batch: str | None = None,
     ) -> None:
         if batch is not None and batch not in SHARED:
@@ -148,12 +149,15 @@ class Primitive:
         self.outputs = outputs
         self.spreads = spreads
         self.masks = masks
+        self.jointly = jointly
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
         self.put: Function | None = None
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
         self._kernels: dict[Rule, _RuleKernels] = {}
+        self._recorded: dict[tuple[tuple[int, ...], int, bool], Plan | None] = {}
+        self._pushes: dict[tuple[tuple[int, ...], int, bool], Push | None] = {}
         self.raw = _Raw(self)
         self.alphabet = (
             *self.all_arrays,
@@ -235,9 +239,30 @@ class Primitive:
 
         return Rule(missing, self, (argument,), kind)
 
-    def push(self, tangents: list[Any], inner: tuple[Any, ...], out: Any, settings: dict[str, Any]) -> tuple[Any, ...]:
-        """See ``forward.push``."""
-        return push(self, tangents, inner, out, settings)
+    def push(self, traced: tuple[int, ...], count: int, lifted: bool) -> Push | None:
+        """See ``forward.build_push``; made at the first question."""
+        key = (traced, count, lifted)
+        try:
+            return self._pushes[key]
+        except KeyError:
+            found = self._pushes[key] = build_push(self, traced, count, lifted)
+            return found
+
+    def recorded(self, traced: tuple[int, ...], count: int, lifted: bool) -> Plan | None:
+        """The plan of nodes of ``count`` arguments, those at ``traced`` on the tape; None where none has a derivative.
+
+        ``lifted``: for values among which are Tensors.
+        """
+        key = (traced, count, lifted)
+        try:
+            return self._recorded[key]
+        except KeyError:
+            positions = tuple([i for i in traced if self.differentiable(i)])
+            plan = self.plan(positions, count) if positions else None
+            if lifted and plan is not None:
+                plan = self.variant(plan, lifted=True)
+            self._recorded[key] = plan
+            return plan
 
     def forward_rule(self, argument: str) -> Rule:
         """The jvp rule of an argument."""
@@ -315,8 +340,8 @@ class Primitive:
                 )
             table[target] = rule
         self._build_anew()
-        self.plans.clear()
-        self._variants.clear()
+        for made in (self.plans, self._variants, self._recorded, self._pushes):
+            made.clear()
 
     def _build_anew(self) -> None:
         if self._built:

@@ -91,7 +91,7 @@ def scatter_add_batch(
     return xp.scatter_add(x, own, *indices, index=(ARRAY, *index), shape=target)
 
 
-@primitive(constant="indices", broadcasts=True)
+@primitive(constant="indices", broadcasts=True, jointly=True)
 def setitem(xp: Any, x: Any, value: Any, /, *indices: Any, index: Template) -> Any:
     """``x`` but for ``value`` at the index. Where a position is named twice, one of the values stands there."""
     return xp.setitem(x, value, *indices, index=index)
