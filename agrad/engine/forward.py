@@ -45,7 +45,8 @@ def build_push(primitive: Any, traced: tuple[int, ...], count: int, lifted: bool
         sums += [f"    gather(_totals, {part}, _out, {primitive.name!r})" for part in parts]
         sums.append("    return tuple(_totals)")
     lines = ["def push(_tangents, _inner, _out, _settings):", *text.opening(), *sums]
-    return compile_function("push", "\n".join(lines) + "\n", text.scope)  # type: ignore[no-any-return]
+    made: Push = compile_function("push", "\n".join(lines) + "\n", text.scope)
+    return made
 
 
 class _Text:
