@@ -89,10 +89,13 @@ def build_plan(primitive: Any, positions: tuple[int, ...], count: int, exact: bo
     plan.positions = positions
     plan.count = count
     plan.exact = exact
-    plan.detours = primitive.masks
     plan.lifted = plan.retains = False
     plan.arguments = tuple(arguments[i] for i in positions)
     plan.names = saved_names(primitive, positions, arguments, exact)
+    plan.pool = None
+    if primitive.pool is not None and count == 1:
+        plan.pool = (primitive.pool, plan.names.index("index"), plan.names.index(f"{arguments[0]}_meta"))
+    plan.detours = primitive.masks or plan.pool is not None
     outputs = primitive.outputs or ("y",)
     results = [f"*{outputs[0]}"] if primitive.spreads else outputs
     parameters = ", ".join([*arguments, *results, *primitive.settings])

@@ -153,6 +153,9 @@ class Primitive:
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
         self.put: Function | None = None
+        self.pool: Function | None = None
+        """For an operation that gives a part of its one array, at its setting ``index``: what adds up the cotangents
+        of many parts, called with them, their ``indices`` and the array's ``shape`` (see ``sweep.Pool``)."""
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
         self._kernels: dict[Rule, _RuleKernels] = {}
