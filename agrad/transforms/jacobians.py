@@ -19,7 +19,7 @@ from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError
 from agrad.shapes import size
 from agrad.transforms.inputs import ArgNums, Chosen, Inputs, aux_of, check_complex, leave_tree, split
-from agrad.transforms.trees import flatten, paths, place_of, unflatten
+from agrad.transforms.trees import Place, flatten, paths, place_of, unflatten
 
 Function = Callable[..., Any]
 
@@ -30,7 +30,10 @@ class _Outputs:
     def __init__(self, out: Any, level: Level, what: str) -> None:
         self.what = what
         leaves, self.spec = flatten(out)
-        self.places = [place_of(p, "output", whole="its output") for p in paths(out)]
+        self.places = [
+            Place(lambda: [place_of(p, "output", whole="its output") for p in paths(out)], i)
+            for i in range(len(leaves))
+        ]
         pairs = [split(_as_array(leaf, place, what), level) for leaf, place in zip(leaves, self.places, strict=True)]
         self.values, self.records = [y for y, _ in pairs], [record for _, record in pairs]
         for y, place in zip(self.values, self.places, strict=True):
@@ -60,7 +63,7 @@ class _Outputs:
                 raise DtypeError(f"{self.what}: holomorphic=True, but {place} has dtype {dtype_name(y.dtype)}")
 
 
-def _as_array(leaf: Any, place: str, what: str) -> Any:
+def _as_array(leaf: Any, place: Place, what: str) -> Any:
     if hasattr(leaf, "shape"):
         return leaf
     if type(leaf) in (float, complex):

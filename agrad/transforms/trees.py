@@ -34,8 +34,18 @@ def _register(kind: type) -> None:
             _registered.add(kind)
 
 
+_plain: set[type] = set()
+"""Types of leaves that are no dataclasses, as far as any was met."""
+
+
 def _unknown(leaf: Any) -> bool:
-    return dataclasses.is_dataclass(leaf) and not isinstance(leaf, type) and type(leaf) not in _registered
+    kind = type(leaf)
+    if kind in _plain:
+        return False
+    if kind not in _registered and dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
+        return True
+    _plain.add(kind)
+    return False
 
 
 def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
@@ -71,6 +81,19 @@ def paths(tree: Any, none_is_leaf: bool = False) -> list[str]:
     """Where each leaf stands, as Python would write it: ``['layers'][0]``."""
     accessors, _, _ = optree.tree_flatten_with_accessor(tree, none_is_leaf=none_is_leaf, namespace=NAMESPACE)
     return [accessor.codify("") for accessor in accessors]
+
+
+class Place:
+    """Where a leaf stands, in words for an error: those of all leaves are found when one is said."""
+
+    __slots__ = ("_number", "_words")
+
+    def __init__(self, words: Callable[[], list[str]], number: int) -> None:
+        self._words = words
+        self._number = number
+
+    def __str__(self) -> str:
+        return self._words()[self._number]
 
 
 def place_of(path: str, what: str, whole: str | None = None) -> str:
