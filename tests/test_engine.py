@@ -473,3 +473,17 @@ def test_parts_are_added_to_what_hooks_and_kept_gradients_see() -> None:
     np.testing.assert_array_equal(x.grad.numpy(), [4, 8, 2])
     assert float(part.grad) == 1 and len(seen) == 1
     np.testing.assert_array_equal(seen[0], [2, 4, 1])
+
+
+def test_a_multiple_of_a_cotangent_is_taken_after_its_sum() -> None:
+    """Of a subtrahend that was broadcast, what is negated has its size and not the result's."""
+    shapes = []
+
+    def negated(g: Any) -> Any:
+        shapes.append(g.shape)
+        return -g
+
+    minus = agrad.elementwise("minus", lambda g: g, negated, forward=lambda xp, x1, x2, /: x1 - x2)
+    x, mean = np.arange(12.0).reshape(4, 3), np.ones((1, 3))
+    np.testing.assert_allclose(agrad.grad(lambda m: agrad.sum(minus(x, m) ** 2))(mean), -2 * np.sum(x - 1, 0)[None])
+    assert shapes == [(1, 3)]

@@ -317,6 +317,16 @@ def _to_dtype(xp: Any, value: Any, dtype: Any) -> Any:
     return xp.astype(value, dtype)
 
 
+def _was_broadcast(target: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    lead = len(shape) - len(target)
+    return lead >= 0 and all(n in (1, m) for n, m in zip(target, shape[lead:], strict=True))
+
+
+def shrink(g: Any, target: Meta) -> Any:
+    """A cotangent of a result summed over the axes along which an argument was broadcast to it."""
+    return sum_to(SPACES[type(g)], g, target.shape) if _was_broadcast(target.shape, tuple(g.shape)) else g
+
+
 def fit(g: Any, target: Meta, broadcasts: bool, name: str, argument: str) -> Any:
     """A cotangent as its argument's: broadcast axes summed, the dtype restored, real for a real argument.
 
@@ -331,9 +341,7 @@ def fit(g: Any, target: Meta, broadcasts: bool, name: str, argument: str) -> Any
     shape = tuple(g.shape)
     xp = SPACES[type(g)]
     if shape != target.shape:
-        lead = len(shape) - len(target.shape)
-        sums = lead >= 0 and all(n in (1, m) for n, m in zip(target.shape, shape[lead:], strict=True))
-        if not (broadcasts and sums):
+        if not (broadcasts and _was_broadcast(target.shape, shape)):
             raise RuleError(
                 f"the rule of {name} returned a cotangent of shape {shape} for {argument} of shape {target.shape}"
             )

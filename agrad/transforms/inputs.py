@@ -104,7 +104,9 @@ class Inputs:
     def __init__(self, trees: Sequence[Any], names: Sequence[str], what: str) -> None:
         self.what = what
         self.leaves, self.spec = flatten(tuple(trees))
-        self.places = [Place(lambda: [_place(p, names) for p in paths(tuple(trees))], i) for i in range(len(self.leaves))]
+        self.places = [
+            Place(lambda: [_place(p, names) for p in paths(tuple(trees))], i) for i in range(len(self.leaves))
+        ]
         self.values = [
             differentiated_value(leaf, place, what) for leaf, place in zip(self.leaves, self.places, strict=True)
         ]
