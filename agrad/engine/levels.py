@@ -95,7 +95,10 @@ class Level:
     __slots__ = ("id",)
 
     tape = False
-    """Whether Tensors of this level are recorded as nodes, so that the short call path may take them."""
+    """Whether Tensors of this level are recorded as nodes."""
+
+    short = False
+    """Whether the short call path may record them, as nodes and nothing else."""
 
     derivative = True
     """Whether it records derivatives, which ``no_grad`` silences."""
@@ -180,7 +183,7 @@ class Reverse(Level):
 
     __slots__ = ()
 
-    tape = True
+    tape = short = True
     name = "reverse"
 
     def record(
@@ -227,19 +230,9 @@ class Forward(Level):
         traced: tuple[int, ...],
         lifted: bool,
     ) -> Any:
-        tangents = [args[i].node for i in traced]
-        if not lifted:
-            for t in tangents:
-                if isinstance(t, Tensor):
-                    lifted = True
-        push = primitive.push(traced, len(args), lifted)
-        if push is None:
+        out_tangents = pushed(primitive, traced, [args[i].node for i in traced], inner, out, settings, lifted)
+        if out_tangents is None:
             return self._constant(out)
-        now = mode()
-        if now.anomaly or now.observers:
-            out_tangents = _observed_push(primitive, traced, tangents, partial(push, tangents, inner, out, settings))
-        else:
-            out_tangents = push(tangents, inner, out, settings)
         if primitive.outputs is None:
             return wrap(out, self, out_tangents[0])
         return tuple([wrap(part, self, t) for part, t in zip(out, out_tangents, strict=True)])
@@ -358,6 +351,33 @@ def observed(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) ->
     if now.anomaly and not now.inside_rule:
         check_finite(primitive, args, out)
     return out
+
+
+def pushed(
+    primitive: Any,
+    traced: tuple[int, ...],
+    tangents: list[Any],
+    inner: list[Any],
+    out: Any,
+    settings: dict[str, Any],
+    lifted: bool | None = None,
+) -> tuple[Any, ...] | None:
+    """The tangents of an operation's outputs, of those of its arguments at ``traced``; None where all are zero.
+
+    ``lifted``: whether there are Tensors among ``inner``, the arguments as they lie inside the level, if that is known.
+    """
+    if not lifted:
+        for value in tangents if lifted is False else (*tangents, *inner):
+            if isinstance(value, Tensor):
+                lifted = True
+    push = primitive.push(traced, len(inner), bool(lifted))
+    if push is None:
+        return None
+    now = mode()
+    if now.anomaly or now.observers:
+        return _observed_push(primitive, traced, tangents, partial(push, tangents, inner, out, settings))
+    found: tuple[Any, ...] = push(tangents, inner, out, settings)
+    return found
 
 
 def _observed_push(primitive: Any, traced: tuple[int, ...], tangents: list[Any], push: Any) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ from agrad.engine.levels import Forward, Level, Reverse, namespace_of
 from agrad.engine.sweep import sweep
 from agrad.engine.tape import Node, leaf_node
 from agrad.engine.tensor import Tensor
+from agrad.engine.twoway import TwoWay, push_along
 from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError
 from agrad.shapes import size
 from agrad.transforms.inputs import ArgNums, Chosen, Inputs, aux_of, check_complex, leave_tree, split
@@ -191,6 +192,23 @@ def _pushed(
     return outs, [_by_input(columns, y, inputs) for columns, y in zip(whole, outs.values, strict=True)], aux
 
 
+def _pushed_along(
+    level: TwoWay, roots: list[Node], outs: _Outputs, inputs: Inputs, chunk_size: int | None
+) -> list[list[Any]] | None:
+    """By output and input leaf, the Jacobian, by carrying tangents along a tape; None where it cannot be."""
+    entries = level.reaching(outs.records)
+    if entries is None:
+        return None
+    columns: list[list[Any]] = [[] for _ in outs.values]
+    for start, stop in _chunks(sum(size(value.shape) for value in inputs.values), chunk_size):
+        units = _Units(start, stop)
+        starts = {root: t for root, t in zip(roots, units.of(inputs.values), strict=True) if t is not None}
+        for part, t, y in zip(columns, push_along(entries, starts, outs.records), outs.values, strict=True):
+            part.append(units.rows(t, y))
+    whole = [_joined(part, y) for part, y in zip(columns, outs.values, strict=True)]
+    return [_by_input(columns, y, inputs) for columns, y in zip(whole, outs.values, strict=True)]
+
+
 def _by_input(columns: Any, y: Any, inputs: Inputs) -> list[Any]:
     """Tangents of one output, all inputs' behind one another, as one array an input with the output's axes in front."""
     xp = namespace_of((columns,))
@@ -233,14 +251,19 @@ def _jacobian(
             check_complex(inputs)
         aux = blocks = None
         if mode != "forward":
-            level = Reverse()
+            level = Reverse() if mode == "reverse" else TwoWay()
             roots = [leaf_node() for _ in inputs.values]
             out = chosen.call(inputs.lift(level, roots))
             out, aux = aux_of(out, what) if has_aux else (out, None)
             outs = _Outputs(out, level, what)
-            if mode == "reverse" or not _forward_is_less(inputs, outs, holomorphic):
+            if isinstance(level, TwoWay) and _forward_is_less(inputs, outs, holomorphic):
+                if holomorphic:
+                    outs.check(holomorphic)
+                blocks = _pushed_along(level, roots, outs, inputs, chunk_size)
+            else:
                 outs.check(holomorphic)
                 blocks = _pulled(outs, roots, inputs, chunk_size)
+            if blocks is not None:
                 aux = leave_tree(aux, level, inputs) if has_aux else None
         if blocks is None:
             outs, blocks, aux = _pushed(chosen, inputs, chunk_size, has_aux, holomorphic)
@@ -310,8 +333,9 @@ def jacobian(
 ) -> Function:
     """The function that gives the Jacobian of ``f``, forward where arguments have fewer elements, else in reverse.
 
-    Real functions of complex arguments are differentiated in reverse, complex ones of real arguments forward. To know
-    the outputs, ``f`` is called once more where it is forward; ``jacfwd`` spares that.
+    Real functions of complex arguments are differentiated in reverse, complex ones of real arguments forward. ``f`` is
+    called once, whichever it is, and twice where it is forward and calls functions with derivatives of their own
+    (``custom_vjp``, ``checkpoint``). Until it is known which, all that ``f`` computes is kept; ``jacfwd`` keeps none.
     """
     return _jacobian(f, argnums, has_aux, holomorphic, chunk_size, "any", "Jacobian")
 
