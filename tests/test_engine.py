@@ -10,7 +10,6 @@ import pytest
 from checker import assert_close, host
 
 import agrad
-from agrad.engine import sweep
 from agrad.engine.tape import Node
 from agrad.errors import (
     AnomalyError,
@@ -430,60 +429,3 @@ def test_two_devices_in_one_operation() -> None:
     with pytest.raises(MixedBackendsError, match=r"add.*device1.*device2.*to_device"):
         a + b
     assert str(agrad.sum(a).device) == str(a.device)
-
-
-def test_parts_of_an_array_are_added_up_in_one_new_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One after the other, each would cost an array of the whole one's size."""
-    totals = []
-    total = sweep.Pool.total
-
-    def counted(self: Any) -> Any:
-        totals.append(len(self.parts))
-        return total(self)
-
-    monkeypatch.setattr(sweep.Pool, "total", counted)
-    x = np.arange(12.0).reshape(6, 2)
-
-    def f(x: Any) -> Any:
-        return agrad.sum(x * x) + sum(agrad.sum(x[i] ** 3) for i in range(6)) + agrad.sum(x[1:3, 0])
-
-    wanted = 2 * x + 3 * x**2
-    wanted[1:3, 0] += 1
-    np.testing.assert_allclose(agrad.grad(f)(x), wanted)
-    assert totals == [9]  # six rows, a part of a column, and two of the product
-    # second derivatives, and more parts than are added at once
-    np.testing.assert_allclose(agrad.hvp(f, (x,), (x,))[0], (2 + 6 * x) * x)
-    many = np.linspace(0.1, 1.0, 50)
-    slope = agrad.grad(lambda v: sum(v[i] ** 3 for i in range(50)))
-    np.testing.assert_allclose(agrad.jacfwd(slope)(many), np.diag(6 * many))
-    np.testing.assert_allclose(agrad.jacrev(slope)(many), np.diag(6 * many))
-
-
-def test_parts_are_added_to_what_hooks_and_kept_gradients_see() -> None:
-    x = agrad.asarray([1.0, 2.0, 3.0], requires_grad=True)
-    y = x * 2
-    y.retain_grad()
-    seen = []
-    y.register_hook(lambda g: seen.append(g.numpy().copy()))
-    part = y[0]
-    part.retain_grad()
-    (part + 3 * y[1] + agrad.sum(y)).backward()
-    assert x.grad is not None and y.grad is not None and part.grad is not None
-    np.testing.assert_array_equal(y.grad.numpy(), [2, 4, 1])
-    np.testing.assert_array_equal(x.grad.numpy(), [4, 8, 2])
-    assert float(part.grad) == 1 and len(seen) == 1
-    np.testing.assert_array_equal(seen[0], [2, 4, 1])
-
-
-def test_a_multiple_of_a_cotangent_is_taken_after_its_sum() -> None:
-    """Of a subtrahend that was broadcast, what is negated has its size and not the result's."""
-    shapes = []
-
-    def negated(g: Any) -> Any:
-        shapes.append(g.shape)
-        return -g
-
-    minus = agrad.elementwise("minus", lambda g: g, negated, forward=lambda xp, x1, x2, /: x1 - x2)
-    x, mean = np.arange(12.0).reshape(4, 3), np.ones((1, 3))
-    np.testing.assert_allclose(agrad.grad(lambda m: agrad.sum(minus(x, m) ** 2))(mean), -2 * np.sum(x - 1, 0)[None])
-    assert shapes == [(1, 3)]

@@ -9,26 +9,12 @@ from typing import Any
 
 from agrad.engine.levels import SPACES, lift
 from agrad.engine.rulecalls import RuleCall, rule_has_kernels
-from agrad.engine.sweep import fit, guard, shrink
+from agrad.engine.sweep import fit, guard, product, shrink
 from agrad.engine.tape import Meta, Plan, loosely
 from agrad.registry import namespace
 
 RESERVED = frozenset(
-    {
-        "xp",
-        "Tensor",
-        "Node",
-        "Meta",
-        "next_id",
-        "attention",
-        "unusual",
-        "dispatch",
-        "loosely",
-        "lift",
-        "fit",
-        "guard",
-        "shrink",
-    }
+    {"xp", "Tensor", "Node", "Meta", "next_id", "attention", "unusual", "dispatch", "loosely", "lift", "fit", "guard"}
     | {"Link", "SHARING", "weakly"}
 )
 """What generated code calls by name, so that no argument or setting may be called so. Its own locals begin with _."""
@@ -129,7 +115,14 @@ def build_pull(primitive: Any, plan: Plan, *, guarded: bool = False) -> Any:
     lifted = plan.lifted
     arguments = primitive.argument_names(plan.count)
     exact = plan.exact
-    scope: dict[str, Any] = {"SPACES": SPACES, "AGRAD": namespace, "fit": fit, "shrink": shrink, "guard": guard}
+    scope: dict[str, Any] = {
+        "SPACES": SPACES,
+        "AGRAD": namespace,
+        "fit": fit,
+        "_product": product,
+        "_shrink": shrink,
+        "guard": guard,
+    }
     lines = ["def pull(_node, g):"]
     if plan.names:
         lines.append(f"    {tuple_text(map(_local, plan.names))} = _node.saved")
@@ -160,7 +153,10 @@ def build_pull(primitive: Any, plan: Plan, *, guarded: bool = False) -> Any:
         if primitive.elementwise and rule.names == ("g",) and not (exact or guarded):
             # a multiple of the cotangent, of what is left of it where broadcast axes are summed
             target = f"{rule.targets[0]}_meta"
-            call = f"rule{k}(g if g.shape == {target}.shape else shrink(g, {target}))"
+            call = f"rule{k}(g if g.shape == {target}.shape else _shrink(g, {target}))"
+        if primitive.product and not (exact or guarded or lifted):
+            (value,), target = (name for name in rule.names if name != "g"), f"{rule.targets[0]}_meta"
+            call = f"{call} if g.shape == {target}.shape else _product(g, {value}, {target})"
         if not rule_has_kernels(primitive, rule):
             pass
         elif lifted:

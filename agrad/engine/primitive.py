@@ -150,6 +150,8 @@ class Primitive:
         self.spreads = spreads
         self.masks = masks
         self.jointly = jointly
+        self.product = False
+        """Whether each rule is the product of the cotangent and the one other value that it names."""
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
         self.put: Function | None = None

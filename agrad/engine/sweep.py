@@ -327,6 +327,21 @@ def shrink(g: Any, target: Meta) -> Any:
     return sum_to(SPACES[type(g)], g, target.shape) if _was_broadcast(target.shape, tuple(g.shape)) else g
 
 
+def product(g: Any, value: Any, target: Meta) -> Any:
+    """``g * value``; where its sum along the last axis is what is asked for, that in one pass, without the product."""
+    shape = tuple(g.shape)
+    if (
+        target.shape[-1:] == (1,) != shape[-1:]
+        and getattr(value, "shape", ())[-1:] == g.shape[-1:]
+        and value.dtype == g.dtype
+        and not is_complex(g.dtype)
+        and _was_broadcast(target.shape, shape)
+    ):
+        xp = SPACES[type(g)]
+        return xp.reshape(xp.vecdot(g, value), (*shape[:-1], 1))
+    return g * value
+
+
 def fit(g: Any, target: Meta, broadcasts: bool, name: str, argument: str) -> Any:
     """A cotangent as its argument's: broadcast axes summed, the dtype restored, real for a real argument.
 

@@ -84,6 +84,9 @@ nextafter     = elementwise("nextafter",     None, None)
 # fmt: on
 
 
+multiply.primitive.product = True
+
+
 @primitive(broadcasts=True, jointly=True, batch="leading")
 def from_parts(xp: Any, x1: Any, x2: Any, /) -> Any:
     """Complex numbers of their real parts and their imaginary parts, real arrays that broadcast."""
