@@ -37,7 +37,6 @@ class Call:
         plan.positions = tuple(range(parents))
         plan.arguments = self.argument_names(parents)
         plan.names = ()
-        plan.pool = None
         plan.exact = plan.lifted = plan.detours = plan.retains = False
         plan.pack = lambda *args: ()
         plan.pull = self._pull

@@ -307,7 +307,6 @@ def selector_plan(output: int, retains: bool = False) -> Plan:
         plan.arguments = ("x",)
         plan.positions = (0,)
         plan.lifted = False
-        plan.pool = None
         plan.detours = plan.retains = retains
         plan.names = ()
         plan.pack = lambda *args: ()

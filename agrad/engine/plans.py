@@ -92,7 +92,6 @@ def build_plan(primitive: Any, positions: tuple[int, ...], count: int, exact: bo
     plan.lifted = plan.retains = False
     plan.arguments = tuple(arguments[i] for i in positions)
     plan.names = saved_names(primitive, positions, arguments, exact)
-    plan.pool = None
     if primitive.pool is not None and count == 1:
         plan.pool = (primitive.pool, plan.names.index("index"), plan.names.index(f"{arguments[0]}_meta"))
     plan.detours = primitive.masks or plan.pool is not None

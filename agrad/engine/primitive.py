@@ -31,7 +31,7 @@ from agrad.errors import (
     ShapeError,
 )
 from agrad.registry import KERNELS, Kernel
-from agrad.shapes import broadcast_shapes
+from agrad.shapes import broadcast_shapes, unlike_product
 
 Function = Callable[..., Any]
 
@@ -156,8 +156,7 @@ class Primitive:
         self.jvps: dict[str, Rule] = {}
         self.put: Function | None = None
         self.pool: Function | None = None
-        """For an operation that gives a part of its one array, at its setting ``index``: what adds up the cotangents
-        of many parts, called with them, their ``indices`` and the array's ``shape`` (see ``sweep.Pool``)."""
+        """For an operation that gives the part of its array at its ``index``: what adds up many cotangents of parts."""
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
         self._kernels: dict[Rule, _RuleKernels] = {}
@@ -471,7 +470,7 @@ class Primitive:
             return error
         shapes = [tuple(a.shape) for a in args if hasattr(a, "shape")]
         text = " and ".join(map(str, shapes))
-        if self.name == "matmul" and len(shapes) == 2 and _unlike_product(*shapes):
+        if self.name == "matmul" and len(shapes) == 2 and unlike_product(*shapes):
             return ShapeError(f"matmul: shapes {text} do not multiply")
         if self.broadcasts and self.name != "matmul":
             matrices = self.name in ("linalg.solve", "linalg.over_triangle")
@@ -489,18 +488,6 @@ class Primitive:
             )
         error.add_note(f"in agrad's {self.name} on shapes {text}")
         return error
-
-
-def _unlike_product(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    if not a or not b:
-        return True
-    if a[-1] != b[-2 if len(b) > 1 else 0]:
-        return True
-    try:
-        broadcast_shapes(a[:-2], b[:-2])
-    except ShapeError:
-        return True
-    return False
 
 
 def _guarded(kernel: Any, rule: Rule) -> Function:

@@ -64,9 +64,12 @@ class Plan:
     pack: Callable[..., tuple[Any, ...]]
     pull: Callable[..., tuple[Any, ...]]
 
+    def __init__(self) -> None:
+        self.pool = None
+
 
 LEAF = Plan()
-LEAF.primitive = LEAF.pool = None
+LEAF.primitive = None
 LEAF.detours = LEAF.lifted = LEAF.retains = False
 LEAF.arguments = LEAF.positions = LEAF.names = ()
 
