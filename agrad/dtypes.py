@@ -60,6 +60,7 @@ DTYPES: dict[str, DType] = {
 
 _EXTENDED = {"float16": ("real floating", 2), "bfloat16": ("real floating", 2)}
 _names: dict[type, dict[Any, str]] = {}
+_found: dict[type, dict[Any, DType]] = {}
 _PYTHON = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
 
@@ -84,6 +85,19 @@ def dtype_name(dtype: Any) -> str:
 
 def as_dtype(dtype: Any) -> DType:
     """agrad's dtype for a dtype of any library, or for a name."""
+    kind = type(dtype)
+    found: DType
+    if kind is DType:
+        found = dtype
+        return found
+    try:
+        return _found[kind][dtype]
+    except KeyError:
+        found = _found.setdefault(kind, {})[dtype] = _as_dtype(dtype)
+        return found
+
+
+def _as_dtype(dtype: Any) -> DType:
     name = dtype if isinstance(dtype, str) else dtype_name(dtype)
     found = DTYPES.get(name)
     if found is None:

@@ -118,3 +118,16 @@ def fill_index(index: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
         rest = iter(arrays)
         index = tuple(next(rest) if entry is ARRAY else entry for entry in index)
     return index[0] if len(index) == 1 else index
+
+
+def unlike_product(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether matrices of these shapes do not multiply."""
+    if not a or not b:
+        return True
+    if a[-1] != b[-2 if len(b) > 1 else 0]:
+        return True
+    try:
+        broadcast_shapes(a[:-2], b[:-2])
+    except ShapeError:
+        return True
+    return False

@@ -20,6 +20,7 @@ from table import (
     Case,
     Example,
     above_one,
+    added_at,
     between,
     binary,
     complex_matrix,
@@ -371,6 +372,16 @@ row("getitem", *_READS, ex("complex", complex_normal(3), call=_READS[0].call, re
     call=_READS[0].call)
 row("setitem", *[write for writes in _WRITES for write in writes], call=_READS[0].call, reference=put)
 row("scatter_add", *_ADDS, call=_READS[0].call, reference=put)
+row("scatter_sum", ex("one", normal(2), indices=((slice(1, 3), 0),), shape=(3, 2)),
+    ex("a part twice", normal(2), normal(2), indices=((0,), (0,)), shape=(3, 2)),
+    ex("parts and the whole", normal(3), normal(3, 2), normal(), indices=((..., 1), (...,), (2, 0)), shape=(3, 2)),
+    ex("the whole first", normal(4), normal(2), normal(4, 1),
+        indices=((...,), (slice(None, None, 2),), (slice(None), None)), shape=(4,)),
+    ex("empty", normal(0, 2), normal(2), indices=((slice(2, 2),), (0,)), shape=(3, 2)),
+    ex("complex", complex_normal(), complex_normal(3), indices=((-1,), (slice(None),)), shape=(3,)),
+    ex("constant between", normal(1), constant([1.0, 2.0]), normal(2),
+        indices=((slice(0, 1),), (slice(0, 2),), (slice(1, 3),)), shape=(3,)),
+    call=PRIMITIVES["scatter_sum"].bind, reference=added_at)
 row("take", ex("vector", normal(4), constant([3, 1])), ex("repeated", normal(4), constant([1, 1, 1])),
     ex("axis 0", normal(3, 2), constant([2, 0, 2]), axis=0), ex("axis -1", normal(2, 3), constant([2, 2]), axis=-1),
     ex("nothing", normal(3), constant(np.zeros(0, np.int64))),

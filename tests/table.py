@@ -321,6 +321,14 @@ def put(xp: Any, x: Any, value: Any, index: Any) -> Any:
     return out
 
 
+def added_at(xp: Any, *parts: Any, indices: Any, shape: Any) -> Any:
+    """Zeros of ``shape`` with each part added at its index."""
+    out = np.zeros(shape, np.result_type(*parts))
+    for part, index in zip(parts, indices, strict=True):
+        np.add.at(out, index, part)
+    return out
+
+
 def indexed(
     label: str, shape: tuple[int, ...], arrays: tuple[Any, ...], index: Callable[..., Any]
 ) -> tuple[Example, list[Example], Example]:

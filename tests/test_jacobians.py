@@ -15,7 +15,6 @@ from table import Case
 
 import agrad
 from agrad.dtypes import dtype_name
-from agrad.engine import batching
 from agrad.errors import (
     ConfigurationError,
     DtypeError,
@@ -119,23 +118,6 @@ def test_aux(jac: Any) -> None:
     assert_close(got, np.diag(2 * draw(3)), "Jacobian")
     assert type(aux["twice"]) is np.ndarray and aux["name"] == "aux"
     assert_close(aux["twice"], 2 * draw(3), "aux")
-
-
-def test_jacobian_takes_the_cheaper_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    members = []
-    original = batching.Batch.__init__
-
-    def counted(self: Any, count: int) -> None:
-        members.append(count)
-        original(self, count)
-
-    monkeypatch.setattr(batching.Batch, "__init__", counted)
-    x, w = draw(3), draw(20, 3)
-    assert_close(agrad.jacobian(lambda x: w @ x)(x), w, "tall")
-    assert_close(agrad.jacobian(lambda x: w.T @ x)(draw(20)), w.T, "wide")
-    assert members == [3, 3]
-    agrad.jacobian(lambda x: w @ x, chunk_size=2)(x)
-    assert members[2:] == [2, 1]
 
 
 @jacobians

@@ -101,6 +101,17 @@ def test_two_rare_arguments(name: str, dtype: Any) -> None:
                 close(filed(name, "forward", values), values["y"])
 
 
+@pytest.mark.parametrize("number", [2, 2.0, 3, -1.5])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_power_of_a_number(number: float, shape: tuple[int, ...], dtype: Any) -> None:
+    x, g = drawn(shape, dtype, 0, 0.25), drawn(shape, dtype, 1)
+    repeated = [np.broadcast_to(drawn((*shape[:i], 1, *shape[i + 1 :]), dtype, 2), shape) for i in range(len(shape))]
+    for cotangent in (g, np.asfortranarray(g), *repeated):
+        values = {"g": cotangent, "x1": x, "x2": number}
+        close(filed("pow", "vjp:x1", values), generic("pow", "x1", values))
+    assert filed("pow", "vjp:x1", {"g": g, "x1": x, "x2": 0}) is NotImplemented
+
+
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 @pytest.mark.parametrize("number", [0.5, 0, -1, float("nan"), float("inf")])
 def test_the_greater_of_a_number(name: str, number: float, dtype: Any) -> None:

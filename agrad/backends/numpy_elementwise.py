@@ -111,8 +111,23 @@ def copysign_vjp(g: Raw, x1: Raw, y: Raw) -> Raw:
 # ------------------------------------------------------------------ powers
 
 
-@kernel("numpy", "pow", "vjp:x1", when=lambda g, x1, x2: _all_alike(g, x1, x2) and bool(x2.all()))
+def _is_base(g: Raw, x1: Raw, x2: Raw) -> bool:
+    if type(x2) in (int, float):
+        return x2 not in (0, 1) and _long_alike(g, x1)
+    return _all_alike(g, x1, x2) and bool(x2.all())
+
+
+@kernel("numpy", "pow", "vjp:x1", when=_is_base)
 def pow_base(g: Raw, x1: Raw, x2: Raw) -> Raw:
+    def scaled(g: np.ndarray, x1: np.ndarray) -> np.ndarray:
+        out = np.multiply(x1, 2) if x2 == 2 else x1 ** (x2 - 1)
+        if x2 != 2:
+            np.multiply(out, x2, out=out)
+        return np.multiply(out, g, out=out)
+
+    if type(x2) is not np.ndarray:
+        return _in_blocks(scaled, g, x1)
+
     def block(g: np.ndarray, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
         out = np.subtract(x2, 1)
         np.power(x1, out, out=out)

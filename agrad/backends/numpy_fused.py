@@ -42,13 +42,21 @@ def _alike(x: Raw, y: Raw) -> bool:
 def _in_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
     """``function`` of arrays of one shape, block by block where they are long; it gives a new array."""
     first = arrays[0]
-    if first.size <= _BLOCK or not all(a.flags.c_contiguous for a in arrays):
+    if first.size <= _BLOCK:
         return function(*arrays)
     out = np.empty(first.shape, first.dtype)
-    to, *flat = (a.reshape(-1) for a in (out, *arrays))
-    for start in range(0, to.size, _BLOCK):
-        stop = start + _BLOCK
-        to[start:stop] = function(*(a[start:stop] for a in flat))
+    to, step = out, _BLOCK
+    if all(a.flags.c_contiguous for a in arrays):
+        to, *arrays = (a.reshape(-1) for a in (out, *arrays))
+    elif out.ndim and all(a.strides[0] >= max(a.strides) for a in arrays):
+        step = _BLOCK * out.shape[0] // out.size  # blocks of whole rows, some array's elements repeated along an axis
+    else:
+        return function(*arrays)
+    if not step:
+        return function(*arrays)
+    for start in range(0, to.shape[0], step):
+        stop = start + step
+        to[start:stop] = function(*(a[start:stop] for a in arrays))
     return out
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from agrad.registry import kernel
 from agrad.shapes import ARRAY, fill_index
 
 _FEW = 512
@@ -27,6 +28,20 @@ def scatter_add(g: np.ndarray, /, *indices: np.ndarray, index: tuple[Any, ...], 
         out[fill_index(index, indices)] = g
     elif not arrays or g.size <= _FEW or not _add_flat(out, g, indices, index):
         np.add.at(out, fill_index(index, indices), g)
+    return out
+
+
+@kernel("numpy", "scatter_sum", "forward")
+def scatter_sum(*parts: Any, indices: tuple[tuple[Any, ...], ...], shape: Shape) -> np.ndarray:
+    """Zeros of ``shape`` with each part added at its index, in one array."""
+    first = parts[0]
+    if indices[0] == (Ellipsis,):
+        out = np.array(first)
+    else:
+        out = np.zeros(shape, first.dtype)
+        out[indices[0]] = first
+    for part, index in zip(parts[1:], indices[1:], strict=True):
+        out[index] += part
     return out
 
 

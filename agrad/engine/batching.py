@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agrad.engine.levels import Level, lift, namespace_of
+from agrad.engine.observing import SWITCH
 from agrad.engine.tensor import Batched, Tensor, settle
 from agrad.errors import MissingRuleError, RuleError, TracedValueError
 from agrad.registry import namespace
@@ -50,16 +51,26 @@ class Batch(Level):
         return tensor
 
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        for name, value in settings.items():
+            if isinstance(value, Batched):
+                raise TracedValueError(f"{primitive.name}: {name} may not be a value that vmap maps over")
+        rule = primitive.batching
+        if rule is leading:
+            done = _through_all(primitive, args, settings)
+            if done is not None:
+                return done
         inner = []
         mapped = []
         for arg in args:
             is_mapped = type(arg) is Batched and arg.level is self
             mapped.append(is_mapped)
-            inner.append(settle(arg.data if is_mapped else arg) if isinstance(arg, Tensor) else arg)
-        for name, value in settings.items():
-            if isinstance(value, Batched):
-                raise TracedValueError(f"{primitive.name}: {name} may not be a value that vmap maps over")
-        rule = primitive.batching
+            if is_mapped:
+                arg = arg.data  # no copy of it: nobody but this level has what is inside
+                while isinstance(arg, Tensor) and arg.node is None:
+                    arg = arg.data
+            elif isinstance(arg, Tensor):
+                arg = settle(arg)
+            inner.append(arg)
         if rule is None:
             raise MissingRuleError(
                 f"{primitive.name} has no batching rule; declare one, @primitive(batch='leading') say, or "
@@ -67,10 +78,11 @@ class Batch(Level):
             )
         out = rule(primitive, inner, tuple(mapped), self.members, settings)
         if isinstance(out, tuple):
-            return tuple([self._member(primitive, part) for part in out])
-        return self._member(primitive, out)
+            return tuple([self.member(primitive, part) for part in out])
+        return self.member(primitive, out)
 
-    def _member(self, primitive: Any, out: Any) -> Any:
+    def member(self, primitive: Any, out: Any) -> Any:
+        """What the primitive gave for all members, as a Tensor of this level."""
         shape: Any = getattr(out, "shape", ())
         if not len(shape) or shape[0] != self.members:
             raise RuleError(
@@ -104,6 +116,59 @@ def spread(xp: Any, value: Any, mapped: bool, members: int) -> Any:
 
 
 # ---------------------------------------------------------------- the shared rules
+
+
+def _through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+    """An operation that takes any leading axes for a batch, through all nested batch levels at once.
+
+    An array has the axis of the oldest of its levels in front. None where some other level lies between them and the
+    arrays, which is to record what each does.
+    """
+    values: list[Any] = []
+    owned: list[list[Any]] = []
+    levels: list[Any] = []
+    ndim = 0
+    for arg in args:
+        own: list[Any] = []
+        while isinstance(arg, Tensor):
+            if type(arg) is Batched:
+                level = arg.level
+                own.append(level)
+                if level not in levels:
+                    levels.append(level)
+            elif arg.node is not None:
+                return None
+            arg = arg.data
+        values.append(arg)
+        owned.append(own)
+        if hasattr(arg, "shape"):
+            ndim = max(ndim, len(arg.shape) - len(own))
+    if len(levels) > 1:
+        levels.sort(key=_newest_first)
+    if len(args) > 1:
+        for i, own in enumerate(owned):
+            # newest first, as the levels are: the axes of those it has are the last in front of the member's
+            if own and (len(values[i].shape) < ndim + len(own) or own != levels[: len(own)]):
+                values[i] = _aligned(values[i], own, levels, ndim)
+    out = primitive.bind(*values, **settings) if SWITCH.lookers else primitive.evaluate(tuple(values), settings)
+    for level in reversed(levels):
+        if isinstance(out, tuple):
+            out = tuple([level.member(primitive, part) for part in out])
+        else:
+            out = level.member(primitive, out)
+    return out
+
+
+def _newest_first(level: Batch) -> int:
+    return -level.id
+
+
+def _aligned(value: Any, own: list[Any], levels: list[Any], ndim: int) -> Any:
+    """An array with an axis for each of the levels from its oldest on, and members of ``ndim`` dimensions."""
+    shape = tuple(value.shape)
+    lengths = [level.members if level in own else 1 for level in levels[: levels.index(own[-1]) + 1]]
+    missing = ndim - (len(shape) - len(own))
+    return namespace_of((value,)).reshape(value, (*reversed(lengths), *(1,) * missing, *shape[len(own) :]))
 
 
 def leading(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:

@@ -8,12 +8,13 @@ leaks when user code raises, and nested transforms cannot confuse each other's d
 import cmath
 import traceback
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from agrad.backends import backend_of_type
-from agrad.engine.observing import observed_run
+from agrad.engine.observing import SWITCH, observed_run
 from agrad.engine.scalars import Scalar
 from agrad.engine.tape import Meta, Node, Plan, inside_rule, mode, next_id
 from agrad.engine.tensor import Lifted, Tensor, settle, wrap
@@ -94,7 +95,10 @@ class Level:
     __slots__ = ("id",)
 
     tape = False
-    """Whether Tensors of this level are recorded as nodes, so that the short call path may take them."""
+    """Whether Tensors of this level are recorded as nodes."""
+
+    short = False
+    """Whether the short call path may record them, as nodes and nothing else."""
 
     derivative = True
     """Whether it records derivatives, which ``no_grad`` silences."""
@@ -120,16 +124,31 @@ class Level:
         now = mode()
         if now.trace is not None:
             now.trace.meet(args)
-        inner = tuple([self.inside(arg) for arg in args])
-        out = primitive.bind(*inner, **settings)
+        inner: list[Any] = []
+        traced: list[int] = []
+        lifted = False
+        for i, arg in enumerate(args):
+            if isinstance(arg, Tensor):
+                if arg.level is self:
+                    if arg.node is not None:
+                        traced.append(i)
+                    arg = arg.data  # no copy of it: nobody but this level has what is inside
+                    while isinstance(arg, Tensor) and arg.node is None:
+                        arg = arg.data
+                else:
+                    arg = settle(arg)
+                if isinstance(arg, Tensor):
+                    lifted = True
+            inner.append(arg)
+        if lifted or SWITCH.lookers or now.trace is not None:
+            out = primitive.bind(*inner, **settings)
+        else:
+            out = primitive.evaluate(tuple(inner), settings)
         if primitive.put is not None and isinstance(out, Tensor):
             out._link = None  # nobody can write to what is inside
-        traced = [
-            i for i, arg in enumerate(args) if isinstance(arg, Tensor) and arg.level is self and arg.node is not None
-        ]
         if not traced or self.id < now.oldest:
             return self._constant(out)
-        return self.record(primitive, args, inner, out, settings, traced)
+        return self.record(primitive, args, inner, out, settings, tuple(traced), lifted)
 
     def _constant(self, out: Any) -> Any:
         if isinstance(out, tuple):
@@ -140,11 +159,16 @@ class Level:
         self,
         primitive: Any,
         args: tuple[Any, ...],
-        inner: tuple[Any, ...],
+        inner: list[Any],
         out: Any,
         settings: dict[str, Any],
-        traced: list[int],
+        traced: tuple[int, ...],
+        lifted: bool,
     ) -> Any:
+        """The result ``out`` of the arguments ``inner``, recorded: those at ``traced`` have a record of this level.
+
+        ``lifted``: whether there are Tensors inside.
+        """
         raise NotImplementedError
 
     def check_concrete(self, tensor: Tensor, what: str) -> None:
@@ -159,30 +183,27 @@ class Reverse(Level):
 
     __slots__ = ()
 
-    tape = True
+    tape = short = True
     name = "reverse"
 
     def record(
         self,
         primitive: Any,
         args: tuple[Any, ...],
-        inner: tuple[Any, ...],
+        inner: list[Any],
         out: Any,
         settings: dict[str, Any],
-        traced: list[int],
+        traced: tuple[int, ...],
+        lifted: bool,
     ) -> Any:
-        positions = tuple([i for i in traced if primitive.differentiable(i)])
-        if not positions:
+        plan = primitive.recorded(traced, len(args), lifted)
+        if plan is None:
             return self._constant(out)
         outs = out if isinstance(out, tuple) else (out,)
-        lifted = any(isinstance(value, Tensor) for value in (*inner, *outs))
-        plan = primitive.plan(positions, len(args))
-        if lifted:
-            plan = primitive.variant(plan, lifted=True)
         node = Node()
         node.id = next_id()
         node.plan = plan
-        node.parents = tuple([args[i].node for i in positions])
+        node.parents = tuple([args[i].node for i in plan.positions])
         node.saved = plan.pack(*inner, *outs, **settings)
         now = mode()
         if now.anomaly or any(observer.lines for observer in now.observers):
@@ -203,16 +224,15 @@ class Forward(Level):
         self,
         primitive: Any,
         args: tuple[Any, ...],
-        inner: tuple[Any, ...],
+        inner: list[Any],
         out: Any,
         settings: dict[str, Any],
-        traced: list[int],
+        traced: tuple[int, ...],
+        lifted: bool,
     ) -> Any:
-        tangents: list[Any] = [None] * len(args)
-        for i in traced:
-            if primitive.differentiable(i):
-                tangents[i] = args[i].node
-        out_tangents = _push(primitive, tangents, inner, out, settings)
+        out_tangents = pushed(primitive, traced, [args[i].node for i in traced], inner, out, settings, lifted)
+        if out_tangents is None:
+            return self._constant(out)
         if primitive.outputs is None:
             return wrap(out, self, out_tangents[0])
         return tuple([wrap(part, self, t) for part, t in zip(out, out_tangents, strict=True)])
@@ -332,22 +352,43 @@ def observed(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) ->
     return out
 
 
-def _push(
-    primitive: Any, tangents: list[Any], inner: tuple[Any, ...], out: Any, settings: dict[str, Any]
-) -> tuple[Any, ...]:
-    """The tangents of an operation's outputs, looked at where anomalies are."""
+def pushed(
+    primitive: Any,
+    traced: tuple[int, ...],
+    tangents: list[Any],
+    inner: list[Any],
+    out: Any,
+    settings: dict[str, Any],
+    lifted: bool | None = None,
+) -> tuple[Any, ...] | None:
+    """The tangents of an operation's outputs, of those of its arguments at ``traced``; None where all are zero.
+
+    ``lifted``: whether there are Tensors among ``inner``, the arguments as they lie inside the level, if that is known.
+    """
+    if not lifted:
+        for value in tangents if lifted is False else (*tangents, *inner):
+            if isinstance(value, Tensor):
+                lifted = True
+    push = primitive.push(traced, len(inner), bool(lifted))
+    if push is None:
+        return None
     now = mode()
-    if not now.anomaly and not now.observers:
-        return primitive.push(tangents, inner, out, settings)
+    if now.anomaly or now.observers:
+        return _observed_push(primitive, traced, tangents, partial(push, tangents, inner, out, settings))
+    found: tuple[Any, ...] = push(tangents, inner, out, settings)
+    return found
+
+
+def _observed_push(primitive: Any, traced: tuple[int, ...], tangents: list[Any], push: Any) -> tuple[Any, ...]:
+    """The tangents of an operation's outputs, which ``push`` makes of the arguments', looked at."""
+    now = mode()
     with inside_rule():
         found: tuple[Any, ...] = observed_run(
-            now.observers,
-            lambda observer, proceed: observer.push(primitive, proceed),
-            lambda: primitive.push(tangents, inner, out, settings),
+            now.observers, lambda observer, proceed: observer.push(primitive, proceed), push
         )
     if now.anomaly and not now.inside_rule and not all(t is None or _finite(t) for t in found):
-        names = primitive.argument_names(len(tangents))
-        given = [name for name, t in zip(names, tangents, strict=True) if t is not None and not _finite(t)]
+        names = primitive.argument_names(max(traced) + 1)
+        given = [names[i] for i, t in zip(traced, tangents, strict=True) if not _finite(t)]
         if given:
             raise AnomalyError(
                 f"{primitive.name} was handed a tangent of {' and '.join(given)} that holds a NaN or an infinity "

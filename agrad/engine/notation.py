@@ -69,6 +69,7 @@ def primitive(
     out: Names | None = None,
     normalize: Normalizers | None = None,
     masks: bool = False,
+    jointly: bool = False,
     batch: str | None = None,
 ) -> Any:
     """Make a function of ``(xp, arrays, /, *, settings)`` an operation that can be differentiated.
@@ -79,7 +80,8 @@ def primitive(
     with cotangents ``g_<name>`` (None where unused). With one name behind a star, ``out="*parts"``, their number is
     what the function gives: rules name none of them, and are handed ``g_parts``, the cotangents by the outputs'
     numbers. ``normalize`` gives, by setting, ``f(value, first_array)``. ``masks`` says that some elements of an
-    argument may go unused: whatever they are, they get the cotangent zero.
+    argument may go unused: whatever they are, they get the cotangent zero. ``jointly`` says that it is linear in all
+    arguments with a derivative at once, as a sum is and a product is not: the tangents of all make one call.
     ``batch`` is how ``vmap`` calls it for all members at once: ``"leading"`` (any leading axes are a batch already, and
     broadcast), ``"axis"`` (every array gets an axis in front, and settings that name axes, from the front, count one
     more), ``"loop"`` (a call a member), ``"values decide"`` (not at all); any other way is a rule filed with
@@ -99,6 +101,7 @@ def primitive(
             out=None if out is None else _tuple(out),
             normalize=normalize or {},
             masks=masks,
+            jointly=jointly,
             batch=batch,
         )
 
@@ -115,6 +118,7 @@ def _define(
     out: tuple[str, ...] | None,
     normalize: Normalizers,
     masks: bool = False,
+    jointly: bool = False,
     elementwise: bool = False,
     keeps_type: bool = False,
     batch: str | None = None,
@@ -152,6 +156,7 @@ def _define(
         outputs=None if out is None else tuple(n.removeprefix("*") for n in out),
         spreads=out is not None and any(n.startswith("*") for n in out),
         masks=masks,
+        jointly=jointly,
         batch=batch,
     )
     public = _with_normalizers(made, normalize) if normalize else made.bind
@@ -222,6 +227,7 @@ def elementwise(
     *rules: Callable[..., Any] | None,
     forward: Callable[..., Any] | None = None,
     keeps_type: bool = True,
+    jointly: bool = False,
     doc: str | None = None,
 ) -> Operation:
     """An operation on each element, in one row: ``sin = elementwise("sin", lambda xp, g, x: g * xp.cos(x))``.
@@ -229,8 +235,8 @@ def elementwise(
     One rule an argument (named ``x``, or ``x1`` and ``x2``, or as ``forward`` names them): ``g`` times the partial
     derivative. The Jacobian is diagonal, so the same rule takes a cotangent back and a tangent forward. None stands
     for an argument without a derivative. ``forward`` is the body, by default the function of that name of the
-    namespace. ``keeps_type`` says that the result has the arguments' dtype. ``doc`` is the public docstring's first
-    sentence.
+    namespace. ``keeps_type`` says that the result has the arguments' dtype, ``jointly`` that it is linear in all of
+    them at once (see ``primitive``). ``doc`` is the public docstring's first sentence.
     """
     names = ("x",) if len(rules) == 1 else tuple(f"x{i + 1}" for i in range(len(rules)))
     if forward is not None:
@@ -245,6 +251,7 @@ def elementwise(
             broadcasts=True,
             elementwise=True,
             keeps_type=keeps_type,
+            jointly=jointly,
             batch="leading",
         )
         operation = _dress(made.bind, made, None)
@@ -257,6 +264,7 @@ def elementwise(
             broadcasts=True,
             out=None,
             normalize={},
+            jointly=jointly,
             elementwise=True,
             keeps_type=keeps_type,
             batch="leading",

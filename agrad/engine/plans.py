@@ -9,7 +9,7 @@ from typing import Any
 
 from agrad.engine.levels import SPACES, lift
 from agrad.engine.rulecalls import RuleCall, rule_has_kernels
-from agrad.engine.sweep import fit, guard
+from agrad.engine.sweep import fit, guard, product, shrink
 from agrad.engine.tape import Meta, Plan, loosely
 from agrad.registry import namespace
 
@@ -89,10 +89,12 @@ def build_plan(primitive: Any, positions: tuple[int, ...], count: int, exact: bo
     plan.positions = positions
     plan.count = count
     plan.exact = exact
-    plan.detours = primitive.masks
     plan.lifted = plan.retains = False
     plan.arguments = tuple(arguments[i] for i in positions)
     plan.names = saved_names(primitive, positions, arguments, exact)
+    if primitive.pool is not None and count == 1:
+        plan.pool = (primitive.pool, plan.names.index("index"), plan.names.index(f"{arguments[0]}_meta"))
+    plan.detours = primitive.masks or plan.pool is not None
     outputs = primitive.outputs or ("y",)
     results = [f"*{outputs[0]}"] if primitive.spreads else outputs
     parameters = ", ".join([*arguments, *results, *primitive.settings])
@@ -112,7 +114,14 @@ def build_pull(primitive: Any, plan: Plan, *, guarded: bool = False) -> Any:
     lifted = plan.lifted
     arguments = primitive.argument_names(plan.count)
     exact = plan.exact
-    scope: dict[str, Any] = {"SPACES": SPACES, "AGRAD": namespace, "fit": fit, "guard": guard}
+    scope: dict[str, Any] = {
+        "SPACES": SPACES,
+        "AGRAD": namespace,
+        "fit": fit,
+        "_product": product,
+        "_shrink": shrink,
+        "guard": guard,
+    }
     lines = ["def pull(_node, g):"]
     if plan.names:
         lines.append(f"    {tuple_text(map(_local, plan.names))} = _node.saved")
@@ -140,6 +149,13 @@ def build_pull(primitive: Any, plan: Plan, *, guarded: bool = False) -> Any:
     for k, rule in enumerate(rules):
         scope[f"rule{k}"] = rule.function
         call = f"rule{k}({_rule_arguments(primitive, rule, arguments)})"
+        if primitive.elementwise and rule.names == ("g",) and not (exact or guarded):
+            # a multiple of the cotangent, of what is left of it where broadcast axes are summed
+            target = f"{rule.targets[0]}_meta"
+            call = f"rule{k}(g if g.shape == {target}.shape else _shrink(g, {target}))"
+        if primitive.product and not (exact or guarded or lifted):
+            (value,), target = (name for name in rule.names if name != "g"), f"{rule.targets[0]}_meta"
+            call = f"{call} if g.shape == {target}.shape else _product(g, {value}, {target})"
         if not rule_has_kernels(primitive, rule):
             pass
         elif lifted:

@@ -16,7 +16,7 @@ from agrad.backends import backend_of_type
 from agrad.backends.base import Backend
 from agrad.engine.batching import SHARED, BatchRule, own_rule
 from agrad.engine.callpath import NUMBERS, call_stub, call_text, observed_text
-from agrad.engine.forward import push
+from agrad.engine.forward import Push, build_push
 from agrad.engine.observing import SWITCH
 from agrad.engine.plans import RESERVED, build_plan, build_pull, compile_function
 from agrad.engine.tape import Plan
@@ -31,7 +31,7 @@ from agrad.errors import (
     ShapeError,
 )
 from agrad.registry import KERNELS, Kernel
-from agrad.shapes import broadcast_shapes
+from agrad.shapes import broadcast_shapes, unlike_product
 
 Function = Callable[..., Any]
 
@@ -122,6 +122,7 @@ class Primitive:
         outputs: tuple[str, ...] | None = None,
         spreads: bool = False,
         masks: bool = False,
+        jointly: bool = False,
         batch: str | None = None,
     ) -> None:
         if batch is not None and batch not in SHARED:
@@ -148,12 +149,19 @@ class Primitive:
         self.outputs = outputs
         self.spreads = spreads
         self.masks = masks
+        self.jointly = jointly
+        self.product = False
+        """Whether each rule is the product of the cotangent and the one other value that it names."""
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
         self.put: Function | None = None
+        self.pool: Function | None = None
+        """For an operation that gives the part of its array at its ``index``: what adds up many cotangents of parts."""
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
         self._kernels: dict[Rule, _RuleKernels] = {}
+        self._recorded: dict[tuple[tuple[int, ...], int, bool], Plan | None] = {}
+        self._pushes: dict[tuple[tuple[int, ...], int, bool], Push | None] = {}
         self.raw = _Raw(self)
         self.alphabet = (
             *self.all_arrays,
@@ -235,9 +243,30 @@ class Primitive:
 
         return Rule(missing, self, (argument,), kind)
 
-    def push(self, tangents: list[Any], inner: tuple[Any, ...], out: Any, settings: dict[str, Any]) -> tuple[Any, ...]:
-        """See ``forward.push``."""
-        return push(self, tangents, inner, out, settings)
+    def push(self, traced: tuple[int, ...], count: int, lifted: bool) -> Push | None:
+        """See ``forward.build_push``; made at the first question."""
+        key = (traced, count, lifted)
+        try:
+            return self._pushes[key]
+        except KeyError:
+            found = self._pushes[key] = build_push(self, traced, count, lifted)
+            return found
+
+    def recorded(self, traced: tuple[int, ...], count: int, lifted: bool) -> Plan | None:
+        """The plan of nodes of ``count`` arguments, those at ``traced`` on the tape; None where none has a derivative.
+
+        ``lifted``: for values among which are Tensors.
+        """
+        key = (traced, count, lifted)
+        try:
+            return self._recorded[key]
+        except KeyError:
+            positions = tuple([i for i in traced if self.differentiable(i)])
+            plan = self.plan(positions, count) if positions else None
+            if lifted and plan is not None:
+                plan = self.variant(plan, lifted=True)
+            self._recorded[key] = plan
+            return plan
 
     def forward_rule(self, argument: str) -> Rule:
         """The jvp rule of an argument."""
@@ -315,8 +344,8 @@ class Primitive:
                 )
             table[target] = rule
         self._build_anew()
-        self.plans.clear()
-        self._variants.clear()
+        for made in (self.plans, self._variants, self._recorded, self._pushes):
+            made.clear()
 
     def _build_anew(self) -> None:
         if self._built:
@@ -441,7 +470,7 @@ class Primitive:
             return error
         shapes = [tuple(a.shape) for a in args if hasattr(a, "shape")]
         text = " and ".join(map(str, shapes))
-        if self.name == "matmul" and len(shapes) == 2 and _unlike_product(*shapes):
+        if self.name == "matmul" and len(shapes) == 2 and unlike_product(*shapes):
             return ShapeError(f"matmul: shapes {text} do not multiply")
         if self.broadcasts and self.name != "matmul":
             matrices = self.name in ("linalg.solve", "linalg.over_triangle")
@@ -459,18 +488,6 @@ class Primitive:
             )
         error.add_note(f"in agrad's {self.name} on shapes {text}")
         return error
-
-
-def _unlike_product(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    if not a or not b:
-        return True
-    if a[-1] != b[-2 if len(b) > 1 else 0]:
-        return True
-    try:
-        broadcast_shapes(a[:-2], b[:-2])
-    except ShapeError:
-        return True
-    return False
 
 
 def _guarded(kernel: Any, rule: Rule) -> Function:

@@ -62,7 +62,8 @@ def sweep(
     ``visit`` is called with every node and its whole cotangent; such a pass only looks, and adds to no ``.grad``.
     With ``since``, a serial number, the pass ends at the nodes numbered up to it, and gives their cotangents too.
     """
-    guarded = False
+    guarded = pooled = False
+    pools = level is None and visit is None and not (mode().anomaly or mode().observers or mode().trace)
     lifted = level is not None or any(isinstance(g, Tensor) for g in cotangents.values())
     pull = _pull_for(level, lifted, guarded)
     leaves: dict[Node, Any] = {}
@@ -74,6 +75,8 @@ def sweep(
         g = take(node, None)
         if g is None:
             continue
+        if pooled and type(g) is Pool:
+            g = g.total()
         if visit is not None:
             visit(node, g)
         plan = node.plan
@@ -90,6 +93,16 @@ def sweep(
                 if hasattr(node, "hooks"):
                     g = run_hooks(node, g)
                 accumulate(node, g)
+            if pools and plan.pool is not None:
+                (parent,) = node.parents
+                held = cotangents.get(parent)
+                if type(held) is not Pool:
+                    held = cotangents[parent] = Pool(plan, node, held)
+                    pooled = True
+                held.add(g, node.saved[plan.pool[1]])
+                if not retain:
+                    node.saved = None
+                continue
             guarded, lifted = guarded or plan.primitive.masks, lifted or plan.lifted
             pull = _pull_for(level, lifted, guarded)
         try:
@@ -101,10 +114,11 @@ def sweep(
         for parent, part in zip(node.parents, parts, strict=True):
             if part is not None:
                 if parent in cotangents:
-                    if lifted and isinstance(part, Tensor):  # on the left: an array library's + may refuse strangers
-                        cotangents[parent] = part + cotangents[parent]
+                    held = cotangents[parent]
+                    if lifted and isinstance(part, Tensor) and type(held) is not Pool:
+                        cotangents[parent] = part + held  # on the left: an array library's + may refuse strangers
                     else:
-                        cotangents[parent] = cotangents[parent] + part
+                        cotangents[parent] = held + part
                 else:
                     cotangents[parent] = part
         if not retain:
@@ -114,8 +128,52 @@ def sweep(
             if hasattr(node, "hooks"):
                 leaves[node] = run_hooks(node, leaves[node])
     if since:
-        leaves.update(cotangents)
+        leaves.update({node: g.total() if type(g) is Pool else g for node, g in cotangents.items()})
     return leaves
+
+
+class Pool:
+    """The cotangents of parts of one array, added up in one new array when all are there.
+
+    One by one each part would be put into zeros of the whole array's size, and these added: of an array that is read
+    part by part, time step by time step, the square of its size.
+    """
+
+    __slots__ = ("call", "indices", "meta", "parts")
+
+    def __init__(self, plan: Any, node: Node, whole: Any) -> None:
+        saved = node.saved
+        assert saved is not None
+        self.call, _, meta = plan.pool
+        self.meta = saved[meta]
+        self.parts: list[Any] = []
+        self.indices: list[Any] = []
+        if whole is not None:
+            self.add(whole, _WHOLE)
+
+    def add(self, part: Any, index: Any) -> None:
+        """Take up the cotangent of what is at an index."""
+        self.parts.append(part)
+        self.indices.append(index)
+
+    def __add__(self, whole: Any) -> "Pool":
+        """This one, with a cotangent of the whole array taken up: a backward pass alone holds it."""
+        self.add(whole, _WHOLE)
+        return self
+
+    def total(self) -> Any:
+        """The cotangent of the whole array."""
+        parts, indices = self.parts, self.indices
+        if any(isinstance(part, Tensor) for part in parts):
+            # few at once: each number of arguments has code of its own
+            while len(parts) > _AT_ONCE:
+                first = self.call(*parts[:_AT_ONCE], indices=tuple(indices[:_AT_ONCE]), shape=self.meta.shape)
+                parts, indices = [first, *parts[_AT_ONCE:]], [_WHOLE, *indices[_AT_ONCE:]]
+        return fit(self.call(*parts, indices=tuple(indices), shape=self.meta.shape), self.meta, False, "getitem", "x")
+
+
+_WHOLE = (Ellipsis,)
+_AT_ONCE = 32
 
 
 def run_hooks(node: Node, g: Any) -> Any:
@@ -259,6 +317,31 @@ def _to_dtype(xp: Any, value: Any, dtype: Any) -> Any:
     return xp.astype(value, dtype)
 
 
+def _was_broadcast(target: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    lead = len(shape) - len(target)
+    return lead >= 0 and all(n in (1, m) for n, m in zip(target, shape[lead:], strict=True))
+
+
+def shrink(g: Any, target: Meta) -> Any:
+    """A cotangent of a result summed over the axes along which an argument was broadcast to it."""
+    return sum_to(SPACES[type(g)], g, target.shape) if _was_broadcast(target.shape, tuple(g.shape)) else g
+
+
+def product(g: Any, value: Any, target: Meta) -> Any:
+    """``g * value``; where its sum along the last axis is what is asked for, that in one pass, without the product."""
+    shape = tuple(g.shape)
+    if (
+        target.shape[-1:] == (1,) != shape[-1:]
+        and getattr(value, "shape", ())[-1:] == g.shape[-1:]
+        and value.dtype == g.dtype
+        and not is_complex(g.dtype)
+        and _was_broadcast(target.shape, shape)
+    ):
+        xp = SPACES[type(g)]
+        return xp.reshape(xp.vecdot(g, value), (*shape[:-1], 1))
+    return g * value
+
+
 def fit(g: Any, target: Meta, broadcasts: bool, name: str, argument: str) -> Any:
     """A cotangent as its argument's: broadcast axes summed, the dtype restored, real for a real argument.
 
@@ -273,9 +356,7 @@ def fit(g: Any, target: Meta, broadcasts: bool, name: str, argument: str) -> Any
     shape = tuple(g.shape)
     xp = SPACES[type(g)]
     if shape != target.shape:
-        lead = len(shape) - len(target.shape)
-        sums = lead >= 0 and all(n in (1, m) for n, m in zip(target.shape, shape[lead:], strict=True))
-        if not (broadcasts and sums):
+        if not (broadcasts and _was_broadcast(target.shape, shape)):
             raise RuleError(
                 f"the rule of {name} returned a cotangent of shape {shape} for {argument} of shape {target.shape}"
             )

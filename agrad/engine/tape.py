@@ -36,6 +36,7 @@ class Plan:
         "lifted",
         "names",
         "pack",
+        "pool",
         "positions",
         "primitive",
         "pull",
@@ -54,11 +55,17 @@ class Plan:
     """Whether a backward pass adds the cotangent to the node's ``grad``."""
     lifted: bool
     """Whether the values kept are Tensors, so that rules run in agrad's own namespace."""
+    pool: tuple[Callable[..., Any], int, int] | None
+    """For a part of an array: what adds up many parts' cotangents, and where a node keeps the index and the array's
+    shape (see ``sweep.Pool``)."""
     arguments: tuple[str, ...]
     positions: tuple[int, ...]
     names: tuple[str, ...]
     pack: Callable[..., tuple[Any, ...]]
     pull: Callable[..., tuple[Any, ...]]
+
+    def __init__(self) -> None:
+        self.pool = None
 
 
 LEAF = Plan()

@@ -474,7 +474,7 @@ Lifted.__name__ = Lifted.__qualname__ = Batched.__name__ = Batched.__qualname__ 
 
 def wrap(data: Any, level: Any, node: Node | Any = None) -> Tensor:
     """A Tensor of ``data`` at a level; ``node`` is what the level records, None for a constant."""
-    tensor = Tensor() if level.tape and not isinstance(data, Tensor) else level.kind()
+    tensor = Tensor() if level.short and not isinstance(data, Tensor) else level.kind()
     tensor.data = data
     tensor.level = level
     tensor.node = node

@@ -14,8 +14,8 @@ from agrad.registry import CALLS
 
 # fmt: off
 # ------------------------------------------------------------------ arithmetic
-add      = elementwise("add",      lambda g: g,                     lambda g: g)
-subtract = elementwise("subtract", lambda g: g,                     lambda g: -g)
+add      = elementwise("add",      lambda g: g,                     lambda g: g,       jointly=True)
+subtract = elementwise("subtract", lambda g: g,                     lambda g: -g,      jointly=True)
 multiply = elementwise("multiply", lambda g, x2: g * x2,            lambda g, x1: x1 * g)
 divide   = elementwise("divide",   lambda g, x2: g / x2,            lambda g, y, x2: -(g * y / x2))
 negative = elementwise("negative", lambda g: -g)
@@ -84,7 +84,10 @@ nextafter     = elementwise("nextafter",     None, None)
 # fmt: on
 
 
-@primitive(broadcasts=True, batch="leading")
+multiply.primitive.product = True
+
+
+@primitive(broadcasts=True, jointly=True, batch="leading")
 def from_parts(xp: Any, x1: Any, x2: Any, /) -> Any:
     """Complex numbers of their real parts and their imaginary parts, real arrays that broadcast."""
     return xp.from_parts(x1, x2)
@@ -260,7 +263,10 @@ def _pow_base(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
     if isinstance(x2, (int, float)):
         if x2 == 0:
             return xp.zeros_like(g)
-        return g * x2 if x2 == 1 else g * (x2 * x1 ** (x2 - 1))
+        if x2 == 1:
+            return g * x2
+        # x1 ** 1 would be one more pass, and one more operation to differentiate
+        return g * (x2 * x1) if x2 == 2 else g * (x2 * x1 ** (x2 - 1))
     if isinstance(x2, complex):
         return g * (x2 * x1 ** (x2 - 1))
     zero = x2 == 0
@@ -288,7 +294,7 @@ pow = elementwise(
 )
 
 
-@primitive(constant="condition", broadcasts=True, masks=True, batch="leading")
+@primitive(constant="condition", broadcasts=True, masks=True, jointly=True, batch="leading")
 def where(xp: Any, condition: Any, x1: Any, x2: Any, /) -> Any:
     """Choose from ``x1`` where ``condition`` holds and from ``x2`` elsewhere.
 

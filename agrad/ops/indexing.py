@@ -91,7 +91,34 @@ def scatter_add_batch(
     return xp.scatter_add(x, own, *indices, index=(ARRAY, *index), shape=target)
 
 
-@primitive(constant="indices", broadcasts=True)
+@primitive(linear="parts")
+def scatter_sum(xp: Any, /, *parts: Any, indices: tuple[Template, ...], shape: tuple[int, ...]) -> Any:
+    """Zeros of ``shape`` with each part added at its index; no index has arrays."""
+    total = None
+    for part, index in zip(parts, indices, strict=True):
+        whole = part if index == (Ellipsis,) else xp.scatter_add(part, index=index, shape=shape)
+        total = whole if total is None else total + whole
+    return total
+
+
+@scatter_sum.vjp("parts")
+def scatter_sum_vjp(xp: Any, g: Any, *, indices: tuple[Template, ...]) -> Any:
+    return [g if index == (Ellipsis,) else xp.getitem(g, index=index) for index in indices]
+
+
+@scatter_sum.batch
+def scatter_sum_batch(
+    xp: Any, parts: Any, parts_mapped: Any, batch_size: int, *, indices: tuple[Template, ...], shape: tuple[int, ...]
+) -> Any:
+    parts = [spread(xp, part, mapped, batch_size) for part, mapped in zip(parts, parts_mapped, strict=True)]
+    inner = tuple(index if index == (Ellipsis,) else (slice(None), *index) for index in indices)
+    return scatter_sum.bind(*parts, indices=inner, shape=(batch_size, *shape))
+
+
+getitem.primitive.pool = scatter_sum.bind
+
+
+@primitive(constant="indices", broadcasts=True, jointly=True)
 def setitem(xp: Any, x: Any, value: Any, /, *indices: Any, index: Template) -> Any:
     """``x`` but for ``value`` at the index. Where a position is named twice, one of the values stands there."""
     return xp.setitem(x, value, *indices, index=index)

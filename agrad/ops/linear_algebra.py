@@ -39,8 +39,12 @@ def matmul_batch(xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool) ->
     ndim = max(len(x1.shape) - x1_mapped, len(x2.shape) - x2_mapped)
     x1 = with_rank(xp, x1, ndim) if x1_mapped else x1
     x2 = with_rank(xp, x2, ndim) if x2_mapped else x2
-    # an outer product a member
-    return xp.multiply(x1, x2) if x1.shape[-1] == 1 == x2.shape[-2] else xp.matmul(x1, x2)
+    if not x1.shape[-1] == 1 == x2.shape[-2]:
+        return xp.matmul(x1, x2)
+    if x1.shape[-2] > x2.shape[-1]:
+        # an outer product a member, written row by row: the longer the rows, the fewer inner loops
+        return xp.matrix_transpose(xp.multiply(xp.matrix_transpose(x2), xp.matrix_transpose(x1)))
+    return xp.multiply(x1, x2)
 
 
 _matmul = matmul.bind

@@ -11,13 +11,13 @@ from agrad.engine.levels import AMBIENT, Level, namespace_of
 from agrad.engine.tape import is_recording
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError, OperandError, ShapeError
-from agrad.transforms.trees import flatten, paths, tree_map, unflatten
+from agrad.transforms.trees import Place, flatten, paths, tree_map, unflatten
 
 ArgNums = int | str | Sequence[int | str]
 """Which arguments are differentiated: positions or names, one or several."""
 
 
-def differentiated_value(leaf: Any, where: str, what: str) -> Any:
+def differentiated_value(leaf: Any, where: Place | str, what: str) -> Any:
     """What a transform differentiates at a leaf: a floating raw array, or a Tensor that an older level records."""
     if isinstance(leaf, float):
         if type(leaf) is float:
@@ -104,7 +104,9 @@ class Inputs:
     def __init__(self, trees: Sequence[Any], names: Sequence[str], what: str) -> None:
         self.what = what
         self.leaves, self.spec = flatten(tuple(trees))
-        self.places = [_place(p, names) for p in paths(tuple(trees))]
+        self.places = [
+            Place(lambda: [_place(p, names) for p in paths(tuple(trees))], i) for i in range(len(self.leaves))
+        ]
         self.values = [
             differentiated_value(leaf, place, what) for leaf, place in zip(self.leaves, self.places, strict=True)
         ]
@@ -208,7 +210,7 @@ def check_complex(inputs: Inputs) -> None:
             )
 
 
-def tangent_for(value: Any, t: Any, place: str, what: str) -> Any:
+def tangent_for(value: Any, t: Any, place: Place, what: str) -> Any:
     """The tangent ``t`` checked against the value it is of."""
     raw = value.raw if isinstance(value, Tensor) else value
     if type(t) is float:

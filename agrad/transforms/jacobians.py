@@ -11,15 +11,16 @@ from typing import Any
 
 from agrad.backends import backend_of, selected
 from agrad.dtypes import dtype_name, is_complex, is_floating
-from agrad.engine.batching import Batch, spread
+from agrad.engine.batching import Batch
 from agrad.engine.levels import Forward, Level, Reverse, namespace_of
 from agrad.engine.sweep import sweep
 from agrad.engine.tape import Node, leaf_node
 from agrad.engine.tensor import Tensor
+from agrad.engine.twoway import TwoWay, push_along
 from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError
 from agrad.shapes import size
 from agrad.transforms.inputs import ArgNums, Chosen, Inputs, aux_of, check_complex, leave_tree, split
-from agrad.transforms.trees import flatten, paths, place_of, unflatten
+from agrad.transforms.trees import Place, flatten, paths, place_of, unflatten
 
 Function = Callable[..., Any]
 
@@ -30,7 +31,10 @@ class _Outputs:
     def __init__(self, out: Any, level: Level, what: str) -> None:
         self.what = what
         leaves, self.spec = flatten(out)
-        self.places = [place_of(p, "output", whole="its output") for p in paths(out)]
+        self.places = [
+            Place(lambda: [place_of(p, "output", whole="its output") for p in paths(out)], i)
+            for i in range(len(leaves))
+        ]
         pairs = [split(_as_array(leaf, place, what), level) for leaf, place in zip(leaves, self.places, strict=True)]
         self.values, self.records = [y for y, _ in pairs], [record for _, record in pairs]
         for y, place in zip(self.values, self.places, strict=True):
@@ -60,7 +64,7 @@ class _Outputs:
                 raise DtypeError(f"{self.what}: holomorphic=True, but {place} has dtype {dtype_name(y.dtype)}")
 
 
-def _as_array(leaf: Any, place: str, what: str) -> Any:
+def _as_array(leaf: Any, place: Place, what: str) -> Any:
     if hasattr(leaf, "shape"):
         return leaf
     if type(leaf) in (float, complex):
@@ -81,33 +85,42 @@ def _check_chunk_size(chunk_size: int | None, name: str) -> None:
         raise ConfigurationError(f"{name}: chunk_size is a number of rows or columns, 1 or more, not {chunk_size!r}")
 
 
-def _units(like: Any, start: int, stop: int, offset: int) -> Any:
-    """Rows ``start`` to ``stop`` of the identity, at the columns of a leaf that begin at ``offset``; None if all 0."""
-    count = size(like.shape)
-    if start >= offset + count or stop <= offset:
-        return None
-    raw = like.raw if isinstance(like, Tensor) else like
-    backend = backend_of(raw)
-    eye = backend.xp.eye(stop - start, count, k=start - offset, dtype=raw.dtype, device=backend.device_of(raw))
-    return backend.xp.reshape(eye, (stop - start, *like.shape))
+class _Units:
+    """Some of the unit vectors, ``start`` to ``stop``: the members of a batch level, or one alone, which needs none."""
 
+    def __init__(self, start: int, stop: int) -> None:
+        self.start, self.stop = start, stop
+        self.count = stop - start
+        self.batch = None if self.count == 1 else Batch(self.count)
 
-def _all_units(leaves: Sequence[Any], start: int, stop: int) -> list[Any]:
-    out, offset = [], 0
-    for leaf in leaves:
-        out.append(_units(leaf, start, stop, offset))
-        offset += size(leaf.shape)
-    return out
+    def of(self, leaves: Sequence[Any]) -> list[Any]:
+        """What each leaf has of them, as if all leaves were one vector; None where that is 0."""
+        out, offset = [], 0
+        for leaf in leaves:
+            out.append(self._leaf(leaf, offset))
+            offset += size(leaf.shape)
+        return out
 
+    def _leaf(self, like: Any, offset: int) -> Any:
+        count = size(like.shape)
+        if self.start >= offset + count or self.stop <= offset:
+            return None
+        raw = like.raw if isinstance(like, Tensor) else like
+        backend = backend_of(raw)
+        xp, device = backend.xp, backend.device_of(raw)
+        eye = xp.eye(self.count, count, k=self.start - offset, dtype=raw.dtype, device=device)
+        if self.batch is None:
+            return xp.reshape(eye, tuple(like.shape))
+        return self.batch.wrap(xp.reshape(eye, (self.count, *like.shape)))
 
-def _outside(value: Any, batch: Batch, like: Any) -> Any:
-    """The members of ``value``, which is shaped like ``like``: its rows."""
-    if isinstance(value, Tensor) and value.level is batch:
-        return value.data
-    if value is None:
-        xp = namespace_of((like,))
-        value = xp.zeros_like(like)
-    return spread(namespace_of((value,)), value, False, batch.members)
+    def rows(self, value: Any, like: Any) -> Any:
+        """What came of each, as an array with one more axis in front than ``like``."""
+        if self.batch is not None and isinstance(value, Tensor) and value.level is self.batch:
+            return value.data
+        if value is None:
+            value = namespace_of((like,)).zeros_like(like)
+        xp, shape = namespace_of((value,)), (self.count, *value.shape)
+        return xp.broadcast_to(value, shape) if self.batch is not None else xp.reshape(value, shape)
 
 
 def _joined(parts: list[Any], like: Any) -> Any:
@@ -117,27 +130,34 @@ def _joined(parts: list[Any], like: Any) -> Any:
     return parts[0] if len(parts) == 1 else namespace_of(parts).concat(parts, axis=0)
 
 
+def _part(rows: Any, start: int, stop: int) -> Any:
+    return rows if stop - start == rows.shape[0] else rows[start:stop, ...]
+
+
+def _shaped(value: Any, shape: tuple[int, ...]) -> Any:
+    return value if tuple(value.shape) == shape else namespace_of((value,)).reshape(value, shape)
+
+
 def _pulled(outs: _Outputs, roots: list[Node], inputs: Inputs, chunk_size: int | None) -> list[list[Any]]:
     """By output and input leaf, the Jacobian of shape (*output, *input), by carrying cotangents back."""
     total = outs.size
     rows: list[list[Any]] = [[] for _ in roots]
     for start, stop in _chunks(total, chunk_size):
-        batch = Batch(stop - start)
+        units = _Units(start, stop)
         starts: dict[Node, Any] = {}
-        for node, units in zip(outs.records, _all_units(outs.values, start, stop), strict=True):
-            if node is not None and units is not None:
-                g = batch.wrap(units)
+        for node, g in zip(outs.records, units.of(outs.values), strict=True):
+            if node is not None and g is not None:
                 starts[node] = starts[node] + g if node in starts else g
         found = sweep(starts, retain=stop < total) if starts else {}
         for part, root, value in zip(rows, roots, inputs.values, strict=True):
-            part.append(_outside(found.get(root), batch, value))
+            part.append(units.rows(found.get(root), value))
     whole = [_joined(part, value) for part, value in zip(rows, inputs.values, strict=True)]
     blocks, offset = [], 0
     for y in outs.values:
         stop = offset + size(y.shape)
         blocks.append(
             [
-                namespace_of((rows,)).reshape(rows[offset:stop, ...], (*y.shape, *value.shape))
+                _shaped(_part(rows, offset, stop), (*y.shape, *value.shape))
                 for rows, value in zip(whole, inputs.values, strict=True)
             ]
         )
@@ -155,22 +175,38 @@ def _pushed(
     columns: list[list[Any]] = []
     outs, aux = None, None
     for start, stop in _chunks(total, chunk_size) if total else [(0, 0)]:
-        batch = Batch(stop - start)  # older than the level its tangents are carried at
+        units = _Units(start, stop)  # their level is older than the one that carries them as tangents
         level = Forward()
-        units = _all_units(inputs.values, start, stop)
-        out = chosen.call(inputs.lift(level, [None if u is None else batch.wrap(u) for u in units]))
+        out = chosen.call(inputs.lift(level, units.of(inputs.values)))
         out, seen = aux_of(out, inputs.what) if has_aux else (out, None)
         found = _Outputs(out, level, inputs.what)
         if outs is None:
             outs, aux = found, leave_tree(seen, level, inputs) if has_aux else None
             columns = [[] for _ in outs.values]
         for part, t, y in zip(columns, found.records, found.values, strict=True):
-            part.append(_outside(t, batch, y))
+            part.append(units.rows(t, y))
     assert outs is not None
     if holomorphic:
         outs.check(holomorphic)
     whole = [_joined(part, y) for part, y in zip(columns, outs.values, strict=True)]
     return outs, [_by_input(columns, y, inputs) for columns, y in zip(whole, outs.values, strict=True)], aux
+
+
+def _pushed_along(
+    level: TwoWay, roots: list[Node], outs: _Outputs, inputs: Inputs, chunk_size: int | None
+) -> list[list[Any]] | None:
+    """By output and input leaf, the Jacobian, by carrying tangents along a tape; None where it cannot be."""
+    entries = level.reaching(outs.records)
+    if entries is None:
+        return None
+    columns: list[list[Any]] = [[] for _ in outs.values]
+    for start, stop in _chunks(sum(size(value.shape) for value in inputs.values), chunk_size):
+        units = _Units(start, stop)
+        starts = {root: t for root, t in zip(roots, units.of(inputs.values), strict=True) if t is not None}
+        for part, t, y in zip(columns, push_along(entries, starts, outs.records), outs.values, strict=True):
+            part.append(units.rows(t, y))
+    whole = [_joined(part, y) for part, y in zip(columns, outs.values, strict=True)]
+    return [_by_input(columns, y, inputs) for columns, y in zip(whole, outs.values, strict=True)]
 
 
 def _by_input(columns: Any, y: Any, inputs: Inputs) -> list[Any]:
@@ -179,8 +215,10 @@ def _by_input(columns: Any, y: Any, inputs: Inputs) -> list[Any]:
     ndim, out, offset = len(y.shape), [], 0
     for value in inputs.values:
         stop = offset + size(value.shape)
-        block = xp.permute_dims(columns[offset:stop, ...], (*range(1, ndim + 1), 0))
-        out.append(xp.reshape(block, (*y.shape, *value.shape)))
+        block = _part(columns, offset, stop)
+        if ndim:
+            block = xp.permute_dims(block, (*range(1, ndim + 1), 0))
+        out.append(_shaped(block, (*y.shape, *value.shape)))
         offset = stop
     return out
 
@@ -213,14 +251,19 @@ def _jacobian(
             check_complex(inputs)
         aux = blocks = None
         if mode != "forward":
-            level = Reverse()
+            level = Reverse() if mode == "reverse" else TwoWay()
             roots = [leaf_node() for _ in inputs.values]
             out = chosen.call(inputs.lift(level, roots))
             out, aux = aux_of(out, what) if has_aux else (out, None)
             outs = _Outputs(out, level, what)
-            if mode == "reverse" or not _forward_is_less(inputs, outs, holomorphic):
+            if isinstance(level, TwoWay) and _forward_is_less(inputs, outs, holomorphic):
+                if holomorphic:
+                    outs.check(holomorphic)
+                blocks = _pushed_along(level, roots, outs, inputs, chunk_size)
+            else:
                 outs.check(holomorphic)
                 blocks = _pulled(outs, roots, inputs, chunk_size)
+            if blocks is not None:
                 aux = leave_tree(aux, level, inputs) if has_aux else None
         if blocks is None:
             outs, blocks, aux = _pushed(chosen, inputs, chunk_size, has_aux, holomorphic)
@@ -290,8 +333,9 @@ def jacobian(
 ) -> Function:
     """The function that gives the Jacobian of ``f``, forward where arguments have fewer elements, else in reverse.
 
-    Real functions of complex arguments are differentiated in reverse, complex ones of real arguments forward. To know
-    the outputs, ``f`` is called once more where it is forward; ``jacfwd`` spares that.
+    Real functions of complex arguments are differentiated in reverse, complex ones of real arguments forward. ``f`` is
+    called once, whichever it is, and twice where it is forward and calls functions with derivatives of their own
+    (``custom_vjp``, ``checkpoint``). Until it is known which, all that ``f`` computes is kept; ``jacfwd`` keeps none.
     """
     return _jacobian(f, argnums, has_aux, holomorphic, chunk_size, "any", "Jacobian")
 

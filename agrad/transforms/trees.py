@@ -84,6 +84,19 @@ def paths(tree: Any, none_is_leaf: bool = False) -> list[str]:
     return [accessor.codify("") for accessor in accessors]
 
 
+class Place:
+    """Where a leaf stands, in words for an error: those of all leaves are found when one is said."""
+
+    __slots__ = ("_number", "_words")
+
+    def __init__(self, words: Callable[[], list[str]], number: int) -> None:
+        self._words = words
+        self._number = number
+
+    def __str__(self) -> str:
+        return self._words()[self._number]
+
+
 def place_of(path: str, what: str, whole: str | None = None) -> str:
     """``argument 0['w']`` for the path ``[0]['w']``; with no path at all, ``whole``."""
     if not path:
