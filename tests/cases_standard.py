@@ -120,14 +120,14 @@ row("roll", ex("vector", normal(4), shift=1), ex("negative", normal(4), shift=-3
     ex("an axis twice", normal(2, 3), shift=(1, 1), axis=(1, 1)), ex("empty", normal(0, 2), shift=1, axis=0),
     ex("0-d", normal(), shift=1), ex("complex", complex_normal(3), shift=1),
     reference=lambda xp, x, shift, axis=None: np.roll(x, shift, axis=axis))
-composite("repeat", ex("flattened", normal(2, 2), 2), ex("axis", normal(2, 3), 2, axis=0),
+row("repeat", ex("flattened", normal(2, 2), 2), ex("axis", normal(2, 3), 2, axis=0),
     ex("none", normal(2, 3), 0, axis=1),
     ex("axis -1", normal(2, 3), 3, axis=-1), ex("array", normal(3), constant([2, 0, 1])),
     ex("array on axis", normal(2, 3), constant([1, 2]), axis=0),
     ex("array of one", normal(2, 3), constant([2]), axis=1),
     ex("empty", normal(0), 2), ex("0-d", normal(), 3), ex("complex", complex_normal(2), 2),
     reference=lambda xp, x, n, axis=None: np.repeat(x, n, axis=axis))
-composite("tile", ex("vector", normal(3), (2,)), ex("matrix", normal(2, 3), (2, 2)),
+row("tile", ex("vector", normal(3), (2,)), ex("matrix", normal(2, 3), (2, 2)),
     ex("more axes", normal(3), (2, 1, 2)),
     ex("fewer axes", normal(2, 1, 3), (2,)), ex("none of it", normal(2), (0,)), ex("0-d", normal(), (2,)),
     ex("no repetitions", normal(2), ()), ex("complex", complex_normal(2), (2,)),

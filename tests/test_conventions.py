@@ -271,6 +271,13 @@ def test_deep_graphs(backend: str) -> None:
     assert x.grad.item() == 1.0
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:var.*degrees of freedom:UserWarning")
+@pytest.mark.parametrize("correction", [2.0, 3.0])
+def test_a_variance_without_a_degree_of_freedom_has_no_finite_derivative(correction: float, backend: str) -> None:
+    for slope in slopes(lambda x: agrad.var(x, correction=correction), [1.0, 2.0]):
+        assert not np.isfinite(slope).any()
+
+
 @pytest.mark.parametrize("exponent", [0, 0.0, 1, 1.0, 2, 3.0])
 def test_powers_at_zero(exponent: float, backend: str) -> None:
     expected = {0: 0.0, 1: 1.0}.get(exponent, 0.0)

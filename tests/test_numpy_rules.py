@@ -152,7 +152,31 @@ def test_guards_leave_other_arguments_alone() -> None:
                 assert filed(name, "forward", {"x1": x1, "x2": x2}) is NotImplemented
 
 
+@pytest.mark.parametrize("shape", [(70, 80), (20, 30, 14), (300, 257)], ids=str)
+def test_where_passes_the_cotangent_of_what_was_chosen(shape: tuple[int, ...], dtype: Any) -> None:
+    condition, g = drawn(shape, dtype, 0) > 0.3, drawn(shape, dtype, 1).copy()
+    g.reshape(-1)[:4] = np.inf, -np.inf, np.nan, -0.0
+    for given, chooses in ((g, condition), (np.asfortranarray(g), condition), (g[..., ::-1], condition[..., ::-1])):
+        values = {"g": given, "condition": chooses}
+        for argument in ("x1", "x2"):
+            np.testing.assert_array_equal(filed("where", f"vjp:{argument}", values), generic("where", argument, values))
+    for other in ({"g": g, "condition": condition[0]}, {"g": np.zeros(shape, complex), "condition": condition}):
+        assert filed("where", "vjp:x1", other) is NotImplemented
+
+
 # ------------------------------------------------------------------ products, sorting, norms
+
+
+@pytest.mark.parametrize("axis", [(0,), (2,), (1, 2), (0, 2), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize("shape", [(20, 3, 5), (400, 33, 17)], ids=str)
+def test_variances(shape: tuple[int, ...], axis: tuple[int, ...], dtype: Any) -> None:
+    x = drawn(shape, dtype, 0, 3, 5)
+    for laid in (x, np.asfortranarray(x)):
+        for correction in (0.0, 1.0):
+            values = {"g": drawn(np.sum(x, axis=axis).shape, dtype, 1), "x": laid}
+            found = filed("var", "vjp:x", values, axis=axis, correction=correction)
+            close(found, generic("var", "x", values, axis=axis, correction=correction), summed=True)
+    assert filed("var", "vjp:x", {"g": x, "x": x}, axis=(), correction=0.0) is NotImplemented
 
 
 @pytest.mark.parametrize("axis", [(0,), (2,), (0, 2), (0, 1, 2)], ids=str)

@@ -7,7 +7,7 @@ import pytest
 from agrad.backends.numpy_words import WORDS
 
 DTYPES = ("float32", "float64", "complex64", "complex128", "int8", "int64", "bool")
-SHAPES = ((), (3,), (2, 3), (4, 1, 3), (0, 3), (2, 0))
+SHAPES = ((), (3,), (2, 3), (4, 1, 3), (0, 3), (2, 0), (520, 2), (2, 200, 3), (300, 5), (300, 6))
 
 
 def _arrays(dtype):
@@ -42,6 +42,18 @@ def test_reductions(name, dtype):
                 expected = _result(getattr(compat, name), x, axis=axis, keepdims=keepdims)
                 found = _result(WORDS[name], x, axis=axis, keepdims=keepdims)
                 assert _same(found, expected), (x.shape, axis, keepdims, found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_short_rows_are_reduced_to_the_same_bits(dtype):
+    rng = np.random.default_rng(1)
+    for length in (2, 3, 4, 5):
+        x = np.exp(rng.normal(size=(600, length)) * 20).astype(dtype) * rng.choice([-1, 1], (600, length)).astype(dtype)
+        x[2, 0], x[3, -1], x[4, 0], x[5, -1] = np.nan, np.nan, np.inf, -np.inf
+        for name, ufunc in (("sum", np.add), ("max", np.maximum), ("min", np.minimum)):
+            expected = ufunc.reduce(x, axis=-1)
+            for axis in (-1, (1,)):
+                assert WORDS[name](x, axis=axis).tobytes() == expected.tobytes(), (name, length)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

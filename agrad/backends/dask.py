@@ -152,6 +152,13 @@ def _computed(name: str) -> Callable[..., Any]:
     return at_once
 
 
+def repeat(x: da.Array, repeats: int, /, *, axis: int) -> da.Array:
+    if size(x.shape):
+        return da.repeat(x, repeats, axis=axis)
+    # Dask's joins pieces, and finds none in an empty array
+    return da.zeros((*x.shape[:axis], repeats * x.shape[axis], *x.shape[axis + 1 :]), dtype=x.dtype)
+
+
 def searchsorted(x1: da.Array, x2: da.Array, /, *, side: str = "left") -> da.Array:
     return _one_task(partial(np.searchsorted, side=side), x2.shape, np.intp, x1, x2)
 
@@ -170,6 +177,7 @@ _XP = vocabulary(
     tril=tril,
     triu=triu,
     reshape=reshape,
+    repeat=repeat,
     max=_extreme("max"),
     min=_extreme("min"),
     special=DaskWords(da.core.elemwise),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy_fused import _BITS, _alike, _floats, _in_blocks
+from agrad.backends.numpy_fused import _BITS, _alike, _floats, _in_blocks, chosen
 from agrad.registry import kernel
 
 Raw = Any
@@ -39,18 +39,13 @@ def _long_alike(g: Raw, *others: Raw) -> bool:
 # ------------------------------------------------------------------ greater and less
 
 
-def _chosen(g: np.ndarray, wins: np.ndarray) -> np.ndarray:
-    """The bits of ``g`` times 1 or 0: exact, and an infinite cotangent times 0 is 0."""
-    return np.multiply(wins.view(np.int8), g.view(_BITS[g.dtype])).view(g.dtype)
-
-
 def _share(g: Raw, mine: Raw, other: Raw, beats: Any) -> Raw:
     def block(g: np.ndarray, *arrays: np.ndarray) -> np.ndarray:
         a, b = (arrays[0], other) if len(arrays) == 1 else arrays
         wins, ties = beats(a, b), np.equal(a, b)
         if ties.any():
             return np.where(wins, g, np.where(ties, g / 2, np.zeros_like(g)))
-        return _chosen(g, wins)
+        return chosen(g, wins)
 
     return _in_blocks(block, g, mine, other) if type(other) is np.ndarray else _in_blocks(block, g, mine)
 
@@ -82,7 +77,7 @@ def between_vjp(g: Raw, x: Raw, *, low: float, high: float) -> Raw:
         np.logical_or(ties, np.equal(x, high), out=ties)
         if ties.any():
             return np.where(inside, g, np.where(ties, g / 2, np.zeros_like(g)))
-        return _chosen(g, inside)
+        return chosen(g, inside)
 
     return _in_blocks(block, g, x)
 

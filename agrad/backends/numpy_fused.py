@@ -79,23 +79,45 @@ def keep_memory() -> None:
 # ------------------------------------------------------------------ choosing
 
 
+def _is_choice(condition: Raw, *arrays: Raw) -> bool:
+    """Whether a condition chooses from long arrays, all of its shape and of one native floating dtype."""
+    if type(condition) is not np.ndarray or condition.size < _BRANCHY or condition.dtype.char != "?":
+        return False
+    kind = arrays[0].dtype
+    return kind in _BITS and all(
+        type(a) is np.ndarray and a.dtype == kind and a.shape == condition.shape for a in arrays
+    )
+
+
+def chosen(g: np.ndarray, wins: np.ndarray) -> np.ndarray:
+    """The bits of ``g`` times 1 or 0: exact, and an infinite cotangent times 0 is 0."""
+    return np.multiply(wins.view(np.int8), g.view(_BITS[g.dtype])).view(g.dtype)
+
+
+def _mixed(x1: np.ndarray, x2: np.ndarray, condition: np.ndarray) -> np.ndarray:
+    bits = _BITS[x1.dtype]
+    a, b = x1.view(bits), x2.view(bits)
+    out = np.bitwise_xor(a, b)
+    np.multiply(out, condition.view(np.int8), out=out)
+    np.bitwise_xor(out, b, out=out)
+    return out.view(x1.dtype)
+
+
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     """``numpy.where``; for long arrays alike, without a branch an element."""
-    if (
-        type(condition) is type(x1) is type(x2) is np.ndarray
-        and x1.size >= _BRANCHY
-        and x1.dtype == x2.dtype
-        and x1.shape == x2.shape == condition.shape
-        and condition.dtype.char == "?"
-    ):
-        bits = _BITS.get(x1.dtype)
-        if bits is not None:
-            a, b = x1.view(bits), x2.view(bits)
-            out = np.bitwise_xor(a, b)
-            np.multiply(out, condition.view(np.int8), out=out)
-            np.bitwise_xor(out, b, out=out)
-            return out.view(x1.dtype)
+    if type(x1) is type(x2) is np.ndarray and _is_choice(condition, x1, x2):
+        return _in_blocks(_mixed, x1, x2, condition)
     return np.where(condition, x1, x2)
+
+
+@kernel("numpy", "where", "vjp:x1", when=lambda g, condition: _is_choice(condition, g))
+def where_first(g: Raw, condition: Raw) -> Raw:
+    return _in_blocks(chosen, g, condition)
+
+
+@kernel("numpy", "where", "vjp:x2", when=lambda g, condition: _is_choice(condition, g))
+def where_second(g: Raw, condition: Raw) -> Raw:
+    return _in_blocks(lambda g, condition: chosen(g, np.logical_not(condition)), g, condition)
 
 
 _ZEROS = 1 << 17
@@ -125,8 +147,7 @@ def relu(x: Raw) -> Raw:
 
 @kernel("numpy", "relu", "vjp:x", when=lambda g, y, **_: _alike(g, y))
 def relu_vjp(g: Raw, y: Raw) -> Raw:
-    # the bits of g times 1 or 0: exact, and an infinite cotangent times 0 is 0
-    return np.multiply((y > 0).view(np.int8), g.view(_BITS[g.dtype])).view(g.dtype)
+    return chosen(g, y > 0)
 
 
 # ------------------------------------------------------------------ the logistic function

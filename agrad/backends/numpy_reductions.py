@@ -131,6 +131,20 @@ for _name in ("max", "min"):
     kernel("numpy", _name, "vjp:x", when=_is_extreme)(_extreme_vjp)
 
 
+@kernel("numpy", "var", "vjp:x", when=lambda g, x: _floats(x) and g.dtype == x.dtype and x.size >= _FEW)
+def var_vjp(g: Raw, x: Raw, *, axis: tuple[int, ...], correction: float) -> Raw:
+    count = math.prod([x.shape[i] for i in axis])
+    if not axis or count <= correction:
+        return NotImplemented
+    out = np.empty(x.shape, x.dtype)
+    reduced, blocks = _by_rows(axis, x, out, g * (2 / (count - correction)))
+    for values, to, given in blocks:
+        mean = np.add.reduce(values, axis=reduced, keepdims=True)
+        np.subtract(values, np.divide(mean, count, out=mean), out=to)
+        np.multiply(to, given, out=to)
+    return out
+
+
 # ------------------------------------------------------------------ sorting
 
 

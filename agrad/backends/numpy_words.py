@@ -10,9 +10,27 @@ import numpy as np
 
 Axis = int | tuple[int, ...] | None
 
+# elements of an array, and the longest of its rows, that are reduced column by column: NumPy takes 20 ns to begin a
+# row, and two thirds to a twentieth of the time were measured for rows of 2 to 5
+_LONG, _SHORT = 1024, 5
+
+
+def _reduced(ufunc: np.ufunc, x: Any, axis: Axis, keepdims: bool) -> Any:
+    """``ufunc.reduce(x, axis=axis)``, to the same bits, but that negative zeros alone have a negative sum."""
+    if x.size >= _LONG and 1 < x.shape[-1] <= _SHORT and x.ndim > 1 and x.dtype.char in "fd" and x.flags.c_contiguous:
+        last = x.ndim - 1
+        if axis in (last, (last,), -1, (-1,)):
+            out = ufunc(x[..., 0], x[..., 1])
+            for i in range(2, x.shape[-1]):
+                ufunc(out, x[..., i], out=out)
+            return out[..., None] if keepdims else out
+    return ufunc.reduce(x, axis=axis, keepdims=keepdims)
+
 
 def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    return np.add.reduce(x, axis=axis, dtype=dtype, keepdims=keepdims)
+    if dtype is not None:
+        return np.add.reduce(x, axis=axis, dtype=dtype, keepdims=keepdims)
+    return _reduced(np.add, x, axis, keepdims)
 
 
 def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
@@ -20,17 +38,17 @@ def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fa
 
 
 def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    return np.maximum.reduce(x, axis=axis, keepdims=keepdims)
+    return _reduced(np.maximum, x, axis, keepdims)
 
 
 def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    return np.minimum.reduce(x, axis=axis, keepdims=keepdims)
+    return _reduced(np.minimum, x, axis, keepdims)
 
 
 def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     if x.dtype.char not in "fdFD" or not x.size:
         return np.mean(x, axis=axis, keepdims=keepdims)
-    total = np.add.reduce(x, axis=axis, keepdims=keepdims)
+    total = _reduced(np.add, x, axis, keepdims)
     return total / (x.size // total.size)
 
 

@@ -12,12 +12,27 @@ from agrad.engine.tensor import Tensor
 from agrad.engine.views import linked
 from agrad.errors import DtypeError, OperandError, ShapeError
 from agrad.ops.indexing import getitem, take
-from agrad.ops.manipulation import broadcast_to, concat, reshape
-from agrad.ops.shared import axis_of, ndim_of, no_view, raw_of
+from agrad.ops.manipulation import concat, reshape
+from agrad.ops.shared import axis_of, ndim_of, raw_of
 from agrad.registry import CALLS
 from agrad.shapes import normalize_axis
 
 
+@primitive(linear="x", batch="axis")
+def repeat(xp: Any, x: Any, /, *, repeats: int, axis: int) -> Any:
+    return xp.repeat(x, repeats, axis=axis)
+
+
+@repeat.vjp
+def repeat_vjp(xp: Any, g: Any, x_meta: Any, *, repeats: int, axis: int) -> Any:
+    lead, rest = x_meta.shape[: axis + 1], x_meta.shape[axis + 1 :]
+    return xp.sum(xp.reshape(g, (*lead, repeats, *rest)), axis=axis + 1)
+
+
+_repeat = repeat.bind
+
+
+@repeat.door
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     """Each element along ``axis`` (None: of the flattened array) repeated.
 
@@ -28,17 +43,14 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     axis = axis_of(axis, x)
-    n = x.shape[axis]
     if hasattr(repeats, "shape"):
         if isinstance(repeats, Tensor):
             repeats._check_concrete("repeat, whose result's shape depends on the repeats,")
-        return take(x, _repeated(repeats, x, n), axis=axis)
+        return take(x, _repeated(repeats, x, x.shape[axis]), axis=axis)
     times = as_int(repeats)
     if times < 0:
         raise OperandError(f"repeat takes a number of repetitions that is not negative, not {times}")
-    lead, rest = tuple(x.shape[: axis + 1]), tuple(x.shape[axis + 1 :])
-    spread = broadcast_to(reshape(x, (*lead, 1, *rest)), (*lead, times, *rest))
-    return no_view(reshape(spread, (*lead[:-1], n * times, *rest)))
+    return _repeat(x, repeats=times, axis=axis)
 
 
 def _repeated(repeats: Any, x: Any, n: int) -> Any:
@@ -58,6 +70,37 @@ def _repeated(repeats: Any, x: Any, n: int) -> Any:
     return places if backend.name == "numpy" else backend.from_host(places, backend.device_of(raw))
 
 
+def _spread(shape: tuple[int, ...], repetitions: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape in which the copies along each axis, as many as are repeated, have an axis of their own before it."""
+    return tuple([n for pair in zip(repetitions, shape, strict=True) for n in pair])
+
+
+def _tiled(xp: Any, x: Any, repetitions: tuple[int, ...]) -> Any:
+    shape = tuple(x.shape)
+    copies = xp.broadcast_to(xp.reshape(x, _spread(shape, (1,) * len(shape))), _spread(shape, repetitions))
+    return xp.reshape(copies, tuple([n * m for n, m in zip(repetitions, shape, strict=True)]))
+
+
+@primitive(linear="x")
+def tile(xp: Any, x: Any, /, *, repetitions: tuple[int, ...]) -> Any:
+    return _tiled(xp, x, repetitions)
+
+
+@tile.vjp
+def tile_vjp(xp: Any, g: Any, x_meta: Any, *, repetitions: tuple[int, ...]) -> Any:
+    copies = xp.reshape(g, _spread(x_meta.shape, repetitions))
+    return xp.sum(copies, axis=tuple(range(0, 2 * len(repetitions), 2)))
+
+
+@tile.batch
+def tile_batch(xp: Any, x: Any, *, repetitions: tuple[int, ...]) -> Any:
+    return _tiled(xp, x, (1, *repetitions))
+
+
+_tile = tile.bind
+
+
+@tile.door
 def tile(x: Any, repetitions: Any, /) -> Any:
     """The whole array repeated along each axis; ``repetitions`` is a tuple, on whose left ones are understood.
 
@@ -67,12 +110,9 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     times = tuple(as_int(n) for n in repetitions) if isinstance(repetitions, (tuple, list)) else (as_int(repetitions),)
     if any(n < 0 for n in times):
         raise OperandError(f"tile takes repetitions that are not negative, not {times}")
-    shape = (1,) * (len(times) - ndim) + tuple(x.shape)
-    times = (1,) * (len(shape) - len(times)) + times
-    split = tuple(n for pair in zip((1,) * len(shape), shape, strict=True) for n in pair)
-    spread = tuple(n for pair in zip(times, shape, strict=True) for n in pair)
-    joined = tuple(n * m for n, m in zip(times, shape, strict=True))
-    return no_view(reshape(broadcast_to(reshape(x, split), spread), joined))
+    if len(times) > ndim:
+        x = reshape(x, (1,) * (len(times) - ndim) + tuple(x.shape))
+    return _tile(x, repetitions=(1,) * (ndim - len(times)) + times)
 
 
 @primitive(linear="x", batch="axis")

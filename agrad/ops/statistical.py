@@ -151,8 +151,12 @@ for _extreme in (max, min):
 
 
 def _deviation(xp: Any, x: Any, axis: Any, correction: float) -> Any:
-    """The derivative of the variance by each element: 2 (x - mean) / (n - correction)."""
-    scale = 2 / (_count(tuple(x.shape), axis) - correction)
+    """The derivative of the variance by each element: 2 (x - mean) / (n - correction).
+
+    Where ``correction`` leaves no degree of freedom it is infinite or nan, as the variance is.
+    """
+    freedom = _count(tuple(x.shape), axis) - correction
+    scale = 2 / freedom if freedom > 0 else float("inf")
     return (x - xp.mean(x, axis=axis, keepdims=True)) * scale
 
 
