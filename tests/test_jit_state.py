@@ -321,6 +321,38 @@ def test_threads_share_a_jitted_function() -> None:
     assert forward.cache_info().misses == 8
 
 
+def test_another_thread_does_not_compute_with_state_that_is_being_traced() -> None:
+    model = network()
+    x = np.ones((3, 5), np.float32)
+    tracing, looked = threading.Event(), threading.Event()
+    found: list[Any] = []
+
+    def step(x: Any) -> Any:
+        out = model(x)
+        tracing.set()
+        assert looked.wait(10)
+        return out
+
+    def other() -> None:
+        assert tracing.wait(10)
+        try:
+            model(x)
+        except Exception as error:
+            found.append(error)
+        looked.set()
+
+    before = model(x).detach().numpy()
+    thread = threading.Thread(target=other)
+    thread.start()
+    given = agrad.jit(step)(x)
+    thread.join()
+    (error,) = found
+    with pytest.raises(TracedValueError, match=r"step is being traced in another thread.*once for each signature"):
+        raise error
+    np.testing.assert_allclose(given.detach().numpy(), before, rtol=1e-6)
+    np.testing.assert_array_equal(model(x).detach().numpy(), before)
+
+
 def test_a_retained_graph_keeps_its_values_through_a_jitted_step() -> None:
     """The update writes elsewhere where a recorded graph still needs the old parameters."""
     w = agrad.asarray(np.asarray([1.0, 2.0]), requires_grad=True)

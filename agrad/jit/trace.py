@@ -6,6 +6,7 @@ shapes and dtypes are the array library's own word.
 """
 
 from collections.abc import Callable, Iterable
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class UnknownState(Exception):
 class Trace(Level):
     """One tracing of one function. Its Tensors hold real values, and a variable in the place of a node."""
 
-    __slots__ = ("born", "closed", "constants", "guards", "holders", "instructions", "named")
+    __slots__ = ("born", "closed", "constants", "guards", "holders", "instructions", "named", "thread")
 
     name = "trace"
     derivative = False
@@ -47,6 +48,7 @@ class Trace(Level):
         super().__init__(TRACE_ID)
         self.born = next_id()
         self.closed = False
+        self.thread = get_ident()
         self.named = named
         """What errors call the function."""
         self.instructions: list[Instruction] = []
@@ -111,7 +113,12 @@ class Trace(Level):
         return values, noted
 
     def check_open(self, args: Iterable[Any]) -> None:
-        """Raise ``TracedValueError`` for a value that has outlived its trace, or comes from another one."""
+        """Raise ``TracedValueError`` for a value that has outlived its trace, or comes from another trace or thread."""
+        if get_ident() != self.thread and not self.closed:
+            raise TracedValueError(
+                f"{self.named} is being traced in another thread, and this one computes with its state: call it once "
+                "for each signature before other threads use the model outside of jit, or give each thread its own"
+            )
         for arg in args:
             if isinstance(arg, Tensor) and (arg.level is not self or self.closed):
                 raise TracedValueError(
