@@ -137,3 +137,14 @@ def test_the_name_of_a_cuda_device(monkeypatch: pytest.MonkeyPatch) -> None:
     # as CuPy prints its devices
     monkeypatch.setattr(summary, "backend_of", lambda raw: SimpleNamespace(device_of=lambda x: "<CUDA Device 1>"))
     assert summary.device_name(np.ones(1)) == "cuda:1"
+
+
+def test_repr_of_what_is_traced_says_its_level_and_no_tangent() -> None:
+    texts = []
+
+    def f(x: Any) -> Any:
+        texts.append(repr(x))
+        return x * 2.0
+
+    agrad.jit(f)(np.ones(2))
+    assert texts == ["Tensor([1.0, 1.0], dtype=float64, backend=numpy, device=cpu, level=trace)"]

@@ -472,3 +472,17 @@ def test_the_committed_page_counts_no_failure_without_a_reason() -> None:
     assert {line.backend for line in own} >= {"numpy", "array_api_strict", "torch"}
     for line in own:
         assert line.cells[2] == "0", line
+
+
+@pytest.mark.parametrize("dtype", ["object", "U3", "S3", "M8[D]", "m8[s]", "i4,f8"])
+def test_asarray_takes_numbers_alone(dtype: str) -> None:
+    with pytest.raises(DtypeError, match=r"asarray takes numbers and booleans, not an array of dtype .*convert it"):
+        agrad.asarray(np.zeros(2, dtype))
+
+
+def test_numbers_among_the_arrays_of_another_library(backend: str) -> None:
+    x = agrad.ones((), backend=backend)
+    if backend == "torch":  # JAX and Dask take them
+        with pytest.raises(OperandError, match=f"takes arrays, not the number .*backend='{backend}'"):
+            agrad.stack([np.float64(1.0), x])
+    assert host(agrad.stack([agrad.asarray(1.0, dtype=x.dtype, backend=backend), x])).tolist() == [1.0, 1.0]

@@ -422,7 +422,7 @@ def _history(tensor: Tensor) -> list[str]:
         out.append("requires_grad=True")
     elif tensor.level.name == "batch":
         out.append(f"shape of a member={tensor.shape}")
-    elif tensor.node is not None:
+    elif tensor.node is not None and tensor.level.derivative:
         tangent = tensor.node
         out.append(f"tangent={one_line(tangent.raw if isinstance(tangent, Tensor) else tangent)}")
     levels = _levels(tensor)

@@ -16,11 +16,11 @@ from agrad.backends import backend_of_type
 from agrad.backends.base import Backend
 from agrad.engine.batching import SHARED, BatchRule, own_rule
 from agrad.engine.callpath import NUMBERS, call_stub, call_text, observed_text
+from agrad.engine.explain import explained
 from agrad.engine.forward import Push, build_push
 from agrad.engine.observing import SWITCH
 from agrad.engine.plans import RESERVED, build_plan, build_pull, compile_function
 from agrad.engine.tape import Plan
-from agrad.engine.tensor import Tensor
 from agrad.engine.views import put_rule
 from agrad.errors import (
     AgradError,
@@ -28,10 +28,8 @@ from agrad.errors import (
     MixedBackendsError,
     OperandError,
     PrimitiveDefinitionError,
-    ShapeError,
 )
 from agrad.registry import KERNELS, Kernel
-from agrad.shapes import broadcast_shapes, unlike_product
 
 Function = Callable[..., Any]
 
@@ -464,30 +462,7 @@ class Primitive:
             "make an array with agrad.asarray"
         )
 
-    def explain(self, args: tuple[Any, ...], error: Exception) -> Exception:
-        """The error where a backend refused: agrad's own for shapes and devices, else the backend's with a note."""
-        if isinstance(error, AgradError):
-            return error
-        shapes = [tuple(a.shape) for a in args if hasattr(a, "shape")]
-        text = " and ".join(map(str, shapes))
-        if self.name == "matmul" and len(shapes) == 2 and unlike_product(*shapes):
-            return ShapeError(f"matmul: shapes {text} do not multiply")
-        if self.broadcasts and self.name != "matmul":
-            matrices = self.name in ("linalg.solve", "linalg.over_triangle")
-            try:
-                broadcast_shapes(*([shape[:-2] for shape in shapes] if matrices else shapes))
-            except ShapeError:
-                return ShapeError(f"{self.name}: shapes {text} do not broadcast")
-        arrays = [a.raw if isinstance(a, Tensor) else a for a in args]
-        backends = [(backend_of_type(type(a)), a) for a in arrays if hasattr(a, "shape")]
-        devices = {str(backend.device_of(a)) for backend, a in backends if backend is not None}
-        if len(devices) > 1:
-            return MixedBackendsError(
-                f"{self.name} was given arrays on the devices {' and '.join(sorted(devices))}; "
-                "move one: x.to_device(device)"
-            )
-        error.add_note(f"in agrad's {self.name} on shapes {text}")
-        return error
+    explain = explained
 
 
 def _guarded(kernel: Any, rule: Rule) -> Function:

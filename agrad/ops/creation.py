@@ -8,7 +8,7 @@ from agrad.backends import Backend, backend_of, backend_of_device, backend_of_ty
 from agrad.dtypes import as_dtype, is_floating
 from agrad.engine.levels import AMBIENT
 from agrad.engine.tensor import Tensor, constant, wrap
-from agrad.errors import OperandError, ShapeError
+from agrad.errors import DtypeError, OperandError, ShapeError
 from agrad.ops.casting import astype
 from agrad.ops.elementwise import add, multiply
 from agrad.ops.manipulation import broadcast_to, reshape, stack
@@ -48,6 +48,17 @@ def _new(name: str, args: tuple[Any, ...], dtype: Any, device: Any, backend: str
     return _born(raw, requires_grad)
 
 
+_NO_NUMBERS = (np.object_, np.character, np.datetime64, np.timedelta64, np.void)
+
+
+def _of_numbers(raw: Any) -> Any:
+    """``raw``, an array; ``DtypeError`` for one of objects, text, dates or records."""
+    dtype = raw.dtype
+    if as_dtype(dtype).kind == "other" and isinstance(dtype, np.dtype) and issubclass(dtype.type, _NO_NUMBERS):
+        raise DtypeError(f"asarray takes numbers and booleans, not an array of dtype {dtype}; convert it first")
+    return raw
+
+
 def asarray(
     obj: Any,
     /,
@@ -64,10 +75,12 @@ def asarray(
     True. Numbers and sequences go to the selected backend. A device that is another backend's own object names that
     backend too. A sequence with Tensors in it stays differentiable. ``requires_grad`` makes the result a leaf whose
     gradient ``backward`` computes; its dtype must be floating.
+
+    Raises ``DtypeError`` for an array that is not of numbers or booleans.
     """
     if isinstance(obj, Tensor) or backend_of_type(type(obj)) is not None:
         # what stands for a raw array in a traced function becomes a Tensor, as the raw array does
-        out = constant(obj, AMBIENT) if not isinstance(obj, Tensor) or obj.level.id < 0 else obj
+        out = constant(_of_numbers(obj), AMBIENT) if not isinstance(obj, Tensor) or obj.level.id < 0 else obj
         if backend is not None:
             out = to(out, backend)
         if device is not None:
@@ -94,7 +107,9 @@ def asarray(
         and not hasattr(obj, "__buffer__")
     ):
         raise OperandError(f"asarray takes numbers, nested sequences of them and arrays, not {type(obj).__name__}")
-    return _new("asarray", (obj,), dtype, device, backend, requires_grad)
+    out = _new("asarray", (obj,), dtype, device, backend, requires_grad)
+    _of_numbers(out.raw)
+    return out
 
 
 def _first_array(obj: Any) -> Any:
