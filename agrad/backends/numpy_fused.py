@@ -190,23 +190,29 @@ def linear(x: Raw, weight: Raw, bias: Raw) -> Raw:
 
 @kernel("numpy", "linear", "vjp:bias", when=lambda g, bias_meta, **_: g.ndim == 2 and bias_meta.shape == g.shape[1:])
 def linear_bias(g: Raw, bias_meta: Any) -> Raw:
-    return np.matmul(np.ones(g.shape[0], g.dtype), g)
+    return np.matmul(_ones(g.shape[0], g.dtype), g)
+
+
+@functools.lru_cache(maxsize=128)
+def _ones(n: int, dtype: np.dtype) -> np.ndarray:
+    return np.ones(n, dtype)
 
 
 # ------------------------------------------------------------------ cross entropy
 
 
+@functools.lru_cache(maxsize=32)
+def _unsigned(dtype: np.dtype) -> np.dtype | None:
+    """The unsigned dtype of an integer one's width and byte order; None for others."""
+    return np.dtype(f"{dtype.byteorder}u{dtype.itemsize}") if dtype.kind in "iu" else None
+
+
 def _is_labelled(x: Raw, labels: Raw, **_: Any) -> bool:
-    kind = labels.dtype
-    return (
-        x.dtype in _BITS
-        and x.ndim == 2
-        and x.size > 0
-        and labels.shape == x.shape[:1]
-        and kind.kind in "iu"
-        # a negative label seen as unsigned is a large one
-        and np.maximum.reduce(labels.view(f"{kind.byteorder}u{kind.itemsize}")) < x.shape[1]
-    )
+    if x.dtype not in _BITS or x.ndim != 2 or not x.size or labels.shape != x.shape[:1]:
+        return False
+    kind = _unsigned(labels.dtype)
+    # a negative label seen as unsigned is a large one
+    return kind is not None and bool(np.maximum.reduce(labels.view(kind)) < x.shape[1])
 
 
 @kernel("numpy", "softmax_cross_entropy", "forward", when=_is_labelled)
