@@ -17,7 +17,7 @@ from agrad.backends.base import Backend
 from agrad.engine.batching import SHARED, BatchRule, own_rule
 from agrad.engine.callpath import NUMBERS, call_stub, call_text, observed_text
 from agrad.engine.explain import explained
-from agrad.engine.forward import Push, build_push
+from agrad.engine.forward import Joint, Push, build_push
 from agrad.engine.observing import SWITCH
 from agrad.engine.plans import RESERVED, build_plan, build_pull, compile_function
 from agrad.engine.tape import Plan
@@ -83,7 +83,7 @@ class _Raw(dict[type, Function]):
 class _RuleKernels(dict[type, Function | None]):
     """The backends' own versions of a rule, by array type, None where there is none; found at the first cotangent."""
 
-    def __init__(self, primitive: "Primitive", rule: Rule) -> None:
+    def __init__(self, primitive: "Primitive", rule: Rule | Joint) -> None:
         super().__init__()
         self.primitive = primitive
         self.rule = rule
@@ -157,7 +157,7 @@ class Primitive:
         """For an operation that gives the part of its array at its ``index``: what adds up many cotangents of parts."""
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
-        self._kernels: dict[Rule, _RuleKernels] = {}
+        self._kernels: dict[Rule | Joint, _RuleKernels] = {}
         self._recorded: dict[tuple[tuple[int, ...], int, bool], Plan | None] = {}
         self._pushes: dict[tuple[tuple[int, ...], int, bool], Push | None] = {}
         self.raw = _Raw(self)
@@ -292,7 +292,7 @@ class Primitive:
             self._variants[key] = twin
         return twin
 
-    def kernels(self, rule: Rule) -> dict[type, Function | None]:
+    def kernels(self, rule: Rule | Joint) -> dict[type, Function | None]:
         """The backends' own versions of a rule, by array type, to be asked with ``[]``."""
         if rule not in self._kernels:
             self._kernels[rule] = _RuleKernels(self, rule)
@@ -300,8 +300,8 @@ class Primitive:
 
     def kernel_filed(self) -> None:
         """A backend has filed a kernel of a rule: plans that were made before are to ask for it too."""
-        for found in self._kernels.values():
-            found.clear()
+        for made in (self._pushes, *self._kernels.values()):
+            made.clear()
         for plan in self.plans.values():
             plan.pull = build_pull(self, plan)
         for (_, _, guarded, _), twin in self._variants.items():
@@ -367,7 +367,7 @@ class Primitive:
 
     def adopt(self, backend: Backend) -> Function:
         """Take up a backend at its first array: the evaluation on its arrays, by its kernel where it has one."""
-        if any((backend.name, self.name, rule.part) in KERNELS for rule in self.vjps.values()):
+        if any(key[:2] == (backend.name, self.name) and key[2] != "forward" for key in KERNELS):
             self.kernel_filed()  # of a primitive that is not agrad's own nobody else says so
         generic = self.generic(backend)
         kernel = KERNELS.get((backend.name, self.name, "forward"))
@@ -465,7 +465,7 @@ class Primitive:
     explain = explained
 
 
-def _guarded(kernel: Any, rule: Rule) -> Function:
+def _guarded(kernel: Any, rule: Rule | Joint) -> Function:
     """A kernel as a rule's stand-in: takes what the rule takes, NotImplemented where its guard says no."""
     chosen = ", ".join(kernel.names)
     settings = [*(["*"] if rule.settings else []), *rule.settings]
