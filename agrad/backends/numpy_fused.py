@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from agrad.backends.threads import run_blocks
 from agrad.registry import kernel
 
 Raw = Any
@@ -42,7 +43,7 @@ def _alike(x: Raw, y: Raw) -> bool:
 
 
 def _in_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
-    """``function`` of arrays of one shape, block by block where they are long; it gives a new array."""
+    """``function`` of arrays of one shape, block by block on threads where they are long; it gives a new array."""
     first = arrays[0]
     if first.size <= _BLOCK:
         return function(*arrays)
@@ -56,9 +57,14 @@ def _in_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.n
         return function(*arrays)
     if not step:
         return function(*arrays)
-    for start in range(0, to.shape[0], step):
-        stop = start + step
-        to[start:stop] = function(*(a[start:stop] for a in arrays))
+    count = to.shape[0]
+
+    def work(take: Callable[[], int]) -> None:
+        while (start := take() * step) < count:
+            part = slice(start, start + step)
+            to[part] = function(*[a[part] for a in arrays])
+
+    run_blocks(work, -(-count // step))
     return out
 
 

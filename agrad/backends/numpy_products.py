@@ -1,30 +1,34 @@
-"""NumPy's own products that are sums of products, or of all pairs: no product stands in memory by itself."""
+"""NumPy's own arithmetic of long arrays, in blocks that threads share, and products of all pairs.
+
+Operators on raw arrays and on a tape's are NumPy's own. These are for what is behind more calls anyway: the members of
+a map, the values and tangents of forward mode.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from agrad.backends.threads import BLOCK_BYTES, run_blocks
+from agrad.backends.threads import BLOCK_BYTES, THREADED, run_blocks
 from agrad.registry import kernel
 
 Raw = Any
 
 
-def fill_in_blocks(fill: Callable[..., Any], out: np.ndarray, *given: np.ndarray) -> np.ndarray:
+def fill_in_blocks(fill: Callable[..., Any], out: np.ndarray, *given: Raw) -> np.ndarray:
     """Call ``fill(part of out, *parts of those given)`` for all parts of ``out``, some rows each, on threads; gives ``out``.
 
-    Those given broadcast to ``out``, which is not empty.
+    What is given broadcasts to ``out``, which is not empty; numbers are parts of themselves.
     """
     whole, arrays = out, list(given)
-    if all(a.shape == out.shape and a.flags.c_contiguous for a in arrays):
-        out, *arrays = (a.reshape(-1) for a in (out, *arrays))
+    if all(np.shape(a) in (out.shape, ()) and (not np.ndim(a) or a.flags.c_contiguous) for a in arrays):
+        out, *arrays = (a.reshape(-1) if np.ndim(a) else a for a in (out, *arrays))
     while out.shape[0] == 1 < out.ndim:
-        arrays = [a[0] if a.ndim == out.ndim else a for a in arrays]
+        arrays = [a[0] if np.ndim(a) == out.ndim else a for a in arrays]
         out = out[0]
     rows = out.shape[0]
     step = max(1, BLOCK_BYTES * rows // out.nbytes)
-    cut = [a.ndim == out.ndim and a.shape[0] == rows for a in arrays]
+    cut = [np.ndim(a) == out.ndim and a.shape[0] == rows for a in arrays]
 
     def work(take: Callable[[], int]) -> None:
         while (start := take() * step) < rows:
@@ -33,6 +37,45 @@ def fill_in_blocks(fill: Callable[..., Any], out: np.ndarray, *given: np.ndarray
 
     run_blocks(work, -(-rows // step))
     return whole
+
+
+# ------------------------------------------------------------------ arithmetic
+
+_LONG = THREADED * BLOCK_BYTES
+"""Bytes of an array from which on threads share the work."""
+
+
+def _is_long(*values: Raw) -> bool:
+    """Whether they are arrays of one dtype, float32 or float64, and Python numbers, and one of the arrays is long."""
+    long, dtype = False, None
+    for value in values:
+        if type(value) is np.ndarray:
+            if dtype is None:
+                dtype = value.dtype
+            if value.dtype is not dtype:
+                return False
+            long = long or value.nbytes >= _LONG
+        elif type(value) not in (int, float):
+            return False
+    return long and dtype is not None and dtype.char in "fd"
+
+
+def _file_arithmetic(name: str, ufunc: np.ufunc) -> None:
+    def fill(out: np.ndarray, *values: Raw) -> None:
+        ufunc(*values, out=out)
+
+    def made(*values: Raw) -> Raw:
+        dtype = next(value.dtype for value in values if type(value) is np.ndarray)
+        return fill_in_blocks(fill, np.empty(np.broadcast(*values).shape, dtype), *values)
+
+    if ufunc.nin == 1:
+        kernel("numpy", name, "forward", when=_is_long)(lambda x: made(x))
+    else:
+        kernel("numpy", name, "forward", when=_is_long)(lambda x1, x2: made(x1, x2))
+
+
+for _name in ("add", "subtract", "multiply", "divide", "negative"):
+    _file_arithmetic(_name, getattr(np, _name))
 
 
 # ------------------------------------------------------------------ the tangent of a product
@@ -65,12 +108,20 @@ def multiply_jvp(t_x1: Raw, t_x2: Raw, x1: Raw, x2: Raw, y: Raw) -> Raw:
 # ------------------------------------------------------------------ outer products
 
 
-@kernel(
-    "numpy",
-    "linalg.outer",
-    "forward",
-    when=lambda x1, x2: x1.ndim > 1 and x1.ndim == x2.ndim and x1.dtype == x2.dtype and x1.dtype.char in "fdFD",
-)
-def outer(x1: Raw, x2: Raw) -> Raw:
+def _pairs(out: np.ndarray, column: np.ndarray, row: np.ndarray) -> None:
     # of many short vectors: einsum's inner loops start in half the time of multiply's
-    return np.einsum("...i,...j->...ij", x1, x2)
+    np.einsum("...i,...j->...ij", column[..., 0], row[..., 0, :], out=out)
+
+
+def _are_batches(x1: Raw, x2: Raw) -> bool:
+    return x1.ndim > 1 and x1.ndim == x2.ndim and x1.dtype == x2.dtype and x1.dtype.char in "fdFD" and x1.shape[-1] > 1
+
+
+@kernel("numpy", "linalg.outer", "forward", when=_are_batches)
+def outer(x1: Raw, x2: Raw) -> Raw:
+    column, row = x1[..., None], x2[..., None, :]
+    out = np.empty(np.broadcast(column, row).shape, x1.dtype)
+    if out.nbytes >= _LONG:
+        return fill_in_blocks(_pairs, out, column, row)
+    _pairs(out, column, row)
+    return out
