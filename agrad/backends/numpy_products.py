@@ -14,9 +14,12 @@ from agrad.registry import kernel
 
 Raw = Any
 
+DTYPES = frozenset(map(np.dtype, ("f4", "f8")))
+"""What is taken: floating dtypes of this machine's byte order."""
+
 
 def fill_in_blocks(fill: Callable[..., Any], out: np.ndarray, *given: Raw) -> np.ndarray:
-    """Call ``fill(part of out, *parts of those given)`` for all parts of ``out``, some rows each, on threads; gives ``out``.
+    """Call ``fill(part of out, *parts of those given)`` for all parts of ``out``, on threads; gives ``out``.
 
     What is given broadcasts to ``out``, which is not empty; numbers are parts of themselves.
     """
@@ -57,7 +60,7 @@ def _is_long(*values: Raw) -> bool:
             long = long or value.nbytes >= _LONG
         elif type(value) not in (int, float):
             return False
-    return long and dtype is not None and dtype.char in "fd"
+    return long and dtype is not None and dtype in DTYPES
 
 
 def _file_arithmetic(name: str, ufunc: np.ufunc) -> None:
@@ -69,13 +72,31 @@ def _file_arithmetic(name: str, ufunc: np.ufunc) -> None:
         return fill_in_blocks(fill, np.empty(np.broadcast(*values).shape, dtype), *values)
 
     if ufunc.nin == 1:
-        kernel("numpy", name, "forward", when=_is_long)(lambda x: made(x))
+        kernel("numpy", name, "level", when=_is_long)(lambda x: made(x))
     else:
-        kernel("numpy", name, "forward", when=_is_long)(lambda x1, x2: made(x1, x2))
+        kernel("numpy", name, "level", when=_is_long)(lambda x1, x2: made(x1, x2))
 
 
 for _name in ("add", "subtract", "multiply", "divide", "negative"):
     _file_arithmetic(_name, getattr(np, _name))
+
+
+# ------------------------------------------------------------------ joining
+
+
+@kernel("numpy", "concat", "level", when=_is_long)
+def concat(*arrays: Raw, axis: int | None) -> Raw:
+    if not axis or len(arrays) < 2:
+        return np.concatenate(arrays, axis=axis)
+
+    def fill(out: np.ndarray, *parts: np.ndarray) -> None:
+        np.concatenate(parts, axis=axis, out=out)
+
+    shape = list(arrays[0].shape)
+    if shape[0] < THREADED:
+        return np.concatenate(arrays, axis=axis)
+    shape[axis] = sum(a.shape[axis] for a in arrays)
+    return fill_in_blocks(fill, np.empty(tuple(shape), arrays[0].dtype), *arrays)
 
 
 # ------------------------------------------------------------------ the tangent of a product
@@ -90,7 +111,7 @@ def _is_long_product(*arrays: Raw, y: Raw) -> bool:
     return (
         type(y) is np.ndarray
         and y.nbytes > BLOCK_BYTES
-        and y.dtype.char in "fd"
+        and y.dtype in DTYPES
         and all(type(a) is np.ndarray and a.dtype == y.dtype for a in arrays)
     )
 
@@ -108,20 +129,11 @@ def multiply_jvp(t_x1: Raw, t_x2: Raw, x1: Raw, x2: Raw, y: Raw) -> Raw:
 # ------------------------------------------------------------------ outer products
 
 
-def _pairs(out: np.ndarray, column: np.ndarray, row: np.ndarray) -> None:
-    # of many short vectors: einsum's inner loops start in half the time of multiply's
-    np.einsum("...i,...j->...ij", column[..., 0], row[..., 0, :], out=out)
-
-
 def _are_batches(x1: Raw, x2: Raw) -> bool:
-    return x1.ndim > 1 and x1.ndim == x2.ndim and x1.dtype == x2.dtype and x1.dtype.char in "fdFD" and x1.shape[-1] > 1
+    return x1.ndim > 1 and x2.ndim > 1 and x1.dtype == x2.dtype and x1.dtype in DTYPES
 
 
 @kernel("numpy", "linalg.outer", "forward", when=_are_batches)
 def outer(x1: Raw, x2: Raw) -> Raw:
-    column, row = x1[..., None], x2[..., None, :]
-    out = np.empty(np.broadcast(column, row).shape, x1.dtype)
-    if out.nbytes >= _LONG:
-        return fill_in_blocks(_pairs, out, column, row)
-    _pairs(out, column, row)
-    return out
+    # of many short vectors: einsum's inner loops start in half the time of multiply's
+    return np.einsum("...i,...j->...ij", x1, x2)

@@ -68,16 +68,15 @@ class Rule:
 class _Raw(dict[type, Function]):
     """A primitive's evaluation on raw arrays, by their type; resolved at the first array of a type."""
 
-    def __init__(self, primitive: "Primitive") -> None:
+    def __init__(self, primitive: "Primitive", part: str) -> None:
         super().__init__()
-        self.primitive = primitive
+        self.primitive, self.part = primitive, part
 
     def __missing__(self, kind: type) -> Function:
         backend = backend_of_type(kind)
         if backend is None:
             raise self.primitive.not_an_array(kind)
-        self[kind] = function = self.primitive.adopt(backend)
-        return function
+        return self.setdefault(kind, self.primitive.adopt(backend, self.part))
 
 
 class _RuleKernels(dict[type, Function | None]):
@@ -160,7 +159,7 @@ class Primitive:
         self._kernels: dict[Rule | Joint, _RuleKernels] = {}
         self._recorded: dict[tuple[tuple[int, ...], int, bool], Plan | None] = {}
         self._pushes: dict[tuple[tuple[int, ...], int, bool], Push | None] = {}
-        self.raw = _Raw(self)
+        self.raw, self.on_levels = _Raw(self, "forward"), _Raw(self, "level")
         self.alphabet = (
             *self.all_arrays,
             *(f"{a}_meta" for a in self.all_arrays),
@@ -300,8 +299,9 @@ class Primitive:
 
     def kernel_filed(self) -> None:
         """A backend has filed a kernel of a rule: plans that were made before are to ask for it too."""
-        for made in (self._pushes, *self._kernels.values()):
-            made.clear()
+        self._pushes.clear()
+        for found in self._kernels.values():
+            found.clear()
         for plan in self.plans.values():
             plan.pull = build_pull(self, plan)
         for (_, _, guarded, _), twin in self._variants.items():
@@ -365,12 +365,12 @@ class Primitive:
             )
         self.batching = own_rule(Rule(function, self, (), "batch"), self)
 
-    def adopt(self, backend: Backend) -> Function:
+    def adopt(self, backend: Backend, part: str) -> Function:
         """Take up a backend at its first array: the evaluation on its arrays, by its kernel where it has one."""
-        if any(key[:2] == (backend.name, self.name) and key[2] != "forward" for key in KERNELS):
+        if any(key[:2] == (backend.name, self.name) and key[2] != part for key in KERNELS):
             self.kernel_filed()  # of a primitive that is not agrad's own nobody else says so
-        generic = self.generic(backend)
-        kernel = KERNELS.get((backend.name, self.name, "forward"))
+        generic = self.generic(backend) if part == "forward" else self.raw[backend.array_types[0]]
+        kernel = KERNELS.get((backend.name, self.name, part))
         if kernel is None:
             return generic
         self.check_kernel(kernel, self.all_arrays, self.settings, backend.name)
@@ -422,9 +422,9 @@ class Primitive:
             if type(arg) is not kind and type(arg) not in NUMBERS:
                 break
         else:
-            if kind in self.raw:  # met before: the ordinary case, spared the questions below
+            if kind in self.on_levels:  # met before: the ordinary case, spared the questions below
                 try:
-                    return self.raw[kind](*args, **settings)
+                    return self.on_levels[kind](*args, **settings)
                 except AgradError:
                     raise
                 except Exception as error:
@@ -450,7 +450,7 @@ class Primitive:
             backend = backend_of_type(np.ndarray)
             assert backend is not None
         try:
-            return self.raw[backend.array_types[0]](*args, **settings)
+            return self.on_levels[backend.array_types[0]](*args, **settings)
         except AgradError:
             raise
         except Exception as error:

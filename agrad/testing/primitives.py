@@ -341,7 +341,7 @@ def _kernels(problems: list[_Problem], name: str) -> None:
             args = [place(a) if isinstance(a, np.ndarray) else a for a in problem.args]
             args, settings = _bound(primitive, problem, args)
             values = _values(primitive, args, settings, backend, problem)
-            if part == "forward":
+            if part in ("forward", "level"):
                 rule = primitive.generic(backend)
                 names, kept = primitive.all_arrays, primitive.settings
             elif part.startswith("jvp:"):
