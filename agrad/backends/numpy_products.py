@@ -48,33 +48,36 @@ _LONG = THREADED * BLOCK_BYTES
 """Bytes of an array from which on threads share the work."""
 
 
-def _is_long(*values: Raw) -> bool:
-    """Whether they are arrays of one dtype, float32 or float64, and Python numbers, and one of the arrays is long."""
-    long, dtype = False, None
-    for value in values:
-        if type(value) is np.ndarray:
-            if dtype is None:
-                dtype = value.dtype
-            if value.dtype is not dtype:
-                return False
-            long = long or value.nbytes >= _LONG
-        elif type(value) not in (int, float):
-            return False
-    return long and dtype is not None and dtype in DTYPES
+def _are_alike(*values: Raw) -> bool:
+    """Whether all are arrays of one dtype, float32 or float64, and Python numbers."""
+    found = {value.dtype if type(value) is np.ndarray else type(value) for value in values} - {int, float}
+    return len(found) == 1 and found <= DTYPES
 
 
 def _file_arithmetic(name: str, ufunc: np.ufunc) -> None:
     def fill(out: np.ndarray, *values: Raw) -> None:
         ufunc(*values, out=out)
 
-    def made(*values: Raw) -> Raw:
+    def shared(*values: Raw) -> Raw:
+        if not _are_alike(*values):
+            return ufunc(*values)
         dtype = next(value.dtype for value in values if type(value) is np.ndarray)
         return fill_in_blocks(fill, np.empty(np.broadcast(*values).shape, dtype), *values)
 
+    # without a guard, which is a call more: most arrays are short, and the question is all that they pay
     if ufunc.nin == 1:
-        kernel("numpy", name, "level", when=_is_long)(lambda x: made(x))
+
+        @kernel("numpy", name, "level")
+        def unary(x: Raw) -> Raw:
+            return shared(x) if type(x) is np.ndarray and x.nbytes >= _LONG else ufunc(x)
+
     else:
-        kernel("numpy", name, "level", when=_is_long)(lambda x1, x2: made(x1, x2))
+
+        @kernel("numpy", name, "level")
+        def binary(x1: Raw, x2: Raw) -> Raw:
+            if (type(x1) is np.ndarray and x1.nbytes >= _LONG) or (type(x2) is np.ndarray and x2.nbytes >= _LONG):
+                return shared(x1, x2)
+            return ufunc(x1, x2)
 
 
 for _name in ("add", "subtract", "multiply", "divide", "negative"):
@@ -84,7 +87,7 @@ for _name in ("add", "subtract", "multiply", "divide", "negative"):
 # ------------------------------------------------------------------ joining
 
 
-@kernel("numpy", "concat", "level", when=_is_long)
+@kernel("numpy", "concat", "level", when=lambda *arrays: arrays[0].nbytes >= _LONG and _are_alike(*arrays))
 def concat(*arrays: Raw, axis: int | None) -> Raw:
     if not axis or len(arrays) < 2:
         return np.concatenate(arrays, axis=axis)
@@ -107,21 +110,16 @@ def _sum_of_products(out: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarra
     np.add(out, np.multiply(c, d), out=out)
 
 
-def _is_long_product(*arrays: Raw, y: Raw) -> bool:
+def _is_long_product(t_x1: Raw, t_x2: Raw, x1: Raw, x2: Raw, y: Raw) -> bool:
     return (
         type(y) is np.ndarray
         and y.nbytes > BLOCK_BYTES
         and y.dtype in DTYPES
-        and all(type(a) is np.ndarray and a.dtype == y.dtype for a in arrays)
+        and all(type(a) is np.ndarray and a.dtype is y.dtype for a in (t_x1, t_x2, x1, x2))
     )
 
 
-@kernel(
-    "numpy",
-    "multiply",
-    "jvp:x1,x2",
-    when=lambda t_x1, t_x2, x1, x2, y: _is_long_product(t_x1, t_x2, x1, x2, y=y),
-)
+@kernel("numpy", "multiply", "jvp:x1,x2", when=_is_long_product)
 def multiply_jvp(t_x1: Raw, t_x2: Raw, x1: Raw, x2: Raw, y: Raw) -> Raw:
     return fill_in_blocks(_sum_of_products, np.empty(y.shape, y.dtype), t_x1, x2, x1, t_x2)
 
