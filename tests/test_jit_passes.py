@@ -12,7 +12,7 @@ from table import Case
 from test_jit import DIFFERENTIABLE
 
 import agrad
-from agrad.jit import blocks
+from agrad.backends import threads
 from agrad.jit import lower_numpy as numpy_lowering
 from agrad.jit.api import Jitted
 from agrad.jit.fusion import Group, with_groups, with_single_values
@@ -188,7 +188,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OWN_PASSES, "numpy", own)
     monkeypatch.setattr(numpy_lowering, "BLOCK_BYTES", 16)
     monkeypatch.setattr(numpy_lowering, "FEWEST", 2)
-    monkeypatch.setattr(blocks, "THREADED", 2)
+    monkeypatch.setattr(threads, "THREADED", 2)
 
 
 def each(cases: list[Case]) -> Any:
