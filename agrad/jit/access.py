@@ -6,11 +6,68 @@ Speed is decided here: a step of a small network takes a quarter of a millisecon
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agrad.backends import backend_of
+import numpy as np
+
+from agrad.backends import backend_of, backend_of_type
 from agrad.engine.levels import AMBIENT
 from agrad.engine.tensor import Tensor, wrap
 from agrad.jit.lowerings import Scope, compile_program
 from agrad.transforms.trees import flatten, unflatten
+
+
+def like_array(raw: Any) -> tuple[Any, ...]:
+    """What arrays of one program have in common: type, shape, dtype, and the device where there are several."""
+    kind = type(raw)
+    if kind.__module__ == "numpy":
+        return (kind, raw.shape, raw.dtype)
+    backend = backend_of_type(kind)
+    assert backend is not None
+    return (kind, tuple(raw.shape), str(raw.dtype), str(backend.device_of(raw)), getattr(raw, "weak_type", None))
+
+
+_SINGLE = (bool, int, str)
+"""Types of static arguments whose comparison is one."""
+
+
+def match_function(leaves: Sequence[Any], kinds: Sequence[Any], spec: Any) -> Callable[[Sequence[Any]], bool] | None:
+    """The function that tells of a call's positional arguments whether their signature is the one of these leaves.
+
+    It says nothing of keywords, of what is recorded and of the selected backend, and may say no where the signature is
+    the same. None where the arguments are not plain leaves or derivatives flow to them: there the signature asks more.
+    """
+    if spec.num_nodes != len(leaves) + 3:  # the pair, the tuple of arguments, and None for keywords
+        return None
+    tensors = [i for i, kind in enumerate(kinds) if type(kind) is tuple and kind[0] is Tensor]
+    if len({id(leaves[i]) for i in tensors}) < len(tensors):
+        return None
+    scope = Scope()
+    scope.names.update(Tensor=Tensor, AMBIENT=AMBIENT, like_array=like_array)
+    asked = [f"len(args) == {len(leaves)}"]
+    asked += [f"args[{i}] is not args[{k}]" for k in tensors for i in tensors if i < k]
+    for i, kind in enumerate(kinds):
+        name, array = f"args[{i}]", kind
+        if type(kind) is not tuple:
+            asked.append(f"type({name}) is {scope.hold(kind, 'kind')}")
+            continue
+        if kind[0] is Tensor:
+            _, recorded, is_leaf, *like = kind
+            if recorded or not is_leaf:
+                return None
+            asked += [f"type({name}) is Tensor", f"{name}.level is AMBIENT", f"{name}.node is None"]
+            name, array = f"{name}.data", tuple(like)
+        if array[0] is np.ndarray:
+            parts = zip(("type({})", "{}.shape", "{}.dtype"), ("is", "==", "=="), array, strict=True)
+            asked += [f"{text.format(name)} {how} {scope.hold(part, 'like')}" for text, how, part in parts]
+        elif len(array) > 2:
+            asked.append(f"type({name}) is {scope.hold(array[0], 'kind')}")
+            asked.append(f"like_array({name}) == {scope.hold(array, 'like')}")
+        elif array[0] in _SINGLE:
+            asked += [f"type({name}) is {array[0].__name__}", f"{name} == {scope.hold(array[1], 'value')}"]
+        else:
+            return None
+    text = f"def matches(args):\n    return {' and '.join(asked)}\n"
+    made: Callable[[Sequence[Any]], bool] = compile_program("matches", text, scope.names)
+    return made
 
 
 def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
@@ -34,12 +91,12 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
             f"d{k}.shape != {scope.hold(slot.shape, 'shape')}",
             f"(d{k}.dtype is not {dtype} and d{k}.dtype != {dtype})",
             f"t{k}.node is {'None' if slot.needs_grad else 'not None'}",
-            f"t{k}.grad is {'None' if slot.has_grad else 'not None'}",
+            f"getattr(t{k}, '_grad', None) is {'None' if slot.has_grad else 'not None'}",
         ]
         lines += [f"    d{k} = t{k}.data", f"    if {' or '.join(wrong)}:", "        return None"]
         values.append(f"d{k}")
         if slot.has_grad:
-            values.append(f"t{k}.grad.bare")
+            values.append(f"t{k}._grad.bare")
     for k, attribute in enumerate(entry.attributes):
         lines += _take_attribute(attribute, f"s{k}", scope, values)
     lines.append(f"    inputs = [{', '.join(values)}]")
@@ -127,8 +184,11 @@ def _take_attribute(attribute: Any, stem: str, scope: Scope, values: list[str]) 
     return lines
 
 
-def finish_function(entry: Any) -> Callable[..., None]:
-    """The function that writes back what the program's outputs say of state: ``finish(values, leaves)``."""
+def finish_function(entry: Any) -> Callable[..., Any]:
+    """The function ``finish(values, leaves)``, which writes back what the program's outputs say of state.
+
+    It gives the result, but of a call that is recorded None.
+    """
     scope = Scope()
     scope.names.update(wrap=wrap, AMBIENT=AMBIENT, unflatten=unflatten)
     lines = ["def finish(values, leaves):"]
@@ -143,7 +203,7 @@ def finish_function(entry: Any) -> Callable[..., None]:
             lines.append(f"    t{k}._grad = wrap(values[{slot.grad}], AMBIENT)")
         elif slot.clears:
             lines.append(f"    t{k}._grad = None")
-    for k, attribute in enumerate(entry.attributes):
+    for attribute in entry.attributes:
         if attribute.new_leaves is None:
             continue
         holder = scope.hold(attribute.holder, "holder")
@@ -151,11 +211,26 @@ def finish_function(entry: Any) -> Callable[..., None]:
             f"values[{leaf.place}]" if hasattr(leaf, "place") else scope.hold(leaf, "leaf")
             for leaf in attribute.new_leaves
         ]
-        skeleton = unflatten(attribute.new_spec, [object() for _ in leaves])  # an Out is a container to the trees
-        if _plain(skeleton) and flatten(skeleton)[1] == attribute.new_spec:
-            text = _build(skeleton, leaves)
-        else:
-            text = f"unflatten({scope.hold(attribute.new_spec, f'spec{k}')}, [{', '.join(leaves)}])"
-        lines.append(f"    {holder}.{attribute.name} = {text}")
-    lines.append("    return None")
+        lines.append(f"    {holder}.{attribute.name} = {_container(attribute.new_spec, leaves, scope)}")
+    lines.append(f"    return {_result_text(entry, scope) if entry.derivative is None else None}")
     return compile_program("finish", "\n".join(lines) + "\n", scope.names)
+
+
+def _result_text(entry: Any, scope: Scope) -> str:
+    """The expression of the function's result."""
+    leaves = []
+    for leaf in entry.out_leaves:
+        if hasattr(leaf, "place"):
+            value = f"values[{leaf.place}]"
+            leaves.append(f"wrap({value}, AMBIENT)" if leaf.tensor else value)
+        else:
+            leaves.append(scope.hold(leaf, "leaf"))
+    return _container(entry.out_spec, leaves, scope)
+
+
+def _container(spec: Any, leaves: list[str], scope: Scope) -> str:
+    """The expression of a container of leaves' expressions: written out where it is made of lists and tuples."""
+    skeleton = unflatten(spec, [object() for _ in leaves])
+    if _plain(skeleton) and flatten(skeleton)[1] == spec:
+        return _build(skeleton, leaves)
+    return f"unflatten({scope.hold(spec, 'spec')}, [{', '.join(leaves)}])"

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from agrad.backends import backend_of_type, selected
+from agrad.backends import Selection, backend_of_type, selected
 from agrad.engine.levels import AMBIENT
 from agrad.engine.tape import is_recording, mode
 from agrad.engine.tensor import Tensor
@@ -16,6 +16,7 @@ from agrad.jit import lower_cupy as lower_cupy  # these file the backends' own l
 from agrad.jit import lower_jax as lower_jax
 from agrad.jit import lower_numpy as lower_numpy
 from agrad.jit import lower_torch as lower_torch
+from agrad.jit.access import like_array, match_function
 from agrad.jit.entry import STATE_LOCK, Entry
 from agrad.jit.ir import show
 from agrad.jit.precision import PRECISIONS
@@ -72,6 +73,8 @@ class Jitted:
         self._count = 0
         self._known: list[Any] = []
         self._hits = self._misses = 0
+        self._latest: tuple[Callable[[Sequence[Any]], bool], Entry, Selection] | None = None
+        """What tells whether a call is of the last one's signature, the entry of that, and where arrays were born."""
 
     @staticmethod
     def _static_places(
@@ -108,14 +111,27 @@ class Jitted:
         # a jitted function inside another one is part of its program; where operations are looked at, they are to run
         if now.trace is not None or now.observers or now.anomaly:
             return self.__wrapped__(*args, **kwargs)
-        leaves, key, spec, static = self._signature(args, kwargs)
-        # a trace is made at the ambient level, which no_grad silences with it a transform that was opened inside
-        inside = now.oldest and any(isinstance(leaf, Tensor) and _recorded(leaf) for leaf in leaves)
-        if key is None or inside:
-            return self.__wrapped__(*args, **kwargs)
-        entry, inputs = self._find(key, leaves)
+        entry: Entry | None = None
+        leaves: Sequence[Any] = args
+        inputs: Any = None
+        latest = self._latest
+        if latest is not None and not kwargs and not now.oldest:
+            matches, candidate, place = latest
+            with STATE_LOCK:
+                if matches(args) and selected() is place and (inputs := candidate.gather(args)) is not None:
+                    entry = candidate
+                    self._hits += 1
         if entry is None:
-            entry, inputs = self._trace(key, leaves, spec, static)
+            leaves, key, spec, static = self._signature(args, kwargs)
+            # a trace is made at the ambient level, which no_grad silences with it a transform that was opened inside
+            inside = now.oldest and any(isinstance(leaf, Tensor) and _recorded(leaf) for leaf in leaves)
+            if key is None or inside:
+                return self.__wrapped__(*args, **kwargs)
+            entry, inputs = self._find(key, leaves)
+            if entry is None:
+                entry, inputs = self._trace(key, leaves, spec, static)
+            asks = entry.matches
+            self._latest = None if entry.inline or asks is None else (asks, entry, selected())
         if entry.inline:
             return self.__wrapped__(*args, **kwargs)
         try:
@@ -152,6 +168,8 @@ class Jitted:
                     break
                 except UnknownState as met:
                     self._known += met.found
+            if not (static or key[3]) and key[5]:
+                entry.matches = match_function(leaves, key[1], spec)
             self._misses += 1
             self._entries.setdefault(key, []).insert(0, entry)
             self._entries.move_to_end(key)
@@ -200,11 +218,11 @@ class Jitted:
                     if level is not None and level is not AMBIENT:
                         return leaves, None, spec, static
                     level = AMBIENT
-                kinds.append((Tensor, recorded, is_leaf, *_like(data)))
+                kinds.append((Tensor, recorded, is_leaf, *like_array(data)))
             elif kind is float or kind is complex:
                 kinds.append(kind)
             elif backend_of_type(kind) is not None:
-                kinds.append(_like(leaf))
+                kinds.append(like_array(leaf))
             else:
                 kinds.append((kind, leaf))
         lent = self._lent(leaves, spec) if self._donated else ()
@@ -275,6 +293,7 @@ class Jitted:
             self._entries.clear()
             self._known.clear()
             self._count = self._hits = self._misses = 0
+            self._latest = None
 
     def lower(self, *args: Any, **kwargs: Any) -> "Lowered":
         """The program that a call with these arguments runs, as it was traced and after each pass; it is not run."""
@@ -319,16 +338,6 @@ def _may_be_overwritten(leaf: Any) -> bool:
     raw = leaf.data if isinstance(leaf, Tensor) else leaf
     flags = getattr(raw, "flags", None)
     return type(raw).__module__ == "numpy" and flags is not None and bool(flags.writeable) and bool(flags.owndata)
-
-
-def _like(raw: Any) -> tuple[Any, ...]:
-    """What arrays of one program have in common: type, shape, dtype, and the device where there are several."""
-    kind = type(raw)
-    if kind.__module__ == "numpy":
-        return (kind, raw.shape, raw.dtype)
-    backend = backend_of_type(kind)
-    assert backend is not None
-    return (kind, tuple(raw.shape), str(raw.dtype), str(backend.device_of(raw)), getattr(raw, "weak_type", None))
 
 
 def jit(

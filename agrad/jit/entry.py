@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from agrad.engine.levels import AMBIENT
-from agrad.engine.tensor import Lifted, Tensor, wrap
+from agrad.engine.tensor import Lifted, Tensor
 from agrad.jit.access import finish_function, gather_function
 from agrad.jit.calls import record_call
 from agrad.jit.ir import Program
@@ -121,7 +120,10 @@ class Entry:
     """The ids of the Tensors that the function reaches by itself."""
     gather: Callable[[Sequence[Any]], list[Any] | None] = field(init=False)
     """The inputs of a call, or None where the function has to be traced anew."""
-    write: Callable[..., None] = field(init=False)
+    write: Callable[..., Any] = field(init=False)
+    """Writes back what changed, and gives the result where it is not recorded."""
+    matches: Callable[[Sequence[Any]], bool] | None = None
+    """Whether positional arguments are of this signature; None where only taking it can tell."""
 
     def __post_init__(self) -> None:
         self.own = {id(slot.tensor) for slot in self.slots if slot.tensor is not None}
@@ -134,16 +136,10 @@ class Entry:
 
     def finish(self, values: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) -> Any:
         """Write back what changed, and give the result."""
-        self.write(values, leaves)
+        result = self.write(values, leaves)
         if self.derivative is not None:
-            outs = record_call(self.derivative, values, inputs, leaves)
-        else:
-            outs = [self._show(leaf, values) if type(leaf) is Out else leaf for leaf in self.out_leaves]
-        return unflatten(self.out_spec, outs)
-
-    def _show(self, leaf: "Out", values: Sequence[Any]) -> Any:
-        value = values[leaf.place]
-        return wrap(value, AMBIENT) if leaf.tensor else value
+            return unflatten(self.out_spec, record_call(self.derivative, values, inputs, leaves))
+        return result
 
 
 @dataclass(slots=True, frozen=True)

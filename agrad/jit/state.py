@@ -6,6 +6,7 @@ moments), which may change too; and everything else on the way, which must be as
 """
 
 import functools
+import operator
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -154,7 +155,7 @@ class Surroundings:
             space = function.__globals__
             named = [name for name in _names_in(code) if name in space and self._walk(space[name], depth + 1)]
             if named:
-                self._check(functools.partial(_chosen, space, named), f"one of the globals {', '.join(named)}")
+                self._check(functools.partial(_chosen(named), space), f"one of the globals {', '.join(named)}")
         return True
 
     def _container(self, value: Any, depth: int) -> bool:
@@ -204,7 +205,7 @@ class Surroundings:
                 self._check_live(space, named)
             elif names:
                 self._check(
-                    functools.partial(_chosen, space, names),
+                    functools.partial(_chosen(names), space),
                     f"one of the attributes {', '.join(names)} of {type(value).__name__}",
                 )
 
@@ -216,12 +217,12 @@ def _itself(value: Any) -> Any:
     return value
 
 
-def _content(cell: Any) -> tuple[Any, ...]:
-    return (cell.cell_contents,)
+# in tuples, which are compared by identity first, and of two, as of one these give no tuple; both without a frame
+_content = operator.attrgetter("cell_contents", "cell_contents")
 
 
-def _chosen(space: dict[str, Any], names: list[str]) -> list[Any]:
-    return [space.get(name) for name in names]
+def _chosen(names: list[str]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    return operator.itemgetter(*names, names[0])
 
 
 def _is_state(value: Any) -> bool:

@@ -1,0 +1,115 @@
+"""``agrad.jit``: a call like the one before is known without its signature, and one unlike it is not taken for it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+
+RNG = np.random.default_rng(8)
+X, Y = RNG.standard_normal((2, 4, 3))
+WEIGHT = agrad.asarray(RNG.standard_normal((4, 3)), requires_grad=True)
+
+
+def affine(x: Any, y: Any, scale: Any = 2.0) -> Any:
+    return x * scale + y + agrad.ones(3)
+
+
+def counted(function: Callable[..., Any], **options: Any) -> tuple[Any, list[int]]:
+    """The jitted function, and a list that grows whenever it takes a call's signature."""
+    made, taken = agrad.jit(function, **options), []
+    original = made._signature
+    made._signature = lambda *given: taken.append(1) or original(*given)
+    return made, taken
+
+
+CALLS: dict[str, Callable[[], tuple[Any, ...]]] = {
+    "raw": lambda: (X, Y),
+    "tensors": lambda: (agrad.asarray(X), agrad.asarray(Y)),
+    "mixed": lambda: (agrad.asarray(X), Y),
+    "a float": lambda: (X, Y, 3.0),
+    "an int": lambda: (X, Y, 3),
+    "another int": lambda: (X, Y, 4),
+    "a bool": lambda: (X, Y, True),
+    "one tensor twice": lambda: (WEIGHT.detach(),) * 2,
+    "float32": lambda: (X.astype(np.float32), Y.astype(np.float32)),
+    "rows": lambda: (X[:2], Y[:2]),
+    "a column": lambda: (X, Y[:, :1]),
+    "with a gradient": lambda: (WEIGHT, Y),
+    "on the tape": lambda: (WEIGHT * 1, Y),
+}
+
+
+@pytest.mark.parametrize("later", CALLS)
+@pytest.mark.parametrize("first", CALLS)
+def test_each_call_is_of_its_own_signature(first: str, later: str) -> None:
+    """Whatever came before, results, types and gradients are the function's own."""
+    made, _ = counted(affine)
+    for name in (first, first, later, first):
+        given = CALLS[name]()
+        right, result = affine(*given), made(*given)
+        assert result.requires_grad is right.requires_grad and result.dtype == right.dtype
+        np.testing.assert_allclose(result.detach().numpy(), right.detach().numpy())
+
+
+@pytest.mark.parametrize("name", ["raw", "tensors", "mixed", "a float", "an int"])
+def test_the_same_call_again_takes_no_signature(name: str) -> None:
+    made, taken = counted(affine)
+    for _ in range(4):
+        made(*CALLS[name]())
+    assert len(taken) == 1 and made.cache_info() == (3, 1, 64, 1)
+
+
+@pytest.mark.parametrize("name", ["one tensor twice", "with a gradient"])
+def test_what_asks_more_takes_it(name: str) -> None:
+    made, taken = counted(affine)
+    for _ in range(3):
+        made(*CALLS[name]())
+    assert len(taken) == 3 and made.cache_info().misses == 1
+
+
+def test_two_tensors_that_become_one() -> None:
+    x, y = agrad.asarray(X.copy()), agrad.asarray(Y.copy())
+
+    @agrad.jit
+    def shift(a: Any, b: Any) -> Any:
+        a += 1
+        return a * b
+
+    shift(x, y)
+    np.testing.assert_array_equal(shift(x, y).numpy(), (X + 2) * Y)
+    np.testing.assert_allclose(shift(x, x).numpy(), (X + 3) ** 2)
+
+
+def test_modes_and_the_selected_backend_count() -> None:
+    pytest.importorskip("torch")
+    w = agrad.asarray(np.ones(3), requires_grad=True)
+    times = agrad.jit(lambda x: x * w)
+    x = agrad.asarray(X)
+    assert times(x).requires_grad and times(x).requires_grad
+    with agrad.no_grad():
+        assert not times(x).requires_grad
+    assert times(x).requires_grad
+
+    born = agrad.jit(lambda scale: agrad.ones(2) * scale)
+    for name in ("numpy", "torch", "numpy"):
+        with agrad.use_backend(name):
+            assert born(2.0).backend == born(2.0).backend == name
+    assert born.cache_info()[:2] == (4, 2)
+
+
+def test_cleared_programs_are_gone() -> None:
+    made, taken = counted(affine)
+    made(X, Y)
+    made.cache_clear()
+    made(X, Y)
+    assert len(taken) == 2 and made.cache_info() == (0, 1, 64, 1)
+
+
+def test_keywords_are_not_overlooked() -> None:
+    made = agrad.jit(affine)
+    made(X, Y)
+    np.testing.assert_array_equal(made(X, Y, scale=5.0).numpy(), affine(X, Y, scale=5.0).numpy())
+    np.testing.assert_array_equal(made(X, y=X).numpy(), affine(X, y=X).numpy())
