@@ -2,20 +2,23 @@
 
 The generic bodies make a dozen passes over the memory of every parameter, and as many temporaries of its size. Here
 a block is finished before the next one is fetched, and the only temporaries are two blocks kept by each thread.
+What adds a multiple of one array to another is one pass by NumPy's BLAS, where NumPy's own functions make two or three.
 """
 
+import math
 import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from agrad.backends.numpy_blas import ROUTINES, added_multiple, weighted_sum
 from agrad.registry import kernel
 
 Raw = Any
 
-# bytes of a block: Adam's six together fit in a level 2 cache of 1 MiB, and NumPy's cost per call is small beside
-_BLOCK = 128 * 1024
+# bytes of a block, measured: Adam with 128 KiB takes 1.0 to 1.1 times as long, with 64 KiB 1.2
+_BLOCK = 256 * 1024
 
 # bytes up to which a plain momentum step is as fast on whole arrays, measured
 _WHOLE = 1024 * 1024
@@ -100,6 +103,20 @@ def _blocks(flat: list[np.ndarray]) -> Iterator[tuple[np.ndarray, ...]]:
         yield (*[a[start : start + n] for a in flat], s, t)
 
 
+def momentum_step(p: Raw, g: Raw, v: Raw, spare: Raw, lr: float, momentum: float) -> None:
+    """``v = momentum * v + g; p -= lr * v`` in place, of arrays like each other.
+
+    ``spare`` is written into, and may be g; None: a new array, where one is needed.
+    """
+    if p.size > _SMALL and p.dtype in ROUTINES and p.flags.carray and g.flags.c_contiguous and v.flags.carray:
+        weighted_sum(1.0, g, momentum, v)
+        added_multiple(-lr, v, p)
+        return
+    np.multiply(v, momentum, out=v)
+    np.add(v, g, out=v)
+    np.subtract(p, np.multiply(v, lr, out=spare), out=p)
+
+
 @kernel("numpy", "sgd_update", "forward", when=lambda p, g, v, **_: _fits(p, g, v))
 def sgd_update(
     p: Raw,
@@ -118,14 +135,14 @@ def sgd_update(
     add, subtract, multiply = np.add, np.subtract, np.multiply
     plain = momentum and not (dampening or nesterov or weight_decay or maximize)
     if plain and donate and p.nbytes <= _WHOLE and _usable((p, v), "WRITEABLE"):
-        # the usual step, in as few calls as there are operations
-        multiply(v, momentum, out=v)
-        add(v, g, out=v)
-        subtract(p, multiply(v, lr), out=p)
+        momentum_step(p, g, v, None, lr, momentum)
         return p, v
     results, blocks = _prepare(donate, g, p, v) if momentum else _prepare(donate, g, p)
     for block in blocks:
         pb, *state, d, s, t = block
+        if plain:
+            momentum_step(pb, d, state[0], s, lr, momentum)
+            continue
         if weight_decay:
             multiply(pb, weight_decay, out=s)
             (subtract if maximize else add)(s, d, out=s)
@@ -157,32 +174,45 @@ def adam_update(
     step: int,
     donate: bool,
 ) -> tuple[Raw, Raw, Raw]:
-    """As the generic body, the same operations in the same order; ``donate`` writes into ``p``, ``m`` and ``v``."""
+    """As the generic body to rounding; ``donate`` writes into ``p``, ``m`` and ``v``."""
     results, blocks = _prepare(donate, g, p, m, v)
+    real = m.real.dtype
     root = (1 - beta2**step) ** 0.5
     rate, floor = lr / (1 - beta1**step) * root, eps * root
-    keep1, keep2 = 1 - beta1, 1 - beta2
     shrink, decay = (1 - lr * weight_decay, 0.0) if decoupled else (1.0, weight_decay)
-    lift = _LIFT.get(m.real.dtype)
+    lift = _LIFT.get(real) if beta1 and step % _lift_period(beta1) == 0 else None
+    together = m.size > _SMALL and real in ROUTINES
+    keep1, keep2 = 1 - beta1, 1 - beta2
     add, subtract, multiply, divide, sqrt = np.add, np.subtract, np.multiply, np.divide, np.sqrt
     for pb, mb, vb, d, s, t in blocks:
         if decay:
-            d = add(d, multiply(pb, decay, out=s), out=s)
+            d = add(d, multiply(pb, decay, out=t), out=t)
         if shrink != 1.0:
             multiply(pb, shrink, out=pb)
-        subtract(d, mb, out=t)
-        multiply(t, keep1, out=t)
-        add(mb, t, out=mb)
+        multiply(d, d, out=s)
+        if together:
+            weighted_sum(keep1, d, beta1, mb)
+            weighted_sum(keep2, s, beta2, vb)
+        else:
+            multiply(mb, beta1, out=mb)
+            add(mb, multiply(d, keep1, out=t), out=mb)
+            multiply(s, keep2, out=s)
+            multiply(vb, beta2, out=vb)
+            add(vb, s, out=vb)
         if lift is not None:
             add(mb, lift, out=mb)
             subtract(mb, lift, out=mb)
-        multiply(d, d, out=s)
-        multiply(s, keep2, out=s)
-        multiply(vb, beta2, out=vb)
-        add(vb, s, out=vb)
         sqrt(vb, out=s)
         add(s, floor, out=s)
         divide(mb, s, out=s)
-        multiply(s, rate, out=s)
-        subtract(pb, s, out=pb)
+        if together:
+            added_multiple(-rate, s, pb)
+        else:
+            multiply(s, rate, out=s)
+            subtract(pb, s, out=pb)
     return results
+
+
+def _lift_period(beta: float) -> int:
+    """After how many steps what the lift leaves may have decayed into the denormal numbers: by e**12, of 2**20."""
+    return max(1, int(12 / -math.log(beta)))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends.numpy_blas import ROUTINES, added_multiple, added_product
+from agrad.backends.numpy_kernels import momentum_step
 from agrad.jit.ir import Instruction, Program, Variable
 from agrad.registry import PRIMITIVES
 
@@ -71,13 +72,6 @@ def step_of_sum(p: Any, a: Any, v: Any, spare: Any, lr: float, momentum: float) 
         momentum_step(p, a[0], v, spare, lr, momentum)
     else:
         momentum_step(p, np.matmul(all_ones(a.shape[0], a.dtype), a, out=spare), v, spare, lr, momentum)
-
-
-def momentum_step(p: Any, g: Any, v: Any, spare: Any, lr: float, momentum: float) -> None:
-    """``v = momentum * v + g; p -= lr * v`` in place; spare is written into, and may be g."""
-    np.multiply(v, momentum, out=v)
-    np.add(v, g, out=v)
-    np.subtract(p, np.multiply(v, lr, out=spare), out=p)
 
 
 @functools.lru_cache(maxsize=32)

@@ -10,8 +10,9 @@ import numpy as np
 
 from agrad.backends.numpy_blas import ROUTINES, add_product, address, laid
 from agrad.backends.numpy_fused import zeros_beside
+from agrad.backends.numpy_kernels import momentum_step
 from agrad.jit.entropy import SHORT, CrossEntropy, cross_entropy, layout
-from agrad.jit.folding import VIEWS, FoldedStep, all_ones, is_plain, momentum_step, step_of_sum
+from agrad.jit.folding import VIEWS, FoldedStep, all_ones, is_plain, step_of_sum
 from agrad.jit.fusion import Group
 from agrad.jit.ir import Instruction, Program, Variable, names_of
 from agrad.jit.lowerings import Compiled, Evaluation, Scope, assignment, call_text, compile_program, evaluation
