@@ -146,6 +146,41 @@ def test_adams_moments_on_numpy_never_are_denormal(size: int, beta: float) -> No
     assert not m.any()
 
 
+@pytest.mark.parametrize("options", [{}, {"nesterov": True}, {"maximize": True}], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_velocities_on_numpy_do_not_stay_denormal(options: dict[str, Any], dtype: str) -> None:
+    """Of a column whose gradient stays 0; the others keep theirs, small as they are, and so do their parameters."""
+    tiny = np.finfo(dtype).tiny
+    w = leaf(np.zeros((40, 100), dtype))
+    g = np.full((40, 100), 1e-20, dtype)
+    w.grad = agrad.asarray(g.copy())
+    optimizer = optim.SGD([w], momentum=0.5, **options)
+    g[:, 7] = 0
+    for _ in range(1200):
+        optimizer.step()
+        w.grad = agrad.asarray(g)
+        v = np.abs(optimizer.state_dict()["0.v"])
+        assert np.sum((v > 0) & (v < tiny)) == 0
+    assert not v[:, 7].any()
+    np.testing.assert_allclose(np.delete(v, 7, 1), 2e-20, rtol=1e-6)
+
+
+def test_a_jitted_steps_velocity_does_not_stay_denormal() -> None:
+    x, y = np.ones((4, 100), np.float32), np.zeros((4, 100), np.float32)
+    w = leaf(np.full((100, 100), 1e-10, np.float32))
+    optimizer = optim.SGD([w], momentum=0.5, lr=1e-30)
+
+    @agrad.jit
+    def step(x: Any, y: Any) -> None:
+        agrad.sum((agrad.asarray(x) @ w) * y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    for count in range(200):
+        step(x, y if count else y + 1)
+    assert not optimizer.state_dict()["0.v"].any()
+
+
 def test_a_step_can_be_differentiated() -> None:
     settings = {"momentum": 0.9, "dampening": 0.1, "nesterov": True, "weight_decay": 0.2, "maximize": False}
 

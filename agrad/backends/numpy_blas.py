@@ -8,6 +8,7 @@ integers are are taken.
 """
 
 import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -98,30 +99,28 @@ def added_product(a: np.ndarray, b: np.ndarray, beta: float, out: np.ndarray) ->
     of_a, of_b = laid(a), laid(b)
     if not (out.flags.c_contiguous and a.size and b.size and of_a[0] and of_b[0]):
         return False
-    add_product(out.dtype, (*a.shape, b.shape[1]), of_a, address(a), of_b, address(b), beta, address(out))
+    product_adder(out.dtype, (*a.shape, b.shape[1]))(of_a, address(a), of_b, address(b), beta, address(out))
     return True
 
 
-def add_product(
-    dtype: np.dtype,
-    sizes: tuple[int, int, int],
-    of_a: tuple[int, int],
-    a: int,
-    of_b: tuple[int, int],
-    b: int,
-    beta: float,
-    out: int,
-) -> None:
-    """The same, asking nothing: ``sizes`` are m, k, n, operands are addresses and what ``laid`` says of them."""
+@functools.lru_cache(maxsize=256)
+def product_adder(dtype: np.dtype, sizes: tuple[int, int, int]) -> Callable[..., None]:
+    """The same for m, k, n = ``sizes``, asking nothing: a function of what ``laid`` says of a, a's address, the same of
+    b, beta, and the address of out. What is known beforehand is converted once."""
     routines = ROUTINES[dtype]
-    m, k, n = sizes
-    if k == 1:
-        # an outer product: the general routine takes three times as long
+    m, k, n = map(ctypes.c_int64, sizes)
+    size, one, rows, unit = ctypes.c_int64(sizes[0] * sizes[2]), ctypes.c_int64(1), ctypes.c_int(_ROWS), 1.0
+
+    def add_outer(of_a: Any, a: int, of_b: Any, b: int, beta: float, out: int) -> None:
+        # the general routine takes three times as long
         if beta != 1:
-            routines.scal(m * n, beta, out, 1)
-        routines.ger(_ROWS, m, n, 1.0, a, 1, b, 1, out, n)
-    else:
-        routines.gemm(_ROWS, of_a[0], of_b[0], m, n, k, 1.0, a, of_a[1], b, of_b[1], beta, out, n)
+            routines.scal(size, beta, out, one)
+        routines.ger(rows, m, n, unit, a, one, b, one, out, n)
+
+    def add_product(of_a: Any, a: int, of_b: Any, b: int, beta: float, out: int) -> None:
+        routines.gemm(rows, of_a[0], of_b[0], m, n, k, unit, a, of_a[1], b, of_b[1], beta, out, n)
+
+    return add_outer if sizes[1] == 1 else add_product
 
 
 def added_multiple(alpha: float, x: np.ndarray, out: np.ndarray) -> None:

@@ -4,6 +4,7 @@ Where the cotangent of the losses is known before the logits are, as a constant 
 derivative too: with ``e = exp(x - max)`` and their sum, it is ``g * (e / sum - onehot)``.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from agrad.registry import PRIMITIVES
 
 SHORT = 64
 """Rows shorter than this lie as columns while they are reduced: NumPy's inner loop then runs over the long axis."""
+
+
+_UNSIGNED = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 
 
 class CrossEntropy:
@@ -47,6 +51,8 @@ def with_entropies(program: Program) -> Program:
             before[i] = set(known)
         known.update(instruction.results)
     made = {v: i for i, instruction in enumerate(program.instructions) for v in instruction.results}
+    read = [v for instruction in program.instructions for v in instruction.reads()]
+    uses = Counter([*read, *(v for v in program.outputs if isinstance(v, Variable))])
     kept: list[Instruction | None] = list(program.instructions)
     for i, instruction in enumerate(program.instructions):
         if instruction.name != "softmax_cross_entropy.vjp:x":
@@ -57,7 +63,9 @@ def with_entropies(program: Program) -> Program:
             continue
         if g not in before[at] or kept[at] is not program.instructions[at]:
             continue
-        outputs = (*program.instructions[at].outputs, *instruction.outputs)
+        loss, _ = program.instructions[at].outputs
+        kept_lse = lse if uses[lse] > 1 else None  # the rule was one of those who read it
+        outputs = (loss, kept_lse, *instruction.outputs)
         kept[at] = Instruction(CrossEntropy(instruction.operation), (x, labels, g), {}, outputs)
         kept[i] = None
     return program.with_instructions(i for i in kept if i is not None)
@@ -106,7 +114,7 @@ def cross_entropy(
     """
     classes = x.shape[1]
     # a negative label seen as unsigned is a large one
-    if np.maximum.reduce(labels.view(f"u{labels.itemsize}")) >= classes:
+    if np.maximum.reduce(labels.view(_UNSIGNED[labels.itemsize])) >= classes:
         PRIMITIVES["softmax_cross_entropy"].evaluate((x, labels), {})
     as_columns = classes < SHORT
     axis, along = (0, top) if as_columns else (1, top[:, None])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends.numpy_blas import ROUTINES, added_multiple, added_product
-from agrad.backends.numpy_kernels import momentum_step
+from agrad.backends.numpy_kernels import momentum_step, settle
 from agrad.jit.ir import Instruction, Program, Variable
 from agrad.registry import PRIMITIVES
 
@@ -61,6 +61,7 @@ class FoldedStep:
                 step_of_sum(p, a, v, np.empty_like(p), lr, momentum)
                 return p, v
             if added_product(a, b, momentum, v):
+                settle(v)
                 added_multiple(-lr, v, p)
                 return p, v
         return self.evaluate((p, a, b, v), {"lr": lr, "momentum": momentum, "donate": donate, **rest})

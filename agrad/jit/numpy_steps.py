@@ -3,14 +3,16 @@
 A step writes the lines of one instruction through a ``Writer``, and says False where it is to be an ordinary call.
 """
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from ctypes import c_int64
 from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy_blas import ROUTINES, add_product, address, laid
+from agrad.backends.numpy_blas import ROUTINES, address, laid, product_adder
 from agrad.backends.numpy_fused import zeros_beside
-from agrad.backends.numpy_kernels import momentum_step
+from agrad.backends.numpy_kernels import SMALL, momentum_step, settle
 from agrad.jit.entropy import SHORT, CrossEntropy, cross_entropy, layout
 from agrad.jit.folding import VIEWS, FoldedStep, all_ones, is_plain, step_of_sum
 from agrad.jit.fusion import Group
@@ -70,6 +72,8 @@ class Writer:
         self._buffers: dict[Variable, int] = {}
         """The buffers that are taken."""
         self._scratch: list[int] = []
+        self._numbers: dict[tuple[Variable, np.dtype], int] = {}
+        """The kept arrays that hold numbers of the host."""
 
     def _is_fresh(self, instruction: Instruction) -> bool:
         return (
@@ -86,6 +90,25 @@ class Writer:
     def text(self, value: Any) -> str:
         """The expression of an operand, a setting, or a value that stands in the program."""
         return self.scope.write(value, self.names)
+
+    def operand(self, value: Any, like: Variable) -> str:
+        """The expression of an operand beside an array: a number that is known as an array without dimensions, of
+        which NumPy need not find out the dtype at each call."""
+        made = _numeral(value, np.dtype(like.dtype)) if type(value) is float else None
+        return self.text(value) if made is None else self.scope.hold(made, "number")
+
+    def rate(self, v: Any, like: Variable) -> str:
+        """The same of a real number of the host, which is written into a kept array without dimensions."""
+        dtype = np.dtype(like.dtype)
+        if not isinstance(v, Variable):
+            return self.operand(v, like)
+        if (v, dtype) not in self._numbers:
+            buffer = self.workspace.take(dtype.itemsize)
+            if buffer is None:
+                return self.text(v)
+            self._numbers[v, dtype] = self.workspace.array(buffer, (), dtype)
+            self.line(f"b{self._numbers[v, dtype]}[()] = {self.names[v]}")
+        return f"b{self._numbers[v, dtype]}"
 
     def call(self, function: Any, *arguments: Any, stem: str = "k", **settings: str) -> str:
         """The expression of a call; settings are expressions."""
@@ -194,7 +217,12 @@ class Writer:
     ) -> None:
         """Write out the call of a NumPy function that takes ``out``."""
         (out,) = instruction.results
-        texts = [self.text(v) for v in operands]
+        arrays = [v for v in operands if isinstance(v, Variable) and not v.on_host]
+        like = next((v for v in arrays if v.shape), None)
+        if like is None or any(v.dtype != like.dtype for v in arrays):
+            texts = [self.text(v) for v in operands]
+        else:
+            texts = [self.operand(v, like) for v in operands]
         name = self.scope.hold(function, getattr(function, "__name__", "function"))
         target = self.target(out, over)
         if target is None:
@@ -242,6 +270,16 @@ class Writer:
         text = "\n".join(["def program(inputs):", *lines, f"    return [{outputs}]"]) + "\n"
         self.workspace.close()
         return compile_program("program", text, self.scope.names)
+
+
+@functools.lru_cache(maxsize=256)
+def _numeral(value: float, dtype: np.dtype) -> np.ndarray | None:
+    """The array without dimensions of a number that a floating dtype can hold."""
+    if dtype.kind != "f" or not abs(value) <= np.finfo(dtype).max:
+        return None
+    made = np.array(value, dtype)
+    made.flags.writeable = False
+    return made
 
 
 # ------------------------------------------------------------------ steps
@@ -299,7 +337,7 @@ def _relu_vjp(w: Writer, instruction: Instruction) -> bool:
     if w.target(out, (g,)) is None:
         return False
     to = w.view(out, lambda x: x.view(bits), bits)
-    w.line(f"{w.call(np.greater, y, 0, out=f'b{mask}', stem='greater')}")
+    w.line(f"{w.scope.hold(np.greater, 'greater')}({w.text(y)}, {w.operand(0.0, y)}, out=b{mask})")
     w.line(f"{w.scope.hold(np.multiply, 'multiply')}(b{number}, {of_g}, out={to})")
     return True
 
@@ -333,8 +371,7 @@ def _sgd_update(w: Writer, instruction: Instruction) -> bool:
     spare = w.scratch(p.shape, p.dtype)
     if spare is None:
         return False
-    settings = instruction.settings
-    donate, lr, momentum = (w.text(settings[name]) for name in ("donate", "lr", "momentum"))
+    donate, lr, momentum = _numbers(w, instruction.settings, p)
     step = w.scope.hold(momentum_step, "momentum_step")
     call = f"{step}({w.text(p)}, {w.text(g)}, {w.text(v)}, b{spare}, {lr}, {momentum})"
     _in_place(w, instruction, p, v, donate, call)
@@ -345,22 +382,31 @@ def _folded(w: Writer, instruction: Instruction) -> bool:
     """A step of momentum with the gradient in it, where nothing that is known beforehand is asked at each call."""
     p, a, b, v = instruction.operands
     operation, settings = instruction.operation, instruction.settings
-    donate, lr, momentum = (w.text(settings[name]) for name in ("donate", "lr", "momentum"))
     if operation.sums:
         spare = w.scratch(p.shape, p.dtype)
         if spare is None:
             return False
+        donate, lr, momentum = _numbers(w, settings, p)
         done = f"{w.scope.hold(step_of_sum, 'step_of_sum')}({w.text(p)}, {w.text(a)}, {w.text(v)}, b{spare}, {lr}, "
     else:
         sizes, dtype = (*a.shape, b.shape[1]), np.dtype(p.dtype)
         of_a, of_b = w.where(a), w.where(b)
         if of_a is None or of_b is None or 0 in a.shape:
             return False
-        donate = " and ".join(filter(None, (donate, of_a[2], of_b[2])))
+        lr, momentum = (w.text(settings[name]) for name in ("lr", "momentum"))
+        donate = " and ".join(filter(None, (w.text(settings["donate"]), of_a[2], of_b[2])))
         done = f"{w.scope.hold(step_of_product(sizes, dtype), 'step_of_product')}({w.text(p)}, {w.text(v)}, "
         done += f"{', '.join((*of_a[:2], *of_b[:2]))}, {lr}, "
     _in_place(w, instruction, p, v, donate, f"{done}{momentum})")
     return True
+
+
+def _numbers(w: Writer, settings: Mapping[str, Any], p: Variable) -> tuple[str, str, str]:
+    """The expressions of ``donate``, ``lr`` and ``momentum`` for ``momentum_step``, which is BLAS's of large arrays."""
+    donate, lr, momentum = (settings[name] for name in ("donate", "lr", "momentum"))
+    if p.size > SMALL:
+        return w.text(donate), w.text(lr), w.text(momentum)
+    return w.text(donate), w.rate(lr, p), w.operand(momentum, p)
 
 
 def _in_place(w: Writer, instruction: Instruction, p: Any, v: Any, donate: str, call: str) -> None:
@@ -376,11 +422,12 @@ def _in_place(w: Writer, instruction: Instruction, p: Any, v: Any, donate: str, 
 
 def step_of_product(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..., None]:
     """The function that does ``v = momentum * v + a @ b; p -= lr * v``, of operands' addresses and layouts."""
-    size, axpy = sizes[0] * sizes[2], ROUTINES[dtype].axpy
+    product, axpy, size = product_adder(dtype, sizes), ROUTINES[dtype].axpy, c_int64(sizes[0] * sizes[2])
 
     def step(p: Any, v: Any, of_a: Any, a: Any, of_b: Any, b: Any, lr: float, momentum: float) -> None:
         to = address(v)
-        add_product(dtype, sizes, of_a, a, of_b, b, momentum, to)
+        product(of_a, a, of_b, b, momentum, to)
+        settle(v)
         axpy(size, -lr, to, 1, address(p), 1)
 
     return step
