@@ -1,14 +1,16 @@
-"""Samples a second of ``agrad train``, beside the same loop written in PyTorch.
+"""Samples a second of ``agrad train``, traced and not, beside the same loop written in PyTorch.
 
-Random examples of MNIST's shape: 784 features, 10 classes. An MLP 784-256-128-10 with ReLU and dropout, Adam at a
-constant rate; loss and accuracy are added up in every step, as ``agrad train`` does. The seconds are those of whole
-epochs, shuffling and batching among them; the first one, which warms up, is left out.
+Handwritten digits, a part of MNIST where ``AGRAD_MNIST_DIR`` names a folder that holds it, and random examples of
+MNIST's shape. An MLP with layers of 256 and 128, ReLU and dropout, Adam at a constant rate; loss and accuracy are added
+up in every step, as ``agrad train`` does. The seconds are those of whole epochs, shuffling and batching among them; the
+first one, which warms up and traces, is left out.
 """
 
 import contextlib
 import io
 import itertools
 import json
+import os
 import sys
 import tempfile
 import time
@@ -19,24 +21,34 @@ from bench import common, limits
 from bench.common import Candidate, Job, Missing, Remote, Timing, load
 from bench.suites import Options, Report, Suite
 
-SIZES = (784, 256, 128, 10)
-EXAMPLES, QUICK_EXAMPLES = 16_000, 500
+HIDDEN, CLASSES, PIXELS = (256, 128), 10, 784
+EXAMPLES, QUICK_EXAMPLES = 12_000, 500
+DATA = ("digits", "mnist", "random")
 EPOCHS = 3
 RATE, DROPOUT = 1e-3, 0.2
 BACKENDS = ("numpy", "cupy", "torch", "jax")
 PEERS = ("torch",)
 TORCH = "PyTorch eager"
+FUSED = "PyTorch eager, fused Adam"
 
 
-def write_examples(file: Path, count: int) -> None:
-    """Random pixels and classes."""
+def write_examples(file: Path, name: str, count: int) -> tuple[int, int]:
+    """Examples (n, d) of float32 and their classes; gives n, of at most ``count``, and d."""
     np = load("numpy")
-    rng = np.random.default_rng(0)
-    X = rng.random((count, SIZES[0]), dtype=np.float32)
-    np.savez(file, X=X, y=np.arange(count) % SIZES[-1])
+    if name == "random":
+        rng = np.random.default_rng(0)
+        X, y = rng.random((count, PIXELS), dtype=np.float32), np.arange(count) % CLASSES
+    else:
+        data, folder = load("agrad.data"), os.environ.get("AGRAD_MNIST_DIR")
+        if name == "mnist" and folder is None:
+            raise Missing("AGRAD_MNIST_DIR names no folder with MNIST")
+        held = data.load_digits() if name == "digits" else data.load_mnist(folder)
+        X, y = held.X_train[:count], held.y_train[:count]
+    np.savez(file, X=X, y=y)
+    return X.shape
 
 
-def agrad(batch: int, file: str, backend: str, device: str | None) -> Job:
+def agrad(batch: int, file: str, backend: str, device: str | None, *options: str) -> Job:
     """One run of the command line, in this process; it reads the seconds an epoch from the run's own log."""
     cli, agrad = load("agrad.cli"), load("agrad")
     try:
@@ -51,7 +63,7 @@ def agrad(batch: int, file: str, backend: str, device: str | None) -> Job:
             log = Path(folder) / "log.jsonl"
             settings = {
                 "--data": file,
-                "--hidden": ",".join(map(str, SIZES[1:-1])),
+                "--hidden": ",".join(map(str, HIDDEN)),
                 "--dropout": DROPOUT,
                 "--optimizer": "adam",
                 "--lr": RATE,
@@ -63,7 +75,7 @@ def agrad(batch: int, file: str, backend: str, device: str | None) -> Job:
             given = [str(part) for pair in settings.items() for part in pair]
             said = io.StringIO()
             with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-                code = cli.main(["train", *given, *place, "--quiet"])
+                code = cli.main(["train", *given, *place, *options, "--quiet"])
             if code:
                 raise RuntimeError(f"agrad train ended with code {code}: {said.getvalue()}")
             records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
@@ -72,8 +84,8 @@ def agrad(batch: int, file: str, backend: str, device: str | None) -> Job:
     return Job(step, read=list, device=device or "cpu")
 
 
-def torch(batch: int, file: str, device: str | None) -> Job:
-    """The same loop, as one writes it with ``torch.nn``."""
+def torch(batch: int, file: str, device: str | None, fused: bool) -> Job:
+    """The same loop, as one writes it with ``torch.nn``; ``fused`` asks for the optimizer's fastest form."""
     torch, np = load("torch"), load("numpy")
     where = torch.device(device or "cpu")
     if where.type == "cuda" and not torch.cuda.is_available():
@@ -86,10 +98,10 @@ def torch(batch: int, file: str, device: str | None) -> Job:
     def step() -> list[float]:
         torch.manual_seed(0)
         layers: list[Any] = []
-        for m, n in itertools.pairwise(SIZES):
+        for m, n in itertools.pairwise((X.shape[1], *HIDDEN, CLASSES)):
             layers += [torch.nn.Linear(m, n), torch.nn.ReLU(), torch.nn.Dropout(DROPOUT)]
         model = torch.nn.Sequential(*layers[:-2]).to(where)
-        optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
+        optimizer = torch.optim.Adam(model.parameters(), lr=RATE, fused=fused or None)
         found = []
         for _ in range(EPOCHS):
             start = time.perf_counter()
@@ -113,61 +125,75 @@ def torch(batch: int, file: str, device: str | None) -> Job:
     return Job(step, read=list, wait=wait, device=str(where))
 
 
-def needed() -> float:
+def needed(features: int) -> float:
     """Floating-point operations a sample: the products of the step, two backward but for the first layer's one."""
-    parts = [2.0 * m * n for m, n in itertools.pairwise(SIZES)]
+    parts = [2.0 * m * n for m, n in itertools.pairwise((features, *HIDDEN, CLASSES))]
     return 3 * sum(parts) - parts[0]
 
 
-def batch_text(batch: int, timings: dict[str, Timing], best: limits.Limits, device: str | None) -> str:
-    """The table of one batch size."""
+def batch_text(title: str, features: int, timings: dict[str, Timing], best: limits.Limits, device: str | None) -> str:
+    """The table of one data set at one batch size."""
     rows = []
     for name, timing in timings.items():
         low, high = timing.quartiles
         beside = f"{common.ratio(timing, timings[TORCH])[0]:.2f}" if TORCH in timings else ""
-        reached = "" if device or "cupy" in name else f"{needed() / best.flops / timing.median:.0%}"
+        reached = "" if device or "cupy" in name else f"{needed(features) / best.flops / timing.median:.0%}"
         rows.append([name, f"{1 / timing.median:,.0f}", f"{1 / high:,.0f} to {1 / low:,.0f}", beside, reached])
-    return common.table([f"batch {batch}", "samples/s", "quartiles", "time x PyTorch", "of the matrix rate"], rows)
+    return common.table([title, "samples/s", "quartiles", "time x PyTorch", "of the matrix rate"], rows)
+
+
+def candidates(options: Options, file: str) -> list[Candidate]:
+    """agrad on every backend, traced and not, and PyTorch."""
+    found = []
+    for backend in options.backends:
+        on = options.device if backend in ("torch", "jax", "cupy") else None
+        for option in ("--jit", "--no-jit"):
+            name = f"agrad train {option}, {backend}"
+            found.append(Candidate(name, agrad, (file, backend, on, option), ("agrad", backend)))
+    if "torch" in options.peers:
+        found.append(Candidate(TORCH, torch, (file, options.device, False), ("torch",)))
+        found.append(Candidate(FUSED, torch, (file, options.device, True), ("torch",)))
+    return found
 
 
 def run(options: Options) -> Report:
     """Train on every backend that can run, and in PyTorch."""
     about = common.machine()
     best = limits.measure("float32", quick=options.quick)
-    count = QUICK_EXAMPLES if options.quick else EXAMPLES
     texts, left_out, reports = [], {}, {}
     seconds: dict[str, dict[str, list[float]]] = {}
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        file = Path(folder) / "examples.npz"
-        write_examples(file, count)
-        candidates = []
-        for backend in options.backends:
-            on = options.device if backend in ("torch", "jax", "cupy") else None
-            candidates.append(Candidate(f"agrad train, {backend}", agrad, (str(file), backend, on), ("agrad", backend)))
-        if "torch" in options.peers:
-            candidates.append(Candidate(TORCH, torch, (str(file), options.device), ("torch",)))
-        started = {candidate.name: Remote(candidate) for candidate in candidates}
-        for runner in started.values():
-            stack.callback(runner.close)
-        for batch in options.sizes:
-            print(f"train: batch {batch} ...", file=sys.stderr, flush=True)
-            runners, left_out, reports = common.build(started, batch)
-            if not runners:
-                raise Missing("nothing could run: " + "; ".join(f"{n}: {reason}" for n, reason in left_out.items()))
-            timings = {name: Timing() for name in runners}
-            for _ in range(options.repeat):
-                for name, runner in runners.items():
-                    time.sleep(common.SETTLE)
-                    timings[name].samples += runner.results(1)[0]
-            texts.append(batch_text(batch, timings, best, options.device))
-            seconds[str(batch)] = {name: timing.samples for name, timing in timings.items()}
+    for name in options.only or DATA:
+        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+            file = Path(folder) / "examples.npz"
+            try:
+                count, features = write_examples(file, name, QUICK_EXAMPLES if options.quick else EXAMPLES)
+            except Missing as reason:
+                left_out[name] = str(reason)
+                continue
+            started = {candidate.name: Remote(candidate) for candidate in candidates(options, str(file))}
+            for runner in started.values():
+                stack.callback(runner.close)
+            for batch in options.sizes:
+                print(f"train: {name}, batch {batch} ...", file=sys.stderr, flush=True)
+                runners, missing, described = common.build(started, batch)
+                left_out |= missing
+                reports |= described
+                if not runners:
+                    raise Missing("nothing could run: " + "; ".join(f"{n}: {why}" for n, why in missing.items()))
+                timings = {runner: Timing() for runner in runners}
+                for _ in range(options.repeat):
+                    for who, runner in runners.items():
+                        time.sleep(common.SETTLE)
+                        timings[who].samples += runner.results(1)[0]
+                title = f"{name}, {count:,} examples, batch {batch}"
+                texts.append(batch_text(title, features, timings, best, options.device))
+                seconds[f"{name}, {batch}"] = {who: timing.samples for who, timing in timings.items()}
     about["load average after"] = common.load_average()
     text = (
         "# agrad train\n\n"
-        f"{count:,} random examples of MNIST's shape, four fifths of them to train on; an MLP "
-        f"{'-'.join(map(str, SIZES))} with ReLU and dropout {DROPOUT}, float32, Adam. Medians of {options.repeat} runs "
-        f"of {EPOCHS} epochs, without the first, in which all took turns. The physical limit is the processor's matrix "
-        "rate.\n\n"
+        f"Four fifths of the examples to train on; an MLP with layers of {' and '.join(map(str, HIDDEN))}, ReLU and "
+        f"dropout {DROPOUT}, float32, Adam. Medians of {options.repeat} runs of {EPOCHS} epochs, without the first, in "
+        "which all took turns. The physical limit is the processor's matrix rate.\n\n"
         + "\n\n".join(texts)
         + f"\n\n## Machine\n\n- {best.text()}\n"
         + common.environment_text(about, reports, left_out)
@@ -186,11 +212,13 @@ def run(options: Options) -> Report:
 SUITE = Suite(
     about="samples a second of agrad train",
     run=run,
-    repeat=5,
+    repeat=3,
     backends=BACKENDS,
     default_backends=("numpy", "cupy"),
     peers=PEERS,
     sizes=(32, 128, 512),
     quick_sizes=(128,),
+    only=DATA,
+    quick_only=("digits",),
     devices=True,
 )
