@@ -13,7 +13,7 @@ from test_jit import DIFFERENTIABLE
 
 import agrad
 from agrad.jit import blocks
-from agrad.jit import lower_numpy as numpy_lowering
+from agrad.jit import numpy_groups
 from agrad.jit.api import Jitted
 from agrad.jit.fusion import Group, with_groups, with_single_values
 from agrad.jit.ir import Instruction, Program, interpret
@@ -184,10 +184,10 @@ def test_fusion_keeps_the_order_of_what_depends() -> None:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of arrays of any size, and as many blocks of them as there can be, on threads."""
-    own = [(name, with_groups(1) if name == "fusion" else run) for name, run in OWN_PASSES["numpy"]]
+    own = [(name, with_groups(1, broadcasts=True) if name == "fusion" else run) for name, run in OWN_PASSES["numpy"]]
     monkeypatch.setitem(OWN_PASSES, "numpy", own)
-    monkeypatch.setattr(numpy_lowering, "BLOCK_BYTES", 16)
-    monkeypatch.setattr(numpy_lowering, "FEWEST", 2)
+    monkeypatch.setattr(numpy_groups, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(numpy_groups, "FEWEST", 2)
     monkeypatch.setattr(blocks, "THREADED", 2)
 
 

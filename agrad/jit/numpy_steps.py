@@ -15,6 +15,7 @@ from agrad.jit.folding import VIEWS, FoldedStep, all_ones, is_plain, momentum_st
 from agrad.jit.fusion import Group
 from agrad.jit.ir import Instruction, Program, Variable, names_of
 from agrad.jit.lowerings import Compiled, Evaluation, Scope, assignment, call_text, compile_program, evaluation
+from agrad.jit.numpy_groups import ufunc_of
 from agrad.jit.storage import Sharing, Workspace
 
 _FRESH = frozenset(
@@ -26,27 +27,13 @@ _FRESH = frozenset(
 """Operations besides NumPy's own on elements whose results share no memory with their operands."""
 
 
-def ufunc_of(instruction: Instruction, program: Program) -> np.ufunc | None:
-    """The NumPy function that the instruction is, where it is just that."""
-    if instruction.settings or instruction.operation.outputs is not None or isinstance(instruction.operation, Group):
-        return None
-    out = instruction.outputs[0]
-    if out is None or out.kind is not np.ndarray:
-        return None
-    if instruction.name == "relu" and np.dtype(out.dtype).kind == "f":
-        return np.maximum
-    found = evaluation(instruction, program)
-    return found if isinstance(found, np.ufunc) and found.nout == 1 and found.signature is None else None
-
-
-def operands_of(instruction: Instruction, block: int | None = None) -> tuple[Any, ...]:
-    """The operands of the NumPy function: of relu the zeros too, as many as there are elements or in a block."""
+def operands_of(instruction: Instruction) -> tuple[Any, ...]:
+    """The operands of the NumPy function: of relu the zeros too."""
     if instruction.name != "relu":
         return instruction.operands
     out = instruction.outputs[0]
     assert out is not None
-    shape = out.shape if block is None else (block,)
-    return (*instruction.operands, zeros_beside(shape, np.dtype(out.dtype)))
+    return (*instruction.operands, zeros_beside(out.shape, np.dtype(out.dtype)))
 
 
 class Writer:
