@@ -16,6 +16,10 @@ from agrad.jit.rows import Reduction, is_reshape, operand_is_of_rows, reduction_
 FEWEST = 1024
 """Elements of the smallest block, whatever their width."""
 
+SHORT = 128
+"""Beside rows of fewer elements a whole operand is laid out as often as a block has rows, so that no inner loop begins
+anew at each: rows of ten take six times as long otherwise, those of 512 as long."""
+
 _KEEPS_OPERANDS = frozenset({"astype", "cast", "real", "imag", "conj", "positive"})
 """Operations whose result may be their operand."""
 
@@ -38,8 +42,9 @@ def ufunc_of(instruction: Instruction, program: Any) -> np.ufunc | None:
 def group_function(group: Group) -> Any:
     """The function of a group: from its operands to a tuple of its outputs, computed in blocks.
 
-    After the operands it takes, for each of ``outputs_of_rows``, the array to write into or None. Totals are added up
-    block by block, always in the same order.
+    After the operands it takes, for each of ``outputs_of_rows``, the array to write into or None; its attribute
+    ``overwrites`` says for each which of the operands that may be. Totals are added up block by block, always in the
+    same order.
     """
     return _Text(group).function()
 
@@ -48,25 +53,6 @@ def outputs_of_rows(group: Group) -> list[Variable]:
     """The outputs of a group that are written block by block."""
     totals = _totals(group)
     return [v for v in group.program.outputs if v not in totals]
-
-
-def overwritable(group: Group) -> dict[Variable, set[Variable]]:
-    """For each output that is written block by block the operands that it may be written over.
-
-    No later member reads these, and all do so block by block.
-    """
-    last = group.program.last_uses()
-    whole = {v for i in group.program.instructions for v in _operands(i) if not _reads_rows(i, v, group.split)}
-    found: dict[Variable, set[Variable]] = {v: set() for v in outputs_of_rows(group)}
-    for at, instruction in enumerate(group.program.instructions):
-        for out in instruction.results:
-            if out in found and not is_reshape(instruction):
-                found[out] = {
-                    v
-                    for v in group.program.inputs
-                    if v.shape == out.shape and v.dtype == out.dtype and v not in whole and last[v] <= at
-                }
-    return found
 
 
 def _operands(instruction: Instruction) -> Iterator[Variable]:
@@ -85,9 +71,32 @@ def _totals(group: Group) -> dict[Variable, Reduction]:
     return {v: reduction for v, reduction in found.items() if reduction is not None and reduction.is_total(group.split)}
 
 
+def _masked(instruction: Instruction) -> np.dtype | None:
+    """For the derivative of relu, the integer dtype as which the cotangent's bits are multiplied by 1 or 0."""
+    out = instruction.results[0]
+    if instruction.name != "relu.vjp:x" or np.dtype(out.dtype).kind != "f" or np.dtype(out.dtype).itemsize > 8:
+        return None
+    if any(not isinstance(v, Variable) or (v.shape, v.dtype) != (out.shape, out.dtype) for v in instruction.operands):
+        return None
+    return np.dtype(f"i{np.dtype(out.dtype).itemsize}")
+
+
 def _rows(x: Any, shape: tuple[int, ...]) -> np.ndarray:
     """An array with its leading axes as one, row by row."""
     return np.ascontiguousarray(x).reshape(shape)
+
+
+def _tile(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    out = np.empty(shape, x.dtype)
+    out[...] = x
+    return out
+
+
+class _Slot:
+    """Memory for a block: scratch, or that of an output before the member ``until``, which writes it."""
+
+    def __init__(self, name: str, dtype: np.dtype, inner: tuple[int, ...], until: float = math.inf) -> None:
+        self.name, self.dtype, self.inner, self.until = name, dtype, inner, until
 
 
 class _Text:
@@ -96,7 +105,7 @@ class _Text:
     def __init__(self, group: Group) -> None:
         self.group, self.program, self.split = group, group.program, group.split
         self.scope = Scope()
-        self.scope.names.update(np=np, run_blocks=run_blocks, rows=_rows)
+        self.scope.names.update(np=np, run_blocks=run_blocks, rows=_rows, tile=_tile)
         self.names = names_of(self.program)
         self.totals = _totals(group)
         self.outputs = outputs_of_rows(group)
@@ -104,14 +113,19 @@ class _Text:
         inner = math.prod(group.shape[self.split :])
         made = [v for i in self.program.instructions for v in i.results]
         width = max(np.dtype(v.dtype).itemsize for v in (*self.program.inputs, *made) if not v.on_host)
-        self.block = max(1, max(FEWEST, BLOCK_BYTES // width) // inner)
+        self.block = min(self.count, max(1, max(FEWEST, BLOCK_BYTES // width) // inner))
         self.blocks = -(-self.count // self.block)
-        self.slots: list[tuple[np.dtype, tuple[int, ...]]] = []
-        self.whole: dict[tuple[Variable, tuple[int, ...]], str] = {}
+        self.scratch: list[_Slot] = []
+        self.whole: dict[tuple[Variable, tuple[int, ...], tuple[int, ...] | None], str] = {}
+        """The names of whole operands by their shapes without leading axes, and as a block where they are laid out."""
         self.read: dict[Variable, None] = {}
         """The inputs that are cut into blocks."""
-        self._place: dict[Variable, int] = {}
-        self._free: list[int] = []
+        makers = {i.results[0]: at for at, i in enumerate(self.program.instructions)}
+        self._own = {v: _Slot(self.names[v], *self._kind(v), until=makers[v]) for v in self.outputs}
+        self._first = {slot: makers[v] for v, slot in self._own.items()}
+        """For each output's memory the first member that writes into it."""
+        self._free = list(self._own.values())
+        self._place: dict[Variable, _Slot] = {}
         self._base: dict[Variable, Variable] = {}
         """What lies in the memory of another variable, in another shape."""
         self._last = self.program.last_uses()
@@ -128,7 +142,9 @@ class _Text:
         parameters = [names[v] for v in self.program.inputs] + [f"o_{names[v]}=None" for v in self.outputs]
         lines = [f"def group({', '.join(parameters)}):"]
         lines += [f"    f_{names[v]} = rows({names[v]}, {self._inner(v, self.count)})" for v in self.read]
-        lines += [f"    {text} = {names[v]}.reshape({shape})" for (v, shape), text in self.whole.items()]
+        for (v, shape, tiled), text in self.whole.items():
+            reshaped = names[v] if shape == v.shape else f"{names[v]}.reshape({shape})"
+            lines.append(f"    {text} = {reshaped}" if tiled is None else f"    {text} = tile({reshaped}, {tiled})")
         for v in self.outputs:
             dtype = self.scope.hold(np.dtype(v.dtype), "dtype")
             lines.append(f"    if o_{names[v]} is None or not o_{names[v]}.flags.c_contiguous:")
@@ -138,12 +154,13 @@ class _Text:
             dtype = self.scope.hold(np.dtype(v.dtype), "dtype")
             lines.append(f"    p_{names[v]} = np.empty({(self.blocks, *self._kept(v))}, {dtype})")
         lines.append("    def work(take):")
-        for k, (dtype, shape) in enumerate(self.slots):
-            lines.append(f"        w{k} = np.empty({(self.block, *shape)}, {self.scope.hold(dtype, 'dtype')})")
+        for slot in self.scratch:
+            dtype = self.scope.hold(slot.dtype, "dtype")
+            lines.append(f"        w_{slot.name} = np.empty({(self.block, *slot.inner)}, {dtype})")
         lines += [f"        while (k := take()) < {self.blocks}:", f"            i = k * {self.block}"]
         lines += [f"            j = min(i + {self.block}, {self.count})"]
-        lines += [f"            s{k} = w{k}[:j - i]" for k in range(len(self.slots))]
-        lines += [f"            {names[v]} = f_{names[v]}[i:j]" for v in self.read]
+        lines += [f"            {slot.name} = w_{slot.name}[:j - i]" for slot in self.scratch]
+        lines += [f"            {names[v]} = f_{names[v]}[i:j]" for v in (*self.read, *self.outputs)]
         lines += [f"            {line}" for line in body]
         lines.append(f"    run_blocks(work, {self.blocks})")
         for v, reduction in totals.items():
@@ -154,7 +171,22 @@ class _Text:
                 lines.append(f"    p_{names[v]} = p_{names[v]}.reshape({v.shape})")
         results = [f"p_{names[v]}" if v in totals else f"o_{names[v]}" for v in self.program.outputs]
         lines.append(f"    return {', '.join(results)},")
-        return compile_program("group", "\n".join(lines) + "\n", self.scope.names)
+        made = compile_program("group", "\n".join(lines) + "\n", self.scope.names)
+        made.overwrites = self._overwrites()
+        return made
+
+    def _overwrites(self) -> dict[Variable, set[Variable]]:
+        """For each output the inputs that it may be written over: cut as it is, and read by no later member."""
+        last = self.program.last_uses()
+        whole = {v for v, *_ in self.whole} | (set(self.program.inputs) - set(self.read))
+        return {
+            out: {
+                v
+                for v in self.program.inputs
+                if v not in whole and (v.shape, v.dtype) == (out.shape, out.dtype) and last[v] <= self._first[slot]
+            }
+            for out, slot in self._own.items()
+        }
 
     # ------------------------------------------------------------------ shapes
 
@@ -183,10 +215,14 @@ class _Text:
             if value in self.program.inputs:
                 self.read[value] = None
             return self.names[value]
-        shape = whole_shape(value.shape, instruction.results[0].shape, self.split)
-        if shape == value.shape:
+        out = instruction.results[0].shape
+        shape = whole_shape(value.shape, out, self.split)
+        inner = out[self.split :]
+        tiled = (self.block, *inner) if value.size > 1 and math.prod(inner) < SHORT else None
+        if tiled is None and shape == value.shape:
             return self.names[value]
-        return self.whole.setdefault((value, shape), f"h{len(self.whole)}_{self.names[value]}")
+        text = self.whole.setdefault((value, shape, tiled), f"h{len(self.whole)}_{self.names[value]}")
+        return text if tiled is None else f"{text}[:j - i]"
 
     def _member(self, at: int, instruction: Instruction) -> list[str]:
         """The lines that compute a member for one block."""
@@ -198,40 +234,46 @@ class _Text:
         lines: list[str] = []
         reduction, ufunc = reduction_of(instruction), ufunc_of(instruction, self.program)
         if reduction is not None:
-            lines += self._reduction(reduction, out, operands[0])
+            lines += self._reduction(at, reduction, out, operands[0])
         elif is_reshape(instruction):
-            lines.append(f"{name} = {operands[0]}.reshape({('j - i', *inner)})".replace("'", ""))
-            if out in self.outputs:
-                lines.append(f"f_{name}[i:j] = {name}")
+            shape = f"({', '.join(('j - i', *map(str, inner)))},)"
+            lines.append(
+                f"f_{name}[i:j] = {operands[0]}.reshape({shape})"
+                if out in self._own
+                else f"{name} = {operands[0]}.reshape({shape})"
+            )
         elif ufunc is not None:
             if instruction.name == "relu":
                 operands.append(self._zeros((self.block, *inner), np.dtype(out.dtype)))
             # a ufunc may write into what it reads, element by element
             self._give([v for v in dying if v.shape == out.shape])
-            lines.append(self._target(out))
+            lines += self._target(out, at)
             lines.append(f"{self.scope.hold(ufunc, instruction.name)}({', '.join(operands)}, out={name})")
+        elif (bits := _masked(instruction)) is not None:
+            mask = self._take(np.dtype(bool), inner, at, at)
+            self._give([v for v in dying if v.shape == out.shape])
+            lines += self._target(out, at)
+            kind = self.scope.hold(bits, "bits")
+            lines.append(f"np.greater({operands[1]}, 0, out={mask.name})")
+            lines.append(f"np.multiply({mask.name}.view(np.int8), {operands[0]}.view({kind}), out={name}.view({kind}))")
+            self._free.append(mask)
         else:
             call = self._call(instruction, operands)
-            if out in self.outputs:
-                lines += [self._target(out), f"{name}[...] = {call}"]
-            else:
-                lines.append(f"{name} = {call}")
+            lines.append(f"{name}[...] = {call}" if out in self._own else f"{name} = {call}")
             if instruction.name in _KEEPS_OPERANDS:
                 dying = []
         self._give(dying)
         return lines
 
-    def _reduction(self, reduction: Reduction, out: Variable, x: str) -> list[str]:
-        how, axis, name = (
-            f"np.{_HOW.get(reduction.name, 'add')}.reduce",
-            reduction.of_block(self.split),
-            self.names[out],
-        )
+    def _reduction(self, at: int, reduction: Reduction, out: Variable, x: str) -> list[str]:
+        how, name = f"np.{_HOW.get(reduction.name, 'add')}.reduce", self.names[out]
+        axis = reduction.of_block(self.split)
         if out in self.totals:
             if self._kept(out):
                 return [f"{how}({x}, axis={axis}, out=p_{name}[k])"]
             return [f"p_{name}[k] = {how}({x}.reshape(-1))"]
-        lines = [self._target(out), f"{how}({x}, axis={axis}, keepdims={reduction.keepdims}, out={name})"]
+        lines = self._target(out, at)
+        lines.append(f"{how}({x}, axis={axis}, keepdims={reduction.keepdims}, out={name})")
         if reduction.name == "mean":
             lines.append(f"np.divide({name}, {self._averaged(out)}, out={name})")
         return lines
@@ -247,20 +289,28 @@ class _Text:
 
     # ------------------------------------------------------------------ scratch
 
-    def _target(self, out: Variable) -> str:
-        """The line that gives a name to what a member's result for one block is written into."""
-        name = self.names[out]
-        if out in self.outputs:
-            return f"{name} = f_{name}[i:j]"
-        kind = (np.dtype(out.dtype), out.shape[self.split :])
-        slot = next((s for s in reversed(self._free) if self.slots[s] == kind), None)
-        if slot is None:
-            slot = len(self.slots)
-            self.slots.append(kind)
-        else:
-            self._free.remove(slot)
-        self._place[out] = slot
-        return f"{name} = s{slot}"
+    def _kind(self, v: Variable) -> tuple[np.dtype, tuple[int, ...]]:
+        return np.dtype(v.dtype), v.shape[self.split :]
+
+    def _target(self, out: Variable, at: int) -> list[str]:
+        """The line, if it needs one, that gives a name to what a member's result for one block is written into."""
+        if out in self._own:
+            return []
+        slot = self._place[out] = self._take(*self._kind(out), at, self._last[out])
+        return [f"{self.names[out]} = {slot.name}"]
+
+    def _take(self, dtype: np.dtype, inner: tuple[int, ...], at: int, last: int) -> _Slot:
+        """Memory of a block from one member to another: an output's, where that is written no earlier."""
+        fitting = [s for s in self._free if (s.dtype, s.inner) == (dtype, inner) and last <= s.until]
+        if not fitting:
+            slot = _Slot(f"s{len(self.scratch)}", dtype, inner)
+            self.scratch.append(slot)
+            return slot
+        # what was used last is still in the cache
+        slot = next((s for s in reversed(fitting) if s.until < math.inf), fitting[-1])
+        self._free.remove(slot)
+        self._first[slot] = min(at, self._first.get(slot, at))
+        return slot
 
     def _give(self, variables: Iterable[Variable]) -> None:
         self._free += [self._place.pop(v) for v in variables if v in self._place]

@@ -11,7 +11,7 @@ import numpy as np
 
 from agrad.jit.fusion import LARGE, works_by_element
 from agrad.jit.ir import Instruction, Program, Variable
-from agrad.jit.rows import splits_of
+from agrad.jit.rows import reduction_of, splits_of
 from agrad.registry import PRIMITIVES
 
 Write = Callable[["Parts", Instruction], bool]
@@ -173,3 +173,34 @@ def without_broadcasts(program: Program) -> Program:
                 instruction = instruction.replaced(narrow)
         kept.append(instruction)
     return program.with_instructions(kept)
+
+
+def with_early_reductions(minimum: int = LARGE) -> Callable[[Program], Program]:
+    """The pass that computes reductions of arrays of at least ``minimum`` elements right after what they read.
+
+    There the array is in the cache, and a group that makes it is not closed yet: a bias's gradient stands behind the
+    product that reads the same cotangent.
+    """
+
+    def move(program: Program) -> Program:
+        made = {v for i in program.instructions for v in i.results}
+        early: dict[Variable, list[Instruction]] = {}
+        for instruction in program.instructions:
+            x = instruction.operands[0] if instruction.operands else None
+            if reduction_of(instruction) is not None and x in made and x.size >= minimum:
+                early.setdefault(x, []).append(instruction)
+        moved = {id(instruction) for found in early.values() for instruction in found}
+        kept: list[Instruction] = []
+
+        def put(instruction: Instruction) -> None:
+            kept.append(instruction)
+            for v in instruction.results:
+                for reduction in early.get(v, ()):
+                    put(reduction)
+
+        for instruction in program.instructions:
+            if id(instruction) not in moved:
+                put(instruction)
+        return program.with_instructions(kept)
+
+    return move

@@ -10,7 +10,7 @@ from agrad.jit.entropy import with_entropies
 from agrad.jit.folding import with_folded_updates
 from agrad.jit.fusion import with_groups, with_single_values
 from agrad.jit.ir import HostCall, Instruction, Program, Variable
-from agrad.jit.parts import with_parts, without_broadcasts
+from agrad.jit.parts import with_early_reductions, with_parts, without_broadcasts
 from agrad.jit.precision import with_precision
 from agrad.jit.simplify import simplified
 
@@ -131,6 +131,7 @@ OWN_PASSES: dict[str, list[tuple[str, Pass]]] = {
         ("broadcasts left to the operations", without_broadcasts),
         ("common subexpressions", without_repetition),
         ("dead code", without_dead_code),
+        ("reductions where their operands are", with_early_reductions()),
         ("fusion", with_groups(broadcasts=True)),
     ],
     "cupy": [
