@@ -145,14 +145,15 @@ def test_sums_of_rows_that_stand_in_the_place_of_columns() -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_a_square_operand_as_rows_and_whole() -> None:
+@pytest.mark.parametrize("n", [4, 150])
+def test_a_square_operand_as_rows_and_whole(n: int) -> None:
     """The same (n,) array against the sums of rows and against the rows themselves."""
-    x, b = X[:4], B
 
     def f(x: Any, b: Any) -> Any:
         y = agrad.sin(x) + b
         return y, agrad.sum(y, axis=1) * b
 
+    x, b = RNG.standard_normal((n, n)), RNG.standard_normal(n)
     (group,) = groups(optimized(f, x, b))
     assert group.split == 1
     for got, right in zip(agrad.jit(f)(x, b), f(x, b), strict=True):

@@ -153,16 +153,7 @@ class _Text:
         for v in totals:
             dtype = self.scope.hold(np.dtype(v.dtype), "dtype")
             lines.append(f"    p_{names[v]} = np.empty({(self.blocks, *self._kept(v))}, {dtype})")
-        lines.append("    def work(take):")
-        for slot in self.scratch:
-            dtype = self.scope.hold(slot.dtype, "dtype")
-            lines.append(f"        w_{slot.name} = np.empty({(self.block, *slot.inner)}, {dtype})")
-        lines += [f"        while (k := take()) < {self.blocks}:", f"            i = k * {self.block}"]
-        lines += [f"            j = min(i + {self.block}, {self.count})"]
-        lines += [f"            {slot.name} = w_{slot.name}[:j - i]" for slot in self.scratch]
-        lines += [f"            {names[v]} = f_{names[v]}[i:j]" for v in (*self.read, *self.outputs)]
-        lines += [f"            {line}" for line in body]
-        lines.append(f"    run_blocks(work, {self.blocks})")
+        lines += self._loop(body) if self.blocks > 1 else self._at_once(body)
         for v, reduction in totals.items():
             lines.append(f"    p_{names[v]} = np.{_HOW.get(reduction.name, 'add')}.reduce(p_{names[v]}, axis=0)")
             if reduction.name == "mean":
@@ -187,6 +178,29 @@ class _Text:
             }
             for out, slot in self._own.items()
         }
+
+    def _scratch_text(self, slot: _Slot) -> str:
+        return f"np.empty({(self.block, *slot.inner)}, {self.scope.hold(slot.dtype, 'dtype')})"
+
+    def _loop(self, body: list[str]) -> list[str]:
+        """The lines that compute all blocks."""
+        names = self.names
+        lines = ["    def work(take):"]
+        lines += [f"        w_{slot.name} = {self._scratch_text(slot)}" for slot in self.scratch]
+        lines += [f"        while (k := take()) < {self.blocks}:", f"            i = k * {self.block}"]
+        lines += [f"            j = min(i + {self.block}, {self.count})"]
+        lines += [f"            {slot.name} = w_{slot.name}[:j - i]" for slot in self.scratch]
+        lines += [f"            {names[v]} = f_{names[v]}[i:j]" for v in (*self.read, *self.outputs)]
+        lines += [f"            {line}" for line in body]
+        return [*lines, f"    run_blocks(work, {self.blocks})"]
+
+    def _at_once(self, body: list[str]) -> list[str]:
+        """The lines that compute the one block that there is."""
+        names = self.names
+        lines = [f"    k, i, j = 0, 0, {self.count}"]
+        lines += [f"    {slot.name} = {self._scratch_text(slot)}" for slot in self.scratch]
+        lines += [f"    {names[v]} = f_{names[v]}" for v in (*self.read, *self.outputs)]
+        return [*lines, *(f"    {line}" for line in body)]
 
     # ------------------------------------------------------------------ shapes
 
@@ -219,7 +233,7 @@ class _Text:
         shape = whole_shape(value.shape, out, self.split)
         inner = out[self.split :]
         tiled = (self.block, *inner) if value.size > 1 and math.prod(inner) < SHORT else None
-        if tiled is None and shape == value.shape:
+        if not value.shape:
             return self.names[value]
         text = self.whole.setdefault((value, shape, tiled), f"h{len(self.whole)}_{self.names[value]}")
         return text if tiled is None else f"{text}[:j - i]"

@@ -412,7 +412,7 @@ def _group(w: Writer, instruction: Instruction) -> bool:
     taken: set[str] = set()
     for inner in outputs_of_rows(group):
         out = results[inner]
-        over = [v for v in map(operands.get, function.overwrites[inner]) if w.is_alone(v, instruction)]
+        over = [operands[v] for v in function.overwrites[inner] if w.is_alone(operands[v], instruction)]
         target = w.target(out, [v for v in over if w.names[v] not in taken])
         arguments.append("None" if target is None else target)
         if target is not None:
