@@ -127,10 +127,11 @@ class _Text:
         self._free = list(self._own.values())
         self._place: dict[Variable, _Slot] = {}
         self._base: dict[Variable, Variable] = {}
-        """What lies in the memory of another variable, in another shape."""
+        """What may lie in the memory of another variable."""
         self._last = self.program.last_uses()
         for instruction in self.program.instructions:
-            if is_reshape(instruction):
+            keeps = instruction.name in _KEEPS_OPERANDS and ufunc_of(instruction, self.program) is None
+            if keeps or is_reshape(instruction):
                 x, out = next(_operands(instruction)), instruction.results[0]
                 base = self._base[out] = self._base.get(x, x)
                 self._last[base] = max(self._last[base], self._last.get(out, -1))
@@ -274,8 +275,6 @@ class _Text:
         else:
             call = self._call(instruction, operands)
             lines.append(f"{name}[...] = {call}" if out in self._own else f"{name} = {call}")
-            if instruction.name in _KEEPS_OPERANDS:
-                dying = []
         self._give(dying)
         return lines
 
