@@ -37,7 +37,8 @@ class Group:
         self.shape = shape
         self.split = len(shape) if split is None else split
         self.outputs = tuple(f"output_{i}" for i in range(len(program.outputs)))
-        self.name = "fused[" + " ".join(i.name for i in program.instructions) + "]"
+        kind = "fused" if self.split == len(shape) else "fused rows"
+        self.name = f"{kind}[{' '.join(i.name for i in program.instructions)}]"
 
     def bind(self, *args: Any) -> tuple[Any, ...]:
         """The operations one by one, as a user calls them."""
@@ -138,10 +139,11 @@ class _Open:
         self.inputs.update(v for v in instruction.reads() if v not in self.made)
         self.made.update(dict.fromkeys(instruction.results, of_rows))
 
-    def splits_with(self, instruction: Instruction, fitting: "Fitting") -> tuple[Splits, Splits] | None:
+    def splits_with(self, instruction: Instruction, fitting: "_Fitting") -> tuple[Splits, Splits] | None:
         """The splits that are left with the instruction as a member, and those in which its result is of rows."""
         shape, touches = fitting.shape, any(v in self.made for v in instruction.reads())
-        fits = touches or fitting.opens if shape == self.shape else touches and fitting.follows
+        # of another shape are columns, and what is made of them
+        fits = touches or fitting.opens if shape == self.shape else touches and fitting.broadcasts
         if not fits or math.prod(shape) > math.prod(self.shape):
             return None
         found = {s: fitting.of_rows(s, self.shape[:s], self.made) for s in self.splits}
@@ -149,7 +151,7 @@ class _Open:
         return (left, frozenset(s for s in left if found[s])) if left else None
 
 
-class Fitting:
+class _Fitting:
     """An instruction that may be a member of a group."""
 
     def __init__(self, instruction: Instruction, broadcasts: bool) -> None:
@@ -160,8 +162,6 @@ class Fitting:
         self.is_reshape = broadcasts and is_reshape(instruction)
         self.shape = self.out.shape if self.reduction is None else self.operands[0].shape
         """The shape that a group of its own would have."""
-        self.follows = broadcasts
-        """Whether it may join a group of another shape that makes what it reads, as columns do."""
 
     @property
     def opens(self) -> bool:
@@ -192,7 +192,7 @@ class Fitting:
         return True if min(self.reduction.axis) >= split else None
 
 
-def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool) -> Fitting | None:
+def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool) -> _Fitting | None:
     """The instruction as a possible member of a group; None where it can be in none."""
     if any(isinstance(v, Variable) for v in instruction.settings.values()):
         return None
@@ -200,9 +200,9 @@ def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool
     if reduction is not None:
         (x, *_) = instruction.operands
         whole = reduction.axis == tuple(range(len(x.shape))) and not reduction.keepdims
-        return Fitting(instruction, broadcasts) if broadcasts or whole else None
+        return _Fitting(instruction, broadcasts) if broadcasts or whole else None
     if broadcasts and is_reshape(instruction):
-        return Fitting(instruction, broadcasts)
+        return _Fitting(instruction, broadcasts)
     if not works_by_element(instruction) or (accepts is not None and not accepts(instruction)):
         return None
     out = instruction.results[0].shape
@@ -211,7 +211,7 @@ def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool
         return None
     if not broadcasts and not all(shape in ((), out) for shape in shapes):
         return None
-    return Fitting(instruction, broadcasts) if np.broadcast_shapes(*shapes) == out else None
+    return _Fitting(instruction, broadcasts) if np.broadcast_shapes(*shapes) == out else None
 
 
 def _writes(instruction: Instruction) -> bool:
@@ -244,31 +244,25 @@ def with_groups(
             open_.remove(group)
             done.extend(_closed(group, uses, outside))
 
-        def home_of(instruction: Instruction, fitting: Fitting) -> bool:
+        def home_of(instruction: Instruction, fitting: _Fitting) -> bool:
             """Put the instruction into a group, if there is one for it."""
             reads = set(instruction.reads())
             # a group that it reads from comes before one that is only of the same shape
-            for group in sorted(open_, key=lambda group: reads.isdisjoint(group.made)):
+            tried = sorted(open_, key=lambda group: reads.isdisjoint(group.made))
+            if fitting.opens and math.prod(fitting.shape) >= minimum:
+                splits = splits_of(fitting.shape, np.dtype(fitting.out.dtype)) if broadcasts else {len(fitting.shape)}
+                tried.append(_Open(fitting.shape, frozenset(splits)))
+            for group in tried:
                 found = group.splits_with(instruction, fitting)
                 if found is not None:
                     for other in list(open_):
                         if other is not group and not reads.isdisjoint(other.made):
                             close(other)
                     group.add(instruction, *found)
+                    if group not in open_:
+                        open_.append(group)
                     return True
-            if not fitting.opens or math.prod(fitting.shape) < minimum:
-                return False
-            splits = splits_of(fitting.shape, np.dtype(fitting.out.dtype)) if broadcasts else {len(fitting.shape)}
-            group = _Open(fitting.shape, frozenset(splits))
-            found = group.splits_with(instruction, fitting)
-            if found is None:
-                return False
-            for other in list(open_):
-                if not reads.isdisjoint(other.made):
-                    close(other)
-            group.add(instruction, *found)
-            open_.append(group)
-            return True
+            return False
 
         for instruction in program.instructions:
             fitting = _fitting(instruction, accepts, broadcasts)

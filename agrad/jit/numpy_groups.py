@@ -76,7 +76,8 @@ def _masked(instruction: Instruction) -> np.dtype | None:
     out = instruction.results[0]
     if instruction.name != "relu.vjp:x" or np.dtype(out.dtype).kind != "f" or np.dtype(out.dtype).itemsize > 8:
         return None
-    if any(not isinstance(v, Variable) or (v.shape, v.dtype) != (out.shape, out.dtype) for v in instruction.operands):
+    g, y = instruction.operands
+    if any(not isinstance(v, Variable) or v.dtype != out.dtype for v in (g, y)) or y.shape != out.shape:
         return None
     return np.dtype(f"i{np.dtype(out.dtype).itemsize}")
 
@@ -169,13 +170,14 @@ class _Text:
 
     def _overwrites(self) -> dict[Variable, set[Variable]]:
         """For each output the inputs that it may be written over: cut as it is, and read by no later member."""
-        last = self.program.last_uses()
         whole = {v for v, *_ in self.whole} | (set(self.program.inputs) - set(self.read))
         return {
             out: {
                 v
                 for v in self.program.inputs
-                if v not in whole and (v.shape, v.dtype) == (out.shape, out.dtype) and last[v] <= self._first[slot]
+                if v not in whole
+                and (v.shape, v.dtype) == (out.shape, out.dtype)
+                and self._last[v] <= self._first[slot]
             }
             for out, slot in self._own.items()
         }
@@ -230,12 +232,11 @@ class _Text:
             if value in self.program.inputs:
                 self.read[value] = None
             return self.names[value]
-        out = instruction.results[0].shape
-        shape = whole_shape(value.shape, out, self.split)
-        inner = out[self.split :]
-        tiled = (self.block, *inner) if value.size > 1 and math.prod(inner) < SHORT else None
         if not value.shape:
             return self.names[value]
+        out = instruction.results[0].shape
+        shape, inner = whole_shape(value.shape, out, self.split), out[self.split :]
+        tiled = (self.block, *inner) if value.size > 1 and math.prod(inner) < SHORT else None
         text = self.whole.setdefault((value, shape, tiled), f"h{len(self.whole)}_{self.names[value]}")
         return text if tiled is None else f"{text}[:j - i]"
 
