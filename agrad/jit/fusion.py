@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from agrad.engine.rulecalls import RuleCall
+from agrad.jit.blocks import BLOCK_BYTES
 from agrad.jit.ir import Instruction, Program, Variable, interpret, show
 from agrad.jit.rows import is_of_rows, is_reshape, operand_is_of_rows, reduction_of, splits_of
 
-LARGE = 1 << 15
-"""Arrays of more elements than this are worth a group of their own blocks."""
+LARGE = BLOCK_BYTES + 1
+"""Bytes of the smallest arrays that are worth a group: what fits a block is in the cache from one operation to another."""
 
 Accepts = Callable[[Instruction], bool]
 
@@ -164,6 +165,11 @@ class _Fitting:
         """The shape that a group of its own would have."""
 
     @property
+    def bytes(self) -> int:
+        """How large its largest array is."""
+        return math.prod(self.shape) * max(np.dtype(v.dtype).itemsize for v in (*self.operands, self.out))
+
+    @property
     def opens(self) -> bool:
         """Whether a group may begin with it."""
         return (self.broadcasts or self.reduction is None) and not self.is_reshape
@@ -222,7 +228,7 @@ def _writes(instruction: Instruction) -> bool:
 def with_groups(
     minimum: int = LARGE, accepts: Accepts | None = None, broadcasts: bool = False
 ) -> Callable[[Program], Program]:
-    """The pass that makes groups of operations on arrays of at least ``minimum`` elements.
+    """The pass that makes groups of operations on arrays of at least ``minimum`` bytes.
 
     Where ``accepts`` is given, of those operations on each element alone for which it is true. ``broadcasts``: groups
     of rows too.
@@ -249,7 +255,7 @@ def with_groups(
             reads = set(instruction.reads())
             # a group that it reads from comes before one that is only of the same shape
             tried = sorted(open_, key=lambda group: reads.isdisjoint(group.made))
-            if fitting.opens and math.prod(fitting.shape) >= minimum:
+            if fitting.opens and fitting.bytes >= minimum:
                 splits = splits_of(fitting.shape, np.dtype(fitting.out.dtype)) if broadcasts else {len(fitting.shape)}
                 tried.append(_Open(fitting.shape, frozenset(splits)))
             for group in tried:

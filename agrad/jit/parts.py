@@ -126,6 +126,10 @@ def _axes(instruction: Instruction) -> tuple[int, ...]:
     return (axis,) if isinstance(axis, int) else tuple(axis)
 
 
+def _bytes(x: Variable) -> int:
+    return x.size * np.dtype(x.dtype).itemsize
+
+
 def _is_real(x: Any) -> bool:
     """Whether it is an array of real floating numbers of at least single precision."""
     return (
@@ -142,14 +146,14 @@ def _is_of_rows(x: Any, axis: tuple[int, ...]) -> bool:
 
 
 def with_parts(minimum: int = LARGE) -> Callable[[Program], Program]:
-    """The pass that writes out operations on arrays of at least ``minimum`` elements."""
+    """The pass that writes out operations on arrays of at least ``minimum`` bytes."""
 
     def write_out(program: Program) -> Program:
         parts = Parts()
         for instruction in program.instructions:
             write = WRITTEN_OUT.get(instruction.name)
-            sizes = [v.size for v in instruction.reads()] + [v.size for v in instruction.results]
-            large = len(instruction.results) == 1 and max(sizes, default=0) >= minimum
+            arrays = [v for v in (*instruction.reads(), *instruction.results) if not v.on_host]
+            large = len(instruction.results) == 1 and max(map(_bytes, arrays), default=0) >= minimum
             if write is None or not large or not write(parts, instruction):
                 parts.kept.append(instruction)
         return program.with_instructions(parts.kept)
@@ -176,7 +180,7 @@ def without_broadcasts(program: Program) -> Program:
 
 
 def with_early_reductions(minimum: int = LARGE) -> Callable[[Program], Program]:
-    """The pass that computes reductions of arrays of at least ``minimum`` elements right after what they read.
+    """The pass that computes reductions of arrays of at least ``minimum`` bytes right after what they read.
 
     There the array is in the cache, and a group that makes it is not closed yet: a bias's gradient stands behind the
     product that reads the same cotangent.
@@ -187,7 +191,7 @@ def with_early_reductions(minimum: int = LARGE) -> Callable[[Program], Program]:
         early: dict[Variable, list[Instruction]] = {}
         for instruction in program.instructions:
             x = instruction.operands[0] if instruction.operands else None
-            if reduction_of(instruction) is not None and x in made and x.size >= minimum:
+            if reduction_of(instruction) is not None and x in made and _bytes(x) >= minimum:
                 early.setdefault(x, []).append(instruction)
         moved = {id(instruction) for found in early.values() for instruction in found}
         kept: list[Instruction] = []
