@@ -18,7 +18,7 @@ from agrad.jit.ir import Instruction, Program, Variable, interpret, show
 from agrad.jit.rows import is_of_rows, is_reshape, operand_is_of_rows, reduction_of, splits_of
 
 LARGE = BLOCK_BYTES + 1
-"""Bytes of the smallest arrays that are worth a group: what fits a block is in the cache from one operation to another."""
+"""Bytes of the smallest arrays that are worth a group: what fits a block stays in the cache between operations."""
 
 Accepts = Callable[[Instruction], bool]
 
