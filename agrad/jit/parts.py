@@ -4,6 +4,7 @@ A softmax on its own reads its array five times. As operations of a group it sha
 after it. The parts are those of the primitives' own bodies, in the same order.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -77,18 +78,33 @@ def _logsumexp(p: Parts, instruction: Instruction) -> bool:
 
 def _var(p: Parts, instruction: Instruction) -> bool:
     (x,), (out,), axis = instruction.operands, instruction.results, _axes(instruction)
-    correction = instruction.settings["correction"]
-    if not _is_of_rows(x, axis) or type(correction) not in (int, float):
-        return False
-    count = 1
-    for a in axis:
-        count *= x.shape[a]
-    if count <= correction:
+    count = _deviations(x, axis, instruction.settings["correction"])
+    if count is None:
         return False
     squares = p.call("square", p.call("subtract", x, p.reduce("mean", x, axis)))
-    y = p.reduce("sum", squares, axis) if correction else p.reduce("mean", squares, axis)
-    p.end(p.call("divide", y, count - correction) if correction else y, out)
+    p.end(p.call("divide", p.reduce("sum", squares, axis), count), out)
     return True
+
+
+def _var_vjp(p: Parts, instruction: Instruction) -> bool:
+    (g, x), (out,), axis = instruction.operands, instruction.results, _axes(instruction)
+    count = _deviations(x, axis, instruction.settings["correction"])
+    if count is None or not _is_real(g) or g.dtype != x.dtype:
+        return False
+    kept = tuple([1 if a in axis else n for a, n in enumerate(x.shape)])
+    if g.shape != kept:
+        g = p.call("reshape", g, out=Variable(kept, g.dtype, np.ndarray), shape=kept)
+    slope = p.call("multiply", g, 2 / count)
+    p.call("multiply", p.call("subtract", x, p.reduce("mean", x, axis)), slope, out=out)
+    return True
+
+
+def _deviations(x: Any, axis: tuple[int, ...], correction: Any) -> float | None:
+    """What a variance divides its sum by; None where it is not of rows, or divides by nothing."""
+    if not _is_of_rows(x, axis) or type(correction) not in (int, float):
+        return None
+    count: float = math.prod([x.shape[a] for a in axis]) - correction
+    return count if count > 0 else None
 
 
 def _gelu(p: Parts, instruction: Instruction) -> bool:
@@ -116,6 +132,7 @@ WRITTEN_OUT: dict[str, Write] = {
     "log_softmax": _log_softmax,
     "logsumexp": _logsumexp,
     "var": _var,
+    "var.vjp:x": _var_vjp,
     "gelu": _gelu,
     "linear": _linear,
 }
