@@ -84,6 +84,12 @@ FORMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
         1,
         1,
     ),
+    "masks of a choice": (
+        lambda x, c: backward(lambda x, c: agrad.where(x > 0.1, x * c, agrad.sin(x)), x, c),
+        (X, C),
+        1,
+        1,
+    ),
     "relu's mask of a column": (lambda x, c: backward(lambda x: agrad.relu(x) * c, x), (X, C), 1, 1),
     "relu's mask of a mean": (
         lambda x: agrad.grad(lambda x: agrad.sum(agrad.mean(agrad.relu(x), axis=1) ** 2))(x),

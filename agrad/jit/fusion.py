@@ -59,7 +59,7 @@ def works_by_element(instruction: Instruction) -> bool:
     if len(instruction.outputs) != 1 or instruction.outputs[0] is None or instruction.on_host:
         return False
     if isinstance(operation, RuleCall):
-        return bool(operation.primitive.elementwise)
+        return bool(operation.primitive.elementwise) or operation.primitive.name in _ALSO
     return bool(operation.elementwise) or instruction.name in _ALSO
 
 

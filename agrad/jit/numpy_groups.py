@@ -71,15 +71,24 @@ def _totals(group: Group) -> dict[Variable, Reduction]:
     return {v: reduction for v, reduction in found.items() if reduction is not None and reduction.is_total(group.split)}
 
 
+_MASKS = {
+    "relu.vjp:x": "np.greater({}, 0, out={})",
+    "where.vjp:x1": "np.copyto({1}, {0})",
+    "where.vjp:x2": "np.logical_not({}, out={})",
+}
+"""Derivatives that are 0 where a mask of their second operand is, and the cotangent elsewhere."""
+
+
 def _masked(instruction: Instruction) -> np.dtype | None:
-    """For the derivative of relu, the integer dtype as which the cotangent's bits are multiplied by 1 or 0."""
+    """For one of these the integer dtype as which the cotangent's bits are multiplied by 1 or 0."""
     out = instruction.results[0]
-    if instruction.name != "relu.vjp:x" or np.dtype(out.dtype).kind != "f" or np.dtype(out.dtype).itemsize > 8:
+    if instruction.name not in _MASKS or np.dtype(out.dtype).kind != "f" or np.dtype(out.dtype).itemsize > 8:
         return None
     g, y = instruction.operands
-    if any(not isinstance(v, Variable) or v.dtype != out.dtype for v in (g, y)) or y.shape != out.shape:
+    if not isinstance(g, Variable) or not isinstance(y, Variable) or g.dtype != out.dtype or y.shape != out.shape:
         return None
-    return np.dtype(f"i{np.dtype(out.dtype).itemsize}")
+    known = out.dtype if instruction.name == "relu.vjp:x" else np.dtype(bool)
+    return np.dtype(f"i{np.dtype(out.dtype).itemsize}") if y.dtype == known else None
 
 
 def _rows(x: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -270,7 +279,7 @@ class _Text:
             self._give([v for v in dying if v.shape == out.shape])
             lines += self._target(out, at)
             kind = self.scope.hold(bits, "bits")
-            lines.append(f"np.greater({operands[1]}, 0, out={mask.name})")
+            lines.append(_MASKS[instruction.name].format(operands[1], mask.name))
             lines.append(f"np.multiply({mask.name}.view(np.int8), {operands[0]}.view({kind}), out={name}.view({kind}))")
             self._free.append(mask)
         else:
