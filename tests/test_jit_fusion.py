@@ -282,6 +282,15 @@ def test_operands_in_other_orders() -> None:
         assert_close(agrad.jit(f)(given_x, b), f(given_x, b), "a result", 1e-12)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_negated_parts_into_buffers(order: str) -> None:
+    """NumPy 2.4's negative errs from a stride of four float32 into another stride: buffers have none to write into."""
+    wide = np.asarray(np.arange(1, 8 * 68 + 1, dtype="float32").reshape(8, 68), order=order)
+    jitted = agrad.jit(lambda x: agrad.matmul(agrad.matrix_transpose(-x), x))
+    for x in (wide[::4, ::4], wide[:, ::4], wide[::4], wide[::4, ::4].T, wide[:, ::4].T, wide.T[::4, ::4]):
+        np.testing.assert_array_equal(jitted(x), (x * np.float32(-1)).T @ x)
+
+
 # ---------------------------------------------------------------- operations written out
 
 
