@@ -48,7 +48,10 @@ class Kernel(NamedTuple):
 
 
 KERNELS: dict[tuple[str, str, str], Kernel] = {}
-"""Kernels by (backend, primitive, part); a part is ``"forward"`` or ``"vjp:<argument>[,<argument>]"``."""
+"""Kernels by (backend, primitive, part).
+
+A part is ``"forward"``, ``"level"``, ``"vjp:<argument>[,<argument>]"``, or ``"jvp:<argument>,<argument>"``.
+"""
 
 
 def kernel(
@@ -56,15 +59,19 @@ def kernel(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """File a kernel: a faster way to compute what the primitive ``name`` already computes on ``backend``.
 
-    ``part`` is ``"forward"`` (parameters: the primitive's arrays, then its settings) or ``"vjp:x"``
-    (parameters: names of a rule's alphabet, ``g`` among them, then settings). ``when`` is a guard: it is
-    called with the kernel's positional parameters, and the generic code runs where it returns False.
+    ``part`` is ``"forward"`` (parameters: the primitive's arrays, then its settings), ``"level"`` (the same, for what
+    levels evaluate: the members of a map, forward mode, nested tapes; operators on a tape never ask), ``"vjp:x"``
+    (parameters: names of a rule's alphabet, ``g`` among them, then settings), or ``"jvp:x1,x2"``: the output's
+    tangent where those arguments and no others have one (parameters: ``t_x1``, ``t_x2``, arguments, ``y``, settings).
+    ``when`` is a guard: it is called with the kernel's positional parameters, and the generic code runs where it
+    returns False.
     """
 
     def file(function: Callable[..., Any]) -> Callable[..., Any]:
-        if part != "forward" and not part.startswith("vjp:"):
+        if part not in ("forward", "level") and not part.startswith(("vjp:", "jvp:")):
             raise PrimitiveDefinitionError(
-                f"kernel {name!r} on {backend!r}: the part is {part!r}; it must be 'forward' or 'vjp:<argument>'"
+                f"kernel {name!r} on {backend!r}: the part is {part!r}; it must be 'forward', 'level', "
+                "'vjp:<argument>' or 'jvp:<argument>,<argument>'"
             )
         parameters = inspect.signature(function).parameters.values()
         names = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agrad.jit import blocks, numpy_groups
+from agrad.backends import threads
+from agrad.jit import numpy_groups
 from agrad.jit.fusion import with_groups
 from agrad.jit.parts import with_early_reductions, with_parts
 from agrad.jit.passes import OWN_PASSES
@@ -21,4 +22,4 @@ def use_small_blocks(monkeypatch: pytest.MonkeyPatch, size: int = 2) -> None:
     monkeypatch.setitem(OWN_PASSES, "numpy", own)
     monkeypatch.setattr(numpy_groups, "BLOCK_BYTES", 1)
     monkeypatch.setattr(numpy_groups, "FEWEST", size)
-    monkeypatch.setattr(blocks, "THREADED", 2)
+    monkeypatch.setattr(threads, "THREADED", 2)

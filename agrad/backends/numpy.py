@@ -11,6 +11,7 @@ import agrad.backends.host_random
 import agrad.backends.numpy_elementwise
 import agrad.backends.numpy_kernels
 import agrad.backends.numpy_linalg
+import agrad.backends.numpy_products
 import agrad.backends.numpy_reductions  # noqa: F401 - files the kernels
 from agrad.backends import special_words
 from agrad.backends.base import Backend, vocabulary

@@ -5,13 +5,16 @@ where its condition cannot be predicted. So these write into what they made them
 blocks that stay in the processor's cache, and choose by integer arithmetic on the elements' bits.
 """
 
+import ctypes
 import functools
 import math
+import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from agrad.backends.threads import run_blocks
 from agrad.registry import kernel
 
 Raw = Any
@@ -40,7 +43,7 @@ def _alike(x: Raw, y: Raw) -> bool:
 
 
 def _in_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
-    """``function`` of arrays of one shape, block by block where they are long; it gives a new array."""
+    """``function`` of arrays of one shape, block by block on threads where they are long; it gives a new array."""
     first = arrays[0]
     if first.size <= _BLOCK:
         return function(*arrays)
@@ -54,13 +57,25 @@ def _in_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.n
         return function(*arrays)
     if not step:
         return function(*arrays)
-    for start in range(0, to.shape[0], step):
-        stop = start + step
-        to[start:stop] = function(*(a[start:stop] for a in arrays))
+    count = to.shape[0]
+
+    def work(take: Callable[[], int]) -> None:
+        while (start := take() * step) < count:
+            part = slice(start, start + step)
+            to[part] = function(*[a[part] for a in arrays])
+
+    run_blocks(work, -(-count // step))
     return out
 
 
 # ------------------------------------------------------------------ memory
+
+
+_KEPT = 1 << 28
+"""Bytes of freed memory at the end of the heap that stay with the process."""
+
+_TRIM_THRESHOLD = -1
+"""The C library's number for that parameter, ``M_TRIM_THRESHOLD`` of ``malloc.h``."""
 
 
 def keep_memory() -> None:
@@ -69,11 +84,19 @@ def keep_memory() -> None:
     glibc gives the top of its heap back to the system as soon as twice the size of the largest array freed
     so far lies free there, and then every page of the next temporaries is fetched and cleared anew: a chain
     of a few arrays of half a megabyte takes eight times as long. Freeing one array of 32 MB, of which no
-    page is ever touched, lets glibc settle for good as it does in any process that has freed one of that
-    size: up to 64 MB stay with the process. It changes nothing where ``MALLOC_`` variables or another C
+    page is ever touched, lets glibc take arrays of up to that size from its heap for good, as in any process
+    that has freed one; and then it is told to keep 256 MB at the heap's end where it would keep 64, which a
+    tape of some ten arrays of 6 MB exceeds. It changes nothing where ``MALLOC_`` variables or another C
     library say otherwise.
     """
     np.empty((1 << 25) - (1 << 16), np.uint8)
+    if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
+        return
+    try:
+        set_parameter = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return
+    set_parameter(_TRIM_THRESHOLD, _KEPT)
 
 
 # ------------------------------------------------------------------ choosing
@@ -190,23 +213,29 @@ def linear(x: Raw, weight: Raw, bias: Raw) -> Raw:
 
 @kernel("numpy", "linear", "vjp:bias", when=lambda g, bias_meta, **_: g.ndim == 2 and bias_meta.shape == g.shape[1:])
 def linear_bias(g: Raw, bias_meta: Any) -> Raw:
-    return np.matmul(np.ones(g.shape[0], g.dtype), g)
+    return np.matmul(_ones(g.shape[0], g.dtype), g)
+
+
+@functools.lru_cache(maxsize=128)
+def _ones(n: int, dtype: np.dtype) -> np.ndarray:
+    return np.ones(n, dtype)
 
 
 # ------------------------------------------------------------------ cross entropy
 
 
+@functools.lru_cache(maxsize=32)
+def _unsigned(dtype: np.dtype) -> np.dtype | None:
+    """The unsigned dtype of an integer one's width and byte order; None for others."""
+    return np.dtype(f"{dtype.byteorder}u{dtype.itemsize}") if dtype.kind in "iu" else None
+
+
 def _is_labelled(x: Raw, labels: Raw, **_: Any) -> bool:
-    kind = labels.dtype
-    return (
-        x.dtype in _BITS
-        and x.ndim == 2
-        and x.size > 0
-        and labels.shape == x.shape[:1]
-        and kind.kind in "iu"
-        # a negative label seen as unsigned is a large one
-        and np.maximum.reduce(labels.view(f"{kind.byteorder}u{kind.itemsize}")) < x.shape[1]
-    )
+    if x.dtype not in _BITS or x.ndim != 2 or not x.size or labels.shape != x.shape[:1]:
+        return False
+    kind = _unsigned(labels.dtype)
+    # a negative label seen as unsigned is a large one
+    return kind is not None and bool(np.maximum.reduce(labels.view(kind)) < x.shape[1])
 
 
 @kernel("numpy", "softmax_cross_entropy", "forward", when=_is_labelled)

@@ -176,21 +176,7 @@ def sort_vjp(g: Raw, x: Raw, *, axis: int, descending: bool) -> Raw:
     return np.moveaxis(out.reshape(rows.shape), -1, axis)
 
 
-# ------------------------------------------------------------------ outer and cross products, norms
-
-
-def _is_factor(g: Raw, other: Raw) -> bool:
-    return g.dtype == other.dtype and g.dtype.kind in "fc"
-
-
-@kernel("numpy", "linalg.outer", "vjp:x1", when=_is_factor)
-def outer_first(g: Raw, x2: Raw) -> Raw:
-    return np.matmul(g, x2)
-
-
-@kernel("numpy", "linalg.outer", "vjp:x2", when=_is_factor)
-def outer_second(g: Raw, x1: Raw) -> Raw:
-    return np.matmul(x1, g)
+# ------------------------------------------------------------------ norms and cross products
 
 
 @kernel("numpy", "linalg.vector_norm", "forward", when=lambda x: _floats(x) and x.dtype.itemsize > 2)

@@ -56,7 +56,7 @@ class Batch(Level):
                 raise TracedValueError(f"{primitive.name}: {name} may not be a value that vmap maps over")
         rule = primitive.batching
         if rule is leading:
-            done = _through_all(primitive, args, settings)
+            done = through_all(primitive, args, settings)
             if done is not None:
                 return done
         inner = []
@@ -118,7 +118,7 @@ def spread(xp: Any, value: Any, mapped: bool, members: int) -> Any:
 # ---------------------------------------------------------------- the shared rules
 
 
-def _through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
     """An operation that takes any leading axes for a batch, through all nested batch levels at once.
 
     An array has the axis of the oldest of its levels in front. None where some other level lies between them and the

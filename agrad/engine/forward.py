@@ -5,10 +5,11 @@ backward passes are (see ``plans``).
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from agrad.engine.levels import SPACES, lift
 from agrad.engine.plans import compile_function, tuple_text
+from agrad.engine.rulecalls import rule_has_kernels
 from agrad.engine.sweep import fit_tangent
 from agrad.engine.tape import Meta
 from agrad.registry import namespace
@@ -16,6 +17,21 @@ from agrad.registry import namespace
 Push = Callable[[Sequence[Any], Sequence[Any], Any, dict[str, Any]], tuple[Any, ...]]
 """Takes the tangents, the arguments as they lie inside the level, the output (or the tuple of outputs) and the
 settings to the outputs' tangents, None for zero."""
+
+
+class Joint(NamedTuple):
+    """What a kernel for the tangents of several arguments at once stands for: all their forward rules together."""
+
+    part: str
+    names: tuple[str, ...]
+    settings: tuple[str, ...]
+
+
+def joint_rule(primitive: Any, positions: Sequence[int], count: int) -> Joint:
+    """The tangents of the arguments at ``positions``, and of no others, together."""
+    names = primitive.argument_names(count)
+    targets = [names[i] for i in positions]
+    return Joint(f"jvp:{','.join(targets)}", (*(f"t_{t}" for t in targets), *names, "y"), primitive.settings)
 
 
 def build_push(primitive: Any, traced: tuple[int, ...], count: int, lifted: bool) -> Push | None:
@@ -44,7 +60,8 @@ def build_push(primitive: Any, traced: tuple[int, ...], count: int, lifted: bool
         sums = ["    _totals = [None] * len(_out)"]
         sums += [f"    gather(_totals, {part}, _out, {primitive.name!r})" for part in parts]
         sums.append("    return tuple(_totals)")
-    lines = ["def push(_tangents, _inner, _out, _settings):", *text.opening(), *sums]
+    kernel = text.kernel() if single and not lifted else []
+    lines = ["def push(_tangents, _inner, _out, _settings):", *text.opening(), *kernel, *sums]
     made: Push = compile_function("push", "\n".join(lines) + "\n", text.scope)
     return made
 
@@ -83,6 +100,22 @@ class _Text:
         if any(i in self.tangents and i not in together for i in rest):
             found.append(self._rule(primitive.variadic, tuple_text(self.tangents.get(i, "None") for i in rest)))
         return found
+
+    def kernel(self) -> list[str]:
+        """The lines that ask the backend's kernel for all these tangents at once, where any backend has one."""
+        joint = joint_rule(self.primitive, tuple(self.tangents), len(self.arguments))
+        if not rule_has_kernels(self.primitive, joint):
+            return []
+        self.scope["kernels"] = self.primitive.kernels(joint)
+        settings = [f"{name}=_settings[{name!r}]" for name in joint.settings]
+        first = next(iter(self.tangents.values()))
+        return [
+            f"    _kernel = kernels[type({first})]",
+            "    if _kernel is not None:",
+            f"        _r = _kernel({', '.join([*self.tangents.values(), *self.arguments, 'y', *settings])})",
+            "        if _r is not NotImplemented:",
+            "            return (_r,)",
+        ]
 
     def _together(self) -> tuple[int, ...]:
         """The arguments in which the operation is linear as a whole, where what it takes to say so carries tangents."""

@@ -17,7 +17,7 @@ from agrad.backends.base import Backend
 from agrad.engine.batching import SHARED, BatchRule, own_rule
 from agrad.engine.callpath import NUMBERS, call_stub, call_text, observed_text
 from agrad.engine.explain import explained
-from agrad.engine.forward import Push, build_push
+from agrad.engine.forward import Joint, Push, build_push
 from agrad.engine.observing import SWITCH
 from agrad.engine.plans import RESERVED, build_plan, build_pull, compile_function
 from agrad.engine.tape import Plan
@@ -68,22 +68,21 @@ class Rule:
 class _Raw(dict[type, Function]):
     """A primitive's evaluation on raw arrays, by their type; resolved at the first array of a type."""
 
-    def __init__(self, primitive: "Primitive") -> None:
+    def __init__(self, primitive: "Primitive", part: str) -> None:
         super().__init__()
-        self.primitive = primitive
+        self.primitive, self.part = primitive, part
 
     def __missing__(self, kind: type) -> Function:
         backend = backend_of_type(kind)
         if backend is None:
             raise self.primitive.not_an_array(kind)
-        self[kind] = function = self.primitive.adopt(backend)
-        return function
+        return self.setdefault(kind, self.primitive.adopt(backend, self.part))
 
 
 class _RuleKernels(dict[type, Function | None]):
     """The backends' own versions of a rule, by array type, None where there is none; found at the first cotangent."""
 
-    def __init__(self, primitive: "Primitive", rule: Rule) -> None:
+    def __init__(self, primitive: "Primitive", rule: Rule | Joint) -> None:
         super().__init__()
         self.primitive = primitive
         self.rule = rule
@@ -157,10 +156,10 @@ class Primitive:
         """For an operation that gives the part of its array at its ``index``: what adds up many cotangents of parts."""
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
-        self._kernels: dict[Rule, _RuleKernels] = {}
+        self._kernels: dict[Rule | Joint, _RuleKernels] = {}
         self._recorded: dict[tuple[tuple[int, ...], int, bool], Plan | None] = {}
         self._pushes: dict[tuple[tuple[int, ...], int, bool], Push | None] = {}
-        self.raw = _Raw(self)
+        self.raw, self.on_levels = _Raw(self, "forward"), _Raw(self, "level")
         self.alphabet = (
             *self.all_arrays,
             *(f"{a}_meta" for a in self.all_arrays),
@@ -292,7 +291,7 @@ class Primitive:
             self._variants[key] = twin
         return twin
 
-    def kernels(self, rule: Rule) -> dict[type, Function | None]:
+    def kernels(self, rule: Rule | Joint) -> dict[type, Function | None]:
         """The backends' own versions of a rule, by array type, to be asked with ``[]``."""
         if rule not in self._kernels:
             self._kernels[rule] = _RuleKernels(self, rule)
@@ -300,6 +299,7 @@ class Primitive:
 
     def kernel_filed(self) -> None:
         """A backend has filed a kernel of a rule: plans that were made before are to ask for it too."""
+        self._pushes.clear()
         for found in self._kernels.values():
             found.clear()
         for plan in self.plans.values():
@@ -365,12 +365,12 @@ class Primitive:
             )
         self.batching = own_rule(Rule(function, self, (), "batch"), self)
 
-    def adopt(self, backend: Backend) -> Function:
+    def adopt(self, backend: Backend, part: str) -> Function:
         """Take up a backend at its first array: the evaluation on its arrays, by its kernel where it has one."""
-        if any((backend.name, self.name, rule.part) in KERNELS for rule in self.vjps.values()):
+        if any(key[:2] == (backend.name, self.name) and key[2] != part for key in KERNELS):
             self.kernel_filed()  # of a primitive that is not agrad's own nobody else says so
-        generic = self.generic(backend)
-        kernel = KERNELS.get((backend.name, self.name, "forward"))
+        generic = self.generic(backend) if part == "forward" else self.raw[backend.array_types[0]]
+        kernel = KERNELS.get((backend.name, self.name, part))
         if kernel is None:
             return generic
         self.check_kernel(kernel, self.all_arrays, self.settings, backend.name)
@@ -422,9 +422,9 @@ class Primitive:
             if type(arg) is not kind and type(arg) not in NUMBERS:
                 break
         else:
-            if kind in self.raw:  # met before: the ordinary case, spared the questions below
+            if kind in self.on_levels:  # met before: the ordinary case, spared the questions below
                 try:
-                    return self.raw[kind](*args, **settings)
+                    return self.on_levels[kind](*args, **settings)
                 except AgradError:
                     raise
                 except Exception as error:
@@ -450,7 +450,7 @@ class Primitive:
             backend = backend_of_type(np.ndarray)
             assert backend is not None
         try:
-            return self.raw[backend.array_types[0]](*args, **settings)
+            return self.on_levels[backend.array_types[0]](*args, **settings)
         except AgradError:
             raise
         except Exception as error:
@@ -465,7 +465,7 @@ class Primitive:
     explain = explained
 
 
-def _guarded(kernel: Any, rule: Rule) -> Function:
+def _guarded(kernel: Any, rule: Rule | Joint) -> Function:
     """A kernel as a rule's stand-in: takes what the rule takes, NotImplemented where its guard says no."""
     chosen = ", ".join(kernel.names)
     settings = [*(["*"] if rule.settings else []), *rule.settings]

@@ -1,17 +1,20 @@
-"""A derivative rule as one operation of a traced program.
+"""A derivative rule as one operation: of a traced program, or on all members of a map.
 
 A backend may file a kernel for a rule. Inside a trace rules run on Tensors, in agrad's own namespace, so that each of
 their operations would be an instruction of its own. Where the values are of a trace alone and their backend has a
 kernel for the rule, the rule is one instruction instead, and a replay computes what an ordinary backward pass does.
+Likewise, where nothing but a map lies between an elementwise rule and the arrays, it goes through once for all members,
+by the kernel.
 """
 
 from typing import Any
 
 from agrad.backends import backend_of_type
 from agrad.dtypes import DType
+from agrad.engine.batching import through_all
 from agrad.engine.levels import SPACES, dispatch
 from agrad.engine.tape import Meta
-from agrad.engine.tensor import Tensor, settle
+from agrad.engine.tensor import Batched, Tensor, settle
 from agrad.registry import KERNELS, namespace
 
 
@@ -61,12 +64,17 @@ class RuleCall:
         self.names: tuple[str, ...] = tuple(n for n in rule.names if n != "xp")
         self.outputs: tuple[str, ...] | None = rule.targets if len(rule.targets) > 1 else None
         self.raw = _Evaluations(self)
+        single = primitive.elementwise and len(rule.targets) == 1
+        self.through_maps = single and not any(n.endswith("_meta") for n in self.names)
 
     def __repr__(self) -> str:
         return f"<rule {self.name}>"
 
     def __call__(self, *values: Any, **settings: Any) -> Any:
         inside: list[Any] = [settle(value) for value in values]
+        if self.through_maps and any(type(value) is Batched for value in inside):
+            done = through_all(self, tuple(inside), settings)
+            return self._generic(values, settings) if done is None else done
         traced = None
         for value in inside:
             if isinstance(value, Tensor):

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from agrad.backends.threads import BLOCK_BYTES
 from agrad.engine.rulecalls import RuleCall
-from agrad.jit.blocks import BLOCK_BYTES
 from agrad.jit.ir import Instruction, Program, Variable, interpret, show
 from agrad.jit.rows import is_of_rows, is_reshape, operand_is_of_rows, reduction_of, splits_of
 

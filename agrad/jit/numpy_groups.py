@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends.numpy_fused import zeros_beside
-from agrad.jit.blocks import BLOCK_BYTES, run_blocks
+from agrad.backends.threads import BLOCK_BYTES, run_blocks
 from agrad.jit.fusion import Group
 from agrad.jit.ir import Instruction, Variable, names_of
 from agrad.jit.lowerings import Scope, compile_program, evaluation

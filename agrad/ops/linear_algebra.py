@@ -12,6 +12,34 @@ from agrad.ops.shared import ndim_of
 from agrad.shapes import size
 
 
+@primitive(linear=("x1", "x2"), broadcasts=True, name="linalg.outer", batch="leading")
+def outer(xp: Any, x1: Any, x2: Any, /) -> Any:
+    # of the last axes; those before them are a batch
+    return xp.multiply(xp.expand_dims(x1, axis=-1), xp.expand_dims(x2, axis=-2))
+
+
+@outer.vjp("x1")
+def outer_x1(xp: Any, g: Any, x2: Any) -> Any:
+    return xp.squeeze(xp.matmul(g, xp.expand_dims(x2, axis=-1)), axis=-1)
+
+
+@outer.vjp("x2")
+def outer_x2(xp: Any, g: Any, x1: Any) -> Any:
+    return xp.squeeze(xp.matmul(xp.expand_dims(x1, axis=-2), g), axis=-2)
+
+
+_outer = outer.bind
+
+
+@outer.door
+def outer(x1: Any, x2: Any, /) -> Any:
+    """The products ``x1[i] * x2[j]``. x1: (m,); x2: (n,); gives (m, n). Raises ``ShapeError`` for other shapes."""
+    for x in (x1, x2):
+        if ndim_of(x, "outer") != 1:
+            raise ShapeError(f"outer takes arrays of one axis, not one of shape {tuple(x.shape)}")
+    return _outer(x1, x2)
+
+
 @primitive(linear=("x1", "x2"), broadcasts=True)
 def matmul(xp: Any, x1: Any, x2: Any, /) -> Any:
     return xp.matmul(x1, x2)
@@ -41,10 +69,11 @@ def matmul_batch(xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool) ->
     x2 = with_rank(xp, x2, ndim) if x2_mapped else x2
     if not x1.shape[-1] == 1 == x2.shape[-2]:
         return xp.matmul(x1, x2)
-    if x1.shape[-2] > x2.shape[-1]:
+    column, row = xp.squeeze(x1, axis=-1), xp.squeeze(x2, axis=-2)
+    if column.shape[-1] > row.shape[-1]:
         # an outer product a member, written row by row: the longer the rows, the fewer inner loops
-        return xp.matrix_transpose(xp.multiply(xp.matrix_transpose(x2), xp.matrix_transpose(x1)))
-    return xp.multiply(x1, x2)
+        return xp.matrix_transpose(_outer(row, column))
+    return _outer(column, row)
 
 
 _matmul = matmul.bind
@@ -216,4 +245,4 @@ def cholesky_vjp(xp: Any, g: Any, y: Any, *, upper: bool) -> Any:
 
 
 __all__ = ["matmul", "tril", "triu"]
-LINALG = ["cholesky", "inv", "matmul", "matrix_transpose", "solve"]
+LINALG = ["cholesky", "inv", "matmul", "matrix_transpose", "outer", "solve"]

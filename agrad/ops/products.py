@@ -75,38 +75,6 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     return _trace(x, offset=as_int(offset))
 
 
-@primitive(linear=("x1", "x2"), name="linalg.outer")
-def outer(xp: Any, x1: Any, x2: Any, /) -> Any:
-    return xp.multiply(xp.expand_dims(x1, axis=1), xp.expand_dims(x2, axis=0))
-
-
-@outer.vjp("x1")
-def outer_x1(xp: Any, g: Any, x2: Any) -> Any:
-    return xp.sum(xp.multiply(g, xp.expand_dims(x2, axis=0)), axis=1)
-
-
-@outer.vjp("x2")
-def outer_x2(xp: Any, g: Any, x1: Any) -> Any:
-    return xp.sum(xp.multiply(g, xp.expand_dims(x1, axis=1)), axis=0)
-
-
-@outer.batch
-def outer_batch(xp: Any, x1: Any, x2: Any) -> Any:
-    return xp.multiply(xp.expand_dims(x1, axis=-1), xp.expand_dims(x2, axis=-2))
-
-
-_outer = outer.bind
-
-
-@outer.door
-def outer(x1: Any, x2: Any, /) -> Any:
-    """The products ``x1[i] * x2[j]``. x1: (m,); x2: (n,); gives (m, n). Raises ``ShapeError`` for other shapes."""
-    for x in (x1, x2):
-        if ndim_of(x, "outer") != 1:
-            raise ShapeError(f"outer takes arrays of one axis, not one of shape {tuple(x.shape)}")
-    return _outer(x1, x2)
-
-
 @primitive(linear=("x1", "x2"), broadcasts=True, name="linalg.cross", batch="leading")
 def cross(xp: Any, x1: Any, x2: Any, /, *, axis: int) -> Any:
     if hasattr(xp.linalg, "cross"):
@@ -290,4 +258,4 @@ def matrix_power(x: Any, n: int, /) -> Any:
 
 
 __all__ = ["tensordot", "vecdot"]
-LINALG = ["cross", "diagonal", "matrix_power", "outer", "tensordot", "trace", "vecdot"]
+LINALG = ["cross", "diagonal", "matrix_power", "tensordot", "trace", "vecdot"]

@@ -341,9 +341,11 @@ def _kernels(problems: list[_Problem], name: str) -> None:
             args = [place(a) if isinstance(a, np.ndarray) else a for a in problem.args]
             args, settings = _bound(primitive, problem, args)
             values = _values(primitive, args, settings, backend, problem)
-            if part == "forward":
+            if part in ("forward", "level"):
                 rule = primitive.generic(backend)
                 names, kept = primitive.all_arrays, primitive.settings
+            elif part.startswith("jvp:"):
+                rule, names, kept = _joint(primitive, part, args, settings, values, problem)
             else:
                 filed_rule = primitive.vjps[part.removeprefix("vjp:").partition(",")[0]]
                 rule, names, kept = filed_rule.function, filed_rule.names, filed_rule.settings
@@ -363,6 +365,17 @@ def _kernels(problems: list[_Problem], name: str) -> None:
             raise AssertionError(
                 f"no sample reaches the kernel {part} of {primitive.name} on {name}: its guard says no to all"
             )
+
+
+def _joint(
+    primitive: Any, part: str, args: list[Any], settings: dict[str, Any], values: dict[str, Any], problem: _Problem
+) -> tuple[Callable[[], Any], tuple[str, ...], tuple[str, ...]]:
+    """The forward rules that a kernel for several tangents stands for; those tangents join ``values``."""
+    targets = part.removeprefix("jvp:").split(",")
+    tangents = random_like([values[name] for name in targets], problem.rng())
+    values.update({f"t_{name}": t for name, t in zip(targets, tangents, strict=True)})
+    push = primitive.push(tuple(map(primitive.arrays.index, targets)), len(args), True)  # among Tensors rules run alone
+    return lambda: push(tangents, args, values["y"], settings)[0].raw, (), ()
 
 
 def _bound(primitive: Any, problem: _Problem, args: list[Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -1,0 +1,137 @@
+"""NumPy's own arithmetic of long arrays, in blocks that threads share, and products of all pairs.
+
+Operators on raw arrays and on a tape's are NumPy's own. These are for what is behind more calls anyway: the members of
+a map, the values and tangents of forward mode.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from agrad.backends.threads import BLOCK_BYTES, THREADED, run_blocks
+from agrad.registry import kernel
+
+Raw = Any
+
+DTYPES = frozenset(map(np.dtype, ("f4", "f8")))
+"""What is taken: floating dtypes of this machine's byte order."""
+
+
+def fill_in_blocks(fill: Callable[..., Any], out: np.ndarray, *given: Raw) -> np.ndarray:
+    """Call ``fill(part of out, *parts of those given)`` for all parts of ``out``, on threads; gives ``out``.
+
+    What is given broadcasts to ``out``, which is not empty; numbers are parts of themselves.
+    """
+    whole, arrays = out, list(given)
+    if all(np.shape(a) in (out.shape, ()) and (not np.ndim(a) or a.flags.c_contiguous) for a in arrays):
+        out, *arrays = (a.reshape(-1) if np.ndim(a) else a for a in (out, *arrays))
+    while out.shape[0] == 1 < out.ndim:
+        arrays = [a[0] if np.ndim(a) == out.ndim else a for a in arrays]
+        out = out[0]
+    rows = out.shape[0]
+    step = max(1, BLOCK_BYTES * rows // out.nbytes)
+    cut = [np.ndim(a) == out.ndim and a.shape[0] == rows for a in arrays]
+
+    def work(take: Callable[[], int]) -> None:
+        while (start := take() * step) < rows:
+            part = slice(start, start + step)
+            fill(out[part], *[a[part] if is_cut else a for a, is_cut in zip(arrays, cut, strict=True)])
+
+    run_blocks(work, -(-rows // step))
+    return whole
+
+
+# ------------------------------------------------------------------ arithmetic
+
+_LONG = THREADED * BLOCK_BYTES
+"""Bytes of an array from which on threads share the work."""
+
+
+def _are_alike(*values: Raw) -> bool:
+    """Whether all are arrays of one dtype, float32 or float64, and Python numbers."""
+    found = {value.dtype if type(value) is np.ndarray else type(value) for value in values} - {int, float}
+    return len(found) == 1 and found <= DTYPES
+
+
+def _file_arithmetic(name: str, ufunc: np.ufunc) -> None:
+    def fill(out: np.ndarray, *values: Raw) -> None:
+        ufunc(*values, out=out)
+
+    def shared(*values: Raw) -> Raw:
+        if not _are_alike(*values):
+            return ufunc(*values)
+        dtype = next(value.dtype for value in values if type(value) is np.ndarray)
+        return fill_in_blocks(fill, np.empty(np.broadcast(*values).shape, dtype), *values)
+
+    # without a guard, which is a call more: most arrays are short, and the question is all that they pay
+    if ufunc.nin == 1:
+
+        @kernel("numpy", name, "level")
+        def unary(x: Raw) -> Raw:
+            return shared(x) if type(x) is np.ndarray and x.nbytes >= _LONG else ufunc(x)
+
+    else:
+
+        @kernel("numpy", name, "level")
+        def binary(x1: Raw, x2: Raw) -> Raw:
+            if (type(x1) is np.ndarray and x1.nbytes >= _LONG) or (type(x2) is np.ndarray and x2.nbytes >= _LONG):
+                return shared(x1, x2)
+            return ufunc(x1, x2)
+
+
+for _name in ("add", "subtract", "multiply", "divide", "negative"):
+    _file_arithmetic(_name, getattr(np, _name))
+
+
+# ------------------------------------------------------------------ joining
+
+
+@kernel("numpy", "concat", "level", when=lambda *arrays: arrays[0].nbytes >= _LONG and _are_alike(*arrays))
+def concat(*arrays: Raw, axis: int | None) -> Raw:
+    if not axis or len(arrays) < 2:
+        return np.concatenate(arrays, axis=axis)
+
+    def fill(out: np.ndarray, *parts: np.ndarray) -> None:
+        np.concatenate(parts, axis=axis, out=out)
+
+    shape = list(arrays[0].shape)
+    if shape[0] < THREADED:
+        return np.concatenate(arrays, axis=axis)
+    shape[axis] = sum(a.shape[axis] for a in arrays)
+    return fill_in_blocks(fill, np.empty(tuple(shape), arrays[0].dtype), *arrays)
+
+
+# ------------------------------------------------------------------ the tangent of a product
+
+
+def _sum_of_products(out: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> None:
+    np.multiply(a, b, out=out)
+    np.add(out, np.multiply(c, d), out=out)
+
+
+def _is_long_product(t_x1: Raw, t_x2: Raw, x1: Raw, x2: Raw, y: Raw) -> bool:
+    return (
+        type(y) is np.ndarray
+        and y.nbytes > BLOCK_BYTES
+        and y.dtype in DTYPES
+        and all(type(a) is np.ndarray and a.dtype is y.dtype for a in (t_x1, t_x2, x1, x2))
+    )
+
+
+@kernel("numpy", "multiply", "jvp:x1,x2", when=_is_long_product)
+def multiply_jvp(t_x1: Raw, t_x2: Raw, x1: Raw, x2: Raw, y: Raw) -> Raw:
+    return fill_in_blocks(_sum_of_products, np.empty(y.shape, y.dtype), t_x1, x2, x1, t_x2)
+
+
+# ------------------------------------------------------------------ outer products
+
+
+def _are_batches(x1: Raw, x2: Raw) -> bool:
+    return x1.ndim > 1 and x2.ndim > 1 and x1.dtype == x2.dtype and x1.dtype in DTYPES
+
+
+@kernel("numpy", "linalg.outer", "forward", when=_are_batches)
+def outer(x1: Raw, x2: Raw) -> Raw:
+    # of many short vectors: einsum's inner loops start in half the time of multiply's
+    return np.einsum("...i,...j->...ij", x1, x2)
