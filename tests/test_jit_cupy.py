@@ -18,7 +18,7 @@ from graphs_on_cpu import draw, groups, on_device, program_of
 
 import agrad
 from agrad.engine.rulecalls import RuleCall
-from agrad.jit import cuda_source, lower_cupy, lower_numpy
+from agrad.jit import cuda_source, lower_cupy, numpy_groups
 from agrad.jit.fusion import Group
 from agrad.jit.ir import Instruction, Program, Variable, interpret
 from agrad.jit.lower_cupy import group_function
@@ -110,7 +110,7 @@ def test_generated_kernels_compute_what_numpy_does(cupy: Any, case: str, dtype: 
         for v in group.program.inputs:
             x = 0.7 if v.on_host else rng.normal(size=v.shape).astype(v.dtype)
             inputs.append(x)
-        expected = lower_numpy.group_function(group)(*inputs)
+        expected = numpy_groups.group_function(group)(*inputs)
         shifted = []  # not aligned for packs
         for x in inputs:
             if np.ndim(x):

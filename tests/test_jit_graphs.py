@@ -17,7 +17,7 @@ from test_jit import DIFFERENTIABLE
 
 import agrad
 from agrad import nn, optim
-from agrad.jit import lower_cupy, lower_numpy
+from agrad.jit import lower_cupy, numpy_groups
 from agrad.jit.cuda_products import is_product
 from agrad.jit.epilogues import with_epilogues
 from agrad.jit.fusion import Group
@@ -37,7 +37,7 @@ def number(x: Any) -> Any:
 def function_of(instruction: Instruction, program: Program) -> Callable[..., Any]:
     operation = instruction.operation
     if isinstance(operation, Group):
-        inner = lower_numpy.group_function(operation)
+        inner = numpy_groups.group_function(operation)
         hosts = [v.on_host for v in operation.program.inputs]
         made = lambda *args: inner(*[number(x) if h else x for x, h in zip(args, hosts, strict=True)])  # noqa: E731
     else:

@@ -8,18 +8,17 @@ import pytest
 from checker import assert_close, cotangents, host, outputs, random_like
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_blocks import use_small_blocks
 from table import Case
 from test_jit import DIFFERENTIABLE
 
 import agrad
-from agrad.backends import threads
-from agrad.jit import lower_numpy as numpy_lowering
 from agrad.jit.api import Jitted
 from agrad.jit.fusion import Group, with_groups, with_single_values
 from agrad.jit.ir import Instruction, Program, interpret
 from agrad.jit.lower_numpy import lower_numpy
 from agrad.jit.lowerings import plain
-from agrad.jit.passes import OWN_PASSES, with_constants_folded, without_dead_code, without_repetition
+from agrad.jit.passes import with_constants_folded, without_dead_code, without_repetition
 from agrad.jit.simplify import simplified
 
 pytestmark = pytest.mark.filterwarnings("ignore:var.*degrees of freedom:UserWarning")
@@ -183,12 +182,7 @@ def test_fusion_keeps_the_order_of_what_depends() -> None:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups of arrays of any size, and as many blocks of them as there can be, on threads."""
-    own = [(name, with_groups(1) if name == "fusion" else run) for name, run in OWN_PASSES["numpy"]]
-    monkeypatch.setitem(OWN_PASSES, "numpy", own)
-    monkeypatch.setattr(numpy_lowering, "BLOCK_BYTES", 16)
-    monkeypatch.setattr(numpy_lowering, "FEWEST", 2)
-    monkeypatch.setattr(threads, "THREADED", 2)
+    use_small_blocks(monkeypatch)
 
 
 def each(cases: list[Case]) -> Any:
@@ -222,12 +216,29 @@ UNARY = ("sin", "cos", "tanh", "exp", "abs", "square", "negative", "sigmoid", "r
 BINARY = ("add", "subtract", "multiply", "maximum", "minimum", "less", "where", "divide")
 
 
+ROWS: dict[str, Callable[[Any, Any], Any]] = {
+    "row": lambda a, b: a - agrad.mean(b, axis=0),
+    "bias": lambda a, b: a + b[1],
+    "a row of several": lambda a, b: a * agrad.sum(b, axis=0, keepdims=True),
+    "column": lambda a, b: a - agrad.max(b, axis=1, keepdims=True),
+    "reshaped column": lambda a, b: a * agrad.reshape(agrad.sum(b, axis=-1), (-1, 1)),
+    "columns": lambda a, b: a + agrad.sin(agrad.mean(b, axis=1, keepdims=True)) * b[:, 1:2],
+    "softmax": lambda a, b: agrad.softmax(a * b, axis=1),
+    "log_softmax": lambda a, b: agrad.log_softmax(a - b, axis=1),
+    "softmax of columns": lambda a, b: agrad.softmax(a - b, axis=0),
+    "logsumexp": lambda a, b: a + agrad.logsumexp(b, axis=1)[:, None],
+    "variance": lambda a, b: a / (1 + agrad.var(b, axis=1, keepdims=True, correction=1)),
+    "gelu": lambda a, b: agrad.gelu(a) * b,
+    "linear": lambda a, b: agrad.relu(agrad.linear(a, agrad.matmul(agrad.matrix_transpose(b), a) * 0.1, b[0])),
+}
+
+
 @st.composite
 def recipes(draw: Any) -> list[tuple[str, int, int, Any]]:
     """Steps of a random program: an operation, the numbers of its operands, and a number."""
     steps = []
     for _ in range(draw(st.integers(1, 12))):
-        name = draw(st.sampled_from((*UNARY, *BINARY, "sum", "row", "product", "number")))
+        name = draw(st.sampled_from((*UNARY, *BINARY, *ROWS, "sum", "product", "number")))
         steps.append(
             (name, draw(st.integers(0, 30)), draw(st.integers(0, 30)), draw(st.sampled_from([0, 1, 2, -1.5, 0.5])))
         )
@@ -250,8 +261,8 @@ def follow(recipe: list[tuple[str, int, int, Any]], x: Any, y: Any) -> Any:
             out = agrad.where(a < b, a, b * 2)
         elif name == "sum":
             out = a + agrad.sum(b)
-        elif name == "row":
-            out = a - agrad.mean(b, axis=0)
+        elif name in ROWS:
+            out = ROWS[name](a, b)
         elif name == "product":
             out = agrad.matmul(a, agrad.matrix_transpose(b)) @ a * 0.1
         else:
@@ -261,7 +272,7 @@ def follow(recipe: list[tuple[str, int, int, Any]], x: Any, y: Any) -> Any:
 
 
 @pytest.mark.usefixtures("small_blocks")
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[])
+@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=[])
 @given(recipe=recipes())
 def test_random_programs(recipe: Any) -> None:
     """Value and gradients of random programs are those of the ordinary run."""

@@ -1,36 +1,45 @@
 """Fusion: chains of operations on each element as one instruction, and single values in the place of filled arrays.
 
 A group is computed block by block, so that what lies between its operations never leaves the processor's cache. It
-may end in reductions over all elements. On its own a group is a program, and can be interpreted like any other.
+may end in reductions over all elements. Where the lowering has groups of rows (``agrad.jit.rows``), operands may
+broadcast along the leading axes, and reductions over other axes have their place inside. On its own a group is a
+program, and can be interpreted like any other.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from agrad.backends.threads import BLOCK_BYTES
 from agrad.engine.rulecalls import RuleCall
 from agrad.jit.ir import Instruction, Program, Variable, interpret, show
+from agrad.jit.rows import is_of_rows, is_reshape, operand_is_of_rows, reduction_of, splits_of
 
-LARGE = 1 << 15
-"""Arrays of more elements than this are worth a group of their own blocks."""
+LARGE = BLOCK_BYTES + 1
+"""Bytes of the smallest arrays that are worth a group: what fits a block stays in the cache between operations."""
 
 Accepts = Callable[[Instruction], bool]
 
 _ALSO = frozenset({"where", "mask_unused", "astype", "cast"})
-_REDUCTIONS = frozenset({"sum", "mean", "max", "min"})
 
 
 class Group:
-    """Operations on each element of arrays of one shape, as the operation of one instruction."""
+    """Operations on each element of arrays, and reductions, as the operation of one instruction.
+
+    ``split``: how many leading axes of ``shape`` blocks are cut along. All, unless it is a group of rows.
+    """
 
     elementwise = False
 
-    def __init__(self, program: Program, shape: tuple[int, ...]) -> None:
+    def __init__(self, program: Program, shape: tuple[int, ...], split: int | None = None) -> None:
         self.program = program
         self.shape = shape
+        self.split = len(shape) if split is None else split
         self.outputs = tuple(f"output_{i}" for i in range(len(program.outputs)))
-        self.name = "fused[" + " ".join(i.name for i in program.instructions) + "]"
+        kind = "fused" if self.split == len(shape) else "fused rows"
+        self.name = f"{kind}[{' '.join(i.name for i in program.instructions)}]"
 
     def bind(self, *args: Any) -> tuple[Any, ...]:
         """The operations one by one, as a user calls them."""
@@ -110,54 +119,119 @@ def _filled(raw: np.ndarray) -> bool:
 
 # ------------------------------------------------------------------ groups
 
+Splits = frozenset[int]
+
 
 class _Open:
     """A group while its members are gathered."""
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
+    def __init__(self, shape: tuple[int, ...], splits: Splits) -> None:
         self.shape = shape
+        self.splits = splits
+        """The numbers of leading axes along which all members can be cut."""
         self.members: list[Instruction] = []
-        self.made: set[Variable] = set()
-        self.reduced: set[Variable] = set()
+        self.made: dict[Variable, Splits] = {}
+        """What members make, and the splits in which it is of rows."""
+        self.inputs: set[Variable] = set()
 
-    def add(self, instruction: Instruction, reduces: bool = False) -> None:
+    def add(self, instruction: Instruction, splits: Splits, of_rows: Splits) -> None:
         self.members.append(instruction)
-        (self.reduced if reduces else self.made).update(instruction.results)
+        self.splits = splits
+        self.inputs.update(v for v in instruction.reads() if v not in self.made)
+        self.made.update(dict.fromkeys(instruction.results, of_rows))
+
+    def splits_with(self, instruction: Instruction, fitting: "_Fitting") -> tuple[Splits, Splits] | None:
+        """The splits that are left with the instruction as a member, and those in which its result is of rows."""
+        shape, touches = fitting.shape, any(v in self.made for v in instruction.reads())
+        # of another shape are columns, and what is made of them
+        fits = touches or fitting.opens if shape == self.shape else touches and fitting.broadcasts
+        if not fits or math.prod(shape) > math.prod(self.shape):
+            return None
+        found = {s: fitting.of_rows(s, self.shape[:s], self.made) for s in self.splits}
+        left = frozenset(s for s, of_rows in found.items() if of_rows is not None)
+        return (left, frozenset(s for s in left if found[s])) if left else None
 
 
-def _fits(instruction: Instruction, minimum: int, accepts: Accepts | None) -> bool:
+class _Fitting:
+    """An instruction that may be a member of a group."""
+
+    def __init__(self, instruction: Instruction, broadcasts: bool) -> None:
+        (self.out,) = instruction.results
+        self.operands = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+        self.broadcasts = broadcasts
+        self.reduction = reduction_of(instruction)
+        self.is_reshape = broadcasts and is_reshape(instruction)
+        self.shape = self.out.shape if self.reduction is None else self.operands[0].shape
+        """The shape that a group of its own would have."""
+
+    @property
+    def bytes(self) -> int:
+        """How large its largest array is."""
+        return math.prod(self.shape) * max(np.dtype(v.dtype).itemsize for v in (*self.operands, self.out))
+
+    @property
+    def opens(self) -> bool:
+        """Whether a group may begin with it."""
+        return (self.broadcasts or self.reduction is None) and not self.is_reshape
+
+    def of_rows(self, split: int, lead: tuple[int, ...], made: Mapping[Variable, Splits]) -> bool | None:
+        """Whether the result has a part for each row of the group; False: a total, None: it does not fit."""
+        if any(v in made and split not in made[v] for v in self.operands):
+            return None
+        if self.reduction is not None:
+            return self._reduced_of_rows(split, lead)
+        if not is_of_rows(self.out.shape, lead):
+            return None
+        if self.is_reshape:
+            return True if self.operands[0] in made and is_of_rows(self.operands[0].shape, lead) else None
+        roles = [operand_is_of_rows(v.shape, self.out.shape, split) for v in self.operands]
+        if any(role is None or (not role and v in made) for v, role in zip(self.operands, roles, strict=True)):
+            return None
+        return True if any(roles) else None
+
+    def _reduced_of_rows(self, split: int, lead: tuple[int, ...]) -> bool | None:
+        assert self.reduction is not None
+        if not is_of_rows(self.operands[0].shape, lead):
+            return None
+        if self.reduction.is_total(split):
+            return False
+        return True if min(self.reduction.axis) >= split else None
+
+
+def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool) -> _Fitting | None:
+    """The instruction as a possible member of a group; None where it can be in none."""
+    if any(isinstance(v, Variable) for v in instruction.settings.values()):
+        return None
+    reduction = reduction_of(instruction)
+    if reduction is not None:
+        (x, *_) = instruction.operands
+        whole = reduction.axis == tuple(range(len(x.shape))) and not reduction.keepdims
+        return _Fitting(instruction, broadcasts) if broadcasts or whole else None
+    if broadcasts and is_reshape(instruction):
+        return _Fitting(instruction, broadcasts)
     if not works_by_element(instruction) or (accepts is not None and not accepts(instruction)):
-        return False
-    out = instruction.outputs[0]
-    assert out is not None
-    arrays = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
-    return (
-        out.shape != ()
-        and out.size >= minimum
-        and any(v.shape == out.shape for v in arrays)
-        and all(v.shape == out.shape or _is_single(v) for v in arrays)
-        and not any(isinstance(v, Variable) for v in instruction.settings.values())
-    )
+        return None
+    out = instruction.results[0].shape
+    shapes = [v.shape for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+    if out == () or not shapes:
+        return None
+    if not broadcasts and not all(shape in ((), out) for shape in shapes):
+        return None
+    return _Fitting(instruction, broadcasts) if np.broadcast_shapes(*shapes) == out else None
 
 
-def _reduces(instruction: Instruction, group: _Open) -> bool:
-    """Whether an instruction reduces all of what a group makes to one real floating number."""
-    if instruction.name not in _REDUCTIONS or instruction.outputs[0] is None:
-        return False
-    (x,) = instruction.operands
-    return (
-        x in group.made
-        and tuple(instruction.settings["axis"]) == tuple(range(len(group.shape)))
-        and not instruction.settings["keepdims"]
-        and np.dtype(x.dtype).kind == "f"
-        and instruction.outputs[0].dtype == x.dtype
-    )
+def _writes(instruction: Instruction) -> bool:
+    """Whether it may write into its operands."""
+    return "_update" in instruction.name
 
 
-def with_groups(minimum: int = LARGE, accepts: Accepts | None = None) -> Callable[[Program], Program]:
-    """The pass that makes groups of operations on arrays of at least ``minimum`` elements.
+def with_groups(
+    minimum: int = LARGE, accepts: Accepts | None = None, broadcasts: bool = False
+) -> Callable[[Program], Program]:
+    """The pass that makes groups of operations on arrays of at least ``minimum`` bytes.
 
-    Where ``accepts`` is given, of those operations alone for which it is true.
+    Where ``accepts`` is given, of those operations on each element alone for which it is true. ``broadcasts``: groups
+    of rows too.
     """
 
     def fuse(program: Program) -> Program:
@@ -176,28 +250,36 @@ def with_groups(minimum: int = LARGE, accepts: Accepts | None = None) -> Callabl
             open_.remove(group)
             done.extend(_closed(group, uses, outside))
 
-        for instruction in program.instructions:
+        def home_of(instruction: Instruction, fitting: _Fitting) -> bool:
+            """Put the instruction into a group, if there is one for it."""
             reads = set(instruction.reads())
-            home = None
-            fits = _fits(instruction, minimum, accepts)
+            # a group that it reads from comes before one that is only of the same shape
+            tried = sorted(open_, key=lambda group: reads.isdisjoint(group.made))
+            if fitting.opens and fitting.bytes >= minimum:
+                splits = splits_of(fitting.shape, np.dtype(fitting.out.dtype)) if broadcasts else {len(fitting.shape)}
+                tried.append(_Open(fitting.shape, frozenset(splits)))
+            for group in tried:
+                found = group.splits_with(instruction, fitting)
+                if found is not None:
+                    for other in list(open_):
+                        if other is not group and not reads.isdisjoint(other.made):
+                            close(other)
+                    group.add(instruction, *found)
+                    if group not in open_:
+                        open_.append(group)
+                    return True
+            return False
+
+        for instruction in program.instructions:
+            fitting = _fitting(instruction, accepts, broadcasts)
+            if fitting is not None and home_of(instruction, fitting):
+                continue
+            reads = set(instruction.reads())
             for group in list(open_):
-                touches = reads & (group.made | group.reduced)
-                joins = fits and group.shape == instruction.outputs[0].shape and not reads & group.reduced  # type: ignore[union-attr]
-                if joins and home is None:
-                    home = group
-                elif touches and _reduces(instruction, group):
-                    group.add(instruction, reduces=True)
-                    break
-                elif touches:
+                # a group reads its operands where it stands, so it stands before what writes into them
+                if not reads.isdisjoint(group.made) or (_writes(instruction) and not reads.isdisjoint(group.inputs)):
                     close(group)
-            else:
-                if home is None and fits:
-                    home = _Open(instruction.outputs[0].shape)  # type: ignore[union-attr]
-                    open_.append(home)
-                if home is not None:
-                    home.add(instruction)
-                else:
-                    done.append(instruction)
+            done.append(instruction)
         for group in list(open_):
             close(group)
         return program.with_instructions(done)
@@ -214,6 +296,7 @@ def _closed(
     members = set(map(id, group.members))
     made = [v for instruction in group.members for v in instruction.results]
     outputs = [v for v in made if v in outside or any(id(user) not in members for user in uses.get(v, ()))]
-    inputs = list(dict.fromkeys(v for i in group.members for v in i.reads() if v not in set(made)))
+    inputs = list(dict.fromkeys(v for i in group.members for v in i.reads() if v not in group.made))
     inner = Program(inputs, {}, list(group.members), list(outputs))
-    return [Instruction(Group(inner, group.shape), tuple(inputs), {}, tuple(outputs))]
+    operation = Group(inner, group.shape, max(group.splits))
+    return [Instruction(operation, tuple(inputs), {}, tuple(outputs))]

@@ -18,6 +18,7 @@ from agrad.jit.folding import VIEWS, FoldedStep, all_ones, is_plain, step_of_sum
 from agrad.jit.fusion import Group
 from agrad.jit.ir import Instruction, Program, Variable, names_of
 from agrad.jit.lowerings import Compiled, Evaluation, Scope, assignment, call_text, compile_program, evaluation
+from agrad.jit.numpy_groups import group_function, outputs_of_rows, ufunc_of
 from agrad.jit.storage import Sharing, Workspace
 
 _FRESH = frozenset(
@@ -29,27 +30,13 @@ _FRESH = frozenset(
 """Operations besides NumPy's own on elements whose results share no memory with their operands."""
 
 
-def ufunc_of(instruction: Instruction, program: Program) -> np.ufunc | None:
-    """The NumPy function that the instruction is, where it is just that."""
-    if instruction.settings or instruction.operation.outputs is not None or isinstance(instruction.operation, Group):
-        return None
-    out = instruction.outputs[0]
-    if out is None or out.kind is not np.ndarray:
-        return None
-    if instruction.name == "relu" and np.dtype(out.dtype).kind == "f":
-        return np.maximum
-    found = evaluation(instruction, program)
-    return found if isinstance(found, np.ufunc) and found.nout == 1 and found.signature is None else None
-
-
-def operands_of(instruction: Instruction, block: int | None = None) -> tuple[Any, ...]:
-    """The operands of the NumPy function: of relu the zeros too, as many as there are elements or in a block."""
+def operands_of(instruction: Instruction) -> tuple[Any, ...]:
+    """The operands of the NumPy function: of relu the zeros too."""
     if instruction.name != "relu":
         return instruction.operands
     out = instruction.outputs[0]
     assert out is not None
-    shape = out.shape if block is None else (block,)
-    return (*instruction.operands, zeros_beside(shape, np.dtype(out.dtype)))
+    return (*instruction.operands, zeros_beside(out.shape, np.dtype(out.dtype)))
 
 
 class Writer:
@@ -172,6 +159,13 @@ class Writer:
         self.place(out, self.workspace.array(buffer, out.shape, dtype))
         return self.names[out]
 
+    def is_alone(self, v: Any, instruction: Instruction) -> bool:
+        """Whether a contiguous array of the program's own making is what no other operand looks at."""
+        number, base = self.number(v), self.sharing.base(v)
+        others = [u for u in instruction.reads() if u is not v and self.sharing.base(u) is base]
+        contiguous = number is None or bool(self.workspace.sample(number).flags.c_contiguous)
+        return v not in self._inputs and contiguous and not others
+
     def where(self, x: Variable) -> tuple[str, str, str] | None:
         """Expressions of a matrix' layout and address, and of whether it lies as BLAS takes it; None: it does not."""
         number = self.number(x)
@@ -197,7 +191,7 @@ class Writer:
 
     def write(self, instruction: Instruction) -> None:
         """Write out the next instruction."""
-        step = STEPS.get(instruction.name)
+        step = _group if isinstance(instruction.operation, Group) else STEPS.get(instruction.name)
         if not ((step and step(self, instruction)) or self._ufunc(instruction) or self._view(instruction)):
             self.line(f"{assignment(instruction, self.names)} = {self._plain(instruction)}")
         self._end(instruction)
@@ -452,6 +446,28 @@ def _cross_entropy(w: Writer, instruction: Instruction) -> bool:
     ends = [w.text(v) for v in (starts, step, loss, lse)]
     name = w.scope.hold(cross_entropy, "cross_entropy")
     w.line(f"{name}({', '.join([*given, e, *(f'b{i}' for i in spare), *ends])})")
+    return True
+
+
+def _group(w: Writer, instruction: Instruction) -> bool:
+    """A group that writes its outputs into buffers, or over operands that it alone reads."""
+    group = instruction.operation
+    function = group_function(group)
+    operands = dict(zip(group.program.inputs, instruction.operands, strict=True))
+    results = dict(zip(group.program.outputs, instruction.outputs, strict=True))
+    arguments = [w.text(v) for v in instruction.operands]
+    left = {out: w.names[out] for out in instruction.results}
+    taken: set[str] = set()
+    for inner in outputs_of_rows(group):
+        out = results[inner]
+        over = [operands[v] for v in function.overwrites[inner] if w.is_alone(operands[v], instruction)]
+        target = w.target(out, [v for v in over if w.names[v] not in taken])
+        arguments.append("None" if target is None else target)
+        if target is not None:
+            taken.add(target)
+            left[out] = "_" if w.number(out) is not None else target
+    names = ", ".join(left[v] for v in instruction.results)
+    w.line(f"{names}, = {w.scope.hold(function, 'fused')}({', '.join(arguments)})")
     return True
 
 

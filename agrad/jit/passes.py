@@ -10,6 +10,7 @@ from agrad.jit.entropy import with_entropies
 from agrad.jit.folding import with_folded_updates
 from agrad.jit.fusion import with_groups, with_single_values
 from agrad.jit.ir import HostCall, Instruction, Program, Variable
+from agrad.jit.parts import with_early_reductions, with_parts, without_broadcasts
 from agrad.jit.precision import with_precision
 from agrad.jit.simplify import simplified
 
@@ -126,7 +127,12 @@ OWN_PASSES: dict[str, list[tuple[str, Pass]]] = {
         ("dead code", without_dead_code),
         ("cross entropy with its rule", with_entropies),
         ("products folded into updates", with_folded_updates),
-        ("fusion", with_groups()),
+        ("operations written out", with_parts()),
+        ("broadcasts left to the operations", without_broadcasts),
+        ("common subexpressions", without_repetition),
+        ("dead code", without_dead_code),
+        ("reductions where their operands are", with_early_reductions()),
+        ("fusion", with_groups(broadcasts=True)),
     ],
     "cupy": [
         ("filled arrays as single values", with_single_values),

@@ -30,8 +30,24 @@ def simplified(program: Program) -> Program:
             continue
         if instruction.name == "negative":
             (negated[out],) = instruction.operands
-        kept.append(_shorter(instruction, out, negated))
+        kept += _square_derivative(instruction, out) or [_shorter(instruction, out, negated)]
     return program.with_instructions(kept)
+
+
+def _square_derivative(instruction: Instruction, out: Variable) -> list[Instruction]:
+    """The derivative of a second power as two products; empty for other instructions."""
+    if instruction.name != "pow.vjp:x1":
+        return []
+    g, x, power = instruction.operands
+    if type(power) not in (int, float) or power != 2 or not isinstance(x, Variable) or x.shape != out.shape:
+        return []
+    if x.dtype != out.dtype or not isinstance(g, Variable) or g.dtype != out.dtype:
+        return []
+    double = Variable(out.shape, out.dtype, out.kind)
+    return [
+        Instruction(PRIMITIVES["multiply"], (x, 2), {}, (double,)),
+        Instruction(PRIMITIVES["multiply"], (g, double), {}, instruction.outputs),
+    ]
 
 
 def _unchanged(instruction: Instruction, out: Variable, program: Program) -> Variable | None:

@@ -1,0 +1,398 @@
+"""NumPy's groups of rows: operands that broadcast, reductions over axes, and where their results are written."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_blocks import use_small_blocks
+
+import agrad
+from agrad.jit import numpy_groups
+from agrad.jit.api import Jitted
+from agrad.jit.fusion import Group, with_groups
+from agrad.jit.ir import Program, interpret
+from agrad.jit.parts import with_early_reductions, with_parts, without_broadcasts
+
+RNG = np.random.default_rng(5)
+X, Y, B, C = (RNG.standard_normal(shape) for shape in ((6, 4), (6, 4), (4,), (6, 1)))
+Z, MASK = RNG.standard_normal((2, 3, 5, 4)), RNG.standard_normal((5, 4))
+
+
+@pytest.fixture(params=[1, 2, 9, 1 << 20])
+def small_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_small_blocks(monkeypatch, request.param)
+
+
+def optimized(function: Callable[..., Any], *args: Any) -> Program:
+    made = agrad.jit(function)
+    assert isinstance(made, Jitted)
+    return made.lower(*args).stages[-1][1]
+
+
+def groups(program: Program) -> list[Group]:
+    return [i.operation for i in program.instructions if isinstance(i.operation, Group)]
+
+
+def leaves(value: Any) -> list[Any]:
+    return [leaf for part in value for leaf in leaves(part)] if isinstance(value, (tuple, list)) else [value]
+
+
+def norm(x: Any, w: Any, b: Any) -> Any:
+    centred = x - agrad.mean(x, axis=-1, keepdims=True)
+    return centred / agrad.sqrt(agrad.var(x, axis=-1, keepdims=True) + 1e-5) * w + b
+
+
+def backward(f: Callable[..., Any], *args: Any) -> Any:
+    return agrad.value_and_grad(lambda *args: agrad.sum(agrad.sin(f(*args))), tuple(range(len(args))))(*args)
+
+
+# what is computed, of what, how many leading axes the blocks are cut along, and how many instructions there are
+FORMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
+    "bias and relu": (lambda x, b: agrad.relu(x + b), (X, B), 1, 1),
+    "a bias of two axes": (lambda x, b: agrad.relu(x * b[None, :]), (X, B), 1, 2),
+    "a column": (lambda x, c: agrad.sin(x + c) * c, (X, C), 1, 1),
+    "a column that is all": (lambda c: agrad.sin(c) * 2, (C,), 2, 1),
+    "numbers alone": (lambda x: agrad.sin(x) * 2, (X,), 2, 1),
+    "softmax": (lambda x: agrad.softmax(x, axis=1), (X,), 1, 1),
+    "log softmax": (lambda x: agrad.log_softmax(x, axis=1) * 2, (X,), 1, 1),
+    "logsumexp": (lambda x: agrad.logsumexp(x, axis=1), (X,), 1, 1),
+    "logsumexp, kept": (lambda x: x - agrad.logsumexp(x, axis=1, keepdims=True), (X,), 1, 1),
+    "variance": (lambda x: agrad.var(x, axis=1, correction=1), (X,), 1, 1),
+    "variance of two axes": (lambda x: agrad.var(x, axis=(2, 3), keepdims=True), (Z,), 2, 1),
+    "gelu": (agrad.gelu, (X,), 2, 1),
+    "layer norm": (norm, (X, B, B + 1), 1, 1),
+    "layer norm, backward": (lambda *args: backward(norm, *args), (X, B, B + 1), 1, 1),
+    "bias and relu, backward": (lambda *args: backward(lambda x, b: agrad.relu(x + b), *args), (X, B), 1, 1),
+    "softmax, backward": (lambda x: backward(lambda x: agrad.softmax(x, axis=1) ** 2, x), (X,), 1, 1),
+    "attention": (lambda z: agrad.softmax(z / 8, axis=-1), (Z,), 3, 1),
+    "attention with a mask": (lambda z, m: agrad.softmax(z + m, axis=-1), (Z, MASK), 2, 1),
+    "a mask of an axis of one": (lambda z, m: agrad.softmax(z + m[:, :, None], axis=-1), (Z, Z[:, :1, 0]), 1, 2),
+    "all sums": (lambda x: [agrad.sum(agrad.sin(x), axis=a) for a in (None, 0, 1)], (X,), 1, 1),
+    "all sums, kept": (
+        lambda x: [agrad.sum(agrad.sin(x), axis=a, keepdims=True) for a in (None, 0, 1)],
+        (X,),
+        1,
+        1,
+    ),
+    "means, greatest and least": (
+        lambda x: [f(agrad.cos(x), axis=a) for f in (agrad.mean, agrad.max, agrad.min) for a in (0, 1, None)],
+        (X,),
+        1,
+        1,
+    ),
+    "masks of a choice": (
+        lambda x, c: backward(lambda x, c: agrad.where(x > 0.1, x * c, agrad.sin(x)), x, c),
+        (X, C),
+        1,
+        1,
+    ),
+    "relu's mask of a column": (lambda x, c: backward(lambda x: agrad.relu(x) * c, x), (X, C), 1, 1),
+    "relu's mask of a mean": (
+        lambda x: agrad.grad(lambda x: agrad.sum(agrad.mean(agrad.relu(x), axis=1) ** 2))(x),
+        (X,),
+        1,
+        1,
+    ),
+    "sums of a block's axes too": (
+        lambda z: [agrad.sum(agrad.sin(z), axis=a) for a in ((0, 2), 3, (0, 1, 3))],
+        (Z,),
+        1,
+        1,
+    ),
+    "a row's sums in other shapes": (
+        lambda x: agrad.sin(x) * agrad.reshape(agrad.sum(agrad.cos(x), axis=1), (6, 1)),
+        (X,),
+        1,
+        1,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(("function", "args", "split", "count"), FORMS.values(), ids=FORMS.keys())
+def test_one_group_of_rows(function: Callable[..., Any], args: Any, split: int, count: int) -> None:
+    """A group is formed, and computes what the operations one by one do: so do its interpreter and a second call."""
+    program = optimized(function, *args)
+    (group,) = groups(program)
+    assert len(program.instructions) == count
+    assert group.split == split
+    assert ("fused rows[" if split < len(group.shape) else "fused[") in str(program)
+    expected = leaves(function(*args))
+    jitted = agrad.jit(function)
+    for got in (leaves(jitted(*args)), leaves(jitted(*args)), interpret(program, args)):
+        for a, b in zip(got, expected, strict=True):
+            assert host(a).dtype == host(b).dtype and host(a).shape == host(b).shape
+            assert_close(a, b, "a result", 1e-12)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_the_same_bits_at_each_call() -> None:
+    """Partial results are added in the order of the blocks, whichever thread computes them."""
+    x = RNG.standard_normal((701, 8)).astype("float32")
+    jitted = agrad.jit(lambda x: [agrad.sum(agrad.sin(x), axis=a) for a in (0, None)])
+    jitted(x)
+    first = jitted(x)
+    for _ in range(20):
+        for a, b in zip(jitted(x), first, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+# ---------------------------------------------------------------- what belongs together, and what does not
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_sums_of_rows_that_stand_in_the_place_of_columns() -> None:
+    """In a square matrix the sums of rows, of shape (n,), are no whole operand: they are not known before the end."""
+    x = X[:4]
+
+    def f(x: Any) -> Any:
+        y = agrad.sin(x)
+        return y * agrad.sum(y, axis=1) + y * agrad.sum(y, axis=0)
+
+    assert len(groups(optimized(f, x))) >= 1
+    assert_close(agrad.jit(f)(x), f(x), "a result", 1e-12)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("n", [4, 150])
+def test_a_square_operand_as_rows_and_whole(n: int) -> None:
+    """The same (n,) array against the sums of rows and against the rows themselves."""
+
+    def f(x: Any, b: Any) -> Any:
+        y = agrad.sin(x) + b
+        return y, agrad.sum(y, axis=1) * b
+
+    x, b = RNG.standard_normal((n, n)), RNG.standard_normal(n)
+    (group,) = groups(optimized(f, x, b))
+    assert group.split == 1
+    for got, right in zip(agrad.jit(f)(x, b), f(x, b), strict=True):
+        assert_close(got, right, "a result", 1e-12)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_what_leaves_a_group_and_comes_back() -> None:
+    def f(x: Any, b: Any) -> Any:
+        y = agrad.sin(x) + b
+        z = agrad.matmul(y, agrad.matrix_transpose(y))
+        total = agrad.sum(y, axis=0)
+        return agrad.sum(agrad.cos(y) * agrad.matmul(z, y) + total, axis=1), agrad.exp(y - total)
+
+    assert len(groups(optimized(f, X, B))) >= 2
+    for got, right in zip(agrad.jit(f)(X, B), f(X, B), strict=True):
+        assert_close(got, right, "a result", 1e-12)
+
+
+def test_rows_that_are_longer_than_blocks_stay_out() -> None:
+    x = RNG.standard_normal((4, 40_000))
+    program = optimized(lambda x: agrad.softmax(x, axis=1), x)
+    assert [i.name for i in program.instructions] == ["softmax"]
+    (group,) = groups(optimized(lambda x: agrad.sin(x) * 2 + 1, x))
+    assert group.split == 2
+
+
+def test_small_arrays_stay_as_they_are() -> None:
+    program = optimized(lambda x, b: agrad.softmax(agrad.gelu(x + b), axis=1), X, B)
+    assert [i.name for i in program.instructions] == ["add", "gelu", "softmax"]
+
+
+def test_groups_without_rows_take_arrays_of_one_shape() -> None:
+    """As lowerings do that know no others."""
+    made = agrad.jit(lambda x, b: agrad.sum(agrad.sin(agrad.relu(x * 2 + b)) + 1, axis=0))
+    assert isinstance(made, Jitted)
+    program = with_groups(1)(made.lower(X, B).stages[0][1])
+    assert [i.name for i in program.instructions] == ["multiply", "add", "fused[relu sin add]", "sum"]
+
+
+def test_a_group_stands_before_an_update_of_what_it_reads() -> None:
+    """An update may write into a parameter, and a group reads its operands where it stands."""
+    w = agrad.asarray(RNG.standard_normal((200, 300)), requires_grad=True)
+    optimizer = agrad.optim.SGD([w], lr=0.1, momentum=0.9)
+
+    def step() -> Any:
+        seen = agrad.sin(w.detach()) * 2
+        optimizer.zero_grad()
+        agrad.sum(w * 3).backward()
+        optimizer.step()
+        return seen + 1
+
+    jitted = agrad.jit(step)
+    for _ in range(3):
+        before = np.array(w.detach().numpy())
+        np.testing.assert_allclose(host(jitted()), np.sin(before) * 2 + 1, rtol=1e-12)
+
+
+# ---------------------------------------------------------------- where results are written
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_group_writes_over_what_it_alone_reads() -> None:
+    def f(x: Any, w: Any, b: Any) -> Any:
+        return agrad.matmul(agrad.relu(agrad.matmul(x, w) + b), agrad.matrix_transpose(w))
+
+    w = RNG.standard_normal((4, 7))
+    made = agrad.jit(f)
+    assert isinstance(made, Jitted)
+    code = made.lower(X, w, RNG.standard_normal(7)).code
+    assert "_, = fused_" in code and "(b0, a2, b0)" in code
+    for scale in (1.0, -2.0):
+        b = RNG.standard_normal(7)
+        np.testing.assert_allclose(made(X * scale, w, b), f(X * scale, w, b), rtol=1e-12)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(
+    "after",
+    [
+        lambda y: agrad.sin(y) + agrad.sum(y, axis=1, keepdims=True) * y,  # read again behind the first member
+        lambda y: agrad.sin(y + agrad.matrix_transpose(y)) * 2,  # through a view besides
+        lambda y: (agrad.sin(y) * 2, y),  # a result itself
+        lambda y: agrad.sin(y + y[0]) * 2,  # as rows, and a part of it whole
+        lambda y: (agrad.sin(y) * 2, agrad.cos(y) * 2),  # two outputs, one operand
+        lambda y: agrad.matmul(agrad.sin(y) * 2, agrad.cos(y) + 1),
+        lambda y: agrad.matmul(agrad.sin(agrad.matrix_transpose(y)) + 1, y),
+    ],
+)
+def test_operands_that_are_still_needed(after: Callable[[Any], Any]) -> None:
+    x = RNG.standard_normal((5, 5))
+
+    def f(x: Any) -> Any:
+        return after(agrad.matmul(x, x))
+
+    jitted = agrad.jit(f)
+    for scale in (1.0, 0.5, -1.0):
+        for got, right in zip(leaves(jitted(x * scale)), leaves(f(x * scale)), strict=True):
+            assert_close(got, right, "a result", 1e-12)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_operands_in_other_orders() -> None:
+    """Transposed, strided and reversed arrays, and results over them."""
+    x = RNG.standard_normal((8, 12))
+
+    def f(x: Any, b: Any) -> Any:
+        y = agrad.add(x, x)  # lies as x does
+        return agrad.softmax(y * 2 + b, axis=1)
+
+    for given_x in (x, x.T[:8], x[::2], x[:, ::3], x[::-1, ::-1]):
+        b = RNG.standard_normal(given_x.shape[1])
+        assert_close(agrad.jit(f)(given_x, b), f(given_x, b), "a result", 1e-12)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_negated_parts_into_buffers(order: str) -> None:
+    """NumPy 2.4's negative errs from a stride of four float32 into another stride: buffers have none to write into."""
+    wide = np.asarray(np.arange(1, 8 * 68 + 1, dtype="float32").reshape(8, 68), order=order)
+    jitted = agrad.jit(lambda x: agrad.matmul(agrad.matrix_transpose(-x), x))
+    for x in (wide[::4, ::4], wide[:, ::4], wide[::4], wide[::4, ::4].T, wide[:, ::4].T, wide.T[::4, ::4]):
+        np.testing.assert_array_equal(jitted(x), (x * np.float32(-1)).T @ x)
+
+
+# ---------------------------------------------------------------- operations written out
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp", "var"])
+@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.filterwarnings("ignore:(invalid value|divide by zero) encountered:RuntimeWarning")
+def test_parts_are_what_the_body_does(name: str, rank: int) -> None:
+    x = RNG.standard_normal((3, 4, 5)[:rank])
+    x[0, 1] = -np.inf if name != "var" else 7
+    for axis in range(1, rank):
+        made = agrad.jit(lambda x, axis=axis: getattr(agrad, name)(x, axis=axis))
+        assert isinstance(made, Jitted)
+        program = made.lower(x).stages[0][1]
+        better = with_parts(1)(program)
+        assert name not in {i.name for i in better.instructions}
+        (got,), (expected,) = interpret(better, [x]), interpret(program, [x])
+        assert_close(np.nan_to_num(got), np.nan_to_num(expected), name, 1e-14)
+        assert got.dtype == expected.dtype and got.shape == expected.shape == better.outputs[0].shape
+
+
+def test_reductions_come_right_after_what_they_read() -> None:
+    def f(x: Any) -> Any:
+        y = agrad.sin(x)
+        z = agrad.matmul(y, agrad.matrix_transpose(y))
+        return agrad.exp(z), agrad.sum(y, axis=0), agrad.sum(agrad.sum(y, axis=1))
+
+    made = agrad.jit(f)
+    assert isinstance(made, Jitted)
+    program = made.lower(X).stages[0][1]
+    better = with_early_reductions(1)(program)
+    assert [i.name for i in better.instructions] == ["sin", "sum", "sum", "sum", "matrix_transpose", "matmul", "exp"]
+    for a, b in zip(interpret(better, [X]), interpret(program, [X]), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_broadcasts_are_left_to_the_operation_that_reads_them() -> None:
+    def f(x: Any, b: Any) -> Any:
+        wide = agrad.broadcast_to(b, (6, 4))
+        return x * wide, wide + wide, agrad.sum(wide, axis=0)
+
+    made = agrad.jit(f)
+    assert isinstance(made, Jitted)
+    program = made.lower(X, B).stages[0][1]
+    better = without_broadcasts(program)
+    operands = {i.name: [v.shape for v in i.reads()] for i in better.instructions}
+    assert operands["multiply"] == [(6, 4), (4,)] and operands["add"] == [(6, 4), (6, 4)]
+    for a, b in zip(interpret(better, [X, B]), interpret(program, [X, B]), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+# ---------------------------------------------------------------- random shapes
+
+
+@st.composite
+def chains(draw: Any) -> tuple[tuple[int, ...], list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """A shape, shapes that broadcast to it, and axes to reduce."""
+    shape = tuple(draw(st.lists(st.sampled_from([2, 3, 1]), min_size=1, max_size=4)))
+    operands = []
+    for _ in range(draw(st.integers(1, 3))):
+        kept = [n if draw(st.booleans()) else 1 for n in shape]
+        operands.append(tuple(kept[draw(st.integers(0, len(shape))) :]))
+    axes = st.sets(st.integers(0, len(shape) - 1), min_size=1).map(lambda axes: tuple(sorted(axes)))
+    return shape, operands, draw(st.lists(axes, min_size=1, max_size=3))
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(chain=chains())
+def test_random_shapes(chain: Any, size: int) -> None:
+    """Operands and reductions of any axes; with what the reductions give used again where the shapes allow it."""
+    shape, operands, axes = chain
+    rng = np.random.default_rng(0)
+    x, *others = (rng.standard_normal(s) for s in (shape, *operands))
+
+    def f(x: Any, *others: Any) -> Any:
+        y = agrad.sin(x)
+        for b in others:
+            y = y * 0.5 + b
+        sums = [agrad.sum(y, axis=a) for a in axes]
+        kept = [agrad.max(y, axis=a, keepdims=True) for a in axes]
+        for k in kept:
+            y = agrad.cos(y - k) + 1
+        return y, sums, kept
+
+    with pytest.MonkeyPatch.context() as patch:
+        use_small_blocks(patch, size)
+        jitted = agrad.jit(f)
+        for _ in range(2):
+            for got, right in zip(leaves(jitted(x, *others)), leaves(f(x, *others)), strict=True):
+                assert_close(got, right, "a result", 1e-12)
+
+
+def test_random_shapes_make_groups_of_rows() -> None:
+    """What the test above is about is there: groups of rows with operands of each kind and both kinds of reductions."""
+    with pytest.MonkeyPatch.context() as patch:
+        use_small_blocks(patch)
+        program = optimized(
+            lambda x, a, b, c: agrad.sum(
+                agrad.cos(x + a + b + c - agrad.max(agrad.sin(x), axis=2, keepdims=True)), axis=(0, 1)
+            ),
+            *[RNG.standard_normal(s) for s in ((2, 3, 4), (4,), (1, 1, 4), (2, 3, 1))],
+        )
+        (group,) = groups(program)
+        assert group.split == 2 and len(program.instructions) == 1
+        assert numpy_groups.group_function(group).text.count("np.empty") >= 2
