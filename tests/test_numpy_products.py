@@ -11,7 +11,12 @@ from agrad.backends import numpy_products, threads
 from agrad.registry import KERNELS, PRIMITIVES
 
 ROWS, COLUMNS = 1200, 300
-"""Of float64 2.9 MB: long enough for threads."""
+"""Of float64 2.9 MB: long enough for threads where 2 MB are."""
+
+
+@pytest.fixture(autouse=True)
+def shorter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numpy_products, "_LONG", 8 * threads.BLOCK_BYTES)
 
 
 def drawn(seed: int, *shape: int, dtype: Any = np.float64) -> np.ndarray:

@@ -44,8 +44,9 @@ def fill_in_blocks(fill: Callable[..., Any], out: np.ndarray, *given: Raw) -> np
 
 # ------------------------------------------------------------------ arithmetic
 
-_LONG = THREADED * BLOCK_BYTES
-"""Bytes of an array from which on threads share the work."""
+_LONG = 24 * BLOCK_BYTES
+"""Bytes of an array from which on threads share the work, measured: a map's operations on 8 MB take 0.75 of the time,
+on 5 MB up to 1.2 times as long."""
 
 
 def _are_alike(*values: Raw) -> bool:
