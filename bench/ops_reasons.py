@@ -76,7 +76,19 @@ REASONS: dict[str, str] = {
         _VIEW,
     ),
     **dict.fromkeys(("linalg.det", "linalg.slogdet", "linalg.solve"), _FACTORS),
-    **dict.fromkeys(("linalg.inv", "linalg.pinv", "linalg.qr"), _LAPACK),
+    **dict.fromkeys(
+        (
+            "linalg.eig",
+            "linalg.inv",
+            "linalg.matmul",
+            "linalg.pinv",
+            "linalg.qr",
+            "linalg.svd",
+            "linalg.tensordot",
+            "tensordot",
+        ),
+        _LAPACK,
+    ),
     **dict.fromkeys(
         (
             "fft.fft",
