@@ -321,6 +321,50 @@ def test_threads_share_a_jitted_function() -> None:
     assert forward.cache_info().misses == 8
 
 
+READS = {
+    "itself": lambda w: w,
+    "a sine": agrad.sin,
+    "a view": lambda w: w.T,
+    "of a view": lambda w: agrad.sin(w.T) * 2.0,
+    "of a part": lambda w: agrad.exp(w[::2]) * 0.5,
+    "of another shape": lambda w: agrad.sin(agrad.reshape(w, (-1,))),
+    "broadcast": lambda w: agrad.sin(agrad.broadcast_to(w[:1], w.shape)) * w[0],
+    "of an unstacked row": lambda w: agrad.sin(agrad.unstack(w, axis=0)[3]),
+    "an unstacked column": lambda w: agrad.unstack(w, axis=1)[2],
+    "a tile": lambda w: agrad.tile(w, (1, 1, 1)),
+    "unchanged": lambda w: w * 1.0,
+    "rows": lambda w: agrad.softmax(w, axis=-1),
+}
+
+
+@pytest.mark.parametrize("shape", [(8, 6), (300, 256)], ids=str)
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("optimizer", [optim.SGD, optim.Adam])
+def test_what_was_read_of_a_parameter_before_its_update_is_not_updated(
+    read: str, optimizer: Any, shape: tuple[int, int]
+) -> None:
+    """An update writes into the parameter: what shares its memory is computed before, or the update is not in place."""
+    start = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    x = np.ones((3, shape[0]), np.float32)
+
+    def made() -> Any:
+        w = agrad.asarray(start.copy(), requires_grad=True)
+        update = optimizer([w], lr=0.1, **({"momentum": 0.9} if optimizer is optim.SGD else {}))
+
+        def step(x: Any) -> Any:
+            before = READS[read](w)
+            agrad.sum(agrad.tanh(agrad.matmul(x, w))).backward()
+            update.step()
+            update.zero_grad()
+            return before.detach()
+
+        return step
+
+    eager, jitted = made(), agrad.jit(made())
+    for _ in range(3):
+        np.testing.assert_allclose(jitted(x).numpy(), eager(x).numpy(), rtol=1e-4, atol=1e-5)
+
+
 def test_another_thread_does_not_compute_with_state_that_is_being_traced() -> None:
     model = network()
     x = np.ones((3, 5), np.float32)

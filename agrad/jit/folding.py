@@ -26,6 +26,15 @@ VIEWS = frozenset(
 """Operations whose result may share memory with their operand."""
 
 
+def may_share(instruction: Instruction) -> bool:
+    """Whether results may share memory with an operand: of views, and of primitives through which views are written."""
+    return (
+        instruction.name in VIEWS
+        or getattr(instruction.operation, "put", None) is not None
+        or (instruction.name == "unstack")
+    )
+
+
 FEWEST = 1 << 13
 """Products of fewer elements than this are left alone: the calls cost more than the passes over memory."""
 
@@ -115,7 +124,7 @@ def with_folded_updates(program: Program) -> Program:
         for other in program.instructions[at:i]:
             if other.name in ("sgd_update", "adam_update"):
                 written.update(x for x in other.operands if isinstance(x, Variable))
-        if (_bases(a, program, made) | _bases(b, program, made)) & written:
+        if (bases(a, program, made) | bases(b, program, made)) & written:
             continue
         folded[i] = Instruction(
             FoldedStep(program.instructions[at].operation), (p, a, b, v), instruction.settings, instruction.outputs
@@ -144,10 +153,15 @@ def _fits(gradient: Instruction, p: Variable, v: Variable) -> bool:
     )
 
 
-def _bases(x: Any, program: Program, made: Mapping[Variable, int]) -> set[Variable]:
-    """The variable, and all that it may be a view of."""
-    found = {x} if isinstance(x, Variable) else set()
-    while x in made and program.instructions[made[x]].name in VIEWS:
-        x = next(v for v in program.instructions[made[x]].operands if isinstance(v, Variable))
-        found.add(x)
+def bases(x: Any, program: Program, made: Mapping[Variable, int]) -> set[Variable]:
+    """The variable, and all that it may share memory with of what was there before it.
+
+    made: the number of the instruction that makes a variable.
+    """
+    found, stack = set(), [x] if isinstance(x, Variable) else []
+    while stack:
+        v = stack.pop()
+        found.add(v)
+        if v in made and may_share(program.instructions[made[v]]):
+            stack += [o for o in program.instructions[made[v]].reads() if o not in found]
     return found

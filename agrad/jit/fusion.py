@@ -14,6 +14,7 @@ import numpy as np
 
 from agrad.backends.threads import BLOCK_BYTES
 from agrad.engine.rulecalls import RuleCall
+from agrad.jit.folding import bases
 from agrad.jit.ir import Instruction, Program, Variable, interpret, show
 from agrad.jit.rows import is_of_rows, is_reshape, operand_is_of_rows, reduction_of, splits_of
 
@@ -235,6 +236,7 @@ def with_groups(
     """
 
     def fuse(program: Program) -> Program:
+        made = {v: i for i, instruction in enumerate(program.instructions) for v in instruction.results}
         done: list[Instruction] = []
         open_: list[_Open] = []
         outside: dict[Variable, int] = {}
@@ -277,7 +279,8 @@ def with_groups(
             reads = set(instruction.reads())
             for group in list(open_):
                 # a group reads its operands where it stands, so it stands before what writes into them
-                if not reads.isdisjoint(group.made) or (_writes(instruction) and not reads.isdisjoint(group.inputs)):
+                written = _writes(instruction) and any(bases(v, program, made) & reads for v in group.inputs)
+                if written or not reads.isdisjoint(group.made):
                     close(group)
             done.append(instruction)
         for group in list(open_):

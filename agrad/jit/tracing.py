@@ -11,7 +11,7 @@ from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import TracedValueError
 from agrad.jit.calls import Derivative
 from agrad.jit.entry import Attribute, Entry, Out, Slot, hold_traced, like, slot_of
-from agrad.jit.folding import VIEWS
+from agrad.jit.folding import may_share
 from agrad.jit.ir import HOST, Program, Variable
 from agrad.jit.lowerings import lower, plain
 from agrad.jit.passes import optimized
@@ -307,23 +307,12 @@ class Tracing:
                 if instruction.name in UPDATES and instruction.operands[0] is data and not slot.donates:
                     state = [v for v in instruction.operands if isinstance(v, Variable) and v in program.inputs]
                     given = slot.leaf >= 0 or instruction.operands[1] in program.inputs
-                    if given or any(last[v] != i for v in state) or self._viewed_after(instruction.operands, i):
+                    if given or any(last[v] != i for v in state) or _viewed_after(program, instruction.operands, i):
                         continue
                     slot.donates = True
                     donors.append(Variable((), HOST, None))
                     instruction.settings["donate"] = donors[-1]
         return donors
-
-    def _viewed_after(self, operands: Sequence[Any], position: int) -> bool:
-        """Whether something that may be a view of one of the operands is read after an instruction."""
-        views = {v for v in operands if isinstance(v, Variable)}
-        for i, instruction in enumerate(self.trace.instructions):
-            reads = set(instruction.reads())
-            if i > position and reads & (views - set(operands)):
-                return True
-            if i < position and reads & views and instruction.name in VIEWS:
-                views |= set(instruction.results)
-        return False
 
     def _guards(self, program: Program) -> Callable[[Sequence[Any]], bool] | None:
         guards = self.trace.guards
@@ -410,3 +399,15 @@ def _is_alive(leaf: Tensor) -> bool:
     if leaf.level is not AMBIENT or leaf.node is None:
         return False
     return all(node.plan is LEAF or node.saved is not None for node in order([leaf.node]))
+
+
+def _viewed_after(program: Program, operands: Sequence[Any], position: int) -> bool:
+    """Whether what may share memory with an operand of an instruction is read after it, or leaves the program."""
+    given = {v for v in operands if isinstance(v, Variable)}
+    views = set(given)
+    for instruction in program.instructions[:position]:
+        if may_share(instruction) and not views.isdisjoint(instruction.reads()):
+            views.update(instruction.results)
+    views -= given
+    later = (v for instruction in program.instructions[position + 1 :] for v in instruction.reads())
+    return not views.isdisjoint(later) or any(v in views for v in program.outputs if isinstance(v, Variable))

@@ -112,6 +112,8 @@ def tile(x: Any, repetitions: Any, /) -> Any:
         raise OperandError(f"tile takes repetitions that are not negative, not {times}")
     if len(times) > ndim:
         x = reshape(x, (1,) * (len(times) - ndim) + tuple(x.shape))
+    if all(n == 1 for n in times):
+        return CALLS["positive"](x)  # a copy, where reshaping would give a view
     return _tile(x, repetitions=(1,) * (ndim - len(times)) + times)
 
 
