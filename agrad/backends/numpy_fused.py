@@ -213,19 +213,22 @@ def linear(x: Raw, weight: Raw, bias: Raw) -> Raw:
 
 @kernel("numpy", "linear", "vjp:bias", when=lambda g, bias_meta, **_: g.ndim == 2 and bias_meta.shape == g.shape[1:])
 def linear_bias(g: Raw, bias_meta: Any) -> Raw:
-    return np.matmul(_ones(g.shape[0], g.dtype), g)
+    return np.matmul(all_ones(g.shape[0], g.dtype), g)
 
 
-@functools.lru_cache(maxsize=128)
-def _ones(n: int, dtype: np.dtype) -> np.ndarray:
-    return np.ones(n, dtype)
+@functools.lru_cache(maxsize=32)
+def all_ones(n: int, dtype: np.dtype) -> np.ndarray:
+    """Ones, not to be written to: a product with them is a sum over rows."""
+    made = np.ones(n, dtype)
+    made.flags.writeable = False
+    return made
 
 
 # ------------------------------------------------------------------ cross entropy
 
 
 @functools.lru_cache(maxsize=32)
-def _unsigned(dtype: np.dtype) -> np.dtype | None:
+def unsigned(dtype: np.dtype) -> Any:
     """The unsigned dtype of an integer one's width and byte order; None for others."""
     return np.dtype(f"{dtype.byteorder}u{dtype.itemsize}") if dtype.kind in "iu" else None
 
@@ -233,7 +236,7 @@ def _unsigned(dtype: np.dtype) -> np.dtype | None:
 def _is_labelled(x: Raw, labels: Raw, **_: Any) -> bool:
     if x.dtype not in _BITS or x.ndim != 2 or not x.size or labels.shape != x.shape[:1]:
         return False
-    kind = _unsigned(labels.dtype)
+    kind = unsigned(labels.dtype)
     # a negative label seen as unsigned is a large one
     return kind is not None and bool(np.maximum.reduce(labels.view(kind)) < x.shape[1])
 

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from agrad.backends.numpy_fused import unsigned
 from agrad.jit.ir import Instruction, Program, Variable
 from agrad.registry import PRIMITIVES
 
 SHORT = 64
 """Rows shorter than this lie as columns while they are reduced: NumPy's inner loop then runs over the long axis."""
-
-
-_UNSIGNED = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 
 
 class CrossEntropy:
@@ -114,7 +112,7 @@ def cross_entropy(
     """
     classes = x.shape[1]
     # a negative label seen as unsigned is a large one
-    if np.maximum.reduce(labels.view(_UNSIGNED[labels.itemsize])) >= classes:
+    if np.maximum.reduce(labels.view(unsigned(labels.dtype))) >= classes:
         PRIMITIVES["softmax_cross_entropy"].evaluate((x, labels), {})
     as_columns = classes < SHORT
     axis, along = (0, top) if as_columns else (1, top[:, None])

@@ -5,7 +5,6 @@ another: the update costs one pass over the memory of the parameter, and two ove
 whose gradient is a sum over rows, the step is NumPy's, without the questions that an ordinary update asks.
 """
 
-import functools
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends.numpy_blas import ROUTINES, added_multiple, added_product
+from agrad.backends.numpy_fused import all_ones
 from agrad.backends.numpy_kernels import momentum_step, settle
 from agrad.jit.ir import Instruction, Program, Variable
 from agrad.registry import PRIMITIVES
@@ -82,13 +82,6 @@ def step_of_sum(p: Any, a: Any, v: Any, spare: Any, lr: float, momentum: float) 
         momentum_step(p, a[0], v, spare, lr, momentum)
     else:
         momentum_step(p, np.matmul(all_ones(a.shape[0], a.dtype), a, out=spare), v, spare, lr, momentum)
-
-
-@functools.lru_cache(maxsize=32)
-def all_ones(n: int, dtype: np.dtype) -> np.ndarray:
-    made = np.ones(n, dtype)
-    made.flags.writeable = False
-    return made
 
 
 def is_plain(settings: Mapping[str, Any]) -> bool:

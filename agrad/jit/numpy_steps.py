@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from agrad.backends.numpy_blas import ROUTINES, address, laid, product_adder
-from agrad.backends.numpy_fused import zeros_beside
+from agrad.backends.numpy_fused import all_ones, zeros_beside
 from agrad.backends.numpy_kernels import SMALL, momentum_step, settle
 from agrad.jit.entropy import SHORT, CrossEntropy, cross_entropy, layout
-from agrad.jit.folding import VIEWS, FoldedStep, all_ones, is_plain, step_of_sum
+from agrad.jit.folding import VIEWS, FoldedStep, is_plain, step_of_sum
 from agrad.jit.fusion import Group
 from agrad.jit.ir import Instruction, Program, Variable, names_of
 from agrad.jit.lowerings import Compiled, Evaluation, Scope, assignment, call_text, compile_program, evaluation
