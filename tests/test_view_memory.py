@@ -70,6 +70,7 @@ def test_a_copy_is_no_view(backend: str) -> None:
         agrad.full((2,), x[0, 0]),
         agrad.concat([x]),
         agrad.roll(x, 0),
+        agrad.roll(x, (), axis=()),
         x[[0]],
         x[np.asarray([True, False])],
         x * 1,

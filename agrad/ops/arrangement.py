@@ -113,7 +113,7 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     if len(times) > ndim:
         x = reshape(x, (1,) * (len(times) - ndim) + tuple(x.shape))
     if all(n == 1 for n in times):
-        return CALLS["positive"](x)  # a copy, where reshaping would give a view
+        return CALLS["astype"](x, x.dtype)  # a copy, where reshaping would give a view
     return _tile(x, repetitions=(1,) * (ndim - len(times)) + times)
 
 
@@ -149,7 +149,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
         shifts *= len(axes)
     if len(shifts) != len(axes):
         raise ShapeError(f"roll: {len(shifts)} shifts {shifts} for {len(axes)} axes {axes}")
-    return _roll(x, shift=shifts, axis=axes) if axes else CALLS["positive"](x)
+    return _roll(x, shift=shifts, axis=axes) if axes else CALLS["astype"](x, x.dtype)
 
 
 @primitive(linear="x", out="*parts", batch="axis")
