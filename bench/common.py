@@ -178,26 +178,26 @@ class Local:
     def samples(self, numbers: dict[str, int], batches: int = 1) -> dict[str, float]:
         """Seconds a step of each part over as many steps as ``numbers`` says; a short one has one that is not timed.
 
-        With more ``batches`` they are cut into as many, of one step at least, and the fastest batch counts; of long
-        steps there are three batches.
+        With more ``batches`` they are cut into as many, of one step at least and each after one that is not timed, in
+        which the parts take turns, and the fastest batch counts; of long steps there are three batches.
         """
         assert self.job is not None
-        found = {}
-        for name, number in numbers.items():
-            step, wait = self.job.parts[name], self.job.wait
-            if number > 1 or batches > 1:
-                step()
-                wait()
-            count = min(batches, max(number, 3))
-            each = max(1, number // count)
-            best = float("inf")
-            for _ in range(count):
+        wait = self.job.wait
+        found = dict.fromkeys(numbers, float("inf"))
+        for batch in range(batches):
+            for name, number in numbers.items():
+                step, count = self.job.parts[name], min(batches, max(number, 3))
+                if batch >= count:
+                    continue
+                if number > 1 or batches > 1:
+                    step()
+                    wait()
+                each = max(1, number // count)
                 start = time.perf_counter()
                 for _ in range(each):
                     step()
                 wait()
-                best = min(best, time.perf_counter() - start)
-            found[name] = best / each
+                found[name] = min(found[name], (time.perf_counter() - start) / each)
         return found
 
     def close(self) -> None:

@@ -1,6 +1,11 @@
-"""A case of ``ops_cases`` at work in one library: its forward, and its forward and backward, as steps to be timed."""
+"""A case of ``ops_cases`` at work: its forward, and its forward and backward, in one library or more of one process.
+
+agrad and autograd both compute with NumPy, and share a process with NumPy alone: where each had its own, the same call
+of NumPy took up to a third longer in the one or the other, by where its arrays came to lie.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,13 +50,21 @@ def _many(y: Any) -> list[Any]:
     return list(y) if isinstance(y, (tuple, list)) else [y]
 
 
-def _job(forward: Any, gradient: Any, host: Callable[[Any], np.ndarray], **more: Any) -> Job:
-    parts = {FORWARD: forward, GRADIENT: gradient, **more}
-    return Job(gradient, read=lambda gs: fingerprint([host(g) for g in gs]), parts=parts)
+@dataclass(frozen=True)
+class Steps:
+    """A case in one library."""
+
+    parts: dict[str, Callable[[], Any]]
+    host: Callable[[Any], np.ndarray] = np.asarray
+    """A gradient as NumPy's array."""
+
+    def fingerprint(self) -> list[float]:
+        """Of the gradients, the same in every library."""
+        return fingerprint([self.host(g) for g in self.parts[GRADIENT]()])
 
 
-def agrad(name: str, n: int, dtype: str) -> Job:
-    """agrad on NumPy, and NumPy alone beside it in the same process."""
+def agrad(name: str, n: int, dtype: str) -> Steps:
+    """agrad on NumPy, and NumPy alone beside it."""
     agrad, case = load("agrad"), CASES[name]
     raw, constants = arguments(case, n, dtype)
     xs = [agrad.asarray(a, requires_grad=True) for a in raw]
@@ -73,10 +86,10 @@ def agrad(name: str, n: int, dtype: str) -> Job:
         return [g.data for g in out]
 
     alone = {} if case.numpy is None else {ALONE: lambda: case.numpy(np, *raw, *constants)}
-    return _job(forward, gradient, np.asarray, **alone)
+    return Steps({FORWARD: forward, GRADIENT: gradient, **alone})
 
 
-def torch(name: str, n: int, dtype: str) -> Job:
+def torch(name: str, n: int, dtype: str) -> Steps:
     torch, case = load("torch"), CASES[name]
     if case.torch is None:
         raise Missing("PyTorch has none")
@@ -92,10 +105,11 @@ def torch(name: str, n: int, dtype: str) -> Job:
     def gradient() -> Any:
         return torch.autograd.grad(_many(call(torch, *xs, *constants)), xs, gs)
 
-    return _job(lambda: call(torch, *xs, *constants), gradient, lambda g: g.resolve_conj().resolve_neg().numpy())
+    parts = {FORWARD: lambda: call(torch, *xs, *constants), GRADIENT: gradient}
+    return Steps(parts, lambda g: g.resolve_conj().resolve_neg().numpy())
 
 
-def autograd(name: str, n: int, dtype: str) -> Job:
+def autograd(name: str, n: int, dtype: str) -> Steps:
     anp, make_vjp, case = load("autograd.numpy"), load("autograd").make_vjp, CASES[name]
     together = load("autograd.builtins").tuple
     if case.autograd is None:
@@ -120,12 +134,33 @@ def autograd(name: str, n: int, dtype: str) -> Job:
         gradient()
     except (NotImplementedError, AttributeError, TypeError) as reason:
         raise Missing(f"autograd has no derivative of it: {str(reason).splitlines()[0]}") from None
-    return _job(lambda: of(*raw), gradient, np.asarray)
+    return Steps({FORWARD: lambda: of(*raw), GRADIENT: gradient})
 
 
-BUILDERS: dict[str, Callable[..., Job]] = {"agrad": agrad, "torch": torch, "autograd": autograd}
+BUILDERS: dict[str, Callable[..., Steps]] = {"agrad": agrad, "torch": torch, "autograd": autograd}
 
 
-def build(name: str, n: int, dtype: str, library: str) -> Job:
-    """The job of a case in a library; ``Missing`` where the library has no such function."""
-    return BUILDERS[library](name, n, dtype)
+def key(library: str, part: str) -> str:
+    """The name under which a library's part is timed."""
+    return f"{library}: {part}"
+
+
+def build(name: str, n: int, dtype: str, *libraries: str) -> Job:
+    """The case in these libraries, their parts under ``key``; ``Missing`` where the first has no such function.
+
+    A step gives the fingerprint of each library, or a text that says why it takes no part.
+    """
+    taking_part, absent = {}, {}
+    for library in libraries:
+        try:
+            taking_part[library] = BUILDERS[library](name, n, dtype)
+        except (Missing, ImportError) as reason:
+            if library == libraries[0]:
+                raise
+            absent[library] = str(reason)
+    parts = {key(library, part): step for library, made in taking_part.items() for part, step in made.parts.items()}
+    return Job(
+        lambda: {library: made.fingerprint() for library, made in taking_part.items()} | absent,
+        read=lambda found: found,
+        parts=parts,
+    )
