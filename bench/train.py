@@ -24,7 +24,8 @@ from bench.suites import Options, Report, Suite
 HIDDEN, CLASSES, PIXELS = (256, 128), 10, 784
 EXAMPLES, QUICK_EXAMPLES = 12_000, 500
 DATA = ("digits", "mnist", "random")
-EPOCHS = 3
+EPOCHS, PASSED = 3, 20_000
+"""Epochs of a run at the least, and the examples that it passes at the least: an epoch of digits takes milliseconds."""
 RATE, DROPOUT = 1e-3, 0.2
 BACKENDS = ("numpy", "cupy", "torch", "jax")
 PEERS = ("torch",)
@@ -48,6 +49,11 @@ def write_examples(file: Path, name: str, count: int) -> tuple[int, int]:
     return X.shape
 
 
+def epochs(count: int) -> int:
+    """How many a run of so many examples has."""
+    return max(EPOCHS, 1 + PASSED // count)
+
+
 def agrad(batch: int, file: str, backend: str, device: str | None, *options: str) -> Job:
     """One run of the command line, in this process; it reads the seconds an epoch from the run's own log."""
     cli, agrad = load("agrad.cli"), load("agrad")
@@ -56,6 +62,8 @@ def agrad(batch: int, file: str, backend: str, device: str | None, *options: str
         agrad.ones(1)
     except (agrad.errors.BackendUnavailableError, agrad.errors.DeviceUnavailableError) as reason:
         raise Missing(str(reason)) from None
+    with load("numpy").load(file) as held:
+        count = held["y"].size
     place = ["--backend", backend, *(["--device", device] if device else [])]
 
     def step() -> list[float]:
@@ -69,7 +77,7 @@ def agrad(batch: int, file: str, backend: str, device: str | None, *options: str
                 "--lr": RATE,
                 "--schedule": "constant",
                 "--batch-size": batch,
-                "--epochs": EPOCHS,
+                "--epochs": epochs(count),
                 "--log": log,
             }
             given = [str(part) for pair in settings.items() for part in pair]
@@ -90,7 +98,9 @@ def torch(batch: int, file: str, device: str | None, fused: bool) -> Job:
     where = torch.device(device or "cpu")
     if where.type == "cuda" and not torch.cuda.is_available():
         raise Missing("this PyTorch sees no CUDA GPU")
-    held = np.load(file)
+    with np.load(file) as opened:
+        held = dict(opened)
+    times = epochs(held["y"].size)
     count = held["X"].shape[0] * 4 // 5  # agrad train tests on a fifth
     X, y = torch.from_numpy(held["X"][:count]).to(where), torch.from_numpy(held["y"][:count]).to(where)
     wait = torch.cuda.synchronize if where.type == "cuda" else (lambda: None)
@@ -103,7 +113,7 @@ def torch(batch: int, file: str, device: str | None, fused: bool) -> Job:
         model = torch.nn.Sequential(*layers[:-2]).to(where)
         optimizer = torch.optim.Adam(model.parameters(), lr=RATE, fused=fused or None)
         found = []
-        for _ in range(EPOCHS):
+        for _ in range(times):
             start = time.perf_counter()
             order = torch.randperm(count, device=where)
             total, hits = torch.zeros((), device=where), torch.zeros((), dtype=torch.int64, device=where)
@@ -192,8 +202,9 @@ def run(options: Options) -> Report:
     text = (
         "# agrad train\n\n"
         f"Four fifths of the examples to train on; an MLP with layers of {' and '.join(map(str, HIDDEN))}, ReLU and "
-        f"dropout {DROPOUT}, float32, Adam. Medians of {options.repeat} runs of {EPOCHS} epochs, without the first, in "
-        "which all took turns. The physical limit is the processor's matrix rate.\n\n"
+        f"dropout {DROPOUT}, float32, Adam. Medians over the epochs of {options.repeat} runs, in which all took turns: "
+        f"of each {EPOCHS} epochs, or as many as pass {PASSED:,} examples, without the first. The physical limit is "
+        "the processor's matrix rate.\n\n"
         + "\n\n".join(texts)
         + f"\n\n## Machine\n\n- {best.text()}\n"
         + common.environment_text(about, reports, left_out)
