@@ -429,3 +429,37 @@ def test_two_devices_in_one_operation() -> None:
     with pytest.raises(MixedBackendsError, match=r"add.*device1.*device2.*to_device"):
         a + b
     assert str(agrad.sum(a).device) == str(a.device)
+
+
+@pytest.mark.parametrize("mask", range(8))
+def test_operations_of_any_number_of_arrays_record_those_on_the_tape(backend: str, mask: int) -> None:
+    values = [[1.0, 2.0], [3.0], [4.0, 5.0, 6.0]]
+    xs = [agrad.asarray(v, dtype=agrad.float64, requires_grad=bool(mask >> i & 1)) for i, v in enumerate(values)]
+    weights = agrad.asarray([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], dtype=agrad.float64)
+    y = agrad.concat(xs)
+    assert y.requires_grad == bool(mask)
+    if mask:
+        agrad.sum(y * weights).backward()
+    for i, (x, expected) in enumerate(zip(xs, ([1.0, 2.0], [3.0], [4.0, 5.0, 6.0]), strict=True)):
+        assert (x.grad is not None) == bool(mask >> i & 1)
+        if x.grad is not None:
+            assert host(x.grad).tolist() == expected
+    with agrad.no_grad():
+        assert not agrad.concat(xs).requires_grad
+
+
+def test_operations_of_any_number_of_arrays_take_raw_ones_and_other_levels(backend: str) -> None:
+    x = leaf([1.0, 2.0])
+    raw = agrad.asarray([3.0], dtype=agrad.float64).data
+    y = agrad.concat([raw, x, raw])
+    agrad.sum(y * y).backward()
+    assert host(x.grad).tolist() == [2.0, 4.0]
+
+    def inner(a: agrad.Tensor, b: agrad.Tensor) -> agrad.Tensor:
+        # the older level's array stands beside the newer level's
+        return agrad.sum(agrad.concat([a, agrad.grad(lambda v: agrad.sum(agrad.concat([v * a, v, raw]) ** 3))(b)]) ** 2)
+
+    a, b = agrad.asarray([2.0], dtype=agrad.float64), agrad.asarray([0.5], dtype=agrad.float64)
+    # d/db ((b a)^3 + b^3) = 3 b^2 (a^3 + 1)
+    slope = 3 * 0.25 * 9
+    assert abs(float(agrad.grad(inner)(a, b)[0]) - (2 * 2 + 2 * slope * 3 * 0.25 * 12)) < 1e-9

@@ -95,6 +95,8 @@ def call_text(primitive: Any) -> str:
     if primitive.variadic is not None:
         if single and len(primitive.arrays) == 1:
             body = [f"    if not {primitive.variadic}:", *(f"    {line}" for line in _unary(primitive, scope))]
+        elif single and not primitive.arrays and primitive.differentiable(0):
+            body = _of_any_number(primitive)
     elif single and len(primitive.arrays) == 1:
         body = _unary(primitive, scope)
     elif single and len(primitive.arrays) == 2:
@@ -323,6 +325,54 @@ def _general(primitive: Any, scope: dict[str, Any]) -> list[str]:
             "    _selector.saved = ()",
         ]
     return [*lines, f"    return {result}"]
+
+
+def _of_any_number(primitive: Any) -> list[str]:
+    """One output of as many arrays as are given. Which plan a node has is looked up by which are on the tape."""
+    given = primitive.variadic
+    values = ["*_inner", *(f"{name}={name}" for name in primitive.settings)]
+    call = f"RAW[_kind]({', '.join(values)})"
+    kept = ", ".join(["*_inner", "y", *(f"{name}={name}" for name in primitive.settings)])
+    return [
+        "    _level = _kind = None",
+        "    _inner = []",
+        "    _traced = []",
+        "    _nodes = []",
+        f"    for x in {given}:",
+        "        if type(x) is Tensor:",
+        "            if _level is None:",
+        "                _level = x.level",
+        "            elif x.level is not _level:",
+        f"                return dispatch(PRIMITIVE, {given}, SETTINGS)",
+        "            _node = x.node",
+        "            if _node is not None:",
+        "                _traced.append(len(_inner))",
+        "                _nodes.append(_node)",
+        "            x = x.data",
+        "        if type(x) is not _kind:",
+        "            if _kind is not None:",
+        f"                return dispatch(PRIMITIVE, {given}, SETTINGS)",
+        "            _kind = type(x)",
+        "        _inner.append(x)",
+        "    if _level is None:",
+        f"        return dispatch(PRIMITIVE, {given}, SETTINGS)",
+        "    try:",
+        f"        y = {call}",
+        "    except Exception as _error:",
+        f"        raise PRIMITIVE.explain({given}, _error) from _error",
+        *(f"    {line}" for line in _TENSOR),
+        "    if not _traced:",
+        "        _out.node = None",
+        "        return _out",
+        "    if _level.id < attention():",
+        f"        return unusual(PRIMITIVE, {given}, SETTINGS, y)",
+        "    _node = _out.node = Node()",
+        "    _node.id = next_id()",
+        "    _node.plan = _plan = PRIMITIVE.recorded(tuple(_traced), len(_inner), False)",
+        "    _node.parents = tuple(_nodes)",
+        f"    _node.saved = _plan.pack({kept})",
+        "    return _out",
+    ]
 
 
 class _PlansByMask(dict[int, Plan]):

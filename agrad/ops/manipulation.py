@@ -6,7 +6,7 @@ from agrad.engine.batching import shift, with_rank
 from agrad.engine.notation import primitive
 from agrad.engine.sweep import sum_to
 from agrad.errors import OperandError, ReadOnlyViewError, ShapeError
-from agrad.ops.shared import axis_of, ndim_of, no_view
+from agrad.ops.shared import ndim_of, no_view
 from agrad.shapes import (
     broadcast_shapes,
     inverse_permutation,
@@ -182,15 +182,19 @@ def squeeze(x: Any, /, axis: Any) -> Any:
     return _reshape(x, shape=tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 
-def _arrays_of(arrays: Any, name: str) -> list[Any]:
+def _arrays_of(arrays: Any, name: str) -> tuple[list[Any], list[tuple[int, ...]]]:
+    """The arrays in a list, and their shapes."""
     if hasattr(arrays, "shape") and not isinstance(arrays, (tuple, list)):
         raise OperandError(f"{name} takes a list or tuple of arrays, not one array")
     found = list(arrays)
     if not found:
         raise ShapeError(f"{name} takes at least one array")
-    for x in found:
-        ndim_of(x, name)
-    return found
+    try:
+        return found, [tuple(x.shape) for x in found]
+    except AttributeError:
+        for x in found:
+            ndim_of(x, name)
+        raise
 
 
 @primitive(linear="arrays", batch="axis")
@@ -214,14 +218,14 @@ _concat = concat.bind
 @concat.door
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     """The arrays joined along an existing axis (None: each flattened first). Their other lengths must agree."""
-    found = _arrays_of(arrays, "concat")
+    found, shapes = _arrays_of(arrays, "concat")
     if axis is None:
-        found, axis = [reshape(x, (-1,)) for x in found], 0
-    axis = axis_of(axis, found[0])
-    rest = {tuple(n for i, n in enumerate(x.shape) if i != axis) for x in found}
-    if len(rest) > 1 or len({len(x.shape) for x in found}) > 1:
-        shapes = " and ".join(str(tuple(x.shape)) for x in found)
-        raise ShapeError(f"concat: shapes {shapes} differ outside of axis {axis}")
+        return _concat(*[reshape(x, (-1,)) for x in found], axis=0)
+    first = shapes[0]
+    axis = normalize_axis(axis, len(first))
+    for shape in shapes:
+        if shape != first and (shape[:axis] != first[:axis] or shape[axis + 1 :] != first[axis + 1 :]):
+            raise ShapeError(f"concat: shapes {' and '.join(map(str, shapes))} differ outside of axis {axis}")
     return _concat(*found, axis=axis)
 
 
@@ -241,11 +245,10 @@ _stack = stack.bind
 @stack.door
 def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     """The arrays, all of one shape, joined along a new axis."""
-    found = _arrays_of(arrays, "stack")
-    if len({tuple(x.shape) for x in found}) > 1:
-        shapes = " and ".join(str(tuple(x.shape)) for x in found)
-        raise ShapeError(f"stack: the arrays must have one shape, not {shapes}")
-    return _stack(*found, axis=normalize_axis(axis, len(found[0].shape) + 1))
+    found, shapes = _arrays_of(arrays, "stack")
+    if shapes.count(shapes[0]) != len(shapes):
+        raise ShapeError(f"stack: the arrays must have one shape, not {' and '.join(map(str, shapes))}")
+    return _stack(*found, axis=normalize_axis(axis, len(shapes[0]) + 1))
 
 
 def _flip_axes(axis: Any, x: Any) -> tuple[int, ...]:
