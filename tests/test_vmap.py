@@ -408,6 +408,15 @@ def test_a_rule_that_does_not_need_the_mapped_argument(place: Any) -> None:
         assert_close(table, expected, f"power {n} in two maps", 1e-12)
 
 
+def test_errors_of_operations_say_that_members_are_mapped() -> None:
+    with pytest.raises(IndexError) as caught:
+        agrad.vmap(lambda a: agrad.vmap(lambda b: b[7])(a))(draw(4, 3, 2))
+    notes = "\n".join(caught.value.__notes__)
+    assert "a map over 3 members" in notes and "a map over 4 members" in notes
+    with pytest.raises(ShapeError, match="one or more dimensions"):
+        agrad.vmap(lambda a: a @ a)(draw(3))
+
+
 # ---------------------------------------------------------------- against JAX
 
 

@@ -54,6 +54,17 @@ class Batch(Level):
         for name, value in settings.items():
             if isinstance(value, Batched):
                 raise TracedValueError(f"{primitive.name}: {name} may not be a value that vmap maps over")
+        try:
+            return self._mapped(primitive, args, settings)
+        except (MissingRuleError, TracedValueError):
+            raise
+        except Exception as error:
+            note = f"under a map over {self.members} members, whose axis stands in front of those of each"
+            if note not in getattr(error, "__notes__", ()):
+                error.add_note(note)
+            raise
+
+    def _mapped(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         rule = primitive.batching
         if rule is leading:
             done = through_all(primitive, args, settings)

@@ -14,7 +14,7 @@ from agrad.engine.calls import live, record_call
 from agrad.engine.levels import AMBIENT, Forward
 from agrad.engine.states import Recorded, recording_states, replaying
 from agrad.engine.sweep import order, sweep
-from agrad.engine.tape import LEAF, Node, mode, next_id, recording_from
+from agrad.engine.tape import LEAF, Node, mode, next_id, outside_rules, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import OperandError, RuleError
 from agrad.registry import CALLS
@@ -174,7 +174,7 @@ class _Pull:
         def again() -> list[Any]:
             return self._again(given, recorded)
 
-        with recording_from(self.level.id):
+        with recording_from(self.level.id), outside_rules():
             found = _cut(again, f"backward of {self.name}")
         if now.oldest > self.level.id:  # what is silenced outside stays so
             return [live(g) for g in found]
