@@ -135,6 +135,17 @@ def test_masked_branches_are_no_anomaly(place: Any) -> None:
         assert_close(twice(x), [-0.25, 0.0], "the second order")
 
 
+def test_inside_a_checkpoint(place: Any) -> None:
+    """The operation is named, not the checkpoint: its backward pass is one like any other."""
+
+    def f(x: Any) -> Any:
+        return agrad.sum(agrad.sqrt(x * 0.0))
+
+    for g in (agrad.checkpoint(f), agrad.checkpoint(agrad.checkpoint(f))):
+        with agrad.detect_anomaly(), pytest.raises(AnomalyError, match=r"rule of sqrt made .* at .*sqrt\(x \* 0\.0\)"):
+            agrad.grad(g)(place(ZERO))
+
+
 def test_nothing_stays_switched_on(place: Any) -> None:
     with agrad.detect_anomaly(), pytest.raises(AnomalyError):
         agrad.log(place(ZERO))

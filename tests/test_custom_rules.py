@@ -157,6 +157,37 @@ def test_settings_methods_keywords_and_constants() -> None:
     assert_close(agrad.grad(lambda x: agrad.sum(Layer()(x)))(X), [7.0, 7.0, 7.0], "a method")
 
 
+@pytest.mark.parametrize("kind", [agrad.custom_vjp, agrad.custom_jvp])
+def test_many_cotangents_through_a_map_of_a_rule(kind: Any) -> None:
+    """The map inside is older than the one of the cotangents, and square, so that an exchange of both would not show
+    in shapes.
+    """
+    f = kind(lambda x: -agrad.sin(x))
+    if kind is agrad.custom_vjp:
+        f.defvjp(lambda x: (-agrad.sin(x), x), lambda x, g: (-g * agrad.cos(x),))
+    else:
+        f.defjvp(lambda p, t: (-agrad.sin(p[0]), -(t[0] * agrad.cos(p[0]))))
+    a = np.arange(9.0).reshape(3, 3)
+
+    def after(x: Any) -> Any:
+        return a @ agrad.vmap(f)(x)
+
+    assert_close(agrad.jacrev(after)(X), -a * np.cos(X), "jacrev", 1e-12)
+    assert_close(agrad.vmap(agrad.vjp(after, X)[1])(np.eye(3))[0], -a * np.cos(X), "vmap of the pullback", 1e-12)
+    twice = agrad.jacrev(agrad.jacrev(after))(X)
+    assert_close(twice, a[:, :, None] * np.diag(np.sin(X)), "jacrev of jacrev", 1e-12)
+
+
+def test_no_cotangent_of_some_members() -> None:
+    f = agrad.custom_vjp(lambda x: x * 2, batch="loop")
+    f.defvjp(lambda x: (x * 2, x), lambda x, g: (g * 2 if x > 0 else None,))
+    x = np.asarray([1.0, -1.0, 2.0])
+    assert_close(agrad.grad(lambda x: agrad.sum(agrad.vmap(f)(x)))(x), [2.0, 0.0, 2.0], "grad of vmap")
+    assert_close(agrad.vmap(agrad.grad(f))(x), [2.0, 0.0, 2.0], "vmap of grad")
+    with pytest.raises(ShapeError, match="there is none"):
+        agrad.vmap(f)(x[:0])
+
+
 def test_straight_through() -> None:
     @agrad.custom_jvp
     def quantized(x: Any) -> Any:

@@ -163,6 +163,33 @@ def test_the_methods_of_numpys_arrays(backend: str, place: Any) -> None:
     assert t.T.shape == t.transpose().shape == t.transpose((1, 0)).shape == (3, 2)
 
 
+def test_methods_that_write_and_those_that_copy(place: Any) -> None:
+    a = np.asarray([[0.3, -1.2, 2.0], [1.5, 0.4, -0.7]])
+
+    def sorted_and_filled(x: Any) -> Any:
+        x = x * 1.0
+        x.sort(0)
+        x[0].fill(x[1, 0])
+        flat = x.flatten()
+        flat[0] = 7.0
+        same, other = x.astype(x.dtype, copy=False), x.astype(np.float64)
+        assert same is x and other is not x
+        other.fill(7.0)
+        return x
+
+    leaf = agrad.asarray(place(a), requires_grad=True)
+    found = sorted_and_filled(leaf)
+    assert found.tolist() == [[1.5] * 3, [1.5, 0.4, 2.0]]
+    agrad.sum(found * place(np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))).backward()
+    assert leaf.grad.tolist() == [[0.0, 0.0, 6.0], [10.0, 5.0, 0.0]]
+    with pytest.raises(TypeError, match="same_kind"):
+        leaf.astype(np.int64, casting="same_kind")
+    with pytest.raises(agrad.errors.LeafMutationError):
+        leaf.sort()
+    with pytest.raises(agrad.errors.TracedValueError):
+        agrad.vmap(lambda x: x.tolist())(place(a))
+
+
 def test_a_device_of_another_library_names_that_library() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     like = agrad.asarray(torch.ones(2))

@@ -303,3 +303,11 @@ def test_promises_are_kept_once_an_iteration() -> None:
     agrad.odeint(lambda y, s: f(y, s * 0.1), b, da.from_array(T))
     assert len(sizes) > 40
     assert max(sizes) < 150
+
+
+def test_no_members_and_no_elements() -> None:
+    none = np.zeros((0, 3))
+    decay = lambda y: agrad.odeint(lambda y, t: -y, y, np.asarray([0.0, 1.0]))  # noqa: E731
+    assert agrad.vmap(decay)(none).shape == (0, 2, 3)
+    assert decay(none[:, 0]).shape == (2, 0)
+    assert agrad.vmap(agrad.grad(lambda y: agrad.sum(decay(y))))(none).shape == (0, 3)

@@ -402,3 +402,17 @@ def test_the_handlers_are_loaded_at_the_first_call_only() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False", "True"]
+
+
+@pytest.mark.parametrize("k", [-1, 0, 1, 2, 3, 5])
+@pytest.mark.parametrize("axes", [(0, 1), (2, 0), (-1, 1)])
+def test_a_turned_array_is_a_view(k: int, axes: tuple[int, int]) -> None:
+    a = np.arange(24.0).reshape(2, 3, 4)
+    t = agrad.asarray(a.copy())
+    turned, expected = np.rot90(t, k, axes), np.rot90(a, k, axes)
+    np.testing.assert_array_equal(turned.numpy(), expected)
+    turned[0] *= 2.0
+    expected[0] *= 2.0
+    np.testing.assert_array_equal(t.numpy(), a)
+    with pytest.raises(ValueError, match="must be different"):
+        np.rot90(t, 1, (0, -3))

@@ -191,6 +191,22 @@ def test_a_missing_sum_over_what_was_broadcast() -> None:
     check_grads(spread, (X, ROW))
 
 
+@pytest.mark.parametrize("mode", ["fwd", "rev"])
+def test_a_value_that_differs_where_it_is_differentiated(mode: str) -> None:
+    f = agrad.custom_vjp(agrad.sin)
+    for fwd, text in (
+        (
+            lambda x: agrad.sin(x) * np.asarray([1.0, 1.01, 1.0]),
+            r"output 0, element \[1\], is -0\.79\d* in the \w+ mode pass",
+        ),
+        (lambda x: agrad.astype(agrad.sin(x), agrad.float32), r"is float32\(3,\), and float64\(3,\) without"),
+    ):
+        f.defvjp(
+            lambda x, fwd=fwd: (fwd(x), x), lambda x, g: (agrad.astype(agrad.asarray(g), agrad.float64) * agrad.cos(x),)
+        )
+        assert re.search(text, message(f, ROW, modes=[mode]))
+
+
 def test_the_element_and_both_numbers() -> None:
     text = message(weighed(a=at_one_element), X, Y, directions=1, order=1, modes=("rev",))
     got, wanted = (float(n) for n in re.findall(r"agrad gives ([-\d.e]+), finite differences ([-\d.e]+)", text)[0])

@@ -398,6 +398,25 @@ def test_rules_are_checked() -> None:
         agrad.primitive(name="odd")(lambda xp, batch_size, /: batch_size).batch(lambda batch_size: batch_size)
 
 
+def test_a_rule_that_does_not_need_the_mapped_argument(place: Any) -> None:
+    x, w = place(np.abs(draw(4, 3)) + 1), place(np.arange(1.0, 4.0))
+    for n in (0, 1, 1.0, 2):
+        found = agrad.vmap(agrad.grad(lambda a, n=n: agrad.sum(a**n * w)))(x)
+        assert_close(found, n * host(x) ** (n - 1) * host(w), f"power {n}", 1e-12)
+        table = agrad.vmap(lambda s, n=n: agrad.vmap(agrad.grad(lambda a: agrad.sum(a**n * w * s)))(x))(w)
+        expected = n * host(x) ** (n - 1) * host(w) * host(w)[:, None, None]
+        assert_close(table, expected, f"power {n} in two maps", 1e-12)
+
+
+def test_errors_of_operations_say_that_members_are_mapped() -> None:
+    with pytest.raises(IndexError) as caught:
+        agrad.vmap(lambda a: agrad.vmap(lambda b: b[7])(a))(draw(4, 3, 2))
+    notes = "\n".join(caught.value.__notes__)
+    assert "a map over 3 members" in notes and "a map over 4 members" in notes
+    with pytest.raises(ShapeError, match="one or more dimensions"):
+        agrad.vmap(lambda a: a @ a)(draw(3))
+
+
 # ---------------------------------------------------------------- against JAX
 
 

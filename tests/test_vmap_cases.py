@@ -179,3 +179,49 @@ def test_derivatives_and_maps_compose(case: Case, place: Any) -> None:
     agree(many, columns, "a pullback of many cotangents", 1e-9)
     rows = stack([push(at, tuple(t)) for t in ts])
     agree(agrad.vmap(lambda *t: push(at, t))(*stacked_ts), rows, "many tangents at one point", 1e-9)
+
+
+@each([case for case in DIFFERENTIABLE if any(isinstance(a, Input) for a in case.example.args)])
+def test_derivatives_where_members_share_arguments(case: Case) -> None:
+    """One argument mapped alone, and the cotangent shared: by the vjp inside a map, and around it."""
+    arguments = drawn(case, MEMBERS)
+    rng = case.rng()
+    for mapped in ways(arguments):
+        if sum(mapped) > 1 or refused(case, arguments, mapped):
+            continue
+        given = together(arguments, mapped, np.asarray)
+        members = [member(arguments, mapped, i) for i in range(MEMBERS)]
+        weights = [random_like(outputs(case.call(*m)), rng) for m in members]
+        if len({tuple(w.shape for w in ws) for ws in weights}) > 1:
+            continue
+
+        def slopes(*args: Any, weights: Any = weights[0]) -> Any:
+            def weighed(*at: Any) -> Any:
+                filled = list(args)
+                for i, x in zip(case.places, at, strict=True):
+                    filled[i] = x
+                return total(case.call(*filled), weights)
+
+            return agrad.grad(weighed, argnums=tuple(range(len(case.places))))(*[args[i] for i in case.places])
+
+        rows = [slopes(*m) for m in members]
+        expected = [np.stack([host(g) for g in parts]) for parts in zip(*rows, strict=True)]
+        agree(agrad.vmap(slopes, in_axes=axes(mapped))(*given), expected, f"vmap of grad over {mapped}", 1e-9)
+
+        def around(*at: Any, given: Any = given, mapped: Any = mapped, weights: Any = weights[0]) -> Any:
+            filled = list(given)
+            for i, x in zip(case.places, at, strict=True):
+                filled[i] = x
+            return agrad.sum(agrad.vmap(lambda *a: total(case.call(*a), weights), in_axes=axes(mapped))(*filled))
+
+        got = agrad.grad(around, argnums=tuple(range(len(case.places))))(*[given[i] for i in case.places])
+        summed = [e if mapped[i] else np.sum(e, axis=0) for i, e in zip(case.places, expected, strict=True)]
+        agree(got, summed, f"grad of vmap over {mapped}", 1e-9)
+
+
+def total(out: Any, weights: Any) -> Any:
+    """The sum of the outputs with weights, real."""
+    return sum(
+        agrad.sum(agrad.real(y * g) if g.dtype.kind == "c" else y * g)
+        for y, g in zip(outputs(out), weights, strict=True)
+    )

@@ -54,6 +54,17 @@ class Batch(Level):
         for name, value in settings.items():
             if isinstance(value, Batched):
                 raise TracedValueError(f"{primitive.name}: {name} may not be a value that vmap maps over")
+        try:
+            return self._mapped(primitive, args, settings)
+        except (MissingRuleError, TracedValueError):
+            raise
+        except Exception as error:
+            note = f"under a map over {self.members} members, whose axis stands in front of those of each"
+            if note not in getattr(error, "__notes__", ()):
+                error.add_note(note)
+            raise
+
+    def _mapped(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         rule = primitive.batching
         if rule is leading:
             done = through_all(primitive, args, settings)
@@ -122,7 +133,8 @@ def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any])
     """An operation that takes any leading axes for a batch, through all nested batch levels at once.
 
     An array has the axis of the oldest of its levels in front. None where some other level lies between them and the
-    arrays, which is to record what each does.
+    arrays, which is to record what each does; or where a newer one lies inside an older one, as in the pullback of a
+    function mapped before, which is then mapped itself: level by level is right there too.
     """
     values: list[Any] = []
     owned: list[list[Any]] = []
@@ -133,6 +145,8 @@ def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any])
         while isinstance(arg, Tensor):
             if type(arg) is Batched:
                 level = arg.level
+                if own and own[-1].id < level.id:
+                    return None
                 own.append(level)
                 if level not in levels:
                     levels.append(level)

@@ -21,8 +21,8 @@ _LEFT = frozenset({np.ndarray, np.int64, np.float32, np.float64, np.complex128})
 
 _METHODS = (
     "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "conj", "conjugate", "copy", "cumprod", "cumsum",
-    "diagonal", "dot", "flatten", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "reshape", "round",
-    "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "transpose", "var",
+    "diagonal", "dot", "fill", "flatten", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "reshape",
+    "round", "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var",
 )  # fmt: skip
 """The methods of NumPy's arrays that Tensors have, for code that calls them on whatever it is given."""
 
@@ -32,7 +32,7 @@ def _like_numpys(name: str) -> Callable[..., Any]:
         return CALLS["array_method"](name, self, args, settings)
 
     method.__name__, method.__qualname__ = name, f"Tensor.{name}"
-    method.__doc__ = f"As NumPy's method ``ndarray.{name}``; differentiable where ``numpy.{name}`` is."
+    method.__doc__ = f"As NumPy's method ``ndarray.{name}``; differentiable where NumPy's function of that name is."
     return method
 
 

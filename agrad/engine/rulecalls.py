@@ -16,6 +16,7 @@ from agrad.engine.levels import SPACES, dispatch
 from agrad.engine.tape import Meta
 from agrad.engine.tensor import Batched, Tensor, settle
 from agrad.registry import KERNELS, namespace
+from agrad.shapes import broadcast_shapes
 
 
 def rule_has_kernels(primitive: Any, rule: Any) -> bool:
@@ -99,7 +100,12 @@ class RuleCall:
     def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """The rule on raw arrays."""
         kind = next(type(arg) for arg in args if backend_of_type(type(arg)) is not None)
-        return self.raw[kind](*args, **settings)
+        out = self.raw[kind](*args, **settings)
+        if self.through_maps:  # a rule that gives the cotangent as it is, say, has not the members of the others
+            shape = broadcast_shapes(*[tuple(arg.shape) for arg in args if hasattr(arg, "shape")])
+            if tuple(out.shape) != shape:
+                out = SPACES[kind].broadcast_to(out, shape)
+        return out
 
     def _generic(self, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         handed = dict(zip(self.names, values, strict=True), xp=namespace)

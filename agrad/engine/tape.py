@@ -255,6 +255,13 @@ class recording_from(_ModeChange):
         return now._replace(oldest=min(now.oldest, self.level_id))
 
 
+class outside_rules(_ModeChange):
+    """Look at each operation, where anomalies are looked for, inside a rule too: for one that is a pass of its own."""
+
+    def _change(self, now: Mode) -> Mode:
+        return now._replace(inside_rule=False)
+
+
 class detect_anomaly(_ModeChange):
     """Stop at the first operation that makes a NaN or an infinity, forward or backward, naming the user's line.
 

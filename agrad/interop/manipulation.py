@@ -329,7 +329,18 @@ def _fliplr(m: Any) -> Tensor:
 
 @implements("rot90")
 def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
-    return rearranged(tensor(m), lambda places: np.rot90(places, k, axes))
+    x = tensor(m)
+    np.rot90(np.broadcast_to(0, x.shape), k, axes)  # NumPy's own errors
+    if k % 4 == 2:
+        return agrad.flip(x, axis=axes_of(tuple(axes), x.ndim))
+    turned = agrad.flip(x, axis=axis_of(axes[1], x.ndim)) if k % 4 == 1 else x
+    if k % 2:
+        order = list(range(x.ndim))
+        order[axes[0]], order[axes[1]] = order[axes[1]], order[axes[0]]
+        turned = agrad.permute_dims(turned, tuple(order))
+    if k % 4 == 3:
+        return agrad.flip(turned, axis=axis_of(axes[1], x.ndim))
+    return turned if k % 4 else x[...]
 
 
 @implements("lib.stride_tricks.sliding_window_view")

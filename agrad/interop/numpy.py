@@ -4,14 +4,15 @@ Loaded at the first call that needs it. A function that is not in the tables is 
 use instead: nothing detaches silently.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.backends import backend_of_type
+from agrad.backends import backend_of, backend_of_type
+from agrad.dtypes import dtype_name
 from agrad.errors import RefusedFunctionError
 from agrad.interop import (  # noqa: F401 - each files its handlers
     choosing,
@@ -113,15 +114,54 @@ def special_word(name: str) -> Any:
 
 def array_method(name: str, x: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
     """What a method of NumPy's arrays gives on a Tensor: NumPy's function of its name, but for the ways of methods."""
-    if name == "astype":
-        return agrad.astype(x, dtype_of(*args, **{"dtype": settings.pop("dtype")} if "dtype" in settings else {}))
-    if name == "copy":
-        return agrad.astype(x, x.dtype, copy=True)
+    if name in _OWN_WAYS:
+        return _OWN_WAYS[name](x, *args, **settings)
     if name in ("reshape", "transpose") and args and not isinstance(args[0], (tuple, list)) and args != (None,):
         args = (args,)
     if name in ("conj", "conjugate"):
         return UFUNCS[np.conjugate](x)
-    return answer(FUNCTIONS[find("ravel" if name == "flatten" else name)], (x, *args), settings)
+    return answer(FUNCTIONS[find(name)], (x, *args), settings)
+
+
+def _astype(
+    x: Tensor, dtype: Any, order: Any = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+) -> Tensor:
+    dtype = dtype_of(dtype)
+    if casting != "unsafe" and not np.can_cast(dtype_name(x.dtype), dtype_name(dtype), casting):
+        raise TypeError(f"Cannot cast array data from {x.dtype} to {dtype} according to the rule {casting!r}")
+    return x if not copy and x.dtype == dtype else agrad.astype(x, dtype)
+
+
+def _copy(x: Tensor, order: Any = "C") -> Tensor:
+    return agrad.astype(x, x.dtype, copy=True)
+
+
+def _flatten(x: Tensor, order: Any = "C") -> Tensor:
+    return _copy(answer(FUNCTIONS[np.ravel], (x, order), {}))
+
+
+def _fill(x: Tensor, value: Any) -> None:
+    x[...] = value
+
+
+def _sort(x: Tensor, axis: Any = -1, **settings: Any) -> None:
+    x[...] = answer(FUNCTIONS[np.sort], (x, axis), settings)
+
+
+def _tolist(x: Tensor) -> Any:
+    x._check_concrete("tolist()")
+    return backend_of(x.raw).to_host(x.raw).tolist()
+
+
+_OWN_WAYS: dict[str, Callable[..., Any]] = {
+    "astype": _astype,
+    "copy": _copy,
+    "fill": _fill,
+    "flatten": _flatten,
+    "sort": _sort,
+    "tolist": _tolist,
+}
+"""The methods that do otherwise than NumPy's function of their name, or are alone."""
 
 
 def answer(entry: Entry, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:

@@ -47,7 +47,7 @@ def adjugate_vjp(xp: Any, g: Any, x: Any) -> Any:
     return xp.matrix_transpose(adjugate_change.bind(x, xp.matrix_transpose(g)))
 
 
-@primitive(name="linalg.adjugate_change", linear="v", batch="leading")
+@primitive(name="linalg.adjugate_change", linear="v", batch="leading", broadcasts=True)
 def adjugate_change(xp: Any, x: Any, v: Any, /) -> Any:
     """The derivative of ``adjugate`` at ``x`` along ``v``, at singular matrices too. x, v: (..., n, n), floating.
 

@@ -316,7 +316,7 @@ def where_x2(xp: Any, g: Any, condition: Any) -> Any:
     return xp.where(condition, xp.zeros_like(g), g)
 
 
-@primitive(constant="cotangent", masks=True, batch="leading")
+@primitive(constant="cotangent", masks=True, broadcasts=True, batch="leading")
 def mask_unused(xp: Any, cotangent: Any, part: Any, /) -> Any:
     """``part``, but 0 where ``cotangent`` is 0 and ``part`` is not finite: the guard of passes behind ``where``.
 

@@ -84,13 +84,16 @@ def matmul(x1: Any, x2: Any, /) -> Any:
     """The matrix product. x1: (..., m, k) or (k,); x2: (..., k, n) or (k,); the batch axes broadcast.
 
     A one-dimensional argument is a row before, or a column behind, and its axis is not in the result.
-    Raises ``ShapeError`` for lengths that do not match, ``OperandError`` for a number or an array of no dimensions.
+    Raises ``ShapeError`` for lengths that do not match and arrays of no dimensions, ``OperandError`` for a number.
     """
     n1, n2 = ndim_of(x1, "matmul"), ndim_of(x2, "matmul")
     if n1 >= 2 and n2 >= 2:
         return _matmul(x1, x2)
     if not n1 or not n2:
-        raise OperandError("matmul takes arrays of one or more dimensions; use * for a product with a number")
+        # an operand that is no array is asked itself where an operator stands; an array has no other answer
+        arrays = hasattr(x1, "shape") and hasattr(x2, "shape")
+        kind = ShapeError if arrays else OperandError
+        raise kind("matmul takes arrays of one or more dimensions; use * for a product with a number")
     if (n1 == 1 and x1.shape[0] != x2.shape[max(n2 - 2, 0)]) or (n2 == 1 and x2.shape[0] != x1.shape[-1]):
         raise ShapeError(f"matmul: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not multiply")
     y = _matmul(expand_dims(x1, 0) if n1 == 1 else x1, expand_dims(x2, -1) if n2 == 1 else x2)

@@ -198,7 +198,7 @@ def _digamma_gap(xp: Any, a: Any, y: Any, x: Any) -> Any:
 # ------------------------------------------------------------------ the truncated normal distribution
 
 
-@primitive(constant="u", batch="leading", name="random_truncated_normal")
+@primitive(constant="u", batch="leading", broadcasts=True, name="random_truncated_normal")
 def truncated_normal(xp: Any, u: Any, low: Any, high: Any, /) -> Any:
     """The number at the quantile ``u``, in the interior of [0, 1], of a standard normal one between two bounds.
 

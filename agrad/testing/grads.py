@@ -68,8 +68,9 @@ def check_grads(
     double precision, 1e-3 and 1e-2 in single), where size is that of the derivative in all directions.
 
     Raises ``DerivativeError``, an ``AssertionError``, which names the argument and the element that is most wrong, with
-    both numbers there; ``KinkError`` where ``f`` has no derivative there, as one-sided differences at two steps show;
-    ``DtypeError`` for integers; ``ConfigurationError`` for unknown modes or an order below 1.
+    both numbers there, or the output whose value is another one when it is differentiated; ``KinkError`` where ``f``
+    has no derivative there, as one-sided differences at two steps show; ``DtypeError`` for integers;
+    ``ConfigurationError`` for unknown modes or an order below 1.
     """
     if order < 1 or not modes or not set(modes) <= set(_MODES):
         raise ConfigurationError(
@@ -228,6 +229,7 @@ class _Problem:
 
     def check(self, function: Function, mode: str, label: str) -> None:
         """Compare in random directions; raise with what is wrong."""
+        self._check_values(function, mode, label)
         for _ in range(self.directions):
             weights = self._weights(function)
             analytic = self._analytic(function, mode, weights)
@@ -237,6 +239,31 @@ class _Problem:
                 slope = self.difference(function, weights, i, v)
                 if self._off(got, slope, size):
                     self._diagnose(function, label, weights, analytic, i, (got, slope))
+
+    def _check_values(self, function: Function, mode: str, label: str) -> None:
+        """Raise where the outputs are others when they are differentiated: a rule may compute them by itself."""
+        with agrad.no_grad():
+            plain = function(*self.tensors)
+        if mode == "rev":
+            differentiated, _ = agrad.vjp(function, *self.tensors)
+        else:
+            zeros = tuple([agrad.zeros_like(x) for x in self.tensors])
+            differentiated, _ = agrad.jvp(function, tuple(self.tensors), zeros)
+        for i, (y, expected) in enumerate(zip(differentiated, plain, strict=True)):
+            kinds = [f"{dtype_name(array.dtype)}{tuple(array.shape)}" for array in (y, expected)]
+            if kinds[0] != kinds[1]:
+                raise DerivativeError(
+                    f"{self.title}: output {i} of the {label} pass is {kinds[0]}, and {kinds[1]} without it"
+                )
+            found, wanted = np.asarray(host(y)), np.asarray(host(expected))
+            off = ~np.isclose(found, wanted, self.rtol, self.atol, equal_nan=True)
+            if np.any(off):
+                at = tuple(int(k) for k in np.argwhere(off)[0])
+                raise DerivativeError(
+                    f"{self.title}: the value of output {i}{f', element {list(at)},' if at else ''} is "
+                    f"{found[at]:.10g} in the {label} pass, and {wanted[at]:.10g} without it: a rule computes it "
+                    "differently than the function"
+                )
 
     def _analytic(self, function: Function, mode: str, weights: list[Any]) -> Callable[[int, Any], tuple[float, float]]:
         """The derivative of the weighted outputs along ``v`` in leaf ``i``, and its size in all directions."""

@@ -15,7 +15,7 @@ from agrad.engine.levels import AMBIENT, Forward, meta, namespace_of
 from agrad.engine.sweep import fit_tangent
 from agrad.engine.tape import Node
 from agrad.engine.tensor import Tensor, settle, wrap
-from agrad.errors import NotDifferentiableError
+from agrad.errors import NotDifferentiableError, ShapeError
 
 Values = Sequence[Any]
 Back = Callable[[list[Any]], Values]
@@ -230,6 +230,8 @@ class _Members:
     def __init__(self, rules: Any, level: Batch, mapped: Sequence[bool]) -> None:
         self.rules, self.members, self.mapped = rules, level.members, mapped
         self.name = rules.name
+        if not self.members:
+            raise ShapeError(f"{self.name} is called member by member, and there is none to learn its result from")
 
     def _member(self, leaves: Values, k: int) -> list[Any]:
         return [x[(k, ...)] if m else x for x, m in zip(leaves, self.mapped, strict=True)]
@@ -252,8 +254,11 @@ class _Members:
             out: list[Any] = [None] * len(leaves)
             for i in traced:
                 given = [row[i] for row in found if row[i] is not None]
-                if len(given) == self.members:
+                if given:
                     xp = namespace_of(given)
+                    if len(given) < self.members:  # None of some members is zero for these alone
+                        zero = xp.zeros_like(given[0])
+                        given = [zero if row[i] is None else row[i] for row in found]
                     out[i] = xp.stack(alike(given))
                     out[i] = out[i] if self.mapped[i] else xp.sum(out[i], axis=0)
             return out

@@ -14,9 +14,10 @@ from agrad.engine.calls import live, record_call
 from agrad.engine.levels import AMBIENT, Forward
 from agrad.engine.states import Recorded, recording_states, replaying
 from agrad.engine.sweep import order, sweep
-from agrad.engine.tape import LEAF, Node, mode, next_id, recording_from
+from agrad.engine.tape import LEAF, Node, mode, next_id, outside_rules, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import OperandError, RuleError
+from agrad.registry import CALLS
 from agrad.transforms.trees import flatten_all, unflatten
 
 Function = Callable[..., Any]
@@ -28,7 +29,8 @@ def checkpoint(f: Function) -> Function:
     f: takes and gives nested containers of anything; it is called once more for each backward pass through it, so it
     must do the same each time. Arrays it closes over, a module's parameters say, are differentiated as ever. Draws from
     ``agrad.random``'s generators and ``agrad.nn``'s dropout repeat what they were, whatever was drawn in between; other
-    state that ``f`` changes must be announced with ``agrad.note_state``. Works at every level, on Tensors with
+    state that ``f`` changes must be announced with ``agrad.note_state``. What it writes to a Tensor that it is handed
+    is written there as ever, and a result like others. Works at every level, on Tensors with
     ``.backward()`` and inside transforms, nested, and in forward mode, where it changes nothing. The backward pass
     raises ``RuleError`` where the second run uses other Tensors than the first, or gives another number of results.
     """
@@ -41,17 +43,23 @@ def checkpoint(f: Function) -> Function:
         held = [settle(leaf) for leaf in leaves]
         name = f"checkpoint {getattr(f, '__name__', type(f).__name__)}"
         out_spec: list[Any] = []
+        written: list[Any] = []
 
         def run() -> list[Any]:
             # handles of its own for each run: what f writes to its arguments is no part of the next one
             again = [_handle(value, leaf) for value, leaf in zip(held, leaves, strict=True)]
+            before = [_standing(handle) for handle in again]
             given, named = unflatten(spec, again)
             out, found = flatten_all(f(*given, **named))
-            out_spec[:] = [found]
-            return out
+            changed = [i for i, handle in enumerate(again) if _standing(handle) != before[i]]
+            out_spec[:], written[:] = [found], [leaves[i] for i in changed]
+            return [*out, *[again[i] for i in changed]]
 
-        out = _cut(run, name)
-        return unflatten(out_spec[0], out)
+        outs = _cut(run, name)
+        count = len(outs) - len(written)
+        for leaf, value in zip(written, outs[count:], strict=True):
+            CALLS["write"](leaf, value, name)
+        return unflatten(out_spec[0], outs[:count])
 
     return checkpointed
 
@@ -61,6 +69,11 @@ def _handle(value: Any, leaf: Any) -> Any:
     if not isinstance(leaf, Tensor):
         return leaf
     return settle(value) if isinstance(value, Tensor) else wrap(value, AMBIENT)
+
+
+def _standing(value: Any) -> tuple[int, int]:
+    """What a Tensor stands for, which a write changes."""
+    return (id(value.data), id(value.node)) if isinstance(value, Tensor) else (0, 0)
 
 
 def _cut(run: Callable[[], list[Any]], name: str) -> list[Any]:
@@ -161,7 +174,7 @@ class _Pull:
         def again() -> list[Any]:
             return self._again(given, recorded)
 
-        with recording_from(self.level.id):
+        with recording_from(self.level.id), outside_rules():
             found = _cut(again, f"backward of {self.name}")
         if now.oldest > self.level.id:  # what is silenced outside stays so
             return [live(g) for g in found]

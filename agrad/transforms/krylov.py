@@ -253,6 +253,6 @@ def solved(
 
 
 def greatest(value: Any) -> float:
-    """The greatest of all elements of all members, as a number to show."""
+    """The greatest of all elements, not negative, of all members, as a number; 0 where there is none."""
     raw = raw_of(value)
-    return float(np.max(np.asarray(backend_of(raw).to_host(raw))))
+    return float(np.max(np.asarray(backend_of(raw).to_host(raw)), initial=0.0))

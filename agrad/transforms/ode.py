@@ -321,7 +321,9 @@ def _sum(weights: Sequence[float], slopes: Leaves) -> Any:
 
 
 def _mean_square(v: Any) -> float:
-    """The root of the mean square, the greatest of all members'."""
+    """The root of the mean square, the greatest of all members'; 0 where there is nothing."""
+    if 0 in v.shape:
+        return 0.0
     xp = namespace_of((v,))
     return greatest(xp.sqrt(xp.mean(xp.abs(v) ** 2)))
 
