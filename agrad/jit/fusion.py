@@ -56,12 +56,16 @@ class Group:
 
 def works_by_element(instruction: Instruction) -> bool:
     """Whether each element of the one result is made of the elements at its place, and of nothing else."""
-    operation = instruction.operation
     if len(instruction.outputs) != 1 or instruction.outputs[0] is None or instruction.on_host:
         return False
+    return is_elementwise(instruction.operation)
+
+
+def is_elementwise(operation: Any) -> bool:
+    """Whether an operation, or that of which it is a rule, is one on each element."""
     if isinstance(operation, RuleCall):
-        return bool(operation.primitive.elementwise) or operation.primitive.name in _ALSO
-    return bool(operation.elementwise) or instruction.name in _ALSO
+        operation = operation.primitive
+    return bool(operation.elementwise) or operation.name in _ALSO
 
 
 def _is_single(v: Variable) -> bool:
