@@ -9,6 +9,7 @@ from checker import assert_close
 
 import agrad
 from agrad.engine.rulecalls import RuleCall
+from agrad.jit.api import Jitted
 from agrad.jit.bodies import body_of, in_place_of
 from agrad.jit.ir import HOST, Instruction, Program, Variable, interpret
 from agrad.jit.parts import WRITTEN_OUT, with_parts
@@ -88,6 +89,21 @@ def test_a_body_is_the_primitives_own() -> None:
     assert body is not None and [i.name for i in body.instructions] == ["sin", "multiply"]
     assert [i.results for i in in_place_of(made, body)][-1] == made.results
     np.testing.assert_array_equal(interpret(body, [x])[0], np.sin(x) * 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_the_derivative_of_a_square_is_its_rule(dtype: str) -> None:
+    x = X.astype(dtype)
+
+    def f(x: Any, g: Any) -> Any:
+        return agrad.vjp(lambda x: x**2, x)[1](g)
+
+    made = agrad.jit(f)
+    assert isinstance(made, Jitted)
+    stages = [program for _, program in made.lower(x, x + 1).stages]
+    assert [i.name for i in stages[0].instructions] == ["pow", "pow.vjp:x1"]
+    assert [i.name for i in stages[-1].instructions] == ["multiply", "multiply"]
+    np.testing.assert_array_equal(made(x, x + 1)[0], f(x, x + 1)[0])
 
 
 def test_nothing_is_computed_at_size() -> None:
