@@ -13,9 +13,9 @@ import numpy as np
 from agrad.engine.rulecalls import RuleCall
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import TracedValueError
-from agrad.jit.folding import VIEWS
 from agrad.jit.fusion import is_elementwise, with_single_values
 from agrad.jit.ir import Instruction, Program, Variable
+from agrad.jit.memory import VIEWS
 from agrad.jit.rows import REDUCTIONS
 from agrad.jit.trace import Trace
 from agrad.registry import namespace

@@ -14,8 +14,8 @@ import numpy as np
 
 from agrad.backends.threads import BLOCK_BYTES
 from agrad.engine.rulecalls import RuleCall
-from agrad.jit.folding import bases
 from agrad.jit.ir import Instruction, Program, Variable, interpret, show
+from agrad.jit.memory import Bases, overwritten
 from agrad.jit.rows import is_of_rows, is_reshape, operand_is_of_rows, reduction_of, splits_of
 
 LARGE = BLOCK_BYTES + 1
@@ -225,11 +225,6 @@ def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool
     return _Fitting(instruction, broadcasts) if np.broadcast_shapes(*shapes) == out else None
 
 
-def _writes(instruction: Instruction) -> bool:
-    """Whether it may write into its operands."""
-    return "_update" in instruction.name
-
-
 def with_groups(
     minimum: int = LARGE, accepts: Accepts | None = None, broadcasts: bool = False
 ) -> Callable[[Program], Program]:
@@ -240,7 +235,7 @@ def with_groups(
     """
 
     def fuse(program: Program) -> Program:
-        made = {v: i for i, instruction in enumerate(program.instructions) for v in instruction.results}
+        bases = Bases(program)
         done: list[Instruction] = []
         open_: list[_Open] = []
         outside: dict[Variable, int] = {}
@@ -280,11 +275,10 @@ def with_groups(
             fitting = _fitting(instruction, accepts, broadcasts)
             if fitting is not None and home_of(instruction, fitting):
                 continue
-            reads = set(instruction.reads())
+            reads, written = set(instruction.reads()), bases.of(*overwritten(instruction))
             for group in list(open_):
                 # a group reads its operands where it stands, so it stands before what writes into them
-                written = _writes(instruction) and any(bases(v, program, made) & reads for v in group.inputs)
-                if written or not reads.isdisjoint(group.made):
+                if not reads.isdisjoint(group.made) or (written and written & bases.of(*group.inputs)):
                     close(group)
             done.append(instruction)
         for group in list(open_):
