@@ -365,6 +365,58 @@ def test_what_was_read_of_a_parameter_before_its_update_is_not_updated(
         np.testing.assert_allclose(jitted(x).numpy(), eager(x).numpy(), rtol=1e-4, atol=1e-5)
 
 
+SNAPSHOTS = {"times one": lambda w: w * 1.0, "over one": lambda w: w / 1, "flipped": lambda w: agrad.flip(w * 1.0)}
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (300, 300)], ids=str)
+@pytest.mark.parametrize("snapshot", SNAPSHOTS)
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_parameter_that_simpler_operations_leave_in_a_programs_other_places(
+    name: str, snapshot: str, shape: tuple[int, int]
+) -> None:
+    """As its own gradient, and as what is computed with after its update: neither sees the update."""
+    start = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+    def made() -> Any:
+        w = agrad.asarray(start.copy(), requires_grad=True)
+        optimizer = OPTIMIZERS[name]([w])
+
+        def step() -> Any:
+            before = SNAPSHOTS[snapshot](w.detach())
+            agrad.sum(w * before).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return agrad.sin(before), w.detach() + 0
+
+        return step
+
+    eager, jitted = made(), agrad.jit(made())
+    for _ in range(4):
+        for got, expected in zip(jitted(), eager(), strict=True):
+            np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("snapshot", SNAPSHOTS)
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_gradient_that_is_the_parameter(name: str, snapshot: str) -> None:
+    start = np.random.default_rng(0).standard_normal((300, 300)).astype(np.float32)
+    found = []
+    for wrap in (lambda f: f, agrad.jit):
+        w = agrad.asarray(start.copy(), requires_grad=True)
+        optimizer = OPTIMIZERS[name]([w])
+
+        def step(w: Any = w, optimizer: Any = optimizer) -> None:
+            agrad.sum(w * SNAPSHOTS[snapshot](w.detach())).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        step = wrap(step)
+        for _ in range(4):
+            step()
+        found.append(w.detach().numpy())
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
+
+
 def test_another_thread_does_not_compute_with_state_that_is_being_traced() -> None:
     model = network()
     x = np.ones((3, 5), np.float32)

@@ -296,3 +296,16 @@ def test_the_arrays_given_are_not_changed(dtype: Any) -> None:
     for now, then in zip((x, w, b), before, strict=True):
         np.testing.assert_array_equal(now, then)
     np.testing.assert_array_equal(hidden.detach().numpy(), values)
+
+
+def test_ones_to_sum_with_hold_little_memory() -> None:
+    """One array a dtype, of which shorter ones are views; longer ones are held by nobody."""
+    dtype = np.dtype("float32")
+    short = [numpy_fused.all_ones(n, dtype) for n in (1, 32, 100_000)]
+    assert all(np.shares_memory(ones, short[-1]) for ones in short)
+    long = numpy_fused.all_ones(300_000, dtype)
+    assert numpy_fused.all_ones(300_000, dtype) is not long
+    for ones in (*short, long):
+        assert ones.dtype == dtype and (ones == 1).all()
+    with pytest.raises(ValueError, match="read-only"):
+        short[0][0] = 2

@@ -132,6 +132,24 @@ def test_numpy_kernels_are_the_generic_bodies(
                 np.testing.assert_allclose(mine, other, **close)
 
 
+@pytest.mark.parametrize("shape", [(5000,), (70, 80), (100_000,)], ids=str)
+@pytest.mark.parametrize(("kind", "options"), EVERY, ids=NAMES)
+def test_gradients_that_are_views_on_numpy(
+    kind: type[optim.Optimizer], options: dict[str, Any], shape: tuple[int, ...]
+) -> None:
+    """What flip, sum and steps of an index leave as gradients: reversed, repeated and strided elements."""
+    wide = draw(*shape[:-1], 2 * shape[-1])
+    optimizer = kind([agrad.asarray(draw(*shape), backend="numpy", requires_grad=True)], lr=0.05, **options)
+    for g in (np.flip(draw(*shape)), np.broadcast_to(np.float64(0.5), shape), wide[..., ::2]):
+        for donate in (False, True):
+            found = []
+            for given in (g, g.copy()):
+                state = [np.full(shape, 0.1) for _ in optimizer.slots]
+                found.append(optimizer.update(draw(*shape, seed=5), given, state, 3, 0.05, donate))
+            for mine, other in zip(*found, strict=True):
+                np.testing.assert_allclose(mine, other, rtol=1e-12, atol=1e-14)
+
+
 @pytest.mark.parametrize("size", [100, 5000], ids=["small", "large"])
 @pytest.mark.parametrize("beta", [0.0, 0.5, 0.9])
 def test_adams_moments_on_numpy_never_are_denormal(size: int, beta: float) -> None:

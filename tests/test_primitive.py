@@ -315,6 +315,12 @@ BAD = {
         lambda xp, x, /: x, linear="y", name="odd"
     ),
     r"linear or constant in 'axis'": lambda: define(lambda xp, x, /, *, axis: x, constant=("axis",)),
+    r"declared to overwrite 'y'; it may overwrite its array arguments x, y, and has a setting 'donate'": lambda: define(
+        lambda xp, x, y, /: x, overwrites="y", name="odd"
+    ),
+    r"odd is declared to overwrite 'z'": lambda: define(
+        lambda xp, x, /, *, donate: x, overwrites=("x", "z"), name="odd"
+    ),
     r"normalize names 'dim', no settings of it": lambda: define(
         lambda xp, x, /, *, axis: x, normalize={"dim": axes_of}
     ),

@@ -143,24 +143,27 @@ def where_second(g: Raw, condition: Raw) -> Raw:
     return _in_blocks(lambda g, condition: chosen(g, np.logical_not(condition)), g, condition)
 
 
-_ZEROS = 1 << 17
-"""Elements up to which zeros to compare with are kept; of longer arrays, for a row."""
+_LENT = 1 << 17
+"""Elements of the zeros and of the ones that are kept, once a dtype, to compare and to sum with."""
 
 
 @functools.lru_cache(maxsize=128)
 def zeros_beside(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Zeros for ``numpy.maximum`` of an array of this shape: with a single one it takes five times as long."""
+    """Zeros for ``numpy.maximum`` of an array of this shape: with a single one it takes five times as long.
+
+    For more than are kept, those for a row, or one.
+    """
     size = math.prod(shape)
-    if size > _ZEROS:
-        size, shape = (shape[-1], shape[-1:]) if _SHORT < shape[-1] <= _ZEROS else (1, ())
-    zeros = _many_zeros(dtype)[:size].reshape(shape)
-    zeros.flags.writeable = False
-    return zeros
+    if size > _LENT:
+        size, shape = (shape[-1], shape[-1:]) if _SHORT < shape[-1] <= _LENT else (1, ())
+    return _lent(0, dtype)[:size].reshape(shape)
 
 
-@functools.lru_cache(maxsize=8)
-def _many_zeros(dtype: np.dtype) -> np.ndarray:
-    return np.zeros(_ZEROS, dtype)
+@functools.lru_cache(maxsize=16)
+def _lent(value: int, dtype: np.dtype) -> np.ndarray:
+    made = np.full(_LENT, value, dtype)
+    made.flags.writeable = False
+    return made
 
 
 @kernel("numpy", "relu", "forward", when=lambda x, **_: _floats(x))
@@ -216,12 +219,14 @@ def linear_bias(g: Raw, bias_meta: Any) -> Raw:
     return np.matmul(all_ones(g.shape[0], g.dtype), g)
 
 
-@functools.lru_cache(maxsize=32)
 def all_ones(n: int, dtype: np.dtype) -> np.ndarray:
-    """Ones, not to be written to: a product with them is a sum over rows."""
-    made = np.ones(n, dtype)
-    made.flags.writeable = False
-    return made
+    """Ones, not to be written to: a product with them is a sum over rows. More than are kept are made anew."""
+    return _few_ones(n, dtype) if n <= _LENT else np.ones(n, dtype)
+
+
+@functools.lru_cache(maxsize=128)
+def _few_ones(n: int, dtype: np.dtype) -> np.ndarray:
+    return _lent(1, dtype)[:n]
 
 
 # ------------------------------------------------------------------ cross entropy

@@ -80,10 +80,11 @@ def _usable(arrays: tuple[Raw, ...], order: str) -> bool:
 
 
 def _flat(a: Raw, order: str, real: np.dtype) -> np.ndarray:
-    """The elements of an array as real numbers in one dimension, row by row (``C``) or column by column (``F``)."""
+    """The elements of an array as real numbers side by side, row by row (``C``) or column by column (``F``)."""
     a = np.asarray(a)
-    a = a.reshape(-1) if order == "C" else a.T.reshape(-1)
-    return a if a.dtype == real else np.ascontiguousarray(a).view(real)
+    # reversed and repeated elements, such as gradients of a flip or a sum have, are a view in one dimension too
+    a = np.ascontiguousarray(a.reshape(-1) if order == "C" else a.T.reshape(-1))
+    return a if a.dtype == real else a.view(real)
 
 
 def _prepare(donate: bool, g: Raw, *arrays: Raw) -> tuple[tuple[Raw, ...], Iterable[tuple[np.ndarray, ...]]]:

@@ -1,7 +1,10 @@
 """NumPy's own arithmetic of long arrays, in blocks that threads share, and products of all pairs.
 
 Operators on raw arrays and on a tape's are NumPy's own. These are for what is behind more calls anyway: the members of
-a map, the values and tangents of forward mode.
+a map, the values and tangents of forward mode. They are a part of their own, ``"level"``, because as ``"forward"``
+kernels they would be in the way of the two who ask for that one: the short call path, where each operation on short
+arrays would pay for the question, and traced programs, which call NumPy's own functions by these words, to have them
+write into buffers and into blocks of groups.
 """
 
 from collections.abc import Callable

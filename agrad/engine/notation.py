@@ -70,6 +70,7 @@ def primitive(
     normalize: Normalizers | None = None,
     masks: bool = False,
     jointly: bool = False,
+    overwrites: Names = (),
     batch: str | None = None,
 ) -> Any:
     """Make a function of ``(xp, arrays, /, *, settings)`` an operation that can be differentiated.
@@ -82,6 +83,7 @@ def primitive(
     numbers. ``normalize`` gives, by setting, ``f(value, first_array)``. ``masks`` says that some elements of an
     argument may go unused: whatever they are, they get the cotangent zero. ``jointly`` says that it is linear in all
     arguments with a derivative at once, as a sum is and a product is not: the tangents of all make one call.
+    ``overwrites`` names arguments that a kernel may write its results into where the setting ``donate`` is true.
     ``batch`` is how ``vmap`` calls it for all members at once: ``"leading"`` (any leading axes are a batch already, and
     broadcast), ``"axis"`` (every array gets an axis in front, and settings that name axes, from the front, count one
     more), ``"loop"`` (a call a member), ``"values decide"`` (not at all); any other way is a rule filed with
@@ -102,6 +104,7 @@ def primitive(
             normalize=normalize or {},
             masks=masks,
             jointly=jointly,
+            overwrites=_tuple(overwrites),
             batch=batch,
         )
 
@@ -121,6 +124,7 @@ def _define(
     jointly: bool = False,
     elementwise: bool = False,
     keeps_type: bool = False,
+    overwrites: tuple[str, ...] = (),
     batch: str | None = None,
 ) -> Operation:
     parameters = list(inspect.signature(function).parameters.values())
@@ -157,6 +161,7 @@ def _define(
         spreads=out is not None and any(n.startswith("*") for n in out),
         masks=masks,
         jointly=jointly,
+        overwrites=overwrites,
         batch=batch,
     )
     public = _with_normalizers(made, normalize) if normalize else made.bind

@@ -120,6 +120,7 @@ class Primitive:
         spreads: bool = False,
         masks: bool = False,
         jointly: bool = False,
+        overwrites: tuple[str, ...] = (),
         batch: str | None = None,
     ) -> None:
         if batch is not None and batch not in SHARED:
@@ -147,6 +148,8 @@ class Primitive:
         self.spreads = spreads
         self.masks = masks
         self.jointly = jointly
+        self.overwrites = tuple([self._overwritten(argument) for argument in overwrites])
+        """The numbers of the arguments that a kernel may write its results into where ``donate`` is true."""
         self.product = False
         """Whether each rule is the product of the cotangent and the one other value that it names."""
         self.vjps: dict[str, Rule] = {}
@@ -193,6 +196,14 @@ class Primitive:
         return (
             f"<primitive {self.name}({', '.join([*self.arrays, *([f'*{self.variadic}'] if self.variadic else [])])})>"
         )
+
+    def _overwritten(self, argument: str) -> int:
+        if argument not in self.arrays or "donate" not in self.settings:
+            raise PrimitiveDefinitionError(
+                f"{self.name} is declared to overwrite {argument!r}; it may overwrite its array arguments "
+                f"{', '.join(self.arrays)}, and has a setting 'donate' that says whether a call may"
+            )
+        return self.arrays.index(argument)
 
     # ---------------------------------------------------------------- what the call path asks
 

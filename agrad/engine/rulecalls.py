@@ -75,17 +75,17 @@ class RuleCall:
         inside: list[Any] = [settle(value) for value in values]
         if self.through_maps and any(type(value) is Batched for value in inside):
             done = through_all(self, tuple(inside), settings)
-            return self._generic(values, settings) if done is None else done
+            return self.generic(values, settings) if done is None else done
         traced = None
         for value in inside:
             if isinstance(value, Tensor):
                 if not value.level.whole_rules:
-                    return self._generic(values, settings)
+                    return self.generic(values, settings)
                 traced = value
             elif isinstance(value, tuple) and any(isinstance(part, Tensor) for part in value):
-                return self._generic(values, settings)
+                return self.generic(values, settings)
         if traced is None or not self.primitive.kernels(self.rule)[type(traced.raw)]:
-            return self._generic(values, settings)
+            return self.generic(values, settings)
         space = SPACES[type(traced.raw)]
         inside = [
             Meta(value.shape, getattr(space, value.dtype.name))
@@ -107,6 +107,7 @@ class RuleCall:
                 out = SPACES[kind].broadcast_to(out, shape)
         return out
 
-    def _generic(self, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+    def generic(self, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """The rule as it is written, in agrad's own namespace."""
         handed = dict(zip(self.names, values, strict=True), xp=namespace)
         return self.rule.function(*[handed[name] for name in self.rule.names], **settings)

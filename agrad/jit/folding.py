@@ -15,25 +15,8 @@ from agrad.backends.numpy_blas import ROUTINES, added_multiple, added_product
 from agrad.backends.numpy_fused import all_ones
 from agrad.backends.numpy_kernels import momentum_step, settle
 from agrad.jit.ir import Instruction, Program, Variable
+from agrad.jit.memory import Bases, overwritten
 from agrad.registry import PRIMITIVES
-
-VIEWS = frozenset(
-    {
-        "astype", "broadcast_to", "cast", "conj", "expand_dims", "flip", "getitem", "imag", "matrix_transpose",
-        "permute_dims", "positive", "real", "reshape", "squeeze", "transfer", "linalg.diagonal",
-    }
-)  # fmt: skip
-"""Operations whose result may share memory with their operand."""
-
-
-def may_share(instruction: Instruction) -> bool:
-    """Whether results may share memory with an operand: of views, and of primitives through which views are written."""
-    return (
-        instruction.name in VIEWS
-        or getattr(instruction.operation, "put", None) is not None
-        or (instruction.name == "unstack")
-    )
-
 
 FEWEST = 1 << 13
 """Products of fewer elements than this are left alone: the calls cost more than the passes over memory."""
@@ -46,6 +29,7 @@ class FoldedStep:
     """
 
     elementwise = False
+    overwrites = (0, 3)
 
     def __init__(self, gradient: Any) -> None:
         self.gradient = gradient
@@ -103,6 +87,7 @@ def with_folded_updates(program: Program) -> Program:
     reads = [v for instruction in program.instructions for v in instruction.reads()]
     uses = Counter([*reads, *(v for v in program.outputs if isinstance(v, Variable))])
     made = {v: i for i, instruction in enumerate(program.instructions) for v in instruction.results}
+    bases = Bases(program)
     folded: dict[int, Instruction] = {}
     dropped: set[int] = set()
     for i, instruction in enumerate(program.instructions):
@@ -115,9 +100,8 @@ def with_folded_updates(program: Program) -> Program:
         a, b = program.instructions[at].operands
         written = {p, v}
         for other in program.instructions[at:i]:
-            if other.name in ("sgd_update", "adam_update"):
-                written.update(x for x in other.operands if isinstance(x, Variable))
-        if (bases(a, program, made) | bases(b, program, made)) & written:
+            written.update(overwritten(other))
+        if bases.of(a, b) & written:
             continue
         folded[i] = Instruction(
             FoldedStep(program.instructions[at].operation), (p, a, b, v), instruction.settings, instruction.outputs
@@ -144,17 +128,3 @@ def _fits(gradient: Instruction, p: Variable, v: Variable) -> bool:
         and len({np.dtype(x.dtype) for x in (*arrays, p, v)}) == 1
         and np.dtype(p.dtype) in ROUTINES
     )
-
-
-def bases(x: Any, program: Program, made: Mapping[Variable, int]) -> set[Variable]:
-    """The variable, and all that it may share memory with of what was there before it.
-
-    made: the number of the instruction that makes a variable.
-    """
-    found, stack = set(), [x] if isinstance(x, Variable) else []
-    while stack:
-        v = stack.pop()
-        found.add(v)
-        if v in made and may_share(program.instructions[made[v]]):
-            stack += [o for o in program.instructions[made[v]].reads() if o not in found]
-    return found

@@ -14,8 +14,8 @@ import numpy as np
 
 from agrad.backends.threads import BLOCK_BYTES
 from agrad.engine.rulecalls import RuleCall
-from agrad.jit.folding import bases
 from agrad.jit.ir import Instruction, Program, Variable, interpret, show
+from agrad.jit.memory import Bases, overwritten
 from agrad.jit.rows import is_of_rows, is_reshape, operand_is_of_rows, reduction_of, splits_of
 
 LARGE = BLOCK_BYTES + 1
@@ -56,12 +56,16 @@ class Group:
 
 def works_by_element(instruction: Instruction) -> bool:
     """Whether each element of the one result is made of the elements at its place, and of nothing else."""
-    operation = instruction.operation
     if len(instruction.outputs) != 1 or instruction.outputs[0] is None or instruction.on_host:
         return False
+    return is_elementwise(instruction.operation)
+
+
+def is_elementwise(operation: Any) -> bool:
+    """Whether an operation, or that of which it is a rule, is one on each element."""
     if isinstance(operation, RuleCall):
-        return bool(operation.primitive.elementwise) or operation.primitive.name in _ALSO
-    return bool(operation.elementwise) or instruction.name in _ALSO
+        operation = operation.primitive
+    return bool(operation.elementwise) or operation.name in _ALSO
 
 
 def _is_single(v: Variable) -> bool:
@@ -221,11 +225,6 @@ def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool
     return _Fitting(instruction, broadcasts) if np.broadcast_shapes(*shapes) == out else None
 
 
-def _writes(instruction: Instruction) -> bool:
-    """Whether it may write into its operands."""
-    return "_update" in instruction.name
-
-
 def with_groups(
     minimum: int = LARGE, accepts: Accepts | None = None, broadcasts: bool = False
 ) -> Callable[[Program], Program]:
@@ -236,7 +235,7 @@ def with_groups(
     """
 
     def fuse(program: Program) -> Program:
-        made = {v: i for i, instruction in enumerate(program.instructions) for v in instruction.results}
+        bases = Bases(program)
         done: list[Instruction] = []
         open_: list[_Open] = []
         outside: dict[Variable, int] = {}
@@ -276,11 +275,10 @@ def with_groups(
             fitting = _fitting(instruction, accepts, broadcasts)
             if fitting is not None and home_of(instruction, fitting):
                 continue
-            reads = set(instruction.reads())
+            reads, written = set(instruction.reads()), bases.of(*overwritten(instruction))
             for group in list(open_):
                 # a group reads its operands where it stands, so it stands before what writes into them
-                written = _writes(instruction) and any(bases(v, program, made) & reads for v in group.inputs)
-                if written or not reads.isdisjoint(group.made):
+                if not reads.isdisjoint(group.made) or (written and written & bases.of(*group.inputs)):
                     close(group)
             done.append(instruction)
         for group in list(open_):

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from agrad.jit.folding import VIEWS
 from agrad.jit.ir import Instruction, Program, Variable, instruction_text, names_of
 from agrad.jit.lowerings import plain, split_host
+from agrad.jit.memory import VIEWS, overwritten
 
 CAPTURES = 8
 """A program that would have to be captured anew more often than this runs without graphs."""
@@ -309,7 +309,7 @@ class GraphProgram:
         for instruction in self.device.instructions:
             flag = instruction.settings.get("donate")
             if isinstance(flag, Variable):
-                own = [places[v] for k, v in enumerate(instruction.operands) if k != 1 and v in places]
+                own = [places[v] for v in overwritten(instruction) if v in places]
                 found.append((places[flag], [i for i in own if i in self._arrays]))
         return found
 

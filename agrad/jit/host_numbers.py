@@ -13,10 +13,17 @@ class FunctionOperation:
 
     elementwise = False
 
-    def __init__(self, name: str, function: Callable[..., Any], outputs: tuple[str, ...] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        outputs: tuple[str, ...] | None = None,
+        overwrites: tuple[int, ...] = (),
+    ) -> None:
         self.name = name
         self.bind = function
         self.outputs = outputs
+        self.overwrites = overwrites
 
 
 def with_adam_rates(program: Program) -> Program:

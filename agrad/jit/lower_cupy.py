@@ -137,7 +137,9 @@ def with_numbers_of_adam(program: Program) -> Program:
         rest = {name: settings[name] for name in ("beta1", "beta2", "eps")}
         rest["decay"] = 0.0 if settings["decoupled"] else settings["weight_decay"]
         rest["donate"] = settings.get("donate", False)
-        operation = FunctionOperation("adam_update", _adam_given, ("p_new", "m_new", "v_new"))
+        operation = FunctionOperation(
+            "adam_update", _adam_given, instruction.operation.outputs, instruction.operation.overwrites
+        )
         kept.append(Instruction(operation, (*instruction.operands, *numbers), rest, instruction.outputs))
     return program.with_instructions(kept)
 

@@ -14,10 +14,11 @@ from agrad.backends.numpy_blas import ROUTINES, address, laid, product_adder
 from agrad.backends.numpy_fused import all_ones, zeros_beside
 from agrad.backends.numpy_kernels import SMALL, momentum_step, settle
 from agrad.jit.entropy import SHORT, CrossEntropy, cross_entropy, layout
-from agrad.jit.folding import VIEWS, FoldedStep, is_plain, step_of_sum
+from agrad.jit.folding import FoldedStep, is_plain, step_of_sum
 from agrad.jit.fusion import Group
 from agrad.jit.ir import Instruction, Program, Variable, names_of
 from agrad.jit.lowerings import Compiled, Evaluation, Scope, assignment, call_text, compile_program, evaluation
+from agrad.jit.memory import VIEWS
 from agrad.jit.numpy_groups import group_function, outputs_of_rows, ufunc_of
 from agrad.jit.storage import Sharing, Workspace
 

@@ -10,6 +10,7 @@ from agrad.jit.entropy import with_entropies
 from agrad.jit.folding import with_folded_updates
 from agrad.jit.fusion import with_groups, with_single_values
 from agrad.jit.ir import HostCall, Instruction, Program, Variable
+from agrad.jit.memory import with_updates_apart
 from agrad.jit.parts import with_early_reductions, with_parts, without_broadcasts
 from agrad.jit.precision import with_precision
 from agrad.jit.simplify import simplified
@@ -117,6 +118,7 @@ PASSES: list[tuple[str, Pass]] = [
     ("constant folding", with_constants_folded),
     ("common subexpressions", without_repetition),
     ("dead code", without_dead_code),
+    ("updates that nothing else sees", with_updates_apart),
 ]
 
 
@@ -125,6 +127,7 @@ OWN_PASSES: dict[str, list[tuple[str, Pass]]] = {
         ("filled arrays as single values", with_single_values),
         ("simpler operations", simplified),
         ("dead code", without_dead_code),
+        ("updates that nothing else sees", with_updates_apart),
         ("cross entropy with its rule", with_entropies),
         ("products folded into updates", with_folded_updates),
         ("operations written out", with_parts()),
@@ -138,6 +141,7 @@ OWN_PASSES: dict[str, list[tuple[str, Pass]]] = {
         ("filled arrays as single values", with_single_values),
         ("simpler operations", simplified),
         ("dead code", without_dead_code),
+        ("updates that nothing else sees", with_updates_apart),
         ("products with epilogues", epilogues_where_available),
         ("fusion", with_groups(1, has_words)),
     ],

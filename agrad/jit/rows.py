@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 ROW_BYTES = 1 << 16
 """Bytes of the longest row: several of them make a block."""
 
-_REDUCTIONS = frozenset({"sum", "mean", "max", "min"})
+REDUCTIONS = frozenset({"sum", "mean", "max", "min"})
 _RESHAPES = frozenset({"reshape", "expand_dims", "squeeze"})
 
 
@@ -51,7 +51,7 @@ def reduction_of(instruction: Instruction) -> Reduction | None:
     if instruction.name == "linear.vjp:bias":
         return Reduction("sum", (0,), False) if len(x.shape) == 2 and out.shape == x.shape[1:] else None
     settings = instruction.settings
-    if instruction.name not in _REDUCTIONS or len(instruction.operands) != 1 or set(settings) != {"axis", "keepdims"}:
+    if instruction.name not in REDUCTIONS or len(instruction.operands) != 1 or set(settings) != {"axis", "keepdims"}:
         return None
     axis = tuple(settings["axis"])
     return Reduction(instruction.name, axis, bool(settings["keepdims"])) if axis else None

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from agrad.jit.bodies import body_of, in_place_of
 from agrad.jit.ir import Instruction, Program, Variable
 from agrad.registry import PRIMITIVES
 
@@ -35,19 +36,18 @@ def simplified(program: Program) -> Program:
 
 
 def _square_derivative(instruction: Instruction, out: Variable) -> list[Instruction]:
-    """The derivative of a second power as two products; empty for other instructions."""
-    if instruction.name != "pow.vjp:x1":
+    """The derivative of a second power as the two products that its rule is; empty for other instructions."""
+    if instruction.name != "pow.vjp:x1" or not _is_second(instruction.operands[2]):
         return []
-    g, x, power = instruction.operands
-    if type(power) not in (int, float) or power != 2 or not isinstance(x, Variable) or x.shape != out.shape:
+    arrays = list(instruction.reads())
+    if any((v.shape, v.dtype, v.kind) != (out.shape, out.dtype, out.kind) for v in arrays):
         return []
-    if x.dtype != out.dtype or not isinstance(g, Variable) or g.dtype != out.dtype:
-        return []
-    double = Variable(out.shape, out.dtype, out.kind)
-    return [
-        Instruction(PRIMITIVES["multiply"], (x, 2), {}, (double,)),
-        Instruction(PRIMITIVES["multiply"], (g, double), {}, instruction.outputs),
-    ]
+    body = body_of(instruction)
+    return [] if body is None else in_place_of(instruction, body)
+
+
+def _is_second(power: Any) -> bool:
+    return type(power) in (int, float) and bool(power == 2)
 
 
 def _unchanged(instruction: Instruction, out: Variable, program: Program) -> Variable | None:
@@ -79,7 +79,7 @@ def _shorter(instruction: Instruction, out: Variable, negated: dict[Variable, Va
     name = instruction.name
     if name == "pow":
         x, power = instruction.operands
-        if type(power) in (int, float) and power == 2 and isinstance(x, Variable) and x.dtype == out.dtype:
+        if _is_second(power) and isinstance(x, Variable) and x.dtype == out.dtype:
             return Instruction(PRIMITIVES["square"], (x,), {}, instruction.outputs)
     if name == "add":
         a, b = instruction.operands

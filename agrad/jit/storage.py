@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from agrad.jit.folding import VIEWS
 from agrad.jit.ir import Instruction, Program, Variable
+from agrad.jit.memory import VIEWS, overwritten
 
 LARGEST = 1 << 23
 """Bytes of the largest buffer that is kept; the C library hands larger arrays' memory out again by itself."""
@@ -41,9 +41,9 @@ class Sharing:
                 self._own.difference_update(map(self.base, operands))
         # what an update is lent may be what it gives back, so its results are the state's own arrays
         for instruction in program.instructions:
-            if instruction.name.endswith("_update") or instruction.name.startswith("sgd_update of"):
+            if state := overwritten(instruction):
                 self._own.difference_update(instruction.results)
-                self._own.difference_update(map(self.base, state_of(instruction)))
+                self._own.difference_update(map(self.base, state))
         self._last: dict[Variable, int] = {}
         for v, at in program.last_uses().items():
             base = self.base(v)
@@ -64,13 +64,6 @@ class Sharing:
     def may_be_kept(self, v: Variable) -> bool:
         """Whether the array may lie in memory that the next call writes into."""
         return v in self._own and self.last(v) < self.end and v.size > 0
-
-
-def state_of(instruction: Instruction) -> list[Variable]:
-    """The operands that an update may write into and give back: all but the gradient's."""
-    given = instruction.operands
-    kept = (given[0], *given[2:]) if instruction.name.endswith("_update") else (given[0], *given[3:])
-    return [v for v in kept if isinstance(v, Variable)]
 
 
 class Workspace:

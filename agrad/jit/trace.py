@@ -82,7 +82,7 @@ class Trace(Level):
         self._check_shape_known(primitive, args, settings)
         values, operands = self._split(args)
         plain, noted = self._split(settings.values())
-        out = primitive.evaluate(tuple(values), dict(zip(settings, plain, strict=True)))
+        out = self.evaluate(primitive, tuple(values), dict(zip(settings, plain, strict=True)))
         single = primitive.outputs is None
         made = [None if part is None else self.array(part) for part in ((out,) if single else out)]
         self.instructions.append(
@@ -94,6 +94,10 @@ class Trace(Level):
             )
         )
         return made[0] if single else tuple(made)
+
+    def evaluate(self, primitive: Any, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """The values of an operation's results, of which the trace takes shapes, dtypes and types."""
+        return primitive.evaluate(values, settings)
 
     def _split(self, given: Iterable[Any]) -> tuple[list[Any], list[Any]]:
         """Arguments as the values of now, and as a program writes them."""

@@ -11,16 +11,13 @@ from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import TracedValueError
 from agrad.jit.calls import Derivative
 from agrad.jit.entry import Attribute, Entry, Out, Slot, hold_traced, like, slot_of
-from agrad.jit.folding import may_share
 from agrad.jit.ir import HOST, Program, Variable
 from agrad.jit.lowerings import lower, plain
+from agrad.jit.memory import overwritten
 from agrad.jit.passes import optimized
 from agrad.jit.state import Surroundings
 from agrad.jit.trace import Trace, traced_value
 from agrad.transforms.trees import flatten, unflatten
-
-UPDATES = frozenset({"sgd_update", "adam_update"})
-"""Operations that may write into their first operands where they are told so."""
 
 
 class Tracing:
@@ -294,20 +291,17 @@ class Tracing:
             )
 
     def _donations(self, program: Program) -> list[Variable]:
-        """Let updates write into the state they replace, where nothing else of the program reads it afterwards.
+        """Let updates write into the state that they replace, where nobody outside sees it: asked anew at each call.
 
-        Whether anybody outside can see the array is asked anew at each call.
+        Whether the program itself does is decided when it is optimized.
         """
         if program.notes.get("derivative"):  # which may run the program again on the values it began with
             return []
-        last = program.last_uses()
         donors: list[Variable] = []
         for slot, (data, _) in zip(self.slots, self.variables, strict=True):
-            for i, instruction in enumerate(program.instructions):
-                if instruction.name in UPDATES and instruction.operands[0] is data and not slot.donates:
-                    state = [v for v in instruction.operands if isinstance(v, Variable) and v in program.inputs]
-                    given = slot.leaf >= 0 or instruction.operands[1] in program.inputs
-                    if given or any(last[v] != i for v in state) or _viewed_after(program, instruction.operands, i):
+            for instruction in program.instructions:
+                if overwritten(instruction)[:1] == [data] and not slot.donates:
+                    if slot.leaf >= 0 or instruction.operands[1] in program.inputs:
                         continue
                     slot.donates = True
                     donors.append(Variable((), HOST, None))
@@ -399,15 +393,3 @@ def _is_alive(leaf: Tensor) -> bool:
     if leaf.level is not AMBIENT or leaf.node is None:
         return False
     return all(node.plan is LEAF or node.saved is not None for node in order([leaf.node]))
-
-
-def _viewed_after(program: Program, operands: Sequence[Any], position: int) -> bool:
-    """Whether what may share memory with an operand of an instruction is read after it, or leaves the program."""
-    given = {v for v in operands if isinstance(v, Variable)}
-    views = set(given)
-    for instruction in program.instructions[:position]:
-        if may_share(instruction) and not views.isdisjoint(instruction.reads()):
-            views.update(instruction.results)
-    views -= given
-    later = (v for instruction in program.instructions[position + 1 :] for v in instruction.reads())
-    return not views.isdisjoint(later) or any(v in views for v in program.outputs if isinstance(v, Variable))

@@ -150,14 +150,19 @@ for _extreme in (max, min):
     _extreme.jvp(_extreme_jvp)
 
 
-def _deviation(xp: Any, x: Any, axis: Any, correction: float) -> Any:
-    """The derivative of the variance by each element: 2 (x - mean) / (n - correction).
+def _deviation(xp: Any, x: Any, axis: tuple[int, ...]) -> Any:
+    """What the derivative of the variance by each element is a multiple of, the same for all."""
+    return x - xp.mean(x, axis=axis, keepdims=True)
 
-    Where ``correction`` leaves no degree of freedom it is infinite or nan, as the variance is.
+
+def _of_deviation(x: Any, axis: tuple[int, ...], correction: float) -> float:
+    """That multiple: 2 / (n - correction).
+
+    Where ``correction`` leaves no degree of freedom it is infinite, so that the derivative is infinite or nan, as the
+    variance is.
     """
     freedom = _count(tuple(x.shape), axis) - correction
-    scale = 2 / freedom if freedom > 0 else float("inf")
-    return (x - xp.mean(x, axis=axis, keepdims=True)) * scale
+    return 2 / freedom if freedom > 0 else float("inf")
 
 
 @primitive(normalize={"axis": axes_of}, batch="axis")
@@ -173,12 +178,13 @@ def var(xp: Any, x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdi
 
 @var.vjp
 def var_vjp(xp: Any, g: Any, x: Any, *, axis: Any, correction: float) -> Any:
-    return keep(xp, g, tuple(x.shape), axis) * _deviation(xp, x, axis, correction)
+    # the cotangent has fewer elements than x: scaled first, it saves a pass
+    return _deviation(xp, x, axis) * (keep(xp, g, tuple(x.shape), axis) * _of_deviation(x, axis, correction))
 
 
 @var.jvp
 def var_jvp(xp: Any, t: Any, x: Any, *, axis: Any, correction: float, keepdims: bool) -> Any:
-    return xp.sum(t * _deviation(xp, x, axis, correction), axis=axis, keepdims=keepdims)
+    return xp.sum(t * _deviation(xp, x, axis), axis=axis, keepdims=keepdims) * _of_deviation(x, axis, correction)
 
 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:

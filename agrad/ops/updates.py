@@ -20,7 +20,7 @@ def donatable(tensor: Tensor) -> bool:
     return backend_of(tensor.data).donatable(tensor)
 
 
-@primitive(out=("p_new", "v_new"), constant=("p", "g", "v"), batch="axis")
+@primitive(out=("p_new", "v_new"), constant=("p", "g", "v"), overwrites=("p", "v"), batch="axis")
 def sgd_update(
     xp: Any,
     p: Any,
@@ -52,7 +52,7 @@ def sgd_update(
     return p - d * lr, v
 
 
-@primitive(out=("p_new", "m_new", "v_new"), constant=("p", "g", "m", "v"), batch="axis")
+@primitive(out=("p_new", "m_new", "v_new"), constant=("p", "g", "m", "v"), overwrites=("p", "m", "v"), batch="axis")
 def adam_update(
     xp: Any,
     p: Any,

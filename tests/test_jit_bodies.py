@@ -1,0 +1,148 @@
+"""The bodies of operations as programs: what they are made of, had from their one formula without computing it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close
+
+import agrad
+from agrad.engine.rulecalls import RuleCall
+from agrad.jit.api import Jitted
+from agrad.jit.bodies import body_of, in_place_of
+from agrad.jit.ir import HOST, Instruction, Program, Variable, interpret
+from agrad.jit.parts import WRITTEN_OUT, with_parts
+from agrad.registry import PRIMITIVES
+
+RNG = np.random.default_rng(8)
+X, W, B = RNG.standard_normal((6, 4)), RNG.standard_normal((4, 3)), RNG.standard_normal(3)
+
+
+def rule(name: str, argument: str) -> RuleCall:
+    primitive = PRIMITIVES[name]
+    return RuleCall(primitive, primitive.vjps[argument])
+
+
+def instruction(operation: Any, operands: tuple[Any, ...], **settings: Any) -> tuple[Instruction, list[Any]]:
+    """An operation on arrays and numbers as an instruction, and the arrays."""
+    arrays = [v for v in operands if isinstance(v, np.ndarray)]
+    variables = iter([Variable(a.shape, a.dtype, np.ndarray) for a in arrays])
+    given = tuple([next(variables) if isinstance(v, np.ndarray) else v for v in operands])
+    out = operation.evaluate(operands, settings)
+    return Instruction(operation, given, settings, (Variable(out.shape, out.dtype, type(out)),)), arrays
+
+
+G = RNG.standard_normal((6, 1))
+ROWS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
+    "softmax": (PRIMITIVES["softmax"], (X,), {"axis": 1}),
+    "log softmax": (PRIMITIVES["log_softmax"], (X,), {"axis": 1}),
+    "logsumexp": (PRIMITIVES["logsumexp"], (X,), {"axis": (1,), "keepdims": False}),
+    "logsumexp, kept": (PRIMITIVES["logsumexp"], (X,), {"axis": (1,), "keepdims": True}),
+    "variance": (PRIMITIVES["var"], (X,), {"axis": (1,), "correction": 1, "keepdims": False}),
+    "variance of none": (PRIMITIVES["var"], (X,), {"axis": (1,), "correction": 7, "keepdims": True}),
+    "variance's rule": (rule("var", "x"), (G, X), {"axis": (1,), "correction": 0.5}),
+    "variance's rule, not kept": (rule("var", "x"), (G[:, 0], X), {"axis": (1,), "correction": 0.0}),
+    "gelu": (PRIMITIVES["gelu"], (X,), {"approximate": False}),
+    "gelu by tanh": (PRIMITIVES["gelu"], (X,), {"approximate": True}),
+    "linear": (PRIMITIVES["linear"], (X, W, B), {}),
+    "linear of a batch": (PRIMITIVES["linear"], (X.reshape(2, 3, 4), W, B), {}),
+}
+
+
+@pytest.mark.parametrize(("operation", "operands", "settings"), ROWS.values(), ids=ROWS.keys())
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.filterwarnings("ignore:(divide by zero|Degrees of freedom|invalid value):RuntimeWarning")
+def test_written_out(operation: Any, operands: tuple[Any, ...], settings: dict[str, Any], dtype: str) -> None:
+    """What is written out in large programs gives what the operation gives, of shapes and dtypes known beforehand."""
+    made, arrays = instruction(operation, tuple([a.astype(dtype) for a in operands]), **settings)
+    program = Program(list(made.reads()), {}, [made], list(made.results))
+    better = with_parts(1)(program)
+    assert made.name in WRITTEN_OUT and made.name not in [i.name for i in better.instructions]
+    assert better.outputs == program.outputs
+    values = dict(zip(better.inputs, arrays, strict=True))
+    for part in better.instructions:
+        values |= better.constants
+        out = part.operation.evaluate(
+            tuple([values[v] if isinstance(v, Variable) else v for v in part.operands]), part.settings
+        )
+        (v,) = part.results
+        values[v] = out
+        assert (out.shape, out.dtype) == (v.shape, v.dtype), part.name
+    (got,), (expected,) = interpret(better, arrays), interpret(program, arrays)
+    assert_close(np.nan_to_num(got), np.nan_to_num(expected), made.name, 1e-5 if dtype == "float32" else 1e-13)
+
+
+def test_all_that_is_written_out_is_here() -> None:
+    assert {operation.name for operation, _, _ in ROWS.values()} == WRITTEN_OUT
+
+
+def test_a_body_is_the_primitives_own() -> None:
+    """A formula that changes is changed in programs too."""
+
+    @agrad.primitive(name="jit_bodies.twice")
+    def twice(xp: Any, x: Any, /, *, by: float) -> Any:
+        return xp.sin(x) * by
+
+    made, (x,) = instruction(twice.primitive, (X,), by=2.0)
+    body = body_of(made)
+    assert body is not None and [i.name for i in body.instructions] == ["sin", "multiply"]
+    assert [i.results for i in in_place_of(made, body)][-1] == made.results
+    np.testing.assert_array_equal(interpret(body, [x])[0], np.sin(x) * 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_the_derivative_of_a_square_is_its_rule(dtype: str) -> None:
+    x = X.astype(dtype)
+
+    def f(x: Any, g: Any) -> Any:
+        return agrad.vjp(lambda x: x**2, x)[1](g)
+
+    made = agrad.jit(f)
+    assert isinstance(made, Jitted)
+    stages = [program for _, program in made.lower(x, x + 1).stages]
+    assert [i.name for i in stages[0].instructions] == ["pow", "pow.vjp:x1"]
+    assert [i.name for i in stages[-1].instructions] == ["multiply", "multiply"]
+    np.testing.assert_array_equal(made(x, x + 1)[0], f(x, x + 1)[0])
+
+
+def test_nothing_is_computed_at_size() -> None:
+    """The operands of these would be of 4 TiB."""
+    x = Variable((1 << 20, 1 << 20), np.dtype("float32"), np.ndarray)
+    column = Variable((1 << 20,), np.dtype("float32"), np.ndarray)
+    made = Instruction(PRIMITIVES["logsumexp"], (x,), {"axis": (1,), "keepdims": False}, (column,))
+    body = body_of(made)
+    assert body is not None and body.outputs[0].shape == column.shape
+    made = Instruction(PRIMITIVES["linear"], (x, x, column), {}, (x,))
+    body = body_of(made)
+    assert body is not None and [i.name for i in body.instructions] == ["matmul", "add"]
+    assert body.outputs[0].shape == x.shape and body.outputs[0].dtype == x.dtype
+
+
+def _reads_a_value(xp: Any, x: Any) -> Any:
+    return x if float(xp.sum(x)) > 0 else -x
+
+
+NONE: dict[str, Callable[[Any, Any], Any]] = {
+    "its operand": lambda xp, x: x,
+    "a result of unknown shape": lambda xp, x: xp.cumulative_sum(x, axis=0),
+    "a choice by values": _reads_a_value,
+}
+
+
+@pytest.mark.parametrize("body", NONE.values(), ids=NONE.keys())
+def test_bodies_that_are_none(body: Callable[[Any, Any], Any]) -> None:
+    @agrad.primitive(name="jit_bodies.none")
+    def none(xp: Any, x: Any, /) -> Any:
+        return body(xp, x)
+
+    made, _ = instruction(none.primitive, (X,))
+    assert body_of(made) is None
+
+
+def test_operands_that_have_no_body() -> None:
+    out = Variable((6, 4), np.dtype("float64"), np.ndarray)
+    number, scalar = Variable((), HOST, None), Variable((), np.dtype("float64"), np.float64)
+    for operand in (number, scalar):
+        assert body_of(Instruction(PRIMITIVES["gelu"], (operand,), {"approximate": False}, (out,))) is None
+    assert body_of(Instruction(PRIMITIVES["sin"], (out,), {}, (out,))) is None
