@@ -103,8 +103,9 @@ def sweep(
                 if not retain:
                     node.saved = None
                 continue
-            guarded, lifted = guarded or plan.primitive.masks, lifted or plan.lifted
-            pull = _pull_for(level, lifted, guarded)
+            if (plan.lifted and not lifted) or (plan.primitive.masks and not guarded):
+                guarded, lifted = guarded or plan.primitive.masks, lifted or plan.lifted
+                pull = _pull_for(level, lifted, guarded)
         try:
             parts = plan.pull(node, g) if pull is None else pull(node, g)
         except AnomalyError:
