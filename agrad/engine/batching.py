@@ -55,8 +55,8 @@ class Batch(Level):
             if isinstance(value, Batched):
                 raise TracedValueError(f"{primitive.name}: {name} may not be a value that vmap maps over")
         rule = primitive.batching
-        if rule is leading:
-            done = through_all(primitive, args, settings)
+        if rule is leading or rule is axis:
+            done = through_all(primitive, args, settings, rule is axis)
             if done is not None:
                 return done
         inner = []
@@ -122,16 +122,17 @@ def spread(xp: Any, value: Any, mapped: bool, members: int) -> Any:
 # ---------------------------------------------------------------- the shared rules
 
 
-def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], by_axis: bool = False) -> Any:
     """An operation that takes any leading axes for a batch, through all nested batch levels at once.
 
-    An array has the axis of the oldest of its levels in front. None where some other level lies between them and the
-    arrays, which is to record what each does.
+    ``by_axis``: one whose settings count the axes from the front. An array has the axis of the oldest of its levels in
+    front. None where some other level lies between them and the arrays, which is to record what each does, and, by
+    axis, where an array has not the axes of all the levels.
     """
     values: list[Any] = []
     owned: list[list[Any]] = []
     ranks: list[int] = []
-    levels: list[Any] = []
+    levels: list[Any] = []  # newest first, as those of each array are
     for arg in args:
         own: list[Any] = []
         while isinstance(arg, Tensor):
@@ -148,19 +149,23 @@ def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any])
                 levels = own
             elif not all(map(levels.__contains__, own)):
                 levels = sorted({*levels, *own}, key=_newest_first)
-    if len(values) > 1:
+    if by_axis:
+        if owned.count(levels) < len(owned):
+            return None
+        settings = _moved(settings, len(levels))
+    elif len(values) > 1:
         rank = max(ranks)
         for i, own in enumerate(owned):
             if own and (ranks[i] != rank or own != levels):
                 values[i] = _aligned(values[i], own, levels, rank - ranks[i])
     out = primitive.bind(*values, **settings) if SWITCH.lookers else primitive.evaluate(tuple(values), settings)
     if isinstance(out, tuple):
-        return tuple([_through(levels, primitive, part) for part in out])
-    return _through(levels, primitive, out)
+        return tuple([_wrapped(levels, primitive, part) for part in out])
+    return _wrapped(levels, primitive, out)
 
 
-def _through(levels: list[Any], primitive: Any, out: Any) -> Any:
-    """What a primitive gave for the members of nested levels, newest first, as a Tensor of the newest."""
+def _wrapped(levels: list[Any], primitive: Any, out: Any) -> Any:
+    """What a primitive gave for the members of all ``levels``, as a Tensor of the newest."""
     shape = tuple(getattr(out, "shape", ()))
     for level in reversed(levels):
         if not shape or shape[0] != level.members:
@@ -207,9 +212,13 @@ def leading(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings
     return primitive.bind(*inner, **settings)
 
 
-def shift(axes: Any) -> Any:
-    """Axes counted from the front, of an array with one more axis there."""
-    return tuple([a + 1 for a in axes]) if isinstance(axes, tuple) else axes + 1
+def shift(axes: Any, by: int = 1) -> Any:
+    """Axes counted from the front, of an array with ``by`` more axes there."""
+    return tuple([a + by for a in axes]) if isinstance(axes, tuple) else axes + by
+
+
+def _moved(settings: dict[str, Any], by: int) -> dict[str, Any]:
+    return {name: shift(value, by) if name in ("axis", "axes") else value for name, value in settings.items()}
 
 
 def axis(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
@@ -217,8 +226,7 @@ def axis(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: d
     if not all(mapped):
         xp = namespace_of(inner)
         inner = [spread(xp, value, is_mapped, members) for value, is_mapped in zip(inner, mapped, strict=True)]
-    moved = {name: shift(value) if name in ("axis", "axes") else value for name, value in settings.items()}
-    return primitive.bind(*inner, **moved)
+    return primitive.bind(*inner, **_moved(settings, 1))
 
 
 def loop(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
