@@ -16,7 +16,7 @@ lie inside), ``<argument>_mapped`` (whether the argument has the mapped axis, in
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agrad.engine.levels import Level, lift, namespace_of
+from agrad.engine.levels import SPACES, Level, lift, namespace_of
 from agrad.engine.observing import SWITCH
 from agrad.engine.tensor import Batched, Tensor, settle
 from agrad.errors import MissingRuleError, RuleError, TracedValueError
@@ -66,8 +66,8 @@ class Batch(Level):
 
     def _mapped(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         rule = primitive.batching
-        if rule is leading:
-            done = through_all(primitive, args, settings)
+        if rule is leading or rule is axis:
+            done = through_all(primitive, args, settings, rule is axis)
             if done is not None:
                 return done
         inner = []
@@ -96,13 +96,17 @@ class Batch(Level):
         """What the primitive gave for all members, as a Tensor of this level."""
         shape: Any = getattr(out, "shape", ())
         if not len(shape) or shape[0] != self.members:
-            raise RuleError(
-                f"the batching rule of {primitive.name} gave a result of shape {tuple(shape)}; its first axis must be "
-                f"the mapped one, of length {self.members}"
-            )
+            raise self.misshapen(primitive, tuple(shape))
         if isinstance(out, Tensor):
             out._link = None  # nobody can write to what is inside
         return self.wrap(out)
+
+    def misshapen(self, primitive: Any, shape: tuple[int, ...]) -> RuleError:
+        """The error of a batching rule whose result has not the mapped axis in front."""
+        return RuleError(
+            f"the batching rule of {primitive.name} gave a result of shape {shape}; its first axis must be "
+            f"the mapped one, of length {self.members}"
+        )
 
     def check_concrete(self, tensor: Tensor, what: str) -> None:
         raise TracedValueError(
@@ -129,47 +133,59 @@ def spread(xp: Any, value: Any, mapped: bool, members: int) -> Any:
 # ---------------------------------------------------------------- the shared rules
 
 
-def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], by_axis: bool = False) -> Any:
     """An operation that takes any leading axes for a batch, through all nested batch levels at once.
 
-    An array has the axis of the oldest of its levels in front. None where some other level lies between them and the
-    arrays, which is to record what each does; or where a newer one lies inside an older one, as in the pullback of a
-    function mapped before, which is then mapped itself: level by level is right there too.
+    ``by_axis``: one whose settings count the axes from the front. An array has the axis of the oldest of its levels in
+    front. None where some other level lies between them and the arrays, which is to record what each does; by axis,
+    where an array has not the axes of all the levels; or where a newer level lies inside an older one, as in the
+    pullback of a function mapped before, which is then mapped itself: level by level is right there too.
     """
     values: list[Any] = []
     owned: list[list[Any]] = []
-    levels: list[Any] = []
-    ndim = 0
+    ranks: list[int] = []
+    levels: list[Any] = []  # newest first, as those of each array are
     for arg in args:
         own: list[Any] = []
         while isinstance(arg, Tensor):
             if type(arg) is Batched:
-                level = arg.level
-                if own and own[-1].id < level.id:
+                if own and own[-1].id < arg.level.id:
                     return None
-                own.append(level)
-                if level not in levels:
-                    levels.append(level)
+                own.append(arg.level)
             elif arg.node is not None:
                 return None
             arg = arg.data
         values.append(arg)
         owned.append(own)
-        if hasattr(arg, "shape"):
-            ndim = max(ndim, len(arg.shape) - len(own))
-    if len(levels) > 1:
-        levels.sort(key=_newest_first)
-    if len(args) > 1:
+        ranks.append(len(arg.shape) - len(own) if hasattr(arg, "shape") else 0)
+        if own and own != levels:
+            if not levels:
+                levels = own
+            elif not all(map(levels.__contains__, own)):
+                levels = sorted({*levels, *own}, key=_newest_first)
+    if by_axis:
+        if owned.count(levels) < len(owned):
+            return None
+        settings = _moved(settings, len(levels))
+    elif len(values) > 1:
+        rank = max(ranks)
         for i, own in enumerate(owned):
-            # newest first, as the levels are: the axes of those it has are the last in front of the member's
-            if own and (len(values[i].shape) < ndim + len(own) or own != levels[: len(own)]):
-                values[i] = _aligned(values[i], own, levels, ndim)
+            if own and (ranks[i] != rank or own != levels):
+                values[i] = _aligned(values[i], own, levels, rank - ranks[i])
     out = primitive.bind(*values, **settings) if SWITCH.lookers else primitive.evaluate(tuple(values), settings)
+    if isinstance(out, tuple):
+        return tuple([_wrapped(levels, primitive, part) for part in out])
+    return _wrapped(levels, primitive, out)
+
+
+def _wrapped(levels: list[Any], primitive: Any, out: Any) -> Any:
+    """What a primitive gave for the members of all ``levels``, as a Tensor of the newest."""
+    shape = tuple(getattr(out, "shape", ()))
     for level in reversed(levels):
-        if isinstance(out, tuple):
-            out = tuple([level.member(primitive, part) for part in out])
-        else:
-            out = level.member(primitive, out)
+        if not shape or shape[0] != level.members:
+            raise level.misshapen(primitive, shape)
+        out = level.wrap(out)
+        shape = shape[1:]
     return out
 
 
@@ -177,12 +193,20 @@ def _newest_first(level: Batch) -> int:
     return -level.id
 
 
-def _aligned(value: Any, own: list[Any], levels: list[Any], ndim: int) -> Any:
-    """An array with an axis for each of the levels from its oldest on, and members of ``ndim`` dimensions."""
-    shape = tuple(value.shape)
-    lengths = [level.members if level in own else 1 for level in levels[: levels.index(own[-1]) + 1]]
-    missing = ndim - (len(shape) - len(own))
-    return namespace_of((value,)).reshape(value, (*reversed(lengths), *(1,) * missing, *shape[len(own) :]))
+def _aligned(value: Any, own: list[Any], levels: list[Any], missing: int) -> Any:
+    """An array with an axis for each of the levels from its oldest on, and ``missing`` axes in front of the member's.
+
+    Levels are newest first, and their axes oldest first.
+    """
+    count = len(own)
+    if own == levels[:count]:
+        if not missing:
+            return value
+        lead: Any = value.shape[:count]
+    else:
+        lead = [level.members if level in own else 1 for level in levels[: levels.index(own[-1]) + 1]]
+        lead.reverse()
+    return SPACES[type(value)].reshape(value, (*lead, *(1,) * missing, *value.shape[count:]))
 
 
 def leading(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
@@ -202,9 +226,13 @@ def leading(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings
     return primitive.bind(*inner, **settings)
 
 
-def shift(axes: Any) -> Any:
-    """Axes counted from the front, of an array with one more axis there."""
-    return tuple([a + 1 for a in axes]) if isinstance(axes, tuple) else axes + 1
+def shift(axes: Any, by: int = 1) -> Any:
+    """Axes counted from the front, of an array with ``by`` more axes there."""
+    return tuple([a + by for a in axes]) if isinstance(axes, tuple) else axes + by
+
+
+def _moved(settings: dict[str, Any], by: int) -> dict[str, Any]:
+    return {name: shift(value, by) if name in ("axis", "axes") else value for name, value in settings.items()}
 
 
 def axis(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
@@ -212,8 +240,7 @@ def axis(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: d
     if not all(mapped):
         xp = namespace_of(inner)
         inner = [spread(xp, value, is_mapped, members) for value, is_mapped in zip(inner, mapped, strict=True)]
-    moved = {name: shift(value) if name in ("axis", "axes") else value for name, value in settings.items()}
-    return primitive.bind(*inner, **moved)
+    return primitive.bind(*inner, **_moved(settings, 1))
 
 
 def loop(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
@@ -257,23 +284,27 @@ def own_rule(rule: Any, primitive: Any) -> BatchRule:
     fixed = len(primitive.arrays)
     places = {name: i for i, name in enumerate(primitive.arrays)}
     flags = {f"{name}_mapped": i for name, i in places.items()}
+    wanted = [(name, places.get(name, -1), flags.get(name, -1)) for name in rule.names]
+    names: tuple[str, ...] = rule.settings
 
     def call(_: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
         xp = namespace_of(inner)
         if xp is namespace:
             inner = [lift(value) for value in inner]
         handed: list[Any] = []
-        for name in rule.names:
-            if name in places:
-                handed.append(inner[places[name]])
-            elif name in flags:
-                handed.append(mapped[flags[name]])
+        for name, place, flag in wanted:
+            if place >= 0:
+                handed.append(inner[place])
+            elif flag >= 0:
+                handed.append(mapped[flag])
             elif name == "xp":
                 handed.append(xp)
             elif name == "batch_size":
                 handed.append(members)
             else:
                 handed.append(tuple(inner[fixed:]) if name == primitive.variadic else mapped[fixed:])
-        return rule.function(*handed, **{name: settings[name] for name in rule.settings})
+        if len(names) < len(settings):
+            settings = {name: settings[name] for name in names}
+        return rule.function(*handed, **settings)
 
     return call

@@ -56,8 +56,11 @@ _TAKE_SCALARS = frozenset({"add", "subtract", "multiply", "divide"})
 """Operations whose rules ask nothing of a number among their operands, so that it may change after a trace."""
 
 
-def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-    """Evaluate a primitive on any mixture of arguments: the long way, which is always right."""
+def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], inside: bool = False) -> Any:
+    """Evaluate a primitive on any mixture of arguments: the long way, which is always right.
+
+    ``inside``: the result goes inside a newer level's Tensor, where nobody can write to it, so that it is no view.
+    """
     newest = None
     scalars = False
     for arg in args:
@@ -67,7 +70,7 @@ def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) ->
         elif isinstance(arg, np.generic):
             scalars = True
         elif isinstance(arg, Scalar) and primitive.name not in _TAKE_SCALARS:
-            return dispatch(primitive, tuple([a.read() if a is arg else a for a in args]), settings)
+            return dispatch(primitive, tuple([a.read() if a is arg else a for a in args]), settings, inside)
     if scalars:
         args = _without_scalars(args)
     if newest is None:
@@ -75,7 +78,7 @@ def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) ->
             args = tuple([arg.read() if isinstance(arg, Scalar) else arg for arg in args])
         return primitive.evaluate(args, settings)
     out = newest.process(primitive, args, settings)
-    return out if primitive.put is None else linked(primitive, args, settings, out)
+    return out if inside or primitive.put is None else linked(primitive, args, settings, out)
 
 
 def _without_scalars(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -126,7 +129,7 @@ class Level:
             now.trace.meet(args)
         inner: list[Any] = []
         traced: list[int] = []
-        lifted = False
+        lifted = long_way = False
         for i, arg in enumerate(args):
             if isinstance(arg, Tensor):
                 if arg.level is self:
@@ -139,13 +142,16 @@ class Level:
                     arg = settle(arg)
                 if isinstance(arg, Tensor):
                     lifted = True
+                    long_way = long_way or type(arg) is not Tensor
             inner.append(arg)
-        if lifted or SWITCH.lookers or now.trace is not None:
+        if long_way and primitive.put is not None and not SWITCH.lookers:
+            out = dispatch(primitive, tuple(inner), settings, inside=True)
+        elif lifted or SWITCH.lookers or now.trace is not None:
             out = primitive.bind(*inner, **settings)
+            if primitive.put is not None and isinstance(out, Tensor):
+                out._link = None  # nobody can write to what is inside
         else:
             out = primitive.evaluate(tuple(inner), settings)
-        if primitive.put is not None and isinstance(out, Tensor):
-            out._link = None  # nobody can write to what is inside
         if not traced or self.id < now.oldest:
             return self._constant(out)
         return self.record(primitive, args, inner, out, settings, tuple(traced), lifted)
@@ -206,7 +212,7 @@ class Reverse(Level):
         node.parents = tuple([args[i].node for i in plan.positions])
         node.saved = plan.pack(*inner, *outs, **settings)
         now = mode()
-        if now.anomaly or any(observer.lines for observer in now.observers):
+        if now.anomaly or (now.observers and any(observer.lines for observer in now.observers)):
             node.where = users_line()
         if primitive.outputs is None:
             return wrap(out, self, node)
@@ -247,11 +253,11 @@ def lift(value: Any) -> Any:
 
     Rules that are handed a Tensor are handed nothing raw beside it: array-api-strict's operators refuse strangers.
     """
+    if isinstance(value, Tensor):
+        return value
     if isinstance(value, tuple):
         return tuple([lift(part) for part in value])
-    if isinstance(value, Tensor) or not hasattr(value, "shape"):
-        return value
-    return wrap(value, AMBIENT)
+    return wrap(value, AMBIENT) if hasattr(value, "shape") else value
 
 
 class Parts:

@@ -67,6 +67,7 @@ def sweep(
     lifted = level is not None or any(isinstance(g, Tensor) for g in cotangents.values())
     pull = _pull_for(level, lifted, guarded)
     leaves: dict[Node, Any] = {}
+    shown: list[Any] = []  # to hooks, which may record with it: a tape may hold it weakly, and it must not change
     take = cotangents.pop
     nodes = order(cotangents, since)
     while since and nodes and nodes[-1].id <= since:
@@ -91,6 +92,7 @@ def sweep(
         if plan.detours:
             if plan.retains and visit is None:
                 if hasattr(node, "hooks"):
+                    shown.append(g)
                     g = run_hooks(node, g)
                 accumulate(node, g)
             if pools and plan.pool is not None:
@@ -103,8 +105,9 @@ def sweep(
                 if not retain:
                     node.saved = None
                 continue
-            guarded, lifted = guarded or plan.primitive.masks, lifted or plan.lifted
-            pull = _pull_for(level, lifted, guarded)
+            if (plan.lifted and not lifted) or (plan.primitive.masks and not guarded):
+                guarded, lifted = guarded or plan.primitive.masks, lifted or plan.lifted
+                pull = _pull_for(level, lifted, guarded)
         try:
             parts = plan.pull(node, g) if pull is None else pull(node, g)
         except AnomalyError:
@@ -114,11 +117,12 @@ def sweep(
         for parent, part in zip(node.parents, parts, strict=True):
             if part is not None:
                 if parent in cotangents:
-                    held = cotangents[parent]
-                    if lifted and isinstance(part, Tensor) and type(held) is not Pool:
-                        cotangents[parent] = part + held  # on the left: an array library's + may refuse strangers
+                    if lifted and isinstance(part, Tensor) and type(cotangents[parent]) is not Pool:
+                        # on the left: an array library's + may refuse strangers
+                        cotangents[parent] = part + cotangents[parent]
                     else:
-                        cotangents[parent] = held + part
+                        # in no variable: where nobody else holds the array either, NumPy adds to it in its place
+                        cotangents[parent] = take(parent) + part
                 else:
                     cotangents[parent] = part
         if not retain:

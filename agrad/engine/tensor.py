@@ -441,11 +441,14 @@ class Batched(Lifted):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(self.data.shape)[1:]
+        data, axes = self.data, 1
+        while type(data) is Batched:
+            data, axes = data.data, axes + 1
+        return tuple(data.shape)[axes:]
 
     @property
     def ndim(self) -> int:
-        return len(self.data.shape) - 1
+        return len(self.shape)
 
     @property
     def size(self) -> int:
