@@ -95,20 +95,24 @@ def broadcast_axes(shape: Shape, target: Shape) -> Shape:
     return tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and target[i + lead] != 1)
 
 
-def resolve_reshape(shape: int | Sequence[int], count: int) -> Shape:
+def resolve_reshape(shape: int | tuple[int, ...] | list[int], count: int) -> Shape:
     """The target of a reshape with its one ``-1`` resolved; ``count`` is the number of elements."""
-    target = (shape,) if not isinstance(shape, (tuple, list)) else tuple(shape)
-    target = tuple(as_int(n) for n in target)
-    unknown = [i for i, n in enumerate(target) if n == -1]
-    if len(unknown) > 1 or any(n < -1 for n in target):
-        raise ShapeError(f"cannot reshape to {target}: at most one length may be -1 and none below it")
-    if unknown:
-        rest = size(n for n in target if n != -1)
-        if not rest or count % rest:
+    target = tuple(map(as_int, shape)) if isinstance(shape, (tuple, list)) else (as_int(shape),)
+    unknown: int | None = None
+    known = 1
+    for i, n in enumerate(target):
+        if n >= 0:
+            known *= n
+        elif n < -1 or unknown is not None:
+            raise ShapeError(f"cannot reshape to {target}: at most one length may be -1 and none below it")
+        else:
+            unknown = i
+    if unknown is not None:
+        if not known or count % known:
             raise ShapeError(f"cannot reshape {count} elements to {target}")
-        target = tuple(count // rest if n == -1 else n for n in target)
-    if size(target) != count:
-        raise ShapeError(f"cannot reshape {count} elements to {target}, which has {size(target)}")
+        return (*target[:unknown], count // known, *target[unknown + 1 :])
+    if known != count:
+        raise ShapeError(f"cannot reshape {count} elements to {target}, which has {known}")
     return target
 
 

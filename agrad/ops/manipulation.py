@@ -51,8 +51,12 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
 
     The result is a view where the library gives one; with ``copy=True`` it never is.
     """
-    ndim_of(x, "reshape")
-    out = _reshape(x, shape=resolve_reshape(shape, size(x.shape)))
+    try:
+        given = x.shape
+    except AttributeError:
+        ndim_of(x, "reshape")
+        raise
+    out = _reshape(x, shape=resolve_reshape(shape, size(given)))
     return no_view(out) if copy else out
 
 
