@@ -235,7 +235,7 @@ def with_groups(
     """
 
     def fuse(program: Program) -> Program:
-        bases = Bases(program)
+        bases: Bases | None = None
         done: list[Instruction] = []
         open_: list[_Open] = []
         outside: dict[Variable, int] = {}
@@ -275,10 +275,13 @@ def with_groups(
             fitting = _fitting(instruction, accepts, broadcasts)
             if fitting is not None and home_of(instruction, fitting):
                 continue
-            reads, written = set(instruction.reads()), bases.of(*overwritten(instruction))
+            reads, written = set(instruction.reads()), frozenset[Variable]()
+            if over := overwritten(instruction):
+                bases = bases or Bases(program)
+                written = bases.of(*over)
             for group in list(open_):
                 # a group reads its operands where it stands, so it stands before what writes into them
-                if not reads.isdisjoint(group.made) or (written and written & bases.of(*group.inputs)):
+                if not reads.isdisjoint(group.made) or (bases and not written.isdisjoint(bases.of(*group.inputs))):
                     close(group)
             done.append(instruction)
         for group in list(open_):
