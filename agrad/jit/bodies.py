@@ -62,7 +62,7 @@ def _filled(element: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 def _variance(xp: Any, x: Any, /, *, axis: tuple[int, ...], correction: float, keepdims: bool) -> Any:
     deviations = x - xp.mean(x, axis=axis, keepdims=True)
     freedom = max(math.prod([x.shape[a] for a in axis]) - correction, 0)
-    return xp.sum(deviations * deviations, axis=axis, keepdims=keepdims) / freedom
+    return xp.sum(xp.square(deviations), axis=axis, keepdims=keepdims) / freedom
 
 
 _DEFINITIONS: dict[str, Callable[..., Any]] = {"var": _variance}
@@ -77,7 +77,7 @@ def body_of(instruction: Instruction) -> Program | None:
     """
     operation = instruction.operation
     arrays = list(dict.fromkeys(instruction.reads()))
-    if operation.outputs is not None or not arrays or any(v.kind is not np.ndarray for v in arrays):
+    if operation.outputs is not None or not arrays or not all(map(_is_numpys, arrays)):
         return None
     trace = _Shapes(instruction.name)
     given = {v: wrap(_filled(np.ones(1, v.dtype), v.shape), trace, v) for v in arrays}
@@ -93,6 +93,11 @@ def body_of(instruction: Instruction) -> Program | None:
     constants = {variable: raw for raw, variable in trace.constants.values()}
     body = Program(arrays, constants, trace.instructions, [out.node])
     return with_single_values(body) if constants else body
+
+
+def _is_numpys(v: Variable) -> bool:
+    """Whether it is one of NumPy's arrays or scalars."""
+    return v.kind is not None and issubclass(v.kind, (np.ndarray, np.generic))
 
 
 def _call(operation: Any, values: tuple[Any, ...], settings: Mapping[str, Any]) -> Any:

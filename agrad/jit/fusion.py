@@ -7,7 +7,7 @@ program, and can be interpreted like any other.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -235,13 +235,10 @@ def with_groups(
     """
 
     def fuse(program: Program) -> Program:
-        bases = Bases(program)
+        bases: Bases | None = None
         done: list[Instruction] = []
         open_: list[_Open] = []
-        outside: dict[Variable, int] = {}
-        for v in program.outputs:
-            if isinstance(v, Variable):
-                outside[v] = outside.get(v, 0) + 1
+        leaving = {v for v in program.outputs if isinstance(v, Variable)}
         uses: dict[Variable, list[Instruction]] = {}
         for instruction in program.instructions:
             for v in set(instruction.reads()):
@@ -249,7 +246,7 @@ def with_groups(
 
         def close(group: _Open) -> None:
             open_.remove(group)
-            done.extend(_closed(group, uses, outside))
+            done.extend(_closed(group, uses, leaving))
 
         def home_of(instruction: Instruction, fitting: _Fitting) -> bool:
             """Put the instruction into a group, if there is one for it."""
@@ -275,10 +272,13 @@ def with_groups(
             fitting = _fitting(instruction, accepts, broadcasts)
             if fitting is not None and home_of(instruction, fitting):
                 continue
-            reads, written = set(instruction.reads()), bases.of(*overwritten(instruction))
+            reads, over = set(instruction.reads()), overwritten(instruction)
+            if over and bases is None:
+                bases = Bases(program)
             for group in list(open_):
                 # a group reads its operands where it stands, so it stands before what writes into them
-                if not reads.isdisjoint(group.made) or (written and written & bases.of(*group.inputs)):
+                written = bases is not None and not bases.of(*over).isdisjoint(bases.of(*group.inputs))
+                if written or not reads.isdisjoint(group.made):
                     close(group)
             done.append(instruction)
         for group in list(open_):
@@ -289,14 +289,14 @@ def with_groups(
 
 
 def _closed(
-    group: _Open, uses: Mapping[Variable, list[Instruction]], outside: Mapping[Variable, int]
+    group: _Open, uses: Mapping[Variable, list[Instruction]], leaving: Collection[Variable]
 ) -> list[Instruction]:
     """The instruction that a group becomes; a single operation stays as it is."""
     if len(group.members) == 1:
         return group.members
     members = set(map(id, group.members))
     made = [v for instruction in group.members for v in instruction.results]
-    outputs = [v for v in made if v in outside or any(id(user) not in members for user in uses.get(v, ()))]
+    outputs = [v for v in made if v in leaving or any(id(user) not in members for user in uses.get(v, ()))]
     inputs = list(dict.fromkeys(v for i in group.members for v in i.reads() if v not in group.made))
     inner = Program(inputs, {}, list(group.members), list(outputs))
     operation = Group(inner, group.shape, max(group.splits))

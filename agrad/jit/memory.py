@@ -13,13 +13,13 @@ VIEWS = frozenset(
 """Operations whose result may share memory with their operand."""
 
 
+_SHARING = VIEWS | {"unstack"}
+
+
 def may_share(instruction: Instruction) -> bool:
     """Whether results may share memory with an operand: of views, and of primitives through which views are written."""
-    return (
-        instruction.name in VIEWS
-        or getattr(instruction.operation, "put", None) is not None
-        or (instruction.name == "unstack")
-    )
+    operation = instruction.operation
+    return operation.name in _SHARING or getattr(operation, "put", None) is not None
 
 
 def overwritten(instruction: Instruction) -> list[Variable]:
@@ -28,20 +28,23 @@ def overwritten(instruction: Instruction) -> list[Variable]:
     return [v for v in map(instruction.operands.__getitem__, places) if isinstance(v, Variable)]
 
 
-class Bases:
+class Bases(dict[Variable, frozenset[Variable]]):
     """For each variable of a program all that it may share memory with of what was there before it, and itself."""
 
     def __init__(self, program: Program) -> None:
-        self._found: dict[Variable, frozenset[Variable]] = {}
+        super().__init__()
         for instruction in program.instructions:
             if may_share(instruction):
                 below = self.of(*instruction.reads())
-                self._found |= {v: below | {v} for v in instruction.results}
+                self.update({v: below | {v} for v in instruction.results})
+
+    def __missing__(self, v: Variable) -> frozenset[Variable]:
+        found = self[v] = frozenset((v,))
+        return found
 
     def of(self, *values: Any) -> frozenset[Variable]:
         """Those of all variables among some values."""
-        variables = [v for v in values if isinstance(v, Variable)]
-        return frozenset().union(*[self._found.get(v, (v,)) for v in variables])
+        return frozenset().union(*[self[v] for v in values if isinstance(v, Variable)])
 
 
 def with_updates_apart(program: Program) -> Program:
@@ -49,23 +52,19 @@ def with_updates_apart(program: Program) -> Program:
 
     Neither what else they read may share memory with what they write over, nor what is read after them.
     """
-    if not any(map(_may_write, program.instructions)):
+    updates = [at for at, i in enumerate(program.instructions) if isinstance(i.settings.get("donate"), Variable)]
+    if not updates:
         return program
     bases = Bases(program)
     last: dict[Variable, int] = {}
     for v, at in program.last_uses().items():
-        last |= {base: max(at, last.get(base, -1)) for base in bases.of(v)}
+        for base in bases[v]:
+            last[base] = max(at, last.get(base, at))
     kept = list(program.instructions)
-    for at, instruction in enumerate(kept):
-        if not _may_write(instruction):
-            continue
-        written = overwritten(instruction)
-        others = [v for k, v in enumerate(instruction.operands) if k not in instruction.operation.overwrites]
-        over = bases.of(*written)
-        if over & bases.of(*others) or any(last[v] > at for v in over):
-            kept[at] = instruction.replaced({instruction.settings["donate"]: False})
+    for at in updates:
+        update = kept[at]
+        over = bases.of(*overwritten(update))
+        others = [v for k, v in enumerate(update.operands) if k not in update.operation.overwrites]
+        if not over.isdisjoint(bases.of(*others)) or any(last[v] > at for v in over):
+            kept[at] = update.replaced({update.settings["donate"]: False})
     return program.with_instructions(kept)
-
-
-def _may_write(instruction: Instruction) -> bool:
-    return isinstance(instruction.settings.get("donate"), Variable)

@@ -118,16 +118,17 @@ PASSES: list[tuple[str, Pass]] = [
     ("constant folding", with_constants_folded),
     ("common subexpressions", without_repetition),
     ("dead code", without_dead_code),
-    ("updates that nothing else sees", with_updates_apart),
 ]
 
+_IN_PLACE = ("updates that nothing else sees", with_updates_apart)
+"""After all passes that put one variable in another's place."""
 
 OWN_PASSES: dict[str, list[tuple[str, Pass]]] = {
     "numpy": [
         ("filled arrays as single values", with_single_values),
         ("simpler operations", simplified),
         ("dead code", without_dead_code),
-        ("updates that nothing else sees", with_updates_apart),
+        _IN_PLACE,
         ("cross entropy with its rule", with_entropies),
         ("products folded into updates", with_folded_updates),
         ("operations written out", with_parts()),
@@ -141,7 +142,7 @@ OWN_PASSES: dict[str, list[tuple[str, Pass]]] = {
         ("filled arrays as single values", with_single_values),
         ("simpler operations", simplified),
         ("dead code", without_dead_code),
-        ("updates that nothing else sees", with_updates_apart),
+        _IN_PLACE,
         ("products with epilogues", epilogues_where_available),
         ("fusion", with_groups(1, has_words)),
     ],
@@ -153,7 +154,7 @@ def optimized(program: Program, only_dead: bool = False) -> list[tuple[str, Prog
     """The program as it was traced and after each pass, with the names of the passes."""
     stages = [("traced", program)]
     backends = program.backends()
-    own = OWN_PASSES.get(next(iter(backends)), []) if len(backends) == 1 else []
+    own = OWN_PASSES.get(next(iter(backends)), [_IN_PLACE]) if len(backends) == 1 else [_IN_PLACE]
     lower: list[tuple[str, Pass]] = []
     if program.notes.get("precision"):
         lower = [("precision", with_precision), ("dead code", without_dead_code)]

@@ -39,8 +39,8 @@ def _square_derivative(instruction: Instruction, out: Variable) -> list[Instruct
     """The derivative of a second power as the two products that its rule is; empty for other instructions."""
     if instruction.name != "pow.vjp:x1" or not _is_second(instruction.operands[2]):
         return []
-    arrays = list(instruction.reads())
-    if any((v.shape, v.dtype, v.kind) != (out.shape, out.dtype, out.kind) for v in arrays):
+    _, x, _ = instruction.operands
+    if not isinstance(x, Variable) or x.shape != out.shape or any(v.dtype != out.dtype for v in instruction.reads()):
         return []
     body = body_of(instruction)
     return [] if body is None else in_place_of(instruction, body)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends import backend_of, backend_of_type
+from agrad.backends import backend_of_type
 from agrad.dtypes import as_dtype
 from agrad.engine.levels import AMBIENT, Level
 from agrad.engine.scalars import Scalar
@@ -220,8 +220,3 @@ def traced_value(value: Any, trace: Trace) -> Any:
     if isinstance(bare, (np.ndarray, np.generic)) or backend_of_type(type(bare)) is not None:
         return trace.constant_variable(bare)
     return value
-
-
-def device_text(raw: Any) -> str:
-    """The device of a raw array, as part of a signature."""
-    return str(backend_of(raw).device_of(raw))

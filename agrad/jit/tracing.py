@@ -183,28 +183,10 @@ class Tracing:
             return len(outputs) - 1
 
         recorded = self._recorded_outputs(leaves)
-        shown: list[Any] = []
-        for leaf in leaves:
-            value = traced_value(leaf, trace)
-            if isinstance(value, Variable):
-                shown.append(Out(place(value), isinstance(leaf, Tensor) and leaf.level is not trace))
-            else:
-                shown.append(leaf)
-        for tensor, variable in self.shown:
-            if traced_value(tensor, trace) is not variable:
-                raise TracedValueError(
-                    f"{trace.named} writes into an argument of shape {tensor.shape} that is a raw array; a program "
-                    "does not. Write into a copy, y = x + 0, and return it, or give it as a Tensor"
-                )
+        shown = [self._shown(leaf, place) for leaf in leaves]
         self._write_slots(place)
         self._write_attributes(attributes, place)
-        changed = self.surroundings.changed()
-        if changed:
-            raise TracedValueError(
-                f"{trace.named} changed {changed[0]} while it was traced; a replay would not. Return the new value "
-                "instead, or write into a Tensor it reaches; a class of yours may name attributes that are state in "
-                "traced_attributes"
-            )
+        self._check_written()
         mark = len(trace.instructions)
         derivative = self._derive(recorded, leaves, shown, outputs, mark) if recorded else None
         constants = {variable: raw for raw, variable in trace.constants.values()}
@@ -238,6 +220,29 @@ class Tracing:
             inline=self._inline(derivative),
             stages=stages,
         )
+
+    def _shown(self, leaf: Any, place: Callable[[Any], int]) -> Any:
+        """What stands for a leaf of the result: its output, or the value itself where the program does not make it."""
+        value = traced_value(leaf, self.trace)
+        if not isinstance(value, Variable):
+            return leaf
+        return Out(place(value), isinstance(leaf, Tensor) and leaf.level is not self.trace)
+
+    def _check_written(self) -> None:
+        """Raise ``TracedValueError`` where the function changed what a replay would not."""
+        for tensor, variable in self.shown:
+            if traced_value(tensor, self.trace) is not variable:
+                raise TracedValueError(
+                    f"{self.trace.named} writes into an argument of shape {tensor.shape} that is a raw array; a "
+                    "program does not. Write into a copy, y = x + 0, and return it, or give it as a Tensor"
+                )
+        changed = self.surroundings.changed()
+        if changed:
+            raise TracedValueError(
+                f"{self.trace.named} changed {changed[0]} while it was traced; a replay would not. Return the new "
+                "value instead, or write into a Tensor it reaches; a class of yours may name attributes that are state "
+                "in traced_attributes"
+            )
 
     def _lent_variables(self) -> set[Variable]:
         """The inputs that are arrays which the caller gave away."""
