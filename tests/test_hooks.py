@@ -7,7 +7,7 @@ import pytest
 from checker import assert_close, host
 
 import agrad
-from agrad.errors import NotDifferentiableError, OperandError, RuleError
+from agrad.errors import GraphFreedError, NotDifferentiableError, OperandError, RuleError
 
 X = np.asarray([0.5, -1.0, 2.0])
 
@@ -23,6 +23,18 @@ def test_a_hook_sees_the_whole_gradient_once(place: Any) -> None:
     assert_close(seen[0], 2 + 2 * np.sin(X), "of the result")
     assert_close(seen[1], host(x.grad), "of the leaf")
     assert_close(x.grad, (2 + 2 * np.sin(X)) * np.cos(X), "unchanged")
+
+
+def test_what_a_hook_records_with_does_not_change_when_cotangents_are_added() -> None:
+    x = agrad.asarray(np.linspace(0.0, 1.0, 50_000), requires_grad=True)
+    w = agrad.asarray(np.ones(50_000), requires_grad=True)
+    early = agrad.sin(x)
+    late = x + 0.5  # of the cotangent as it is, to which that of early is added
+    recorded: list[Any] = []
+    late.register_hook(lambda g: recorded.append(w + g))
+    agrad.sum(early * early + late * late).backward()
+    with pytest.raises(GraphFreedError):
+        _ = recorded[0].op.args  # held weakly, the cotangent is gone, and is not taken for the sum
 
 
 def test_a_hook_replaces_and_they_run_in_order() -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from agrad.backends.numpy_fused import _BITS, _alike, _floats, _in_blocks, chosen
+from agrad.backends.numpy_products import fill_in_blocks
+from agrad.backends.threads import BLOCK_BYTES
 from agrad.registry import kernel
 
 Raw = Any
@@ -114,14 +116,17 @@ def _is_base(g: Raw, x1: Raw, x2: Raw) -> bool:
 
 @kernel("numpy", "pow", "vjp:x1", when=_is_base)
 def pow_base(g: Raw, x1: Raw, x2: Raw) -> Raw:
-    def scaled(g: np.ndarray, x1: np.ndarray) -> np.ndarray:
-        out = np.multiply(x1, 2) if x2 == 2 else x1 ** (x2 - 1)
-        if x2 != 2:
-            np.multiply(out, x2, out=out)
-        return np.multiply(out, g, out=out)
+    def scaled(out: np.ndarray, g: np.ndarray, x1: np.ndarray) -> None:
+        # the operator has short ways for a root and a square, which the function has not
+        np.multiply(x1 if x2 == 2 else x1 ** (x2 - 1), x2, out=out)
+        np.multiply(out, g, out=out)
 
     if type(x2) is not np.ndarray:
-        return _in_blocks(scaled, g, x1)
+        out = np.empty_like(x1)
+        if x1.nbytes > BLOCK_BYTES and out.flags.c_contiguous:
+            return fill_in_blocks(scaled, out, g, x1)
+        scaled(out, g, x1)
+        return out
 
     def block(g: np.ndarray, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
         out = np.subtract(x2, 1)

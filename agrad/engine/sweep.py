@@ -306,7 +306,7 @@ def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
     """``g`` summed over the axes along which an array of ``shape`` was broadcast to ``g``'s shape."""
     axes = broadcast_axes(shape, tuple(g.shape))
     if axes:
-        g = xp.sum(g, axis=axes, keepdims=False)
+        g = xp.sum(g, axis=axes, keepdims=len(g.shape) == len(shape))
     return g if tuple(g.shape) == shape else xp.reshape(g, shape)
 
 
