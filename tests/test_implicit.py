@@ -311,3 +311,8 @@ def test_no_members_and_no_elements() -> None:
     assert agrad.vmap(decay)(none).shape == (0, 2, 3)
     assert decay(none[:, 0]).shape == (2, 0)
     assert agrad.vmap(agrad.grad(lambda y: agrad.sum(decay(y))))(none).shape == (0, 3)
+
+
+def test_a_matrix_is_no_matvec() -> None:
+    with pytest.raises(OperandError, match="lambda x: a @ x"):
+        agrad.linear_solve(np.eye(2), np.ones(2))

@@ -448,3 +448,27 @@ def test_an_exception_in_the_middle_leaves_no_level_behind() -> None:
         with pytest.raises(RuntimeError, match="in the middle"):
             transform(fails)(draw(3))
         assert_close(transform(agrad.sum)(draw(3)), host(transform(agrad.sum)(draw(3))), "afterwards")
+
+
+def test_results_that_hide_arrays_are_refused() -> None:
+    class Hidden:
+        def __init__(self, y: Any) -> None:
+            self.y = y
+
+    x = np.asarray([1.0, 2.0])
+    for call in (
+        lambda f: agrad.vjp(f, x),
+        lambda f: agrad.jvp(f, (x,), (x,)),
+        lambda f: agrad.linearize(f, x),
+        lambda f: agrad.linear_transpose(f, x),
+    ):
+        with pytest.raises(agrad.errors.OperandError, match=r"output \['h'\] is a Hidden, neither an array nor"):
+            call(lambda x: {"h": Hidden(2 * x)})
+    value, pull, aux = agrad.vjp(lambda x: ({"y": 2 * x, "name": "y"}, Hidden(1)), x, has_aux=True)
+    assert pull({"y": x, "name": None if value["name"] is None else "y"})[0].tolist() == [2.0, 4.0] and aux.y == 1
+
+
+@pytest.mark.parametrize("argnums", [1.0, None, (0, 1.0)])
+def test_argnums_of_another_kind_are_named(argnums: Any) -> None:
+    with pytest.raises(agrad.errors.ConfigurationError, match="argnums is a position, a name, or a tuple of these"):
+        agrad.grad(agrad.sum, argnums=argnums)(np.ones(2))

@@ -23,6 +23,7 @@ from agrad.transforms.inputs import (
     check_scalar,
     leave_tree,
     out_tangent,
+    outputs_of,
     split,
     tangent_for,
     zeros,
@@ -100,8 +101,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     roots = [leaf_node() for _ in inputs.values]
     out = f(*inputs.lift(level, roots))
     out, aux = aux_of(out, name) if has_aux else (out, None)
-    leaves, spec = flatten(out)
-    pairs = [split(leaf, level) for leaf in leaves]
+    pairs, spec = outputs_of(out, level, name)
 
     pullback = pullback_of(pairs, spec, roots, inputs)
     value = unflatten(spec, [inputs.leave(y) for y, _ in pairs])
@@ -150,8 +150,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     level = Forward()
     out = f(*inputs.lift(level, checked))
     out, aux = aux_of(out, name) if has_aux else (out, None)
-    leaves, spec = flatten(out)
-    pairs = [split(leaf, level) for leaf in leaves]
+    pairs, spec = outputs_of(out, level, name)
     value = unflatten(spec, [inputs.leave(y) for y, _ in pairs])
     tangent = unflatten(spec, [inputs.leave(out_tangent(y, t)) for y, t in pairs])
     return (value, tangent, leave_tree(aux, level, inputs)) if has_aux else (value, tangent)

@@ -252,6 +252,11 @@ def linear_solve(
     products there may be, by default ten times the unknowns, at least 200. Gives a container like ``b``. Raises
     ``ConvergenceError`` where that does not suffice, ``ShapeError`` where ``matvec`` gives another container.
     """
+    if not callable(matvec):
+        raise OperandError(
+            f"linear_solve: matvec is a function, not a {type(matvec).__name__}; of a matrix give lambda x: a @ x, or "
+            "use agrad.linalg.solve"
+        )
     leaves, spec = state_leaves(b, "linear_solve: b")
     guess = None if x0 is None else checked(x0, leaves, spec, "linear_solve: x0")
 

@@ -11,7 +11,7 @@ from agrad.engine.levels import AMBIENT, Level, namespace_of
 from agrad.engine.tape import is_recording
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError, OperandError, ShapeError
-from agrad.transforms.trees import Place, flatten, paths, tree_map, unflatten
+from agrad.transforms.trees import Place, flatten, paths, place_of, tree_map, unflatten
 
 ArgNums = int | str | Sequence[int | str]
 """Which arguments are differentiated: positions or names, one or several."""
@@ -48,7 +48,7 @@ class Chosen:
     ) -> None:
         self.f, self.args, self.kwargs = f, args, kwargs
         self.single = isinstance(argnums, (int, str))
-        given: Sequence[int | str] = (argnums,) if isinstance(argnums, (int, str)) else tuple(argnums)
+        given: Sequence[int | str] = (argnums,) if self.single else tuple(_sequence(argnums, what))
         self.keys = [self._key(key, what) for key in given]
         if len(set(self.keys)) != len(self.keys):
             raise ConfigurationError(f"{what}: argnums {argnums} names an argument twice")
@@ -96,6 +96,12 @@ class Chosen:
     def result(self, values: Sequence[Any]) -> Any:
         """What belongs to each chosen argument: alone for one, a tuple for several."""
         return values[0] if self.single else tuple(values)
+
+
+def _sequence(argnums: Any, what: str) -> Sequence[int | str]:
+    if not isinstance(argnums, Sequence) or not all(isinstance(key, (int, str)) for key in argnums):
+        raise ConfigurationError(f"{what}: argnums is a position, a name, or a tuple of these, not {argnums!r}")
+    return argnums
 
 
 class Inputs:
@@ -152,6 +158,25 @@ def split(value: Any, level: Level) -> tuple[Any, Any]:
     if isinstance(value, Tensor) and value.level is level:
         return value.data, value.node
     return value, None
+
+
+_PLAIN = (bool, int, float, complex, str, bytes)
+
+
+def outputs_of(out: Any, level: Level, what: str) -> tuple[list[tuple[Any, Any]], Any]:
+    """A result's leaves, each as ``split`` gives it, and its structure.
+
+    Raises ``OperandError`` for an object that no container of arrays is: what it holds would leave without derivative.
+    """
+    leaves, spec = flatten(out)
+    for i, leaf in enumerate(leaves):
+        if not hasattr(leaf, "dtype") and not isinstance(leaf, _PLAIN):
+            place = place_of(paths(out)[i], "output", whole="its output")
+            raise OperandError(
+                f"{what}: {place} is a {type(leaf).__name__}, neither an array nor a container of them (dict, list, "
+                "tuple, namedtuple, dataclass); return one of these, or return it as aux with has_aux=True"
+            )
+    return [split(leaf, level) for leaf in leaves], spec
 
 
 def leave_tree(tree: Any, level: Level, inputs: Inputs) -> Any:

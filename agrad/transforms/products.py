@@ -27,6 +27,7 @@ from agrad.transforms.inputs import (
     check_complex,
     leave_tree,
     out_tangent,
+    outputs_of,
     split,
     tangent_for,
     zeros,
@@ -134,8 +135,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     roots = [leaf_node() for _ in inputs.values]
     out = f(*inputs.lift(level, roots))
     out, aux = aux_of(out, what) if has_aux else (out, None)
-    leaves, spec = flatten(out)
-    pairs = [split(leaf, level) for leaf in leaves]
+    pairs, spec = outputs_of(out, level, what)
     # the pullback at the cotangent 0, on a level of its own
     again = Reverse()
     recorded = [i for i, (_, node) in enumerate(pairs) if node is not None]
@@ -182,8 +182,7 @@ def linear_transpose(f: Function, *primals: Any) -> Function:
     roots = [leaf_node() for _ in inputs.values]
     inputs.values = [settle(zeros(value)) for value in inputs.values]
     with np.errstate(all="ignore"):  # at 0, what is not linear may well have no value
-        leaves, spec = flatten(f(*inputs.lift(level, roots)))
-    pairs = [split(leaf, level) for leaf in leaves]
+        pairs, spec = outputs_of(f(*inputs.lift(level, roots)), level, what)
     for node in order([node for _, node in pairs if node is not None]):
         plan = node.plan
         if plan is not LEAF and not is_linear(plan):
