@@ -11,13 +11,7 @@ from agrad.backends import backend_of
 from agrad.dtypes import DType, as_dtype, is_floating
 from agrad.engine.protocols import NumPyOperand
 from agrad.engine.tape import LEAF, Node, leaf_node, mode
-from agrad.errors import (
-    DetachError,
-    DtypeError,
-    HiddenMemoryError,
-    NotDifferentiableError,
-    OperandError,
-)
+from agrad.errors import DetachError, DtypeError, HiddenMemoryError, NotDifferentiableError, OperandError
 from agrad.registry import CALLS, namespace
 
 
@@ -441,7 +435,7 @@ class Batched(Lifted):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        data, axes = self.data, 1
+        data, axes = self, 0
         while type(data) is Batched:
             data, axes = data.data, axes + 1
         return tuple(data.shape)[axes:]

@@ -12,7 +12,6 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.backends import backend_of, backend_of_type
-from agrad.dtypes import dtype_name
 from agrad.errors import RefusedFunctionError
 from agrad.interop import (  # noqa: F401 - each files its handlers
     choosing,
@@ -127,7 +126,7 @@ def _astype(
     x: Tensor, dtype: Any, order: Any = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
 ) -> Tensor:
     dtype = dtype_of(dtype)
-    if casting != "unsafe" and not np.can_cast(dtype_name(x.dtype), dtype_name(dtype), casting):
+    if casting != "unsafe" and not np.can_cast(x.dtype.name, dtype.name, casting):
         raise TypeError(f"Cannot cast array data from {x.dtype} to {dtype} according to the rule {casting!r}")
     return x if not copy and x.dtype == dtype else agrad.astype(x, dtype)
 
