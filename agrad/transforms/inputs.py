@@ -48,7 +48,7 @@ class Chosen:
     ) -> None:
         self.f, self.args, self.kwargs = f, args, kwargs
         self.single = isinstance(argnums, (int, str))
-        given: Sequence[int | str] = (argnums,) if self.single else tuple(_sequence(argnums, what))
+        given: Sequence[int | str] = (argnums,) if isinstance(argnums, (int, str)) else tuple(_sequence(argnums, what))
         self.keys = [self._key(key, what) for key in given]
         if len(set(self.keys)) != len(self.keys):
             raise ConfigurationError(f"{what}: argnums {argnums} names an argument twice")
