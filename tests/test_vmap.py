@@ -321,6 +321,31 @@ def test_unused_branches_stay_finite() -> None:
         assert_close(agrad.vmap(agrad.grad(safe))(x), [0.0, 0.25], "gradient of a masked branch")
 
 
+def test_nested_maps_of_which_arguments_have_one_or_both(place: Any) -> None:
+    rng = np.random.default_rng(3)
+    both, inner, outer = rng.normal(size=(2, 3, 5)), rng.normal(size=(3, 5)), rng.normal(size=(2, 5))
+
+    def f(a: Any, b: Any, c: Any) -> Any:
+        joined = agrad.concat([agrad.cumulative_sum(a, axis=-1), b, c])  # b and c have not the axes of both maps
+        return agrad.flip(joined, axis=0) * agrad.sum(a * b * c + agrad.reshape(c, (1, 5)), axis=(0, 1))
+
+    def mapped(f: Any) -> Any:
+        return agrad.vmap(agrad.vmap(f, (0, 0, None)), (0, None, 0))(place(both), place(inner), place(outer))
+
+    expected = [
+        [host(f(a, b, c)) for a, b in zip(rows, inner, strict=True)] for rows, c in zip(both, outer, strict=True)
+    ]
+    assert_close(mapped(f), np.stack([np.stack(row) for row in expected]), "values")
+    gradient = agrad.grad(lambda a, b, c: agrad.sum(f(a, b, c) ** 2), argnums=(0, 1, 2))
+    found = mapped(gradient)
+    for k, part in enumerate(found):
+        alone = [
+            [host(gradient(a, b, c)[k]) for a, b in zip(rows, inner, strict=True)]
+            for rows, c in zip(both, outer, strict=True)
+        ]
+        assert_close(part, np.stack([np.stack(row) for row in alone]), f"gradient {k}")
+
+
 def test_a_module_maps_over_samples() -> None:
     model = agrad.nn.Sequential(agrad.nn.Linear(4, 8), agrad.nn.ReLU(), agrad.nn.Linear(8, 3))
     x, labels = draw(6, 4), np.asarray([0, 2, 1, 1, 0, 2])
