@@ -76,6 +76,12 @@ class Row:
         """Whether it is slow beside PyTorch at the size that is judged."""
         return self.size == LARGE and self.worst() > SLOW
 
+    def unexplained(self) -> bool:
+        """Whether it would be named as slow without a reason."""
+        return (self.beyond_torch() and self.name not in REASONS) or any(
+            (self.name, part) not in AUTOGRAD_REASONS for part in self.beyond_autograd()
+        )
+
 
 def measure(
     runners: dict[str, Remote], name: str, size: int, options: Options
@@ -96,7 +102,7 @@ def measure(
     row = Row(name, size)
     for turn in range(2 * options.repeat):
         # what else a machine does only ever adds to a time, so that what looks slow is looked at longer
-        if turn == options.repeat and not (row.beyond_autograd() or row.beyond_torch()):
+        if turn == options.repeat and not row.unexplained():
             break
         for process, runner in ready.items():
             for timed, seconds in runner.samples(numbers[process], rest, BATCHES).items():
