@@ -6,7 +6,7 @@ from agrad.engine.batching import shift, with_rank
 from agrad.engine.notation import primitive
 from agrad.engine.sweep import sum_to
 from agrad.errors import OperandError, ReadOnlyViewError, ShapeError
-from agrad.ops.shared import ndim_of, no_view
+from agrad.ops.shared import ndim_of, no_view, shape_of
 from agrad.shapes import (
     broadcast_shapes,
     inverse_permutation,
@@ -51,12 +51,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
 
     The result is a view where the library gives one; with ``copy=True`` it never is.
     """
-    try:
-        given = x.shape
-    except AttributeError:
-        ndim_of(x, "reshape")
-        raise
-    out = _reshape(x, shape=resolve_reshape(shape, size(given)))
+    out = _reshape(x, shape=resolve_reshape(shape, size(shape_of(x, "reshape"))))
     return no_view(out) if copy else out
 
 
@@ -193,12 +188,7 @@ def _arrays_of(arrays: Any, name: str) -> tuple[list[Any], list[tuple[int, ...]]
     found = list(arrays)
     if not found:
         raise ShapeError(f"{name} takes at least one array")
-    try:
-        return found, [tuple(x.shape) for x in found]
-    except AttributeError:
-        for x in found:
-            ndim_of(x, name)
-        raise
+    return found, [shape_of(x, name) for x in found]
 
 
 @primitive(linear="arrays", batch="axis")

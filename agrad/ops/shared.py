@@ -11,11 +11,19 @@ from agrad.shapes import kept_shape, normalize_axes, normalize_axis
 NUMBERS = (bool, int, float, complex)
 
 
+def shape_of(x: Any, name: str = "this function") -> tuple[int, ...]:
+    """The shape of an array; ``OperandError`` for what is none."""
+    try:
+        return tuple(x.shape)
+    except AttributeError:
+        raise OperandError(
+            f"{name} takes a Tensor or an array, not {type(x).__name__}; make one with agrad.asarray"
+        ) from None
+
+
 def ndim_of(x: Any, name: str = "this function") -> int:
     """The number of dimensions of an array; ``OperandError`` for what is none."""
-    if not hasattr(x, "shape"):
-        raise OperandError(f"{name} takes a Tensor or an array, not {type(x).__name__}; make one with agrad.asarray")
-    return len(x.shape)
+    return len(shape_of(x, name))
 
 
 def raw_of(x: Any) -> Any:
