@@ -13,7 +13,7 @@ BLOCK_BYTES = 1 << 18
 operation takes twice; arrays of ten million elements took 1.3 to 2.1 times as long with 64 KiB."""
 
 THREADED = 8
-"""Fewer blocks than this are not worth waking another thread."""
+"""Fewer blocks of that size are not worth waking another thread."""
 
 _starting = threading.Lock()
 _pool: list[ThreadPoolExecutor] = []
@@ -36,13 +36,14 @@ def pool() -> ThreadPoolExecutor | None:
         return _pool[0]
 
 
-def run_blocks(work: Callable[[Callable[[], int]], Any], count: int) -> None:
+def run_blocks(work: Callable[[Callable[[], int]], Any], count: int, at_least: int = THREADED) -> None:
     """Call ``work(take)`` on each thread, where ``take()`` gives the numbers of the blocks, each one once.
 
-    Numbers of ``count`` and above say that there is no more. Which thread does which block decides nothing.
+    Numbers of ``count`` and above say that there is no more. Which thread does which block decides nothing. Fewer
+    blocks than ``at_least`` wake no other thread.
     """
     take = itertools.count().__next__
-    helpers = pool() if count >= THREADED else None
+    helpers = pool() if count >= at_least else None
     if helpers is None:
         work(take)
         return

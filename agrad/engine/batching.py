@@ -16,7 +16,7 @@ lie inside), ``<argument>_mapped`` (whether the argument has the mapped axis, in
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agrad.engine.levels import SPACES, Level, lift, namespace_of
+from agrad.engine.levels import NUMBERS, SPACES, Level, lift, namespace_of
 from agrad.engine.observing import SWITCH
 from agrad.engine.tensor import Batched, Tensor, settle
 from agrad.errors import MissingRuleError, RuleError, TracedValueError
@@ -67,7 +67,9 @@ class Batch(Level):
     def _mapped(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         rule = primitive.batching
         if rule is leading or rule is axis:
-            done = through_all(primitive, args, settings, rule is axis)
+            done = self._straight(primitive, args, settings, rule is axis)
+            if done is None:
+                done = through_all(primitive, args, settings, rule is axis)
             if done is not None:
                 return done
         inner = []
@@ -88,6 +90,33 @@ class Batch(Level):
                 f"batch='loop' for a call a member, or write one with @{primitive.identifier}.batch"
             )
         out = rule(primitive, inner, tuple(mapped), self.members, settings)
+        if isinstance(out, tuple):
+            return tuple([self.member(primitive, part) for part in out])
+        return self.member(primitive, out)
+
+    def _straight(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], by_axis: bool) -> Any:
+        """The usual case of ``through_all``: raw arrays of one rank, all mapped by this level alone. None elsewhere."""
+        if SWITCH.lookers:
+            return None
+        values = []
+        rank = 0
+        for arg in args:
+            if type(arg) is Batched:
+                if arg.level is not self:
+                    return None
+                arg = arg.data
+                if isinstance(arg, Tensor):
+                    return None
+                if rank != len(arg.shape):
+                    if rank:
+                        return None
+                    rank = len(arg.shape)
+            elif by_axis or type(arg) not in NUMBERS:
+                return None
+            values.append(arg)
+        if by_axis:
+            settings = _moved(settings, 1)
+        out = primitive.evaluate(tuple(values), settings)
         if isinstance(out, tuple):
             return tuple([self.member(primitive, part) for part in out])
         return self.member(primitive, out)

@@ -7,14 +7,11 @@ and falls back to ``dispatch`` for everything that is not an ordinary operation 
 import weakref
 from typing import Any
 
-from agrad.engine.levels import dispatch, observed, selector_plan, unusual
+from agrad.engine.levels import NUMBERS, dispatch, observed, selector_plan, unusual
 from agrad.engine.plans import entry_text, tuple_text
 from agrad.engine.tape import Meta, Node, Plan, attention, loosely, next_id
 from agrad.engine.tensor import Tensor
 from agrad.engine.views import SHARING, Link
-
-NUMBERS = frozenset({bool, int, float})
-"""Python's weak scalars. A complex one may turn a real array complex, so it takes the long way."""
 
 OPERATORS = {
     "add": "+",

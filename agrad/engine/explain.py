@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of_type
-from agrad.engine.callpath import NUMBERS
+from agrad.engine.levels import NUMBERS
 from agrad.engine.tensor import Tensor
 from agrad.errors import AgradError, MixedBackendsError, OperandError, ShapeError
 from agrad.shapes import broadcast_shapes, unlike_product

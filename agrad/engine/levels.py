@@ -17,10 +17,13 @@ from agrad.backends import backend_of_type
 from agrad.engine.observing import SWITCH, observed_run
 from agrad.engine.scalars import Scalar
 from agrad.engine.tape import Meta, Node, Plan, inside_rule, mode, next_id
-from agrad.engine.tensor import Lifted, Tensor, settle, wrap
+from agrad.engine.tensor import Batched, Lifted, Tensor, settle, wrap
 from agrad.engine.views import linked
 from agrad.errors import AnomalyError
 from agrad.registry import namespace
+
+NUMBERS = frozenset({bool, int, float})
+"""Python's weak scalars. A complex one may turn a real array complex, so it takes the long way."""
 
 
 class _Spaces(dict[type, Any]):
@@ -144,7 +147,7 @@ class Level:
                     lifted = True
                     long_way = long_way or type(arg) is not Tensor
             inner.append(arg)
-        if long_way and primitive.put is not None and not SWITCH.lookers:
+        if long_way and not SWITCH.lookers:
             out = dispatch(primitive, tuple(inner), settings, inside=True)
         elif lifted or SWITCH.lookers or now.trace is not None:
             out = primitive.bind(*inner, **settings)
@@ -184,6 +187,26 @@ class Level:
             data._check_concrete(what)
 
 
+def _are_alike(values: Sequence[Any]) -> bool:
+    """Whether all show one shape and one dtype, so that an elementwise result does too. Weak scalars do not count."""
+    shape = dtype = None
+    for value in values:
+        if type(value) in NUMBERS:
+            continue
+        axes = 0
+        while isinstance(value, Tensor):
+            axes += type(value) is Batched
+            value = value.data
+        if not hasattr(value, "shape"):
+            return False
+        seen = value.shape[axes:] if axes else value.shape
+        if shape is None:
+            shape, dtype = seen, value.dtype
+        elif seen != shape or value.dtype is not dtype:
+            return False
+    return True
+
+
 class Reverse(Level):
     """Records a node an operation: opened by ``grad``, ``vjp`` and the like; the ambient level is one too."""
 
@@ -202,7 +225,8 @@ class Reverse(Level):
         traced: tuple[int, ...],
         lifted: bool,
     ) -> Any:
-        plan = primitive.recorded(traced, len(args), lifted)
+        exact = primitive.keeps_type if len(inner) == 1 else lifted and primitive.elementwise and _are_alike(inner)
+        plan = primitive.recorded(traced, len(inner), lifted, exact)
         if plan is None:
             return self._constant(out)
         outs = out if isinstance(out, tuple) else (out,)

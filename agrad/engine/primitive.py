@@ -15,9 +15,10 @@ import numpy as np
 from agrad.backends import backend_of_type
 from agrad.backends.base import Backend
 from agrad.engine.batching import SHARED, BatchRule, own_rule
-from agrad.engine.callpath import NUMBERS, call_stub, call_text, observed_text
+from agrad.engine.callpath import call_stub, call_text, observed_text
 from agrad.engine.explain import explained
 from agrad.engine.forward import Joint, Push, build_push
+from agrad.engine.levels import NUMBERS
 from agrad.engine.observing import SWITCH
 from agrad.engine.plans import RESERVED, build_plan, build_pull, compile_function
 from agrad.engine.tape import Plan
@@ -160,7 +161,7 @@ class Primitive:
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
         self._kernels: dict[Rule | Joint, _RuleKernels] = {}
-        self._recorded: dict[tuple[tuple[int, ...], int, bool], Plan | None] = {}
+        self._recorded: dict[tuple[tuple[int, ...], int, bool, bool], Plan | None] = {}
         self._pushes: dict[tuple[tuple[int, ...], int, bool], Push | None] = {}
         self.raw, self.on_levels = _Raw(self, "forward"), _Raw(self, "level")
         self.alphabet = (
@@ -260,17 +261,17 @@ class Primitive:
             found = self._pushes[key] = build_push(self, traced, count, lifted)
             return found
 
-    def recorded(self, traced: tuple[int, ...], count: int, lifted: bool) -> Plan | None:
+    def recorded(self, traced: tuple[int, ...], count: int, lifted: bool, exact: bool = False) -> Plan | None:
         """The plan of nodes of ``count`` arguments, those at ``traced`` on the tape; None where none has a derivative.
 
-        ``lifted``: for values among which are Tensors.
+        ``lifted``: for values among which are Tensors. ``exact``: cotangents need no fitting.
         """
-        key = (traced, count, lifted)
+        key = (traced, count, lifted, exact)
         try:
             return self._recorded[key]
         except KeyError:
             positions = tuple([i for i in traced if self.differentiable(i)])
-            plan = self.plan(positions, count) if positions else None
+            plan = self.plan(positions, count, exact=exact) if positions else None
             if lifted and plan is not None:
                 plan = self.variant(plan, lifted=True)
             self._recorded[key] = plan

@@ -24,6 +24,15 @@ def rule_has_kernels(primitive: Any, rule: Any) -> bool:
     return any(key[1:] == (primitive.name, rule.part) for key in KERNELS)
 
 
+def _is_mapped(value: Any) -> bool:
+    """Whether a value is a Tensor of a map, levels at which it is a constant apart."""
+    while isinstance(value, Tensor):
+        if value.node is not None:
+            return type(value) is Batched
+        value = value.data
+    return False
+
+
 class _Evaluations(dict[type, Any]):
     """A rule on raw arrays, by their type: the backend's kernel where its guard agrees, else the rule."""
 
@@ -72,10 +81,10 @@ class RuleCall:
         return f"<rule {self.name}>"
 
     def __call__(self, *values: Any, **settings: Any) -> Any:
-        inside: list[Any] = [settle(value) for value in values]
-        if self.through_maps and any(type(value) is Batched for value in inside):
-            done = through_all(self, tuple(inside), settings)
+        if self.through_maps and any(map(_is_mapped, values)):
+            done = through_all(self, values, settings)
             return self.generic(values, settings) if done is None else done
+        inside: list[Any] = [settle(value) for value in values]
         traced = None
         for value in inside:
             if isinstance(value, Tensor):
@@ -99,12 +108,17 @@ class RuleCall:
 
     def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """The rule on raw arrays."""
-        kind = next(type(arg) for arg in args if backend_of_type(type(arg)) is not None)
+        kind = type(args[0])
+        if kind not in self.raw:  # not met before, or a number
+            kind = next(type(arg) for arg in args if backend_of_type(type(arg)) is not None)
         out = self.raw[kind](*args, **settings)
-        if self.through_maps:  # a rule that gives the cotangent as it is, say, has not the members of the others
-            shape = broadcast_shapes(*[tuple(arg.shape) for arg in args if hasattr(arg, "shape")])
-            if tuple(out.shape) != shape:
-                out = SPACES[kind].broadcast_to(out, shape)
+        if self.through_maps:
+            shapes = {tuple(arg.shape) for arg in args if hasattr(arg, "shape")}
+            if shapes != {tuple(out.shape)}:
+                # a rule that gives the cotangent as it is, say, has not the members of the others
+                shape = broadcast_shapes(*shapes)
+                if tuple(out.shape) != shape:
+                    out = SPACES[kind].broadcast_to(out, shape)
         return out
 
     def generic(self, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
