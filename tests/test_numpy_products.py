@@ -33,9 +33,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many blocks each run of several had."""
     found: list[int] = []
 
-    def run_blocks(work: Callable[..., Any], count: int) -> None:
+    def run_blocks(work: Callable[..., Any], count: int, at_least: int) -> None:
         found.append(count)
-        threads.run_blocks(work, count)
+        threads.run_blocks(work, count, at_least)
 
     monkeypatch.setattr(numpy_products, "run_blocks", run_blocks)
     return found
@@ -61,6 +61,17 @@ def test_arithmetic_of_long_arrays_is_numpys(name: str, operands: str, dtype: An
     x1, x2 = OPERANDS[operands](drawn(0, ROWS, 2 * COLUMNS, dtype=dtype))
     np.testing.assert_array_equal(filed(name, x1, x2), getattr(np, name)(x1, x2), strict=True)
     assert len(counted) == 1
+
+
+def test_a_single_operation_has_a_few_blocks_a_thread(counted: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    x = drawn(0, ROWS, 3 * COLUMNS)
+    for cores in (2, 3):
+        monkeypatch.setattr(numpy_products, "cores", lambda cores=cores: cores)
+        np.testing.assert_array_equal(filed("add", x, 1.0), x + 1.0, strict=True)
+    assert counted == [4, 6]
+    monkeypatch.setattr(numpy_products, "cores", lambda: 1000)
+    filed("add", x, 1.0)
+    assert counted[2] == -(-x.nbytes // threads.BLOCK_BYTES)  # none is shorter than the usual
 
 
 def test_long_arrays_are_negated(counted: list[int]) -> None:
