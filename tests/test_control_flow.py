@@ -73,6 +73,9 @@ def test_scan_without_xs_and_without_steps() -> None:
     carry, ys = agrad.scan(lambda c, x: (c * 2, c), np.ones(2), length=4)
     assert_close(carry, [16.0, 16.0], "carry")
     assert_close(ys[:, 0], [1, 2, 4, 8], "ys")
+    total, ys = agrad.scan(lambda c, x: (c + x, c), 0.0, np.asarray([1.0, 2.0, 3.0], dtype=np.float32))
+    assert (total, ys.tolist(), ys.dtype) == (6.0, [0.0, 1.0, 3.0], np.float32)  # a number's first y is as the others
+    assert agrad.scan(lambda c, x: (c, 2.0), 0.0, XS)[1].tolist() == [2.0] * len(XS)
     carry, nothing = agrad.scan(lambda c, x: (c + x, None), np.zeros(3), XS)
     assert nothing is None
     assert_close(carry, XS.sum(axis=0), "a sum")
@@ -110,7 +113,7 @@ def test_scan_refuses() -> None:
         (lambda: agrad.scan(lambda c, x: ((c, c), x), H0, XS), ShapeError, "structure must stay"),
         (lambda: agrad.scan(lambda c, x: (c[:1], x), H0, XS), ShapeError, r"from float64\(3,\) into float64\(1,\)"),
         (lambda: agrad.scan(lambda c, x: (agrad.astype(c, agrad.float32), x), H0, XS), ShapeError, "dtype must stay"),
-        (lambda: agrad.scan(lambda c, x: (c, 1.0), H0, XS), OperandError, "agrad.asarray makes one"),
+        (lambda: agrad.scan(lambda c, x: (c, 1j), H0, XS), OperandError, "agrad.asarray makes one"),
         (lambda: agrad.scan(step, H0, XS, checkpoint=0), ConfigurationError, "checkpoint is"),
     ):
         with pytest.raises(error, match=match):

@@ -85,6 +85,29 @@ def test_hooks_in_transforms_and_second_order() -> None:
     assert one is not None
 
 
+def test_writes_to_what_has_a_hook() -> None:
+    """The hook stays with the value it was registered on, as PyTorch's does."""
+    for write, expected in (
+        (lambda b: b.__imul__(3), 60.0),
+        (lambda b: b.__setitem__(slice(0, 3), b * 3), 60.0),
+        (lambda b: b[:2].__imul__(1), 20.0),
+    ):
+        a = agrad.asarray(X, requires_grad=True)
+        b = a * 2
+        b.register_hook(lambda g: g * 10)
+        write(b)
+        agrad.sum(b).backward()
+        assert_close(a.grad, np.full(3, expected), "the leaf")
+    a = agrad.asarray(X, requires_grad=True)
+    b = a * 2
+    b.register_hook(lambda g: g * 10).remove()
+    b.retain_grad()
+    b *= 3
+    agrad.sum(b).backward()
+    assert_close(a.grad, np.full(3, 6.0), "removed")
+    assert_close(b.grad, np.ones(3), "retained")
+
+
 def test_what_is_refused() -> None:
     x = agrad.asarray(X, requires_grad=True)
     with pytest.raises(NotDifferentiableError, match="requires no gradient"):

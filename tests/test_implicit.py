@@ -202,6 +202,35 @@ def test_single_precision() -> None:
         assert_close(g, agrad.grad(loss(f))(W, B), "single precision", 1e-4)
 
 
+@pytest.mark.parametrize("method", ["gmres", "cg", "bicgstab"])
+@pytest.mark.parametrize(("scale", "dtype"), [(1e25, "f4"), (1e-25, "f4"), (1e200, "f8"), (1e-200, "f8")])
+def test_systems_whose_squares_overflow(method: str, scale: float, dtype: str) -> None:
+    b = np.asarray([scale, 2 * scale, 0], dtype)
+    x = agrad.linear_solve(lambda v: v * 2, b, method=method)
+    assert x.dtype == dtype
+    np.testing.assert_allclose(x, b / 2, rtol=1e-5)
+    both = agrad.vmap(lambda b: agrad.linear_solve(lambda v: v * 2, b, method=method))(np.stack([b, b / b[0], 0 * b]))
+    np.testing.assert_allclose(both, np.stack([b / 2, b / b[0] / 2, 0 * b]), rtol=1e-5)
+
+
+def test_roots_whose_squares_overflow() -> None:
+    np.testing.assert_allclose(agrad.root(lambda s: (s - 3) * np.float32(1e20), np.asarray(1.0, "f4")), 3.0, rtol=1e-5)
+    np.testing.assert_allclose(agrad.root(lambda s: (s - 3) * 1e-200, np.asarray(1.0), atol=0.0), 3.0, rtol=1e-5)
+
+
+def test_what_diverges_is_no_solution() -> None:
+    for call in (
+        lambda: agrad.fixed_point(lambda y: y * 2 + 1, np.asarray(0.5)),
+        lambda: agrad.fixed_point(lambda y: y * y, np.asarray([2.0])),
+        lambda: agrad.vmap(lambda b: agrad.fixed_point(lambda y: y * b + 1, b))(np.asarray([0.5, 2.0])),
+        lambda: agrad.linear_solve(lambda v: v * 2, np.asarray([1.0, np.inf])),
+        lambda: agrad.linear_solve(lambda v: v * 2, np.asarray([1.0, np.nan])),
+        lambda: agrad.root(lambda s: s * np.inf, np.asarray(1.0)),
+    ):
+        with pytest.raises(ConvergenceError), np.errstate(all="ignore"):
+            call()
+
+
 def test_known_solutions_of_equations() -> None:
     t = np.linspace(0.0, 2.0, 5)
     y = agrad.odeint(lambda p, s: {"x": p["v"], "v": -p["x"]}, {"x": np.asarray(1.0), "v": np.asarray(0.0)}, t)

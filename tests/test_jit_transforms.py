@@ -9,7 +9,7 @@ import pytest
 
 import agrad
 from agrad import random
-from agrad.errors import ConfigurationError, OperandError
+from agrad.errors import ConfigurationError, DtypeError, OperandError
 
 X = np.random.default_rng(0).standard_normal((5, 3))
 W = np.ones(3)
@@ -48,6 +48,32 @@ def test_composes(name: str) -> None:
         for got, right in zip(flat(made(W, X)), expected, strict=True):
             np.testing.assert_allclose(got, right, rtol=1e-12, atol=1e-14)
     assert inside.cache_info()[:2] == both.cache_info()[:2] == (1, 1)
+
+
+def test_derivatives_by_a_python_number() -> None:
+    """It is an argument of the program like any other; where nothing is mapped one trace serves all its values."""
+    made = {
+        "grad": agrad.grad(lambda a, b: a**3 * b),
+        "by the second": agrad.grad(lambda a, b: a**3 * b**2, argnums=1),
+        "value_and_grad": agrad.value_and_grad(lambda a, b: a**3 * b, argnums=(0, 1)),
+        "jacobian": agrad.jacobian(lambda a, b: agrad.asarray(W) * a * b),
+        "jacfwd": agrad.jacfwd(lambda a, b: agrad.asarray(W) * a**2 * b),
+        "hessian": agrad.hessian(lambda a, b: a**3 * b),
+        "in a container": lambda a, b: agrad.grad(lambda p: p["a"] ** 3 * b)({"a": a})["a"],
+        "jvp": lambda a, b: agrad.jvp(lambda a: a**3 * b, (a,), (b,)),
+        "vjp": lambda a, b: agrad.vjp(lambda a: a**3 * b, a)[1](np.asarray(1.0)),
+        "hvp": lambda a, b: agrad.hvp(lambda a: a**3 * b, (a,), (1.0,)),
+        "vmap": lambda a, b: agrad.vmap(lambda w: (w * b, a))(W),
+    }
+    for name, f in made.items():
+        program = agrad.jit(f)
+        for a, b in ((2.0, 1.0), (3.0, 0.5)):
+            for got, right in zip(flat(program(a, b)), flat(f(a, b)), strict=True):
+                np.testing.assert_allclose(got, right, rtol=1e-12, err_msg=name)
+        if name in ("grad", "by the second", "value_and_grad", "in a container", "jvp"):
+            assert program.cache_info().misses == 1, name
+    with pytest.raises(DtypeError, match=r"write 2\.0"):
+        agrad.jit(agrad.grad(lambda a: a * 3.0))(2)
 
 
 def test_random_draws() -> None:

@@ -74,6 +74,13 @@ def test_a_single_operation_has_a_few_blocks_a_thread(counted: list[int], monkey
     assert counted[2] == -(-x.nbytes // threads.BLOCK_BYTES)  # none is shorter than the usual
 
 
+def test_long_arrays_beside_empty_ones() -> None:
+    x = drawn(0, 2, 1, ROWS * COLUMNS)
+    for name in ("add", "subtract", "multiply", "divide"):
+        assert filed(name, x, np.ones((2, 0, 1))).shape == (2, 0, ROWS * COLUMNS)
+    assert agrad.vmap(lambda x, e: x * e)(x, np.ones((2, 0, 1))).shape == (2, 0, ROWS * COLUMNS)
+
+
 def test_long_arrays_are_negated(counted: list[int]) -> None:
     x = drawn(0, ROWS, COLUMNS)[:, 1:]
     np.testing.assert_array_equal(filed("negative", x), -x, strict=True)

@@ -55,6 +55,20 @@ def test_two_arguments_that_broadcast(place: Any) -> None:
 
 
 def test_an_argument_without_a_derivative() -> None:
+    turned = agrad.elementwise(
+        "turned", lambda g: g, lambda g: g * 1j, forward=lambda xp, a, b, /: a + 1j * b, keeps_type=False
+    )
+
+    def real(a: Any, b: Any) -> Any:
+        return agrad.sum(agrad.real(turned(a, b) * (1 + 2j)))
+
+    ones = np.ones(2)
+    for f in (agrad.grad(real, (0, 1)), agrad.jit(agrad.grad(real, (0, 1)))):
+        for found, expected in zip(f(ones, ones), (1.0, -2.0), strict=True):
+            np.testing.assert_array_equal(found, expected * ones, strict=True)
+    mapped = agrad.vmap(agrad.grad(real, (0, 1)))(np.ones((3, 2)), np.ones((3, 2)))
+    np.testing.assert_array_equal(mapped[1], np.full((3, 2), -2.0), strict=True)
+    np.testing.assert_array_equal(agrad.grad(real)(ones, 2.0), ones, strict=True)
     scale = agrad.elementwise("scale", lambda g, x2: g * x2, None, forward=lambda xp, x1, x2, /: x1 * x2)
     a, b = leaf([1.0, 2.0]), leaf([3.0, 4.0])
     agrad.sum(scale(a, b)).backward()

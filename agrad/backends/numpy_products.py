@@ -73,8 +73,8 @@ def _file_arithmetic(name: str, ufunc: np.ufunc) -> None:
     def shared(*values: Raw) -> Raw:
         if not _are_alike(*values):
             return ufunc(*values)
-        dtype = next(value.dtype for value in values if type(value) is np.ndarray)
-        return _fill_once(fill, np.empty(np.broadcast(*values).shape, dtype), *values)
+        out = np.empty(np.broadcast(*values).shape, next(v.dtype for v in values if type(v) is np.ndarray))
+        return _fill_once(fill, out, *values) if out.size else out
 
     # without a guard, which is a call more: most arrays are short, and the question is all that they pay
     if ufunc.nin == 1:

@@ -18,6 +18,7 @@ from typing import Any
 
 from agrad.engine.levels import NUMBERS, SPACES, Level, lift, namespace_of
 from agrad.engine.observing import SWITCH
+from agrad.engine.scalars import Scalar
 from agrad.engine.tensor import Batched, Tensor, settle
 from agrad.errors import MissingRuleError, RuleError, TracedValueError
 from agrad.registry import namespace
@@ -184,6 +185,8 @@ def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any],
             elif arg.node is not None:
                 return None
             arg = arg.data
+        if isinstance(arg, Scalar):
+            arg = arg.read()  # beside arrays that the trace takes for constants
         values.append(arg)
         owned.append(own)
         ranks.append(len(arg.shape) - len(own) if hasattr(arg, "shape") else 0)

@@ -232,7 +232,7 @@ def _binary(primitive: Any, scope: dict[str, Any]) -> list[str]:
         "    _node = _out.node = Node()",
         "    _node.id = next_id()",
     ]
-    if primitive.elementwise:
+    if primitive.elementwise and primitive.keeps_type:
         lines.append(f"    if _same and {a}.shape == {b}.shape:")
         lines += _record_pair(primitive, able, True, "        ", scope)
         lines.append("    else:")
@@ -405,7 +405,7 @@ def _with_number(
             f"    return unusual(PRIMITIVE, (t_{a}, t_{b}), SETTINGS, y)",
             "_node = _out.node = Node()",
             "_node.id = next_id()",
-            *_record(primitive, (position,), True, "", scope),
+            *_record(primitive, (position,), primitive.keeps_type, "", scope),
             "return _out",
         ]
     else:

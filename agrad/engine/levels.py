@@ -225,7 +225,7 @@ class Reverse(Level):
         traced: tuple[int, ...],
         lifted: bool,
     ) -> Any:
-        exact = primitive.keeps_type if len(inner) == 1 else lifted and primitive.elementwise and _are_alike(inner)
+        exact = primitive.keeps_type and (len(inner) == 1 or (lifted and primitive.elementwise and _are_alike(inner)))
         plan = primitive.recorded(traced, len(inner), lifted, exact)
         if plan is None:
             return self._constant(out)

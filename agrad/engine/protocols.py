@@ -58,6 +58,12 @@ class NumPyOperand:
         """NumPy's other functions on Tensors."""
         return CALLS["array_function"](self, function, types, args, settings)
 
+    def __divmod__(self, other: Any, /) -> tuple[Any, Any]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any, /) -> tuple[Any, Any]:
+        return other // self, other % self
+
     @property
     def real(self) -> Any:
         """The real part; the Tensor itself where it is real."""

@@ -9,7 +9,9 @@ which that is no longer so is traced anew.
 import math
 import operator
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
+
+import numpy as np
 
 from agrad.engine.tape import mode
 
@@ -20,9 +22,6 @@ class Scalar:
     """A number of the host inside a trace. Arithmetic with numbers gives another one, and with arrays an array."""
 
     __slots__ = ("trace", "value", "variable")
-
-    # NumPy leaves an operator to the right operand where that says it is no ufunc operand
-    __array_ufunc__: ClassVar[None] = None
 
     def __init__(self, value: Any, trace: Any, variable: Any) -> None:
         self.value = value
@@ -41,6 +40,14 @@ class Scalar:
         if hasattr(other, "level"):  # a Tensor, which takes the scalar as its operand
             return NotImplemented
         return function(*[o.read() if o is self else o for o in operands])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.read(), dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, /, *inputs: Any, **settings: Any) -> Any:
+        """NumPy's own functions of the number as it is, with an array perhaps, which the trace takes for a constant."""
+        read = [arg.read() if isinstance(arg, Scalar) else arg for arg in inputs]
+        return getattr(ufunc, method)(*read, **settings)
 
     def __add__(self, other: Any) -> Any:
         return self._apply(operator.add, self, other)

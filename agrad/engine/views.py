@@ -79,11 +79,32 @@ def link(view: Tensor, base: Tensor, steps: Steps) -> None:
     made.base, made.steps, made.view = base, steps, weakref.ref(view)
 
 
+class _CopiedElements(dict[tuple[type, bool], bool]):
+    """Whether an element picked from an array of a type is a copy, as NumPy's are where no ``...`` is in the index."""
+
+    def __missing__(self, key: tuple[type, bool]) -> bool:
+        kind, with_ellipsis = key
+        backend = backend_of_type(kind)
+        assert backend is not None
+        assert backend.shares_memory is not None
+        x = backend.xp.asarray([0.0])
+        element = backend.xp.getitem(x, index=(0, ...) if with_ellipsis else (0,))
+        self[key] = copied = not backend.shares_memory(element, x)
+        return copied
+
+
+COPIED_ELEMENTS = _CopiedElements()
+
+
 def linked(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out: Any) -> Any:
     """The result of an operation that may give a view, as a view of its first argument where there are views."""
     base = args[0]
     alone = len(args) == len(primitive.arrays)  # what is picked by index arrays is a copy
     if alone and isinstance(out, Tensor) and isinstance(base, Tensor) and SHARING[type(out.raw)]:
+        # an element of each member of a map lies in a view of all members' elements
+        element = primitive.name == "getitem" and not out.shape
+        if element and COPIED_ELEMENTS[type(out.raw), Ellipsis in settings["index"]]:
+            return out
         link(out, base, (primitive, *[settings[name] for name in primitive.settings]))
     return out
 
@@ -211,7 +232,7 @@ def become(tensor: Tensor, result: Tensor) -> None:
     if isinstance(value, Tensor) and value.level.id >= 0:
         tensor.__class__ = value.__class__
         tensor.data, tensor.level, tensor.node = value.data, value.level, value.node
-        if type(before) is Node and before is not value.node and before.plan.retains:
+        if type(before) is Node and before is not value.node and hasattr(before, "owner"):
             del before.owner
             CALLS["retain_grad"](tensor)
     else:

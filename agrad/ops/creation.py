@@ -1,5 +1,6 @@
 """New arrays. They are born on the selected backend, unless the arguments say otherwise."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from agrad.backends import Backend, backend_of, backend_of_device, backend_of_type, load, selected
 from agrad.dtypes import as_dtype, is_floating
 from agrad.engine.levels import AMBIENT
+from agrad.engine.scalars import Scalar, deferred_array
 from agrad.engine.tensor import Tensor, constant, wrap
 from agrad.errors import DtypeError, OperandError, ShapeError
 from agrad.ops.casting import astype
@@ -41,9 +43,15 @@ def _born(raw: Any, requires_grad: bool) -> Tensor:
     return tensor
 
 
+def _read(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, traced numbers by their value: the trace holds for these alone."""
+    return tuple([arg.read() if isinstance(arg, Scalar) else arg for arg in args])
+
+
 def _new(name: str, args: tuple[Any, ...], dtype: Any, device: Any, backend: str | None, requires_grad: bool) -> Tensor:
     place, native = _place(backend, device)
     keywords = {} if native is None else {"device": native}
+    args = _read(args)
     raw = getattr(place.xp, name)(*args, dtype=_native(dtype, place), **keywords)
     return _born(raw, requires_grad)
 
@@ -96,6 +104,11 @@ def asarray(
                 out._check_concrete("requires_grad=True")
             return _born(bare, True)
         return out
+    if isinstance(obj, Scalar):
+        made = deferred_array(
+            type(obj.value), (obj,), lambda number: asarray(number, dtype=dtype, device=device, backend=backend)
+        )
+        return asarray(made, requires_grad=requires_grad)
     if isinstance(obj, (list, tuple)) and (known := _first_array(obj)) is not None:
         return asarray(_stacked(obj, known), dtype=dtype, device=device, backend=backend, requires_grad=requires_grad)
     if isinstance(obj, (list, tuple)):
@@ -126,7 +139,11 @@ def _stacked(obj: Any, known: Any) -> Any:
     """A nested sequence as one array, recorded where its Tensors are. ``known``: the array numbers go beside."""
     if isinstance(obj, (list, tuple)):
         return stack([_stacked(part, known) for part in obj])
-    return obj if hasattr(obj, "shape") else _like(obj, raw_of(known))
+    return obj if hasattr(obj, "shape") else deferred_array(_same, (obj,), partial(_like, raw=raw_of(known)))
+
+
+def _same(number: Any) -> Any:
+    return number
 
 
 def _like(number: Any, raw: Any) -> Any:
@@ -165,7 +182,7 @@ def _plain(obj: Any) -> Any:
         return obj.item()
     if isinstance(obj, np.ndarray):
         return obj.tolist()
-    return obj
+    return obj.read() if isinstance(obj, Scalar) else obj
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -204,7 +221,7 @@ def full(
 ) -> Any:
     """A Tensor of ``shape`` (an int or a tuple) filled with a number or a Tensor of one element (differentiable)."""
     shape = _shape(shape)
-    if hasattr(fill_value, "shape"):
+    if hasattr(fill_value, "shape") or isinstance(fill_value, Scalar):
         value = asarray(fill_value, dtype=dtype, device=device, backend=backend)
         from_one = value if not value.shape else value[(0,) * value.ndim]
         return no_view(broadcast_to(from_one, shape))
@@ -241,6 +258,7 @@ def linspace(
     requires_grad: bool = False,
 ) -> Any:
     """``num`` evenly spaced numbers from ``start`` to ``stop``, numbers or Tensors of shape () (differentiable)."""
+    start, stop = _read((start, stop))
     known = next((v for v in (start, stop) if hasattr(v, "shape")), None)
     if known is None:
         place, native = _place(backend, device)
@@ -325,6 +343,7 @@ def _filled_like(x: Any, name: str, args: tuple[Any, ...], dtype: Any, device: A
     raw = raw_of(x)
     backend = backend_of(raw)
     keywords = {"device": backend.device(device)} if device is not None else {}
+    args = _read(args)
     if len(x.shape) != len(raw.shape):  # of a mapped value, one member's
         kind = raw.dtype if dtype is None else _native(dtype, backend)
         keywords = {"device": backend.device_of(raw), **keywords}

@@ -1,9 +1,11 @@
 """Small helpers that several sections of the calculus use: argument checks at the door, axes kept by reductions."""
 
+from functools import partial
 from typing import Any
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import DType
+from agrad.engine.scalars import Scalar, deferred_array
 from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError
 from agrad.shapes import kept_shape, normalize_axes, normalize_axis
@@ -64,14 +66,15 @@ def array_arguments(name: str, *values: Any) -> list[Any]:
     out = []
     for value in values:
         if not hasattr(value, "shape"):
-            if type(value) not in NUMBERS:
-                raise OperandError(f"{name} takes arrays and numbers, not {type(value).__name__}")
+            number = value.value if isinstance(value, Scalar) else value
+            if type(number) not in NUMBERS:
+                raise OperandError(f"{name} takes arrays and numbers, not {type(number).__name__}")
             kind = dtype
-            if isinstance(value, bool) and len(typed) == len(arrays):
+            if isinstance(number, bool) and len(typed) == len(arrays):
                 kind = dtype
-            elif isinstance(value, float) and not xp.isdtype(dtype, ("real floating", "complex floating")):
+            elif isinstance(number, float) and not xp.isdtype(dtype, ("real floating", "complex floating")):
                 kind = xp.float64
-            value = xp.asarray(value, dtype=kind, device=device)
+            value = deferred_array(type(number), (value,), partial(xp.asarray, dtype=kind, device=device))
         out.append(value)
     return out
 

@@ -18,6 +18,7 @@ from agrad.engine.tape import no_grad
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.transforms.checkpointing import checkpoint as checkpointed
+from agrad.transforms.inputs import array_of_number
 from agrad.transforms.trees import flatten, flatten_all, paths, tree_map, unflatten
 
 Function = Callable[..., Any]
@@ -143,14 +144,26 @@ def _stacked(ys: Sequence[Any]) -> Any:
             raise ShapeError(f"scan: f gave y as {other} at step {i}, and as {spec} before; its structure must stay")
     stacked = []
     for place, parts in zip(paths(ys[0]), zip(*(leaves for leaves, _ in rows), strict=True), strict=True):
-        for part in parts:
+        given = _arrays(parts)
+        for part in given:
             if not _is_array(part):
                 raise OperandError(f"scan: y{place} is a {type(part).__name__}, not an array; agrad.asarray makes one")
-        if len({tuple(part.shape) for part in parts}) > 1:
+        if len({tuple(part.shape) for part in given}) > 1:
             raise ShapeError(f"scan: y{place} has another shape at each step, so the y's cannot be stacked")
-        rows_of = alike(parts)
+        rows_of = alike(given)
         stacked.append(namespace_of(rows_of).stack(rows_of))
     return unflatten(spec, stacked)
+
+
+def _arrays(parts: Sequence[Any]) -> Sequence[Any]:
+    """What each step gave, Python numbers (a carry that began as one, say) as arrays like those of other steps."""
+    like = next((part for part in parts if _is_array(part)), None)
+    if like is None:
+        return [array_of_number(part) for part in parts]
+    if tuple(like.shape) != ():
+        return parts
+    xp = namespace_of((like,))
+    return [xp.full_like(like, part) if type(part) in (bool, int, float) else part for part in parts]
 
 
 def _truth(value: Any, what: str) -> bool:

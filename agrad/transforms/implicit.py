@@ -21,7 +21,7 @@ from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, O
 from agrad.transforms.calling import differentiable
 from agrad.transforms.custom import stop_gradient
 from agrad.transforms.derivatives import jvp, vjp
-from agrad.transforms.krylov import Packing, computed, greatest, holds, norm, precision, solved
+from agrad.transforms.krylov import Packing, computed, greatest, holds, norm, precision, solved, within
 from agrad.transforms.trees import flatten, unflatten
 
 Leaves = Sequence[Any]
@@ -291,7 +291,7 @@ def fixed_point(
             before, after = alike([packing.pack(xs), packing.pack(found)])
             left, after = computed(norm(after - before), after)
             xs = packing.unpack(after)
-            if holds(left <= norm(before) * (small if rtol is None else rtol) + (small if atol is None else atol)):
+            if within(left, norm(before) * (small if rtol is None else rtol) + (small if atol is None else atol)):
                 break
         else:
             raise ConvergenceError(
@@ -338,7 +338,7 @@ def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float |
     small = precision(x) ** 0.75
     tolerance = size * (small if rtol is None else rtol) + (small if atol is None else atol)
     for _ in range(maxiter):
-        if holds(size <= tolerance):
+        if within(size, tolerance):
             return [plain(p) for p in packing.unpack(x)]
 
         def product(v: Any, x: Any = x) -> Any:
@@ -362,7 +362,7 @@ def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float |
         r = at(x)
         x, r = alike([x, r])
         x, r, size = computed(x, r, norm(r))
-    if holds(size <= tolerance):
+    if within(size, tolerance):
         return [plain(p) for p in packing.unpack(x)]
     raise ConvergenceError(
         f"root: norm(f(x)) is still {greatest(size):.3g}, and {greatest(tolerance):.3g} was asked for; start nearer to "

@@ -8,6 +8,7 @@ from typing import Any
 from agrad.backends import backend_of_type, selected
 from agrad.dtypes import as_dtype, dtype_name, is_complex, is_floating
 from agrad.engine.levels import AMBIENT, Level, namespace_of
+from agrad.engine.scalars import Scalar, deferred_array
 from agrad.engine.tape import is_recording
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError, OperandError, ShapeError
@@ -19,11 +20,10 @@ ArgNums = int | str | Sequence[int | str]
 
 def differentiated_value(leaf: Any, where: Place | str, what: str) -> Any:
     """What a transform differentiates at a leaf: a floating raw array, or a Tensor that an older level records."""
-    if isinstance(leaf, float):
-        if type(leaf) is float:
-            selection = selected()
-            return selection.backend.xp.asarray(leaf, dtype=selection.backend.xp.float64)
-    elif type(leaf) is int or type(leaf) is bool:
+    leaf = array_of_number(leaf)
+    if isinstance(leaf, Scalar):
+        leaf = leaf.value
+    if type(leaf) is int or type(leaf) is bool:
         raise DtypeError(
             f"{what}: {where} is the {type(leaf).__name__} {leaf}, which has no derivative; write {float(leaf)}"
         )
@@ -38,6 +38,23 @@ def differentiated_value(leaf: Any, where: Place | str, what: str) -> Any:
     while isinstance(value, Tensor) and value.level.derivative and not is_recording(value.level.id):
         value = settle(value.data)
     return value
+
+
+def array_of_number(leaf: Any, like: Any = None) -> Any:
+    """A Python float as an array, inside of a trace a traced one; anything else as it is.
+
+    ``like``: an array of the library and dtype wanted; by default those are the selected backend's, and float64.
+    """
+    value = leaf.value if isinstance(leaf, Scalar) else leaf
+    if type(value) is not float:
+        return leaf
+    xp = selected().backend.xp if like is None else namespace_of((like,))
+    dtype = xp.float64 if like is None else like.dtype
+
+    def place(number: float) -> Any:
+        return xp.asarray(number, dtype=dtype)
+
+    return deferred_array(float, (leaf,), place)
 
 
 class Chosen:
@@ -238,8 +255,7 @@ def check_complex(inputs: Inputs) -> None:
 def tangent_for(value: Any, t: Any, place: Place, what: str) -> Any:
     """The tangent ``t`` checked against the value it is of."""
     raw = value.raw if isinstance(value, Tensor) else value
-    if type(t) is float:
-        t = namespace_of((raw,)).asarray(t, dtype=raw.dtype)
+    t = array_of_number(t, raw)
     if not hasattr(t, "shape"):
         raise OperandError(f"{what}: the tangent of {place} is a {type(t).__name__}, not an array")
     shape = tuple(value.shape)

@@ -58,9 +58,27 @@ def precision(value: Any) -> float:
 
 
 def norm(v: Any) -> Any:
-    """The Euclidean norm of a vector, real."""
+    """The Euclidean norm of a vector, real: without overflow or underflow where the norm itself has none."""
     xp = namespace_of((v,))
-    return xp.sqrt(xp.sum(xp.real(xp.conj(v) * v) if is_complex(v.dtype) else v * v))
+    size = magnitude(v)
+    v = v / size
+    return size * xp.sqrt(xp.sum(xp.real(xp.conj(v) * v) if is_complex(v.dtype) else v * v))
+
+
+def magnitude(v: Any) -> Any:
+    """The greatest absolute value of a vector's elements, or 1 where that is 0 or no finite number."""
+    xp = namespace_of((v,))
+    if not v.shape[0]:
+        return xp.ones_like(xp.sum(xp.real(v) if is_complex(v.dtype) else v))
+    size = xp.max(abs(v))
+    return xp.where(xp.logical_and(size > 0, xp.isfinite(size)), size, xp.ones_like(size))
+
+
+def within(size: Any, tolerance: Any) -> bool:
+    """Whether every member's ``size`` is at most its ``tolerance``; a tolerance that overflowed allows nothing."""
+    size, tolerance = alike([size, tolerance])
+    xp = namespace_of((size,))
+    return holds(xp.logical_and(size <= tolerance, xp.isfinite(tolerance)))
 
 
 def _dot(a: Any, b: Any) -> Any:
@@ -149,7 +167,7 @@ def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: in
                     [_conj(c) * column[i + 1] - s * column[i], *column[i + 2 :]],
                 )
             top = column[-1]
-            length_of = xp.sqrt(abs(top) * abs(top) + below * below)
+            length_of = xp.hypot(abs(top), below)
             none = length_of == 0
             c = xp.where(none, xp.ones_like(top), _over(_conj(top), length_of))
             s = _over(below, length_of)
@@ -236,20 +254,25 @@ def solved(
     name: str,
     strict: bool = True,
 ) -> Any:
-    """The solution of a x = b from a first guess; ``ConvergenceError`` where ``strict`` and it was not reached."""
+    """The solution of a x = b from a first guess; ``ConvergenceError`` where ``strict`` and it was not reached.
+
+    ``b`` is brought to elements of at most 1, and the solution back, so that squares neither over- nor underflow.
+    """
     if method not in METHODS:
         raise ConfigurationError(f"{name}: method is one of {', '.join(map(repr, METHODS))}, not {method!r}")
     rtol = precision(b) ** 0.75 if rtol is None else rtol
-    tolerance = norm(b) * rtol + atol
+    scale = magnitude(b)
+    b = b / scale
+    tolerance = norm(b) * rtol + atol / scale
     limit = maxiter or max(200, 10 * int(b.shape[0]))
-    x, size, applied = METHODS[method](a, b, x, tolerance, limit)
-    if strict and not holds(size <= 2 * tolerance):
-        left, wanted = greatest(size), greatest(tolerance)
+    x, size, applied = METHODS[method](a, b, x / scale, tolerance, limit)
+    if strict and not within(size, 2 * tolerance):
+        left, wanted = greatest(size * scale), greatest(tolerance * scale)
         raise ConvergenceError(
             f"{name}: {method} left a residual of {left:.3g} after {applied} products with the matrix, and "
             f"{wanted:.3g} was asked for; is the matrix singular? Give a greater maxiter or rtol, or another method"
         )
-    return x
+    return x * scale
 
 
 def greatest(value: Any) -> float:

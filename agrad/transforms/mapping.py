@@ -10,10 +10,11 @@ from agrad.backends import backend_of_type, selected
 from agrad.dtypes import dtype_name
 from agrad.engine.batching import Batch
 from agrad.engine.levels import AMBIENT, namespace_of
+from agrad.engine.scalars import Scalar
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.shapes import normalize_axis
-from agrad.transforms.inputs import is_bare
+from agrad.transforms.inputs import array_of_number, is_bare
 from agrad.transforms.trees import NAMESPACE, flatten_all, paths, place_of, unflatten
 
 Axes = Any
@@ -95,7 +96,10 @@ class _Members:
 
         for i, (leaf, axis) in enumerate(zip(self.leaves, axes, strict=True)):
             if axis is None or leaf is None:
-                if not isinstance(leaf, Tensor) and backend_of_type(type(leaf)) is not None:
+                if isinstance(leaf, Tensor):
+                    # another object: what f writes into it is the members' own, and not there after the map
+                    self.leaves[i] = wrap(leaf.data, leaf.level, leaf.node)
+                elif backend_of_type(type(leaf)) is not None:
                     self.leaves[i] = wrap(leaf, AMBIENT)  # so that all arrays inside are of one library
                 continue
             axis = _axis_of(leaf, axis, functools.partial(place, i), name)
@@ -208,6 +212,9 @@ class _Results:
         return namespace_of((value,)).moveaxis(value, 0, axis) if axis else value
 
     def _repeated(self, leaf: Any, members: int, place: Callable[[], str]) -> Any:
+        leaf = array_of_number(leaf)
+        if isinstance(leaf, Scalar):
+            leaf = leaf.read()
         if isinstance(leaf, (bool, int, float, complex)):
             leaf = selected().backend.xp.asarray(leaf)
         elif not isinstance(leaf, Tensor) and backend_of_type(type(leaf)) is None:
