@@ -98,6 +98,15 @@ def test_writes_to_what_has_a_hook() -> None:
         write(b)
         agrad.sum(b).backward()
         assert_close(a.grad, np.full(3, expected), "the leaf")
+    written: list[Any] = []
+
+    def f(x: Any) -> Any:
+        x *= 3
+        written.append(x)
+        return agrad.sum(x)
+
+    assert_close(agrad.grad(f)(X), np.full(3, 3.0), "a transform's argument")
+    assert not written[0].node.plan.retains
     a = agrad.asarray(X, requires_grad=True)
     b = a * 2
     b.register_hook(lambda g: g * 10).remove()

@@ -232,7 +232,8 @@ def become(tensor: Tensor, result: Tensor) -> None:
     if isinstance(value, Tensor) and value.level.id >= 0:
         tensor.__class__ = value.__class__
         tensor.data, tensor.level, tensor.node = value.data, value.level, value.node
-        if type(before) is Node and before is not value.node and hasattr(before, "owner"):
+        retained = type(before) is Node and before.plan.retains and hasattr(before, "owner")  # and no hook alone
+        if retained and before is not value.node:
             del before.owner
             CALLS["retain_grad"](tensor)
     else:
