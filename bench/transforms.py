@@ -25,7 +25,8 @@ PEERS = LIBRARIES[1:]
 TOLERANCE, SINGLE = 1e-8, 1e-4
 """How far derivatives may be from agrad's, relative to their size: of float64, and of the perceptron's float32."""
 REST = 0.1
-"""Seconds of rest before a process's turn, for the threads of the one before to go to sleep."""
+"""Seconds of rest before a process's turn at a row, for threads to go to sleep: another process's, and its own, which
+OpenBLAS leaves spinning after the row before."""
 GOAL_OF_SAMPLES = 10.0
 
 Row = tuple[str, str]
@@ -98,9 +99,11 @@ def measure(
         numbers = {name: runner.calibrate(options.sample) for name, runner in ready.items()}
         timings: dict[str, dict[str, Timing]] = {}
         for _ in range(options.repeat):
-            for name, runner in ready.items():
-                for label, seconds in runner.samples(numbers[name], REST).items():
-                    timings.setdefault(label, {}).setdefault(name, Timing()).samples.append(seconds)
+            for label in prints[AGRAD]:
+                for name, runner in ready.items():
+                    if label in numbers[name]:
+                        seconds = runner.samples({label: numbers[name][label]}, REST)[label]
+                        timings.setdefault(label, {}).setdefault(name, Timing()).samples.append(seconds)
     finally:
         for runner in started.values():
             runner.close()
