@@ -70,11 +70,10 @@ def array_arguments(name: str, *values: Any) -> list[Any]:
             if type(number) not in NUMBERS:
                 raise OperandError(f"{name} takes arrays and numbers, not {type(number).__name__}")
             kind = dtype
-            if isinstance(number, bool) and len(typed) == len(arrays):
-                kind = dtype
-            elif isinstance(number, float) and not xp.isdtype(dtype, ("real floating", "complex floating")):
+            if isinstance(number, float) and not xp.isdtype(dtype, ("real floating", "complex floating")):
                 kind = xp.float64
-            value = deferred_array(type(number), (value,), partial(xp.asarray, dtype=kind, device=device))
+            place = partial(xp.asarray, dtype=kind, device=device)
+            value = deferred_array(type(number), (value,), place) if isinstance(value, Scalar) else place(value)
         out.append(value)
     return out
 
