@@ -1,12 +1,14 @@
-"""Which backends the tests run on, and what each test is given of them."""
+"""Which backends and cases the tests run on, what a test needs installed, and what a run did not run."""
 
+import importlib.util
 import os
-import zlib
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import crossing
 import pytest
+from crossing import SECOND_DEVICE
 
 import agrad
 from agrad.backends import available_backends, selected
@@ -14,8 +16,9 @@ from agrad.errors import BackendUnavailableError, DeviceUnavailableError
 
 DEFAULT = ("numpy", "array_api_strict")
 EVERY = ("numpy", "array_api_strict", "torch", "jax", "dask", "cupy")
-SECOND_DEVICE = {"array_api_strict": "array_api_strict:device1"}
-"""Backends with a second device on any machine, whose arrays refuse to mix with the first's."""
+SKIPS_SHOWN = 9
+
+BACKENDS = pytest.StashKey[list[Any]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,52 +29,45 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="a backend to run the tests on; may be repeated or a comma list; 'all': every one that is installed "
         f"(default: {', '.join(DEFAULT)})",
     )
-
     parser.addoption(
-        "--only-backends",
-        action="store_true",
-        help="leave out the tests that are not about a backend given by --backend: they say the same on every machine",
+        "--only",
+        metavar="NAME,...",
+        help="only the tests that run on one of these backends, or need one of these packages; each must have some",
     )
     parser.addoption(
-        "--one-in",
+        "--round",
         type=int,
-        default=1,
+        default=0,
         metavar="N",
-        help="of every test function, one in N of its parameters (at least one), chosen by their names: for libraries "
-        "that compile each operation for each shape",
+        help=f"which part of the table of cases to take: of every test and row one case in {crossing.FEW}, each on one "
+        "backend (default: 0)",
     )
+    parser.addoption("--thorough", action="store_true", help="take every case of the table on every backend")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    kept = items
-    if config.getoption("--only-backends"):
-        kept = [item for item in kept if "backend" in getattr(item, "fixturenames", ())]
-    kept = one_in(config.getoption("--one-in"), kept)
-    chosen = set(map(id, kept))
-    config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
-    items[:] = kept
-
-
-def one_in(n: int, items: list[Any]) -> list[Any]:
-    """One in ``n`` of the items of each function, by a checksum of their names: the same ones in every process."""
-    functions: dict[str, list[Any]] = defaultdict(list)
-    for item in items:
-        functions[item.nodeid.partition("[")[0]].append(item)
-    chosen: set[int] = set()
-    for group in functions.values():
-        group.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
-        chosen.update(id(item) for item in group[: -(-len(group) // n)])
-    return [item for item in items if id(item) in chosen]
-
-
-def _named(config: pytest.Config) -> list[str]:
-    given = config.getoption("--backend") or [",".join(DEFAULT)]
-    names = [name.strip() for entry in given for name in entry.split(",") if name.strip()]
-    return list(dict.fromkeys(name for given in names for name in (EVERY if given == "all" else (given,))))
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "cases(cases, whole, elsewhere): the part of a table; see crossing.each")
+    config.addinivalue_line("markers", "needs(*packages): skip the test where one of these packages is not installed")
+    asked = config.getoption("--backend") or [",".join(DEFAULT)]
+    names = [name.strip() for entry in asked for name in entry.split(",") if name.strip()]
+    names = list(dict.fromkeys(name for given in names for name in (EVERY if given == "all" else (given,))))
+    chosen: list[Any] = []
+    for name in names:
+        reason = _unavailable(name)
+        if reason is None:
+            chosen += [name, SECOND_DEVICE[name]] if name in SECOND_DEVICE else [name]
+        elif "all" in asked:
+            chosen.append(pytest.param(name, marks=pytest.mark.skip(reason=reason)))
+        else:
+            raise pytest.UsageError(f"--backend {name}: {reason}")
+    config.stash[BACKENDS] = chosen
+    for name in _only(config):
+        if name not in names and not _installed(name):
+            raise pytest.UsageError(f"--only {name}: no backend of this run, and no package that is installed")
 
 
 def _unavailable(name: str) -> str | None:
-    """Why a backend cannot run here, None where it can: arrays are made on it and computed with."""
+    """Return why a backend cannot run here, or None: make arrays on it and compute with them."""
     try:
         with agrad.use_backend(*name.split(":")):
             float(agrad.sum(agrad.ones(2)))
@@ -80,29 +76,50 @@ def _unavailable(name: str) -> str | None:
     return None
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    asked_all = "all" in ",".join(config.getoption("--backend") or []).split(",")
-    chosen: list[Any] = []
-    for name in _named(config):
-        reason = _unavailable(name)
-        if reason is None:
-            chosen.append(name)
-            if name in SECOND_DEVICE:
-                chosen.append(SECOND_DEVICE[name])
-        elif asked_all:
-            chosen.append(pytest.param(name, marks=pytest.mark.skip(reason=reason)))
-        else:
-            raise pytest.UsageError(f"--backend {name}: {reason}")
-    config.stash[BACKENDS] = chosen
+def _installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
 
 
-BACKENDS = pytest.StashKey[list[Any]]()
+def _only(config: pytest.Config) -> list[str]:
+    return [name.strip() for name in (config.getoption("--only") or "").split(",") if name.strip()]
+
+
+# ---------------------------------------------------------------- cases and backends
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    config, round_ = metafunc.config, metafunc.config.getoption("--round")
+    backends = config.stash[BACKENDS]
     # a module with a fixture of this name has its own list
-    if "backend" in metafunc.fixturenames and not hasattr(metafunc.module, "backend"):
-        metafunc.parametrize("backend", metafunc.config.stash[BACKENDS], indirect=True)
+    placed = "backend" in metafunc.fixturenames and not hasattr(metafunc.module, "backend")
+    name = metafunc.function.__name__
+    mark = metafunc.definition.get_closest_marker("cases")
+    if mark is not None:
+        places = crossing.places(backends, mark.kwargs["elsewhere"]) if placed else ["numpy"]
+        round_ = None if config.getoption("--thorough") else round_
+        pairs = crossing.crossed(name, mark.args[0], places, round_, mark.kwargs["whole"])
+        _parametrize_with_cases(metafunc, list(pairs), placed)
+    elif placed:
+        if not config.getoption("--thorough"):
+            backends = [b for b in backends if b not in _other_devices(name, round_)]
+        metafunc.parametrize("backend", backends, indirect=True)
+
+
+def _other_devices(test: str, round_: int) -> set[str]:
+    """Return the devices that a test leaves out: of each backend with two it takes one."""
+    return {pair[crossing.turn(test, round_, 2)] for pair in SECOND_DEVICE.items()}
+
+
+def _parametrize_with_cases(metafunc: pytest.Metafunc, pairs: list[tuple[Any, Any]], placed: bool) -> None:
+    labels = [case.name.replace(" ", "_") for _, case in pairs]
+    if not placed:
+        metafunc.parametrize("case", [case for _, case in pairs], ids=labels)
+        return
+    rows = []
+    for (backend, case), label in zip(pairs, labels, strict=True):
+        name, marks = (backend, ()) if isinstance(backend, str) else (backend.values[0], backend.marks)
+        rows.append(pytest.param(name, case, marks=marks, id=f"{name}-{label}"))
+    metafunc.parametrize("backend,case", rows, indirect=["backend"])
 
 
 @pytest.fixture
@@ -120,13 +137,65 @@ def place(backend: str) -> Any:
     return lambda array: array if backend == "numpy" else here.backend.from_host(array, here.device)
 
 
+# ---------------------------------------------------------------- packages that tests need
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        absent = [name for name in _needs(item) if not _installed(name)]
+        if absent:
+            item.add_marker(pytest.mark.skip(reason=f"{', '.join(absent)} is not installed"))
+    only = _only(config)
+    if not only:
+        return
+    kept = [item for item in items if (_needs(item) | _backend_of(item)) & set(only)]
+    for name in only:
+        if not any(name in _needs(item) | _backend_of(item) for item in kept):
+            raise pytest.UsageError(f"--only {name}: no test runs on it or needs it")
+    chosen = set(map(id, kept))
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
+    items[:] = kept
+
+
+def _needs(item: pytest.Item) -> set[str]:
+    return {name for mark in item.iter_markers("needs") for name in mark.args}
+
+
+def _backend_of(item: pytest.Item) -> set[str]:
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    return {params["backend"].partition(":")[0]} if isinstance(params.get("backend"), str) else set()
+
+
+# ---------------------------------------------------------------- what a run says of itself
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     reports = available_backends() if "all" in (config.getoption("--backend") or []) else {}
     absent = [f"{name} ({report.reason})" for name, report in reports.items() if not report.available]
     names = [p if isinstance(p, str) else p.values[0] for p in config.stash[BACKENDS]]
     environment = os.environ.get("AGRAD_BACKEND")
+    part = f"round {config.getoption('--round')}: one case in {crossing.FEW}, each on one backend (--thorough: all)"
     return (
         f"backends: {', '.join(names)}"
         + (f"; absent: {', '.join(absent)}" if absent else "")
         + (f"; AGRAD_BACKEND={environment}" if environment else "")
+        + f"\ncases: {'all' if config.getoption('--thorough') else part}"
     )
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Count the skipped tests by reason."""
+    reasons = Counter(_reason(report) for report in terminalreporter.stats.get("skipped", []))
+    if not reasons:
+        return
+    terminalreporter.write_sep("-", f"not run: {sum(reasons.values())} tests")
+    for reason, count in reasons.most_common(SKIPS_SHOWN):
+        terminalreporter.write_line(f"{count:6} {reason.splitlines()[0][:110]}")
+    others = reasons.most_common()[SKIPS_SHOWN:]
+    if others:
+        terminalreporter.write_line(f"{sum(c for _, c in others):6} for {len(others)} other reasons (-rs names them)")
+
+
+def _reason(report: Any) -> str:
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return text.removeprefix("Skipped: ")

@@ -4,7 +4,7 @@
 
 The counts are of the examples that the tests of ``test_cases.py`` marked with ``shows`` take: what is skipped where an
 array library lacks the function is not counted. Columns of backends that are not installed stay as they are.
-``--against report.xml`` compares instead with what a run did (``pytest tests/test_cases.py --backend all
+``--against report.xml`` compares instead with what a run did (``pytest tests/test_cases.py --backend all --thorough
 --junitxml=report.xml``): each test that a count stands for is in it and has passed.
 """
 
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 import test_cases
+from crossing import SECOND_DEVICE
 from table import COMPOSITES, ROWS, Case, Row, named
 from test_standard import STANDARD
 
@@ -59,12 +60,12 @@ In brackets: what would run on CuPy, which no machine with a GPU has run yet.
 
 @dataclass(frozen=True)
 class Proof:
-    """A test that shows derivatives of some modes for some cases, on every backend or on NumPy alone."""
+    """A test that shows derivatives of some modes for some cases on some backends."""
 
     name: str
     modes: tuple[str, ...]
     cases: tuple[Case, ...]
-    everywhere: bool
+    backends: tuple[str, ...]
 
 
 @cache
@@ -74,9 +75,12 @@ def proofs() -> tuple[Proof, ...]:
     for name, test in vars(test_cases).items():
         marks = getattr(test, "pytestmark", [])
         if name.startswith("test_") and hasattr(test, "shows") and not {m.name for m in marks} & _LEFT_OUT:
-            cases = next(mark.args[1] for mark in marks if mark.name == "parametrize" and mark.args[0] == "case")
-            everywhere = bool({"backend", "place"} & set(inspect.signature(test).parameters))
-            found.append(Proof(name, test.shows, tuple(cases), everywhere))
+            mark = next(mark for mark in marks if mark.name == "cases")
+            placed = bool({"backend", "place"} & set(inspect.signature(test).parameters))
+            backends = [b for b in BACKENDS if b == "numpy" or placed]
+            if mark.kwargs["elsewhere"]:
+                backends.remove("numpy")
+            found.append(Proof(name, test.shows, mark.args[0], tuple(backends)))
     return tuple(found)
 
 
@@ -99,7 +103,7 @@ def missing(case: Case, backend: str) -> str | None:
 
 def runs(proof: Proof, backend: str) -> Iterable[Case]:
     """The cases that a test takes on a backend."""
-    return proof.cases if proof.everywhere or backend == "numpy" else ()
+    return proof.cases if backend in proof.backends else ()
 
 
 @cache
@@ -248,7 +252,8 @@ def installed() -> list[str]:
 def identity(proof: Proof, case: Case, backend: str) -> str:
     """The id that pytest gives a test."""
     label = case.name.replace(" ", "_")
-    return f"{proof.name}[{backend}-{label}]" if proof.everywhere else f"{proof.name}[{label}]"
+    name = SECOND_DEVICE.get(backend, backend)
+    return f"{proof.name}[{label}]" if proof.backends == ("numpy",) else f"{proof.name}[{name}-{label}]"
 
 
 def not_passed(report: Path, backends: Iterable[str]) -> list[str]:

@@ -69,7 +69,7 @@ def verdict(name: str, value: Any) -> tuple[str, str] | None:
     if name in NOT_ASKED:
         return "not asked", NOT_ASKED[name]
     if value in UFUNCS or value in FUNCTIONS:
-        mine = [s for s in SAMPLES if find(s.name) is value]
+        mine = [s for s in SAMPLES if find(s.group) is value]
         if name in REFUSED or not mine:
             return None if name not in READS else ("works", READS[name])
         return "works", "constant" if all(s.constant for s in mine) else "differentiable"

@@ -14,12 +14,12 @@ from table import Input
 
 @dataclass(frozen=True)
 class Sample:
-    """A call of the function ``name``. ``constant``: its results have no derivative.
+    """A call of the function ``group``. ``constant``: its results have no derivative.
 
     ``kink``: a small change of the arrays changes what is picked, so that finite differences say nothing.
     """
 
-    name: str
+    group: str
     call: Callable[..., Any]
     inputs: tuple[Input, ...]
     number: int
@@ -27,8 +27,8 @@ class Sample:
     kink: bool
 
     @property
-    def label(self) -> str:
-        return f"{self.name} {self.number}"
+    def name(self) -> str:
+        return f"{self.group} {self.number}"
 
 
 SAMPLES: list[Sample] = []
@@ -36,7 +36,7 @@ SAMPLES: list[Sample] = []
 
 def sample(name: str, call: Callable[..., Any], *inputs: Input, constant: bool = False, kink: bool = False) -> None:
     """File a sample; the samples of one function are numbered."""
-    number = sum(s.name == name for s in SAMPLES)
+    number = sum(s.group == name for s in SAMPLES)
     SAMPLES.append(Sample(name, call, inputs, number, constant, kink))
 
 

@@ -67,6 +67,16 @@ class Case:
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", f"{self.row.primitive} {self.example.label}")
 
+    @property
+    def group(self) -> str:
+        return self.row.primitive
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all its arrays have no element, so that a derivative has none either."""
+        drawn = [a for a in self.arguments() if isinstance(a, np.ndarray)]
+        return bool(drawn) and not any(a.size for a in drawn)
+
     def rng(self) -> np.random.Generator:
         return np.random.default_rng(zlib.crc32(self.name.encode()))
 

@@ -8,7 +8,6 @@ from cases import CASES, ROWS
 from cases_special import UNDERIVED
 from checker import (
     assert_close,
-    check_adjoint,
     check_all,
     check_faces,
     check_jvp,
@@ -28,6 +27,7 @@ from checker import (
     scattered,
     weighted,
 )
+from crossing import each
 from table import Case
 
 import agrad
@@ -40,13 +40,10 @@ from agrad.registry import PRIMITIVES
 pytestmark = pytest.mark.filterwarnings("ignore:var.*degrees of freedom:UserWarning")
 
 DIFFERENTIABLE = [case for case in CASES if not case.row.constant]
-SMOOTH = [case for case in DIFFERENTIABLE if not case.example.kink and not case.example.implicit]
-TWICE = [case for case in DIFFERENTIABLE if not case.example.kink]
+FILLED = [case for case in DIFFERENTIABLE if not case.is_empty]
+SMOOTH = [case for case in FILLED if not case.example.kink and not case.example.implicit]
+TWICE = [case for case in FILLED if not case.example.kink]
 CONSTANT = [case for case in CASES if case.row.constant]
-
-
-def each(cases: list[Case]) -> Any:
-    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name.replace(" ", "_"))
 
 
 def shows(*modes: str) -> Any:
@@ -119,27 +116,22 @@ def test_jvp_against_differences(case: Case) -> None:
 
 
 @shows("second")
-@each(SMOOTH)
+@each(SMOOTH, whole=True)
 def test_second_order(case: Case) -> None:
     check_second(*case.problem(), case.rng())
 
 
-@each(DIFFERENTIABLE)
-def test_adjoint(case: Case) -> None:
-    check_adjoint(*case.problem(), case.rng())
-
-
-@each(DIFFERENTIABLE)
+@each(FILLED)
 def test_rules_on_tensors_give_the_same(case: Case, place: Any) -> None:
     check_recorded(*case.problem(place), case.rng())
 
 
-@each(DIFFERENTIABLE)
+@each(FILLED)
 def test_nothing_is_written_into(case: Case) -> None:
     check_read_only(*case.problem(), case.rng())
 
 
-@each(DIFFERENTIABLE)
+@each(FILLED)
 def test_backward_makes_no_tensor(case: Case, place: Any) -> None:
     check_makes_no_tensor(*case.problem(place), case.rng())
 
@@ -155,7 +147,7 @@ def test_the_counter_of_tensors_counts() -> None:
     assert count == [1]
 
 
-@each(DIFFERENTIABLE)
+@each(FILLED)
 def test_memory_layout(case: Case) -> None:
     f, xs = case.problem()
     check_same_gradients(f, xs, [scattered(x) for x in xs], case.rng())
@@ -174,12 +166,20 @@ def test_faces_agree_on_every_backend(case: Case, place: Any) -> None:
 
 
 @shows("second")
-@each(TWICE)
+@each(TWICE, elsewhere=True)
 def test_second_order_on_every_backend(case: Case, place: Any) -> None:
+    """Second derivatives are NumPy's, which ``test_second_order`` compares with differences."""
     check_second_elsewhere(*case.problem(place), *case.problem(), case.rng)
 
 
-@each(DIFFERENTIABLE)
+@shows("second")
+@each([case for case in TWICE if case.example.implicit])
+def test_second_order_without_differences(case: Case) -> None:
+    """All orders of modes agree where finite differences say nothing."""
+    check_second_elsewhere(*case.problem(), *case.problem(), case.rng)
+
+
+@each(FILLED)
 def test_single_precision(case: Case, place: Any) -> None:
     """In float32 everything stays float32, and the numbers are those of float64."""
     f, xs = case.problem(place, single=True)

@@ -1,51 +1,84 @@
 """The options of the suite itself: a backend that was named and cannot run is never silently skipped."""
 
 import os
-import subprocess
-import sys
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import agrad
 
+pytest_plugins = ["pytester"]
+
 HERE = Path(__file__).parent
+OWN = """
+import types
+import pytest
+from crossing import each
+
+CASES = [types.SimpleNamespace(name=f"made {i}", group="made") for i in range(24)]
 
 
-def collected(*options: str) -> subprocess.CompletedProcess[str]:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "AGRAD_"))}
-    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "no:cacheprovider", "-q", "--collect-only"]
-    return subprocess.run(
-        [*command, *options, str(HERE / "test_recording.py")],
-        cwd=HERE.parent,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@each(CASES)
+def test_placed(case, backend): ...
 
 
-def test_the_backends_of_a_plain_run() -> None:
-    done = collected()
-    assert done.returncode == 0, done.stdout + done.stderr
-    for name in ("numpy", "array_api_strict", "array_api_strict:device1"):
-        assert f"test_detach[{name}]" in done.stdout
-    assert "torch" not in done.stdout
+@each(CASES)
+def test_of_numpy(case): ...
 
 
-def test_lists_of_backends_and_repeated_options() -> None:
-    done = collected("--backend", "array_api_strict,numpy", "--backend", "numpy")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("test_detach[numpy]") == 1
-    assert done.stdout.count("test_detach[array_api_strict]") == 1
+def test_on_a_backend(backend): ...
+
+
+@pytest.mark.needs("numpy")
+def test_needs_numpy(): ...
+
+
+@pytest.mark.needs("no_such_package")
+def test_needs_what_is_not_there(): assert False
+
+
+def test_skipped():
+    pytest.skip("tired")
+"""
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run a small test file of its own under this suite's ``conftest.py``, in this process."""
+    for name in [name for name in os.environ if name.startswith(("PYTEST_", "AGRAD_"))]:
+        monkeypatch.delenv(name)
+    pytester.makeconftest((HERE / "conftest.py").read_text(encoding="utf-8"))
+    pytester.makepyfile(test_own=OWN)
+    return lambda *options: pytester.runpytest_inprocess("-p", "no:xdist", "-p", "no:cacheprovider", *options)
+
+
+def names(result: pytest.RunResult, test: str) -> list[str]:
+    """The parameters in the ids of a test."""
+    return re.findall(rf"::{test}\[(.+?)\](?: |$)", result.stdout.str(), re.MULTILINE)
+
+
+def test_the_backends_of_a_plain_run(run: Any) -> None:
+    plain = names(run("--collect-only", "-q"), "test_on_a_backend")
+    assert plain[0] == "numpy"
+    assert plain[1:] in (["array_api_strict"], ["array_api_strict:device1"])
+    every = names(run("--collect-only", "-q", "--thorough"), "test_on_a_backend")
+    assert every == ["numpy", "array_api_strict", "array_api_strict:device1"]
+
+
+def test_lists_of_backends_and_repeated_options(run: Any) -> None:
+    given = ("--backend", "array_api_strict,numpy", "--backend", "numpy", "--thorough")
+    found = names(run("--collect-only", "-q", *given), "test_on_a_backend")
+    assert found == ["array_api_strict", "array_api_strict:device1", "numpy"]
 
 
 @pytest.mark.parametrize("name", ["nosuch", "array_api_strict:device9"])
-def test_a_backend_that_cannot_run_fails_the_run(name: str) -> None:
-    done = collected("--backend", name)
-    assert done.returncode != 0
-    assert f"--backend {name}:" in done.stdout + done.stderr
-    assert name.split(":")[-1] in done.stderr + done.stdout
+def test_a_backend_that_cannot_run_fails_the_run(run: Any, name: str) -> None:
+    done = run("--backend", name)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"--backend {name}:" in done.stderr.str()
+    assert name.split(":")[-1] in done.stderr.str()
 
 
 def test_the_fixture_selects_backend_and_device(backend: str, request: pytest.FixtureRequest) -> None:
@@ -54,9 +87,33 @@ def test_the_fixture_selects_backend_and_device(backend: str, request: pytest.Fi
     assert device in str(agrad.zeros(1).device)
 
 
-def test_one_in_n_keeps_some_of_every_function() -> None:
-    whole = [line for line in collected().stdout.splitlines() if "::" in line]
-    part = [line for line in collected("--one-in", "3").stdout.splitlines() if "::" in line]
-    assert set(part) < set(whole)
-    assert {line.partition("[")[0] for line in part} == {line.partition("[")[0] for line in whole}
-    assert part == [line for line in collected("--one-in", "3").stdout.splitlines() if "::" in line]
+def test_rounds_and_thorough_runs(run: Any) -> None:
+    results = {given: run("--collect-only", *given) for given in ((), ("--round", "1"), ("--thorough",))}
+    assert "round 0: one case in" in results[()].stdout.str()
+    ids = {given: names(run("--collect-only", "-q", *given), "test_placed") for given in results}
+    assert ids[()] == names(run("--collect-only", "-q"), "test_placed") != ids["--round", "1"]
+    assert set(ids[()]) < set(ids["--thorough",])
+    assert len(ids["--thorough",]) == 2 * 24
+    assert {name.partition("-")[0] for name in ids["--thorough",]} == {"numpy", "array_api_strict:device1"}
+    assert len(names(run("--collect-only", "-q", "--thorough"), "test_of_numpy")) == 24
+
+
+def test_only_keeps_what_it_is_for(run: Any) -> None:
+    done = run("--only", "numpy", "-v", "-k", "test_on_a_backend or needs or skipped")
+    assert done.parseoutcomes()["passed"] == 2
+    assert "skipped" not in done.parseoutcomes()
+    assert names(done, "test_on_a_backend") == ["numpy"]
+
+
+@pytest.mark.parametrize("name", ["optree", "no_such_package"])
+def test_only_of_what_has_no_test_fails_the_run(run: Any, name: str) -> None:
+    done = run("--only", name)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"--only {name}: no" in done.stderr.str()
+
+
+def test_skips_are_counted_by_reason(run: Any) -> None:
+    done = run("-k", "needs or skipped")
+    done.assert_outcomes(passed=1, skipped=2, deselected=done.parseoutcomes().get("deselected", 0))
+    lines = done.stdout.str().partition("not run: 2 tests")[2].splitlines()
+    assert [line.strip() for line in lines[1:3]] == ["1 no_such_package is not installed", "1 tired"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cases import CASES
 from checker import assert_close, cotangents, host, outputs, random_like
+from crossing import each
 from table import Case
 
 import agrad
@@ -30,10 +31,6 @@ def depends_on_values(case: Case) -> bool:
 REFUSED = [case for case in CASES if depends_on_values(case)]
 CHOSEN = [case for case in CASES if case not in REFUSED]
 DIFFERENTIABLE = [case for case in CHOSEN if not case.row.constant and case.places]
-
-
-def each(cases: list[Case]) -> Any:
-    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name.replace(" ", "_"))
 
 
 def assert_same(got: Any, expected: Any, what: str) -> None:

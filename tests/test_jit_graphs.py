@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, cotangents, host, outputs, random_like
+from crossing import each
 from graphs_on_cpu import Recorder, draw, program_of
 from table import Case
 from test_jit import DIFFERENTIABLE
@@ -302,7 +303,7 @@ def test_numbers_of_adam_are_computed_on_the_host_before_the_graph(
 # ------------------------------------------------------------------ every row
 
 
-@pytest.mark.parametrize("case", DIFFERENTIABLE, ids=lambda case: case.name.replace(" ", "_"))
+@each(DIFFERENTIABLE)
 @pytest.mark.filterwarnings("ignore:var.*degrees of freedom:UserWarning")
 def test_rows_in_graphs(case: Case) -> None:
     """Each row forward and backward, captured and replayed, on arrays that lie elsewhere each time."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, cotangents, host, outputs, random_like
+from crossing import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_blocks import use_small_blocks
@@ -183,10 +184,6 @@ def test_fusion_keeps_the_order_of_what_depends() -> None:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     use_small_blocks(monkeypatch)
-
-
-def each(cases: list[Case]) -> Any:
-    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name.replace(" ", "_"))
 
 
 @each(DIFFERENTIABLE)

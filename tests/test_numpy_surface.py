@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy_samples  # noqa: F401 - files its samples
 import numpy_samples_algebra  # noqa: F401
-import pytest
+from crossing import each
 from numpy_sampling import SAMPLES, Sample
 
 import agrad
@@ -21,7 +21,7 @@ def leaves(result: Any) -> list[Any]:
 
 
 def drawn(sample: Sample) -> list[np.ndarray]:
-    rng = np.random.default_rng(sum(map(ord, sample.label)))
+    rng = np.random.default_rng(sum(map(ord, sample.name)))
     return [np.asarray(x.draw(rng)) for x in sample.inputs]
 
 
@@ -35,14 +35,11 @@ def is_floating(leaf: Any) -> bool:
     return hasattr(leaf, "dtype") and agrad.isdtype(leaf.dtype, ("real floating", "complex floating"))
 
 
-ids = [s.label for s in SAMPLES]
-
-
-@pytest.mark.parametrize("sample", SAMPLES, ids=ids)
-def test_value(sample: Sample, backend: str, place: Any) -> None:
-    arrays = drawn(sample)
-    expected = leaves(quietly(sample.call, *arrays))
-    found = leaves(quietly(sample.call, *[agrad.asarray(place(x)) for x in arrays]))
+@each(SAMPLES)
+def test_value(case: Sample, backend: str, place: Any) -> None:
+    arrays = drawn(case)
+    expected = leaves(quietly(case.call, *arrays))
+    found = leaves(quietly(case.call, *[agrad.asarray(place(x)) for x in arrays]))
     assert len(found) == len(expected)
     for mine, theirs in zip(found, expected, strict=True):
         if isinstance(mine, Tensor):
@@ -55,23 +52,23 @@ def test_value(sample: Sample, backend: str, place: Any) -> None:
             assert mine == theirs
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=ids)
-def test_dtype_of_single_precision(sample: Sample) -> None:
+@each(SAMPLES)
+def test_dtype_of_single_precision(case: Sample) -> None:
     narrow = {np.dtype(np.float64): np.float32, np.dtype(np.complex128): np.complex64}
-    arrays = [x.astype(narrow[x.dtype]) for x in drawn(sample)]
-    expected = leaves(quietly(sample.call, *arrays))
-    found = leaves(quietly(sample.call, *[agrad.asarray(x) for x in arrays]))
+    arrays = [x.astype(narrow[x.dtype]) for x in drawn(case)]
+    expected = leaves(quietly(case.call, *arrays))
+    found = leaves(quietly(case.call, *[agrad.asarray(x) for x in arrays]))
     for mine, theirs in zip(found, expected, strict=True):
         if is_floating(mine):
             assert mine.dtype.name == theirs.dtype.name
 
 
-def differentiable(sample: Sample) -> Any:
+def differentiable(case: Sample) -> Any:
     """The floating results of a sample's call as one real vector, of NumPy's arrays or of Tensors."""
 
     def f(*xs: Any) -> Any:
         parts = []
-        for leaf in leaves(quietly(sample.call, *xs)):
+        for leaf in leaves(quietly(case.call, *xs)):
             if not is_floating(leaf):
                 continue
             flat = leaf.reshape(-1) if isinstance(leaf, np.ndarray | np.generic) else agrad.reshape(leaf, (-1,))
@@ -108,11 +105,11 @@ def difference(f: Any, arrays: list[np.ndarray], along: list[np.ndarray], step: 
 SMOOTH = [s for s in SAMPLES if not s.constant and not s.kink]
 
 
-@pytest.mark.parametrize("sample", SMOOTH, ids=[s.label for s in SMOOTH])
-def test_derivative(sample: Sample) -> None:
-    arrays = drawn(sample)
+@each(SMOOTH)
+def test_derivative(case: Sample) -> None:
+    arrays = drawn(case)
     rng = np.random.default_rng(3)
-    f = differentiable(sample)
+    f = differentiable(case)
     along = directions(arrays, rng)
     slope = difference(f, arrays, along, 1e-4)
     value, pushed = agrad.jvp(f, tuple(arrays), tuple(along))
@@ -125,11 +122,11 @@ def test_derivative(sample: Sample) -> None:
     assert math.isclose(total, float(np.sum(np.where(sure, slope, 0.0) * g)), rel_tol=2e-6, abs_tol=2e-6)
 
 
-@pytest.mark.parametrize("sample", SMOOTH, ids=[s.label for s in SMOOTH])
-def test_second_derivative(sample: Sample) -> None:
-    arrays = drawn(sample)
+@each(SMOOTH)
+def test_second_derivative(case: Sample) -> None:
+    arrays = drawn(case)
     rng = np.random.default_rng(5)
-    f = differentiable(sample)
+    f = differentiable(case)
     value = f(*arrays)
     g = np.where(np.isfinite(value), rng.standard_normal(value.shape), 0.0)
     along = directions(arrays, rng)

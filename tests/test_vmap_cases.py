@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from cases import CASES
 from checker import assert_close, cotangents, host, outputs, random_like
+from crossing import each
 from table import Case, Input
 
 import agrad
@@ -19,11 +20,7 @@ MEMBERS = 3
 pytestmark = pytest.mark.filterwarnings("ignore:var.*degrees of freedom:UserWarning")
 
 VALUES_DECIDE = {name for name, made in PRIMITIVES.items() if made.batching is PRIMITIVES["unique_values"].batching}
-DIFFERENTIABLE = [case for case in CASES if not case.row.constant]
-
-
-def each(cases: list[Case]) -> Any:
-    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name.replace(" ", "_"))
+FILLED = [case for case in CASES if not case.row.constant and not case.is_empty]
 
 
 def drawn(case: Case, count: int) -> list[list[Any]]:
@@ -133,7 +130,7 @@ def test_cases_where_every_argument_is_mapped_by_another_map(place: Any) -> None
         agree(got, [np.stack(parts) for parts in zip(*rows, strict=True)], f"{case.name}: a map of each argument")
 
 
-@each(DIFFERENTIABLE)
+@each(FILLED)
 def test_derivatives_and_maps_compose(case: Case, place: Any) -> None:
     """The vjp and the jvp inside a map and around it, of one map over all arguments, are the loop's."""
     places = case.places
@@ -181,7 +178,7 @@ def test_derivatives_and_maps_compose(case: Case, place: Any) -> None:
     agree(agrad.vmap(lambda *t: push(at, t))(*stacked_ts), rows, "many tangents at one point", 1e-9)
 
 
-@each([case for case in DIFFERENTIABLE if any(isinstance(a, Input) for a in case.example.args)])
+@each([case for case in FILLED if any(isinstance(a, Input) for a in case.example.args)])
 def test_derivatives_where_members_share_arguments(case: Case) -> None:
     """One argument mapped alone, and the cotangent shared: by the vjp inside a map, and around it."""
     arguments = drawn(case, MEMBERS)

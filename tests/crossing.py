@@ -1,0 +1,61 @@
+"""Choose the cases of the table that a run takes, and the backend of each.
+
+A test marked with ``each(cases)`` takes of every row one case in ``FEW``, and at least two, each on one backend. The
+choice depends on the names of test and case and on the round: over ``FEW`` times as many rounds as there are backends
+each case runs on each backend. ``--thorough`` takes all cases on all backends.
+"""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import pytest
+
+FEW = 4
+LEAST = 2
+SECOND_DEVICE = {"array_api_strict": "array_api_strict:device1"}
+"""Backends with a second device on any machine, whose arrays refuse to mix with the first's."""
+
+
+class Named(Protocol):
+    """A case of a table: its own name, and that of the row it belongs to."""
+
+    name: str
+    group: str
+
+
+def each(cases: Sequence[Named], *, whole: bool = False, elsewhere: bool = False) -> pytest.MarkDecorator:
+    """Run a test of ``case`` on a part of the cases, or on all of them where ``whole``.
+
+    A test that has the fixture ``backend`` or ``place`` is given a backend too; with ``elsewhere`` any but NumPy.
+    """
+    return pytest.mark.cases(tuple(cases), whole=whole, elsewhere=elsewhere)
+
+
+def places(backends: Sequence[Any], elsewhere: bool = False) -> list[Any]:
+    """Return the backends that cases run on: of two devices the second, where an array of the first is an error."""
+    return [b for b in backends if b not in SECOND_DEVICE and not (elsewhere and b == "numpy")]
+
+
+def turn(name: str, round_: int, length: int) -> int:
+    """Return the place, from 0 to ``length`` - 1, of a name in a round; it moves by one from round to round."""
+    return (zlib.crc32(name.encode()) + round_) % length
+
+
+def crossed(
+    test: str, cases: Sequence[Named], backends: Sequence[str], round_: int | None, whole: bool = False
+) -> Iterator[tuple[str, Named]]:
+    """Give the backends and cases of a test in a round; all of both where ``round_`` is None."""
+    if round_ is None:
+        yield from ((backend, case) for backend in backends for case in cases)
+        return
+    places = [turn(f"{test} {case.name}", round_, FEW * len(backends)) for case in cases]
+    groups: dict[str, list[int]] = {}
+    for i, case in enumerate(cases):
+        groups.setdefault(case.group, []).append(i)
+    chosen: set[int] = set()
+    for members in groups.values():
+        members.sort(key=lambda i: places[i] % FEW)
+        chosen.update(members[:LEAST], (i for i in members if whole or places[i] % FEW == 0))
+    for i in sorted(chosen):
+        yield backends[places[i] // FEW], cases[i]

@@ -1,0 +1,70 @@
+"""The choice of cases: a part of every row, all of them in as many rounds as are promised, no backend left out."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import pytest
+from cases import CASES
+from crossing import FEW, LEAST, crossed, places, turn
+
+
+@dataclass(frozen=True)
+class Made:
+    name: str
+    group: str
+
+
+MADE = [Made(f"{group} {i}", group) for group, count in (("add", 30), ("exp", 5), ("single", 1)) for i in range(count)]
+THREE = ("numpy", "torch", "jax")
+
+
+def test_a_round_takes_a_part_of_every_row_on_one_backend_each() -> None:
+    pairs = list(crossed("test_value", MADE, THREE, 0))
+    cases = [case for _, case in pairs]
+    assert len(set(cases)) == len(cases)
+    counts = {group: sum(case.group == group for case in cases) for group in ("add", "exp", "single")}
+    assert counts["single"] == 1
+    assert counts["exp"] >= LEAST
+    assert LEAST <= counts["add"] <= 30 / FEW * 2
+
+
+def test_every_case_meets_every_backend_in_the_rounds_promised() -> None:
+    seen = {pair for round_ in range(FEW * len(THREE)) for pair in crossed("test_value", MADE, THREE, round_)}
+    assert seen == {(backend, case) for backend in THREE for case in MADE}
+
+
+def test_rounds_and_tests_differ_and_a_round_repeats() -> None:
+    first = list(crossed("test_value", MADE, THREE, 0))
+    assert first == list(crossed("test_value", MADE, THREE, 0))
+    assert first == list(crossed("test_value", MADE, THREE, FEW * len(THREE)))
+    assert first != list(crossed("test_value", MADE, THREE, 1))
+    assert first != list(crossed("test_gradients", MADE, THREE, 0))
+
+
+def test_without_a_round_all_are_crossed_and_whole_takes_all_once() -> None:
+    assert len(list(crossed("test_value", MADE, THREE, None))) == len(MADE) * len(THREE)
+    whole = list(crossed("test_value", MADE, THREE, 3, whole=True))
+    assert [case for _, case in whole] == MADE
+    assert {backend for backend, _ in whole} == set(THREE)
+
+
+def test_a_round_takes_about_one_in_few_of_the_table() -> None:
+    sizes = Counter(case.group for case in CASES)
+    many = [case for case in CASES if sizes[case.group] > 20]
+    pairs = list(crossed("test_value", many, THREE, 0))
+    assert 0.8 < FEW * len(pairs) / len(many) < 1.25
+    on = [sum(backend == name for backend, _ in pairs) for name in THREE]
+    assert min(on) > 0.7 * len(pairs) / len(THREE)
+
+
+def test_places() -> None:
+    plain = ["numpy", "array_api_strict", "array_api_strict:device1"]
+    assert places(plain) == ["numpy", "array_api_strict:device1"]
+    assert places(plain, elsewhere=True) == ["array_api_strict:device1"]
+
+
+@pytest.mark.parametrize("length", [1, 2, 12])
+def test_a_turn_moves_by_one(length: int) -> None:
+    turns = [turn("a name", round_, length) for round_ in range(length)]
+    assert sorted(turns) == list(range(length))
+    assert turns[1 % length] == (turns[0] + 1) % length
