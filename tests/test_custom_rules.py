@@ -178,6 +178,51 @@ def test_many_cotangents_through_a_map_of_a_rule(kind: Any) -> None:
     assert_close(twice, a[:, :, None] * np.diag(np.sin(X)), "jacrev of jacrev", 1e-12)
 
 
+@pytest.mark.parametrize("batch", ["vmap", "loop"])
+def test_an_argument_that_all_members_share(batch: str, place: Any) -> None:
+    """Its cotangent is the sum of the members' own, whether they are taken together or one by one."""
+    calls = []
+    f = agrad.custom_vjp(lambda a, b, scale: agrad.sin(a) * b * scale, batch=batch)
+
+    def back(kept: Any, g: Any) -> Any:
+        a, b, scale = kept
+        calls.append(tuple(a.shape))
+        return g * b * scale * agrad.cos(a), g * agrad.sin(a) * scale, None
+
+    f.defvjp(lambda a, b, scale: (f(a, b, scale), (a, b, scale)), back)
+    rows, shared, weights = place(ROWS), place(X), place(np.asarray([[1.0, -2.0, 0.5], [3.0, 0.25, 7.0]]))
+    slopes = host(weights) * 2.0 * X * np.cos(ROWS), 2.0 * np.sum(host(weights) * np.sin(ROWS), axis=0)
+
+    def total(rows: Any, shared: Any) -> Any:
+        return agrad.sum(agrad.vmap(f, in_axes=(0, None, None))(rows, shared, 2.0) * weights)
+
+    for found, slope in zip(agrad.grad(total, (0, 1))(rows, shared), slopes, strict=True):
+        assert_close(found, slope, "functional", 1e-12)
+    assert calls == [(3,)] * (1 if batch == "vmap" else 2)
+    leaves = [agrad.asarray(v, requires_grad=True) for v in (rows, shared)]
+    total(*leaves).backward()
+    for x, slope in zip(leaves, slopes, strict=True):
+        assert_close(x.grad, slope, "imperative", 1e-12)
+    # of the shared one alone, which no member maps, and of a function of nothing mapped
+    assert_close(agrad.grad(total, 1)(rows, shared), slopes[1], "the shared one alone", 1e-12)
+    alone = agrad.grad(lambda b: agrad.sum(agrad.vmap(lambda row: f(shared, b, 2.0) + 0 * row)(rows)))(shared)
+    assert_close(alone, 4.0 * np.sin(X), "members that map none of its arguments", 1e-12)
+
+
+@pytest.mark.parametrize("batch", ["vmap", "loop"])
+def test_a_tangent_that_all_members_share(batch: str, place: Any) -> None:
+    h = agrad.custom_jvp(lambda a, b: agrad.sin(a) * b, batch=batch)
+    h.defjvps(lambda t, y, a, b: t * b * agrad.cos(a), lambda t, y, a, b: t * agrad.sin(a))
+    rows, shared = place(ROWS), place(X)
+    mapped = agrad.vmap(h, in_axes=(0, None))
+    _, both = agrad.jvp(mapped, (rows, shared), (place(2 * ROWS), place(3 * X)))
+    assert_close(both, 2 * ROWS * X * np.cos(ROWS) + 3 * X * np.sin(ROWS), "both", 1e-12)
+    _, one = agrad.jvp(lambda b: mapped(rows, b), (shared,), (place(3 * X),))
+    assert_close(one, 3 * X * np.sin(ROWS), "the shared one alone", 1e-12)
+    _, other = agrad.jvp(lambda a: mapped(a, shared), (rows,), (place(2 * ROWS),))
+    assert_close(other, 2 * ROWS * X * np.cos(ROWS), "the mapped one alone", 1e-12)
+
+
 def test_no_cotangent_of_some_members() -> None:
     f = agrad.custom_vjp(lambda x: x * 2, batch="loop")
     f.defvjp(lambda x: (x * 2, x), lambda x, g: (g * 2 if x > 0 else None,))

@@ -141,6 +141,35 @@ PINNED: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.parametrize("name", ["uint8", "uint16", "uint32", "uint64"])
+def test_bits_in_a_dtype_by_its_name_and_by_any_librarys_object(name: str, backend: str) -> None:
+    key = random.key(3)
+    right = host(random.bits(key, (5,), dtype=name))
+    assert right.dtype == name
+    native = getattr(load(backend).xp, name)
+    for dtype in (getattr(agrad, name), np.dtype(name), getattr(np, name), native):
+        np.testing.assert_array_equal(host(random.bits(key, (5,), dtype=dtype)), right, strict=True)
+    assert host(random.bits(key, (5,))).dtype == np.uint32
+
+
+@pytest.mark.parametrize("name", ["int8", "uint16", "int32", "int64"])
+def test_integers_in_a_dtype_by_its_name_and_by_any_librarys_object(name: str, backend: str) -> None:
+    key = random.key(4)
+    right = host(random.randint(key, 3, 90, (5,), dtype=name))
+    assert right.dtype == name
+    for dtype in (getattr(agrad, name), np.dtype(name), getattr(load(backend).xp, name)):
+        np.testing.assert_array_equal(host(random.randint(key, 3, 90, (5,), dtype=dtype)), right, strict=True)
+
+
+@pytest.mark.parametrize("wrong", [agrad.float32, agrad.bool, np.dtype("float64"), "float32"], ids=str)
+def test_a_dtype_object_that_cannot_be_drawn_in_is_named(wrong: Any) -> None:
+    name = getattr(wrong, "name", wrong)
+    with pytest.raises(DtypeError, match=f"bits: the dtype is one of uint8, uint16, uint32, uint64, not {name}"):
+        random.bits(random.key(0), dtype=wrong)
+    with pytest.raises(DtypeError, match=f"randint: the dtype is an integer one, not {name}"):
+        random.randint(random.key(0), 0, 5, dtype=wrong)
+
+
 def test_jax_without_64_bits_and_in_its_traces() -> None:
     pytest.importorskip("jax")
     code = """
