@@ -222,10 +222,19 @@ def test_to_another_device() -> None:
 
 
 def test_from_dlpack_puts_an_array_on_the_device_that_is_asked_for() -> None:
+    class Foreign:
+        """An array of a library that agrad does not know."""
+
+        def __dlpack__(self, **asked: Any) -> Any:
+            return VALUES.__dlpack__(**asked)
+
+        def __dlpack_device__(self) -> Any:
+            return VALUES.__dlpack_device__()
+
     first, second = (load("array_api_strict").device(name) for name in ("cpu", "device1"))
     own = on("array_api_strict")
     with agrad.use_backend("array_api_strict"):
-        for source in (VALUES, own, agrad.asarray(own), agrad.asarray(VALUES)):
+        for source in (VALUES, own, agrad.asarray(own), agrad.asarray(VALUES), Foreign()):
             for where in ("device1", second):
                 x = agrad.from_dlpack(source, device=where)
                 assert (x.backend, x.device, x.dtype) == ("array_api_strict", second, agrad.float32)
