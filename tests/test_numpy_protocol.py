@@ -286,7 +286,8 @@ def test_polynomials_stay_where_their_coefficients_are(name: str, inputs: Any, b
     arrays = [np.asarray(values) for values in inputs]
     expected = getattr(np, name)(*arrays)
     placed = [agrad.asarray(place(array)) for array in arrays]
-    found = getattr(np, name)(*placed)
+    with agrad.use_backend("numpy" if backend != "numpy" else "array_api_strict"):  # another one than the arrays'
+        found = getattr(np, name)(*placed)
     assert (found.backend, found.device) == (backend, placed[0].device)
     real = np.real(found.numpy())
     np.testing.assert_allclose(np.sort(real), np.sort(np.real(expected)), rtol=1e-12, atol=1e-14)

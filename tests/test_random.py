@@ -299,6 +299,49 @@ def test_dtypes_shapes_and_places(backend: str) -> None:
     assert random.truncated_normal(key, -1.0, mean + 1).shape == (2,)
 
 
+DRAWN: dict[str, Callable[[Any, Any], Any]] = {
+    "split": lambda key, a: random.split(key, 3),
+    "fold_in": lambda key, a: random.fold_in(key, 7),
+    "bits": lambda key, a: random.bits(key, (3,), dtype="uint16"),
+    "uniform": lambda key, a: random.uniform(key, (3,), low=-1.0, high=2.5),
+    "uniform between arrays": lambda key, a: random.uniform(key, low=a, high=a + 2),
+    "normal": lambda key, a: random.normal(key, (3,), loc=2.0, scale=0.5),
+    "normal of arrays": lambda key, a: random.normal(key, loc=a, scale=a),
+    "truncated_normal": lambda key, a: random.truncated_normal(key, -0.5, a, loc=1.0, scale=2.0),
+    "exponential": lambda key, a: random.exponential(key, (3,), scale=4.0),
+    "gamma": lambda key, a: random.gamma(key, 0.7, (3,), scale=3.0),
+    "gamma of arrays": lambda key, a: random.gamma(key, a, scale=a),
+    "log_gamma": lambda key, a: random.log_gamma(key, 0.7, (3,)),
+    "beta": lambda key, a: random.beta(key, a, 2.0),
+    "dirichlet": lambda key, a: random.dirichlet(key, a, (2,)),
+    "bernoulli": lambda key, a: random.bernoulli(key, 0.3, (9,)),
+    "bernoulli of arrays": lambda key, a: random.bernoulli(key, a / 4, (5, 3)),
+    "categorical": lambda key, a: random.categorical(key, a, (5,)),
+    "randint": lambda key, a: random.randint(key, -2, 9, (5,), dtype="int16"),
+    "permutation": lambda key, a: random.permutation(key, 6),
+    "permutation of an array": lambda key, a: random.permutation(key, a),
+    "choice": lambda key, a: random.choice(key, 5, (4,)),
+    "choice without replacement": lambda key, a: random.choice(key, a, (2,), replace=False),
+    "choice by probabilities": lambda key, a: random.choice(key, 3, (6,), p=a / agrad.sum(a)),
+    "choice by probabilities, without": lambda key, a: random.choice(key, a, (2,), replace=False, p=a / agrad.sum(a)),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_draws_are_where_the_key_is_whatever_is_selected(name: str, backend: str) -> None:
+    """On one backend's device while another one is selected, by one key the same numbers."""
+    draw, values = DRAWN[name], np.asarray([0.5, 1.5, 2.5])
+    key = random.key(8)
+    array = agrad.asarray(values, backend=backend, device=key.device) + 0.0
+    with agrad.use_backend("numpy"):
+        right = draw(random.key(8), agrad.asarray(values))
+    with agrad.use_backend("numpy" if backend != "numpy" else "array_api_strict"):
+        found = draw(key, array)
+    assert (found.backend, found.device, found.shape) == (backend, key.device, right.shape)
+    assert found.dtype == right.dtype or not agrad.isdtype(right.dtype, "real floating")
+    np.testing.assert_allclose(host(found), host(right), rtol=1e-12)
+
+
 def test_choice_and_permutation_of_arrays_are_differentiable(backend: str) -> None:
     key = random.key(4)
     x = agrad.asarray([1.0, 2.0, 3.0, 4.0], dtype=agrad.float64, requires_grad=True)
