@@ -278,7 +278,7 @@ def _counted(k: Any, m: Any) -> Any:
 
 
 def _failures(k: Any, n: Any, p: Any) -> Any:
-    return (k >= 0) & (n > 0) & (p >= 0) & (p <= 1)
+    return (k >= 0) & (n > 0)
 
 
 _distribution("gdtr", _not_negative, lambda a, b, x: special.gammainc(b, a * x))
