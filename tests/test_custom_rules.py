@@ -178,6 +178,51 @@ def test_many_cotangents_through_a_map_of_a_rule(kind: Any) -> None:
     assert_close(twice, a[:, :, None] * np.diag(np.sin(X)), "jacrev of jacrev", 1e-12)
 
 
+@pytest.mark.parametrize("batch", ["vmap", "loop"])
+def test_an_argument_that_all_members_share(batch: str, place: Any) -> None:
+    """Its cotangent is the sum of the members' own, whether they are taken together or one by one."""
+    calls = []
+    f = agrad.custom_vjp(lambda a, b, scale: agrad.sin(a) * b * scale, batch=batch)
+
+    def back(kept: Any, g: Any) -> Any:
+        a, b, scale = kept
+        calls.append(tuple(a.shape))
+        return g * b * scale * agrad.cos(a), g * agrad.sin(a) * scale, None
+
+    f.defvjp(lambda a, b, scale: (f(a, b, scale), (a, b, scale)), back)
+    rows, shared, weights = place(ROWS), place(X), place(np.asarray([[1.0, -2.0, 0.5], [3.0, 0.25, 7.0]]))
+    slopes = host(weights) * 2.0 * X * np.cos(ROWS), 2.0 * np.sum(host(weights) * np.sin(ROWS), axis=0)
+
+    def total(rows: Any, shared: Any) -> Any:
+        return agrad.sum(agrad.vmap(f, in_axes=(0, None, None))(rows, shared, 2.0) * weights)
+
+    for found, slope in zip(agrad.grad(total, (0, 1))(rows, shared), slopes, strict=True):
+        assert_close(found, slope, "functional", 1e-12)
+    assert calls == [(3,)] * (1 if batch == "vmap" else 2)
+    leaves = [agrad.asarray(v, requires_grad=True) for v in (rows, shared)]
+    total(*leaves).backward()
+    for x, slope in zip(leaves, slopes, strict=True):
+        assert_close(x.grad, slope, "imperative", 1e-12)
+    # of the shared one alone, which no member maps, and of a function of nothing mapped
+    assert_close(agrad.grad(total, 1)(rows, shared), slopes[1], "the shared one alone", 1e-12)
+    alone = agrad.grad(lambda b: agrad.sum(agrad.vmap(lambda row: f(shared, b, 2.0) + 0 * row)(rows)))(shared)
+    assert_close(alone, 4.0 * np.sin(X), "members that map none of its arguments", 1e-12)
+
+
+@pytest.mark.parametrize("batch", ["vmap", "loop"])
+def test_a_tangent_that_all_members_share(batch: str, place: Any) -> None:
+    h = agrad.custom_jvp(lambda a, b: agrad.sin(a) * b, batch=batch)
+    h.defjvps(lambda t, y, a, b: t * b * agrad.cos(a), lambda t, y, a, b: t * agrad.sin(a))
+    rows, shared = place(ROWS), place(X)
+    mapped = agrad.vmap(h, in_axes=(0, None))
+    _, both = agrad.jvp(mapped, (rows, shared), (place(2 * ROWS), place(3 * X)))
+    assert_close(both, 2 * ROWS * X * np.cos(ROWS) + 3 * X * np.sin(ROWS), "both", 1e-12)
+    _, one = agrad.jvp(lambda b: mapped(rows, b), (shared,), (place(3 * X),))
+    assert_close(one, 3 * X * np.sin(ROWS), "the shared one alone", 1e-12)
+    _, other = agrad.jvp(lambda a: mapped(a, shared), (rows,), (place(2 * ROWS),))
+    assert_close(other, 2 * ROWS * X * np.cos(ROWS), "the mapped one alone", 1e-12)
+
+
 def test_no_cotangent_of_some_members() -> None:
     f = agrad.custom_vjp(lambda x: x * 2, batch="loop")
     f.defvjp(lambda x: (x * 2, x), lambda x, g: (g * 2 if x > 0 else None,))
@@ -186,6 +231,85 @@ def test_no_cotangent_of_some_members() -> None:
     assert_close(agrad.vmap(agrad.grad(f))(x), [2.0, 0.0, 2.0], "vmap of grad")
     with pytest.raises(ShapeError, match="there is none"):
         agrad.vmap(f)(x[:0])
+
+
+@pytest.mark.parametrize("batch", ["vmap", "loop"])
+def test_results_that_no_member_maps(batch: str, place: Any) -> None:
+    """A constant, a number and an integer array beside a result: for every member the same."""
+    table, whole = place(np.asarray([5.0, 7.0])), place(np.asarray([2, 3]))
+
+    f = agrad.custom_vjp(lambda x: (x * x, table, 4.5, whole), batch=batch)
+    f.defvjp(lambda x: (f(x), x), lambda x, g: (10 * g[0] * x,))
+    h = agrad.custom_jvp(lambda x: (x * x, table, 4.5, whole), batch=batch)
+    h.defjvp(lambda p, t: (h(p[0]), (10 * t[0] * p[0], table * 0, 0.0, None)))
+    rows = place(ROWS)
+    for g in (f, h):
+        y, constant, number, integers = agrad.vmap(g)(rows)
+        assert_close(y, ROWS**2, "mapped", 1e-12)
+        np.testing.assert_array_equal(host(constant), np.broadcast_to([5.0, 7.0], (2, 2)))
+        np.testing.assert_array_equal(host(integers), np.broadcast_to([2, 3], (2, 2)))
+        assert np.all(np.asarray(number) == 4.5)
+        slope = agrad.grad(lambda v, g=g: agrad.sum(agrad.vmap(g)(v)[0]))(rows)
+        assert_close(slope, 10 * ROWS, "gradient", 1e-12)
+
+
+def test_how_a_rule_is_called_is_checked() -> None:
+    f = agrad.custom_vjp(lambda a, b=2.0: a * b)
+    f.defvjp(lambda a, b: (a * b, (a, b)), lambda kept, g: [10 * g * kept[1], None])
+    slope = agrad.grad(lambda a: agrad.sum(f(a, b=3.0)))(X)
+    assert_close(slope, [30.0, 30.0, 30.0], "a list of cotangents, and an argument by keyword")
+    for call, reason in (
+        (lambda: f(), "missing a required argument: 'a'"),
+        (lambda: f(X, c=1.0), "unexpected keyword argument 'c'"),
+        (lambda: f(X, 1.0, 2.0), "too many positional arguments"),
+    ):
+        with pytest.raises(OperandError, match=f"^<lambda>: .*{reason}"):
+            call()
+    with pytest.raises(OperandError, match="no keyword-only arguments"):
+        agrad.custom_vjp(lambda a, *, b=2.0: a * b)(X)
+    with pytest.raises(OperandError, match="no keyword-only arguments"):
+        agrad.custom_jvp(lambda a, **more: a)(X, b=1.0)
+
+
+def test_how_a_rule_for_tangents_answers_is_checked() -> None:
+    f = agrad.custom_jvp(lambda a, b: a * b)
+
+    def tried(file: Callable[[], None], error: type[Exception], match: str) -> None:
+        file()
+        with pytest.raises(error, match=match):
+            agrad.jvp(f, (X, X), (X, X))
+        with pytest.raises(error, match=match):
+            agrad.grad(lambda a: agrad.sum(f(a, X)))(X)
+
+    tried(lambda: f.defjvp(lambda p, t: p[0] * p[1]), OperandError, r"a pair \(result, tangent\), not (Tensor|ndarray)")
+    tried(lambda: f.defjvp(lambda p, t: (p[0] * p[1], (t[0], t[1]))), ShapeError, "the tangent's structure is")
+    tried(lambda: f.defjvps(lambda t, y, a, b: t * b), ConfigurationError, "has 1 rules for 2 arguments")
+    f.defjvps(None, lambda t, y, a, b: t * a)
+    assert_close(agrad.jvp(f, (X, 2 * X), (X, 3 * X))[1], 3 * X**2, "the first argument has none", 1e-12)
+    assert_close(agrad.grad(lambda a: agrad.sum(f(a, X) + a))(X), [1.0, 1.0, 1.0], "of the first alone")
+    f.defjvps(None, None)
+    assert_close(agrad.jvp(f, (X, X), (X, X))[1], np.zeros(3), "no argument has one")
+    with pytest.raises(ConfigurationError, match="defjvps is for functions without nondiff_argnums"):
+        agrad.custom_jvp(lambda n, a: a, nondiff_argnums=0).defjvps(None)
+
+
+def test_a_bwd_that_uses_an_output_s_cotangent_twice_or_not_at_all() -> None:
+    """The transpose of ``bwd`` adds what it sends along several ways, and knows ways that are cut."""
+    f = agrad.custom_vjp(lambda a, b, c: (a * b, agrad.sin(c)))
+    f.defvjp(
+        lambda a, b, c: (f(a, b, c), (a, b, c)),
+        lambda kept, g: (g[0] * kept[1], g[0] * kept[0], g[1] * agrad.cos(kept[2])),
+    )
+    (y, _), (s, t) = agrad.jvp(lambda a: f(a, 2 * a, a), (X,), (ROWS[0],))
+    assert_close(y, 2 * X**2, "a product", 1e-12)
+    assert_close(s, 4 * X * ROWS[0], "along two ways", 1e-12)
+    assert_close(t, np.cos(X) * ROWS[0], "along one", 1e-12)
+    same = agrad.custom_vjp(lambda a, b: a + b)
+    same.defvjp(lambda a, b: (a + b, None), lambda kept, g: (g, g))
+    assert_close(agrad.jvp(same, (X, X), (X, 3 * X))[1], 4 * X, "one cotangent for both", 1e-12)
+    cut = agrad.custom_vjp(lambda a, b: a + b)
+    cut.defvjp(lambda a, b: (a + b, None), lambda kept, g: (None, 5 * g))
+    assert_close(agrad.jvp(cut, (X, X), (X, 3 * X))[1], 15 * X, "one that is cut", 1e-12)
 
 
 def test_straight_through() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import agrad
 from agrad.backends import load
-from agrad.errors import BackendUnavailableError, DetachError, MixedBackendsError
+from agrad.errors import BackendUnavailableError, DetachError, DeviceUnavailableError, MixedBackendsError
 
 
 def installed(name: str) -> bool:
@@ -219,6 +219,37 @@ def test_to_another_device() -> None:
         assert x.grad.device == first
         np.testing.assert_allclose(x.grad.numpy(), 2 * VALUES)
     assert x.to("cpu") is x
+
+
+def test_from_dlpack_puts_an_array_on_the_device_that_is_asked_for() -> None:
+    class Foreign:
+        """An array of a library that agrad does not know."""
+
+        def __dlpack__(self, **asked: Any) -> Any:
+            return VALUES.__dlpack__(**asked)
+
+        def __dlpack_device__(self) -> Any:
+            return VALUES.__dlpack_device__()
+
+    first, second = (load("array_api_strict").device(name) for name in ("cpu", "device1"))
+    own = on("array_api_strict")
+    with agrad.use_backend("array_api_strict"):
+        for source in (VALUES, own, agrad.asarray(own), agrad.asarray(VALUES), Foreign()):
+            for where in ("device1", second):
+                x = agrad.from_dlpack(source, device=where)
+                assert (x.backend, x.device, x.dtype) == ("array_api_strict", second, agrad.float32)
+                np.testing.assert_array_equal(x.numpy(), VALUES)
+            assert agrad.from_dlpack(source).device == first
+        with pytest.raises(BufferError, match="cannot be had on the device device1 without a copy"):
+            agrad.from_dlpack(own, device="device1", copy=False)
+        assert address(agrad.from_dlpack(own, device="cpu", copy=False)) == address(own)
+        with pytest.raises(DeviceUnavailableError, match="no device 'moon'"):
+            agrad.from_dlpack(own, device="moon")
+    leaf = agrad.asarray(VALUES, requires_grad=True)
+    moved = agrad.from_dlpack(leaf, backend="array_api_strict", device="device1")
+    assert moved.device == second
+    agrad.sum(moved * moved).backward()
+    np.testing.assert_allclose(leaf.grad.numpy(), 2 * VALUES)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")

@@ -263,6 +263,66 @@ def test_like_puts_new_arrays_where_a_tensor_is(backend: str, place: Any) -> Non
     assert LIKE
 
 
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [
+        ("roots", ([0.0, 3.0, 0.0, 0.0],)),
+        ("roots", ([0.0, 0.0],)),
+        ("roots", ([1.0, -3.0, 2.0, 0.0],)),
+        ("roots", ([2.0],)),
+        ("poly", ([2.0, -1.0],)),
+        ("poly", ([[2.0, 1.0], [1.0, 3.0]],)),
+        ("polyadd", ([1.0], [2.0, 3.0, 4.0])),
+        ("polysub", ([1.0, 2.0, 3.0], [4.0])),
+        ("polyint", ([3.0, 2.0],)),
+        ("polyder", ([3.0, 2.0, 1.0],)),
+        ("polyder", ([3.0],)),
+        ("polyval", ([3.0, 2.0], [0.5, -1.0])),
+        ("polymul", ([1.0, 2.0], [3.0, -1.0, 2.0])),
+    ],
+    ids=str,
+)
+def test_polynomials_stay_where_their_coefficients_are(name: str, inputs: Any, backend: str, place: Any) -> None:
+    arrays = [np.asarray(values) for values in inputs]
+    expected = getattr(np, name)(*arrays)
+    placed = [agrad.asarray(place(array)) for array in arrays]
+    with agrad.use_backend("numpy" if backend != "numpy" else "array_api_strict"):  # another one than the arrays'
+        found = getattr(np, name)(*placed)
+    assert (found.backend, found.device) == (backend, placed[0].device)
+    real = np.real(found.numpy())
+    np.testing.assert_allclose(np.sort(real), np.sort(np.real(expected)), rtol=1e-12, atol=1e-14)
+    assert found.shape == np.shape(expected)
+
+
+# ---------------------------------------------------------------- methods of ufuncs
+
+
+ORDERED = (np.subtract, np.divide, np.power)
+
+
+@pytest.mark.parametrize("ufunc", ORDERED, ids=lambda ufunc: ufunc.__name__)
+def test_a_reduction_whose_order_matters_goes_over_one_axis(ufunc: np.ufunc, backend: str, place: Any) -> None:
+    values = np.asarray([[[1.5, 2.0]], [[0.5, 3.0]], [[2.0, 1.25]]])
+    x = agrad.asarray(place(values))
+    for axis in ((0, 1), (0, 2), None, (0, 1, 2)):
+        with pytest.raises(ValueError, match=rf"numpy\.{ufunc.__name__}\.reduce: the order matters, .* one axis"):
+            ufunc.reduce(x, axis=axis)
+    for axis in (0, 1, -1, (2,)):
+        np.testing.assert_allclose(ufunc.reduce(x, axis=axis).numpy(), ufunc.reduce(values, axis=axis), rtol=1e-12)
+    np.testing.assert_array_equal(ufunc.reduce(x, axis=()).numpy(), values)
+
+
+@pytest.mark.parametrize("ufunc", [np.hypot, np.fmax, np.logaddexp2, np.add, np.maximum], ids=lambda u: u.__name__)
+def test_a_reduction_in_any_order_goes_over_all_axes(ufunc: np.ufunc, backend: str, place: Any) -> None:
+    values = np.random.default_rng(0).uniform(0.5, 2.0, (3, 2, 5))
+    x = agrad.asarray(place(values))
+    for axis in ((0, 1), (0, 2), (1, 2), None, 1):
+        for keepdims in (False, True):
+            found = ufunc.reduce(x, axis=axis, keepdims=keepdims)
+            np.testing.assert_allclose(found.numpy(), ufunc.reduce(values, axis=axis, keepdims=keepdims), rtol=1e-12)
+
+
+# ---------------------------------------------------------------- dtypes
 # ---------------------------------------------------------------- dtypes
 
 

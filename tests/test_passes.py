@@ -9,6 +9,7 @@ from checker import assert_close
 import agrad
 from agrad.backends import load
 from agrad.engine import sweep
+from agrad.errors import GraphFreedError
 
 
 def test_parts_of_an_array_are_added_up_in_one_new_array(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,6 +53,24 @@ def test_parts_are_added_to_what_hooks_and_kept_gradients_see() -> None:
     np.testing.assert_array_equal(x.grad.numpy(), [4, 8, 2])
     assert float(part.grad) == 1 and len(seen) == 1
     np.testing.assert_array_equal(seen[0], [2, 4, 1])
+
+
+def test_a_part_is_freed_by_a_pass_unless_it_is_retained(place: Any) -> None:
+    x = agrad.asarray(place(np.asarray([1.0, 2.0, 3.0])), requires_grad=True)
+    y = agrad.sum(x[1:])
+    y.backward(retain_graph=True)
+    y.backward(retain_graph=True)
+    y.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [0, 3, 3])
+    part = x[0]
+    for _ in range(2):
+        part.backward(retain_graph=True)
+    part.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [3, 3, 3])
+    for freed in (y, part, part * 2):
+        with pytest.raises(GraphFreedError, match="retain_graph"):
+            freed.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [3, 3, 3])
 
 
 def test_a_multiple_of_a_cotangent_is_taken_after_its_sum() -> None:

@@ -120,6 +120,26 @@ def test_the_table() -> None:
     assert str(empty).endswith("0 calls, 0.000 ms in operations of 0.000 ms in all")
 
 
+def test_a_mean_is_the_time_of_one_call() -> None:
+    with agrad.profile() as p:
+        for _ in range(4):
+            agrad.exp(X)
+        agrad.sin(np.ones(3000))
+        agrad.cos(np.ones(1))
+    rows = {row.operation: row for row in p.rows()}
+    assert rows["exp"].mean == rows["exp"].seconds / 4
+    assert rows["sin"].mean == rows["sin"].seconds
+    for sort in ("mean", "time", "calls", "bytes"):
+        field = {"time": "seconds"}.get(sort, sort)
+        values = [getattr(row, field) for row in p.rows(sort)]
+        assert values == sorted(values, reverse=True), sort
+    shown = {line.split()[0]: line.split() for line in p.table("mean").splitlines()[1:-1]}
+    whole = sum(row.seconds for row in rows.values())
+    for name, row in rows.items():
+        expected = [f"{row.calls}", f"{row.seconds * 1e3:,.3f}", f"{row.seconds / whole:.1%}", f"{row.mean * 1e6:,.1f}"]
+        assert shown[name][2:6] == expected, name
+
+
 def test_nested_profiles_both_count_and_one_counts_once() -> None:
     with agrad.profile() as outer:
         agrad.exp(X)

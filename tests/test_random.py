@@ -141,6 +141,35 @@ PINNED: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.parametrize("name", ["uint8", "uint16", "uint32", "uint64"])
+def test_bits_in_a_dtype_by_its_name_and_by_any_librarys_object(name: str, backend: str) -> None:
+    key = random.key(3)
+    right = host(random.bits(key, (5,), dtype=name))
+    assert right.dtype == name
+    native = getattr(load(backend).xp, name)
+    for dtype in (getattr(agrad, name), np.dtype(name), getattr(np, name), native):
+        np.testing.assert_array_equal(host(random.bits(key, (5,), dtype=dtype)), right, strict=True)
+    assert host(random.bits(key, (5,))).dtype == np.uint32
+
+
+@pytest.mark.parametrize("name", ["int8", "uint16", "int32", "int64"])
+def test_integers_in_a_dtype_by_its_name_and_by_any_librarys_object(name: str, backend: str) -> None:
+    key = random.key(4)
+    right = host(random.randint(key, 3, 90, (5,), dtype=name))
+    assert right.dtype == name
+    for dtype in (getattr(agrad, name), np.dtype(name), getattr(load(backend).xp, name)):
+        np.testing.assert_array_equal(host(random.randint(key, 3, 90, (5,), dtype=dtype)), right, strict=True)
+
+
+@pytest.mark.parametrize("wrong", [agrad.float32, agrad.bool, np.dtype("float64"), "float32"], ids=str)
+def test_a_dtype_object_that_cannot_be_drawn_in_is_named(wrong: Any) -> None:
+    name = getattr(wrong, "name", wrong)
+    with pytest.raises(DtypeError, match=f"bits: the dtype is one of uint8, uint16, uint32, uint64, not {name}"):
+        random.bits(random.key(0), dtype=wrong)
+    with pytest.raises(DtypeError, match=f"randint: the dtype is an integer one, not {name}"):
+        random.randint(random.key(0), 0, 5, dtype=wrong)
+
+
 def test_jax_without_64_bits_and_in_its_traces() -> None:
     pytest.importorskip("jax")
     code = """
@@ -268,6 +297,51 @@ def test_dtypes_shapes_and_places(backend: str) -> None:
     assert random.randint(key, 0, 5).dtype == agrad.asarray(0).dtype
     assert random.choice(key, agrad.broadcast_to(mean, (3, 2)), (5, 4), axis=1).shape == (3, 5, 4)
     assert random.truncated_normal(key, -1.0, mean + 1).shape == (2,)
+
+
+DRAWN: dict[str, Callable[[Any, Any], Any]] = {
+    "split": lambda key, a: random.split(key, 3),
+    "fold_in": lambda key, a: random.fold_in(key, 7),
+    "bits": lambda key, a: random.bits(key, (3,), dtype="uint16"),
+    "uniform": lambda key, a: random.uniform(key, (3,), low=-1.0, high=2.5),
+    "uniform between arrays": lambda key, a: random.uniform(key, low=a, high=a + 2),
+    "normal": lambda key, a: random.normal(key, (3,), loc=2.0, scale=0.5),
+    "normal of arrays": lambda key, a: random.normal(key, loc=a, scale=a),
+    "truncated_normal": lambda key, a: random.truncated_normal(key, -0.5, a, loc=1.0, scale=2.0),
+    "exponential": lambda key, a: random.exponential(key, (3,), scale=4.0),
+    "gamma": lambda key, a: random.gamma(key, 0.7, (3,), scale=3.0),
+    "gamma of arrays": lambda key, a: random.gamma(key, a, scale=a),
+    "log_gamma": lambda key, a: random.log_gamma(key, 0.7, (3,)),
+    "beta": lambda key, a: random.beta(key, a, 2.0),
+    "dirichlet": lambda key, a: random.dirichlet(key, a, (2,)),
+    "bernoulli": lambda key, a: random.bernoulli(key, 0.3, (9,)),
+    "bernoulli of arrays": lambda key, a: random.bernoulli(key, a / 4, (5, 3)),
+    "categorical": lambda key, a: random.categorical(key, a, (5,)),
+    "randint": lambda key, a: random.randint(key, -2, 9, (5,), dtype="int16"),
+    "permutation": lambda key, a: random.permutation(key, 6),
+    "permutation of an array": lambda key, a: random.permutation(key, a),
+    "choice": lambda key, a: random.choice(key, 5, (4,)),
+    "choice without replacement": lambda key, a: random.choice(key, a, (2,), replace=False),
+    "choice by probabilities": lambda key, a: random.choice(key, 3, (6,), p=a / agrad.sum(a)),
+    "choice by probabilities, without": lambda key, a: random.choice(key, a, (2,), replace=False, p=a / agrad.sum(a)),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_draws_are_where_the_key_is_whatever_is_selected(name: str, backend: str) -> None:
+    """On one backend's device while another one is selected, by one key the same numbers."""
+    draw, values = DRAWN[name], np.asarray([0.5, 1.5, 2.5])
+    key = random.key(8)
+    array = agrad.asarray(values, backend=backend, device=key.device) + 0.0
+    with agrad.use_backend("numpy"):
+        right = draw(random.key(8), agrad.asarray(values))
+    with agrad.use_backend("numpy" if backend != "numpy" else "array_api_strict"):
+        found = draw(key, array)
+    assert (found.backend, found.device, found.shape) == (backend, key.device, right.shape)
+    if agrad.isdtype(right.dtype, "real floating"):
+        default = name in ("uniform", "normal", "exponential", "gamma", "log_gamma")
+        assert found.dtype == (agrad.zeros(()).dtype if default else agrad.float64)  # of the key's backend
+    np.testing.assert_allclose(host(found), host(right), rtol=1e-12 if found.dtype == right.dtype else 1e-5)
 
 
 def test_choice_and_permutation_of_arrays_are_differentiable(backend: str) -> None:

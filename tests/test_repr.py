@@ -1,5 +1,6 @@
 """How a Tensor prints: always, in a few lines, and without changing or computing anything."""
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -53,6 +54,22 @@ def test_repr_is_a_few_lines(shape: tuple[int, ...], backend: str, place: Any) -
     text = repr(agrad.asarray(place(np.ones(shape))))
     assert len(text.splitlines()) <= 9
     assert f"shape={shape}" in text or int(np.prod(shape)) <= 48
+
+
+@pytest.mark.parametrize("shape", [(5, 1000), (1000, 5), (6, 9), (7, 1000), (8, 8), (2, 30), (60,)], ids=str)
+def test_repr_shows_each_end_of_the_long_axes_once(shape: tuple[int, ...], backend: str, place: Any) -> None:
+    """Three at each end; an axis of up to six is shown whole."""
+    if backend == "dask":
+        pytest.skip("Dask's values are not computed to be printed")
+    values = np.arange(int(np.prod(shape))).reshape(shape)
+    text = repr(agrad.asarray(place(values))).partition(", shape=")[0]
+    for axis, length in enumerate(shape):
+        if length > 6:
+            values = np.delete(values, range(3, length - 3), axis)
+    assert [int(number) for number in re.findall(r"\d+", text)] == values.reshape(-1).tolist()
+    marks = [line for line in text.splitlines() if line.strip() == "...,"]
+    assert len(marks) == (len(shape) == 2 and shape[0] > 6)
+    assert text.count(", ...,") == (shape[-1] > 6) * (1 if len(shape) == 1 else min(shape[0], 6))
 
 
 def test_repr_reads_only_the_edges(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,6 +165,27 @@ def test_values_at_the_edges_of_domains() -> None:
             np.testing.assert_allclose(found, ufunc(first, second), rtol=1e-11, atol=atol, err_msg=name)
 
 
+@pytest.mark.parametrize("name", ["fdtr", "fdtrc", "gdtr", "gdtrc", "betainc", "betaincc"])
+def test_values_in_and_out_of_domains_of_three_arguments(name: str, backend: str, place: Any) -> None:
+    grid = [-1.0, 0.0, 0.5, 1.0, 2.0]
+    a, b, x = (v.ravel() for v in np.meshgrid(grid, grid, grid))
+    ufunc = getattr(scipy_special, name)
+    with np.errstate(all="ignore"):
+        found = ufunc(*[agrad.asarray(place(v)) for v in (a, b, x)])
+        np.testing.assert_allclose(found.numpy(), ufunc(a, b, x), rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["bdtr", "bdtrc", "nbdtr", "nbdtrc"])
+def test_values_in_and_out_of_domains_of_counts(name: str, backend: str, place: Any) -> None:
+    counts = np.asarray([-1, 0, 1, 2])
+    k, n, p = (v.ravel() for v in np.meshgrid(counts, counts, [-0.5, 0.0, 0.3, 1.0, 1.5]))
+    k, n = k.astype(float if name[0] == "b" else int), n.astype(int)
+    ufunc = getattr(scipy_special, name)
+    with np.errstate(all="ignore"):
+        found = ufunc(*[agrad.asarray(place(v)) for v in (k, n, p)])
+        np.testing.assert_allclose(found.numpy(), ufunc(k, n, p), rtol=1e-11)
+
+
 def test_slopes_where_formulas_cancel() -> None:
     """By the limits that the functions' series say."""
     for name, at, slope in (

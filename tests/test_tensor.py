@@ -333,6 +333,9 @@ def test_nothing_detaches_silently(backend: str) -> None:
         if convert is not operator.index:
             assert isinstance(caught.value, DetachError)
             assert ".detach()" in str(caught.value)
+    for convert in (float, int, complex):
+        with pytest.raises(DetachError, match=rf"^{convert.__name__}\(\) of a Tensor"):
+            convert(scalar)
     cut = scalar.detach()
     assert (float(cut), int(cut), complex(cut), cut.item(), np.asarray(cut).item()) == (1.0, 1, 1 + 0j, 1.0, 1.0)
     assert scalar.item() == 1.0
@@ -346,6 +349,12 @@ def test_conversions_of_constants(backend: str) -> None:
         float(agrad.ones(1))
     with pytest.raises(TypeError):
         operator.index(agrad.ones(()))
+    for truth in (agrad.asarray(True), agrad.asarray([True])):
+        with pytest.raises(TypeError, match="of dtype bool is no index; it takes an integer one"):
+            operator.index(truth)
+    with pytest.raises(TypeError, match=r"takes a Tensor of no dimensions, not one of shape \(1,\)"):
+        operator.index(agrad.asarray([1]))
+    assert type(operator.index(agrad.asarray(3, dtype=agrad.uint8))) is int
     assert type(agrad.asarray(1).item()) is int
     assert type(agrad.asarray(True).item()) is bool
 

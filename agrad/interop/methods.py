@@ -97,8 +97,6 @@ def _reduced(ufunc: np.ufunc, combine: Function, x: Tensor, axes: tuple[int, ...
         return _EXTREMES[ufunc](x, axes)
     if len(axes) > 1 and ufunc not in ASSOCIATIVE:
         raise ValueError(f"numpy.{ufunc.__name__}.reduce: the order matters, so it goes over one axis and not {axes}")
-    if not axes:
-        return x
     x, _ = merged(x, axes)
     parts = agrad.unstack(x, axis=-1)
     if not parts:

@@ -132,12 +132,10 @@ def _roots(p: Any) -> Tensor:
 @implements("poly")
 def _poly(seq_of_zeros: Any) -> Tensor:
     x = tensor(seq_of_zeros)
-    if x.ndim == 2 and x.shape[0] == x.shape[1] and x.shape[0]:
+    if x.ndim == 2 and x.shape[0] == x.shape[1]:
         x = eigvals(x)
     elif x.ndim != 1:
         raise ValueError("numpy.poly takes roots in one dimension, or a square matrix")
-    if not x.shape[0]:
-        return constant(1.0, x)
     out = agrad.ones_like(x[:1])
     for i in range(x.shape[0]):
         out = convolved(out, agrad.concat([agrad.ones_like(x[:1]), -x[i : i + 1]]))

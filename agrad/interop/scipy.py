@@ -265,8 +265,8 @@ def _distribution(name: str, domain: Function, function: Function) -> None:
     word(name)(within)
 
 
-def _scaled_gamma(a: Any, b: Any, x: Any) -> Any:
-    return (a > 0) & (b >= 0) & (x >= 0)
+def _not_negative(a: Any, b: Any, x: Any) -> Any:
+    return x >= 0
 
 
 def _ratio(n: Any, d: Any, x: Any) -> Any:
@@ -278,11 +278,11 @@ def _counted(k: Any, m: Any) -> Any:
 
 
 def _failures(k: Any, n: Any, p: Any) -> Any:
-    return (k >= 0) & (n > 0) & (p >= 0) & (p <= 1)
+    return (k >= 0) & (n > 0)
 
 
-_distribution("gdtr", _scaled_gamma, lambda a, b, x: special.gammainc(b, a * x))
-_distribution("gdtrc", _scaled_gamma, lambda a, b, x: special.gammaincc(b, a * x))
+_distribution("gdtr", _not_negative, lambda a, b, x: special.gammainc(b, a * x))
+_distribution("gdtrc", _not_negative, lambda a, b, x: special.gammaincc(b, a * x))
 _distribution("fdtr", _ratio, lambda n, d, x: special.betainc(n / 2, d / 2, n * x / (d + n * x)))
 _distribution("fdtrc", _ratio, lambda n, d, x: special.betainc(d / 2, n / 2, d / (d + n * x)))
 _distribution("pdtr", _counted, lambda k, m: special.gammaincc(agrad.floor(k) + 1, m))

@@ -307,7 +307,7 @@ def _beta_lower(xp: Any, a: Any, b: Any, x: Any, n: int, m: int) -> Any:
     inside = xp.where(swapped, 1 - tail if n + m == 0 else -tail, tail)
     edge = xp.zeros_like(x)
     if n + m == 0:
-        full = (x == 1) | ((a == 0) & (b > 0)) | ((b == math.inf) & (x > 0))
+        full = (x == 1) | ((a == 0) & (b > 0) & (x > 0)) | ((b == math.inf) & (x > 0))
         edge = xp.where(full, one, edge)
     bad = ~((a >= 0) & (b >= 0) & (x >= 0) & (x <= 1)) | ((a == 0) & (b == 0))
     return nan_where(xp, bad, xp.where(valid, inside, edge))

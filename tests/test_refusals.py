@@ -1,0 +1,61 @@
+"""The texts of errors that the operations raise themselves: the function, the value that is wrong, the remedy."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.errors import IndexRangeError, OperandError, ShapeError
+
+A = np.arange(6.0).reshape(1, 2, 3)
+OPERATIONS: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
+    (lambda x: agrad.squeeze(x, axis=1), ShapeError, "squeeze: axis 1 of shape (1, 2, 3) has length 2, not 1"),
+    (lambda x: agrad.squeeze(x, axis=(0, -1)), ShapeError, "squeeze: axis 2 of shape (1, 2, 3) has length 3, not 1"),
+    (lambda x: agrad.squeeze(x, axis=3), IndexRangeError, "axis 3 is out of range for an array of 3 dimensions"),
+    (lambda x: agrad.squeeze(2.0, axis=0), OperandError, "squeeze takes a Tensor or an array, not float"),
+    (lambda x: agrad.concat(x), OperandError, "concat takes a list or tuple of arrays, not one array"),
+    (lambda x: agrad.stack(x), OperandError, "stack takes a list or tuple of arrays, not one array"),
+    (lambda x: agrad.concat([]), ShapeError, "concat takes at least one array"),
+    (lambda x: agrad.stack(()), ShapeError, "stack takes at least one array"),
+    (
+        lambda x: agrad.broadcast_to(x, (1, 2, 4)),
+        ShapeError,
+        "the shapes (1, 2, 3) and (1, 2, 4) do not broadcast",
+    ),
+    (
+        lambda x: agrad.broadcast_to(x, (2, 3)),
+        ShapeError,
+        "broadcast_to: an array of shape (1, 2, 3) does not broadcast to (2, 3)",
+    ),
+]
+EINSUM: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
+    (lambda x: np.einsum("ijk,k->i", x), ValueError, "indices for 2 operands, of which there are 1"),
+    (lambda x: np.einsum("ijk->i", x, x), ValueError, "indices for 1 operands, of which there are 2"),
+    (lambda x: np.einsum("ij->i", x), ValueError, "the indices 'ij' do not fit an operand of shape (1, 2, 3)"),
+    (lambda x: np.einsum("hijk->i", x), ValueError, "the indices 'hijk' do not fit an operand of shape (1, 2, 3)"),
+    (lambda x: np.einsum("...hijk", x), ValueError, "the indices '...hijk' do not fit an operand of shape (1, 2, 3)"),
+    (lambda x: np.einsum("ijk->jj", x), ValueError, "the indices 'jj' of the result are not distinct indices of"),
+    (lambda x: np.einsum("ijk->il", x), ValueError, "the indices 'il' of the result are not distinct indices of"),
+    (lambda x: np.einsum("ijj->i", x), ValueError, "the index 'j' has the lengths 2 and 3"),
+    (lambda x: np.einsum("ijk,ikj->", x, x), ValueError, "the index 'k' has the lengths 3 and 2"),
+    (lambda x: np.einsum("ijk->", x, chosen=1), TypeError, "numpy.einsum takes no chosen"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(OPERATIONS)))
+def test_of_operations(number: int, backend: str, place: Any) -> None:
+    call, error, text = OPERATIONS[number]
+    raw = place(A)
+    for x in (raw, agrad.asarray(raw), agrad.asarray(raw, requires_grad=True)):
+        with pytest.raises(error, match=re.escape(text)):
+            call(x)
+
+
+@pytest.mark.parametrize("number", range(len(EINSUM)))
+def test_of_sums_over_indices(number: int, backend: str, place: Any) -> None:
+    call, error, text = EINSUM[number]
+    with pytest.raises(error, match=re.escape(text)):
+        call(agrad.asarray(place(A)))
