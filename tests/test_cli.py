@@ -21,7 +21,6 @@ from agrad.nn import checkpoint
 pytest_plugins = ["cli_fixtures"]
 
 FAST = ("--hidden", "6", "--batch-size", "8", "--epochs", "2")
-needs_safetensors = pytest.mark.skipif(checkpoint.safetensors is None, reason="models are saved with safetensors")
 
 
 def records(path):
@@ -83,8 +82,8 @@ def test_quiet_prints_the_result_only(run, folder):
     assert out.startswith("test accuracy ")
 
 
+@pytest.mark.needs("rich")
 def test_a_terminal_gets_a_bar_where_rich_is_installed(run, folder, monkeypatch):
-    pytest.importorskip("rich")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert isinstance(on_terminal(False), Bar)
     code, out, _ = run("train", "--data", folder / "blobs.npz", *FAST)
@@ -97,9 +96,9 @@ def test_a_terminal_gets_a_bar_where_rich_is_installed(run, folder, monkeypatch)
     assert run("train", "--data", folder / "blobs.npz", *FAST)[0] == 0
 
 
+@pytest.mark.needs("matplotlib")
 @pytest.mark.parametrize(("name", "start"), [("x.png", b"\x89PNG"), ("x.svg", b"<?xml"), ("x.pdf", b"%PDF")])
 def test_the_plot_is_a_picture(run, folder, tmp_path, name, start):
-    pytest.importorskip("matplotlib")
     words = ("--data", folder / "blobs.npz", *FAST, "--validation", "0.2")
     assert run("train", *words, "--plot", tmp_path / name)[0] == 0
     assert (tmp_path / name).read_bytes().startswith(start)
@@ -250,8 +249,8 @@ def test_devices_are_listed_as_the_option_takes_them():
     assert device_name("<CUDA Device 3>") == "cuda:3"
 
 
+@pytest.mark.needs("rich")
 def test_info_is_a_table_on_a_terminal(run, monkeypatch):
-    pytest.importorskip("rich")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "200")
     out = run("info")[1]

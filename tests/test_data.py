@@ -56,8 +56,10 @@ def test_digits_split_is_fixed():
     assert hashlib.sha256(content).hexdigest() == ("a8dee80a4bf306c6f44a15fde4ddba49ba2aec612a8ad1865237f46bcd43cb9b")
 
 
+@pytest.mark.needs("sklearn")
 def test_digits_are_the_original():
-    datasets = pytest.importorskip("sklearn.datasets", reason="the original's copy is in scikit-learn")
+    import sklearn.datasets as datasets
+
     original = datasets.load_digits()
     held = np.zeros(1797, bool)
     for digit in range(10):

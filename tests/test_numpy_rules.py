@@ -424,7 +424,8 @@ def test_a_pass_finds_the_kernels_of_rules_whatever_the_forward_pass_called(monk
 
 def test_a_kernel_of_a_backend_loaded_after_the_first_pass_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """``pow`` again, of which array-api-strict has no kernel of its own."""
-    strict = pytest.importorskip("array_api_strict")
+    import array_api_strict as strict
+
     x = strict.asarray([1.0, 2.0])
 
     def cubed(a: Any) -> Any:

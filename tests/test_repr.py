@@ -78,9 +78,11 @@ def test_repr_reads_only_the_edges(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(read) <= 49
 
 
+@pytest.mark.needs("dask")
 def test_repr_of_lazy_values_computes_nothing() -> None:
-    da = pytest.importorskip("dask.array")
-    dask = pytest.importorskip("dask")
+    import dask
+    import dask.array as da
+
     computed: list[int] = []
 
     def poison(block: np.ndarray) -> np.ndarray:
@@ -100,8 +102,10 @@ def test_repr_of_lazy_values_computes_nothing() -> None:
     assert computed
 
 
+@pytest.mark.needs("jax")
 def test_repr_inside_another_librarys_transform() -> None:
-    jax = pytest.importorskip("jax")
+    import jax
+
     seen: list[str] = []
 
     def f(raw: Any) -> Any:
@@ -116,8 +120,10 @@ def test_repr_inside_another_librarys_transform() -> None:
     assert "float32(3,)" in seen[1]
 
 
+@pytest.mark.needs("torch")
 def test_repr_of_a_dtype_that_numpy_has_not() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     x = agrad.asarray(torch.tensor([0.5, 3.0], dtype=torch.bfloat16))
     assert repr(x) == "Tensor([0.5, 3.0], dtype=bfloat16, backend=torch, device=cpu)"
 
