@@ -48,7 +48,7 @@ CALLS: dict[str, tuple[np.ndarray, ...]] = {
         ],
         (X,),
     ),
-    **dict.fromkeys(["digamma", "entr", "gamma", "gammaln", "gammasgn", "log1p", "loggamma", "psi", "y0", "y1"], (A,)),
+    **dict.fromkeys(["digamma", "entr", "gamma", "gammaln", "log1p", "loggamma", "psi", "y0", "y1"], (A,)),
     **dict.fromkeys(["erfcinv", "erfinv", "logit", "ndtri"], (P,)),
     "zetac": (A + 1,),
     **dict.fromkeys(
@@ -100,6 +100,13 @@ def test_value_and_gradient(name: str, backend: str, place: Any, scipy_special: 
         shifted = [ufunc(*[x + k * h if i == j else x for j, x in enumerate(inputs)]) for k in (-2, -1, 1, 2)]
         slope = (8 * (shifted[2] - shifted[1]) - (shifted[3] - shifted[0])) / (12 * h)
         np.testing.assert_allclose(tensor.grad.numpy(), slope, rtol=1e-7, atol=1e-8)
+
+
+def test_the_sign_of_gamma_is_a_constant(backend: str, place: Any, scipy_special: Any) -> None:
+    result = scipy_special.gammasgn(agrad.asarray(place(X - 1), requires_grad=True))
+    assert result.backend == backend
+    assert not result.requires_grad
+    np.testing.assert_array_equal(result.numpy(), scipy_special.gammasgn(X - 1))
 
 
 @calls()
