@@ -92,7 +92,7 @@ def compare(make: Callable[[Any], Any], drop: float = 0.0) -> Any:
 def test_a_training_step_is_one_graph(graphs: list[Any], name: str) -> None:
     jitted = compare(OPTIMIZERS[name])
     (graph,) = graphs
-    assert "aten.addmm" in graph.code or "aten.mm" in graph.code
+    assert "aten.mm" in graph.code
     assert jitted.lower(array(8, 6), labels()).code.startswith("# compiled by torch.compile")
 
 
@@ -166,9 +166,10 @@ def test_an_error_of_the_program_is_its_own(graphs: list[Any]) -> None:
 
     jitted = agrad.jit(agrad.linalg.cholesky, torch_compile=True)
     good = torch.eye(3)
-    with pytest.raises(Exception, match=r"(?i)positive"):
+    with pytest.raises(torch.linalg.LinAlgError, match="positive-definite"):
         jitted(-good)
     np.testing.assert_allclose(jitted(good), good)
+    assert len(graphs) == 1
 
 
 def test_on_a_cpu_programs_are_compiled_only_if_asked(graphs: list[Any]) -> None:

@@ -31,7 +31,7 @@ def marked(*names: str) -> Any:
 
 
 ALL = ("numpy", "array_api_strict", "torch", "jax", "dask", *(["cupy"] if cupy_runs() else []))
-HERE = [name for name in ALL if importlib.util.find_spec(name) is not None]
+HERE = ["numpy", "array_api_strict", *[name for name in ALL[2:] if importlib.util.find_spec(name) is not None]]
 SHARING = [name for name in ALL if name != "dask"]
 SHARING_PAIRS = [marked(*pair) for pair in itertools.product(SHARING, SHARING)]
 PAIRS = [marked(*pair) for pair in itertools.permutations(ALL, 2)]
@@ -140,7 +140,7 @@ def test_what_is_asked_of_dlpack_is_handed_on() -> None:
     assert Recording.asked == {}
     x.__dlpack__(max_version=(1, 0), dl_device=(1, 0), copy=True)
     assert Recording.asked == {"max_version": (1, 0), "dl_device": (1, 0), "copy": True}
-    with pytest.raises(Exception, match="stream"):
+    with pytest.raises(RuntimeError, match="stream"):
         x.__dlpack__(stream=1)
     assert Recording.asked == {"stream": 1}
 

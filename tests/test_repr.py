@@ -52,7 +52,7 @@ def test_half_precision_prints_without_warnings() -> None:
 def test_repr_is_a_few_lines(shape: tuple[int, ...], backend: str, place: Any) -> None:
     text = repr(agrad.asarray(place(np.ones(shape))))
     assert len(text.splitlines()) <= 9
-    assert f"shape={shape}" in text or int(np.prod(shape)) <= 48
+    assert f"shape={shape}" in text
 
 
 def test_repr_reads_only_the_edges(monkeypatch: pytest.MonkeyPatch) -> None:
