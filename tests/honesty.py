@@ -161,7 +161,7 @@ class Suite:
             yield paths.early[0], "returns before any assertion"
         elif not paths.ends_checked:
             yield test.lineno, "may end without an assertion"
-        used = {n.id for n in self.nodes(test) if isinstance(n, ast.Name)}
+        used = {n.id for n in self.nodes(test) if isinstance(n, ast.Name) and n.lineno >= test.body[0].lineno}
         for argument in [*test.args.args, *test.args.kwonlyargs]:
             if argument.arg not in used and not self._acts(argument.arg, module):
                 yield argument.lineno, f"the parameter {argument.arg} is not used"

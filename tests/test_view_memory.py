@@ -3,6 +3,7 @@
 import gc
 import operator
 import weakref
+from contextlib import nullcontext
 from typing import Any
 
 import array_api_compat.numpy
@@ -44,16 +45,17 @@ def test_overlapping_writes(backend: str) -> None:
 
 
 def test_elements_that_share_a_place_cannot_be_written(backend: str) -> None:
-    if not shares(backend):
-        pytest.skip(f"{backend} has no views")
     x = agrad.asarray([1.0, 2.0])
     for wide in (agrad.broadcast_to(x, (3, 2)), agrad.broadcast_arrays(x, agrad.ones((3, 2)))[0]):
         for change in (lambda v=wide: operator.iadd(v, 1), lambda v=wide: operator.setitem(v[0], 0, 5.0)):
-            with pytest.raises(ReadOnlyViewError, match="copy=True"):
+            # without views each place has an element of its own
+            with pytest.raises(ReadOnlyViewError, match="copy=True") if shares(backend) else nullcontext():
                 change()
+        rest = 0 if shares(backend) else 1
         own = agrad.asarray(wide, copy=True)
         own[0] += 1
-        assert host(own).tolist() == [[2, 3], [1, 2], [1, 2]]
+        assert host(own - rest).tolist() == [[2, 3], [1, 2], [1, 2]]
+        assert host(wide - rest).tolist() == [[1, 2]] * 3
     assert host(x).tolist() == [1, 2]
 
 
@@ -144,20 +146,18 @@ def test_a_view_holds_its_base_and_no_base_its_views(backend: str) -> None:
 
 
 def test_views_of_a_base_that_is_gone_know_one_another(backend: str) -> None:
-    if not shares(backend):
-        pytest.skip(f"{backend} has no views")
     w = leaf([1.0, 2.0, 3.0])
     x = w * 1
     head, tail = x[:2], x[1:]
     del x
     head *= 10
-    assert host(tail).tolist() == [20, 3]
+    assert host(tail).tolist() == ([20, 3] if shares(backend) else [2, 3])
     deep = tail[:1]
     del head, tail
     deep += 1
-    assert host(deep).tolist() == [21]
+    assert host(deep).tolist() == ([21] if shares(backend) else [3])
     agrad.sum(deep).backward()
-    assert_close(w.grad, [0, 10, 0], "gradient")
+    assert_close(w.grad, [0, 10 if shares(backend) else 1, 0], "gradient")
 
 
 def test_a_thousand_views_of_views(backend: str) -> None:
