@@ -131,8 +131,8 @@ def test_a_quick_run_without_peers(name: str, tmp_path: Path) -> None:
     assert not record["left_out"]
 
 
+@pytest.mark.needs("matplotlib")
 def test_a_quick_run_of_compare(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     file, plot = tmp_path / "run.json", tmp_path / "plot.png"
     given = ("--backends", "numpy", "--sizes", "100", "--only", "matmul,softmax")
     done = bench("compare", "--quick", *given, "--json", str(file), "--plot", str(plot))
@@ -290,8 +290,8 @@ def pools() -> common.Job:
     return common.Job(lambda: 0.0)
 
 
+@pytest.mark.needs("threadpoolctl")
 def test_a_process_of_one_thread_computes_on_one_and_leaves_the_environment() -> None:
-    pytest.importorskip("threadpoolctl")
     before = dict(os.environ)
     runner = common.Remote(common.Candidate("numpy", pools), one_thread=True)
     try:
@@ -329,8 +329,8 @@ def test_every_case_runs(name: str) -> None:
     assert found.size and np.isfinite(found).all()
 
 
+@pytest.mark.needs("autograd")
 def test_a_library_without_the_function_is_named() -> None:
-    pytest.importorskip("autograd")
     job = build("sort", 100, "float64", "agrad", "autograd")
     assert "autograd has no" in job.step()["autograd"]
     assert not any(name.startswith("autograd") for name in job.parts)

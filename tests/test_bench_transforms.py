@@ -1,6 +1,5 @@
 """The suite of transforms: every library computes the same derivatives; a quick run; what is missing is named."""
 
-import importlib
 import json
 from pathlib import Path
 
@@ -22,10 +21,8 @@ def off(problem: transforms_jobs.Problem) -> float:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
-@pytest.mark.parametrize("name", list(MODULES))
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.needs(m)) for n, m in MODULES.items()])
 def test_the_libraries_compute_the_same(name: str) -> None:
-    if importlib.util.find_spec(MODULES[name]) is None:
-        pytest.skip(f"{MODULES[name]} is not installed")
     compared = 0
     for (objective, task), problem in PROBLEMS.items():
         if objective == "Gaussian mixture" and task == HESSIAN and name == "autograd":

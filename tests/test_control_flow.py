@@ -34,10 +34,12 @@ def loss(m: Any, xp: Any, **settings: Any) -> Any:
     return f
 
 
+@pytest.mark.needs("jax")
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("checkpoint", [False, True, 3])
 def test_scan_as_in_jax(reverse: bool, checkpoint: Any) -> None:
-    jax = pytest.importorskip("jax")
+    import jax
+
     with agrad.use_backend("jax"):
         pass
     ours = loss(agrad, agrad, reverse=reverse, checkpoint=checkpoint)

@@ -1,6 +1,5 @@
 """Rules written by hand: against JAX's where it is installed, at every level, around raw kernels; what is refused."""
 
-import importlib.util
 import shutil
 import sys
 from collections.abc import Callable
@@ -70,10 +69,12 @@ TOWERS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
+@pytest.mark.needs("jax")
 @pytest.mark.parametrize("name", TOWERS)
 @pytest.mark.parametrize("which", [0, 1], ids=["custom_vjp", "custom_jvp"])
 def test_as_in_jax(name: str, which: int) -> None:
-    jax = pytest.importorskip("jax")
+    import jax
+
     with agrad.use_backend("jax"):
         pass  # selecting it is what turns JAX's 64-bit mode on
     ours = TOWERS[name](agrad, agrad, made(agrad, agrad)[which])
@@ -361,7 +362,7 @@ def test_a_c_function() -> None:
     assert_close(t, X / (1 + np.exp(-X)), "forward")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
+@pytest.mark.needs("numba")
 @pytest.mark.filterwarnings("ignore")
 def test_a_numba_function() -> None:
     f = kernels.numba_function()

@@ -6,7 +6,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from damage import damaged
+from damage import damaged, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -149,7 +149,7 @@ def test_npz_content_that_cannot_be_used(tmp_path, arrays, message):
         warnings.simplefilter("error")
         with pytest.raises(DataError, match=message) as raised:
             data.load_npz(path)
-    assert "own.npz" in str(raised.value) or "2 examples" in message
+    assert str(path) in str(raised.value)
 
 
 def test_npz_formats_that_are_none(tmp_path):
@@ -204,12 +204,9 @@ SMALL = {"X": X[:12, 0], "y": Y[:12]}
 @given(content=st.one_of(damaged(npz(**SMALL)), damaged(npz(np.savez_compressed, **SMALL)), st.binary(max_size=50)))
 def test_npz_fuzz(scratch, content):
     path = written(scratch / "a.npz", content)
-    try:
-        arrays = data.read_npz(path, required=("X", "y"))
-    except DataError:
-        return
+    arrays = read_or_refused(lambda path: data.read_npz(path, required=("X", "y")), path)
     # the archive's checksums see to it that what can still be read is what was written
-    assert np.array_equal(arrays["X"], SMALL["X"]) and np.array_equal(arrays["y"], SMALL["y"])
+    assert arrays is None or all(np.array_equal(arrays[name], SMALL[name]) for name in SMALL)
 
 
 # -- csv --
@@ -272,7 +269,7 @@ def test_csv_content_that_cannot_be_used(tmp_path, text, label, message):
     path = written(tmp_path / "own.csv", text)
     with pytest.raises(DataError, match=message) as raised:
         data.load_csv(path, label)
-    assert "own.csv" in str(raised.value) or "2 examples" in message
+    assert str(path) in str(raised.value)
 
 
 def test_csv_missing_file_and_delimiter(tmp_path):
@@ -287,11 +284,8 @@ def test_csv_missing_file_and_delimiter(tmp_path):
 @given(content=st.one_of(damaged(TABLE.encode()), st.binary(max_size=60), st.text(max_size=60).map(str.encode)))
 def test_csv_fuzz(scratch, content):
     path = written(scratch / "a.csv", content)
-    try:
-        d = data.load_csv(path, "kind")
-    except DataError:
-        return
-    assert np.isfinite(d.X_train).all() and d.n_classes >= 2
+    d = read_or_refused(lambda path: data.load_csv(path, "kind"), path)
+    assert d is None or (np.isfinite(d.X_train).all() and d.n_classes >= 2)
 
 
 # -- the record --

@@ -51,7 +51,8 @@ def test_matrix_norm_shares_ties(ord: Any) -> None:
     assert_close(found, np.eye(4) / 4, "gradient", 1e-15)
 
 
-@pytest.mark.parametrize("ord", [1, 2, 3, 2.5, 0.5, math.inf, -math.inf, -1, 0])
+# the forward of order -1 divides by zero
+@pytest.mark.parametrize("ord", [1, 2, 3, 2.5, 0.5, math.inf, -math.inf, 0])
 @KINDS
 def test_vector_norm_at_zero_has_the_derivative_0(ord: Any, dtype: str, place: Any) -> None:
     x = place(0 * drawn(2, 3, dtype=dtype))
@@ -59,10 +60,9 @@ def test_vector_norm_at_zero_has_the_derivative_0(ord: Any, dtype: str, place: A
     def norms(a: Any) -> Any:
         return agrad.sum(agrad.linalg.vector_norm(a, axis=1, ord=ord))
 
-    if ord != -1:  # whose forward divides by zero
-        assert_close(agrad.grad(norms)(x), 0 * host(x), "gradient", 0.0)
-        again = agrad.grad(lambda a: agrad.sum(agrad.real(agrad.grad(norms)(a) * (1 + a))))(x)
-        assert_close(again, 0 * host(x), "second derivative", 0.0)
+    assert_close(agrad.grad(norms)(x), 0 * host(x), "gradient", 0.0)
+    again = agrad.grad(lambda a: agrad.sum(agrad.real(agrad.grad(norms)(a) * (1 + a))))(x)
+    assert_close(again, 0 * host(x), "second derivative", 0.0)
 
 
 def test_the_order_0_is_constant(place: Any) -> None:
@@ -261,10 +261,12 @@ def _invariants(xp: Any, x: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.needs("jax")
 @KINDS
 @pytest.mark.parametrize("name", ["eigh", "svd", "qr", "slogdet", "det", "norms", "fft", "irfft"])
 def test_gradients_equal_those_of_jax(name: str, dtype: str) -> None:
-    jax = pytest.importorskip("jax")
+    import jax
+
     with agrad.use_backend("jax"):
         x = drawn(3, 4 if name in ("svd", "norms", "fft") else 3, dtype=dtype, seed=7)
         expected = jax.grad(lambda a: _invariants(jax.numpy, a)[name])(jax.numpy.asarray(x))

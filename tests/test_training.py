@@ -22,7 +22,6 @@ from agrad.cli.selection import Place
 from agrad.errors import AnomalyError, ConfigurationError, DataError
 from agrad.nn import checkpoint
 
-needs_safetensors = pytest.mark.skipif(checkpoint.safetensors is None, reason="models are saved with safetensors")
 BATCHES = 10  # of the blobs, at the batch size in SMALL
 SMALL = (
     "--hidden",
@@ -251,7 +250,7 @@ def test_no_hidden_layer_is_a_linear_model(blobs):
 # -- stopped and resumed --
 
 
-@needs_safetensors
+@pytest.mark.needs("safetensors")
 @pytest.mark.parametrize("steps", [1, BATCHES + 4])
 def test_a_stopped_run_goes_on_to_the_same_bytes(backend, blobs, tmp_path, monkeypatch, steps):
     whole, stopped = str(tmp_path / "whole.st"), str(tmp_path / "stopped.st")
@@ -274,7 +273,7 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(backend, blobs, tmp_path, monke
     ]
 
 
-@needs_safetensors
+@pytest.mark.needs("safetensors")
 def test_a_run_stopped_after_every_few_steps_goes_on_to_the_same_bytes(blobs, tmp_path, monkeypatch):
     whole, stopped = str(tmp_path / "whole.st"), str(tmp_path / "stopped.st")
     words = ("--data", blobs, *SMALL, "--epochs", "4", "--optimizer", "sgd")
@@ -288,7 +287,7 @@ def test_a_run_stopped_after_every_few_steps_goes_on_to_the_same_bytes(blobs, tm
     assert tensors(stopped) == tensors(whole)
 
 
-@needs_safetensors
+@pytest.mark.needs("safetensors")
 def test_more_epochs_go_on_as_if_asked_for_at_first(blobs, tmp_path):
     whole, longer = str(tmp_path / "whole.st"), str(tmp_path / "longer.st")
     words = ("--data", blobs, *SMALL, "--schedule", "constant")
@@ -301,7 +300,7 @@ def test_more_epochs_go_on_as_if_asked_for_at_first(blobs, tmp_path):
     assert tensors(longer) == tensors(whole)
 
 
-@needs_safetensors
+@pytest.mark.needs("safetensors")
 def test_a_run_saved_on_one_backend_goes_on_on_another(backend, blobs, tmp_path):
     path = str(tmp_path / "model.st")
     with agrad.use_backend("numpy"):
@@ -313,7 +312,7 @@ def test_a_run_saved_on_one_backend_goes_on_on_another(backend, blobs, tmp_path)
     np.testing.assert_allclose(seen.losses, reference.losses[20:], rtol=1e-9)
 
 
-@needs_safetensors
+@pytest.mark.needs("safetensors")
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -338,7 +337,7 @@ def test_resume_refuses_another_setting_and_names_it(blobs, tmp_path, name, valu
         make("--resume", path, "--epochs", "2", f"--{name}", saved)
 
 
-@needs_safetensors
+@pytest.mark.needs("safetensors")
 def test_resume_refuses_other_data_and_finished_runs(blobs, tmp_path):
     path, other = str(tmp_path / "model.st"), str(tmp_path / "other.npz")
     trained("--data", blobs, *SMALL, "--epochs", "2", "--save", path)
@@ -370,7 +369,7 @@ def poison(monkeypatch, at):
     monkeypatch.setattr(Feed, "batch", poisoned)
 
 
-@needs_safetensors
+@pytest.mark.needs("safetensors")
 @pytest.mark.parametrize("at", [BATCHES + 1, 2 * BATCHES - 3, 2 * BATCHES])
 def test_a_nan_loss_stops_the_run_and_keeps_the_last_good_state(backend, blobs, tmp_path, monkeypatch, at):
     good, path = str(tmp_path / "good.st"), str(tmp_path / "model.st")
@@ -390,7 +389,7 @@ def test_a_nan_loss_stops_the_run_and_keeps_the_last_good_state(backend, blobs, 
     assert f"step {at}" in seen.records[-1]["error"]
 
 
-@needs_safetensors
+@pytest.mark.needs("safetensors")
 def test_a_nan_in_the_first_epoch_leaves_what_stood_there(blobs, tmp_path, monkeypatch):
     path = tmp_path / "model.st"
     path.write_bytes(b"an older model")
@@ -400,7 +399,7 @@ def test_a_nan_in_the_first_epoch_leaves_what_stood_there(blobs, tmp_path, monke
     assert path.read_bytes() == b"an older model"
 
 
-@needs_safetensors
+@pytest.mark.needs("safetensors")
 def test_parameters_that_overflow_in_the_last_step_are_not_saved(blobs, tmp_path):
     path = tmp_path / "model.st"
     words = ("--data", blobs, "--hidden", "none", "--batch-size", "66", "--epochs", "1", "--quiet")
@@ -409,7 +408,7 @@ def test_parameters_that_overflow_in_the_last_step_are_not_saved(blobs, tmp_path
     assert not path.exists()
 
 
-@needs_safetensors
+@pytest.mark.needs("safetensors")
 def test_an_interrupt_saves_no_bad_state(blobs, tmp_path, monkeypatch):
     path = tmp_path / "model.st"
     poison(monkeypatch, 2)

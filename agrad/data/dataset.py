@@ -233,12 +233,12 @@ def match_classes(y: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:
     return numbers.astype(np.int64, copy=False)
 
 
-def stratified_split(y: np.ndarray, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def stratified_split(y: np.ndarray, fraction: float, seed: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
     """Split range(n) in two, the second part about `fraction` of every class: (most, few), sorted int64.
 
     `y` holds class numbers, int64 of shape (n,). The split depends on `y`, `fraction` and `seed` alone.
     A class keeps at least one example in the first part. Raises `ConfigurationError` unless
-    0 < fraction < 1, and `DataError` where no class has two examples.
+    0 < fraction < 1, and `DataError`, which begins with `name`, where no class has two examples.
     """
     if not 0.0 < fraction < 1.0:
         raise ConfigurationError(f"the fraction to hold out: expected a number between 0 and 1, found {fraction}")
@@ -251,7 +251,7 @@ def stratified_split(y: np.ndarray, fraction: float, seed: int) -> tuple[np.ndar
         largest = int(np.argmax(sizes)) if sizes.size else 0
         if sizes.size == 0 or sizes[largest] < 2:
             raise DataError(
-                f"expected a class with 2 examples or more, to hold one out; found {y.shape[0]} examples of "
+                f"{name}: expected a class with 2 examples or more, to hold one out; found {y.shape[0]} examples of "
                 f"{np.count_nonzero(sizes)} classes"
             )
         held[largest] = 1

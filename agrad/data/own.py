@@ -92,7 +92,7 @@ def _dataset(
     if values.shape[0] < 2:
         raise DataError(f"{name}: expected 2 classes or more to tell apart, found only the label {str(values[0])!r}")
     if test is None:
-        most, few = stratified_split(numbers, test_fraction, seed)
+        most, few = stratified_split(numbers, test_fraction, seed, f"{name}, y")
         X_train, y_train, X_test, y_test = X[most], numbers[most], X[few], numbers[few]
     else:
         _check_pair(*test, f"{name}, X_test and y_test")
