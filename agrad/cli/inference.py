@@ -88,7 +88,7 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
     if not args.data.lower().endswith(".csv"):
         label = args.label
     try:
-        dataset = sources.load(args.data, data_dir=args.data_dir, label=label, dtype=saved.config.dtype)
+        dataset = sources.load(args.data, data_dir=args.data_dir, label=label, dtype=saved.config.dtype, report=_report)
         same = sources.fingerprint(dataset) == saved.fingerprint
     except AgradError:
         # what is no data set to train on (of one class only, say) can still be measured on

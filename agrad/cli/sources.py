@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from agrad import data
-from agrad.data.dataset import listed, plain_labels
+from agrad.data.dataset import plain_labels
 from agrad.data.files import open_file
-from agrad.errors import ConfigurationError, DataError
+from agrad.errors import ConfigurationError, DataError, listed
 
 NAMED = ("digits", "mnist")
 KINDS = (".npz", ".csv")
@@ -81,7 +81,7 @@ def load(
         return data.load_mnist(data_dir, dtype=dtype, report=report)
     if label is None:
         return data.load_npz(source, dtype=dtype)
-    return data.load_csv(source, label, dtype=dtype)
+    return data.load_csv(source, label, dtype=dtype, report=report)
 
 
 def fingerprint(dataset: data.Dataset) -> str:

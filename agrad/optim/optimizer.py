@@ -233,7 +233,7 @@ class Optimizer:
         """Take the state that ``state_dict`` gave, of the same optimizer of parameters of the same shapes and dtypes.
 
         The arrays go where the parameters are, whatever backend they came from. A learning rate that is a schedule
-        stays. Otherwise raises ``DataError``, which lists all that does not fit, and the optimizer is as it was.
+        stays. Otherwise raises ``DataError``, which lists what does not fit, and the optimizer is as it was.
         """
         given = {name: np.asarray(value) for name, value in state.items()}
         expected: dict[str, tuple[tuple[int, ...], str]] = {}
