@@ -29,7 +29,8 @@ def listed(names: Sequence[str], limit: int = 10, separator: str = ", ") -> str:
     return separator.join(shown + [f"... {len(names)} in all"] * (len(names) > limit))
 
 
-def _shortened(text: str) -> str:
+def brief(text: str) -> str:
+    """``text`` made printable, and cut after a few lines."""
     shown = printable(text[:LENGTH])
     lines = shown.split("\n")
     if len(lines) > LINES:
@@ -140,7 +141,7 @@ class DataError(AgradError, ValueError):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(_shortened(message))
+        super().__init__(brief(message))
 
 
 class ConfigurationError(AgradError, ValueError):

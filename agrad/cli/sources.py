@@ -84,6 +84,22 @@ def load(
     return data.load_csv(source, label, dtype=dtype, report=report)
 
 
+def found(path: str, folder: str | None) -> str:
+    """Where the data ``path`` are that training in ``folder`` was given: here, else seen from there.
+
+    Raises ``DataError`` where they are in neither.
+    """
+    if folder is None or path in NAMED or os.path.exists(path):
+        return path
+    there = os.path.join(folder, path)
+    if not os.path.exists(there):
+        raise DataError(
+            f"{path!r} is neither here nor in {folder!r}, where the training began; say with --data or --data-dir "
+            "where the data are now"
+        )
+    return there
+
+
 def fingerprint(dataset: data.Dataset) -> str:
     """Text that is the same for the same data, and another for other data, in whatever place they lie."""
     digest = hashlib.blake2b(digest_size=16)
@@ -96,6 +112,23 @@ def fingerprint(dataset: data.Dataset) -> str:
         digest.update(array.tobytes())
     digest.update(repr(dataset.class_names).encode())
     return digest.hexdigest()
+
+
+def changed(dataset: data.Dataset, description: Description, known: str) -> str:
+    """How ``dataset`` differs from the data of that description and of the fingerprint ``known``; "" if it does not."""
+    # an npz file has no names of columns
+    parts = []
+    for what, now, before in (
+        ("columns", dataset.feature_names, description.feature_names),
+        ("classes", dataset.class_names, description.class_names),
+    ):
+        if now and before and now != before:
+            parts.append(
+                f"expected the {what} {listed(before, 6) or '(no names)'}, found {listed(now, 6) or '(no names)'}"
+            )
+    if not parts and fingerprint(dataset) != known:
+        parts.append("the numbers, or the order of the examples, are others")
+    return "; ".join(parts)
 
 
 def describe(dataset: data.Dataset, label: str | None) -> Description:

@@ -214,6 +214,11 @@ def plain_labels(y: np.ndarray, name: str) -> np.ndarray:
             raise DataError(f"{name}: expected labels in UTF-8: {error}") from error
     if y.dtype.kind not in "biuU":
         raise DataError(f"{name}: expected integers or text as labels, found dtype {y.dtype}")
+    if y.dtype.kind == "U":
+        try:
+            np.char.encode(y, "utf-8")
+        except ValueError as error:
+            raise DataError(f"{name}: expected labels in Unicode: {error}") from error
     return y
 
 
@@ -248,6 +253,15 @@ def check_classes(y: np.ndarray, name: str) -> None:
             f"{name}: expected at most {MANY} different numbers as classes, or {FEW} examples or more of each; found "
             f"{int(np.min(counts))} of {found!r}; {no_classes(y)}"
         )
+
+
+def encodes(text: str) -> bool:
+    """Whether a text has a form in UTF-8, as one with half of a surrogate pair has not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def number_in(text: str) -> float | None:

@@ -83,7 +83,7 @@ def load_csv(
             f"{os.fspath(path)!r}: the column {column!r} numbers the rows, and is taken as a feature; remove it, or "
             "write the file without it: in pandas, to_csv(..., index=False)"
         )
-        warnings.warn(line, stacklevel=2) if report is None else report(line)
+        warnings.warn(line, stacklevel=2) if report is None else report(f"warning: {line}")
     assert table.y is not None
     return _dataset(path, table.X, table.y, None, table.columns, test_fraction, seed, scaling, dtype)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from agrad.data.dataset import encodes
 from agrad.data.files import StrPath, check_writable, read_file, write_whole
 from agrad.errors import ConfigurationError, DataError, DtypeError, MissingExtraError, listed
 
@@ -124,7 +125,7 @@ def _require(path: StrPath) -> None:
 
 def _plain(name: object, value: np.ndarray) -> np.ndarray:
     """`value` as safetensors takes it: in C order (it would store any other wrongly), in native bytes."""
-    if not isinstance(name, str) or not name or name == "__metadata__" or not _encodes(name):
+    if not isinstance(name, str) or not name or name == "__metadata__" or not encodes(name):
         raise ConfigurationError(f"expected names of tensors as non-empty text, found {name!r}")
     array = np.asarray(value)
     if array.dtype.name not in DTYPES:
@@ -133,14 +134,6 @@ def _plain(name: object, value: np.ndarray) -> np.ndarray:
             "cast it before saving"
         )
     return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _json(metadata: Mapping[str, Any]) -> str:
