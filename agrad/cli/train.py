@@ -118,7 +118,10 @@ class Run:
 
     def _check_outputs(self, args: argparse.Namespace) -> None:
         if self.save_path is not None:
-            check_output("--save", self.save_path)
+            if args.save is None:
+                checkpoint.check_writable(self.save_path)
+            else:
+                check_output("--save", self.save_path)
             if checkpoint.safetensors is None:
                 raise MissingExtraError(
                     "--save needs the package safetensors, which is not installed; install it with: "

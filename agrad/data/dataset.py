@@ -215,10 +215,11 @@ def plain_labels(y: np.ndarray, name: str) -> np.ndarray:
     if y.dtype.kind not in "biuU":
         raise DataError(f"{name}: expected integers or text as labels, found dtype {y.dtype}")
     if y.dtype.kind == "U":
-        try:
-            np.char.encode(y, "utf-8")
-        except ValueError as error:
-            raise DataError(f"{name}: expected labels in Unicode: {error}") from error
+        # looked at as numbers: NumPy makes no text of what is none
+        codes = np.ascontiguousarray(y, y.dtype.newbyteorder("=")).view(np.uint32)
+        wrong = codes[(codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))]
+        if wrong.size:
+            raise DataError(f"{name}: expected labels in Unicode, found the code {wrong[0]:#x}, which is no character")
     return y
 
 
