@@ -75,11 +75,10 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
     label = args.label if args.label is not None else saved.config.label
     data_dir = _data_dir(saved, args)
     if args.data is None:
-        source = saved.config.data
         if args.label is not None:
             raise ConfigurationError("--label goes with --data FILE.csv, and there is no --data")
-        place = sources.found(source, saved.folder)
-        dataset = sources.load(place, data_dir=data_dir, label=label, dtype=saved.config.dtype, report=complain)
+        source, data_dir = sources.located(saved.config.data, data_dir, saved.folder)
+        dataset = sources.load(source, data_dir=data_dir, label=label, dtype=saved.config.dtype, report=complain)
         if changed := saved.changed(dataset):
             raise DataError(
                 f"{source!r} is not the data any more that {saved.path!r} was trained on: {changed}; "
@@ -103,7 +102,7 @@ def _data_dir(saved: Saved, args: argparse.Namespace) -> str | None:
     """``--data-dir``, or that of training where the data are those it was given for."""
     if args.data_dir is not None or saved.data_dir is None or args.data not in (None, saved.config.data):
         return args.data_dir
-    return sources.found(saved.data_dir, saved.folder)
+    return sources.located(saved.config.data, saved.data_dir, saved.folder)[1]
 
 
 def _test_part(dataset: Dataset) -> Examples:

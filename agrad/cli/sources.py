@@ -84,12 +84,18 @@ def load(
     return data.load_csv(source, label, dtype=dtype, report=report)
 
 
-def found(path: str, folder: str | None) -> str:
-    """Where the data ``path`` are that training in ``folder`` was given: here, else seen from there.
+def located(source: str, data_dir: str | None, folder: str | None) -> tuple[str, str | None]:
+    """The place of data that a run in ``folder`` named ``source`` and ``data_dir``: seen from here, else from there.
 
     Raises ``DataError`` where they are in neither.
     """
-    if folder is None or path in NAMED or os.path.exists(path):
+    if data_dir is not None:
+        return source, _found(data_dir, folder)
+    return (source if source in NAMED else _found(source, folder)), None
+
+
+def _found(path: str, folder: str | None) -> str:
+    if folder is None or os.path.exists(path):
         return path
     there = os.path.join(folder, path)
     if not os.path.exists(there):

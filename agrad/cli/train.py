@@ -91,11 +91,10 @@ class Run:
         """Find where the data are, and note from where a relative path to them is seen."""
         self.data_dir = data_dir
         before = self.saved.folder if self.saved is not None and self.config.data == self.saved.config.data else None
-        self.source = sources.found(self.config.data, before)
-        self.source_dir = data_dir if data_dir is None else sources.found(data_dir, before)
-        named = self.config.data if data_dir is None else data_dir
+        self.source, self.source_dir = sources.located(self.config.data, data_dir, before)
+        named = data_dir if self.config.data in sources.NAMED else self.config.data
         self.folder = None
-        if named not in sources.NAMED and not os.path.isabs(named):
+        if named is not None and not os.path.isabs(named):
             self.folder = os.getcwd() if before is None or os.path.exists(named) else before
 
     def _check_precision(self) -> None:
