@@ -41,7 +41,7 @@ def test_each_column_has_a_name_of_its_own(tmp_path, names):
         ("Unnamed: 0", range(40), True),
         ("Unnamed: 0", range(1, 41), True),
         ("", RNG.permutation(1000)[:40], True),
-        ("", [0.5 * i for i in range(40)], False),
+        ("", [0.5 * i for i in range(60)], False),
         ("", [0] * 40, False),
         ("row", range(40), False),
     ],
@@ -57,7 +57,6 @@ def test_an_index_column_is_warned_of(tmp_path, recwarn, name, values, warned):
 
 # -- quantities --
 
-MANY = np.arange(40) % 21
 FRACTIONS = RNG.normal(size=40)
 
 
@@ -67,7 +66,10 @@ FRACTIONS = RNG.normal(size=40)
         (FRACTIONS, "40 different values in 40 rows"),
         (RNG.integers(25, 346, 40), "different values in 40 rows"),
         (RNG.permutation(40).astype(float), "found 1 of '0'"),
-        (np.concatenate([np.arange(25).repeat(5)[:36], [3, 4, 5, 30]]), "found 1 of '7'"),
+        (
+            [*range(20), 30] + [*range(20)] * 4,
+            "found 1 of '30'; these are quantities (21 different values in 101 rows)",
+        ),
         (["?", *FRACTIONS[1:]], "among others; these are quantities"),
         (["?", *range(39)], "found 1 of '0'"),
         (FRACTIONS.astype(str), "the number"),
@@ -78,12 +80,12 @@ def test_quantities_are_no_classes(tmp_path, labels, message, kind):
     path = tmp_path / f"a.{kind}"
     with pytest.raises(DataError) as raised:
         if kind == "csv":
-            data.load_csv(table(path, ["x", "k"], range(40), labels), "k")
+            data.load_csv(table(path, ["x", "k"], range(len(labels)), labels), "k")
         else:
-            np.savez(path, X=np.arange(40), y=np.array(labels))
+            np.savez(path, X=np.arange(len(labels)), y=np.array(labels))
             data.load_npz(path)
     text = str(raised.value)
-    assert "there is no regression" in text and "write them as text" in text and "a.csv" in text or "a.npz" in text
+    assert "there is no regression" in text and "write them as text" in text and path.name in text
     if kind == "npz" or "?" in labels:
         assert message in text
 
@@ -91,11 +93,11 @@ def test_quantities_are_no_classes(tmp_path, labels, message, kind):
 @pytest.mark.parametrize(
     "labels",
     [
-        np.arange(40) % 20,
+        np.arange(39) % 20,
         np.arange(300) % 60,
-        [f"c{i // 2}" for i in range(40)],
+        [f"c{i // 2}" for i in range(60)],
         ["?", *[1, 2, 3] * 13],
-        ["v1.5", "2"] * 20,
+        ["v1.5", "2.5"] * 20,
     ],
 )
 def test_classes_are_no_quantities(tmp_path, labels):
@@ -153,7 +155,7 @@ def test_an_archive_too_small_for_what_it_claims(tmp_path):
     (tmp_path / "a.npz").write_bytes(buffer.getvalue().replace(size, lie))
     tracemalloc.start()
     try:
-        with pytest.raises(DataError, match="array 'X': expected 3000000000 bytes .* which cannot hold so many"):
+        with pytest.raises(DataError, match=r"array 'X': expected 3000000000 bytes .* which cannot hold so many"):
             data.read_npz(tmp_path / "a.npz")
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
