@@ -7,8 +7,8 @@ Each class also derives from the built-in error that Python code would expect in
 import unicodedata
 from collections.abc import Sequence
 
-LINES, LENGTH, WIDTH = 12, 2000, 150
-"""How much is shown of a message on a file, and of one name in a list."""
+LINES, LENGTH = 12, 2000
+"""How much is shown of a message on a file."""
 
 
 def printable(text: str) -> str:
@@ -23,9 +23,9 @@ def printable(text: str) -> str:
     )
 
 
-def listed(names: Sequence[str], limit: int = 10, separator: str = ", ") -> str:
-    """The first names of a list, each cut where it is long, for a message that stays readable."""
-    shown = [name[:WIDTH].replace("\n", "\\n") + "..." * (len(name) > WIDTH) for name in names[:limit]]
+def listed(names: Sequence[str], limit: int = 10, separator: str = ", ", width: int = 40) -> str:
+    """The first names of a list, each cut to ``width`` characters, for a message that stays readable."""
+    shown = [name[:width].replace("\n", "\\n") + "..." * (len(name) > width) for name in names[:limit]]
     return separator.join(shown + [f"... {len(names)} in all"] * (len(names) > limit))
 
 

@@ -185,7 +185,7 @@ def test_messages_on_files_are_a_few_printable_lines():
     assert len(long) <= LENGTH + 3 and long.endswith("...") and long.isprintable()
     lines = str(DataError("\n".join(map(str, range(50))))).splitlines()
     assert lines[:2] == ["0", "1"] and len(lines) == 13 and lines[-1] == "... 50 lines"
-    assert listed(["x" * 1000, "a\nb", "c"], 2) == f"{'x' * 150}..., a\\nb, ... 3 in all"
+    assert listed(["x" * 1000, "a\nb", "c"], 2) == f"{'x' * 40}..., a\\nb, ... 3 in all"
 
 
 # -- what a save keeps and leaves --

@@ -183,7 +183,7 @@ def _check_distinct(name: str, header: list[str]) -> None:
     ]
     if twice:
         raise DataError(
-            f"{name}: expected a name of its own for each column, found {listed(twice, 3)}; rename or "
+            f"{name}: expected a name of its own for each column, found {listed(twice, 3, width=100)}; rename or "
             "remove such columns"
         )
 

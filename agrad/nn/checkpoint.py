@@ -111,7 +111,7 @@ def check_tensors(
             problems.append(f"{name}: expected dtype {dtype}, found {found.dtype.name}")
     problems.extend(f"{name}: not expected" for name in tensors if name not in expected)
     if problems:
-        few = listed(problems, 8, "\n  ")
+        few = listed(problems, 8, "\n  ", 150)
         raise DataError(f"{os.fspath(path)!r} does not hold the arrays that were expected:\n  {few}")
 
 

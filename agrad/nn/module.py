@@ -235,7 +235,7 @@ def check_state(
             problems.append(f"{name}: expected 0 or more, found {found}")
     problems += [f"{name}: not expected" for name in arrays if name not in expected]
     if problems:
-        raise DataError(f"{what} was not loaded:\n  " + listed(problems, 8, "\n  "))
+        raise DataError(f"{what} was not loaded:\n  " + listed(problems, 8, "\n  ", 150))
 
 
 def on_device_of(tensor: agrad.Tensor, values: np.ndarray) -> Any:
