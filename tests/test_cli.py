@@ -41,7 +41,7 @@ def test_train_with_no_argument_learns_the_digits(run, tmp_path):
 
 def test_the_log_holds_a_start_an_epoch_each_and_an_end(run, folder, tmp_path):
     log = tmp_path / "log.jsonl"
-    log.write_text("what an earlier run left\n")
+    log.write_text('{"event": "start"}\n{"event": "an earlier run"}\n')
     words = ("--data", folder / "blobs.npz", *FAST, "--validation", "0.2", "--log", log)
     assert run("train", *words, "--backend", "array_api_strict", "--device", "device1")[0] == 0
     first, one, two, last = records(log)

@@ -254,7 +254,7 @@ def test_csv_forms_that_programs_write(tmp_path):
         ("a,k\n1,x\n", "c", r"expected a column 'c' .* found the columns a, k \(numbered 0 to 1\)"),
         ("a,k\n1,x\n", 2, "expected a column 2"),
         ("a,k\n1,x\n", -3, "expected a column -3"),
-        ("k,k\n1,x\n", "k", "expected one column 'k', found 2"),
+        ("k,k\n1,x\n", "k", r"a name of its own for each column, found 'k' \(columns 0 and 1"),
         ("k\nx\n", "k", "one column of features or more"),
         ("a,k\n1,2.5\n2,1\n", "k", "found the number '2.5' in row 1"),
         ("a,k\n1,1e30\n2,1\n", "k", "found the number '1e30' in row 1"),
