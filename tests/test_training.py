@@ -177,7 +177,7 @@ def test_losses_are_read_once_an_interval_and_never_in_a_step(backend, blobs, mo
 
     monkeypatch.setattr(training, "INTERVAL", 4)
     place = Place(dataclasses.replace(here.backend, to_host=to_host), here.device, "test")
-    run = make("--data", blobs, *SMALL, "--epochs", "3", place=place)
+    run = make("--data", blobs, *SMALL, "--epochs", "2", place=place)
     steps, inside = training.Trainer._step, []
 
     def step(self, X, y):
@@ -187,9 +187,9 @@ def test_losses_are_read_once_an_interval_and_never_in_a_step(backend, blobs, mo
 
     monkeypatch.setattr(training.Trainer, "_step", step)
     run.go()
-    assert inside == [0] * 30
+    assert inside == [0] * 20
     # 4 + 4 + 2 steps an epoch, losses and hits at each; and the logits of the test part
-    assert len(reads) == 3 * 3 * 2 + 1
+    assert len(reads) == 2 * 3 * 2 + 1
 
 
 def test_the_validation_part_is_held_out_of_training(blobs):
@@ -255,7 +255,7 @@ def test_no_hidden_layer_is_a_linear_model(blobs):
 @pytest.mark.parametrize("steps", [1, BATCHES + 4])
 def test_a_stopped_run_goes_on_to_the_same_bytes(backend, blobs, tmp_path, monkeypatch, steps):
     whole, stopped = str(tmp_path / "whole.st"), str(tmp_path / "stopped.st")
-    words = ("--data", blobs, *SMALL, "--epochs", "3", "--validation", "0.2")
+    words = ("--data", blobs, *SMALL, "--epochs", "2", "--validation", "0.2")
     monkeypatch.setattr(training, "INTERVAL", 3)
     _, _, reference = trained(*words, "--save", whole)
     stop_after(monkeypatch, steps)
