@@ -438,7 +438,9 @@ def saver():
     """A process that forks one that saves without end for each line it is given."""
     environment = os.environ | {"PYTHONPATH": ROOT, "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-c", SAVER]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
+    ) as process:
         yield process
         process.stdin.close()
 
