@@ -23,7 +23,7 @@ from agrad.nn import checkpoint
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy", reason="models are saved with safetensors")
 
-FUZZ = settings(max_examples=300, deadline=None, database=None)
+FUZZ = settings(max_examples=150, deadline=None, database=None)
 TENSORS = {
     "0.weight": np.arange(12, dtype=np.float32).reshape(3, 4) / 7,
     "0.bias": np.array([1.5, -0.0, np.inf]),
