@@ -37,9 +37,6 @@ def test_the_package_runs_as_a_module():
     process = started("--version")
     assert process.communicate(timeout=60) == (f"agrad {agrad.__version__}\n", "")
     assert process.returncode == 0
-    process = started("train", "--epochs", "none")
-    assert "agrad train: error: argument --epochs" in process.communicate(timeout=60)[1]
-    assert process.returncode == 2
 
 
 @pytest.mark.needs("safetensors")
@@ -63,9 +60,7 @@ def test_a_signal_saves_and_resume_gives_the_same_bytes(tmp_path, number, code):
     epochs = checkpoint.load(stopped)[1]["progress"]["epoch"] + 2
     resume = ("train", "--resume", stopped, "--quiet", "--log", log)
     for rest in (resume, (*words, "--save", whole)):
-        process = started(*rest, "--epochs", epochs)
-        err = process.communicate(timeout=120)[1]
-        assert process.returncode == 0, err
+        assert main([str(word) for word in (*rest, "--epochs", epochs)]) == 0
     one, other = checkpoint.load(stopped)[0], checkpoint.load(whole)[0]
     assert one.keys() == other.keys()
     assert all(one[name].tobytes() == other[name].tobytes() for name in one)

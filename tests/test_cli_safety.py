@@ -201,12 +201,12 @@ def test_messages_stay_a_few_lines(run, model, tmp_path):
 # -- what is written over --
 
 
+@pytest.mark.needs("matplotlib")
 @pytest.mark.parametrize(
     ("option", "name"), [("--save", "x.csv"), ("--log", "x.csv"), ("--plot", "x.png"), ("--save", "x.st")]
 )
 @pytest.mark.parametrize("content", [b"a,b\n1,2\n", b"\x89PNG\r\n\x1a\n a photograph", b'{"event": 1}', b"\0"])
 def test_files_of_another_kind_are_not_overwritten(run, tmp_path, monkeypatch, option, name, content):
-    pytest.importorskip("matplotlib")
     monkeypatch.setattr(trains.sources, "load", lambda *args, **options: pytest.fail("the data were loaded"))
     (tmp_path / name).write_bytes(content)
     code, out, err = run("train", option, tmp_path / name)
@@ -216,8 +216,8 @@ def test_files_of_another_kind_are_not_overwritten(run, tmp_path, monkeypatch, o
     assert os.listdir(tmp_path) == [name]
 
 
+@pytest.mark.needs("matplotlib")
 def test_files_of_the_same_kind_are_overwritten(run, model, folder, tmp_path):
-    pytest.importorskip("matplotlib")
     names = [("--save", "m.st"), ("--log", "m.log"), *(("--plot", f"m.{kind}") for kind in ("png", "svg", "pdf"))]
     # a picture's title takes what is between dollar signs for a formula
     data = tmp_path / r"x$\frac$.npz"

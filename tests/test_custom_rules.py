@@ -12,7 +12,9 @@ from checker import assert_close, host
 
 import agrad
 from agrad.errors import (
+    BackendUnavailableError,
     ConfigurationError,
+    DeviceUnavailableError,
     MissingRuleError,
     NotDifferentiableError,
     OperandError,
@@ -382,8 +384,11 @@ def test_a_numba_function() -> None:
 
 
 def test_a_cuda_kernel() -> None:
-    if not agrad.available_backends()["cupy"].available:
-        pytest.skip("there is no CUDA GPU")
+    try:
+        with agrad.use_backend("cupy"):
+            agrad.ones(1)
+    except (BackendUnavailableError, DeviceUnavailableError) as reason:
+        pytest.skip(f"there is no CUDA GPU: {reason}")
     with agrad.use_backend("cupy"):
         x, rows = agrad.asarray(X).raw, agrad.asarray(ROWS).raw
         check_kernel(kernels.cuda_kernel(), lambda x: x * agrad.sigmoid(x), x, rows)

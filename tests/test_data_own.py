@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agrad import data
 from agrad.errors import ConfigurationError, DataError
 
-FUZZ = settings(max_examples=200, deadline=None, database=None)
+FUZZ = settings(max_examples=100, deadline=None, database=None)
 RNG = np.random.default_rng(11)
 X = RNG.normal(5, 3, (40, 2, 3))
 Y = np.arange(40) % 4

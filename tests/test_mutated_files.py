@@ -11,8 +11,10 @@ import pytest
 
 import agrad
 
-pytest.importorskip("safetensors", reason="models are saved with safetensors")
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits are set as on Linux")
+pytestmark = [
+    pytest.mark.needs("safetensors"),
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits are set as on Linux"),
+]
 
 SEEDS = int(os.environ.get("AGRAD_MUTANTS", "100"))
 """How many mutants: 1,000 take half a minute."""

@@ -25,10 +25,11 @@ def leaf(*data: Any) -> Tensor:
 # ---------------------------------------------------------------- the surface
 
 
-@pytest.mark.parametrize("name", [name for name, _ in numpy_page.public()])
-def test_every_public_callable_of_numpy_is_decided(name: str) -> None:
-    value = dict(numpy_page.public())[name]
-    assert numpy_page.verdict(name, value) is not None, f"numpy.{name}: a handler, or a line in interop/outside"
+def test_every_public_callable_of_numpy_is_decided() -> None:
+    public = list(numpy_page.public())
+    assert len(public) > 400
+    undecided = [name for name, value in public if numpy_page.verdict(name, value) is None]
+    assert not undecided, "each needs a handler, or a line in interop/outside"
 
 
 def test_the_check_of_decisions_sees_a_function_that_nobody_decided() -> None:

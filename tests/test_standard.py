@@ -71,9 +71,9 @@ quick = settings(
 )
 
 
-@pytest.mark.parametrize("name", STANDARD)
-def test_every_function_is_there(name: str) -> None:
-    assert callable(named(agrad, name))
+def test_every_function_is_there() -> None:
+    assert len(STANDARD) > 170
+    assert not [name for name in STANDARD if not callable(named(agrad, name))]
 
 
 def test_constants_and_dtypes_are_there() -> None:

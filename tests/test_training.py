@@ -36,6 +36,7 @@ SMALL = (
     "0.01",
     "--quiet",
 )
+NO_DROPOUT = ("--dropout", "0")
 
 
 @pytest.fixture(scope="module")
@@ -110,12 +111,13 @@ def tensors(path):
 @pytest.mark.parametrize(("dtype", "close"), [("float64", 1e-9), ("float32", 1e-4)])
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_a_seed_gives_the_same_losses_on_every_backend(backend, blobs, dtype, close, optimizer):
-    words = ("--data", blobs, *SMALL, "--dtype", dtype, "--epochs", "5", "--optimizer", optimizer)
-    words += ("--lr", "0.1") if optimizer == "sgd" else ()
+    words = ("--data", blobs, *SMALL, "--dtype", dtype, "--epochs", "3", "--optimizer", optimizer)
+    # dropout is most of the time on a library that checks each operation, and needs to be seen once
+    words += ("--lr", "0.1", *NO_DROPOUT) if optimizer == "sgd" else ("--lr", "0.03")
     _, _, here = trained(*words)
     with agrad.use_backend("numpy"):
         _, _, reference = trained(*words)
-    assert len(here.losses) == 50
+    assert len(here.losses) == 30
     np.testing.assert_allclose(here.losses, reference.losses, rtol=close)
     assert np.mean(here.losses[-BATCHES:]) < 0.95 * np.mean(here.losses[:BATCHES])
     for one, other in zip(here.epochs(), reference.epochs(), strict=True):
@@ -130,7 +132,7 @@ def test_another_seed_gives_other_losses(blobs):
 
 
 def test_batches_gathered_on_the_host_are_the_same_ones(backend, blobs, monkeypatch):
-    words = ("--data", blobs, *SMALL, "--epochs", "2", "--validation", "0.2")
+    words = ("--data", blobs, *SMALL, *NO_DROPOUT, "--epochs", "2", "--validation", "0.2")
     _, _, resident = trained(*words)
     monkeypatch.setattr(feeds, "free_bytes", lambda backend, device: 1000)
     run, _, streamed = trained(*words)
@@ -176,7 +178,7 @@ def test_losses_are_read_once_an_interval_and_never_in_a_step(backend, blobs, mo
 
     monkeypatch.setattr(training, "INTERVAL", 4)
     place = Place(dataclasses.replace(here.backend, to_host=to_host), here.device, "test")
-    run = make("--data", blobs, *SMALL, "--epochs", "3", place=place)
+    run = make("--data", blobs, *SMALL, "--epochs", "2", place=place)
     steps, inside = training.Trainer._step, []
 
     def step(self, X, y):
@@ -186,9 +188,9 @@ def test_losses_are_read_once_an_interval_and_never_in_a_step(backend, blobs, mo
 
     monkeypatch.setattr(training.Trainer, "_step", step)
     run.go()
-    assert inside == [0] * 30
+    assert inside == [0] * 20
     # 4 + 4 + 2 steps an epoch, losses and hits at each; and the logits of the test part
-    assert len(reads) == 3 * 3 * 2 + 1
+    assert len(reads) == 2 * 3 * 2 + 1
 
 
 def test_the_validation_part_is_held_out_of_training(blobs):
@@ -251,10 +253,10 @@ def test_no_hidden_layer_is_a_linear_model(blobs):
 
 
 @pytest.mark.needs("safetensors")
-@pytest.mark.parametrize("steps", [1, BATCHES + 4])
-def test_a_stopped_run_goes_on_to_the_same_bytes(backend, blobs, tmp_path, monkeypatch, steps):
+@pytest.mark.parametrize(("steps", "dropout"), [(1, "0"), (BATCHES + 4, "0.2")])
+def test_a_stopped_run_goes_on_to_the_same_bytes(backend, blobs, tmp_path, monkeypatch, steps, dropout):
     whole, stopped = str(tmp_path / "whole.st"), str(tmp_path / "stopped.st")
-    words = ("--data", blobs, *SMALL, "--epochs", "3", "--validation", "0.2")
+    words = ("--data", blobs, *SMALL, "--dropout", dropout, "--epochs", "2", "--validation", "0.2")
     monkeypatch.setattr(training, "INTERVAL", 3)
     _, _, reference = trained(*words, "--save", whole)
     stop_after(monkeypatch, steps)
@@ -370,10 +372,10 @@ def poison(monkeypatch, at):
 
 
 @pytest.mark.needs("safetensors")
-@pytest.mark.parametrize("at", [BATCHES + 1, 2 * BATCHES - 3, 2 * BATCHES])
-def test_a_nan_loss_stops_the_run_and_keeps_the_last_good_state(backend, blobs, tmp_path, monkeypatch, at):
+@pytest.mark.parametrize(("at", "dropout"), [(BATCHES + 1, "0"), (2 * BATCHES - 3, "0.2"), (2 * BATCHES, "0")])
+def test_a_nan_loss_stops_the_run_and_keeps_the_last_good_state(backend, blobs, tmp_path, monkeypatch, at, dropout):
     good, path = str(tmp_path / "good.st"), str(tmp_path / "model.st")
-    words = ("--data", blobs, *SMALL, "--schedule", "constant")
+    words = ("--data", blobs, *SMALL, "--dropout", dropout, "--schedule", "constant")
     trained(*words, "--epochs", "1", "--save", good)
     monkeypatch.setattr(training, "INTERVAL", 4)
     poison(monkeypatch, at)
