@@ -18,7 +18,7 @@ from agrad.errors import DtypeError, MixedBackendsError, OperandError, ShapeErro
 from agrad.ops.batched_index import aligned, layout, members, over_members
 from agrad.ops.shared import array_arguments, axis_of, holds_tensor, ndim_of, raw_of
 from agrad.registry import CALLS
-from agrad.shapes import ARRAY, broadcasts_to
+from agrad.shapes import ARRAY, broadcasts_to, size
 
 Template = tuple[Any, ...]
 
@@ -118,7 +118,7 @@ def scatter_sum_batch(
 getitem.primitive.pool = scatter_sum.bind
 
 
-@primitive(constant="indices", broadcasts=True, jointly=True)
+@primitive(constant="indices", broadcasts=True, masks=True, jointly=True)
 def setitem(xp: Any, x: Any, value: Any, /, *indices: Any, index: Template) -> Any:
     """``x`` but for ``value`` at the index. Where a position is named twice, one of the values stands there."""
     return xp.setitem(x, value, *indices, index=index)
@@ -158,13 +158,14 @@ def setitem_batch(
     return xp.setitem(x, value, own, *indices, index=(ARRAY, *index))
 
 
-def _winners(xp: Any, like: Any, indices: Any, index: Template) -> Any:
-    """1 where a written value is the one that stands in the result, 0 where a later one overwrote it."""
-    shape = tuple(like.shape)
-    picked = xp.getitem(xp.zeros_like(like), *indices, index=index)
-    order = xp.reshape(xp.cumulative_sum(xp.ones_like(xp.reshape(picked, (-1,))), axis=0), tuple(picked.shape))
-    written = xp.setitem(xp.zeros_like(xp.reshape(like, shape)), order, *indices, index=index)
-    return xp.astype(xp.getitem(written, *indices, index=index) == order, like.dtype)
+def _winners(xp: Any, whole: Any, picked: Any, indices: Any, index: Template) -> Any:
+    """True where a written value is the one that stands in the result, False where a later one overwrote it.
+
+    whole, picked: an array like the result, and what it has at the index.
+    """
+    order = xp.reshape(xp.arange_like(whole, size(picked.shape)), tuple(picked.shape))
+    written = xp.setitem(xp.zeros_like(whole, dtype=order.dtype), order, *indices, index=index)
+    return xp.getitem(written, *indices, index=index) == order
 
 
 def _names_twice(indices: Any) -> bool:
@@ -175,7 +176,9 @@ def _names_twice(indices: Any) -> bool:
 @setitem.vjp("value")
 def setitem_value(xp: Any, g: Any, indices: Any, *, index: Template) -> Any:
     picked = xp.getitem(g, *indices, index=index)
-    return picked * _winners(xp, g, indices, index) if _names_twice(indices) else picked
+    if not _names_twice(indices):
+        return picked
+    return xp.where(_winners(xp, g, picked, indices, index), picked, xp.zeros_like(picked))
 
 
 @setitem.jvp("value")
