@@ -5,6 +5,7 @@ from typing import Any
 
 from agrad.backends import backend_of
 from agrad.dtypes import dtype_name
+from agrad.engine.calls import array_of_number
 from agrad.engine.levels import AMBIENT, SPACES
 from agrad.engine.sweep import accumulate, sweep
 from agrad.engine.tape import LEAF, next_id
@@ -14,7 +15,10 @@ from agrad.registry import CALLS
 
 
 def cotangent_for(y: Any, gradient: Any, what: str) -> Any:
-    """The cotangent to start from: ``gradient`` checked against ``y``, or one where ``y`` has one element."""
+    """The cotangent to start from: ``gradient`` checked against ``y``, or one where ``y`` has one element.
+
+    A Python number is the cotangent of an array of shape ().
+    """
     raw = y.raw if isinstance(y, Tensor) else y
     shape = tuple(y.shape)  # of a mapped value, one member's
     if gradient is None:
@@ -25,6 +29,7 @@ def cotangent_for(y: Any, gradient: Any, what: str) -> Any:
             )
         like = y if len(raw.shape) != len(shape) else raw
         return SPACES[type(like)].ones_like(like)
+    gradient = array_of_number(gradient, raw)
     given = gradient.raw if isinstance(gradient, Tensor) else gradient
     if not hasattr(given, "shape"):
         raise ShapeError(f"the cotangent must be an array of shape {shape}, not {type(given).__name__}")

@@ -222,24 +222,26 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     return _take(x, _index_array(indices, raw_of(x)), axis=axis_of(axis, x))
 
 
+_SEQUENCES = (list, tuple, range)
+"""Python's sequences of numbers: in an index each is an array, as in NumPy."""
+
+
 def _index_array(entry: Any, raw: Any) -> Any:
     """An array of an index, on the backend and device of the array it indexes; Tensors stay Tensors."""
-    backend = backend_of(raw)
-    if isinstance(entry, (list, tuple, np.ndarray, np.generic)):
+    backend, on_host = backend_of(raw), isinstance(entry, (*_SEQUENCES, np.ndarray, np.generic))
+    if on_host:
         host = np.asarray(entry)
-        if host.size == 0 and isinstance(entry, (list, tuple)):
-            host = host.astype(np.int64)
-        if backend.name != "numpy":
-            host = backend.from_host(host, backend.device_of(raw))
-        entry = host
+        entry = host.astype(np.int64) if host.size == 0 and isinstance(entry, _SEQUENCES) else host
+    if as_dtype(entry.dtype).kind not in ("bool", "signed integer", "unsigned integer"):
+        raise DtypeError(f"an index array has an integer or boolean dtype, not {as_dtype(entry.dtype)}")
+    if on_host:
+        return entry if backend.name == "numpy" else backend.from_host(entry, backend.device_of(raw))
     other = backend_of(raw_of(entry))
     if other is not backend:
         raise MixedBackendsError(
             f"an array of {backend.name} cannot be indexed by one of {other.name}; "
             f'move the index: i.to("{backend.name}")'
         )
-    if as_dtype(entry.dtype).kind not in ("bool", "signed integer", "unsigned integer"):
-        raise DtypeError(f"an index array has an integer or boolean dtype, not {as_dtype(entry.dtype)}")
     return entry
 
 
@@ -279,7 +281,7 @@ def split_index(index: Any, x: Any) -> tuple[Template, list[Any]]:
     for entry in index if isinstance(index, tuple) else (index,):
         if entry is None or entry is Ellipsis or type(entry) in (int, slice):
             template.append(_plain(entry))
-        elif type(entry) is bool or isinstance(entry, (list, Tensor, np.generic)) or hasattr(entry, "shape"):
+        elif type(entry) is bool or isinstance(entry, (*_SEQUENCES, Tensor, np.generic)) or hasattr(entry, "shape"):
             if isinstance(entry, np.integer):
                 template.append(int(entry))
                 continue

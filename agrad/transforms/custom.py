@@ -332,7 +332,7 @@ class _JvpRules(_Rules):
             elif differentiable(leaf):
                 full.append(namespace_of((leaf,)).zeros_like(leaf))
             else:
-                full.append(0.0 if type(leaf) is float else None)
+                full.append(type(leaf)(0) if type(leaf) in (float, complex) else None)
         return full
 
     def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:

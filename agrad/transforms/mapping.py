@@ -9,12 +9,13 @@ import optree
 from agrad.backends import backend_of_type, selected
 from agrad.dtypes import dtype_name
 from agrad.engine.batching import Batch
+from agrad.engine.calls import array_of_number
 from agrad.engine.levels import AMBIENT, namespace_of
 from agrad.engine.scalars import Scalar
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.shapes import normalize_axis
-from agrad.transforms.inputs import array_of_number, is_bare
+from agrad.transforms.inputs import is_bare
 from agrad.transforms.trees import NAMESPACE, flatten_all, paths, place_of, unflatten
 
 Axes = Any
