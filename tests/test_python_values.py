@@ -110,7 +110,7 @@ def test_numbers_lie_on_the_device_of_the_array_they_are_of(backend: str, place:
 @pytest.mark.parametrize("transform", [agrad.grad, agrad.value_and_grad], ids=["grad", "value_and_grad"])
 def test_a_bool_is_no_result(transform: Any) -> None:
     for result in (True, np.True_, np.asarray(True)):
-        with pytest.raises(DtypeError, match="returned .*bool"):
+        with pytest.raises(DtypeError, match=r"returned .*bool"):
             transform(lambda x, result=result: result)(1.0)
 
 
