@@ -59,8 +59,8 @@ def check_grads(
     f: a function of nested containers of floating arrays that gives such; it is called with Tensors. args: its
     arguments, a tuple; all their leaves are differentiated (Python floats and complex numbers count as arrays of the
     selected backend). Anything else is to be bound before: ``lambda x: f(x, 3)``. order: 2 checks also the derivatives
-    of the derivatives, in every order of ``modes`` (``"fwd"``: ``jvp``, ``"rev"``: ``vjp``), and so on. Complex arguments are
-    perturbed in their real and imaginary parts.
+    of the derivatives, in every order of ``modes`` (``"fwd"``: ``jvp``, ``"rev"``: ``vjp``), and so on. Complex ones
+    are perturbed in their real and imaginary parts.
 
     Each leaf is tried in ``directions`` random directions, all outputs with random weights, drawn from ``seed``. The
     differences are central, at two steps and extrapolated; eps is the first step (default 1e-4 in double precision,
