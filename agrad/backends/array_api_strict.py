@@ -92,6 +92,7 @@ BACKEND = Backend(
     from_host=_from_host,
     synchronize=lambda: None,
     laid_out_like=_laid_out_like,
+    strides=lambda x: x._array.strides,
     shares_memory=lambda a, b: np.may_share_memory(a._array, b._array),
     read_only=lambda x: not x._array.flags.writeable,
 )

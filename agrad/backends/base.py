@@ -58,6 +58,8 @@ class Backend:
     laid_out_like: Callable[[Raw, Raw], Raw] = lambda x, like: x
     """``x`` with its axes in memory in the order in which those of ``like`` are: which reshapes of it are views goes by
     that. To be given, as an array and not as a number, where ``shares_memory`` is."""
+    strides: Callable[[Raw], Sequence[int]] | None = None
+    """How far apart in memory neighbours along each axis are, in any unit. To be given where ``shares_memory`` is."""
     read_only: Callable[[Raw], bool] = lambda x: False
     """Whether the library refuses to write into the array."""
     refused: Mapping[str, str] = field(default_factory=dict)

@@ -109,6 +109,7 @@ BACKEND = Backend(
     from_host=lambda a, device: np.array(a),
     synchronize=lambda: None,
     laid_out_like=laid_out_like,
+    strides=lambda x: x.strides,
     shares_memory=np.may_share_memory,
     read_only=lambda x: not x.flags.writeable,
     donatable=donatable,

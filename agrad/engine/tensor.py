@@ -355,6 +355,7 @@ class Tensor(NumPyOperand):
     def __setitem__(self, index: Any, value: Any, /) -> None:
         CALLS["check_writable"](self, "x[i] = v")
         self._rebind(CALLS["setitem"](self, value, index), "x[i] = v")
+        self._link = getattr(self, "_link", None)  # from now on an array, of no dimensions too
 
     def _rebind(self, result: Any, what: str) -> Any:
         return CALLS["write"](self, result, what)

@@ -15,7 +15,7 @@ import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.tape import Node, is_recording
-from agrad.engine.tensor import Lifted, Tensor, settle, wrap
+from agrad.engine.tensor import Batched, Lifted, Tensor, settle, wrap
 from agrad.errors import LeafMutationError, OperandError, PrimitiveDefinitionError, ReadOnlyViewError
 from agrad.registry import CALLS, namespace
 
@@ -96,6 +96,21 @@ class _CopiedElements(dict[tuple[type, bool], bool]):
 COPIED_ELEMENTS = _CopiedElements()
 
 
+class _Scalars(dict[type, bool]):
+    """Whether a result of no dimensions, for an array of a type, is a scalar of which there are no views: NumPy's."""
+
+    def __missing__(self, kind: type) -> bool:
+        backend = backend_of_type(kind)
+        assert backend is not None
+        assert backend.shares_memory is not None
+        total = backend.xp.sum(backend.xp.asarray([0.0]))
+        self[kind] = scalar = not backend.shares_memory(backend.xp.reshape(total, (1,)), total)
+        return scalar
+
+
+SCALARS = _Scalars()
+
+
 def linked(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out: Any) -> Any:
     """The result of an operation that may give a view, as a view of its first argument where there are views."""
     base = args[0]
@@ -105,8 +120,16 @@ def linked(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out:
         element = primitive.name == "getitem" and not out.shape
         if element and COPIED_ELEMENTS[type(out.raw), Ellipsis in settings["index"]]:
             return out
+        if type(base) is Batched and _is_scalar(base):
+            out._link = None
+            return out
         link(out, base, (primitive, *[settings[name] for name in primitive.settings]))
     return out
+
+
+def _is_scalar(member: Tensor) -> bool:
+    """Whether what is a member here would, computed alone, be a scalar and no array."""
+    return not member.shape and not hasattr(member, "_link") and SCALARS[type(member.raw)]
 
 
 def is_view_at(view: Any, base: Any, steps: Steps) -> bool:
@@ -268,6 +291,31 @@ def _replace(tensor: Tensor, result: Any) -> None:
         laid = backend_of(old).laid_out_like(new, old) if tuple(new.shape) == tuple(old.shape) else new
         if laid is not new:
             tensor.data = _with_values(tensor.data, laid)
+
+
+def members_apart(mapped: Any, *, packed: bool) -> Any:
+    """The same members, each in a stretch of memory of its own, its axes there in the order in which they were.
+
+    mapped: an array or a Tensor whose first axis is the mapped one. Results are laid out as operands are, so with that
+    axis among a member's own, a reshape of a member might be a copy where it is a view for a member alone. Unless
+    ``packed``, a gap stays where the mapped axis was: a reshape of what lay on both sides of it is still a copy.
+    """
+    raw = mapped.raw if isinstance(mapped, Tensor) else mapped
+    backend = backend_of(raw)
+    if backend.strides is None:
+        return mapped
+    step, *steps = map(abs, backend.strides(raw))
+    if all(other <= step or n == 1 for other, n in zip(steps, raw.shape[1:], strict=True)):
+        return mapped
+    order = sorted(range(1, raw.ndim), key=lambda i: -steps[i - 1])
+    inner = [i for i in order if steps[i - 1] < step and raw.shape[i] > 1]
+    gap = inner[:1] if not packed else []
+    room = (raw.shape[0], *(raw.shape[i] + (i in gap) for i in order))
+    apart = backend.xp.empty(room, dtype=raw.dtype, device=backend.device_of(raw))
+    apart = backend.xp.permute_dims(apart, (0, *(1 + order.index(i) for i in range(1, raw.ndim))))
+    apart = apart[tuple([slice(n) for n in raw.shape])]
+    apart[...] = raw
+    return _with_values(mapped, apart)
 
 
 def is_protected(tensor: Tensor) -> bool:

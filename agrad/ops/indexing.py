@@ -13,7 +13,7 @@ from agrad.dtypes import as_dtype, is_complex
 from agrad.engine.batching import spread
 from agrad.engine.notation import primitive
 from agrad.engine.tensor import Tensor
-from agrad.engine.views import is_view_at
+from agrad.engine.views import is_view_at, members_apart
 from agrad.errors import DtypeError, MixedBackendsError, OperandError, ShapeError
 from agrad.ops.batched_index import aligned, layout, members, over_members
 from agrad.ops.shared import array_arguments, axis_of, holds_tensor, ndim_of, raw_of
@@ -42,7 +42,7 @@ def getitem_batch(
     place = layout(index, indices, indices_mapped, len(x.shape) - x_mapped)
     if not any(indices_mapped):
         y = xp.getitem(x, *indices, index=(slice(None), *index))
-        return xp.moveaxis(y, place.block, 0) if place.separated else y
+        return members_apart(xp.moveaxis(y, place.block, 0) if place.separated else y, packed=True)
     index, indices = over_members(xp, index, indices, indices_mapped, place.block)
     if not x_mapped:
         return xp.moveaxis(xp.getitem(x, *indices, index=index), place.first, 0)

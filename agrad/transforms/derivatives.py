@@ -41,8 +41,8 @@ def value_and_grad(
     numbers count as arrays of the selected backend. ``argnums``: their positions, or their names, however they are
     given. The new function takes ``f``'s arguments and gives (value, gradient), or ((value, aux), gradient); the
     gradient has the argument's structure, shapes and dtypes, and is a tuple where ``argnums`` is one. What ``f`` does
-    not depend on has the gradient zero. For complex arguments see the conventions; ``holomorphic`` says that ``f`` is a holomorphic
-    function of complex arguments that gives a complex number, whose gradient is its derivative.
+    not depend on has the gradient zero. For complex arguments see the conventions; ``holomorphic`` says that ``f`` is
+    a holomorphic function of complex arguments that gives a complex number, whose gradient is its derivative.
     """
 
     @functools.wraps(f)

@@ -13,6 +13,7 @@ from agrad.engine.calls import array_of_number
 from agrad.engine.levels import AMBIENT, namespace_of
 from agrad.engine.scalars import Scalar
 from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.views import members_apart
 from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.shapes import normalize_axis
 from agrad.transforms.inputs import is_bare
@@ -112,7 +113,8 @@ class _Members:
                 )
             if self.size == -1:
                 self.size, origin = size, i
-            self.leaves[i] = settle(namespace_of((leaf,)).moveaxis(leaf, axis, 0) if axis else leaf)
+            mapped = settle(namespace_of((leaf,)).moveaxis(leaf, axis, 0) if axis else leaf)
+            self.leaves[i] = members_apart(mapped, packed=False)
         if self.size < 0:
             raise ConfigurationError(
                 f"{name}: no argument is mapped, so how many members there are must be said: axis_size=..."
