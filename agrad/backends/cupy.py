@@ -146,5 +146,6 @@ BACKEND = Backend(
     laid_out_like=laid_out_like,
     strides=lambda x: x.strides,
     shares_memory=cupy.may_share_memory,
+    memory=lambda x: None if 0 in x.strides else x.data.mem.ptr,
     donatable=donatable,
 )

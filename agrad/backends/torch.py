@@ -177,4 +177,5 @@ BACKEND = Backend(
     laid_out_like=_laid_out_like,
     strides=lambda x: x.stride(),
     shares_memory=_shares_memory,
+    memory=lambda x: None if 0 in x.stride() else x.untyped_storage().data_ptr(),
 )

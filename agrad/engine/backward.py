@@ -10,6 +10,7 @@ from agrad.engine.levels import AMBIENT, SPACES
 from agrad.engine.sweep import accumulate, sweep
 from agrad.engine.tape import LEAF, next_id
 from agrad.engine.tensor import Tensor, wrap
+from agrad.engine.views import owned
 from agrad.errors import DtypeError, MixedBackendsError, NotDifferentiableError, OperandError, ShapeError
 from agrad.registry import CALLS
 
@@ -29,7 +30,7 @@ def cotangent_for(y: Any, gradient: Any, what: str) -> Any:
             )
         like = y if len(raw.shape) != len(shape) else raw
         return SPACES[type(like)].ones_like(like)
-    gradient = array_of_number(gradient, raw)
+    gradient = gradient if shape else array_of_number(gradient, raw)
     given = gradient.raw if isinstance(gradient, Tensor) else gradient
     if not hasattr(given, "shape"):
         raise ShapeError(f"the cotangent must be an array of shape {shape}, not {type(given).__name__}")
@@ -59,13 +60,14 @@ def backward(tensor: Tensor, gradient: Any, retain_graph: bool, create_graph: bo
             "backward() of a Tensor that nothing recorded: make an input with requires_grad=True, outside of no_grad"
         )
     g = cotangent_for(tensor, gradient, "backward()")
+    given = () if gradient is None else (gradient,)
     if create_graph:
         g = g if isinstance(g, Tensor) else wrap(g, AMBIENT)
         leaves = sweep({node: g}, retain=True, level=AMBIENT)
     else:
         g = g.data if isinstance(g, Tensor) else g
         leaves = sweep({node: g}, retain=retain_graph)
-    for leaf, cotangent in leaves.items():
+    for leaf, cotangent in zip(leaves, owned(leaves.values(), given), strict=True):
         accumulate(leaf, cotangent)
 
 

@@ -8,7 +8,7 @@ is taken anew from the new base, so derivatives follow by the ordinary rules.
 
 import inspect
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -369,6 +369,48 @@ def _write_through(tensor: Tensor, result: Tensor, what: str) -> None:
         if silent:
             taken = taken.detach()
         become(view, taken)
+
+
+def owned(values: Iterable[Any], given: Sequence[Any] = ()) -> list[Any]:
+    """The values, copied where they cannot be written into or share memory with an earlier one or one ``given``.
+
+    Raw arrays, and Tensors around them outside of all transforms; anything else stays as it is.
+    """
+    values = list(values)
+    kinds = set(map(type, values))
+    if len(kinds) == 1 and not given:  # most often: gradients of leaves
+        only = backend_of_type(kinds.pop())
+        if only is not None and only.apart(values):
+            return values
+    held: dict[Any, list[Any]] = {}
+    for value in given:
+        raw = value.raw if isinstance(value, Tensor) else value
+        if SHARING[type(raw)]:
+            held.setdefault(backend_of(raw).memory(raw), []).append(raw)
+    out = []
+    for value in values:
+        outside = type(value) is Tensor and value.level.id == 0
+        raw = value.data if outside else value
+        if SHARING[type(raw)]:
+            backend = backend_of(raw)
+            block = backend.memory(raw)
+            if block is None or (block in held and any(backend.shares_memory(raw, other) for other in held[block])):
+                raw = copied(raw)
+                value = wrap(raw, value.level, value.node) if outside else raw
+                block = backend.memory(raw)
+            held.setdefault(block, []).append(raw)
+        out.append(value)
+    return out
+
+
+def copied(value: Any) -> Any:
+    """A copy of a raw array of a library in which arrays share memory; anything else as it is."""
+    if not SHARING[type(value)]:
+        return value
+    backend = backend_of(value)
+    out = backend.xp.empty(tuple(value.shape), dtype=value.dtype, device=backend.device_of(value))
+    out[...] = value
+    return out
 
 
 CALLS["check_writable"] = check_writable

@@ -13,6 +13,7 @@ from agrad.engine.levels import Forward, Reverse, namespace_of
 from agrad.engine.sweep import sweep
 from agrad.engine.tape import Node, leaf_node
 from agrad.engine.tensor import settle
+from agrad.engine.views import copied
 from agrad.errors import OperandError, ShapeError
 from agrad.transforms.inputs import (
     ArgNums,
@@ -24,6 +25,7 @@ from agrad.transforms.inputs import (
     leave_tree,
     out_tangent,
     outputs_of,
+    owned_tree,
     split,
     tangent_for,
     zeros,
@@ -67,7 +69,7 @@ def value_and_grad(
         value = inputs.leave(y)
         if has_aux:
             value = (value, leave_tree(aux, level, inputs))
-        return value, chosen.result(gradients)
+        return owned_tree((value, chosen.result(gradients)), args, kwargs)
 
     return with_gradient
 
@@ -104,8 +106,10 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     pairs, spec = outputs_of(out, level, name)
 
     pullback = pullback_of(pairs, spec, roots, inputs)
-    value = unflatten(spec, [inputs.leave(y) for y, _ in pairs])
-    return (value, pullback, leave_tree(aux, level, inputs)) if has_aux else (value, pullback)
+    # the tape may keep the values, and is read by every call of the pullback
+    value = unflatten(spec, [inputs.leave(y if node is None else copied(y)) for y, node in pairs])
+    value, aux = owned_tree((value, leave_tree(aux, level, inputs)), primals)
+    return (value, pullback, aux) if has_aux else (value, pullback)
 
 
 def pullback_of(
@@ -123,9 +127,10 @@ def pullback_of(
                 g = settle(cotangent_for(y, g, inputs.what))
                 starts[node] = starts[node] + g if node in starts else g
         found = sweep(starts, retain=True) if starts else {}
-        return inputs.restore(
+        pulled = inputs.restore(
             [found[root] if root in found else zeros(value) for root, value in zip(roots, inputs.values, strict=True)]
         )
+        return owned_tree(pulled, given, inputs.leaves)
 
     return pullback
 
@@ -153,4 +158,5 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     pairs, spec = outputs_of(out, level, name)
     value = unflatten(spec, [inputs.leave(y) for y, _ in pairs])
     tangent = unflatten(spec, [inputs.leave(out_tangent(y, t)) for y, t in pairs])
-    return (value, tangent, leave_tree(aux, level, inputs)) if has_aux else (value, tangent)
+    out = (value, tangent, leave_tree(aux, level, inputs)) if has_aux else (value, tangent)
+    return owned_tree(out, primals, tangents)

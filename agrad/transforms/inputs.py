@@ -12,6 +12,7 @@ from agrad.engine.levels import AMBIENT, Level, namespace_of
 from agrad.engine.scalars import Scalar
 from agrad.engine.tape import is_recording
 from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.views import owned
 from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError, OperandError, ShapeError
 from agrad.transforms.trees import Place, flatten, paths, place_of, tree_map, unflatten
 
@@ -183,6 +184,12 @@ def outputs_of(out: Any, level: Level, what: str) -> tuple[list[tuple[Any, Any]]
 def leave_tree(tree: Any, level: Level, inputs: Inputs) -> Any:
     """A container of results as the caller gets it."""
     return tree_map(lambda leaf: inputs.leave(split(leaf, level)[0]), tree)
+
+
+def owned_tree(tree: Any, *given: Any) -> Any:
+    """A container of results, each array in it the caller's own: it shares memory with no other, nor with ``given``."""
+    leaves, spec = flatten(tree)
+    return unflatten(spec, owned(leaves, flatten(given)[0]))
 
 
 def zeros(value: Any) -> Any:

@@ -16,7 +16,7 @@ from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.engine.views import members_apart
 from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.shapes import normalize_axis
-from agrad.transforms.inputs import is_bare
+from agrad.transforms.inputs import is_bare, owned_tree
 from agrad.transforms.trees import NAMESPACE, flatten_all, paths, place_of, unflatten
 
 Axes = Any
@@ -54,7 +54,8 @@ def vmap(
             _Results(f, inputs.part(members), kwargs, out_axes, members.stop - members.start, name)
             for members in inputs.chunks(chunk_size)
         ]
-        return inputs.leave(results[0] if len(results) == 1 else results[0].joined(results))
+        out = inputs.leave(results[0] if len(results) == 1 else results[0].joined(results))
+        return owned_tree(out, args, kwargs)
 
     return mapped
 
