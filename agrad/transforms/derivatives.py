@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agrad.engine.backward import cotangent_for
+from agrad.engine.explain import called
 from agrad.engine.levels import Forward, Reverse, namespace_of
 from agrad.engine.sweep import sweep
 from agrad.engine.tape import Node, leaf_node
@@ -101,7 +102,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
     level = Reverse()
     roots = [leaf_node() for _ in inputs.values]
-    out = f(*inputs.lift(level, roots))
+    out = called(f, *inputs.lift(level, roots))
     out, aux = aux_of(out, name) if has_aux else (out, None)
     pairs, spec = outputs_of(out, level, name)
 
@@ -153,7 +154,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         for value, t, place in zip(inputs.values, given, inputs.places, strict=True)
     ]
     level = Forward()
-    out = f(*inputs.lift(level, checked))
+    out = called(f, *inputs.lift(level, checked))
     out, aux = aux_of(out, name) if has_aux else (out, None)
     pairs, spec = outputs_of(out, level, name)
     value = unflatten(spec, [inputs.leave(y) for y, _ in pairs])

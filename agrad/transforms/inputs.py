@@ -8,6 +8,7 @@ from typing import Any
 from agrad.backends import backend_of_type
 from agrad.dtypes import as_dtype, dtype_name, is_complex, is_floating
 from agrad.engine.calls import array_of_number
+from agrad.engine.explain import called
 from agrad.engine.levels import AMBIENT, Level, namespace_of
 from agrad.engine.scalars import Scalar
 from agrad.engine.tape import is_recording
@@ -93,7 +94,7 @@ class Chosen:
                 args[key] = value
             else:
                 kwargs[key] = value
-        return self.f(*args, **kwargs)
+        return called(self.f, *args, **kwargs)
 
     def result(self, values: Sequence[Any]) -> Any:
         """What belongs to each chosen argument: alone for one, a tuple for several."""

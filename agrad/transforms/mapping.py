@@ -10,6 +10,7 @@ from agrad.backends import backend_of_type, selected
 from agrad.dtypes import dtype_name
 from agrad.engine.batching import Batch
 from agrad.engine.calls import array_of_number
+from agrad.engine.explain import called
 from agrad.engine.levels import AMBIENT, namespace_of
 from agrad.engine.scalars import Scalar
 from agrad.engine.tensor import Tensor, settle, wrap
@@ -179,7 +180,7 @@ class _Results:
     ) -> None:
         self.name = name
         level, args = part
-        out = f(*args, **kwargs)
+        out = called(f, *args, **kwargs)
         if isinstance(out_axes, list) and isinstance(out, tuple):
             out_axes = tuple(out_axes)
         self.axes = _prefix(out_axes, out, "out_axes", name)

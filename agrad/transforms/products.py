@@ -13,6 +13,7 @@ import numpy as np
 
 from agrad.dtypes import dtype_name, is_floating
 from agrad.engine.calls import Call
+from agrad.engine.explain import called
 from agrad.engine.levels import Reverse, namespace_of
 from agrad.engine.sweep import order, sweep
 from agrad.engine.tape import LEAF, Node, leaf_node
@@ -135,7 +136,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], what)
     level = Reverse()
     roots = [leaf_node() for _ in inputs.values]
-    out = f(*inputs.lift(level, roots))
+    out = called(f, *inputs.lift(level, roots))
     out, aux = aux_of(out, what) if has_aux else (out, None)
     pairs, spec = outputs_of(out, level, what)
     # the pullback at the cotangent 0, on a level of its own
