@@ -394,7 +394,8 @@ def owned(values: Iterable[Any], given: Sequence[Any] = ()) -> list[Any]:
         if SHARING[type(raw)]:
             backend = backend_of(raw)
             block = backend.memory(raw)
-            if block is None or (block in held and any(backend.shares_memory(raw, other) for other in held[block])):
+            assert backend.shares_memory is not None
+            if block is None or any(backend.shares_memory(raw, other) for other in held.get(block, ())):
                 raw = copied(raw)
                 value = wrap(raw, value.level, value.node) if outside else raw
                 block = backend.memory(raw)
