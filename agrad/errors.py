@@ -50,6 +50,10 @@ class IndexRangeError(ShapeError, IndexError):
     """An index or an axis out of range."""
 
 
+class AxesError(IndexRangeError, AttributeError):
+    """An attribute of Tensors of another number of axes, so that ``hasattr`` says what is true."""
+
+
 class DtypeError(AgradError, TypeError):
     """A dtype that the operation has no meaning for (an integer to differentiate, say)."""
 

@@ -52,6 +52,10 @@ def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     return total / (x.size // total.size)
 
 
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    return np.asarray(x.astype(dtype, copy=copy))  # of a NumPy scalar too an array, which views can share
+
+
 def reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Any:
     return x.reshape(shape) if copy is None else np.reshape(x, shape, copy=copy)
 
@@ -112,6 +116,7 @@ WORDS = {
         max,
         min,
         mean,
+        astype,
         reshape,
         permute_dims,
         matrix_transpose,
