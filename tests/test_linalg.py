@@ -62,7 +62,10 @@ def test_vector_norm_at_zero_has_the_derivative_0(ord: Any, dtype: str, place: A
     if ord != -1:  # whose forward divides by zero
         assert_close(agrad.grad(norms)(x), 0 * host(x), "gradient", 0.0)
         again = agrad.grad(lambda a: agrad.sum(agrad.real(agrad.grad(norms)(a) * (1 + a))))(x)
-        assert_close(again, 0 * host(x), "second derivative", 0.0)
+        if ord in (0, 1, math.inf, -math.inf):
+            assert_close(again, 0 * host(x), "second derivative", 0.0)
+        else:
+            assert np.isnan(host(again)).all()
 
 
 def test_the_order_0_is_constant(place: Any) -> None:
