@@ -131,13 +131,13 @@ def _entropy_by_x(xp: Any, g: Any, x: Any, y: Any, constant: float) -> Any:
     # at x = 0 the slope is infinite; where the value is infinite the derivative is NaN, at x = y = 0 it is 0
     inside, x1, y1, origin = _domain(xp, x, y)
     log = _log_ratio(xp, x1, y1, edge_log) + constant
-    return g * xp.where(inside, log, xp.where(origin, xp.zeros_like(log), xp.full_like(log, math.nan)))
+    return g * xp.where(inside, log, xp.where(origin, xp.zeros_like(log), x * y * math.nan))
 
 
 def _entropy_by_y(xp: Any, g: Any, x: Any, y: Any, constant: float) -> Any:
     inside, x1, y1, origin = _domain(xp, x, y)
     slope = constant - x1 / y1
-    return g * xp.where(inside, slope, xp.where(origin, xp.full_like(slope, constant), xp.full_like(slope, math.nan)))
+    return g * xp.where(inside, slope, xp.where(origin, xp.full_like(slope, constant), x * y * math.nan))
 
 
 # ------------------------------------------------------------------ the functions
