@@ -1,4 +1,4 @@
-"""NumPy's functions with their settings give the same values inside a transform as outside; quantiles by the quantile."""
+"""NumPy's functions with their settings: the same values inside a transform as outside; quantiles by the quantile."""
 
 from typing import Any
 

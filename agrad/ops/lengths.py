@@ -46,7 +46,7 @@ length = elementwise(
 def leg_share(xp: Any, x1: Any, x2: Any, length: Any, /) -> Any:
     """The derivative of hypot(x1, x2) = ``length`` by ``x1``: x1 / length, and 0 at the origin.
 
-    An infinite leg has the share 1 beside a finite one; two share evenly. At the origin the derivative is NaN.
+    ``length`` is a constant to the rules, which have its derivative with those of the legs. An infinite leg has the share 1 beside a finite one; two share evenly. At the origin the derivative is NaN.
     """
     zero, safe = _safe(xp, length)
     plain = xp.where(zero, xp.zeros_like(safe), x1 / xp.where(xp.isinf(safe), xp.ones_like(safe), safe))
@@ -64,13 +64,13 @@ def _leg_slope(xp: Any, product: Any, length: Any) -> Any:
 @leg_share.jvp("x1")
 def leg_share_mine(xp: Any, g: Any, x1: Any, x2: Any, length: Any) -> Any:
     other = leg_share.bind(x2, x1, length)
-    return g * _leg_slope(xp, other * other, length)
+    return g * _leg_slope(xp, other * other, hypot(x1, x2))
 
 
 @leg_share.vjp("x2")
 @leg_share.jvp("x2")
 def leg_share_other(xp: Any, g: Any, x1: Any, x2: Any, y: Any, length: Any) -> Any:
-    return -(g * _leg_slope(xp, y * leg_share.bind(x2, x1, length), length))
+    return -(g * _leg_slope(xp, y * leg_share.bind(x2, x1, length), hypot(x1, x2)))
 
 
 hypot = elementwise(
