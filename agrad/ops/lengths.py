@@ -46,7 +46,8 @@ length = elementwise(
 def leg_share(xp: Any, x1: Any, x2: Any, length: Any, /) -> Any:
     """The derivative of hypot(x1, x2) = ``length`` by ``x1``: x1 / length, and 0 at the origin.
 
-    ``length`` is a constant to the rules, which have its derivative with those of the legs. An infinite leg has the share 1 beside a finite one; two share evenly. At the origin the derivative is NaN.
+    ``length`` is a constant to the rules, which have its derivative with those of the legs. An infinite leg has the
+    share 1 beside a finite one; two share evenly. At the origin the derivative is NaN.
     """
     zero, safe = _safe(xp, length)
     plain = xp.where(zero, xp.zeros_like(safe), x1 / xp.where(xp.isinf(safe), xp.ones_like(safe), safe))
@@ -73,10 +74,15 @@ def leg_share_other(xp: Any, g: Any, x1: Any, x2: Any, y: Any, length: Any) -> A
     return -(g * _leg_slope(xp, y * leg_share.bind(x2, x1, length), hypot(x1, x2)))
 
 
+def _leg_rule(xp: Any, g: Any, mine: Any, other: Any, y: Any) -> Any:
+    mine, other = (leg if hasattr(leg, "shape") else xp.zeros_like(y) + leg for leg in (mine, other))
+    return g * leg_share.bind(mine, other, y)
+
+
 hypot = elementwise(
     "hypot",
-    lambda g, x1, x2, y: g * leg_share(x1, x2, y),
-    lambda g, x1, x2, y: g * leg_share(x2, x1, y),
+    lambda xp, g, x1, x2, y: _leg_rule(xp, g, x1, x2, y),
+    lambda xp, g, x1, x2, y: _leg_rule(xp, g, x2, x1, y),
 )
 
 
