@@ -64,6 +64,9 @@ row("leg_share", ex("matrices", off_zero(2, 3), off_zero(2, 3)), ex("0-d", off_z
     call=lambda x1, x2: _bound("leg_share")(x1, x2, agrad.hypot(x1, x2)),
     reference=lambda xp, x1, x2: x1 / np.hypot(x1, x2))
 
+row("weight_total", ex("matrix", constant([[1.0, 0.5], [0.0, np.inf]])), constant=True,
+    call=_bound("weight_total"), reference=lambda xp, x: np.where(np.isfinite(x) & (x != 0), x, 1.0))
+
 # ---------------------------------------------------------------- reductions
 
 def _numpys_var(xp: Any, x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:

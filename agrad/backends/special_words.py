@@ -66,7 +66,15 @@ def _scipy() -> Mapping[str, Function]:
     own = _of_module(module, without=("jn", "sinc"))
     own["jn"] = lambda x, *, n: module.jv(float(n), x)
     own["iv"] = partial(_iv, module)
+    own["gammaln"] = partial(_gammaln, module)
     return own
+
+
+def _gammaln(module: ModuleType, x: np.ndarray) -> Any:
+    """SciPy's ``gammaln``, but near 0, where the gamma function overflows, by its pole."""
+    out = module.gammaln(x)
+    small = (np.abs(x) < 1e-300) & (x != 0)
+    return np.where(small, -np.log(np.abs(np.where(small, x, 1))), out).astype(x.dtype) if small.any() else out
 
 
 def _iv(module: ModuleType, v: np.ndarray, x: np.ndarray) -> Any:

@@ -110,15 +110,28 @@ def logsumexp(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -
     return y if keepdims else xp.squeeze(y, axis=axis)
 
 
+@primitive(constant="x", batch="leading")
+def weight_total(xp: Any, x: Any, /) -> Any:
+    """Sums of weights that are 1 but for rounding, which beside a large logarithm is of any size; 1 where not finite."""
+    return xp.where(xp.isfinite(x) & (x != 0), x, xp.ones_like(x))
+
+
+def _weights(xp: Any, x: Any, y: Any, axis: Any) -> tuple[Any, Any]:
+    """Multiples of the derivatives by the elements, and what they are multiples by."""
+    weights = xp.exp(x - keep(xp, y, tuple(x.shape), axis))
+    return weights, weight_total.bind(xp.sum(weights, axis=axis, keepdims=True))
+
+
 @logsumexp.vjp
 def logsumexp_vjp(xp: Any, g: Any, x: Any, y: Any, *, axis: Any) -> Any:
-    shape = tuple(x.shape)
-    return keep(xp, g, shape, axis) * xp.exp(x - keep(xp, y, shape, axis))
+    weights, total = _weights(xp, x, y, axis)
+    return keep(xp, g, tuple(x.shape), axis) / total * weights
 
 
 @logsumexp.jvp
 def logsumexp_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) -> Any:
-    return xp.sum(t * xp.exp(x - keep(xp, y, tuple(x.shape), axis)), axis=axis, keepdims=keepdims)
+    weights, total = _weights(xp, x, y, axis)
+    return xp.sum(t * weights / total, axis=axis, keepdims=keepdims)
 
 
 @primitive(normalize={"axis": axis_of}, batch="axis")

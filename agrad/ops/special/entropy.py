@@ -154,7 +154,7 @@ log_expit = function(
     "log_expit", "x", _log_expit_form, lambda g, x: g * expit(-x), doc="The logarithm of the logistic function."
 )
 logit = function(
-    "logit", "x", _logit_form, lambda g, x: g / (x * (1 - x)), doc="log(x / (1 - x)), the inverse of expit."
+    "logit", "x", _logit_form, lambda g, x: g / x + g / (1 - x), doc="log(x / (1 - x)), the inverse of expit."
 )
 xlogy = function(
     "xlogy", "x1 x2", _xlogy_form, _xlogy_by_x, _xlogy_by_y, doc="x1 log(x2), and 0 where x1 is 0 and x2 is not NaN."
