@@ -112,7 +112,7 @@ def logsumexp(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -
 
 @primitive(constant="x", batch="leading")
 def weight_total(xp: Any, x: Any, /) -> Any:
-    """Sums of weights that are 1 but for rounding, which beside a large logarithm is of any size; 1 where not finite."""
+    """Sums of weights, 1 but for rounding, which beside a large logarithm is of any size; 1 where not finite."""
     return xp.where(xp.isfinite(x) & (x != 0), x, xp.ones_like(x))
 
 
