@@ -152,6 +152,15 @@ def _helper(name: str, draws: tuple[Input, ...], *settings: dict[str, int]) -> N
     row(f"special.{name}", *examples, call=_setting(name), reference=_formula(name))
 
 
+_helper(
+    "bell",
+    (values([-9.0, -2.0, 0.0, 0.3, 5.5]),),
+    {"n": 0, "half": False},
+    {"n": 1, "half": True},
+    {"n": 3, "half": False},
+    {"n": 4, "half": True},
+)
+_helper("edge_log", (positive(2, 3),), {})
 _helper("scaled_ierfc", (values([-2.0, -0.1, 0.5, 1.9, 2.1, 9.0]),), {"n": 1}, {"n": 2}, {"n": 4})
 _helper("sinc_derivative", (values([-2.0, 0.0, 0.3, 1.1, 5.5]),), {"n": 1}, {"n": 2}, {"n": 3})
 _helper("decay_moment", (values([-40.0, -2.0, 0.3, 5.5, 31.0]),), {"k": 0}, {"k": 1}, {"k": 3})

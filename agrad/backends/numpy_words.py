@@ -90,15 +90,6 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     return np.ones(x.shape, x.dtype if dtype is None else dtype)
 
 
-def floor_divide(x1: Any, x2: Any, /) -> Any:
-    out = np.floor_divide(x1, x2)
-    if out.dtype.char not in "fd":
-        return out
-    # with an infinite operand NumPy says nan or a finite number where the standard has the floor of the quotient
-    infinite = np.isinf(x1) | np.isinf(x2)
-    return np.where(infinite, np.floor(np.divide(x1, x2)), out) if infinite.any() else out
-
-
 def expm1(x: Any, /) -> Any:
     out = np.expm1(x)
     if out.dtype.char not in "FD":
@@ -123,7 +114,6 @@ WORDS = {
         broadcast_to,
         zeros_like,
         ones_like,
-        floor_divide,
         expm1,
     )
 }
