@@ -94,4 +94,5 @@ BACKEND = Backend(
     laid_out_like=_laid_out_like,
     shares_memory=lambda a, b: np.may_share_memory(a._array, b._array),
     read_only=lambda x: not x._array.flags.writeable,
+    content=lambda x: x._array.tobytes,
 )

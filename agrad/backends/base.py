@@ -60,6 +60,9 @@ class Backend:
     that. To be given, as an array and not as a number, where ``shares_memory`` is."""
     read_only: Callable[[Raw], bool] = lambda x: False
     """Whether the library refuses to write into the array."""
+    content: Callable[[Raw], Callable[[], Any] | None] = lambda x: None
+    """A function whose value changes where something is written into the array, and without that does not: its bytes,
+    say. None where there is no cheap one, or nothing is ever written."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Subclasses of the library's arrays, by name, that mean something else by the same operations, with the remedy."""
     donatable: Callable[[Any], bool] = lambda holder: False

@@ -111,6 +111,7 @@ BACKEND = Backend(
     laid_out_like=laid_out_like,
     shares_memory=np.may_share_memory,
     read_only=lambda x: not x.flags.writeable,
+    content=lambda x: x.tobytes,
     donatable=donatable,
 )
 

@@ -1,5 +1,7 @@
 """PyTorch: arrays as PyTorch makes them; its own autograd is not used."""
 
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import array_api_compat.torch as compat
@@ -176,4 +178,5 @@ BACKEND = Backend(
     synchronize=_synchronize,
     laid_out_like=_laid_out_like,
     shares_memory=_shares_memory,
+    content=lambda x: None if x.is_inference() else partial(attrgetter("_version"), x),
 )

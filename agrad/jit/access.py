@@ -99,6 +99,7 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
             values.append(f"t{k}._grad.bare")
     for k, attribute in enumerate(entry.attributes):
         lines += _take_attribute(attribute, f"s{k}", scope, values)
+    values += [scope.hold(raw, "captured") for raw in entry.captured]
     lines.append(f"    inputs = [{', '.join(values)}]")
     if entry.guards is not None:
         lines += ["    if not guards(inputs):", "        return None"]

@@ -162,7 +162,8 @@ class Jitted:
             if entry is not None:
                 return entry, inputs
             while True:
-                tracing = Tracing(self.__wrapped__, self._name, leaves, call, self._known, key[3], self._options)
+                held = [value for _, value in static]
+                tracing = Tracing(self.__wrapped__, self._name, leaves, call, self._known, key[3], held, self._options)
                 try:
                     entry = tracing.entry().complete()
                     break

@@ -102,6 +102,8 @@ class Entry:
     attributes: list[Attribute]
     leaf_inputs: list[int]
     """The numbers of the arguments' leaves that are inputs."""
+    captured: list[Any]
+    """Arrays that the function reaches and the program reads at each call."""
     guards: Callable[[Sequence[Any]], bool] | None
     out_spec: Any
     out_leaves: list[Any]

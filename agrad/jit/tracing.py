@@ -31,6 +31,7 @@ class Tracing:
         call: Callable[[Sequence[Any]], Any],
         known: Sequence[Any],
         lent: Sequence[int] = (),
+        static: Sequence[Any] = (),
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.function = function
@@ -43,7 +44,7 @@ class Tracing:
         """Calls the function with these leaves in the places of the arguments'."""
         self.trace = Trace(name)
         others = [leaf for leaf in leaves if not isinstance(leaf, Tensor) and not _is_raw(leaf)]
-        self.surroundings = Surroundings(function, *others)
+        self.surroundings = Surroundings(function, *others, *static, title=f"jit({name})")
         for value in known:
             self.surroundings.add(value)
         self.inputs: list[Variable] = []
@@ -189,8 +190,8 @@ class Tracing:
         self._check_written()
         mark = len(trace.instructions)
         derivative = self._derive(recorded, leaves, shown, outputs, mark) if recorded else None
-        constants = {variable: raw for raw, variable in trace.constants.values()}
-        inputs = [*self.inputs, *self._state_inputs()]
+        constants, captured = self._constants()
+        inputs = [*self.inputs, *self._state_inputs(), *captured]
         program = Program(inputs, constants, trace.instructions[:mark], outputs).with_instructions(
             trace.instructions[:mark]
         )
@@ -198,7 +199,7 @@ class Tracing:
         program.notes["derivative"] = derivative is not None
         program.notes["lent"] = self._lent_variables() if derivative is None else set()
         donors = self._donations(program)
-        program.inputs = [*self.inputs, *donors, *self._state_inputs()]
+        program.inputs = [*self.inputs, *donors, *self._state_inputs(), *captured]
         stages = optimized(program)
         best = stages[-1][1]
         if derivative is not None:
@@ -211,6 +212,7 @@ class Tracing:
             slots=self.slots,
             attributes=self.attributes,
             leaf_inputs=self.leaf_inputs,
+            captured=list(captured.values()),
             guards=self._guards(program),
             out_spec=spec,
             out_leaves=shown,
@@ -260,6 +262,13 @@ class Tracing:
         for attribute, variables in zip(self.attributes, self._attribute_inputs, strict=True):
             assert len(variables) == len(attribute.places)
             found += variables
+        return found
+
+    def _constants(self) -> tuple[dict[Variable, Any], dict[Variable, Any]]:
+        """The arrays that stand in the program, and those that it reads anew, as they may be written into."""
+        found: tuple[dict[Variable, Any], dict[Variable, Any]] = {}, {}
+        for raw, variable in self.trace.constants.values():
+            found[self.surroundings.is_read_anew(raw)][variable] = raw
         return found
 
     def _write_slots(self, place: Callable[[Any], int]) -> None:
@@ -356,7 +365,7 @@ class Tracing:
         backward = trace.instructions[mark:]
         results = [traced_value(found[tensor.node], trace) for _, tensor in sources]
         made = {v for instruction in backward for v in instruction.results} | set(cotangents)
-        constants = {variable: raw for raw, variable in trace.constants.values()}
+        constants, _ = self._constants()
         needed = [v for instruction in backward for v in instruction.reads()] + results
         residuals = list(dict.fromkeys(v for v in needed if v not in made and v not in constants))
         places = []
