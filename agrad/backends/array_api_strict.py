@@ -95,4 +95,5 @@ BACKEND = Backend(
     shares_memory=lambda a, b: np.may_share_memory(a._array, b._array),
     read_only=lambda x: not x._array.flags.writeable,
     content=lambda x: x._array.tobytes,
+    strides=lambda x: x._array.strides,
 )

@@ -58,6 +58,8 @@ class Backend:
     laid_out_like: Callable[[Raw, Raw], Raw] = lambda x, like: x
     """``x`` with its axes in memory in the order in which those of ``like`` are: which reshapes of it are views goes by
     that. To be given, as an array and not as a number, where ``shares_memory`` is."""
+    strides: Callable[[Raw], tuple[int, ...]] = lambda x: ()
+    """How far apart in memory the elements along each axis are. To be given where ``shares_memory`` is."""
     read_only: Callable[[Raw], bool] = lambda x: False
     """Whether the library refuses to write into the array."""
     content: Callable[[Raw], Callable[[], Any] | None] = lambda x: None

@@ -145,5 +145,6 @@ BACKEND = Backend(
     synchronize=lambda: cupy.cuda.Device().synchronize(),
     laid_out_like=laid_out_like,
     shares_memory=cupy.may_share_memory,
+    strides=lambda x: x.strides,
     donatable=donatable,
 )

@@ -112,6 +112,7 @@ BACKEND = Backend(
     shares_memory=np.may_share_memory,
     read_only=lambda x: not x.flags.writeable,
     content=lambda x: x.tobytes,
+    strides=lambda x: x.strides,
     donatable=donatable,
 )
 

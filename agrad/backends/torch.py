@@ -178,5 +178,6 @@ BACKEND = Backend(
     synchronize=_synchronize,
     laid_out_like=_laid_out_like,
     shares_memory=_shares_memory,
+    strides=lambda x: x.stride(),
     content=lambda x: None if x.is_inference() else partial(attrgetter("_version"), x),
 )

@@ -103,6 +103,8 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
     lines.append(f"    inputs = [{', '.join(values)}]")
     if entry.guards is not None:
         lines += ["    if not guards(inputs):", "        return None"]
+    if entry.layout is not None:
+        lines += [f"    if not {scope.hold(entry.layout, 'layout')}(inputs):", "        return None"]
     lines.append("    return inputs")
     return compile_program("gather", "\n".join(lines) + "\n", scope.names)
 

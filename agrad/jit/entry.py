@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from agrad.backends import backend_of
 from agrad.engine.tensor import Lifted, Tensor
 from agrad.jit.access import finish_function, gather_function
 from agrad.jit.calls import record_call
@@ -91,6 +92,24 @@ def like(leaf: Any) -> Any:
     return type(leaf) if type(leaf) in (int, float) else (leaf,)
 
 
+class SameLayout:
+    """Tells if the arrays among a program's inputs lie in memory as those of the first call did."""
+
+    def __init__(self) -> None:
+        self._kept: list[Any] | None = None
+
+    def __call__(self, inputs: Sequence[Any]) -> bool:
+        now = [_layout(x) for x in inputs if hasattr(x, "shape")]
+        if self._kept is None:
+            self._kept = now
+        return now == self._kept
+
+
+def _layout(raw: Any) -> list[int]:
+    # along an axis of one element there is no next one
+    return [step for step, n in zip(backend_of(raw).strides(raw), raw.shape, strict=False) if n > 1]
+
+
 @dataclass(slots=True, eq=False)
 class Entry:
     """What a function is for one signature."""
@@ -114,6 +133,8 @@ class Entry:
     """The numbers of the leaves that are Tensors which the function also reaches by itself, with these slots."""
     inline: bool = False
     """Whether a call runs the function itself: what it records cannot be recorded of a program."""
+    layout: SameLayout | None = None
+    """Tells if inputs are of the layout that was traced, where the program depends on it."""
     derivative: Any = None
     """How the results are recorded on the tape, a ``Derivative``, or None."""
     stages: list[tuple[str, Program]] = field(default_factory=list)

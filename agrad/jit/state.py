@@ -27,12 +27,16 @@ from agrad.errors import ConfigurationError
 from agrad.jit.guards import PLAIN, Guards
 
 LIMIT = 1000
-"""The most Python values that are compared at each call, and the most elements of an array whose content is."""
+"""The most Python values that are compared at each call."""
+
+CONTENT = 1 << 14
+"""Bytes of the largest array whose content is compared at each call; larger ones are read at each call."""
 
 _LIBRARIES = {"numpy", "torch", "jax", "jaxlib", "dask", "cupy", "array_api_strict", "array_api_compat", "optree"}
 _SPACES = (types.SimpleNamespace, Namespace, UserDict, UserList, ChainMap)
 """Classes of the standard library whose attributes are looked at, as those of a container."""
 
+_MAKING = ("__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__")
 _PARTS = ("the code", "the defaults", "the keyword defaults")
 
 
@@ -116,7 +120,7 @@ class Surroundings(Guards):
             return
         self._seen[id(value)] = value
         if isinstance(value, type):
-            self._class(value)
+            self._class(value, is_made=True)
         elif isinstance(value, types.ModuleType):
             if _root(value.__name__) not in _LIBRARIES | {"agrad"} | sys.stdlib_module_names:
                 self._objects.append(_Space(value, vars(value), place))
@@ -167,7 +171,7 @@ class Surroundings(Guards):
         look = backend.content(value)
         if look is None and backend.shares_memory is None:
             return
-        if look is not None and math.prod(value.shape) <= LIMIT:
+        if look is not None and math.prod(value.shape) * getattr(value.dtype, "itemsize", 8) <= CONTENT:
             self.guard_content(look, place)
             return
         self.arrays.append(value)
@@ -218,9 +222,10 @@ class Surroundings(Guards):
             return not str(module).startswith(("agrad.cli", "agrad.data"))
         return root in _LIBRARIES or root in sys.stdlib_module_names or (root != self._home and _is_installed(root))
 
-    def _class(self, kind: type) -> None:
-        if kind not in self._classes and _root(kind.__module__) not in _LIBRARIES | sys.stdlib_module_names:
-            self._classes[kind] = _Class(kind)
+    def _class(self, kind: type, is_made: bool = False) -> None:
+        if _root(kind.__module__) not in _LIBRARIES | sys.stdlib_module_names:
+            found = self._classes.setdefault(kind, _Class(kind))
+            found.is_made = found.is_made or is_made
 
     def _methods(self, kind: type) -> None:
         """Look at what code reaches by a class: the attributes that it names, and methods which syntax calls."""
@@ -232,7 +237,8 @@ class Surroundings(Guards):
             for name, member in list(vars(base).items()):
                 functions = _functions_of(member)
                 known = name in self._names or name in ("__call__", "forward")
-                if not known and (trusted or not functions or not name[:2] == name[-2:] == "__"):
+                by_syntax = name[:2] == name[-2:] == "__" and (name not in _MAKING or self._classes[kind].is_made)
+                if not known and (trusted or not functions or not by_syntax):
                     continue
                 if trusted:
                     self._names.update(*[_names_in(function.__code__) for function in functions])
@@ -271,7 +277,8 @@ class _Space:
         whole: bool = False,
         trusted: bool = False,
     ) -> None:
-        self.title = f"an attribute of {getattr(value, '__name__', type(value).__name__)}"
+        has_name = isinstance(value, (types.ModuleType, types.FunctionType))
+        self.title = f"an attribute of {value.__name__ if has_name else type(value).__name__}"
         self.space, self.place, self.state = space, place, state
         self.whole, self.trusted = whole, trusted
         self.follows = follows or _named
@@ -317,6 +324,8 @@ class _Class:
 
     def __init__(self, kind: type) -> None:
         self.kind = kind
+        self.is_made = False
+        """Whether the function can make objects of it."""
         self.found: dict[str, type] = {}
 
     def guard(self, guards: Guards) -> None:

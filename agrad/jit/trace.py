@@ -38,7 +38,7 @@ class UnknownState(Exception):
 class Trace(Level):
     """One tracing of one function. Its Tensors hold real values, and a variable in the place of a node."""
 
-    __slots__ = ("born", "closed", "constants", "guards", "holders", "instructions", "named", "thread")
+    __slots__ = ("born", "by_layout", "closed", "constants", "guards", "holders", "instructions", "named", "reads_anew", "thread")
 
     name = "trace"
     derivative = False
@@ -48,6 +48,8 @@ class Trace(Level):
         super().__init__(TRACE_ID)
         self.born = next_id()
         self.closed = False
+        self.by_layout = False
+        """Whether what is a view was asked where the layout of arrays decides."""
         self.thread = get_ident()
         self.named = named
         """What errors call the function."""
@@ -55,6 +57,8 @@ class Trace(Level):
         self.constants: dict[int, tuple[Any, Variable]] = {}
         self.holders: set[int] = set()
         """The ids of the stateful objects whose attributes are inputs."""
+        self.reads_anew: Callable[[Any], bool] = lambda raw: False
+        """Tells if an array that the function knows besides its arguments is read at each call."""
         self.guards: list[tuple[Variable, Any]] = []
         """Numbers of the host, with the values for which the trace holds."""
 
@@ -74,6 +78,11 @@ class Trace(Level):
         if known is None:
             known = self.constants[id(raw)] = (raw, variable_like(raw))
         return known[1]
+
+    def captured(self, value: Any) -> Any:
+        """A traced array in the place of one that is read anew at each call; any other value as it is."""
+        is_array = hasattr(value, "shape") and backend_of_type(type(value)) is not None
+        return wrap(value, self, self.constant_variable(value)) if is_array and self.reads_anew(value) else value
 
     # ------------------------------------------------------------------ operations
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agrad.backends import backend_of_type
-from agrad.engine.levels import AMBIENT, SPACES
+from agrad.engine.levels import AMBIENT, CAPTURED, SPACES
 from agrad.engine.sweep import order, sweep
 from agrad.engine.tape import LEAF, Node, is_recording, leaf_node, tracing
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import TracedValueError
 from agrad.jit.calls import Derivative
-from agrad.jit.entry import Attribute, Entry, Out, Slot, hold_traced, like, slot_of
+from agrad.jit.entry import Attribute, Entry, Out, SameLayout, Slot, hold_traced, like, slot_of
 from agrad.jit.ir import HOST, Program, Variable
 from agrad.jit.lowerings import lower, plain
 from agrad.jit.memory import overwritten
@@ -69,6 +69,9 @@ class Tracing:
             prepare = getattr(holder, "before_trace", None)
             if prepare is not None:
                 prepare()
+        if self.surroundings.arrays:
+            self.trace.reads_anew = self.surroundings.is_read_anew
+            CAPTURED.append(self.trace)
         try:
             with tracing(self.trace):
                 given = self._install()
@@ -77,6 +80,8 @@ class Tracing:
                 return self._finish(out, attributes)
         finally:
             self.trace.closed = True
+            if self.surroundings.arrays:
+                CAPTURED.remove(self.trace)
             for undo in reversed(self._undo):
                 undo()
 
@@ -218,6 +223,7 @@ class Tracing:
             out_leaves=shown,
             leaf_is_tensor=[isinstance(leaf, Tensor) for leaf in self.leaves],
             fixed=self.fixed,
+            layout=SameLayout() if trace.by_layout else None,
             derivative=derivative,
             inline=self._inline(derivative),
             stages=stages,
