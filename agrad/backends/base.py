@@ -17,6 +17,10 @@ Device = Any
 """A device as the array library itself names it."""
 
 
+CONTENT = 1 << 14
+"""Bytes that are compared for less than an operation costs."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Backend:
     """One array library, as agrad speaks to it.
@@ -64,7 +68,7 @@ class Backend:
     """Whether the library refuses to write into the array."""
     content: Callable[[Raw], Callable[[], Any] | None] = lambda x: None
     """A function whose value changes where something is written into the array, and without that does not: its bytes,
-    say. None where there is no cheap one, or nothing is ever written."""
+    say. None where there is no cheap one (of more than ``CONTENT`` bytes), or nothing is ever written."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Subclasses of the library's arrays, by name, that mean something else by the same operations, with the remedy."""
     donatable: Callable[[Any], bool] = lambda holder: False

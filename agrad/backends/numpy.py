@@ -14,7 +14,7 @@ import agrad.backends.numpy_linalg
 import agrad.backends.numpy_products
 import agrad.backends.numpy_reductions  # noqa: F401 - files the kernels
 from agrad.backends import special_words
-from agrad.backends.base import Backend, vocabulary
+from agrad.backends.base import CONTENT, Backend, vocabulary
 from agrad.backends.numpy_fused import keep_memory, where
 from agrad.backends.numpy_scatter import scatter_add
 from agrad.backends.numpy_words import WORDS
@@ -111,7 +111,7 @@ BACKEND = Backend(
     laid_out_like=laid_out_like,
     shares_memory=np.may_share_memory,
     read_only=lambda x: not x.flags.writeable,
-    content=lambda x: x.tobytes,
+    content=lambda x: x.tobytes if x.nbytes <= CONTENT else None,
     strides=lambda x: x.strides,
     donatable=donatable,
 )

@@ -8,7 +8,6 @@ hold.
 """
 
 import functools
-import math
 import operator
 import sys
 import types
@@ -20,6 +19,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePath
 from typing import Any
 
+import numpy as np
+
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.levels import AMBIENT
 from agrad.engine.tensor import Tensor
@@ -28,9 +29,6 @@ from agrad.jit.guards import PLAIN, Guards
 
 LIMIT = 1000
 """The most Python values that are compared at each call."""
-
-CONTENT = 1 << 14
-"""Bytes of the largest array whose content is compared at each call; larger ones are read at each call."""
 
 _LIBRARIES = {"numpy", "torch", "jax", "jaxlib", "dask", "cupy", "array_api_strict", "array_api_compat", "optree"}
 _SPACES = (types.SimpleNamespace, Namespace, UserDict, UserList, ChainMap)
@@ -62,14 +60,14 @@ class Surroundings(Guards):
         self._objects: list[_Space] = []
         self._classes: dict[type, _Class] = {}
         self._absent: list[tuple[dict[str, Any], set[str]]] = []
-        self._written: list[tuple[Callable[[], Any], Any, str]] = []
+        self._written: list[tuple[Any, int, str]] = []
         self._count = 0
         self._follow()
 
     def changed(self) -> list[str]:
         """Name what the function changed."""
         found = [f"the global {name}" for space, names in self._absent for name in names if name in space]
-        return super().changed() + found + [what for look, kept, what in self._written if look() != kept]
+        return super().changed() + found + [what for raw, kept, what in self._written if _checksum(raw) != kept]
 
     def is_read_anew(self, raw: Any) -> bool:
         """Tell if an array is one of ``arrays``, or a view of one."""
@@ -166,18 +164,16 @@ class Surroundings(Guards):
             )
 
     def _array(self, value: Any, place: str) -> None:
-        """Guard the content of a small array; have a large one read at each call, and guard it while tracing."""
+        """Guard the content of an array, or have it read at each call; it is not to be written while it is traced."""
         backend = backend_of(value)
         look = backend.content(value)
         if look is None and backend.shares_memory is None:
             return
-        if look is not None and math.prod(value.shape) * getattr(value.dtype, "itemsize", 8) <= CONTENT:
+        if look is not None:
             self.guard_content(look, place)
             return
         self.arrays.append(value)
-        if look is not None:
-            look = functools.partial(_checksum, value, look)
-            self._written.append((look, look(), place))
+        self._written.append((value, _checksum(value), place))
 
     def _container(self, value: Any, place: str) -> None:
         if isinstance(value, (dict, types.MappingProxyType)):
@@ -415,8 +411,5 @@ def _is_installed(root: str) -> bool:
     return file is not None and not {"site-packages", "dist-packages"}.isdisjoint(PurePath(file).parts)
 
 
-def _checksum(value: Any, look: Callable[[], Any]) -> Any:
-    try:
-        return zlib.crc32(value)
-    except (TypeError, ValueError, BufferError):
-        return look()
+def _checksum(raw: Any) -> int:
+    return zlib.crc32(np.ascontiguousarray(backend_of(raw).to_host(raw)).view(np.uint8))
