@@ -368,6 +368,21 @@ def a_function_with_a_derivative_of_its_own() -> Case:
 
 
 @case
+def a_rule_of_a_primitive() -> Case:
+    cfg = {"lr": 2.0}
+
+    @agrad.primitive(batch="loop")
+    def f(xp: Any, x: Any, /) -> Any:
+        return x * cfg["lr"]
+
+    @f.vjp
+    def f_vjp(xp: Any, g: Any) -> Any:
+        return g * cfg["lr"]
+
+    return Case(agrad.grad(lambda x: agrad.sum(f(x))), lambda: put("lr")(cfg, 5.0))
+
+
+@case
 def a_jitted_function() -> Case:
     cfg = {"lr": 2.0}
     inner = agrad.jit(lambda x: x * cfg["lr"])

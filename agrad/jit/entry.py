@@ -11,6 +11,7 @@ from agrad.jit.access import finish_function, gather_function
 from agrad.jit.calls import record_call
 from agrad.jit.ir import Program
 from agrad.jit.lowerings import Compiled
+from agrad.jit.results import Separation
 from agrad.jit.state import Surroundings
 from agrad.transforms.trees import flatten, unflatten
 
@@ -143,6 +144,8 @@ class Entry:
     """The ids of the Tensors that the function reaches by itself."""
     gather: Callable[[Sequence[Any]], list[Any] | None] = field(init=False)
     """The inputs of a call, or None where the function has to be traced anew."""
+    separate: Separation | None = field(init=False)
+    """Copies results that share memory with what others hold; None where none may."""
     write: Callable[..., Any] = field(init=False)
     """Writes back what changed, and gives the result where it is not recorded."""
     matches: Callable[[Sequence[Any]], bool] | None = None
@@ -153,12 +156,17 @@ class Entry:
 
     def complete(self) -> "Entry":
         """Write out how inputs are gathered, once all state is in its place again."""
+        leaves = [leaf.place for leaf in self.out_leaves if isinstance(leaf, Out)]
+        separation = Separation(self.program, leaves + [s.grad for s in self.slots if s.grad is not None])
+        self.separate = separation if separation.steps else None
         self.gather = gather_function(self)
         self.write = finish_function(self)
         return self
 
     def finish(self, values: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) -> Any:
         """Write back what changed, and give the result."""
+        if self.separate is not None:
+            values = self.separate(values, inputs)
         result = self.write(values, leaves)
         if self.derivative is not None:
             return unflatten(self.out_spec, record_call(self.derivative, values, inputs, leaves))

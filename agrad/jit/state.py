@@ -145,13 +145,12 @@ class Surroundings(Guards):
             self.guard_content(functools.partial(bytes, value), place)
         elif isinstance(value, _SPACES):
             self._visit(vars(value), place)
-        wrapped = getattr(value, "__dict__", {}).get("__wrapped__")
-        if wrapped is not None:
-            self._queue.append((wrapped, place))
+        space = getattr(value, "__dict__", {})
+        self._queue.append((space.get("__wrapped__"), place))
         root = _root(kind.__module__)
         if root == "agrad" and not hasattr(kind, "traced_attributes"):
             # the functions that a custom derivative is made of
-            self._queue += [(v, place) for v in vars(value).values() if isinstance(v, types.FunctionType)]
+            self._queue += [(v, place) for v in space.values() if isinstance(v, types.FunctionType)]
         elif root not in _LIBRARIES and root not in sys.stdlib_module_names:
             self._object(value, kind, place)
 
@@ -198,7 +197,11 @@ class Surroundings(Guards):
             self.guard_cell(cell, f"the variable {name}")
         self._queue += zip(defaults, code.co_varnames[code.co_argcount - len(defaults) :], strict=False)
         self._queue += [(part, place) for part in (function.__kwdefaults__, vars(function).get("__wrapped__"))]
-        if self._is_trusted(function.__module__):
+        primitive = vars(function).get("primitive")
+        if primitive is not None and not self._is_trusted(getattr(primitive.forward, "__module__", "agrad")):
+            rules = (*primitive.vjps.values(), *primitive.jvps.values())
+            self._queue += [(part, place) for part in (primitive.forward, *[rule.function for rule in rules])]
+        if self._is_trusted(function.__module__) or code.co_filename.startswith("<agrad "):
             return
         look = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
         self.guard_values(functools.partial(look, function), [f"{what} of {place}" for what in _PARTS])
