@@ -104,7 +104,9 @@ def test_state_in_another_layout(backend: str, place: Any) -> None:
         np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("name", ["no write", "a write to itself", "a write to rows", "a reshape that nothing writes to"])
+@pytest.mark.parametrize(
+    "name", ["no write", "a write to itself", "a write to rows", "a reshape that nothing writes to"]
+)
 def test_a_layout_that_decides_nothing_is_not_traced_anew(name: str) -> None:
     def f(x: Any) -> Any:
         if name == "a write to itself":

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from agrad.backends import backend_of
+from agrad.engine.tape import Plan
 from agrad.engine.tensor import Lifted, Tensor
 from agrad.jit.access import finish_function, gather_function
-from agrad.jit.calls import record_call
+from agrad.jit.calls import call_plan, record_call
 from agrad.jit.ir import Program
 from agrad.jit.lowerings import Compiled
 from agrad.jit.results import Separation
@@ -16,7 +17,8 @@ from agrad.jit.state import Surroundings
 from agrad.transforms.trees import flatten, unflatten
 
 STATE_LOCK = threading.RLock()
-"""Held while a function is traced, as state Tensors hold traced values then, and while state is read or written."""
+"""Held while a function is traced, as state Tensors hold traced values then, and while state is read or written. A
+forked process has another one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -144,6 +146,8 @@ class Entry:
     """The ids of the Tensors that the function reaches by itself."""
     gather: Callable[[Sequence[Any]], list[Any] | None] = field(init=False)
     """The inputs of a call, or None where the function has to be traced anew."""
+    plan: Plan | None = field(init=False)
+    """That of the nodes of recorded calls."""
     separate: Separation | None = field(init=False)
     """Copies results that share memory with what others hold; None where none may."""
     write: Callable[..., Any] = field(init=False)
@@ -157,6 +161,7 @@ class Entry:
     def complete(self) -> "Entry":
         """Write out how inputs are gathered, once all state is in its place again."""
         leaves = [leaf.place for leaf in self.out_leaves if isinstance(leaf, Out)]
+        self.plan = None if self.derivative is None else call_plan(self.derivative)
         separation = Separation(self.program, leaves + [s.grad for s in self.slots if s.grad is not None])
         self.separate = separation if separation.steps else None
         self.gather = gather_function(self)
@@ -168,8 +173,8 @@ class Entry:
         if self.separate is not None:
             values = self.separate(values, inputs)
         result = self.write(values, leaves)
-        if self.derivative is not None:
-            return unflatten(self.out_spec, record_call(self.derivative, values, inputs, leaves))
+        if self.plan is not None:
+            return unflatten(self.out_spec, record_call(self.plan, values, inputs, leaves))
         return result
 
 

@@ -24,6 +24,9 @@ PLAIN = (*NUMBERS, str, bytes, type(None), range, slice, type(...), np.dtype, En
 _END = (object(),)
 """Stands behind the members of each container, so that one that grew or shrank is not taken for the next one."""
 
+_EQUAL: Any = object.__eq__
+"""That of types whose objects are equal to themselves alone."""
+
 _content = operator.attrgetter("cell_contents")
 
 Look = Callable[[], Sequence[Any]]
@@ -133,7 +136,7 @@ class Guards:
 def _is_exact(value: Any, numbers: bool) -> bool:
     """Tell if only what can stand for a value is ``==`` to it; other arrays of several elements refuse the question."""
     kind = type(value)
-    if kind.__eq__ is object.__eq__ or kind in (str, bytes, types.CodeType):
+    if kind.__eq__ is _EQUAL or kind in (str, bytes, types.CodeType):
         return True
     if isinstance(value, NUMBERS):
         return numbers

@@ -15,7 +15,7 @@ import zlib
 from argparse import Namespace
 from array import array
 from collections import ChainMap, UserDict, UserList, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from typing import Any
 
@@ -104,8 +104,8 @@ class Surroundings(Guards):
                 self._methods(kind)
             for space in list(self._objects):
                 self._queue.extend(space.take(self._names))
-        for space in (*self._objects, *self._classes.values()):
-            space.guard(self)
+        for found in [*self._objects, *self._classes.values()]:
+            found.guard(self)  # type: ignore[attr-defined]
         self.close()
 
     def _visit(self, value: Any, place: str) -> None:
@@ -329,7 +329,8 @@ class _Class:
 
     def guard(self, guards: Guards) -> None:
         """Guard attributes as they are looked up, and those that make something at each look where they stand."""
-        plain, made = [], []
+        plain: list[str] = []
+        made: list[str] = []
         for name, base in self.found.items():
             member = vars(base)[name]
             is_made = hasattr(type(member), "__get__") and not isinstance(member, types.FunctionType)
@@ -394,7 +395,6 @@ def _functions_of(member: Any) -> list[types.FunctionType]:
     return [part for part in parts if isinstance(part, types.FunctionType)]
 
 
-@functools.lru_cache(maxsize=256)
 def _slots_of(kind: type) -> tuple[str, ...]:
     found: list[str] = []
     for base in kind.__mro__:
@@ -415,4 +415,4 @@ def _is_installed(root: str) -> bool:
 
 
 def _checksum(raw: Any) -> int:
-    return zlib.crc32(np.ascontiguousarray(backend_of(raw).to_host(raw)).view(np.uint8))
+    return zlib.crc32(np.ascontiguousarray(backend_of(raw).to_host(raw)).view(np.uint8).data)

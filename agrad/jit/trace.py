@@ -38,7 +38,18 @@ class UnknownState(Exception):
 class Trace(Level):
     """One tracing of one function. Its Tensors hold real values, and a variable in the place of a node."""
 
-    __slots__ = ("born", "by_layout", "closed", "constants", "guards", "holders", "instructions", "named", "reads_anew", "thread")
+    __slots__ = (
+        "born",
+        "by_layout",
+        "closed",
+        "constants",
+        "guards",
+        "holders",
+        "instructions",
+        "named",
+        "reads_anew",
+        "thread",
+    )
 
     name = "trace"
     derivative = False

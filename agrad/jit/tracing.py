@@ -1,5 +1,7 @@
 """From a call of a function to its entry: everything it reads is made traced, it is run once, and all is put back."""
 
+import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +11,7 @@ from agrad.engine.sweep import order, sweep
 from agrad.engine.tape import LEAF, Node, is_recording, leaf_node, tracing
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import TracedValueError
+from agrad.jit import entry as entries
 from agrad.jit.calls import Derivative
 from agrad.jit.entry import Attribute, Entry, Out, SameLayout, Slot, hold_traced, like, slot_of
 from agrad.jit.ir import HOST, Program, Variable
@@ -18,6 +21,21 @@ from agrad.jit.passes import optimized
 from agrad.jit.state import Surroundings
 from agrad.jit.trace import Trace, traced_value
 from agrad.transforms.trees import flatten, unflatten
+
+_ACTIVE: list["Tracing"] = []
+"""The tracings that are going on: one, or the ones inside each other of one thread."""
+
+
+def _after_fork() -> None:
+    """End the tracings of threads that a forked process does not have."""
+    entries.STATE_LOCK = threading.RLock()
+    for stopped in [t for t in _ACTIVE if t.trace.thread != threading.get_ident()]:
+        stopped.restore()
+        _ACTIVE.remove(stopped)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Tracing:
@@ -72,6 +90,7 @@ class Tracing:
         if self.surroundings.arrays:
             self.trace.reads_anew = self.surroundings.is_read_anew
             CAPTURED.append(self.trace)
+        _ACTIVE.append(self)
         try:
             with tracing(self.trace):
                 given = self._install()
@@ -79,11 +98,16 @@ class Tracing:
                 out = self.call(given)
                 return self._finish(out, attributes)
         finally:
-            self.trace.closed = True
-            if self.surroundings.arrays:
-                CAPTURED.remove(self.trace)
-            for undo in reversed(self._undo):
-                undo()
+            self.restore()
+            _ACTIVE.remove(self)
+
+    def restore(self) -> None:
+        """Put all state back in its place."""
+        self.trace.closed = True
+        if self.trace in CAPTURED:
+            CAPTURED.remove(self.trace)
+        for undo in reversed(self._undo):
+            undo()
 
     def _install(self) -> list[Any]:
         """Put traced values in the place of state; gives the arguments' leaves."""
