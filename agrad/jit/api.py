@@ -364,10 +364,13 @@ def jit(
     used by the caller afterwards, so that NumPy's may be overwritten. Results are raw arrays and Tensors where
     the function's own are.
 
-    What it reaches besides its arguments is found through its closure, the globals it names and its ``self``: the
-    values of leaf Tensors and their gradients, and the state of optimizers, are read at each call and written back;
-    any other change to outer state raises ``TracedValueError``, as do ``bool()``, ``item()`` and such of traced
-    values. ``cache_size`` programs are kept, ``f.cache_info()`` tells of them, and ``print(f.lower(*args))`` shows one.
+    What its Python code reaches besides its arguments is found through its closure, defaults, ``self``, the globals and
+    attributes it names, containers, and the functions it calls: values of leaf Tensors and their gradients, and the
+    state of optimizers, are read at each call and written back, arrays are read; where anything else changed, it is
+    traced anew, and more than 1,000 values to compare raise ``ConfigurationError``. A change to them inside raises
+    ``TracedValueError``, as do ``bool()``, ``item()`` and such of traced values. C code, computed attribute names, the
+    time and the environment are not seen; see docs/design.md. ``cache_size`` programs are kept, ``f.cache_info()``
+    tells of them, and ``print(f.lower(*args))`` shows one. Results share no memory with arguments or each other.
 
     precision: how ``matmul`` and ``linear`` multiply float32 matrices, forward and backward; all else stays float32, so
     that parameters are their own master copies. None: as the library does. "tf32": a GPU may round operands to TF32;

@@ -161,8 +161,10 @@ class Entry:
     def complete(self) -> "Entry":
         """Write out how inputs are gathered, once all state is in its place again."""
         leaves = [leaf.place for leaf in self.out_leaves if isinstance(leaf, Out)]
+        leaves += [slot.grad for slot in self.slots if slot.grad is not None]
+        state = [slot.data for slot in self.slots if slot.data is not None]
         self.plan = None if self.derivative is None else call_plan(self.derivative)
-        separation = Separation(self.program, leaves + [s.grad for s in self.slots if s.grad is not None])
+        separation = Separation(self.program, leaves, state)
         self.separate = separation if separation.steps else None
         self.gather = gather_function(self)
         self.write = finish_function(self)

@@ -292,11 +292,11 @@ class _Space:
 
     def guard(self, guards: Guards) -> None:
         """Guard what was followed."""
-        if self.whole and isinstance(self.space, dict) and len(self.taken) == len(self.space):
+        if self.trusted and self.whole and len(self.taken) == len(self.space):
             guards.guard_members(self.space, f"{self.title} ({', '.join(self.taken)})", self.trusted)
             return
         if self.whole:
-            guards.guard_content(functools.partial(len, self.space), self.title)
+            guards.guard_content(functools.partial(len, self.space), f"{self.title} (which it has)")
         if self.taken:
             look = functools.partial(_chosen(self.taken), self.space)
             guards.guard_values(look, [f"{self.title} ({name})" for name in self.taken], self.trusted)
@@ -357,9 +357,9 @@ def _unless_log(value: Any, named: bool) -> bool:
     return named or not _is_plain(value)
 
 
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, (list, tuple, dict, set, frozenset, deque)):
-        return all(map(_is_plain, value.values() if isinstance(value, dict) else value))
+def _is_plain(value: Any, depth: int = 4) -> bool:
+    if isinstance(value, (list, tuple, dict, set, frozenset, deque)) and depth:
+        return all(_is_plain(member, depth - 1) for member in (value.values() if isinstance(value, dict) else value))
     return isinstance(value, PLAIN)
 
 

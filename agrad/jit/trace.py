@@ -43,6 +43,7 @@ class Trace(Level):
         "by_layout",
         "closed",
         "constants",
+        "giving",
         "guards",
         "holders",
         "instructions",
@@ -66,6 +67,8 @@ class Trace(Level):
         """What errors call the function."""
         self.instructions: list[Instruction] = []
         self.constants: dict[int, tuple[Any, Variable]] = {}
+        self.giving: set[Any] = set()
+        """Operations that gave back their operand itself."""
         self.holders: set[int] = set()
         """The ids of the stateful objects whose attributes are inputs."""
         self.reads_anew: Callable[[Any], bool] = lambda raw: False
@@ -103,6 +106,8 @@ class Trace(Level):
         values, operands = self._split(args)
         plain, noted = self._split(settings.values())
         out = self.evaluate(primitive, tuple(values), dict(zip(settings, plain, strict=True)))
+        if any(out is value for value in values):
+            self.giving.add(primitive)
         single = primitive.outputs is None
         made = [None if part is None else self.array(part) for part in ((out,) if single else out)]
         self.instructions.append(

@@ -225,6 +225,7 @@ class Tracing:
             trace.instructions[:mark]
         )
         program.notes |= self.options
+        program.notes["giving"] = trace.giving
         program.notes["derivative"] = derivative is not None
         program.notes["lent"] = self._lent_variables() if derivative is None else set()
         donors = self._donations(program)
@@ -272,8 +273,8 @@ class Tracing:
         if changed:
             raise TracedValueError(
                 f"{self.trace.named} changed {changed[0]} while it was traced; a replay would not. Return the new "
-                "value instead, or write into a Tensor it reaches; a class of yours may name attributes that are state "
-                "in traced_attributes"
+                "value instead, or write into a Tensor it reaches; compute what is kept from then on before the first "
+                "call; a class of yours may name attributes that are state in traced_attributes"
             )
 
     def _lent_variables(self) -> set[Variable]:
