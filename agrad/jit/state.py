@@ -7,6 +7,7 @@ few elements, which are read at each call; and everything else on the way, which
 hold.
 """
 
+import dis
 import functools
 import operator
 import sys
@@ -205,10 +206,10 @@ class Surroundings(Guards):
             return
         look = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
         self.guard_values(functools.partial(look, function), [f"{what} of {place}" for what in _PARTS])
-        names, space = dict.fromkeys(_names_in(code)), function.__globals__
-        self._names.update(names)
+        (names, attributes), space = _names_in(code), function.__globals__
+        self._names.update(attributes)
         named = [name for name in names if name in space]
-        self._absent.append((space, names.keys() - named))
+        self._absent.append((space, {name for name in names if name not in space}))
         if named:
             self.guard_values(functools.partial(_chosen(named), space), [f"the global {name}" for name in named])
         self._queue += [(space[name], name) for name in named]
@@ -240,7 +241,7 @@ class Surroundings(Guards):
                 if not known and (trusted or not functions or not by_syntax):
                     continue
                 if trusted:
-                    self._names.update(*[_names_in(function.__code__) for function in functions])
+                    self._names.update(*[_names_in(function.__code__)[1] for function in functions])
                 elif name not in self._classes[kind].found:
                     self._classes[kind].found[name] = base
                     self._queue += [(part, f"{kind.__name__}.{name}") for part in functions or [member]]
@@ -379,14 +380,30 @@ def _state_of(value: Any) -> tuple[str, ...]:
     return tuple([n for n, v in found if isinstance(v, (int, float, list, tuple)) and not isinstance(v, bool)])
 
 
-def _names_in(code: types.CodeType) -> Iterator[str]:
-    """The names that code and the functions defined in it look up, and those that it may hand to ``getattr``."""
-    yield from code.co_names
+@functools.lru_cache(maxsize=1024)
+def _names_in(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The globals that code and the functions defined in it name, and attributes, also those handed to ``getattr``."""
+    global_names: dict[str, None] = {}
+    attributes: dict[str, None] = {}
+    for instruction in dis.get_instructions(code):
+        name, operation = instruction.argval, instruction.opname
+        if operation.endswith(_GLOBAL):
+            global_names[name] = None
+        elif operation.endswith(_ATTRIBUTE) and isinstance(name, str) and name.isidentifier():
+            attributes[name] = None
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _names_in(constant)
-        elif isinstance(constant, str) and constant.isidentifier():
-            yield constant
+            inner = _names_in(constant)
+            global_names.update(dict.fromkeys(inner[0]))
+            attributes.update(dict.fromkeys(inner[1]))
+    return tuple(global_names), tuple(attributes)
+
+
+_GLOBAL = ("_GLOBAL", "_NAME", "_GLOBALS")
+"""How the names of instructions end that look a global up or set it."""
+
+_ATTRIBUTE = ("_ATTR", "_METHOD", "_CONST")
+"""How those end that look an attribute up or set it, or load a literal."""
 
 
 def _functions_of(member: Any) -> list[types.FunctionType]:
