@@ -131,7 +131,7 @@ TESTS = {
     "agrad/backends/threads": "threads numpy_products numpy_kernels jit_fusion",
     "agrad/backends/torch": "backends moving backend_selection --backend=torch",
     "agrad/backends/torch_random": "random --backend=torch",
-    "agrad/interop/": "numpy_protocol numpy_surface ecosystem",
+    "agrad/interop/": "numpy_protocol numpy_surface",
     "agrad/interop/einops": "ecosystem numpy_protocol",
     "agrad/interop/scipy": "scipy_ufuncs ecosystem",
     "agrad/nn/": "nn checkpoint jit_state",
