@@ -149,7 +149,7 @@ TESTS = {
     "agrad/errors": "conventions engine tensor",
     "agrad/philox": "random",
     "agrad/registry": "primitive numpy_kernels conventions",
-    "agrad/shapes": "standard conventions tensor view_memory transforms numpy_surface",
+    "agrad/shapes": "backends standard conventions tensor view_memory transforms numpy_surface",
 }
 """Test files by the beginning of a module's path, the longest that fits; the ones most likely to kill come first."""
 
