@@ -130,7 +130,7 @@ def control(verdicts: list[Verdict], limits: Limits, work: Path) -> None:
         arguments = (*dict.fromkeys((*tests, *options)), "--maxfail=1000")
         result = _finished(Run(work, arguments, (limits.test, 10 * limits.phase), None))
         for verdict in group:
-            if verdict.by in result.failed or result.outcome not in ("survived", "killed"):
+            if verdict.by in result.failed or (result.outcome != "survived" and not result.failed):
                 verdict.outcome = "doubtful"
 
 
