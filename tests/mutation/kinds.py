@@ -38,7 +38,7 @@ SUMS = {"sum_to", "fit", "fit_tangent", "_summed", "unbroadcast"}
 
 UNORDERED = {
     "isinstance", "issubclass", "getattr", "hasattr", "setattr", "super",
-    "add", "multiply", "maximum", "minimum", "logical_and", "logical_or",
+    "add", "multiply", "maximum", "minimum", "max", "min", "logical_and", "logical_or",
 }  # fmt: skip
 """Functions that refuse their arguments in another order at once, or take them in any."""
 

@@ -96,6 +96,7 @@ TESTS = {
     "agrad/jit/lower_jax": "jit_numbers jit_state --backend=jax",
     "agrad/jit/lower_numpy": "jit_numpy jit_fusion jit_passes jit_folding",
     "agrad/jit/lower_torch": "jit_torch",
+    "agrad/jit/memory": "jit_passes donation jit_folding jit_state",
     "agrad/jit/numpy_groups": "jit_fusion jit_numpy jit_passes jit_folding",
     "agrad/jit/numpy_steps": "jit_numpy jit_fusion jit_folding jit_passes",
     "agrad/jit/parts": "jit_fusion jit_passes jit_bodies",
