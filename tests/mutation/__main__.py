@@ -32,7 +32,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time (default: 2)")
     parser.add_argument("--no-whole", action="store_true", help="spare survivors the whole suite")
     parser.add_argument("--limit", type=int, default=120, help="processor seconds of a test that hangs (default: 120)")
-    parser.add_argument("--phase-limit", type=int, default=900, help="seconds for one run of pytest (default: 900)")
+    parser.add_argument("--phase-limit", type=int, default=1800, help="seconds for one run of pytest (default: 1800)")
     parser.add_argument("--pytest", action="append", default=[], metavar="OPTION", help="for the tests of the module")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all verdicts there")
     parser.add_argument("--diff", action="store_true", help="print the difference of every mutant")
