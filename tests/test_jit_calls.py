@@ -113,3 +113,9 @@ def test_keywords_are_not_overlooked() -> None:
     made(X, Y)
     np.testing.assert_array_equal(made(X, Y, scale=5.0).numpy(), affine(X, Y, scale=5.0).numpy())
     np.testing.assert_array_equal(made(X, y=X).numpy(), affine(X, y=X).numpy())
+
+
+def test_a_recorded_result_can_be_shown() -> None:
+    w = agrad.asarray(np.ones(2), requires_grad=True)
+    total = agrad.jit(lambda x: agrad.sum(x * w))(np.ones(2))
+    assert "jit(<lambda>)" in repr(total) and "output_0" in repr(total)
