@@ -64,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in _only(config):
         if name not in names and not _installed(name):
             raise pytest.UsageError(f"--only {name}: no backend of this run, and no package that is installed")
+    config.pluginmanager.register(Served(_only(config)), "served")
 
 
 def _unavailable(name: str) -> str | None:
@@ -148,13 +149,39 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     only = _only(config)
     if not only:
         return
-    kept = [item for item in items if (_needs(item) | _backend_of(item)) & set(only)]
-    for name in only:
-        if not any(name in _needs(item) | _backend_of(item) for item in kept):
-            raise pytest.UsageError(f"--only {name}: no test runs on it or needs it")
-    chosen = set(map(id, kept))
-    config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
+    kept, left = [], []
+    for item in items:
+        names = (_needs(item) | _backend_of(item)) & set(only)
+        item.user_properties += [("only", name) for name in names]
+        (kept if names else left).append(item)
+    config.hook.pytest_deselected(items=left)
     items[:] = kept
+
+
+class Served:
+    """Fail a run in which no test ran for one of the names given to ``--only``."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.counts = dict.fromkeys(names, 0)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and not report.skipped:
+            for kind, name in report.user_properties:
+                if kind == "only":
+                    self.counts[name] += 1
+
+    def absent(self, config: pytest.Config) -> list[str]:
+        if config.getoption("collectonly") or hasattr(config, "workerinput"):
+            return []
+        return [name for name, count in self.counts.items() if not count]
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.absent(session.config):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
+        for name in self.absent(config):
+            terminalreporter.write_line(f"--only {name}: no test ran on it or needs it", red=True)
 
 
 def _needs(item: pytest.Item) -> set[str]:

@@ -105,11 +105,18 @@ def test_only_keeps_what_it_is_for(run: Any) -> None:
     assert names(done, "test_on_a_backend") == ["numpy"]
 
 
-@pytest.mark.parametrize("name", ["optree", "no_such_package"])
-def test_only_of_what_has_no_test_fails_the_run(run: Any, name: str) -> None:
-    done = run("--only", name)
+def test_only_of_what_is_not_there_is_an_error(run: Any) -> None:
+    done = run("--only", "no_such_package")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
-    assert f"--only {name}: no" in done.stderr.str()
+    assert "--only no_such_package: no" in done.stderr.str()
+
+
+@pytest.mark.parametrize("xdist", [(), ("-p", "xdist", "-n", "1")], ids=["alone", "xdist"])
+def test_only_of_what_no_test_is_for_fails_the_run(run: Any, xdist: tuple[str, ...]) -> None:
+    done = run("--only", "numpy,optree", *xdist)
+    assert done.parseoutcomes()["passed"] > 2
+    assert done.ret == pytest.ExitCode.TESTS_FAILED
+    assert "--only optree: no test ran on it or needs it" in done.stdout.str()
 
 
 def test_skips_are_counted_by_reason(run: Any) -> None:
