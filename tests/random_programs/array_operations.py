@@ -114,8 +114,8 @@ add("np_insert", "np.insert({0}, 0, 0.5, axis={axis})", along())
 add("np_delete", "np.delete({0}, 0, axis={axis})", along())
 add("np_diag", "np.diag({0}, {k})", lambda d: ((d.pick(moving, ndim(1, 2)),), {"k": d.choice(0, 1, -1)}))
 add("np_copy", "{0}.copy()", unary(None, moving))
-add("np_asarray", "{xp}.asarray({0})", unary(None, moving))
-add("asarray_copy", "{xp}.asarray({0}, copy=True)", unary(None, moving))
+add("asarray", "A.asarray({0})", unary(None, moving))
+add("asarray_copy", "A.asarray({0}, copy=True)", unary(None, moving))
 
 # ---------------------------------------------------------------- indexing
 
