@@ -10,7 +10,7 @@ from typing import Any
 
 from random_programs.generate import generate
 from random_programs.outcomes import Outcome, run
-from random_programs.program import names_of
+from random_programs.program import Program, names_of
 from random_programs.reduce import reduce_failure, script
 from random_programs.ways import WAYS
 
@@ -32,25 +32,33 @@ def run_seed(seed: int, ways: Iterable[str]) -> list[Outcome]:
     return [run(program, way, seed) for way in ways]
 
 
-def explain(seed: int, outcome: Outcome) -> dict[str, Any]:
-    """Return a failure with its reduced program."""
-    program, last = reduce_failure(generate(seed), outcome, seed)
-    used = " ".join(sorted(names_of(program.steps)))
-    return {"seed": seed, **asdict(outcome), "operations": used, "reduced": script(program, last)}
+def explain(seed: int, outcomes: Iterable[Outcome]) -> Iterator[dict[str, Any]]:
+    """Give each failure of a seed with its reduced program; ways that fail on the same one share it."""
+    shared: list[Program] = []
+    for outcome in outcomes:
+        for program in shared:
+            last = run(program, outcome.way, seed)
+            if last.verdict == outcome.verdict:
+                break
+        else:
+            program, last = reduce_failure(generate(seed), outcome, seed)
+            shared.append(program)
+        used = " ".join(sorted(names_of(program.steps)))
+        yield {"seed": seed, **asdict(outcome), "operations": used, "reduced": script(program, last)}
 
 
 def _piece(given: tuple[range, tuple[str, ...] | None, bool]) -> tuple[Counter[str], list[dict[str, Any]]]:
     seeds, ways, reducing = given
     counts: Counter[str] = Counter()
-    failures = []
+    failures: list[dict[str, Any]] = []
     for seed in seeds:
-        for outcome in run_seed(seed, ways or ways_of(seed)):
-            counts[f"{outcome.verdict}" + (f": {outcome.kind}" if outcome.verdict == "refused" else "")] += 1
+        outcomes = run_seed(seed, ways or ways_of(seed))
+        for outcome in outcomes:
+            counts[outcome.verdict + (f": {outcome.kind}" if outcome.verdict == "refused" else "")] += 1
             counts[f"{outcome.verdict} in {outcome.way}"] += 1
-            if outcome.verdict == "undecided":
-                failures.append({"seed": seed, **asdict(outcome)})
-            elif outcome.fails:
-                failures.append(explain(seed, outcome) if reducing else {"seed": seed, **asdict(outcome)})
+        failing = [outcome for outcome in outcomes if outcome.fails]
+        failures += explain(seed, failing) if reducing else ({"seed": seed, **asdict(o)} for o in failing)
+        failures += ({"seed": seed, **asdict(o)} for o in outcomes if o.verdict == "undecided")
     return counts, failures
 
 
@@ -99,13 +107,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _show(failure: dict[str, Any], shown: set[tuple[str, ...]]) -> None:
-    """Print a failure; of those that use the same operations, only the first in full."""
+    """Print a failure; of those whose reduced programs use the same operations only the first in full."""
     if failure["verdict"] == "undecided":
         return
-    key = (failure["verdict"], failure["kind"], failure.get("operations", ""))
     head = f"seed {failure['seed']}: {failure['way']}: {failure['verdict']}: {failure['kind']}"
-    if key in shown or "reduced" not in failure:
-        print(f"{head} [{failure.get('operations', '')}] {failure['text'][:200] if key not in shown else ''}", flush=True)
-    else:
+    key = (failure["verdict"], failure.get("operations", failure["kind"]))
+    if "reduced" in failure and key not in shown:
         print(f"{head}\n{failure['reduced']}\n", flush=True)
+    else:
+        print(f"{head} [{failure.get('operations', '')}]", flush=True)
     shown.add(key)

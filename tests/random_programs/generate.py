@@ -100,6 +100,7 @@ class Draw:
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
+                warnings.filterwarnings("error", "Numpy has detected that you")  # writes to broadcast_arrays' views
                 run_step(step, self.scope)
         except Exception as error:
             raise Unfit from error

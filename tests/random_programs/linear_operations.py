@@ -76,7 +76,7 @@ add("np_kron", "np.kron({0}, {1})", lambda d: ((d.pick(moving, ndim(1)), d.pick(
 add("einsum_rows", "np.einsum('ij,ij->i', {0}, {1})", lambda d: alike(d, ndim(2, 2)))
 add("einsum_products", "np.einsum('...i,...j->...ij', {0}, {1})", lambda d: alike(d, ndim(1, 2)))
 add("einsum_trace", "np.einsum('...ii->...', {0})", unary(None, moving, square))
-add("linear", "A.linear({0}, {w}, {b})", lambda d: (lambda n: ((n,), {"w": d.array(2, d.value(n).shape[-1]), "b": d.array(2)}))(d.pick(real, ndim(1))))
+add("linear", "A.linear({0}, {w}, {b})", lambda d: (lambda n: ((n,), {"w": d.array(d.value(n).shape[-1], 2), "b": d.array(2)}))(d.pick(real, ndim(1))))
 add("trace", "{xp}.linalg.trace({0}, offset={k})", lambda d: ((d.pick(moving, ndim(2)),), {"k": d.choice(0, 0, 1, -1)}))
 add("diagonal", "{xp}.linalg.diagonal({0}, offset={k})", lambda d: ((d.pick(moving, ndim(2)),), {"k": d.choice(0, 0, 1, -1)}))
 for _name in ("tril", "triu"):
@@ -103,8 +103,9 @@ _gram = "({0} @ {0}.mT if {0}.shape[-1] >= {0}.shape[-2] else {0}.mT @ {0})"
 add("eigvalsh", "{xp}.linalg.eigvalsh(" + _gram + ")", unary(None, real, separate))
 add("eigh", "{xp}.linalg.eigh(" + _gram + ")[1]", unary(None, real, separate))
 add("eigh_upper", "np.linalg.eigh(" + _gram + ", 'U')[{k}]", lambda d: ((d.pick(real, separate),), {"k": d.choice(0, 1)}))
-add("eigvals", "{xp}.sum({xp}.square({xp}.linalg.eigvals(" + _gram + ")), axis=-1)", unary(None, real, separate))
-add("matrix_rank", "{xp}.linalg.matrix_rank({0})", unary(None, real, regular))
+_eigvals = "A.sum(A.square(A.linalg.eigvals(" + _gram + ")), axis=-1)"
+add("eigvals", _eigvals, unary(None, real, separate), plain=_eigvals.replace("A.square(", "(1 + 0j) * A.square("))
+add("matrix_rank", "{xp}.linalg.matrix_rank({0})", unary(None, real, regular), values=True)
 add("np_norm", "np.linalg.norm({0}, axis={axis})", lambda d: (lambda n: ((n,), {"axis": axis_of(d, n)}))(d.pick(real, filled, ndim(1), lambda v: np.abs(v).min(initial=1) > 0.05)))
 add("np_multi_dot", "np.linalg.multi_dot([{0}, {0}.T, {0}])", unary(None, real, ndim(2, 2)))
 add("np_vander", "np.vander({0}, 3)", unary(None, real, ndim(1, 1)))

@@ -261,7 +261,7 @@ add("np_multiply_accumulate", "np.multiply.accumulate({0}, axis={axis})", reduci
 add("np_subtract_outer", "np.subtract.outer({0}, {1})", lambda d: ((d.pick(real), d.pick(real)), {}))
 for _name in ("sort", "argsort"):
     add(_name, f"{{xp}}.{_name}({{0}}, axis={{axis}})", reducing(None, real, spread, several=False))
-add("np_partition", "np.partition({0}, 0, axis={axis})[..., :1]", reducing(None, real, spread, filled, several=False))
+add("np_partition", "np.partition({0}, 0, axis={axis})[..., :1]", reducing(None, real, spread, filled, several=False), values=True)
 add("diff", "{xp}.diff({0}, axis={axis}, n={n})", lambda d: (lambda n: ((n,), {"axis": axis_of(d, n), "n": d.choice(1, 1, 2)}))(d.pick(moving)))
 add("searchsorted", "{xp}.searchsorted({grid}, {0})", lambda d: ((d.pick(real, lambda v: v.ndim == 1),), {"grid": np.array([-0.51, 0.13, 0.72])}))
 add("np_interp", "np.interp({0}, {grid}, {values})", lambda d: ((d.pick(real),), {"grid": np.array([-0.51, 0.13, 0.72]), "values": d.array(3)}))
@@ -287,4 +287,3 @@ add("full_like", "{xp}.full_like({0}, 0.5) * {0}", unary(None, moving))
 add("arange", "{xp}.arange({0}.shape[0]) * 0.5 + {0}", unary(None, moving, lambda v: v.ndim == 1))
 add("eye", "{xp}.eye({0}.shape[-1]) + {0}", unary(None, moving, lambda v: v.ndim >= 1))
 add("linspace", "{xp}.linspace(0.0, 1.0, {0}.shape[-1]) * {0}", unary(None, moving, lambda v: v.ndim >= 1))
-add("np_full_of", "np.full((2, {0}.shape[-1]), {0})", unary(None, moving, lambda v: v.ndim == 1))

@@ -9,15 +9,8 @@ import scipy.special
 Function = Callable[..., Any]
 
 
-def _iv(v: Any, x: Any) -> Any:
-    return scipy.special.iv(v, x)
-
-
 class Special:
     """``scipy.special`` under the names of ``agrad.special``."""
-
-    log_expit = staticmethod(scipy.special.log_expit)
-    iv = staticmethod(_iv)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(scipy.special, name)
@@ -65,7 +58,7 @@ class Plain:
 
     @staticmethod
     def linear(x: Any, w: Any, b: Any) -> Any:
-        return x @ w.T + b
+        return x @ w + b
 
     @staticmethod
     def checkpoint(f: Function) -> Function:

@@ -236,7 +236,7 @@ def jit(case: Case) -> None:
 def imperative(case: Case) -> None:
     """``backward`` on recorded Tensors against the gradient."""
     leaves = [agrad.asarray(x, requires_grad=True) for x in case.fresh()]
-    loss = case.loss(*(agrad.positive(leaf) for leaf in leaves))
+    loss = case.loss(*(agrad.asarray(leaf, copy=True) for leaf in leaves))
     if not loss.requires_grad:
         return
     loss.backward()
