@@ -59,7 +59,6 @@ from agrad.ops.elementwise import (
     floor_divide as floor_divide,
     greater as greater,
     greater_equal as greater_equal,
-    hypot as hypot,
     imag as imag,
     isfinite as isfinite,
     isinf as isinf,
@@ -154,6 +153,7 @@ from agrad.ops.indexing import (
     take as take,
     take_along_axis as take_along_axis,
 )
+from agrad.ops.lengths import hypot as hypot
 from agrad.ops.linear_algebra import (
     matmul as matmul,
     tril as tril,

@@ -4,6 +4,39 @@ Each class also derives from the built-in error that Python code would expect in
 ``except ValueError`` keeps working around code that has never heard of agrad.
 """
 
+import unicodedata
+from collections.abc import Sequence
+
+LINES, LENGTH = 12, 2000
+"""How much is shown of a message on a file."""
+
+
+def printable(text: str) -> str:
+    """``text`` with an escape for each character that a terminal acts on or cannot show; line breaks and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c.encode("unicode_escape").decode()
+        if c not in "\n\t" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+        else c
+        for c in text
+    )
+
+
+def listed(names: Sequence[str], limit: int = 10, separator: str = ", ", width: int = 40) -> str:
+    """The first names of a list, each cut to ``width`` characters, for a message that stays readable."""
+    shown = [name[:width].replace("\n", "\\n") + "..." * (len(name) > width) for name in names[:limit]]
+    return separator.join(shown + [f"... {len(names)} in all"] * (len(names) > limit))
+
+
+def brief(text: str) -> str:
+    """``text`` made printable, and cut after a few lines."""
+    shown = printable(text[:LENGTH])
+    lines = shown.split("\n")
+    if len(lines) > LINES:
+        shown = "\n".join([*lines[:LINES], f"... {len(lines)} lines"])
+    return shown[:LENGTH] + "..." * (len(text) > LENGTH or len(shown) > LENGTH)
+
 
 class AgradError(Exception):
     """The base of every error that agrad raises on purpose."""
@@ -15,6 +48,10 @@ class ShapeError(AgradError, ValueError):
 
 class IndexRangeError(ShapeError, IndexError):
     """An index or an axis out of range."""
+
+
+class AxesError(IndexRangeError, AttributeError):
+    """An attribute of Tensors of another number of axes, so that ``hasattr`` says what is true."""
 
 
 class DtypeError(AgradError, TypeError):
@@ -102,7 +139,13 @@ class KinkError(AgradError, AssertionError):
 
 
 class DataError(AgradError, ValueError):
-    """A file that is truncated, of a wrong format, or does not hold what was expected."""
+    """A file that is truncated, of a wrong format, or does not hold what was expected.
+
+    The message may quote the file: it is made ``printable``, and cut after a few lines.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(brief(message))
 
 
 class ConfigurationError(AgradError, ValueError):

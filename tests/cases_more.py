@@ -13,6 +13,7 @@ from table import (
     more,
     normal,
     off_zero,
+    positive,
     row,
     square_matrix,
     values,
@@ -44,9 +45,52 @@ more("where", ex("batch", constant([[[True]], [[False]]]), normal(2, 2, 3), norm
 more("mask_unused", ex("complex", constant([1.0, 0.0]), complex_normal(2)),
     ex("batch", constant(np.ones((2, 1, 3))), normal(2, 1, 3)))
 
+# ---------------------------------------------------------------- lengths
+
+def _bound(name: str) -> Any:
+    return PRIMITIVES[name].bind
+
+
+for _name, _draw, _reference in (
+    ("inverse_length", off_zero, lambda xp, x: 1 / x),
+    ("length", positive, lambda xp, x: np.sqrt(x)),
+    ("inverse_or_nan", off_zero, lambda xp, x: 1 / x),
+):
+    row(_name, ex("matrix", _draw(2, 3)), ex("0-d", _draw()), ex("empty", _draw(0, 2)), ex("batch", _draw(2, 1, 3)),
+        *([ex("complex", complex_normal(2))] if _name == "inverse_or_nan" else []),
+        call=_bound(_name), reference=_reference)
+row("leg_share", ex("matrices", off_zero(2, 3), off_zero(2, 3)), ex("0-d", off_zero(), off_zero()),
+    ex("empty broadcast", off_zero(0, 3), off_zero(3)), ex("broadcast both", off_zero(2, 1, 3), off_zero(4, 1)),
+    call=lambda x1, x2: _bound("leg_share")(x1, x2, agrad.hypot(x1, x2)),
+    reference=lambda xp, x1, x2: x1 / np.hypot(x1, x2))
+
+row("weight_total", ex("matrix", constant([[1.0, 0.5], [0.0, np.inf]])), constant=True,
+    call=_bound("weight_total"), reference=lambda xp, x: np.where(np.isfinite(x) & (x != 0), x, 1.0))
+
 # ---------------------------------------------------------------- reductions
 
-more("std", ex("batch", normal(2, 3, 2), axis=1), ex("empty batch", normal(0, 3), axis=1),
+def _numpys_var(xp: Any, x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    return np.var(x, axis=axis, ddof=correction, keepdims=keepdims)
+
+
+more("var", *[
+    ex(label, z, reference=_numpys_var, **how) for label, z, how in (
+        ("complex", complex_normal(2, 3), {}),
+        ("complex axis", complex_normal(2, 3), {"axis": 1, "correction": 1.0}),
+        ("complex, kept", complex_normal(2, 2), {"axis": 0, "keepdims": True}),
+        ("complex 0-d", complex_normal(), {}),
+        ("complex, no axes", complex_normal(2), {"axis": ()}),
+    )
+])
+for _name in ("logsumexp", "softmax"):
+    more(_name, ex("complex", complex_normal(2, 3), axis=1))
+more("log_softmax", ex("complex", complex_normal(2, 3), axis=1,
+    reference=lambda xp, x, axis: x - np.log(np.sum(np.exp(x), axis=axis, keepdims=True))))
+for _name in ("special.softmax", "special.log_softmax", "special.logsumexp"):
+    more(_name, ex("complex", complex_normal(2, 3), axis=1))
+more("sigmoid", ex("complex", complex_normal(2, 3)), ex("complex 0-d", complex_normal()))
+more("std", ex("complex", complex_normal(2, 3), axis=1),
+    ex("batch", normal(2, 3, 2), axis=1), ex("empty batch", normal(0, 3), axis=1),
     ex("several axes", normal(2, 3, 2), axis=(0, -1)))
 more("cumulative_sum", ex("batch", normal(2, 3, 2), axis=1), ex("empty batch", normal(0, 3), axis=1))
 

@@ -1,10 +1,10 @@
-"""The table's rows for the special functions. ``agrad.special``'s own values on NumPy are the reference of the others;
-how near they are to the truth is the matter of ``test_special_accuracy.py``."""
+"""The table's rows for the special functions: ``special_formulas`` are their references."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from special_formulas import FORMULAS
 from table import Example, Input, between, composite, constant, ex, normal, off_zero, positive, row, values
 
 import agrad
@@ -16,12 +16,12 @@ Draw = Callable[..., Input]
 UNDERIVED = {"special.iv": "v", "special.polygamma": "n"}
 
 
-def _same(function: Any) -> Callable[..., Any]:
-    return lambda xp, *args, **settings: function(*args, **settings)
+def _formula(name: str, **fixed: int) -> Callable[..., Any]:
+    return lambda xp, *args, **settings: FORMULAS[name](*args, **fixed, **settings)
 
 
 def _row(name: str, function: Any, *examples: Example) -> None:
-    row(f"special.{name}", *examples, call=function, reference=_same(function))
+    row(f"special.{name}", *examples, call=function, reference=_formula(name))
 
 
 def _unary(name: str, draw: Draw, *extra: Example, function: Any = None) -> None:
@@ -80,19 +80,16 @@ _unary("y0", positive, ex("large", values([9.0, 20.0])))
 _unary("y1", positive, ex("large", values([9.0, 20.0])))
 
 
-def _of_order(n: int) -> Callable[[Any], Any]:
-    return lambda x: agrad.special.jn(n, x)
+def _of_order(n: int) -> dict[str, Callable[..., Any]]:
+    return {"call": lambda x: agrad.special.jn(n, x), "reference": lambda xp, x: FORMULAS["jn"](n, x)}
 
 
 _row(
     "jn",
     agrad.special.jn,
-    *[
-        ex(f"order {n}", values([-9.0, -0.5, 0.0, 0.3, 3.5, 20.0]), call=_of_order(n), reference=_same(_of_order(n)))
-        for n in (-3, 0, 1, 2, 7)
-    ],
-    ex("empty", normal(0, 2), call=_of_order(2), reference=_same(_of_order(2))),
-    ex("0-d", normal(), call=_of_order(2), reference=_same(_of_order(2))),
+    *[ex(f"order {n}", values([-9.0, -0.5, 0.0, 0.3, 3.5, 20.0]), **_of_order(n)) for n in (-3, 0, 1, 2, 7)],
+    ex("empty", normal(0, 2), **_of_order(2)),
+    ex("0-d", normal(), **_of_order(2)),
 )
 
 _row(
@@ -150,12 +147,20 @@ def _setting(name: str, **settings: Any) -> Any:
 def _helper(name: str, draws: tuple[Input, ...], *settings: dict[str, int]) -> None:
     examples = []
     for how in settings:
-        call = _setting(name, **how)
         label = ", ".join(f"{k} {v}" for k, v in how.items()) or "itself"
-        examples.append(ex(label, *draws, call=call, reference=_same(call)))
-    row(f"special.{name}", *examples, call=_setting(name), reference=_same(_setting(name)))
+        examples.append(ex(label, *draws, call=_setting(name, **how), reference=_formula(name, **how)))
+    row(f"special.{name}", *examples, call=_setting(name), reference=_formula(name))
 
 
+_helper(
+    "bell",
+    (values([-9.0, -2.0, 0.0, 0.3, 5.5]),),
+    {"n": 0, "half": False},
+    {"n": 1, "half": True},
+    {"n": 3, "half": False},
+    {"n": 4, "half": True},
+)
+_helper("edge_log", (positive(2, 3),), {})
 _helper("scaled_ierfc", (values([-2.0, -0.1, 0.5, 1.9, 2.1, 9.0]),), {"n": 1}, {"n": 2}, {"n": 4})
 _helper("sinc_derivative", (values([-2.0, 0.0, 0.3, 1.1, 5.5]),), {"n": 1}, {"n": 2}, {"n": 3})
 _helper("decay_moment", (values([-40.0, -2.0, 0.3, 5.5, 31.0]),), {"k": 0}, {"k": 1}, {"k": 3})
@@ -175,13 +180,12 @@ _helper(
 # ---------------------------------------------------------------- reductions
 _weights = constant([0.5, 0.0, 2.0])
 for _name in ("softmax", "log_softmax"):
-    _function = getattr(agrad.special, _name)
     composite(
         f"special.{_name}",
         ex("all", normal(2, 3)),
         ex("axis", normal(2, 3), axis=0),
         ex("several axes", normal(2, 3, 2), axis=(0, 2)),
-        reference=_same(_function),
+        reference=_formula(_name),
     )
 composite(
     "special.logsumexp",
@@ -189,5 +193,5 @@ composite(
     ex("axis", normal(2, 3), axis=0, keepdims=True),
     ex("weights", normal(2, 3), 1, positive(3)),
     ex("weights with a zero", normal(2, 3), 1, _weights),
-    reference=_same(agrad.special.logsumexp),
+    reference=_formula("logsumexp"),
 )

@@ -57,8 +57,9 @@ row("copysign", ex("matrices", off_zero(2, 3), _SIGNS), ex("0-d", off_zero(), co
     ex("0-d left", off_zero(), _SIGNS), ex("number right", off_zero(3), -1.5),
     ex("negative zero", off_zero(2), constant([-0.0, 0.0])),
     ex("of zero", values([0.0, -0.0]), constant([-1.0, 1.0]), kink=True))
-row("nextafter", ex("matrices", normal(2, 3), normal(2, 3)), ex("broadcast", normal(3), normal(2, 1)),
-    ex("number", normal(3), 2.0), constant=True)
+row("nextafter", ex("matrices", normal(2, 3), constant([[0.3], [-5.0]])),
+    ex("broadcast", normal(3), constant([[0.5], [9.0]])), ex("0-d", normal(), constant(9.0)),
+    ex("empty", normal(0, 2), constant([1.0, 2.0])), ex("number", normal(3), 2.0))
 
 # ---------------------------------------------------------------- sorting and searching
 

@@ -34,7 +34,6 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(folder):
     """A model trained on flowers.csv."""
-    pytest.importorskip("safetensors", reason="models are saved with safetensors")
     path = folder / "flowers.safetensors"
     words = [
         "train",

@@ -2,6 +2,18 @@
 
 from hypothesis import strategies as st
 
+from agrad.errors import DataError
+
+
+def read_or_refused(read, path):
+    """What ``read`` makes of a file, or None where it refuses it with an error that names the file."""
+    try:
+        return read(path)
+    except DataError as error:
+        message = str(error)
+    assert str(path) in message
+    return None
+
 
 @st.composite
 def damaged(draw, content):

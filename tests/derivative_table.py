@@ -55,6 +55,24 @@ examples that lie on a kink, where only the convention is tested. `python tests/
 from the tests, and a test holds the two equal. A gamma draw's implicit derivative has no finite difference to meet.
 
 In brackets: what would run on CuPy, which no machine with a GPU has run yet.
+
+## At edges
+
+- **Kinks.** Equal elements share the derivative of `max`, `min`, `maximum` and `minimum`; `abs` and `relu` have 0 at 0;
+  of `maximum` and `minimum` beside a NaN, and of `relu` at one, it is 0.
+- **Lengths.** `hypot`, norms and `std` have the derivative 0 where they are 0, and a second one of NaN there, also that
+  of their squares, which cannot be told from them: write `sum(x * x)` or `var`. Behind `where` the second derivative of
+  the squares of `hypot` and `std` is 0 there instead. NumPy's norms of elements beyond the root of the range are 0 or
+  infinite, and so is what is divided by them; `hypot` is right.
+- **Equal values.** Where eigenvalues or singular values are equal, first derivatives by way of the values are right
+  (`eigvalsh`, `svdvals`, norms, `pinv`, the first output of `eigh`), and the derivative through the vectors is NaN:
+  they are any basis of one space. Second derivatives of the values go through the vectors, and are NaN too. Where
+  values are nearly equal, derivatives are large, and lose digits as their distance does.
+- **Infinities.** Of `logsumexp` whose result is infinite the derivative is NaN by infinite elements and 0 by finite
+  ones; of `hypot` of one infinite number 1 and 0. A tangent or cotangent of 0 beside an infinite slope gives NaN.
+- **Outside a domain** the value is NaN; the derivative is that of the formula, `1 / x` of `log(x)`, where it is one.
+
+`tests/test_extreme_values.py` has the table.
 """
 
 

@@ -73,7 +73,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library", choices=LIBRARIES)
     parser.add_argument("--table", action="store_true", help="write the page")
-    parser.add_argument("--only", default="", metavar="TEXT", help="samples whose name has TEXT in it")
+    parser.add_argument(
+        "--only", action="append", metavar="TEXT", help="samples whose name has TEXT in it; may be repeated"
+    )
     parser.add_argument("--trace", action="store_true", help="show where each refusal comes from")
     parser.add_argument("--verdicts", action="store_true", help="print the rows of the table")
     parser.add_argument("--backend", default="numpy", help="whose arrays the Tensors hold; the page is of numpy")
@@ -87,7 +89,7 @@ def main() -> int:
         trial.told = lambda error: "".join(traceback.format_exception(error)[-4:])
     found, failed = {}, []
     for sample in module.SAMPLES:
-        if asked.only in sample.title:
+        if not asked.only or any(text in sample.title for text in asked.only):
             try:
                 with agrad.use_backend(asked.backend):  # where SciPy's own new arrays are born
                     found[sample.title] = verdict = trial.trial(sample, asked.backend)

@@ -30,10 +30,10 @@ are used; no figure below is from CuPy, and that part is unrun.
 - No derivative, by decision: the orders `n` of `polygamma` and `jn`, `v` of `iv`. `jn` takes one Python integer as
   its order.
 - `zeta` is for x > 1; the generic `polygamma` is NaN for x < 0 and n > 3.
-- `xlogy`, `xlog1py`: where x is 0 the function is 0, and the derivative by y is 0; by x it is 0 where y is 0 (or -1)
-  too.
-- `entr` and `rel_entr` at x = 0 have an infinite derivative by x; at x = y = 0 those of `rel_entr` and `kl_div` are 0
-  by x.
+- `xlogy`, `xlog1py`: where x is 0 the function is 0. Where y is at most 0 (or -1) too, it has no derivative, and all
+  of them are 0.
+- `entr` and `rel_entr` at x = 0 have an infinite derivative by x, and the mixed second one that the formula has; at
+  x = y = 0 those of `rel_entr` and `kl_div` are 0 by x.
 - `beta`'s mixed second derivative cancels where a or b is small; `betaln`'s does not.
 
 ## Where the functions come from, and how accurate they are

@@ -9,8 +9,7 @@ from checker import assert_close, host
 
 import agrad
 
-jax = pytest.importorskip("jax")
-jnp = jax.numpy
+pytestmark = pytest.mark.needs("jax")
 
 SHAPE = (3, 4)
 SEEDS = 24
@@ -89,6 +88,9 @@ def sixty_four_bits() -> None:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_gradients_and_second_derivatives(seed: int) -> None:
+    import jax
+    import jax.numpy as jnp
+
     f = composition(seed)
     rng = np.random.default_rng(1000 + seed)
     x, v = rng.standard_normal(SHAPE), rng.standard_normal(SHAPE)

@@ -9,14 +9,13 @@ import types
 from importlib.metadata import EntryPoint
 from types import SimpleNamespace
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 
 import agrad.backends as backends
 from agrad.backends.base import Backend
 from agrad.errors import BackendUnavailableError, DeviceUnavailableError, OperandError
-
-strict = pytest.importorskip("array_api_strict")
 
 
 @pytest.fixture(autouse=True)
@@ -149,8 +148,8 @@ def test_a_missing_library_is_named_with_its_remedy(missing: str) -> None:
     assert "agrad[torch]" in report.reason
 
 
+@pytest.mark.needs("cupy")
 def test_cupy_without_a_gpu_gives_the_reason() -> None:
-    pytest.importorskip("cupy")
     done = in_a_process(
         "import agrad.backends as b\n"
         "try: b.load('cupy')\n"
@@ -227,7 +226,9 @@ def test_a_third_party_brings_a_backend(third_party: Backend) -> None:
         backends.load("even")
 
 
-def test_a_third_party_does_not_replace_ours(third_party: Backend) -> None:
+@pytest.mark.usefixtures("third_party")
+def test_a_third_party_does_not_replace_ours() -> None:
+    assert backends.load("numpy").array_types[0] is np.ndarray
     assert backends.available_backends()["numpy"].available
 
 
@@ -246,6 +247,8 @@ def test_subclasses_and_strangers() -> None:
 
 
 JAX_HANDED_IN = """
+import sys
+sys.modules.update(dict.fromkeys(("torch", "dask", "cupy")))  # other libraries take seconds to import
 import jax, jax.numpy as jnp, numpy as np
 import agrad.backends as b
 from agrad.errors import DtypeError
@@ -270,14 +273,14 @@ with b.use_backend("jax"):
 """
 
 
+@pytest.mark.needs("jax")
 def test_jax_switches_only_when_it_is_selected() -> None:
-    pytest.importorskip("jax")
     done = in_a_process(JAX_HANDED_IN)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.needs("jax")
 def test_the_selection_of_the_environment_switches_jax() -> None:
-    pytest.importorskip("jax")
     code = "import agrad.backends as b, jax; assert b.get_backend() == 'jax' and jax.config.jax_enable_x64"
     done = in_a_process(code, AGRAD_BACKEND="jax", AGRAD_DEVICE="cpu")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from bench.ops_cases import CASES
 from bench.ops_jobs import build
 from bench.ops_reasons import AUTOGRAD_REASONS, REASONS
 from bench.suites import MODULES, Options, Suite, UsageError, load_suite, options_for, parser
+
+pytest_plugins = ["bench_fixtures"]
 
 ROOT = Path(__file__).parent.parent
 
@@ -120,56 +123,74 @@ def test_the_acceptance_script_fits_into_eight_minutes_and_knows_its_suites() ->
 # ------------------------------------------------------------------ quick runs
 
 
-@pytest.mark.parametrize("name", [n for n in MODULES if n != "compare"])
-def test_a_quick_run_without_peers(name: str, tmp_path: Path) -> None:
-    file = tmp_path / "run.json"
-    choice = ["--backends", "numpy"] if load_suite(name).backends else []
-    done = bench(name, "--quick", "--peers", "none", "--json", str(file), *choice)
-    assert done.returncode == 0, done.stdout + done.stderr
+def check_run(name: str, file: Path) -> dict[str, Any]:
     record = check_files(file)
     assert record["suite"] == name
     assert not record["left_out"]
+    return record
 
 
-def test_a_quick_run_of_compare(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+def test_a_quick_run_in_processes_of_their_own(tmp_path: Path) -> None:
+    done = bench("overhead", "--quick", "--peers", "none", "--json", str(tmp_path / "run.json"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    check_run("overhead", tmp_path / "run.json")
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if n not in ("compare", "overhead", "transforms")])
+def test_a_quick_run_without_peers(run: Callable, name: str, tmp_path: Path) -> None:
+    choice = ["--backends", "numpy"] if load_suite(name).backends else []
+    code, out, err = run(name, "--quick", "--peers", "none", "--json", str(tmp_path / "run.json"), *choice)
+    assert code == 0, out + err
+    check_run(name, tmp_path / "run.json")
+
+
+@pytest.mark.needs("matplotlib")
+def test_a_quick_run_of_compare(run: Callable, tmp_path: Path) -> None:
     file, plot = tmp_path / "run.json", tmp_path / "plot.png"
     given = ("--backends", "numpy", "--sizes", "100", "--only", "matmul,softmax")
-    done = bench("compare", "--quick", *given, "--json", str(file), "--plot", str(plot))
-    assert done.returncode == 0, done.stdout + done.stderr
+    code, out, err = run("compare", "--quick", *given, "--json", str(file), "--plot", str(plot))
+    assert code == 0, out + err
     record = check_files(file)
     assert set(record["seconds"]) == {f"{w}, {p}" for w in ("matmul", "softmax") for p in (ops.FORWARD, ops.GRADIENT)}
     assert plot.read_bytes().startswith(b"\x89PNG")
-    assert "nothing to compare it with" in done.stdout
+    assert "nothing to compare it with" in out
 
 
-def test_a_backend_that_cannot_run_is_named_and_left_out(tmp_path: Path) -> None:
-    (tmp_path / "cupy.py").write_text("raise ImportError('No module named cupy, for the test')")
-    given = ("compare", "--quick", "--sizes", "100", "--only", "reduction", "--backends")
-    done = bench(*given, "numpy,cupy", PYTHONPATH=str(tmp_path))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "left out, agrad, cupy: backend 'cupy' cannot run here" in done.stdout
-    alone = bench(*given, "cupy", PYTHONPATH=str(tmp_path))
-    assert alone.returncode == 2
-    assert "no backend could run" in alone.stderr
-
-
-def test_a_missing_peer_is_named_and_left_out(tmp_path: Path) -> None:
+def without(monkeypatch: pytest.MonkeyPatch, folder: Path, library: str) -> None:
     """A folder before all others holds a module that cannot be imported, as a missing one cannot."""
-    (tmp_path / "autograd.py").write_text("raise ImportError('No module named autograd, for the test')")
+    (folder / f"{library}.py").write_text(f"raise ImportError('No module named {library}, for the test')")
+    monkeypatch.syspath_prepend(folder)
+    for name in [name for name in sys.modules if name.partition(".")[0] == library]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+def test_a_backend_that_cannot_run_is_named_and_left_out(
+    run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without(monkeypatch, tmp_path, "cupy")
+    given = ("compare", "--quick", "--sizes", "100", "--only", "reduction", "--backends")
+    code, out, err = run(*given, "numpy,cupy")
+    assert code == 0, out + err
+    assert "left out, agrad, cupy: backend 'cupy' cannot run here" in out
+    code, _, err = run(*given, "cupy")
+    assert code == 2
+    assert "no backend could run" in err
+
+
+def test_a_missing_peer_is_named_and_left_out(run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, tmp_path, "autograd")
     file = tmp_path / "run.json"
-    done = bench(
-        "ops", "--quick", "--only", "sin", "--peers", "autograd", "--json", str(file), PYTHONPATH=str(tmp_path)
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "left out, autograd: No module named autograd, for the test" in done.stdout
-    assert "Not judged" in done.stdout
+    code, out, err = run("ops", "--quick", "--only", "sin", "--peers", "autograd", "--json", str(file))
+    assert code == 0, out + err
+    assert "left out, autograd: No module named autograd, for the test" in out
+    assert "Not judged" in out
     assert set(check_files(file)["seconds"]["sin, 100, forward"]) == {"agrad"}
 
 
-def test_several_suites_write_a_folder(tmp_path: Path) -> None:
-    done = bench("ops", "overhead", "--quick", "--peers", "none", "--only", "exp", "--json", str(tmp_path / "runs"))
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_several_suites_write_a_folder(run: Callable, tmp_path: Path) -> None:
+    given = ("ops", "overhead", "--quick", "--peers", "none", "--only", "exp", "--json", str(tmp_path / "runs"))
+    code, out, err = run(*given)
+    assert code == 0, out + err
     for name in ("ops", "overhead"):
         assert check_files(tmp_path / "runs" / f"{name}.json")["suite"] == name
 
@@ -290,8 +311,8 @@ def pools() -> common.Job:
     return common.Job(lambda: 0.0)
 
 
+@pytest.mark.needs("threadpoolctl")
 def test_a_process_of_one_thread_computes_on_one_and_leaves_the_environment() -> None:
-    pytest.importorskip("threadpoolctl")
     before = dict(os.environ)
     runner = common.Remote(common.Candidate("numpy", pools), one_thread=True)
     try:
@@ -329,8 +350,8 @@ def test_every_case_runs(name: str) -> None:
     assert found.size and np.isfinite(found).all()
 
 
+@pytest.mark.needs("autograd")
 def test_a_library_without_the_function_is_named() -> None:
-    pytest.importorskip("autograd")
     job = build("sort", 100, "float64", "agrad", "autograd")
     assert "autograd has no" in job.step()["autograd"]
     assert not any(name.startswith("autograd") for name in job.parts)

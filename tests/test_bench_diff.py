@@ -80,7 +80,9 @@ def test_what_is_in_one_run_only_is_counted(old: Path, tmp_path: Path, capsys: p
 
 def test_the_committed_runs_can_be_compared() -> None:
     folder = Path(__file__).parent.parent / "bench" / "results"
-    for file in folder.glob("*.json"):
+    files = sorted(folder.glob("*.json"))
+    assert len(files) > 1
+    for file in files:
         found = diff.read(file)
         assert any(path[-1].startswith("agrad") for path in found), file
         changes, machine = diff.compare(found, found)

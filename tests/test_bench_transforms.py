@@ -1,17 +1,18 @@
 """The suite of transforms: every library computes the same derivatives; a quick run; what is missing is named."""
 
-import importlib
-import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from test_bench import bench, tables
+from test_bench import check_run, tables
 
 from bench import transforms, transforms_jobs
 from bench.common import Missing, Timing
 from bench.limits import Limits
 from bench.transforms_jobs import HESSIAN, LOOP, SAMPLES
+
+pytest_plugins = ["bench_fixtures"]
 
 PROBLEMS = transforms_jobs.problems(quick=True)
 MODULES = {"torch.func": "torch", "autograd": "autograd"}
@@ -22,10 +23,8 @@ def off(problem: transforms_jobs.Problem) -> float:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
-@pytest.mark.parametrize("name", list(MODULES))
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.needs(m)) for n, m in MODULES.items()])
 def test_the_libraries_compute_the_same(name: str) -> None:
-    if importlib.util.find_spec(MODULES[name]) is None:
-        pytest.skip(f"{MODULES[name]} is not installed")
     compared = 0
     for (objective, task), problem in PROBLEMS.items():
         if objective == "Gaussian mixture" and task == HESSIAN and name == "autograd":
@@ -70,10 +69,9 @@ def test_what_falls_short_is_said() -> None:
     assert rows[2][1:] == ["2e+03", "", "2.00 (2.00 to 2.00)", "2.00 (2.00 to 2.00)", "50.00%"]
 
 
-def test_a_quick_run(tmp_path: Path) -> None:
-    file = tmp_path / "transforms.json"
-    done = bench("transforms", "--quick", "--peers", "none", "--only", "Rosenbrock", "--json", str(file))
-    assert done.returncode == 0, done.stderr
-    rows = tables(done.stdout)[0]
+def test_a_quick_run(run: Callable, tmp_path: Path) -> None:
+    code, out, err = run("transforms", "--quick", "--peers", "none", "--json", str(tmp_path / "transforms.json"))
+    assert code == 0, out + err
+    rows = tables(out)[0]
     assert [row[0] for row in rows[2:]] == [f"Rosenbrock: {task}" for name, task in PROBLEMS if name == "Rosenbrock"]
-    assert set(json.loads(file.read_text())["seconds"]) == {row[0] for row in rows[2:]}
+    assert set(check_run("transforms", tmp_path / "transforms.json")["seconds"]) == {row[0] for row in rows[2:]}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from damage import damaged
+from damage import damaged, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -21,9 +21,9 @@ from agrad.data import files
 from agrad.errors import ConfigurationError, DataError, DtypeError, MissingExtraError, SaveError
 from agrad.nn import checkpoint
 
-safetensors_numpy = pytest.importorskip("safetensors.numpy", reason="models are saved with safetensors")
+pytestmark = pytest.mark.needs("safetensors")
 
-FUZZ = settings(max_examples=300, deadline=None, database=None)
+FUZZ = settings(max_examples=150, deadline=None, database=None)
 TENSORS = {
     "0.weight": np.arange(12, dtype=np.float32).reshape(3, 4) / 7,
     "0.bias": np.array([1.5, -0.0, np.inf]),
@@ -106,7 +106,9 @@ def test_any_metadata_comes_back(scratch, metadata):
 
 def test_the_file_is_plain_safetensors(tmp_path):
     checkpoint.save(tmp_path / "m", TENSORS, METADATA)
-    found = safetensors_numpy.load_file(tmp_path / "m")
+    import safetensors.numpy
+
+    found = safetensors.numpy.load_file(tmp_path / "m")
     assert all(same(found[name], value) for name, value in TENSORS.items())
 
 
@@ -153,7 +155,7 @@ def nested(depth):
         ({"a": [{"b": {None: 1}}]}, r"metadata\['a'\]\[0\]\['b'\]: expected text as keys, found None"),
         ({"a": np.float32(1)}, r"metadata\['a'\]: .* found float32"),
         ({"a": {1, 2}}, "found set"),
-        (nested(5000), "nests too deep"),
+        (nested(5000), "at most 100 levels"),
     ],
 )
 def test_metadata_that_cannot_be_saved(tmp_path, metadata, message):
@@ -256,11 +258,8 @@ def test_load_fuzz(scratch, choice):
     content = whole(scratch / "whole")
     body = st.one_of(damaged(content), st.binary(max_size=60), st.binary(max_size=60).map(packed))
     (scratch / "a").write_bytes(choice.draw(body))
-    try:
-        tensors, metadata = checkpoint.load(scratch / "a")
-    except DataError:
-        return
-    assert len(tensors) == len(TENSORS) and isinstance(metadata, dict)
+    found = read_or_refused(checkpoint.load, scratch / "a")
+    assert found is None or (len(found[0]) == len(TENSORS) and isinstance(found[1], dict))
 
 
 VALUE = st.sampled_from(
@@ -278,11 +277,8 @@ VALUE = st.sampled_from(
 )
 def test_load_fuzz_headers(scratch, header, size):
     (scratch / "h").write_bytes(packed(OURS | header, bytes(size)))
-    try:
-        tensors, _ = checkpoint.load(scratch / "h")
-    except DataError:
-        return
-    assert sum(value.nbytes for value in tensors.values()) == size
+    found = read_or_refused(checkpoint.load, scratch / "h")
+    assert found is None or sum(value.nbytes for value in found[0].values()) == size
 
 
 # -- whole or not at all --
@@ -403,54 +399,69 @@ import numpy as np
 from agrad.data import files
 from agrad.nn import checkpoint
 
-path, stage = sys.argv[1:]
-
-def save(step):
+def save(path, step):
     checkpoint.save(path, {"w": np.full((400, 400), step), "b": np.full(50, step)}, {"step": step})
 
 def die(*args):
     os.kill(os.getpid(), signal.SIGKILL)
 
-save(0)
-print("saved", flush=True)
-if stage == "write":
-    fsync = os.fsync
-    def half(descriptor):
-        os.ftruncate(descriptor, os.fstat(descriptor).st_size // 2)
-        fsync(descriptor)
-        die()
-    files.os.fsync = half
-elif stage != "any":
-    setattr(files.os, stage, die)
-step = 1
-while True:
-    save(step)
-    step += 1
+def half(descriptor):
+    os.ftruncate(descriptor, os.fstat(descriptor).st_size // 2)
+    fsync(descriptor)
+    die()
+
+fsync = os.fsync
+for line in sys.stdin:
+    stage, path = line.rstrip().split(" ", 1)
+    child = os.fork()
+    if not child:
+        save(path, 0)
+        print(os.getpid(), flush=True)
+        if stage == "write":
+            files.os.fsync = half
+        elif stage != "any":
+            setattr(files.os, stage, die)
+        step = 1
+        while True:
+            save(path, step)
+            step += 1
+    print(os.WTERMSIG(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
-def check_killed(path, stage, seconds):
+@pytest.fixture(scope="module")
+def saver():
+    """A process that forks one that saves without end for each line it is given."""
+    environment = os.environ | {"PYTHONPATH": ROOT, "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", SAVER]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
+    ) as process:
+        yield process
+        process.stdin.close()
+
+
+def check_killed(saver, path, stage, seconds):
     """Kill a process that saves without end; give back the step whose file it left, and check the file."""
-    environment = os.environ | {"PYTHONPATH": ROOT}
-    command = [sys.executable, "-c", SAVER, str(path), stage]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
-        assert process.stdout.readline() == "saved\n"
-        time.sleep(seconds)
-        if stage == "any":
-            process.kill()
-        assert process.wait(60) == -signal.SIGKILL
+    saver.stdin.write(f"{stage} {path}\n")
+    saver.stdin.flush()
+    child = int(saver.stdout.readline())
+    time.sleep(seconds)
+    if stage == "any":
+        os.kill(child, signal.SIGKILL)
+    assert int(saver.stdout.readline()) == signal.SIGKILL
     tensors, metadata = checkpoint.load(path, {"w": ((400, 400), "int64"), "b": ((50,), "int64")})
     assert (tensors["w"] == metadata["step"]).all() and (tensors["b"] == metadata["step"]).all()
     return metadata["step"]
 
 
 @pytest.mark.parametrize("stage", ["write", "fsync", "replace"])
-def test_killed_at_a_stage_of_a_save(tmp_path, stage):
-    assert check_killed(tmp_path / "m", stage, 0) == 0
+def test_killed_at_a_stage_of_a_save(saver, tmp_path, stage):
+    assert check_killed(saver, tmp_path / "m", stage, 0) == 0
     left = [name for name in os.listdir(tmp_path) if name != "m"]
     assert len(left) == 1 and left[0].startswith(".agrad-") and left[0].endswith(".tmp")
 
 
-def test_killed_at_any_time(tmp_path):
-    steps = [check_killed(tmp_path / "m", "any", seconds) for seconds in (0.001, 0.05, 0.11, 0.173, 0.3)]
+def test_killed_at_any_time(saver, tmp_path):
+    steps = [check_killed(saver, tmp_path / "m", "any", seconds) for seconds in (0.001, 0.05, 0.11, 0.173, 0.3)]
     assert max(steps) > 0

@@ -11,7 +11,7 @@ import agrad
 from agrad.nn import checkpoint
 
 pytest_plugins = ["cli_fixtures"]
-pytestmark = pytest.mark.skipif(checkpoint.safetensors is None, reason="models are saved with safetensors")
+pytestmark = pytest.mark.needs("safetensors")
 
 FAST = ("--hidden", "6", "--batch-size", "8", "--epochs", "2")
 

@@ -8,7 +8,6 @@ from agrad.nn import checkpoint
 
 pytest_plugins = ["cli_fixtures"]
 
-needs_safetensors = pytest.mark.skipif(checkpoint.safetensors is None, reason="models are saved with safetensors")
 SMALL = ("--hidden", "8,6", "--batch-size", "7", "--dropout", "0.2", "--lr", "0.01", "--backend", "numpy", "--quiet")
 
 
@@ -16,7 +15,7 @@ def words(folder, *more):
     return ("train", "--data", folder / "flowers.csv", "--label", "kind", *SMALL, *more)
 
 
-@needs_safetensors
+@pytest.mark.needs("safetensors")
 def test_a_resumed_run_in_float16_ends_as_one_that_ran_through(run, folder, tmp_path):
     whole, parts = tmp_path / "whole.st", tmp_path / "parts.st"
     narrow = ("--precision", "float16")

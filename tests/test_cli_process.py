@@ -15,7 +15,6 @@ from agrad.cli import main
 from agrad.nn import checkpoint
 
 ROOT = str(Path(agrad.__file__).parents[1])
-needs_safetensors = pytest.mark.skipif(checkpoint.safetensors is None, reason="models are saved with safetensors")
 
 
 def records(path):
@@ -38,12 +37,9 @@ def test_the_package_runs_as_a_module():
     process = started("--version")
     assert process.communicate(timeout=60) == (f"agrad {agrad.__version__}\n", "")
     assert process.returncode == 0
-    process = started("train", "--epochs", "none")
-    assert "agrad train: error: argument --epochs" in process.communicate(timeout=60)[1]
-    assert process.returncode == 2
 
 
-@needs_safetensors
+@pytest.mark.needs("safetensors")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_saves_and_resume_gives_the_same_bytes(tmp_path, number, code):
     whole, stopped, log = tmp_path / "whole.st", tmp_path / "stopped.st", tmp_path / "log.jsonl"
@@ -64,9 +60,7 @@ def test_a_signal_saves_and_resume_gives_the_same_bytes(tmp_path, number, code):
     epochs = checkpoint.load(stopped)[1]["progress"]["epoch"] + 2
     resume = ("train", "--resume", stopped, "--quiet", "--log", log)
     for rest in (resume, (*words, "--save", whole)):
-        process = started(*rest, "--epochs", epochs)
-        err = process.communicate(timeout=120)[1]
-        assert process.returncode == 0, err
+        assert main([str(word) for word in (*rest, "--epochs", epochs)]) == 0
     one, other = checkpoint.load(stopped)[0], checkpoint.load(whole)[0]
     assert one.keys() == other.keys()
     assert all(one[name].tobytes() == other[name].tobytes() for name in one)
@@ -85,7 +79,7 @@ def wait_for(process, happened):
         time.sleep(0.01)
 
 
-@needs_safetensors
+@pytest.mark.needs("safetensors")
 def test_a_killed_run_leaves_the_last_whole_epoch(tmp_path):
     path, log = tmp_path / "model.st", tmp_path / "log.jsonl"
     process = started("train", "--hidden", "24", "--epochs", "100000", "--save", path, "--log", log, "--quiet")
@@ -97,7 +91,7 @@ def test_a_killed_run_leaves_the_last_whole_epoch(tmp_path):
     assert checkpoint.load(path)[1]["progress"]["epoch"] >= 2
 
 
-@needs_safetensors
+@pytest.mark.needs("safetensors")
 def test_a_closed_pipe_ends_quietly(tmp_path):
     path = tmp_path / "model.st"
     assert main(["train", "--hidden", "none", "--epochs", "1", "--quiet", "--save", str(path)]) == 0
@@ -127,7 +121,7 @@ def test_an_output_that_cannot_be_written_is_an_error():
     assert len(done.stderr.splitlines()) == 1
 
 
-@needs_safetensors
+@pytest.mark.needs("safetensors")
 def test_a_place_that_vanishes_stops_the_run(tmp_path):
     place, log = tmp_path / "place", tmp_path / "log.jsonl"
     place.mkdir()

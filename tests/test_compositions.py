@@ -9,8 +9,7 @@ from checker import assert_close
 
 import agrad
 
-jax = pytest.importorskip("jax")
-jnp = jax.numpy
+pytestmark = pytest.mark.needs("jax")
 
 N = 3
 SEEDS = 30
@@ -75,14 +74,6 @@ TRANSFORMS: dict[str, Callable[[Any, Any, Function], Function]] = {
 }
 
 
-class TheirTransforms:
-    """JAX's transforms under the names used here."""
-
-    grad, value_and_grad, jvp, vjp = (staticmethod(g) for g in (jax.grad, jax.value_and_grad, jax.jvp, jax.vjp))
-    jacfwd, jacrev, hessian = (staticmethod(g) for g in (jax.jacfwd, jax.jacrev, jax.hessian))
-    vmap, linearize = staticmethod(jax.vmap), staticmethod(jax.linearize)
-
-
 def drawn(seed: int) -> tuple[list[int], list[tuple[str, int]]]:
     """The steps of a function, and a tower of transforms with the step that follows each."""
     rng = np.random.default_rng(seed)
@@ -121,8 +112,10 @@ def sixty_four_bits() -> None:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_towers_of_transforms(seed: int) -> None:
+    import jax
+
     x = np.random.default_rng(100 + seed).standard_normal(N)
-    ours, theirs = build(seed, agrad, agrad), jax.jit(build(seed, TheirTransforms, jnp))
+    ours, theirs = build(seed, agrad, agrad), jax.jit(build(seed, jax, jax.numpy))
     expected = np.asarray(theirs(x))
     assert np.isfinite(expected).all()
     assert_close(ours(agrad.asarray(x)), expected, f"{drawn(seed)[1]}", 1e-8, 10.0)

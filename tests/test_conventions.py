@@ -147,7 +147,7 @@ def test_a_value_that_is_not_finite_in_the_used_branch_is_not_hidden(backend: st
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
-def test_dtype_and_device_of_a_gradient_are_its_arguments(dtype: str, backend: str, place: Any) -> None:
+def test_dtype_and_device_of_a_gradient_are_its_arguments(dtype: str, backend: str) -> None:
     kind = getattr(agrad, dtype)
     x = leaf([1.0, 2.0], kind)
     wide = agrad.asarray([1.0, 2.0], dtype=agrad.complex128 if "complex" in dtype else agrad.float64)

@@ -225,7 +225,8 @@ def test_guards_leave_the_rest_to_the_generic_code() -> None:
 
 
 def optimizer_results(dtype: np.dtype, make: Callable, grads: list[np.ndarray], start: np.ndarray) -> list:
-    torch = pytest.importorskip("torch")
+    import torch
+
     p = torch.tensor(start)
     optimizer = make(torch, [p])
     results = []
@@ -247,6 +248,7 @@ SGD = [
 ]
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("donate", [False, True])
 @pytest.mark.parametrize("options", SGD, ids=str)
 def test_sgd_is_pytorchs(call: Callable, dtype: np.dtype, options: dict, donate: bool) -> None:
@@ -268,6 +270,7 @@ def test_sgd_is_pytorchs(call: Callable, dtype: np.dtype, options: dict, donate:
         p = new
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("donate", [False, True])
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 @pytest.mark.parametrize("decoupled", [False, True])

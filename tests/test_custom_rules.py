@@ -1,6 +1,5 @@
 """Rules written by hand: against JAX's where it is installed, at every level, around raw kernels; what is refused."""
 
-import importlib.util
 import shutil
 import sys
 from collections.abc import Callable
@@ -13,7 +12,9 @@ from checker import assert_close, host
 
 import agrad
 from agrad.errors import (
+    BackendUnavailableError,
     ConfigurationError,
+    DeviceUnavailableError,
     MissingRuleError,
     NotDifferentiableError,
     OperandError,
@@ -70,10 +71,12 @@ TOWERS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
+@pytest.mark.needs("jax")
 @pytest.mark.parametrize("name", TOWERS)
 @pytest.mark.parametrize("which", [0, 1], ids=["custom_vjp", "custom_jvp"])
 def test_as_in_jax(name: str, which: int) -> None:
-    jax = pytest.importorskip("jax")
+    import jax
+
     with agrad.use_backend("jax"):
         pass  # selecting it is what turns JAX's 64-bit mode on
     ours = TOWERS[name](agrad, agrad, made(agrad, agrad)[which])
@@ -361,7 +364,7 @@ def test_a_c_function() -> None:
     assert_close(t, X / (1 + np.exp(-X)), "forward")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
+@pytest.mark.needs("numba")
 @pytest.mark.filterwarnings("ignore")
 def test_a_numba_function() -> None:
     f = kernels.numba_function()
@@ -381,8 +384,11 @@ def test_a_numba_function() -> None:
 
 
 def test_a_cuda_kernel() -> None:
-    if not agrad.available_backends()["cupy"].available:
-        pytest.skip("there is no CUDA GPU")
+    try:
+        with agrad.use_backend("cupy"):
+            agrad.ones(1)
+    except (BackendUnavailableError, DeviceUnavailableError) as reason:
+        pytest.skip(f"there is no CUDA GPU: {reason}")
     with agrad.use_backend("cupy"):
         x, rows = agrad.asarray(X).raw, agrad.asarray(ROWS).raw
         check_kernel(kernels.cuda_kernel(), lambda x: x * agrad.sigmoid(x), x, rows)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from damage import damaged
+from damage import damaged, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,8 +56,10 @@ def test_digits_split_is_fixed():
     assert hashlib.sha256(content).hexdigest() == ("a8dee80a4bf306c6f44a15fde4ddba49ba2aec612a8ad1865237f46bcd43cb9b")
 
 
+@pytest.mark.needs("sklearn")
 def test_digits_are_the_original():
-    datasets = pytest.importorskip("sklearn.datasets", reason="the original's copy is in scikit-learn")
+    import sklearn.datasets as datasets
+
     original = datasets.load_digits()
     held = np.zeros(1797, bool)
     for digit in range(10):
@@ -146,11 +148,8 @@ def test_idx_missing(tmp_path):
 @given(content=st.one_of(damaged(GOOD), damaged(PACKED), st.binary(max_size=40)))
 def test_idx_fuzz(scratch, content):
     (scratch / "idx").write_bytes(content)
-    try:
-        found = data.read_idx(scratch / "idx")
-    except DataError:
-        return
-    assert found.ndim >= 1
+    found = read_or_refused(data.read_idx, scratch / "idx")
+    assert found is None or found.ndim >= 1
 
 
 def small_mnist():

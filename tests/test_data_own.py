@@ -6,14 +6,14 @@ import zipfile
 
 import numpy as np
 import pytest
-from damage import damaged
+from damage import damaged, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agrad import data
 from agrad.errors import ConfigurationError, DataError
 
-FUZZ = settings(max_examples=200, deadline=None, database=None)
+FUZZ = settings(max_examples=100, deadline=None, database=None)
 RNG = np.random.default_rng(11)
 X = RNG.normal(5, 3, (40, 2, 3))
 Y = np.arange(40) % 4
@@ -149,7 +149,7 @@ def test_npz_content_that_cannot_be_used(tmp_path, arrays, message):
         warnings.simplefilter("error")
         with pytest.raises(DataError, match=message) as raised:
             data.load_npz(path)
-    assert "own.npz" in str(raised.value) or "2 examples" in message
+    assert str(path) in str(raised.value)
 
 
 def test_npz_formats_that_are_none(tmp_path):
@@ -204,12 +204,9 @@ SMALL = {"X": X[:12, 0], "y": Y[:12]}
 @given(content=st.one_of(damaged(npz(**SMALL)), damaged(npz(np.savez_compressed, **SMALL)), st.binary(max_size=50)))
 def test_npz_fuzz(scratch, content):
     path = written(scratch / "a.npz", content)
-    try:
-        arrays = data.read_npz(path, required=("X", "y"))
-    except DataError:
-        return
+    arrays = read_or_refused(lambda path: data.read_npz(path, required=("X", "y")), path)
     # the archive's checksums see to it that what can still be read is what was written
-    assert np.array_equal(arrays["X"], SMALL["X"]) and np.array_equal(arrays["y"], SMALL["y"])
+    assert arrays is None or all(np.array_equal(arrays[name], SMALL[name]) for name in SMALL)
 
 
 # -- csv --
@@ -257,7 +254,7 @@ def test_csv_forms_that_programs_write(tmp_path):
         ("a,k\n1,x\n", "c", r"expected a column 'c' .* found the columns a, k \(numbered 0 to 1\)"),
         ("a,k\n1,x\n", 2, "expected a column 2"),
         ("a,k\n1,x\n", -3, "expected a column -3"),
-        ("k,k\n1,x\n", "k", "expected one column 'k', found 2"),
+        ("k,k\n1,x\n", "k", r"a name of its own for each column, found 'k' \(columns 0 and 1"),
         ("k\nx\n", "k", "one column of features or more"),
         ("a,k\n1,2.5\n2,1\n", "k", "found the number '2.5' in row 1"),
         ("a,k\n1,1e30\n2,1\n", "k", "found the number '1e30' in row 1"),
@@ -272,7 +269,7 @@ def test_csv_content_that_cannot_be_used(tmp_path, text, label, message):
     path = written(tmp_path / "own.csv", text)
     with pytest.raises(DataError, match=message) as raised:
         data.load_csv(path, label)
-    assert "own.csv" in str(raised.value) or "2 examples" in message
+    assert str(path) in str(raised.value)
 
 
 def test_csv_missing_file_and_delimiter(tmp_path):
@@ -287,11 +284,8 @@ def test_csv_missing_file_and_delimiter(tmp_path):
 @given(content=st.one_of(damaged(TABLE.encode()), st.binary(max_size=60), st.text(max_size=60).map(str.encode)))
 def test_csv_fuzz(scratch, content):
     path = written(scratch / "a.csv", content)
-    try:
-        d = data.load_csv(path, "kind")
-    except DataError:
-        return
-    assert np.isfinite(d.X_train).all() and d.n_classes >= 2
+    d = read_or_refused(lambda path: data.load_csv(path, "kind"), path)
+    assert d is None or (np.isfinite(d.X_train).all() and d.n_classes >= 2)
 
 
 # -- the record --

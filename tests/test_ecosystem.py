@@ -1,7 +1,6 @@
 """Other libraries' functions on Tensors: some of each page's calls tried again, and pages held to their samples."""
 
 import importlib.metadata
-import importlib.util
 import os
 import re
 import subprocess
@@ -23,9 +22,12 @@ IN_PROCESS = ("einops", "opt_einsum", "array_api_extra", "xarray")
 """Libraries whose samples need no setting in the environment."""
 
 
-def needs(library: str) -> None:
-    if importlib.util.find_spec(library) is None:
-        pytest.skip(f"{library} is not installed")
+def needing(*cases: Any) -> list[Any]:
+    """Parameters, each marked with the library that it names or that stands first in it."""
+    return [
+        pytest.param(*values, marks=pytest.mark.needs(values[0]))
+        for values in [(case,) if isinstance(case, str) else case for case in cases]
+    ]
 
 
 def rows(library: str) -> dict[str, str]:
@@ -51,9 +53,8 @@ def test_the_page_counts_its_rows_and_has_nothing_wrong(library: str) -> None:
     assert text.startswith(ecosystem_page.head(library) + "\n\n## ")
 
 
-@pytest.mark.parametrize("library", IN_PROCESS)
+@pytest.mark.parametrize("library", needing(*IN_PROCESS))
 def test_samples_on_every_backend(library: str, backend: str) -> None:
-    needs(library)
     module = ecosystem_page.samples_of(library)
     listed = rows(library)
     assert [sample.title for sample in module.SAMPLES] == list(listed) or not same_version(library)
@@ -66,22 +67,23 @@ def test_samples_on_every_backend(library: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "part"),
-    [("scipy", "stats.t"), ("scipy", "integrate"), ("scipy", "special.e"), ("sklearn", "PCA"), ("sklearn", "Ridge.")],
+    ("library", "parts"),
+    needing(("scipy", ("stats.t", "integrate", "special.e")), ("sklearn", ("PCA", "Ridge."))),
 )
-def test_samples_that_need_a_setting(library: str, part: str) -> None:
-    needs(library)
+def test_samples_that_need_a_setting(library: str, parts: tuple[str, ...]) -> None:
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    only = [word for part in parts for word in ("--only", part)]
     done = subprocess.run(
-        [sys.executable, str(TESTS / "ecosystem_page.py"), library, "--only", part, "--verdicts"],
+        [sys.executable, str(TESTS / "ecosystem_page.py"), library, *only, "--verdicts"],
         env=environment, capture_output=True, text=True, cwd=TESTS.parent, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     found = dict(ROW.findall(done.stdout))
-    assert len(found) > 3
+    for part in parts:
+        assert sum(part in title for title in found) > 3
     if same_version(library):
         listed = rows(library)
-        assert found == {title: kind for title, kind in listed.items() if part in title}
+        assert found == {title: kind for title, kind in listed.items() if any(part in title for part in parts)}
 
 
 def test_a_wrong_value_a_wrong_derivative_and_a_detached_result_are_found_out() -> None:
@@ -101,9 +103,9 @@ def test_a_wrong_value_a_wrong_derivative_and_a_detached_result_are_found_out() 
     assert verdict(lambda t: t > 0.5, lambda a: a > 0.5) == "constant"
 
 
+@pytest.mark.needs("einops")
 @pytest.mark.parametrize("first", ["agrad", "einops"])
 def test_einops_knows_tensors_whichever_is_imported_first(first: str) -> None:
-    needs("einops")
     second = "einops" if first == "agrad" else "agrad"
     code = (
         f"import {first}, {second}\n"
@@ -113,8 +115,8 @@ def test_einops_knows_tensors_whichever_is_imported_first(first: str) -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, cwd=TESTS.parent)
 
 
+@pytest.mark.needs("einops")
 def test_a_library_that_has_changed_is_imported_all_the_same() -> None:
-    needs("einops")
     code = (
         "import warnings, agrad.arrival\n"
         "agrad.arrival.AWAITED['einops._backends'] = 'agrad.interop.no_such_module'\n"
@@ -192,8 +194,10 @@ def test_methods_that_write_and_those_that_copy(place: Any) -> None:
         agrad.vmap(lambda x: x.tolist())(place(a))
 
 
+@pytest.mark.needs("torch")
 def test_a_device_of_another_library_names_that_library() -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    import torch
+
     like = agrad.asarray(torch.ones(2))
     for made in (
         agrad.asarray(np.ones(2), device=like.device),

@@ -217,14 +217,14 @@ def test_long_graphs_are_cut_in_the_middle() -> None:
     assert "left_out -> n997;" in dot
 
 
-def test_a_chain_of_a_million_operations_prints() -> None:
+def test_a_long_chain_of_operations_prints() -> None:
     x = leaf(0.0)
     y = x
-    for _ in range(1_000_000):
+    for _ in range(100_000):
         y = y + 1.0
     tape = agrad.graph(y, limit=6, gradients=True)
-    assert tape.count == 1_000_001
-    assert [float(row.value) for row in tape.rows] == [0, 1, 2, 999_998, 999_999, 1_000_000]
+    assert tape.count == 100_001
+    assert [float(row.value) for row in tape.rows] == [0, 1, 2, 99_998, 99_999, 100_000]
     assert [float(row.gradient) for row in tape.rows] == [1.0] * 6
     assert "op=add" in repr(y)
 

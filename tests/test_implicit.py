@@ -243,8 +243,8 @@ def test_known_solutions_of_equations() -> None:
     assert_close(agrad.grad(agrad.grad(decay))(np.asarray(0.7)), 4 * np.exp(-1.4), "twice", 1e-5)
 
 
+@pytest.mark.needs("jax")
 def test_odeint_as_in_jax() -> None:
-    pytest.importorskip("jax")
     import jax
     from jax.experimental.ode import odeint
 
@@ -317,9 +317,11 @@ def test_a_trace_does_not_take_iterations_for_known(name: str) -> None:
         agrad.jit(PAIRS[name][0])(W, B)
 
 
+@pytest.mark.needs("dask")
 def test_promises_are_kept_once_an_iteration() -> None:
     """On Dask an iteration begins with what the last one made, and not with a promise of it that grows."""
-    da = pytest.importorskip("dask.array")
+    import dask.array as da
+
     sizes = []
 
     def f(x: Any, b: Any) -> Any:

@@ -83,8 +83,8 @@ def test_two_tensors_that_become_one() -> None:
     np.testing.assert_allclose(shift(x, x).numpy(), (X + 3) ** 2)
 
 
+@pytest.mark.needs("torch")
 def test_modes_and_the_selected_backend_count() -> None:
-    pytest.importorskip("torch")
     w = agrad.asarray(np.ones(3), requires_grad=True)
     times = agrad.jit(lambda x: x * w)
     x = agrad.asarray(X)

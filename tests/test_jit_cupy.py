@@ -3,6 +3,7 @@
 What CUDA does with them is for a machine that has a GPU.
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -175,25 +176,32 @@ def test_what_has_no_words_is_left_out_of_groups() -> None:
 @pytest.mark.skipif(NVCC is None, reason="there is no nvcc here to compile CUDA with")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_text_is_cuda(tmp_path: Path, dtype: str) -> None:
-    for k, (function, make) in enumerate(CASES.values()):
-        texts = [cuda_source.group_source(group) for group in groups(program_of(function, *make(dtype)))]
-        for n, made in enumerate(texts):
-            source = tmp_path / f"group_{k}_{n}.cu"
-            source.write_text(made.text)
-            done = subprocess.run(
-                [NVCC, "-ptx", "-std=c++17", "-Werror", "all-warnings", "-o", source.with_suffix(".ptx"), source],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert done.returncode == 0, done.stdout + done.stderr + made.text
-            text = source.with_suffix(".ptx").read_text()
-            assert text.count(".entry") == 2 + bool(made.totals)
-            if all(np.dtype(v.dtype) == np.float32 for v in (*made.arrays, *made.results)) and made.size >= made.pack:
-                assert "ld.global.v4" in text or "ld.global.nc.v4" in text
-    setter = tmp_path / "numbers.cu"
-    setter.write_text(lower_cupy._setter("fd"))
-    assert subprocess.run([NVCC, "-ptx", "-o", setter.with_suffix(".ptx"), setter], check=False).returncode == 0
+    made = [
+        cuda_source.group_source(group)
+        for function, make in CASES.values()
+        for group in groups(program_of(function, *make(dtype)))
+    ]
+    # one file for all: each group in a namespace of its own, and its kernels by names of their own
+    texts = [re.sub(r"__global__ void (\w+)\(", rf"__global__ void of_{k}_\1(", g.text) for k, g in enumerate(made)]
+    source = tmp_path / "groups.cu"
+    source.write_text(
+        "\n".join(f"namespace n{k} {{ {text} }}" for k, text in enumerate(texts)) + lower_cupy._setter("fd")
+    )
+    done = subprocess.run(
+        [NVCC, "-ptx", "-std=c++17", "-Werror", "all-warnings", "-o", source.with_suffix(".ptx"), source],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr + source.read_text()
+    entries = source.with_suffix(".ptx").read_text().split(".entry ")[1:]
+    assert sum(text.startswith("set_numbers") for text in entries) == 1
+    for k, group in enumerate(made):
+        own = [text for text in entries if text.startswith(f"of_{k}_")]
+        assert len(own) == 2 + bool(group.totals)
+        floats = all(np.dtype(v.dtype) == np.float32 for v in (*group.arrays, *group.results))
+        if floats and group.size >= group.pack:
+            assert any("ld.global.v4" in text or "ld.global.nc.v4" in text for text in own)
 
 
 def test_indices_of_large_arrays_have_64_bits() -> None:

@@ -1,5 +1,6 @@
 """NumPy's groups of rows: operands that broadcast, reductions over axes, and where their results are written."""
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 from small_blocks import use_small_blocks
 
 import agrad
-from agrad.jit import numpy_groups
 from agrad.jit.api import Jitted
 from agrad.jit.fusion import Group, with_groups
 from agrad.jit.ir import Program, interpret
@@ -50,77 +50,64 @@ def backward(f: Callable[..., Any], *args: Any) -> Any:
     return agrad.value_and_grad(lambda *args: agrad.sum(agrad.sin(f(*args))), tuple(range(len(args))))(*args)
 
 
-# what is computed, of what, how many leading axes the blocks are cut along, and how many instructions there are
-FORMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
-    "bias and relu": (lambda x, b: agrad.relu(x + b), (X, B), 1, 1),
-    "a bias of two axes": (lambda x, b: agrad.relu(x * b[None, :]), (X, B), 1, 2),
-    "a column": (lambda x, c: agrad.sin(x + c) * c, (X, C), 1, 1),
-    "a column that is all": (lambda c: agrad.sin(c) * 2, (C,), 2, 1),
-    "numbers alone": (lambda x: agrad.sin(x) * 2, (X,), 2, 1),
-    "softmax": (lambda x: agrad.softmax(x, axis=1), (X,), 1, 1),
-    "log softmax": (lambda x: agrad.log_softmax(x, axis=1) * 2, (X,), 1, 1),
-    "logsumexp": (lambda x: agrad.logsumexp(x, axis=1), (X,), 1, 1),
-    "logsumexp, kept": (lambda x: x - agrad.logsumexp(x, axis=1, keepdims=True), (X,), 1, 1),
-    "variance": (lambda x: agrad.var(x, axis=1, correction=1), (X,), 1, 1),
-    "variance of two axes": (lambda x: agrad.var(x, axis=(2, 3), keepdims=True), (Z,), 2, 1),
-    "gelu": (agrad.gelu, (X,), 2, 1),
-    "layer norm": (norm, (X, B, B + 1), 1, 1),
-    "layer norm, backward": (lambda *args: backward(norm, *args), (X, B, B + 1), 1, 1),
-    "bias and relu, backward": (lambda *args: backward(lambda x, b: agrad.relu(x + b), *args), (X, B), 1, 1),
-    "softmax, backward": (lambda x: backward(lambda x: agrad.softmax(x, axis=1) ** 2, x), (X,), 1, 1),
-    "attention": (lambda z: agrad.softmax(z / 8, axis=-1), (Z,), 3, 1),
-    "attention with a mask": (lambda z, m: agrad.softmax(z + m, axis=-1), (Z, MASK), 2, 1),
-    "a mask of an axis of one": (lambda z, m: agrad.softmax(z + m[:, :, None], axis=-1), (Z, Z[:, :1, 0]), 1, 2),
-    "all sums": (lambda x: [agrad.sum(agrad.sin(x), axis=a) for a in (None, 0, 1)], (X,), 1, 1),
+# what is computed, and of what
+FORMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "bias and relu": (lambda x, b: agrad.relu(x + b), (X, B)),
+    "a bias of two axes": (lambda x, b: agrad.relu(x * b[None, :]), (X, B)),
+    "a column": (lambda x, c: agrad.sin(x + c) * c, (X, C)),
+    "a column that is all": (lambda c: agrad.sin(c) * 2, (C,)),
+    "numbers alone": (lambda x: agrad.sin(x) * 2, (X,)),
+    "softmax": (lambda x: agrad.softmax(x, axis=1), (X,)),
+    "log softmax": (lambda x: agrad.log_softmax(x, axis=1) * 2, (X,)),
+    "logsumexp": (lambda x: agrad.logsumexp(x, axis=1), (X,)),
+    "logsumexp, kept": (lambda x: x - agrad.logsumexp(x, axis=1, keepdims=True), (X,)),
+    "variance": (lambda x: agrad.var(x, axis=1, correction=1), (X,)),
+    "variance of two axes": (lambda x: agrad.var(x, axis=(2, 3), keepdims=True), (Z,)),
+    "gelu": (agrad.gelu, (X,)),
+    "layer norm": (norm, (X, B, B + 1)),
+    "layer norm, backward": (lambda *args: backward(norm, *args), (X, B, B + 1)),
+    "bias and relu, backward": (lambda *args: backward(lambda x, b: agrad.relu(x + b), *args), (X, B)),
+    "softmax, backward": (lambda x: backward(lambda x: agrad.softmax(x, axis=1) ** 2, x), (X,)),
+    "attention": (lambda z: agrad.softmax(z / 8, axis=-1), (Z,)),
+    "attention with a mask": (lambda z, m: agrad.softmax(z + m, axis=-1), (Z, MASK)),
+    "a mask of an axis of one": (lambda z, m: agrad.softmax(z + m[:, :, None], axis=-1), (Z, Z[:, :1, 0])),
+    "all sums": (lambda x: [agrad.sum(agrad.sin(x), axis=a) for a in (None, 0, 1)], (X,)),
     "all sums, kept": (
         lambda x: [agrad.sum(agrad.sin(x), axis=a, keepdims=True) for a in (None, 0, 1)],
         (X,),
-        1,
-        1,
     ),
     "means, greatest and least": (
         lambda x: [f(agrad.cos(x), axis=a) for f in (agrad.mean, agrad.max, agrad.min) for a in (0, 1, None)],
         (X,),
-        1,
-        1,
     ),
     "masks of a choice": (
         lambda x, c: backward(lambda x, c: agrad.where(x > 0.1, x * c, agrad.sin(x)), x, c),
         (X, C),
-        1,
-        1,
     ),
-    "relu's mask of a column": (lambda x, c: backward(lambda x: agrad.relu(x) * c, x), (X, C), 1, 1),
+    "relu's mask of a column": (lambda x, c: backward(lambda x: agrad.relu(x) * c, x), (X, C)),
     "relu's mask of a mean": (
         lambda x: agrad.grad(lambda x: agrad.sum(agrad.mean(agrad.relu(x), axis=1) ** 2))(x),
         (X,),
-        1,
-        1,
     ),
     "sums of a block's axes too": (
         lambda z: [agrad.sum(agrad.sin(z), axis=a) for a in ((0, 2), 3, (0, 1, 3))],
         (Z,),
-        1,
-        1,
     ),
     "a row's sums in other shapes": (
         lambda x: agrad.sin(x) * agrad.reshape(agrad.sum(agrad.cos(x), axis=1), (6, 1)),
         (X,),
-        1,
-        1,
     ),
 }  # fmt: skip
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize(("function", "args", "split", "count"), FORMS.values(), ids=FORMS.keys())
-def test_one_group_of_rows(function: Callable[..., Any], args: Any, split: int, count: int) -> None:
+@pytest.mark.parametrize(("function", "args"), FORMS.values(), ids=FORMS.keys())
+def test_one_group_of_rows(function: Callable[..., Any], args: Any) -> None:
     """A group is formed, and computes what the operations one by one do: so do its interpreter and a second call."""
     program = optimized(function, *args)
     (group,) = groups(program)
-    assert len(program.instructions) == count
-    assert group.split == split
-    assert ("fused rows[" if split < len(group.shape) else "fused[") in str(program)
+    others = [i.name for i in program.instructions if i.operation is not group]
+    assert set(others) <= {"reshape", "expand_dims", "getitem"}, "what moves no data may stand beside the group"
     expected = leaves(function(*args))
     jitted = agrad.jit(function)
     for got in (leaves(jitted(*args)), leaves(jitted(*args)), interpret(program, args)):
@@ -167,8 +154,7 @@ def test_a_square_operand_as_rows_and_whole(n: int) -> None:
         return y, agrad.sum(y, axis=1) * b
 
     x, b = RNG.standard_normal((n, n)), RNG.standard_normal(n)
-    (group,) = groups(optimized(f, x, b))
-    assert group.split == 1
+    assert len(groups(optimized(f, x, b))) == 1
     for got, right in zip(agrad.jit(f)(x, b), f(x, b), strict=True):
         assert_close(got, right, "a result", 1e-12)
 
@@ -190,8 +176,7 @@ def test_rows_that_are_longer_than_blocks_stay_out() -> None:
     x = RNG.standard_normal((4, 40_000))
     program = optimized(lambda x: agrad.softmax(x, axis=1), x)
     assert [i.name for i in program.instructions] == ["softmax"]
-    (group,) = groups(optimized(lambda x: agrad.sin(x) * 2 + 1, x))
-    assert group.split == 2
+    assert len(groups(optimized(lambda x: agrad.sin(x) * 2 + 1, x))) == 1
 
 
 def test_small_arrays_stay_as_they_are() -> None:
@@ -235,12 +220,24 @@ def test_a_group_writes_over_what_it_alone_reads() -> None:
 
     w = RNG.standard_normal((4, 7))
     made = agrad.jit(f)
-    assert isinstance(made, Jitted)
-    code = made.lower(X, w, RNG.standard_normal(7)).code
-    assert "_, = fused_" in code and "(b0, a2, b0)" in code
+    assert len(groups(optimized(f, X, w, RNG.standard_normal(7)))) == 1
     for scale in (1.0, -2.0):
         b = RNG.standard_normal(7)
         np.testing.assert_allclose(made(X * scale, w, b), f(X * scale, w, b), rtol=1e-12)
+
+
+def test_what_a_group_writes_over_is_one_buffer() -> None:
+    made = agrad.jit(lambda x, w, b: agrad.matmul(agrad.relu(agrad.matmul(x, w) + b), agrad.matrix_transpose(w)))
+    x, w, b = (RNG.standard_normal(shape) for shape in ((20_000, 4), (4, 7), (7,)))
+    made.lower(x, w, b)
+    tracemalloc.start()
+    try:
+        made(x, w, b)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    one = x.shape[0] * 7 * x.itemsize
+    assert one < held < 1.8 * one
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -356,9 +353,8 @@ def chains(draw: Any) -> tuple[tuple[int, ...], list[tuple[int, ...]], list[tupl
     return shape, operands, draw(st.lists(axes, min_size=1, max_size=3))
 
 
-@pytest.mark.parametrize("size", [1, 3])
 @settings(max_examples=150, deadline=None, derandomize=True)
-@given(chain=chains())
+@given(chain=chains(), size=st.sampled_from([1, 3]))
 def test_random_shapes(chain: Any, size: int) -> None:
     """Operands and reductions of any axes; with what the reductions give used again where the shapes allow it."""
     shape, operands, axes = chain
@@ -394,5 +390,4 @@ def test_random_shapes_make_groups_of_rows() -> None:
             *[RNG.standard_normal(s) for s in ((2, 3, 4), (4,), (1, 1, 4), (2, 3, 1))],
         )
         (group,) = groups(program)
-        assert group.split == 2 and len(program.instructions) == 1
-        assert numpy_groups.group_function(group).text.count("np.empty") >= 2
+        assert group.split < len(group.shape) and len(program.instructions) == 1

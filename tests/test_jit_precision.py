@@ -14,6 +14,13 @@ NARROW = {"numpy": ("float16",), "torch": ("float16", "bfloat16"), "jax": ("floa
 NARROW["cupy"] = NARROW["torch"]
 
 
+def narrow(backend: str) -> tuple[str, ...]:
+    """The narrow dtypes of a backend that has some; ``test_what_a_backend_does_not_have`` sees the others refuse."""
+    if backend not in NARROW:
+        pytest.skip(f"{backend} has no narrow floating dtypes")
+    return NARROW[backend]
+
+
 def rounded(x: np.ndarray, precision: str) -> np.ndarray:
     """float32 values rounded to the nearest of a narrow dtype, ties to even."""
     if precision == "float16":
@@ -57,7 +64,7 @@ def by_hand(x: Any, w: Any, b: Any, g: Any, precision: str) -> Any:
 
 def test_factors_are_rounded_and_nothing_else(backend: str, place: Any) -> None:
     given = draw(30, 40), draw(40, 20, seed=1) / 8, draw(20, seed=2), draw(30, 20, seed=3)
-    for precision in NARROW.get(backend, ()):
+    for precision in narrow(backend):
         jitted = agrad.jit(gradients, precision=precision)
         arrays = [place(a) for a in given]
         exact = gradients(*arrays)
@@ -71,7 +78,7 @@ def test_factors_are_rounded_and_nothing_else(backend: str, place: Any) -> None:
 
 
 def test_an_array_is_rounded_once_and_before_it_is_turned(backend: str, place: Any) -> None:
-    for precision in NARROW.get(backend, ()):
+    for precision in narrow(backend):
         arrays = [place(a) for a in (draw(3, 4), draw(4, 2), draw(2), draw(3, 2))]
         stages = agrad.jit(gradients, precision=precision).lower(*arrays).stages
         at = [name for name, _ in stages].index("precision")
@@ -94,7 +101,7 @@ def test_tf32_is_a_permission(backend: str, place: Any) -> None:
 
 
 def test_batches_of_matrices_vectors_and_other_dtypes(backend: str, place: Any) -> None:
-    for precision in NARROW.get(backend, ()):
+    for precision in narrow(backend):
         jitted = agrad.jit(agrad.matmul, precision=precision)
         for a, b in (
             ((2, 3, 4), (4, 5)),
@@ -112,7 +119,7 @@ def test_batches_of_matrices_vectors_and_other_dtypes(backend: str, place: Any) 
 
 
 def test_derivatives_of_a_call(backend: str, place: Any) -> None:
-    for precision in NARROW.get(backend, ()):
+    for precision in narrow(backend):
         x, w, b, _ = given = draw(6, 5), draw(5, 4), draw(4), np.ones((6, 4), np.float32)
         jitted = agrad.jit(affine, precision=precision)
 

@@ -383,7 +383,8 @@ def as_narrow(x: np.ndarray, precision: str) -> Any:
     return on_device(((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16))
 
 
-def test_products_of_narrow_factors_by_cublas(lt: Lt) -> None:
+@pytest.mark.usefixtures("lt")
+def test_products_of_narrow_factors_by_cublas() -> None:
     for precision in ("float16", "bfloat16", "tf32"):
         x, w = draw("float32", 4, 3), draw("float32", 5, 3).T
         if precision == "tf32":

@@ -11,7 +11,7 @@ import agrad
 from agrad import nn, optim
 from agrad.errors import ConfigurationError
 
-torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.needs("torch")
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 
@@ -31,11 +31,13 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         given.append(graph)
         return graph
 
-    monkeypatch.setattr(torch, "compile", compiler)
+    monkeypatch.setattr("torch.compile", compiler)
     return given
 
 
 def array(*shape: int, seed: int = 0) -> Any:
+    import torch
+
     return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
 
 
@@ -62,7 +64,12 @@ OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
     "a rate that changes": lambda p: optim.SGD(p, lr=lambda step: 0.1 * 0.7**step, momentum=0.9),
     "Adam": lambda p: optim.Adam(p, lr=0.05),
 }
-LABELS = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
+
+
+def labels() -> Any:
+    import torch
+
+    return torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
 
 
 def compare(make: Callable[[Any], Any], drop: float = 0.0) -> Any:
@@ -71,7 +78,7 @@ def compare(make: Callable[[Any], Any], drop: float = 0.0) -> Any:
     jitted = agrad.jit(step, torch_compile=True)
     for seed in range(5):
         x = array(8, 6, seed=seed)
-        for got, expected in zip(jitted(x, LABELS), eager(x, LABELS), strict=True):
+        for got, expected in zip(jitted(x, labels()), eager(x, labels()), strict=True):
             assert got.dtype == expected.dtype
             np.testing.assert_allclose(got.detach().numpy(), expected.detach().numpy(), rtol=2e-5)
     for name, value in right.state_dict().items():
@@ -85,8 +92,8 @@ def compare(make: Callable[[Any], Any], drop: float = 0.0) -> Any:
 def test_a_training_step_is_one_graph(graphs: list[Any], name: str) -> None:
     jitted = compare(OPTIMIZERS[name])
     (graph,) = graphs
-    assert "aten.addmm" in graph.code or "aten.mm" in graph.code
-    assert jitted.lower(array(8, 6), LABELS).code.startswith("# compiled by torch.compile")
+    assert "aten.mm" in graph.code
+    assert jitted.lower(array(8, 6), labels()).code.startswith("# compiled by torch.compile")
 
 
 def test_random_numbers_of_a_counted_key_are_drawn_before_it(graphs: list[Any]) -> None:
@@ -112,6 +119,8 @@ def test_derivatives_of_a_compiled_function(graphs: list[Any]) -> None:
 
 
 def test_numbers_do_not_widen_results_and_may_change_their_kind(graphs: list[Any]) -> None:
+    import torch
+
     jitted = agrad.jit(lambda x, y, a: (x * a, y * a + 1, agrad.sum(x) * a, a * 2), torch_compile=True)
     x, y = array(3), torch.tensor(2.0)
     for a in (0.3, 0.5, 2.0):
@@ -131,7 +140,7 @@ def test_results_are_arrays_of_their_own(monkeypatch: pytest.MonkeyPatch) -> Non
 
         return run
 
-    monkeypatch.setattr(torch, "compile", frugal)
+    monkeypatch.setattr("torch.compile", frugal)
     jitted = agrad.jit(lambda x: (x + 1, 1 + x), torch_compile=True)
     for _ in range(2):
         a, b = jitted(array(4))
@@ -143,7 +152,7 @@ def test_what_is_not_compiled_says_so_once_and_runs(monkeypatch: pytest.MonkeyPa
     def broken(graph: Any, **options: Any) -> Any:
         raise RuntimeError("no compiler found\nand much more")
 
-    monkeypatch.setattr(torch, "compile", broken)
+    monkeypatch.setattr("torch.compile", broken)
     jitted = agrad.jit(lambda x: x * 2, torch_compile=True)
     with pytest.warns(RuntimeWarning, match=r"torch_compile=False.*RuntimeError: no compiler found$") as caught:
         np.testing.assert_array_equal(jitted(array(4)), array(4) * 2)
@@ -153,11 +162,14 @@ def test_what_is_not_compiled_says_so_once_and_runs(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_error_of_the_program_is_its_own(graphs: list[Any]) -> None:
+    import torch
+
     jitted = agrad.jit(agrad.linalg.cholesky, torch_compile=True)
     good = torch.eye(3)
-    with pytest.raises(Exception, match=r"(?i)positive"):
+    with pytest.raises(torch.linalg.LinAlgError, match="positive-definite"):
         jitted(-good)
     np.testing.assert_allclose(jitted(good), good)
+    assert len(graphs) == 1
 
 
 def test_on_a_cpu_programs_are_compiled_only_if_asked(graphs: list[Any]) -> None:

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("scipy.optimize", reason="SciPy is not installed")
-
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "examples" / "likelihood"
 
 
+@pytest.mark.needs("scipy")
 def test_the_fit(capsys: pytest.CaptureFixture[str]) -> None:
     found = runpy.run_path(str(FOLDER / "fit.py"))["main"]()
     assert found["errors"]["gradient"] < 1e-8

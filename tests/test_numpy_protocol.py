@@ -25,10 +25,11 @@ def leaf(*data: Any) -> Tensor:
 # ---------------------------------------------------------------- the surface
 
 
-@pytest.mark.parametrize("name", [name for name, _ in numpy_page.public()])
-def test_every_public_callable_of_numpy_is_decided(name: str) -> None:
-    value = dict(numpy_page.public())[name]
-    assert numpy_page.verdict(name, value) is not None, f"numpy.{name}: a handler, or a line in interop/outside"
+def test_every_public_callable_of_numpy_is_decided() -> None:
+    public = list(numpy_page.public())
+    assert len(public) > 400
+    undecided = [name for name, value in public if numpy_page.verdict(name, value) is None]
+    assert not undecided, "each needs a handler, or a line in interop/outside"
 
 
 def test_the_check_of_decisions_sees_a_function_that_nobody_decided() -> None:
@@ -42,12 +43,12 @@ def test_the_page_says_what_the_code_does() -> None:
 
 
 def test_every_dispatched_function_without_a_handler_is_refused_by_name() -> None:
-    dispatched = type(np.sum)
-    for name, value in numpy_page.public():
-        if isinstance(value, dispatched) and value not in FUNCTIONS:
-            assert name in REFUSED, name
-        if isinstance(value, np.ufunc) and value not in UFUNCS:
-            assert name in REFUSED, name
+    functions = {
+        name for name, value in numpy_page.public() if isinstance(value, type(np.sum)) and value not in FUNCTIONS
+    }
+    ufuncs = {name for name, value in numpy_page.public() if isinstance(value, np.ufunc) and value not in UFUNCS}
+    assert functions and ufuncs
+    assert functions | ufuncs <= set(REFUSED)
 
 
 def test_handlers_take_what_numpys_functions_take_by_the_same_names() -> None:
@@ -242,7 +243,7 @@ def test_nothing_detaches_silently(call: Any) -> None:
     error: BaseException | None = caught.value
     while error is not None and not isinstance(error, DetachError):
         error = error.__cause__ or error.__context__
-    assert error is None or "detach" in str(error)
+    assert error is not None and "detach" in str(error)
     call(t.detach())
 
 

@@ -63,12 +63,14 @@ def host(tensor: agrad.Tensor) -> np.ndarray:
 # ------------------------------------------------------------------ the numbers
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize(("kind", "options"), EVERY, ids=NAMES)
 def test_twenty_steps_are_pytorchs(
     backend: str, kind: type[optim.Optimizer], options: dict[str, Any], dtype: str
 ) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     starts = [draw(5, 3), draw(3, seed=1), np.array(0.7)]
     if dtype == "complex128":
         starts = [a + 1j * draw(*a.shape, seed=9) for a in starts]

@@ -170,8 +170,8 @@ def test_a_dtype_object_that_cannot_be_drawn_in_is_named(wrong: Any) -> None:
         random.randint(random.key(0), 0, 5, dtype=wrong)
 
 
+@pytest.mark.needs("jax")
 def test_jax_without_64_bits_and_in_its_traces() -> None:
-    pytest.importorskip("jax")
     code = """
 import jax, jax.numpy as jnp, numpy as np, agrad
 from agrad import random
@@ -204,8 +204,8 @@ for wrong in (lambda: random.uniform(key, dtype='float64'), lambda: random.bits(
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.needs("dask")
 def test_dask_draws_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("dask")
     from agrad.backends import dask_random
 
     monkeypatch.setattr(dask_random, "_CHUNK", 64)

@@ -45,7 +45,9 @@ def test_the_extras_named_exist():
 
 
 def test_the_links_lead_somewhere():
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", README):
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
+    assert targets
+    for target in targets:
         assert (ROOT / target).exists(), target
 
 

@@ -53,7 +53,7 @@ def test_half_precision_prints_without_warnings() -> None:
 def test_repr_is_a_few_lines(shape: tuple[int, ...], backend: str, place: Any) -> None:
     text = repr(agrad.asarray(place(np.ones(shape))))
     assert len(text.splitlines()) <= 9
-    assert f"shape={shape}" in text or int(np.prod(shape)) <= 48
+    assert f"shape={shape}" in text
 
 
 @pytest.mark.parametrize("shape", [(5, 1000), (1000, 5), (6, 9), (7, 1000), (8, 8), (2, 30), (60,)], ids=str)
@@ -95,9 +95,11 @@ def test_repr_reads_only_the_edges(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(read) <= 49
 
 
+@pytest.mark.needs("dask")
 def test_repr_of_lazy_values_computes_nothing() -> None:
-    da = pytest.importorskip("dask.array")
-    dask = pytest.importorskip("dask")
+    import dask
+    import dask.array as da
+
     computed: list[int] = []
 
     def poison(block: np.ndarray) -> np.ndarray:
@@ -117,8 +119,10 @@ def test_repr_of_lazy_values_computes_nothing() -> None:
     assert computed
 
 
+@pytest.mark.needs("jax")
 def test_repr_inside_another_librarys_transform() -> None:
-    jax = pytest.importorskip("jax")
+    import jax
+
     seen: list[str] = []
 
     def f(raw: Any) -> Any:
@@ -133,8 +137,10 @@ def test_repr_inside_another_librarys_transform() -> None:
     assert "float32(3,)" in seen[1]
 
 
+@pytest.mark.needs("torch")
 def test_repr_of_a_dtype_that_numpy_has_not() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     x = agrad.asarray(torch.tensor([0.5, 3.0], dtype=torch.bfloat16))
     assert repr(x) == "Tensor([0.5, 3.0], dtype=bfloat16, backend=torch, device=cpu)"
 

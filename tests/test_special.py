@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from contextlib import nullcontext
 from typing import Any
 
 import array_api_compat.numpy as numpy_namespace
@@ -65,18 +66,17 @@ EDGES: list[tuple[str, tuple[float, ...], float]] = [
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("native", [True, False], ids=["SciPy", "generic"])
+@pytest.mark.parametrize(
+    "home",
+    [
+        pytest.param(nullcontext, id="SciPy", marks=pytest.mark.needs("scipy")),
+        pytest.param(without_scipy, id="generic"),
+    ],
+)
 @pytest.mark.parametrize(("name", "args", "expected"), EDGES, ids=lambda v: str(v))
-def test_edges(name: str, args: tuple[float, ...], expected: float, native: bool) -> None:
-    def value() -> Any:
-        return getattr(special, name)(*[np.asarray([a]) for a in args])
-
-    if native:
-        pytest.importorskip("scipy")
-        got = value()
-    else:
-        with without_scipy():
-            got = value()
+def test_edges(name: str, args: tuple[float, ...], expected: float, home: Any) -> None:
+    with home():
+        got = getattr(special, name)(*[np.asarray([a]) for a in args])
     assert np.array_equal(got, [expected], equal_nan=True), got
 
 

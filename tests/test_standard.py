@@ -71,9 +71,9 @@ quick = settings(
 )
 
 
-@pytest.mark.parametrize("name", STANDARD)
-def test_every_function_is_there(name: str) -> None:
-    assert callable(named(agrad, name))
+def test_every_function_is_there() -> None:
+    assert len(STANDARD) > 170
+    assert not [name for name in STANDARD if not callable(named(agrad, name))]
 
 
 def test_constants_and_dtypes_are_there() -> None:
@@ -224,13 +224,17 @@ def test_hypot_at_the_origin_is_flat() -> None:
     assert_close(g, np.asarray([0.0, 1.0]), "gradient")
 
 
-def test_floor_divide_and_expm1_where_numpy_strays_from_the_standard() -> None:
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quotients_and_remainders_at_infinities_are_those_of_numpy(dtype: str, place: Any) -> None:
+    edges = np.asarray([np.inf, -np.inf, np.nan, 2.5, -2.5, 0.0, -0.0, 7.0, 0.1, 1.0])
+    x1, x2 = (part.reshape(-1).astype(dtype) for part in np.meshgrid(edges, edges))
+    for name in ("floor_divide", "remainder"):
+        np.testing.assert_array_equal(host(getattr(agrad, name)(place(x1), place(x2))), getattr(np, name)(x1, x2), name)
+
+
+def test_expm1_where_numpy_strays_from_the_standard() -> None:
     inf = np.inf
-    x1, x2 = np.asarray([inf, inf, -inf, 2.0, -2.0, 7.0]), np.asarray([2.0, -2.0, 2.0, -inf, inf, 2.0])
-    with np.errstate(invalid="ignore"):
-        got = agrad.floor_divide(x1, x2)
-    assert got.tolist() == [inf, -inf, -inf, 0.0, 0.0, 3.0]
-    assert np.signbit(got).tolist() == [False, True, True, True, True, False]
     with np.errstate(invalid="ignore"):
         got = agrad.expm1(agrad.asarray([complex(inf, 0.0), complex(-inf, inf), 1e-20 + 0j])).numpy()
     assert got.tolist() == [complex(inf, 0.0), complex(-1.0, 0.0), 1e-20 + 0j]

@@ -259,7 +259,7 @@ def test_kinks_are_told_from_wrong_rules(f: Any, element: list[int], text: str) 
 def test_a_wrong_rule_beside_a_kink_is_a_wrong_rule() -> None:
     wrong = weighed(a=lambda g, weight: 2 * g * weight * weight)
     text = message(lambda x: agrad.relu(wrong(x, np.ones(3))), np.asarray([1.0, 0.0, 2.0]), modes=("rev",))
-    assert "element [0]" in text or "element [2]" in text
+    assert "element [2]" in text
 
 
 # ---------------------------------------------------------------- what cannot be checked

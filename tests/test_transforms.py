@@ -483,6 +483,6 @@ def peak_of_jvp(steps: int) -> int:
 
 def test_forward_mode_does_not_grow_with_the_number_of_steps() -> None:
     peak_of_jvp(10)
-    few, many = peak_of_jvp(2_000), peak_of_jvp(10_000)
+    few, many = peak_of_jvp(1_000), peak_of_jvp(5_000)
     assert many < few * 1.5
     assert many < 50 * 2_000 * 8  # some arrays at a time, not two a step

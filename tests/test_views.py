@@ -170,7 +170,8 @@ def weighted_sum(w: Namespace, live: list[Any], place: Callable[[np.ndarray], An
 
 def peers_gradients(seed: int) -> tuple[float, list[np.ndarray]]:
     """PyTorch's own loss and gradients of a program, by its own autograd."""
-    torch = pytest.importorskip("torch", reason="PyTorch is what the gradients are compared with")
+    import torch
+
     w = Namespace(load("torch").xp)
     leaves = [torch.from_numpy(x).clone().requires_grad_() for x in starts(seed)]
     live = run(seed, w, [x * 1.0 for x in leaves], flips=False, check=lambda live: None)
@@ -188,6 +189,7 @@ def loss_of(seed: int, place: Callable[[np.ndarray], Any]) -> Callable[..., Any]
     return loss
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("seed", range(40))
 def test_gradients_are_pytorchs(seed: int, backend: str, place: Any) -> None:
     """By ``backward`` and by ``grad``; on a library without views there is nothing to compare."""

@@ -271,7 +271,7 @@ def test_leaves_closed_over_are_recorded(place: Any) -> None:
     with agrad.no_grad():
         quiet = agrad.vmap(lambda a: agrad.sum(agrad.tanh(w @ a)))(x)
         inner = agrad.vmap(agrad.grad(lambda a: agrad.sum(agrad.tanh(w @ a))))(x)
-    assert not isinstance(quiet, agrad.Tensor) or not quiet.requires_grad
+    assert not isinstance(quiet, agrad.Tensor)
     assert_close(quiet, losses, "under no_grad it maps all the same")
     assert_close(inner, agrad.vmap(agrad.grad(lambda a: agrad.sum(agrad.tanh(w.detach() @ a))))(x), "a transform in it")
 
@@ -445,8 +445,10 @@ def test_errors_of_operations_say_that_members_are_mapped() -> None:
 # ---------------------------------------------------------------- against JAX
 
 
+@pytest.mark.needs("jax")
 def test_against_jax() -> None:
-    jax = pytest.importorskip("jax")
+    import jax
+
     with agrad.use_backend("jax"):
         pass  # selecting it turns JAX's 64-bit mode on
     x, y = draw(4, 3), draw(3, 4, seed=1)

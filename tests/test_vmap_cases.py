@@ -82,6 +82,19 @@ def refused(case: Case, arguments: list[Any], mapped: tuple[bool, ...]) -> bool:
     return case.row.primitive == "repeat" and mapped[-1]
 
 
+def alone(case: Case) -> list[tuple[bool, ...]]:
+    """The ways in which one argument alone is mapped."""
+    arguments = drawn(case, 1)
+    return [way for way in ways(arguments) if sum(way) == 1 and not refused(case, arguments, way)]
+
+
+def two_maps(case: Case) -> bool:
+    """Whether two arrays are arguments and any of them may be mapped."""
+    arguments = drawn(case, 1)
+    arrays = [a for a in arguments if isinstance(a, list)]
+    return len(arrays) == 2 and not any(refused(case, arguments, way) for way in ways(arguments))
+
+
 def agree(got: Any, expected: list[np.ndarray], what: str, tolerance: float = 1e-11) -> None:
     parts = outputs(got)
     assert len(parts) == len(expected)
@@ -113,21 +126,19 @@ def test_mapped_is_the_loop(case: Case, place: Any) -> None:
         agree(nested, [e[None] for e in expected], f"vmap in vmap over {mapped}")
 
 
-def test_cases_where_every_argument_is_mapped_by_another_map(place: Any) -> None:
-    for case in CASES:
-        arguments = drawn(case, MEMBERS)
-        arrays = [i for i, a in enumerate(arguments) if isinstance(a, list)]
-        if len(arrays) != 2 or any(refused(case, arguments, way) for way in ways(arguments)):
-            continue
-        outer, inner = (tuple(i == chosen for i in range(len(arguments))) for chosen in arrays)
-        given = together(arguments, tuple(map(any, zip(outer, inner, strict=True))), place)
-        got = agrad.vmap(agrad.vmap(case.call, in_axes=axes(inner)), in_axes=axes(outer))(*given)
-        rows = []
-        for i in range(MEMBERS):
-            kept = list(arguments)
-            kept[arrays[0]] = [arguments[arrays[0]][i]]
-            rows.append(loop(case.call, kept, inner, place))
-        agree(got, [np.stack(parts) for parts in zip(*rows, strict=True)], f"{case.name}: a map of each argument")
+@each([case for case in CASES if two_maps(case)])
+def test_each_argument_is_mapped_by_another_map(case: Case, place: Any) -> None:
+    arguments = drawn(case, MEMBERS)
+    arrays = [i for i, a in enumerate(arguments) if isinstance(a, list)]
+    outer, inner = (tuple(i == chosen for i in range(len(arguments))) for chosen in arrays)
+    given = together(arguments, tuple(map(any, zip(outer, inner, strict=True))), place)
+    got = agrad.vmap(agrad.vmap(case.call, in_axes=axes(inner)), in_axes=axes(outer))(*given)
+    rows = []
+    for i in range(MEMBERS):
+        kept = list(arguments)
+        kept[arrays[0]] = [arguments[arrays[0]][i]]
+        rows.append(loop(case.call, kept, inner, place))
+    agree(got, [np.stack(parts) for parts in zip(*rows, strict=True)], "a map of each argument")
 
 
 @each(FILLED)
@@ -178,19 +189,15 @@ def test_derivatives_and_maps_compose(case: Case, place: Any) -> None:
     agree(agrad.vmap(lambda *t: push(at, t))(*stacked_ts), rows, "many tangents at one point", 1e-9)
 
 
-@each([case for case in FILLED if any(isinstance(a, Input) for a in case.example.args)])
+@each([case for case in FILLED if alone(case)])
 def test_derivatives_where_members_share_arguments(case: Case) -> None:
     """One argument mapped alone, and the cotangent shared: by the vjp inside a map, and around it."""
     arguments = drawn(case, MEMBERS)
     rng = case.rng()
-    for mapped in ways(arguments):
-        if sum(mapped) > 1 or refused(case, arguments, mapped):
-            continue
+    for mapped in alone(case):
         given = together(arguments, mapped, np.asarray)
         members = [member(arguments, mapped, i) for i in range(MEMBERS)]
         weights = [random_like(outputs(case.call(*m)), rng) for m in members]
-        if len({tuple(w.shape for w in ws) for ws in weights}) > 1:
-            continue
 
         def slopes(*args: Any, weights: Any = weights[0]) -> Any:
             def weighed(*at: Any) -> Any:

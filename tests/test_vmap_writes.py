@@ -109,3 +109,140 @@ def test_what_members_write_into_a_shared_argument_stays_inside(place: Any) -> N
     assert_close(shared, np.zeros(3), "the argument", 0.0)
     assert_close(agrad.vmap(lambda a, d: f(a, d["b"]), in_axes=(0, None))(place(X), {"b": shared}), X, "value", 0.0)
     assert_close(shared, np.zeros(3), "in a container", 0.0)
+
+
+# ------------------------------------------------------------------ how a view is made, in_axes, the write
+
+CUBE = np.arange(12.0).reshape(2, 2, 3)
+
+
+def _rows(place: Any) -> Any:
+    return agrad.asarray(place(np.asarray([1, 0])))
+
+
+MADE: dict[str, Any] = {
+    "itself": lambda c, place: c,
+    "result": lambda c, place: c * 1.0,
+    "copy": lambda c, place: agrad.asarray(c, copy=True),
+    "transposed result": lambda c, place: agrad.permute_dims(c, (1, 0)) * 2.0,
+    "mask": lambda c, place: c[agrad.asarray(place(np.asarray([True, True])))],
+    "mask behind an axis": lambda c, place: c[:, agrad.asarray(place(np.asarray([True, False, True])))],
+    "integers": lambda c, place: c[_rows(place)],
+    "integers behind an axis": lambda c, place: c[:, _rows(place)],
+    "take": lambda c, place: agrad.take(c, _rows(place), axis=1),
+    "where": lambda c, place: agrad.where(c > 3.0, c, -c),
+    "stack": lambda c, place: agrad.stack([c, c], axis=1),
+    "concat": lambda c, place: agrad.concat([c, c], axis=1),
+    "sum": lambda c, place: agrad.sum(agrad.stack([c, c], axis=2), axis=1),
+    "matmul": lambda c, place: agrad.matmul(c, c.mT),
+    "with what is shared": lambda c, place: agrad.asarray(place(CUBE[0])) + c,
+}
+SEEN: dict[str, Any] = {
+    "reshape": lambda y: agrad.reshape(y, (-1,)),
+    "reshape of a part": lambda y: agrad.reshape(y[1:, ...], (-1,)),
+    "transpose": lambda y: agrad.reshape(agrad.permute_dims(y, tuple(range(y.ndim))[::-1]), (-1,)),
+    "row": lambda y: y[0, ...],
+}
+
+
+def _element(v: Any, place: Any) -> None:
+    v[(0,) * v.ndim] = -5.0
+
+
+def _all(v: Any, place: Any) -> None:
+    v += 10.0
+
+
+def _by_mask(v: Any, place: Any) -> None:
+    mask = np.zeros(v.shape, dtype=bool)
+    mask.flat[-1:] = True
+    v[agrad.asarray(place(mask))] = 99.0
+
+
+def _members(x: Any, axis: int) -> list[Any]:
+    front = agrad.moveaxis(x, axis, 0)
+    return [front[(i, ...)].detach() for i in range(front.shape[0])]
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("made", MADE)
+def test_a_write_to_a_view_of_a_member_is_as_alone(made: str, axis: int, place: Any) -> None:
+    x = agrad.asarray(place(np.ascontiguousarray(np.moveaxis(CUBE, 0, axis))))
+    for seen in SEEN:
+        for write in (_element, _all, _by_mask):
+
+            def f(c: Any, seen: str = seen, write: Any = write) -> Any:
+                y = MADE[made](c, place)
+                view = SEEN[seen](y)
+                write(view, place)
+                return y * 1.0, view * 1.0, c * 1.0
+
+            found = agrad.vmap(f, in_axes=axis)(x)
+            for i, of_all in enumerate(found):
+                expected = agrad.stack([f(member)[i] for member in _members(x, axis)])
+                assert_close(of_all, expected, f"{seen}, {write.__name__}, output {i}", 0.0)
+
+
+@pytest.mark.parametrize("order", ["F", "moved"])
+def test_members_may_lie_in_memory_in_any_order(order: str) -> None:
+    for axis in range(3):
+        x = np.moveaxis(CUBE, 0, axis)
+        x = np.asfortranarray(x) if order == "F" else x
+
+        def f(c: Any) -> Any:
+            c = agrad.asarray(c)
+            y = c * 1.0
+            agrad.reshape(y, (-1,))[0] = 9.0
+            agrad.reshape(c, (-1,))[1] = 8.0
+            return y, c
+
+        found = agrad.vmap(f, in_axes=axis)(x)
+        for i in range(2):
+            expected = np.stack([f(np.moveaxis(x, axis, 0)[k])[i].numpy() for k in range(2)])
+            assert_close(found[i], expected, f"axis {axis}, output {i}", 0.0)
+
+
+POINTS: dict[str, Any] = {
+    "itself": lambda c: c,
+    "result": lambda c: c * 1.0,
+    "sum": lambda c: agrad.sum(agrad.stack([c, c])),
+    "copy": lambda c: agrad.asarray(c, copy=True),
+    "element": lambda c: agrad.stack([c, c])[0],
+    "element by ...": lambda c: agrad.stack([c, c])[0, ...],
+    "reshape": lambda c: agrad.reshape(agrad.reshape(c * 1.0, (1,)), ()),
+}
+OF_POINTS: dict[str, Any] = {
+    "itself": lambda c: c,
+    "reshape": lambda c: agrad.reshape(c, (1,)),
+    "new axis": lambda c: c[None],
+    "...": lambda c: c[...],
+    "expand_dims": lambda c: agrad.expand_dims(c, axis=0),
+    "real": agrad.real,
+    "astype": lambda c: agrad.astype(c, c.dtype, copy=False),
+}
+
+
+@pytest.mark.parametrize("made", POINTS)
+def test_members_of_no_dimensions(made: str, place: Any) -> None:
+    """A result of no dimensions is a scalar in NumPy, of which there are no views; so is a member's."""
+
+    def written(v: Any) -> None:
+        v[...] = -1.0
+
+    def added(v: Any) -> None:
+        v += 10.0
+
+    for seen in OF_POINTS.values():
+        for write in (written, added):
+            for into_view in (True, False):
+
+                def f(c: Any, seen: Any = seen, write: Any = write, into_view: bool = into_view) -> Any:
+                    y = POINTS[made](c)
+                    view = seen(y)
+                    write(view if into_view else y)
+                    return y * 1.0, view * 1.0
+
+                found = agrad.vmap(f)(place(WEIGHTS))
+                alone = [f(agrad.asarray(place(WEIGHTS))[i]) for i in range(3)]
+                for i, of_all in enumerate(found):
+                    assert_close(of_all, agrad.stack([outs[i] for outs in alone]), f"output {i}", 0.0)

@@ -10,6 +10,7 @@ from agrad.backends.base import Backend, vocabulary
 from agrad.backends.indexing import explicit, flat_getitem, flat_scatter_add, flat_setitem, host_index, positions
 from agrad.backends.numpy import from_parts as numpy_parts
 from agrad.backends.numpy import laid_out_like as numpy_laid_out
+from agrad.backends.numpy import memory as numpy_memory
 from agrad.backends.special_words import HostWords
 
 _HOST = strict.Device("CPU_DEVICE")
@@ -92,6 +93,8 @@ BACKEND = Backend(
     from_host=_from_host,
     synchronize=lambda: None,
     laid_out_like=_laid_out_like,
+    strides=lambda x: x._array.strides,
+    memory=lambda x: numpy_memory(x._array),
     shares_memory=lambda a, b: np.may_share_memory(a._array, b._array),
     read_only=lambda x: not x._array.flags.writeable,
 )

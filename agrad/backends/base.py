@@ -1,6 +1,6 @@
 """What a backend is: a vocabulary of a dozen words over one array library, held in one plain record."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -55,9 +55,16 @@ class Backend:
     shares_memory: Callable[[Raw, Raw], bool] | None = None
     """Whether an array and one that was made from it lie in the same memory, so that a write to one is seen in the
     other. None for a library whose arrays are never written into."""
+    memory: Callable[[Raw], Hashable] = lambda x: None
+    """Which block of memory the array lies in, None where it cannot be written into: it is for reading alone, or its
+    elements share a place. To be given where ``shares_memory`` is; arrays of different blocks do not share any."""
+    apart: Callable[[Sequence[Raw]], bool] = lambda arrays: False
+    """Whether it is plain, without a look at ``memory``, that the arrays can be written into and share none."""
     laid_out_like: Callable[[Raw, Raw], Raw] = lambda x, like: x
     """``x`` with its axes in memory in the order in which those of ``like`` are: which reshapes of it are views goes by
     that. To be given, as an array and not as a number, where ``shares_memory`` is."""
+    strides: Callable[[Raw], Sequence[int]] | None = None
+    """How far apart in memory neighbours along each axis are, in any unit. To be given where ``shares_memory`` is."""
     read_only: Callable[[Raw], bool] = lambda x: False
     """Whether the library refuses to write into the array."""
     refused: Mapping[str, str] = field(default_factory=dict)

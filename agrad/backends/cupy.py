@@ -144,6 +144,8 @@ BACKEND = Backend(
     from_host=_from_host,
     synchronize=lambda: cupy.cuda.Device().synchronize(),
     laid_out_like=laid_out_like,
+    strides=lambda x: x.strides,
     shares_memory=cupy.may_share_memory,
+    memory=lambda x: None if 0 in x.strides else x.data.mem.ptr,
     donatable=donatable,
 )

@@ -2,6 +2,7 @@
 
 import sys
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import array_api_compat.numpy as compat
@@ -44,6 +45,22 @@ def laid_out_like(x: Any, like: Any) -> np.ndarray:
     out = np.empty_like(like, subok=False)
     out[...] = x
     return out
+
+
+def memory(x: np.ndarray) -> int | None:
+    if not x.flags.writeable or 0 in x.strides:
+        return None
+    block: Any = x
+    while isinstance(block, np.ndarray) and block.base is not None:
+        block = block.base
+    return id(block)
+
+
+def apart(arrays: Sequence[np.ndarray]) -> bool:
+    for x in arrays:
+        if x.base is not None or not x.flags.writeable:
+            return False
+    return len(set(map(id, arrays))) == len(arrays)
 
 
 class _Holder:
@@ -109,7 +126,10 @@ BACKEND = Backend(
     from_host=lambda a, device: np.array(a),
     synchronize=lambda: None,
     laid_out_like=laid_out_like,
+    strides=lambda x: x.strides,
     shares_memory=np.may_share_memory,
+    memory=memory,
+    apart=apart,
     read_only=lambda x: not x.flags.writeable,
     donatable=donatable,
 )

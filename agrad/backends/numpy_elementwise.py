@@ -190,16 +190,16 @@ def _leg(g: np.ndarray, leg: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _is_leg(g: Raw, leg: Raw, y: Raw) -> bool:
-    return _all_alike(g, leg, y) and bool(y.all())
+    return _all_alike(g, leg, y) and bool(y.size and y.min() > 0 and y.max() < np.inf)
 
 
-@kernel("numpy", "hypot", "vjp:x1", when=_is_leg)
-def hypot_first(g: Raw, x1: Raw, y: Raw) -> Raw:
+@kernel("numpy", "hypot", "vjp:x1", when=lambda g, x1, x2, y: _is_leg(g, x1, y))
+def hypot_first(g: Raw, x1: Raw, x2: Raw, y: Raw) -> Raw:
     return _in_blocks(_leg, g, x1, y)
 
 
-@kernel("numpy", "hypot", "vjp:x2", when=_is_leg)
-def hypot_second(g: Raw, x2: Raw, y: Raw) -> Raw:
+@kernel("numpy", "hypot", "vjp:x2", when=lambda g, x1, x2, y: _is_leg(g, x2, y))
+def hypot_second(g: Raw, x1: Raw, x2: Raw, y: Raw) -> Raw:
     return _in_blocks(_leg, g, x2, y)
 
 

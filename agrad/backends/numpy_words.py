@@ -52,6 +52,10 @@ def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     return total / (x.size // total.size)
 
 
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    return np.asarray(x.astype(dtype, copy=copy))  # of a NumPy scalar too an array, which views can share
+
+
 def reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Any:
     return x.reshape(shape) if copy is None else np.reshape(x, shape, copy=copy)
 
@@ -86,15 +90,6 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     return np.ones(x.shape, x.dtype if dtype is None else dtype)
 
 
-def floor_divide(x1: Any, x2: Any, /) -> Any:
-    out = np.floor_divide(x1, x2)
-    if out.dtype.char not in "fd":
-        return out
-    # with an infinite operand NumPy says nan or a finite number where the standard has the floor of the quotient
-    infinite = np.isinf(x1) | np.isinf(x2)
-    return np.where(infinite, np.floor(np.divide(x1, x2)), out) if infinite.any() else out
-
-
 def expm1(x: Any, /) -> Any:
     out = np.expm1(x)
     if out.dtype.char not in "FD":
@@ -112,13 +107,13 @@ WORDS = {
         max,
         min,
         mean,
+        astype,
         reshape,
         permute_dims,
         matrix_transpose,
         broadcast_to,
         zeros_like,
         ones_like,
-        floor_divide,
         expm1,
     )
 }

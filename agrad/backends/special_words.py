@@ -65,7 +65,32 @@ def _scipy() -> Mapping[str, Function]:
         return {}
     own = _of_module(module, without=("jn", "sinc"))
     own["jn"] = lambda x, *, n: module.jv(float(n), x)
+    own["iv"] = partial(_iv, module)
+    own["gammaln"] = partial(_gammaln, module)
     return own
+
+
+def _gammaln(module: ModuleType, x: np.ndarray) -> Any:
+    """SciPy's ``gammaln``, but near 0, where the gamma function overflows, by its pole."""
+    out = module.gammaln(x)
+    small = (np.abs(x) < 1e-300) & (x != 0)
+    return np.where(small, -np.log(np.abs(np.where(small, x, 1))), out).astype(x.dtype) if small.any() else out
+
+
+def _iv(module: ModuleType, v: np.ndarray, x: np.ndarray) -> Any:
+    """SciPy's ``iv``, but near 0, where it underflows early or is NaN, by the first term of the power series."""
+    out = module.iv(v, x)
+    small = (np.abs(x) < 1e-100) & (x != 0)
+    if not small.any():
+        return out
+    whole = v == np.floor(v)
+    order = np.where(whole, np.abs(v), v)
+    size = np.abs(x) / 2
+    with np.errstate(under="ignore", over="ignore", divide="ignore"):
+        first = size**order * module.rgamma(order + 1)
+    odd = whole & (order % 2 == 1)
+    first = np.where(x < 0, np.where(whole, np.where(odd, -first, first), np.nan), first)
+    return np.where(small, first, out).astype(out.dtype)
 
 
 def _cupyx() -> Mapping[str, Function]:

@@ -175,5 +175,7 @@ BACKEND = Backend(
     from_host=_from_host,
     synchronize=_synchronize,
     laid_out_like=_laid_out_like,
+    strides=lambda x: x.stride(),
     shares_memory=_shares_memory,
+    memory=lambda x: None if 0 in x.stride() else x.untyped_storage().data_ptr(),
 )

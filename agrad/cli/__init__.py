@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from agrad.cli.inference import run_evaluate, run_predict
 from agrad.cli.info import run_info
 from agrad.cli.options import parser
+from agrad.cli.terminal import complain
 from agrad.cli.train import run_train
 from agrad.errors import (
     AgradError,
@@ -22,6 +23,7 @@ from agrad.errors import (
     ConfigurationError,
     DeviceUnavailableError,
     MissingExtraError,
+    brief,
 )
 
 __all__ = ["main"]
@@ -71,5 +73,5 @@ def _drop_output() -> None:
 
 
 def _failed(command: str, message: str, code: int) -> int:
-    print(f"agrad {command}: error: {message}", file=sys.stderr, flush=True)
+    complain(f"agrad {command}: error: {brief(message)}")
     return code

@@ -101,7 +101,9 @@ class Config:
         ):
             _check(name, getattr(self, name), getattr(self, name) in choices, f"one of {', '.join(choices)}")
         _check("precision", self.precision, self._narrows(), "float32 with --dtype float64, whose products stay wide")
-        _check("data", self.data, isinstance(self.data, str) and self.data, "a name or a file")
+        _check(
+            "data", self.data, isinstance(self.data, str) and self.data and "\0" not in self.data, "a name or a file"
+        )
         _check(
             "label",
             self.label,
@@ -141,7 +143,7 @@ def _real(value: Any) -> bool:
 
 def _check(name: str, value: Any, good: Any, expected: str) -> None:
     if not good:
-        raise ConfigurationError(f"{option(name)}: expected {expected}, found {shown(value)!r}")
+        raise ConfigurationError(f"{option(name)}: expected {expected}, found {shown(value)[:80]!r}")
 
 
 def resolve(given: Mapping[str, Any]) -> Config:

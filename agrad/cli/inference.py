@@ -13,12 +13,13 @@ import numpy as np
 from agrad.cli import models, sources
 from agrad.cli.feed import Feed
 from agrad.cli.models import Saved
-from agrad.cli.observers import say
+from agrad.cli.outputs import PREDICTIONS, check_output
 from agrad.cli.selection import Place, chosen
 from agrad.cli.sources import Examples
+from agrad.cli.terminal import complain, say, write
 from agrad.cli.training import Scores, measure, predict
 from agrad.data.dataset import Dataset
-from agrad.data.files import check_writable, write_whole
+from agrad.data.files import write_whole
 from agrad.errors import AgradError, ConfigurationError, DataError
 
 
@@ -41,24 +42,23 @@ def run_evaluate(args: argparse.Namespace) -> int:
 def run_predict(args: argparse.Namespace) -> int:
     """Run ``agrad predict`` with parsed options; the exit code."""
     if args.output is not None:
-        check_writable(args.output)
         if args.data not in sources.NAMED and os.path.realpath(args.output) == os.path.realpath(args.data):
             raise ConfigurationError(f"--output and --data name the same file, {args.data!r}; give them two")
+        check_output("--output", args.output)
     with chosen(args.backend, args.device) as place:
         saved = models.load(args.model)
-        examples = sources.to_predict(args.data, saved.description, args.data_dir)
+        examples = sources.to_predict(args.data, saved.description, _data_dir(saved, args))
         logits = _logits(saved, examples, place)
     shares = np.exp(logits - np.max(logits, axis=1, keepdims=True))
     shares /= np.sum(shares, axis=1, keepdims=True)
     told = np.argmax(logits, axis=1)
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(("example", "class", "probability"))
+    rows.writerow(PREDICTIONS)
     for number, (row, share) in enumerate(zip(told.tolist(), np.max(shares, axis=1).tolist(), strict=True)):
         rows.writerow((number, saved.description.class_names[row], f"{share:.6f}"))
     if args.output is None:
-        sys.stdout.write(text.getvalue())
-        sys.stdout.flush()
+        write(text.getvalue(), sys.stdout)
     else:
         write_whole(args.output, text.getvalue().encode())
         say(f"{told.shape[0]:,} predictions written to {args.output}")
@@ -73,33 +73,36 @@ def _logits(saved: Saved, examples: Examples, place: Place) -> np.ndarray:
 def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
     """The examples to measure on: of the data trained on, only the test part, new to the model."""
     label = args.label if args.label is not None else saved.config.label
+    data_dir = _data_dir(saved, args)
     if args.data is None:
-        source = saved.config.data
         if args.label is not None:
             raise ConfigurationError("--label goes with --data FILE.csv, and there is no --data")
-        data_dir = args.data_dir if args.data_dir is not None else saved.data_dir
-        dataset = sources.load(source, data_dir=data_dir, label=label, dtype=saved.config.dtype, report=_report)
-        if sources.fingerprint(dataset) != saved.fingerprint:
+        source, data_dir = sources.located(saved.config.data, data_dir, saved.folder)
+        dataset = sources.load(source, data_dir=data_dir, label=label, dtype=saved.config.dtype, report=complain)
+        if changed := saved.changed(dataset):
             raise DataError(
-                f"{source} is not the data any more that {saved.path} was trained on; "
+                f"{source!r} is not the data any more that {saved.path!r} was trained on: {changed}; "
                 "say with --data what to measure it on"
             )
         return _test_part(dataset)
     if not args.data.lower().endswith(".csv"):
         label = args.label
     try:
-        dataset = sources.load(args.data, data_dir=args.data_dir, label=label, dtype=saved.config.dtype)
-        same = sources.fingerprint(dataset) == saved.fingerprint
+        dataset = sources.load(args.data, data_dir=data_dir, label=label, dtype=saved.config.dtype, report=complain)
+        same = not saved.changed(dataset)
     except AgradError:
         # what is no data set to train on (of one class only, say) can still be measured on
         same = False
     if same:
         return _test_part(dataset)
-    return sources.to_evaluate(args.data, saved.description, args.data_dir, label)
+    return sources.to_evaluate(args.data, saved.description, data_dir, label)
 
 
-def _report(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+def _data_dir(saved: Saved, args: argparse.Namespace) -> str | None:
+    """``--data-dir``, or that of training where the data are those it was given for."""
+    if args.data_dir is not None or saved.data_dir is None or args.data not in (None, saved.config.data):
+        return args.data_dir
+    return sources.located(saved.config.data, saved.data_dir, saved.folder)[1]
 
 
 def _test_part(dataset: Dataset) -> Examples:

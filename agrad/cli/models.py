@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,13 @@ import agrad
 from agrad import nn, optim, random
 from agrad.cli import config as configs
 from agrad.cli import progress as progresses
+from agrad.cli import sources
 from agrad.cli.config import Config
 from agrad.cli.progress import Progress
 from agrad.cli.selection import Place
 from agrad.cli.sources import Description, check_source
+from agrad.data import Dataset
+from agrad.data.dataset import encodes
 from agrad.errors import AgradError, ConfigurationError, DataError
 from agrad.nn import checkpoint
 
@@ -31,6 +35,8 @@ MOMENTUM = 0.9
 OPTIMIZER = "optimizer."
 LOSS_SCALE = "loss_scale."
 MEAN, SCALE = "data.mean", "data.scale"
+BESIDE = (OPTIMIZER, LOSS_SCALE, "data.")
+"""How the names of tensors begin that are not the network's."""
 
 
 def build(config: Config, features: int, classes: int, place: Place) -> Any:
@@ -44,6 +50,7 @@ def build(config: Config, features: int, classes: int, place: Place) -> Any:
     }
     layers: list[Any] = []
     width = features
+    # arrays() names what these hold
     for hidden in config.hidden:
         layers += [nn.Linear(width, hidden, **made), ACTIVATIONS[config.activation]()]
         if config.dropout:
@@ -51,6 +58,18 @@ def build(config: Config, features: int, classes: int, place: Place) -> Any:
         width = hidden
     layers.append(nn.Linear(width, classes, **made))
     return nn.Sequential(*layers)
+
+
+def arrays(config: Config, features: int, classes: int) -> dict[str, tuple[tuple[int, ...], str]]:
+    """The names, shapes and dtypes of what a network of the settings saves, found without making it."""
+    found: dict[str, tuple[tuple[int, ...], str]] = {}
+    layers = 3 if config.dropout else 2
+    for number, shape in enumerate(pairwise((features, *config.hidden, classes))):
+        found[f"{number * layers}.weight"] = shape, config.dtype
+        found[f"{number * layers}.bias"] = shape[1:], config.dtype
+        if config.dropout and number < len(config.hidden):
+            found |= {f"{number * layers + 2}.{name}": ((), "int64") for name in ("seed", "calls")}
+    return found
 
 
 def schedule_for(config: Config, batches: int) -> Callable[[int], float]:
@@ -87,15 +106,19 @@ class Saved:
     progress: Progress
     data_dir: str | None
     fingerprint: str
+    folder: str | None
+    """The folder in which the data were named by a relative path, else None."""
     tensors: dict[str, np.ndarray]
+
+    def changed(self, dataset: Dataset) -> str:
+        """How ``dataset`` differs from the data trained on; "" if it does not."""
+        return sources.changed(dataset, self.description, self.fingerprint)
 
     def model(self, place: Place) -> Any:
         """The network on a backend, with its saved values. Raises ``DataError`` where they do not fit."""
         description = self.description
         model = build(self.config, description.n_features, len(description.class_names), place)
-        values = {
-            name: value for name, value in self.tensors.items() if not name.startswith((OPTIMIZER, LOSS_SCALE, "data."))
-        }
+        values = {name: value for name, value in self.tensors.items() if not name.startswith(BESIDE)}
         self._fill(model, values, "model")
         return model
 
@@ -123,6 +146,7 @@ def save(
     progress: Progress,
     data_dir: str | None,
     fingerprint: str,
+    folder: str | None,
 ) -> None:
     """Write everything to the file ``path``, whole or not at all. Raises ``SaveError``."""
     tensors = dict(model.state_dict())
@@ -140,6 +164,7 @@ def save(
             "class_names": list(description.class_names),
             "data_dir": data_dir,
             "fingerprint": fingerprint,
+            **({} if folder is None else {"folder": folder}),
         },
         "progress": progress.as_metadata(),
     }
@@ -152,7 +177,7 @@ def load(path: str) -> Saved:
     if metadata.get("format") != FORMAT:
         raise DataError(
             f"{path!r}: expected a model that 'agrad train --save' wrote, of format {FORMAT}; "
-            f"found format {metadata.get('format')!r}"
+            f"found format {str(metadata.get('format'))[:80]!r}"
         )
     config = configs.from_metadata(metadata.get("config"), path)
     known = metadata.get("data")
@@ -161,9 +186,9 @@ def load(path: str) -> Saved:
     names = {key: _texts(known.get(key), key, path) for key in ("class_names", "feature_names")}
     shape = known.get("feature_shape")
     if not isinstance(shape, list) or not all(type(n) is int and n > 0 for n in shape):
-        raise DataError(f"{path!r}: expected the shape of an example in the header, found {shape!r}")
-    data_dir, fingerprint = known.get("data_dir", 0), known.get("fingerprint")
-    if not isinstance(fingerprint, str) or not isinstance(data_dir, str | None):
+        raise DataError(f"{path!r}: expected the shape of an example in the header, found {str(shape)[:80]}")
+    data_dir, fingerprint, folder = known.get("data_dir", 0), known.get("fingerprint"), known.get("folder")
+    if not isinstance(fingerprint, str) or not all(isinstance(place, str | None) for place in (data_dir, folder)):
         raise DataError(f"{path!r}: expected the fingerprint and the place of the data in the header, found others")
     try:
         check_source(config.data, data_dir, config.label)
@@ -175,6 +200,7 @@ def load(path: str) -> Saved:
             raise DataError(f"{path!r}: expected {name}, float64 of shape {(math.prod(shape),)}, found no such array")
     if len(names["class_names"]) < 2 or len(names["feature_names"]) not in (0, math.prod(shape)):
         raise DataError(f"{path!r}: the names of classes or features in the header do not fit the model")
+    _check_tensors(tensors, config, len(names["class_names"]), path)
     description = Description(
         tuple(shape),
         names["feature_names"],
@@ -185,10 +211,26 @@ def load(path: str) -> Saved:
         config.dtype,
     )
     progress = progresses.from_metadata(metadata.get("progress"), path)
-    return Saved(path, config, description, progress, data_dir, fingerprint, tensors)
+    return Saved(path, config, description, progress, data_dir, fingerprint, folder, tensors)
+
+
+def _check_tensors(tensors: dict[str, np.ndarray], config: Config, classes: int, path: str) -> None:
+    """Raise ``DataError`` unless the tensors are those of the network of the settings, and finite."""
+    held = {name: value for name, value in tensors.items() if not name.startswith(BESIDE)}
+    # counted first: a header may name more layers than fit in memory
+    found = sum(name.endswith(".weight") for name in held)
+    if found != len(config.hidden) + 1:
+        raise DataError(f"{path!r}: expected the weights of {len(config.hidden) + 1} layers, found {found}")
+    checkpoint.check_tensors(path, held, arrays(config, tensors[MEAN].shape[0], classes))
+    for name, value in tensors.items():
+        if not np.isfinite(value).all():
+            raise DataError(f"{path!r}: expected finite numbers, found others in {name}")
+    if not (tensors[SCALE] > 0).all():
+        raise DataError(f"{path!r}: expected numbers above 0 in {SCALE}, found others")
 
 
 def _texts(value: Any, key: str, path: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise DataError(f"{path!r}: expected a list of text under {key!r} in the header, found {str(value)[:80]}")
+    good = isinstance(value, list) and all(isinstance(text, str) for text in value) and len({*value}) == len(value)
+    if not good or not encodes("".join(value)):
+        raise DataError(f"{path!r}: expected a list of names under {key!r} in the header, found {str(value)[:80]}")
     return tuple(value)

@@ -15,11 +15,12 @@ from typing import IO, Any
 
 import numpy as np
 
-from agrad.data.files import check_writable, write_whole
-from agrad.errors import ConfigurationError, MissingExtraError, SaveError
+from agrad.cli.outputs import PICTURES, check_output
+from agrad.cli.terminal import say
+from agrad.data.files import write_whole
+from agrad.errors import ConfigurationError, MissingExtraError, SaveError, printable
 
 Record = dict[str, Any]
-PICTURES = (".png", ".svg", ".pdf")
 
 
 class Observer:
@@ -80,7 +81,7 @@ class Bar(Observer):
 
     def start(self, record: Record) -> None:
         self._epochs, self._batches = record["epochs"], record["batches"]
-        self._console.print(describe_start(record), markup=False)
+        self._console.print(printable(describe_start(record)), markup=False)
         total = self._epochs * self._batches
         self._task = self._bar.add_task(
             f"epoch {record['epoch'] + 1}/{self._epochs}", total=total, completed=record["step"], numbers=""
@@ -119,11 +120,6 @@ def on_terminal(quiet: bool) -> Observer:
     return Lines()
 
 
-def say(line: str) -> None:
-    """Print a line now: whoever reads a pipe wants to see the run as it goes."""
-    print(line, flush=True)
-
-
 def describe_start(record: Record) -> str:
     """The first lines on a run."""
     layers = "-".join(map(str, (record["features"], *record["hidden"], record["classes"])))
@@ -158,7 +154,7 @@ class Log(Observer):
     """
 
     def __init__(self, path: str, resumed: bool) -> None:
-        check_writable(path)
+        check_output("--log", path)
         self._path, self._mode = path, "a" if resumed else "w"
         self._file: IO[str] | None = None
 
@@ -210,14 +206,16 @@ class Plot(Observer):
                 "--plot needs the package matplotlib, which is not installed; install it with: "
                 "pip install 'agrad[plot]'"
             ) from error
-        check_writable(path)
+        check_output("--plot", path)
         self._figure = Figure
         self._path = path
         self._history = list(history)
         self._losses = array("d")
 
     def start(self, record: Record) -> None:
-        self._title = f"{record['dataset']}, {record['backend']} {record['dtype']}"
+        title = f"{record['dataset']}, {record['backend']} {record['dtype']}"
+        # a dollar sign begins a formula
+        self._title = printable(title).replace("$", r"\$")
         self._first, self._batches = record["step"], record["batches"]
 
     def steps(self, losses: np.ndarray, record: Record) -> None:

@@ -66,7 +66,12 @@ def _train(commands: Any) -> None:
         help="digits, mnist, FILE.npz (arrays X and y), or FILE.csv with --label (default: digits)",
     )
     data.add_argument("--data-dir", metavar="DIR", help="where MNIST's files are (default: downloaded to a cache)")
-    data.add_argument("--label", metavar="COLUMN", help="the column of FILE.csv that holds the classes")
+    data.add_argument(
+        "--label",
+        metavar="COLUMN",
+        help="the column of FILE.csv that holds the classes: text, or integers, of which at most 20 different ones or "
+        "5 rows or more of each; other numbers are quantities, which are refused (there is no regression)",
+    )
     data.add_argument(
         "--validation",
         type=float,
@@ -86,8 +91,8 @@ def _train(commands: Any) -> None:
     network.add_argument(
         "--precision",
         metavar="NAME",
-        help="how products of float32 matrices are computed: float32; tf32 (on GPUs that have it); bfloat16 or "
-        "float16, with sums in float32 (float16 with loss scaling). Parameters stay float32 (default: float32)",
+        help="how products of float32 matrices are computed: float32; tf32 (refused where it does nothing); bfloat16 "
+        "or float16, with sums in float32 (float16 with loss scaling). Parameters stay float32 (default: float32)",
     )
     training = train.add_argument_group("training")
     training.add_argument("--epochs", type=int, metavar="N", help="how often each example is seen")
@@ -116,7 +121,11 @@ def _train(commands: Any) -> None:
         help="trace the training step once and replay it as a program (default: where that is faster)",
     )
     output = train.add_argument_group("output")
-    output.add_argument("--save", metavar="FILE", help="keep the model here, after each epoch and on Ctrl-C")
+    output.add_argument(
+        "--save",
+        metavar="FILE",
+        help="keep the model here, after each epoch and on Ctrl-C (no output overwrites a file of another kind)",
+    )
     output.add_argument(
         "--resume",
         metavar="FILE",
@@ -175,7 +184,7 @@ def _examples(command: argparse.ArgumentParser, required: bool, needed: str) -> 
         help=f"FILE.npz (arrays {needed}), FILE.csv (the columns of the training data), or the test part of "
         "digits or mnist",
     )
-    group.add_argument("--data-dir", metavar="DIR", help="where MNIST's files are")
+    group.add_argument("--data-dir", metavar="DIR", help="where MNIST's files are (default: as in training)")
 
 
 def _where(command: argparse.ArgumentParser) -> Any:

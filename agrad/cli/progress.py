@@ -26,6 +26,15 @@ class Progress:
     history: list[dict[str, Any]] = field(default_factory=list)
     """One record for each epoch done."""
 
+    def fits(self, batches: int, size: int) -> bool:
+        """Whether the numbers agree for epochs of ``batches`` steps of ``size`` examples."""
+        return (
+            self.batch < batches
+            and self.step == self.epoch * batches + self.batch
+            and self.seen == self.batch * size
+            and self.correct <= self.seen
+        )
+
     def as_metadata(self) -> dict[str, Any]:
         """Where the run stands, as a JSON object."""
         return asdict(self)
@@ -43,7 +52,16 @@ def from_metadata(saved: Any, path: str) -> Progress:
             elif kind == "float":
                 good &= type(value) is float and math.isfinite(value)
             else:
-                good &= isinstance(value, list) and all(isinstance(record, dict) for record in value)
+                good &= isinstance(value, list) and all(
+                    _is_record(number, record) for number, record in enumerate(value, 1)
+                )
     if not good or len(saved["history"]) != saved["epoch"]:
         raise DataError(f"{path!r}: expected the header to say where the run stands, found {str(saved)[:80]}")
     return Progress(**saved)
+
+
+def _is_record(number: int, record: Any) -> bool:
+    """Whether that is a record of the epoch of that number: its numbers by name."""
+    if not isinstance(record, dict) or record.get("event") != "epoch" or record.get("epoch") != number:
+        return False
+    return all(type(value) in (int, float) for name, value in record.items() if name != "event")

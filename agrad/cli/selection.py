@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -35,6 +36,17 @@ def device_name(device: Any) -> str:
         return f"cuda:{found[1]}"
     found = re.fullmatch(r".*Device\('(.+)'\)", text)
     return found[1] if found else text
+
+
+def has_tensor_float(place: Place) -> bool:
+    """Whether products of float32 may be computed in TF32 there: on NVIDIA GPUs of compute capability 8 or more."""
+    device = place.backend.device(place.device)
+    if place.backend.name == "cupy":
+        return int(device.compute_capability) >= 80
+    if place.backend.name == "torch" and device.type == "cuda":
+        return bool(sys.modules["torch"].cuda.get_device_capability(device) >= (8, 0))
+    # a TPU takes it as a request for its own middle precision
+    return place.backend.name == "jax" and bool(device.platform != "cpu")
 
 
 @contextmanager

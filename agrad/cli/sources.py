@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from agrad import data
-from agrad.data.dataset import listed, plain_labels
+from agrad.data.dataset import plain_labels
 from agrad.data.files import open_file
-from agrad.errors import ConfigurationError, DataError
+from agrad.errors import ConfigurationError, DataError, listed
 
 NAMED = ("digits", "mnist")
 KINDS = (".npz", ".csv")
@@ -81,7 +81,29 @@ def load(
         return data.load_mnist(data_dir, dtype=dtype, report=report)
     if label is None:
         return data.load_npz(source, dtype=dtype)
-    return data.load_csv(source, label, dtype=dtype)
+    return data.load_csv(source, label, dtype=dtype, report=report)
+
+
+def located(source: str, data_dir: str | None, folder: str | None) -> tuple[str, str | None]:
+    """The place of data that a run in ``folder`` named ``source`` and ``data_dir``: seen from here, else from there.
+
+    Raises ``DataError`` where they are in neither.
+    """
+    if data_dir is not None:
+        return source, _found(data_dir, folder)
+    return (source if source in NAMED else _found(source, folder)), None
+
+
+def _found(path: str, folder: str | None) -> str:
+    if folder is None or os.path.exists(path):
+        return path
+    there = os.path.join(folder, path)
+    if not os.path.exists(there):
+        raise DataError(
+            f"{path!r} is neither here nor in {folder!r}, where the training began; say with --data or --data-dir "
+            "where the data are now"
+        )
+    return there
 
 
 def fingerprint(dataset: data.Dataset) -> str:
@@ -96,6 +118,23 @@ def fingerprint(dataset: data.Dataset) -> str:
         digest.update(array.tobytes())
     digest.update(repr(dataset.class_names).encode())
     return digest.hexdigest()
+
+
+def changed(dataset: data.Dataset, description: Description, known: str) -> str:
+    """How ``dataset`` differs from the data of that description and of the fingerprint ``known``; "" if it does not."""
+    # an npz file has no names of columns
+    parts = []
+    for what, now, before in (
+        ("columns", dataset.feature_names, description.feature_names),
+        ("classes", dataset.class_names, description.class_names),
+    ):
+        if now and before and now != before:
+            parts.append(
+                f"expected the {what} {listed(before, 6) or '(no names)'}, found {listed(now, 6) or '(no names)'}"
+            )
+    if not parts and fingerprint(dataset) != known:
+        parts.append("the numbers, or the order of the examples, are others")
+    return "; ".join(parts)
 
 
 def describe(dataset: data.Dataset, label: str | None) -> Description:

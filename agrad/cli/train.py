@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import sys
 import time
 from typing import Any
 
@@ -19,9 +18,11 @@ from agrad.cli.config import Config
 from agrad.cli.feed import Feed
 from agrad.cli.interrupts import Interrupts
 from agrad.cli.models import Saved
-from agrad.cli.observers import Log, Observer, Plot, Record, on_terminal, say
+from agrad.cli.observers import Log, Observer, Plot, Record, on_terminal
+from agrad.cli.outputs import check_output
 from agrad.cli.progress import Progress
-from agrad.cli.selection import Place, chosen
+from agrad.cli.selection import Place, chosen, has_tensor_float
+from agrad.cli.terminal import complain, say
 from agrad.cli.training import Scores, Trainer, measure
 from agrad.errors import AnomalyError, ConfigurationError, DataError, MissingExtraError
 from agrad.nn import checkpoint
@@ -70,6 +71,7 @@ class Run:
         if data_dir is None and self.saved is not None and self.config.data == self.saved.config.data:
             data_dir = self.saved.data_dir
         sources.check_source(self.config.data, data_dir, self.config.label)
+        self._find_data(data_dir)
         self.save_path = args.save if args.save is not None else args.resume
         self._check_outputs(args)
         history = self.saved.progress.history if self.saved is not None else []
@@ -83,7 +85,17 @@ class Run:
         # another backend rounds otherwise, so the same result asks for the same one
         options = (("--backend", args.backend), ("--device", args.device))
         self.where = "".join(f" {name} {value}" for name, value in options if value is not None)
-        self._load(data_dir)
+        self._load()
+
+    def _find_data(self, data_dir: str | None) -> None:
+        """Find where the data are, and note from where a relative path to them is seen."""
+        self.data_dir = data_dir
+        before = self.saved.folder if self.saved is not None and self.config.data == self.saved.config.data else None
+        self.source, self.source_dir = sources.located(self.config.data, data_dir, before)
+        named = data_dir if self.config.data in sources.NAMED else self.config.data
+        self.folder = None
+        if named is not None and not os.path.isabs(named):
+            self.folder = os.getcwd() if before is None or os.path.exists(named) else before
 
     def _check_precision(self) -> None:
         """Raise ``ConfigurationError`` where the backend cannot multiply as asked."""
@@ -92,6 +104,11 @@ class Run:
             return
         if self.jit is False:
             raise ConfigurationError(f"--precision {precision} is of traced steps; leave --no-jit out")
+        if precision == "tf32" and not has_tensor_float(self.place):
+            raise ConfigurationError(
+                f"--precision tf32 does nothing on {self.place.backend.name} ({self.place.device_name}), which "
+                "computes in float32: TF32 is a format of NVIDIA GPUs from the Ampere generation on; leave it out"
+            )
         one = self.place.backend.xp.ones((1, 1), dtype=self.place.backend.xp.float32, device=self.place.device)
         try:
             agrad.jit(agrad.matmul, precision=precision)(one, one)
@@ -100,7 +117,10 @@ class Run:
 
     def _check_outputs(self, args: argparse.Namespace) -> None:
         if self.save_path is not None:
-            checkpoint.check_writable(self.save_path)
+            if args.save is None:
+                checkpoint.check_writable(self.save_path)
+            else:
+                check_output("--save", self.save_path)
             if checkpoint.safetensors is None:
                 raise MissingExtraError(
                     "--save needs the package safetensors, which is not installed; install it with: "
@@ -110,7 +130,7 @@ class Run:
             ("--save", self.save_path),
             ("--log", args.log),
             ("--plot", args.plot),
-            ("--data", self.config.data),
+            ("--data", self.source),
         ]
         places: dict[str, str] = {}
         for name, path in named:
@@ -120,21 +140,20 @@ class Run:
             if other != name:
                 raise ConfigurationError(f"{other} and {name} name the same file, {path!r}; give them two")
 
-    def _load(self, data_dir: str | None) -> None:
+    def _load(self) -> None:
         config, place = self.config, self.place
         dataset = sources.load(
-            config.data,
-            data_dir=data_dir,
+            self.source,
+            data_dir=self.source_dir,
             label=config.label,
             dtype=config.dtype,
-            report=lambda line: print(line, file=sys.stderr, flush=True),
+            report=complain,
         )
         self.dataset = dataset
-        self.data_dir = data_dir
         self.fingerprint = sources.fingerprint(dataset)
-        if self.saved is not None and self.fingerprint != self.saved.fingerprint:
+        if self.saved is not None and (changed := self.saved.changed(dataset)):
             raise DataError(
-                f"--resume {self.saved.path}: {dataset.name} is not the data that the run was begun on; "
+                f"--resume {self.saved.path}: {dataset.name} is not the data that the run was begun on: {changed}; "
                 "name the same data with --data or --data-dir"
             )
         self.description = sources.describe(dataset, config.label)
@@ -154,9 +173,11 @@ class Run:
         self.scale = optim.LossScale(self.optimizer) if config.precision == "float16" else None
         if self.saved is not None:
             self.saved.fill(self.optimizer, self.scale)
-            if self.progress.batch >= self.batches:
+            if not self.progress.fits(self.batches, config.batch_size) or self.optimizer.steps != self.progress.step:
+                progress = self.progress
                 raise DataError(
-                    f"{self.saved.path!r}: the run stands at batch {self.progress.batch}, of {self.batches}"
+                    f"{self.saved.path!r}: the run cannot stand at step {progress.step}, batch {progress.batch} of "
+                    f"{self.batches}, epoch {progress.epoch + 1}, with {progress.seen} examples seen"
                 )
 
     def go(self) -> int:
@@ -222,6 +243,7 @@ class Run:
                 self.progress,
                 self.data_dir,
                 self.fingerprint,
+                self.folder,
             )
 
     def _kept(self) -> str:
@@ -237,7 +259,7 @@ class Run:
         remedy = "nothing is saved, as there is no --save"
         if self.save_path is not None:
             remedy = f"saved to {self.save_path}; go on with: agrad train --resume {self.save_path}{self.where}"
-        print(f"agrad train: {where}; {remedy}", file=sys.stderr, flush=True)
+        complain(f"agrad train: {where}; {remedy}")
         assert interrupts.received is not None
         return 128 + interrupts.received
 

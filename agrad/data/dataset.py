@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from agrad.data.order import SPLITS, permutation
-from agrad.errors import ConfigurationError, DataError
+from agrad.errors import ConfigurationError, DataError, listed
 
 FLOATS = ("float32", "float64")
 BLOCK = 256
+MANY, FEW = 20, 5  # of different numbers as labels, of examples of one
 WHOLE = 2.0**53  # beyond it, two integers may share a float
 
 
@@ -202,7 +202,10 @@ def plain_labels(y: np.ndarray, name: str) -> np.ndarray:
     if y.dtype.kind == "f":
         odd = np.flatnonzero(~((np.abs(y) <= WHOLE) & (np.trunc(y) == y)))
         if odd.size:
-            raise DataError(f"{name}: expected whole numbers or text as labels, found {y[odd[0]]} at example {odd[0]}")
+            raise DataError(
+                f"{name}: expected whole numbers or text as labels, found {y[odd[0]]} at example {odd[0]}; "
+                + no_classes(y)
+            )
         return y.astype(np.int64)
     if y.dtype.kind == "S":
         try:
@@ -211,7 +214,63 @@ def plain_labels(y: np.ndarray, name: str) -> np.ndarray:
             raise DataError(f"{name}: expected labels in UTF-8: {error}") from error
     if y.dtype.kind not in "biuU":
         raise DataError(f"{name}: expected integers or text as labels, found dtype {y.dtype}")
+    if y.dtype.kind == "U":
+        # looked at as numbers: NumPy makes no text of what is none
+        codes = np.ascontiguousarray(y, y.dtype.newbyteorder("=")).view(np.uint32)
+        wrong = codes[(codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))]
+        if wrong.size:
+            raise DataError(f"{name}: expected labels in Unicode, found the code {wrong[0]:#x}, which is no character")
     return y
+
+
+def no_classes(y: np.ndarray) -> str:
+    """What to say of labels (n,) that are quantities, and what to do."""
+    return (
+        f"these are quantities ({np.unique(y).size:,} different values in {y.shape[0]:,} rows), and only classes can "
+        "be told apart (there is no regression): make classes of them, such as ranges, or, where the numbers are "
+        "names, write them as text (c7 for 7)"
+    )
+
+
+def check_classes(y: np.ndarray, name: str) -> None:
+    """Raise `DataError` where labels (n,), integers or text, look like quantities.
+
+    They do where most are numbers, and one of these is fractional, or there are more than `MANY` different labels and
+    one of them has fewer than `FEW` examples.
+    """
+    values, counts = np.unique(y, return_counts=True)
+    if y.dtype.kind == "U":
+        numbers = [number_in(value) for value in values.tolist()]
+        known = np.array([number is not None for number in numbers])
+        if 2 * int(np.sum(counts[known])) <= y.shape[0]:
+            return
+        fractional = [i for i, number in enumerate(numbers) if number is not None and not number.is_integer()]
+        if fractional:
+            found = str(values[fractional[0]])
+            raise DataError(f"{name}: expected classes, found the number {found!r} among others; {no_classes(y)}")
+    if values.size > MANY and int(np.min(counts)) < FEW:
+        found = str(values[np.argmin(counts)])
+        raise DataError(
+            f"{name}: expected at most {MANY} different numbers as classes, or {FEW} examples or more of each; found "
+            f"{int(np.min(counts))} of {found!r}; {no_classes(y)}"
+        )
+
+
+def encodes(text: str) -> bool:
+    """Whether a text has a form in UTF-8, as one with half of a surrogate pair has not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def number_in(text: str) -> float | None:
+    """The number that `text` is, or None. Python reads "1_000" as 1000, which no table means."""
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
 
 
 def match_classes(y: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:
@@ -233,12 +292,12 @@ def match_classes(y: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:
     return numbers.astype(np.int64, copy=False)
 
 
-def stratified_split(y: np.ndarray, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def stratified_split(y: np.ndarray, fraction: float, seed: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
     """Split range(n) in two, the second part about `fraction` of every class: (most, few), sorted int64.
 
     `y` holds class numbers, int64 of shape (n,). The split depends on `y`, `fraction` and `seed` alone.
     A class keeps at least one example in the first part. Raises `ConfigurationError` unless
-    0 < fraction < 1, and `DataError` where no class has two examples.
+    0 < fraction < 1, and `DataError`, which begins with `name`, where no class has two examples.
     """
     if not 0.0 < fraction < 1.0:
         raise ConfigurationError(f"the fraction to hold out: expected a number between 0 and 1, found {fraction}")
@@ -251,15 +310,9 @@ def stratified_split(y: np.ndarray, fraction: float, seed: int) -> tuple[np.ndar
         largest = int(np.argmax(sizes)) if sizes.size else 0
         if sizes.size == 0 or sizes[largest] < 2:
             raise DataError(
-                f"expected a class with 2 examples or more, to hold one out; found {y.shape[0]} examples of "
+                f"{name}: expected a class with 2 examples or more, to hold one out; found {y.shape[0]} examples of "
                 f"{np.count_nonzero(sizes)} classes"
             )
         held[largest] = 1
     few = np.sort(np.concatenate([members[:k] for members, k in zip(classes, held, strict=True)]))
     return np.setdiff1d(np.arange(y.shape[0]), few, assume_unique=True), few
-
-
-def listed(names: Sequence[str], limit: int = 10) -> str:
-    """The first names of a list, for a message that stays readable."""
-    shown = ", ".join(names[:limit])
-    return shown if len(names) <= limit else f"{shown}, ... {len(names)} in all"

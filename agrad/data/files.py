@@ -13,9 +13,16 @@ from typing import IO
 
 from agrad.errors import DataError, SaveError
 
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
+
 StrPath = str | os.PathLike[str]
 
 GZIP_MAGIC = b"\x1f\x8b"
+PIECE = 2**20
+PREFIX, SUFFIX = ".agrad-", ".tmp"
 
 
 def open_file(path: StrPath) -> IO[bytes]:
@@ -41,22 +48,25 @@ def unreadable(path: StrPath, error: Exception) -> DataError:
     return DataError(f"{os.fspath(path)!r} cannot be read: {reason}; expected an existing, readable file")
 
 
-def unpack(content: bytes, path: StrPath, limit: int | None = None) -> bytes:
-    """`content`, unpacked where it is gzip (told by its first two bytes), else unchanged.
+def unpack(content: bytes, path: StrPath, limit: int) -> bytes:
+    """`content` as it is, or the first `limit` bytes of what it unpacks to where it is gzip, by its first two bytes.
 
-    `limit` bounds the size of the result in bytes. Raises `DataError` for a broken or a longer stream.
+    No more than that is unpacked. Raises `DataError` for a broken stream.
     """
-    if content[:2] == GZIP_MAGIC:
-        try:
-            with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
-                content = stream.read() if limit is None else stream.read(limit + 1)
-        except (OSError, EOFError, zlib.error) as error:
-            raise DataError(
-                f"{os.fspath(path)!r} is not a whole gzip file: {error}; the copy is damaged, fetch it again"
-            ) from error
-    if limit is not None and len(content) > limit:
-        raise DataError(f"{os.fspath(path)!r}: expected at most {limit} bytes when unpacked, found more")
-    return content
+    if content[:2] != GZIP_MAGIC:
+        return content
+    parts, size = [], 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+            # piece by piece: one read of `limit` bytes would reserve them all at once
+            while size < limit and (part := stream.read(min(limit - size, PIECE))):
+                parts.append(part)
+                size += len(part)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(
+            f"{os.fspath(path)!r} is not a whole gzip file: {error}; the copy is damaged, fetch it again"
+        ) from error
+    return b"".join(parts)
 
 
 def check_writable(path: StrPath) -> None:
@@ -74,15 +84,18 @@ def written_whole(path: StrPath) -> Iterator[IO[bytes]]:
     """A file to write into that takes its place at `path` only once it is complete and on the disk.
 
     Until then, and for ever if the body raises or the process dies, what stood at `path` stays as it
-    was. Where `path` is a symbolic link, the file that it points to is replaced. Raises `SaveError` for
-    whatever the system refuses (see `check_writable`; and a full disk).
+    was. Its permissions stay in any case. Where `path` is a symbolic link, the file that it points to is
+    replaced. What a killed process left in the directory is removed. Raises `SaveError` for whatever the
+    system refuses (see `check_writable`; and a full disk).
     """
     target = _target(path)
     directory = os.path.dirname(target)
-    temporary = _temporary(directory)
+    _remove_leftovers(directory)
+    temporary = ""
     try:
-        # "x" obeys the umask, which tempfile's private files do not: a model is made to be shared
-        with open(temporary, "xb") as file:
+        with _opened(directory) as file:
+            temporary = file.name
+            _keep_permissions(file, target)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -141,14 +154,55 @@ def _touch_beside(target: str, path: StrPath) -> None:
     try:
         with open(temporary, "xb"):
             pass
-        os.unlink(temporary)
+        # another process may have taken it for a leftover
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
     except OSError as error:
         raise _refused(path, error.strerror or str(error)) from error
 
 
 def _temporary(directory: str) -> str:
     # beside the target, so that the last step is a rename within one file system
-    return os.path.join(directory, f".agrad-{os.getpid()}-{os.urandom(6).hex()}.tmp")
+    return os.path.join(directory, f"{PREFIX}{os.getpid()}-{os.urandom(6).hex()}{SUFFIX}")
+
+
+def _opened(directory: str) -> IO[bytes]:
+    """A new temporary file, locked as long as it is open, by which other processes know that it is in use."""
+    while True:
+        # "x" obeys the umask, which tempfile's private files do not: a model is made to be shared
+        file = open(_temporary(directory), "xb")  # noqa: SIM115 - closed by the caller
+        if fcntl is not None:
+            # a file system without locks has no leftovers removed either
+            with contextlib.suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_EX)
+        if os.path.exists(file.name):
+            return file
+        # removed before it was locked
+        file.close()
+
+
+def _remove_leftovers(directory: str) -> None:
+    """Remove the temporary files in `directory` that no process is writing any more."""
+    if fcntl is None:
+        return
+    left: list[str] = []
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        left += [e.path for e in entries if e.name.startswith(PREFIX) and e.name.endswith(SUFFIX) and e.is_file()]
+    for name in left:
+        with contextlib.suppress(OSError), open(name, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(name)
+
+
+def _keep_permissions(file: IO[bytes], target: str) -> None:
+    """Give `file` the permissions of the file `target`, and its owner where the system allows it."""
+    try:
+        before = os.stat(target)
+    except FileNotFoundError:
+        return
+    with contextlib.suppress(OSError, AttributeError):
+        os.fchown(file.fileno(), before.st_uid, before.st_gid)
+    os.chmod(file.name, stat.S_IMODE(before.st_mode))
 
 
 def _sync_directory(directory: str) -> None:

@@ -21,11 +21,32 @@ def read_idx(path: StrPath) -> np.ndarray:
     float64, in the machine's byte order). Raises `DataError` where the file is missing, damaged, of
     another format, or shorter or longer than its header says.
     """
-    return parse_idx(unpack(read_file(path), path), path)
+    content = read_file(path)
+    # the header says how much there is to unpack; one byte more shows that there is too much
+    start, shape, dtype = _header(unpack(content, path, 4 + 4 * 255), path)
+    return parse_idx(unpack(content, path, start + math.prod(shape) * dtype.itemsize + 1), path)
 
 
 def parse_idx(content: bytes, path: StrPath) -> np.ndarray:
     """The array that the unpacked bytes of an IDX file hold; `path` is for the messages. See `read_idx`."""
+    name = repr(os.fspath(path))
+    start, shape, dtype = _header(content, path)
+    expected = math.prod(shape) * dtype.itemsize
+    found = len(content) - start
+    if found != expected:
+        raise DataError(
+            f"{name}: expected {expected} bytes of data for shape {shape} and dtype {dtype.name}, found "
+            f"{found}; the file is {'truncated' if found < expected else 'longer than its header says'}"
+        )
+    try:
+        return np.frombuffer(content, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
+    except ValueError as error:
+        # more dimensions than NumPy has, or a size of zero beside sizes that overflow
+        raise DataError(f"{name}: no array can have the shape {shape} of the header: {error}") from error
+
+
+def _header(content: bytes, path: StrPath) -> tuple[int, tuple[int, ...], np.dtype]:
+    """Where the elements start, and their shape and dtype, by the first bytes of an IDX file."""
     name = repr(os.fspath(path))
     if len(content) < 4:
         raise DataError(f"{name}: expected an IDX file, whose header has 4 bytes or more; found {len(content)}")
@@ -43,15 +64,4 @@ def parse_idx(content: bytes, path: StrPath) -> np.ndarray:
         raise DataError(f"{name}: expected {start} bytes of header for {rank} dimensions, found {len(content)}")
     shape = struct.unpack(f">{rank}I", content[4:start])
     dtype = np.dtype(DTYPES[code])
-    expected = math.prod(shape) * dtype.itemsize
-    found = len(content) - start
-    if found != expected:
-        raise DataError(
-            f"{name}: expected {expected} bytes of data for shape {shape} and dtype {dtype.name}, found "
-            f"{found}; the file is {'truncated' if found < expected else 'longer than its header says'}"
-        )
-    try:
-        return np.frombuffer(content, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
-    except ValueError as error:
-        # more dimensions than NumPy has, or a size of zero beside sizes that overflow
-        raise DataError(f"{name}: no array can have the shape {shape} of the header: {error}") from error
+    return start, shape, dtype

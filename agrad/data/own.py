@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Callable
 
 import numpy as np
 
 from agrad.data.dataset import (
     Dataset,
+    check_classes,
     check_finite,
     check_numbers,
     class_numbers,
@@ -19,7 +22,7 @@ from agrad.data.dataset import (
     stratified_split,
 )
 from agrad.data.files import StrPath
-from agrad.data.tables import read_csv, read_npz
+from agrad.data.tables import index_column, read_csv, read_npz
 from agrad.errors import ConfigurationError, DataError
 
 SCALINGS = ("auto", "standard", "bytes", "none")
@@ -31,8 +34,10 @@ def load_npz(
     """A data set from a `.npz` file with the arrays X and y, and X_test and y_test if it is already split.
 
     X has shape (n, ...) and any real dtype; each example is flattened. y has shape (n,): integers (of
-    whatever values) or text; the distinct labels, sorted, become the classes 0, 1, ... Without X_test
-    and y_test, `test_fraction` of every class is held out, at random but fixed by `seed`.
+    whatever values) or text; the distinct labels, sorted, become the classes 0, 1, ... Numbers count as
+    quantities, which are refused, where one is fractional, or where there are more than 20 different ones and
+    one of them has fewer than 5 examples. Without X_test and y_test, `test_fraction` of every class is held
+    out, at random but fixed by `seed`.
 
     `scaling`: "standard" subtracts the train part's mean of each feature and divides by its standard
     deviation; "bytes" divides by 255; "none" changes nothing; "auto" is "bytes" for uint8, else
@@ -60,14 +65,25 @@ def load_csv(
     scaling: str = "auto",
     dtype: str = "float32",
     delimiter: str = ",",
+    report: Callable[[str], None] | None = None,
 ) -> Dataset:
     """A data set from a table with a header row: a column of labels, and numbers in all others.
 
     `label` is the name of the labels' column, or its number counted from 0 (from the end where
     negative). Labels are integers or text; the distinct ones, sorted, become the classes 0, 1, ...
     The other options and the errors are those of `load_npz`; see `read_csv` for those of the format.
+
+    `report` is called with a line of text on an unnamed column that numbers the rows; without it, the line
+    is a warning.
     """
     table = read_csv(path, label, delimiter=delimiter)
+    column = index_column(table)
+    if column is not None:
+        line = (
+            f"{os.fspath(path)!r}: the column {column!r} numbers the rows, and is taken as a feature; remove it, or "
+            "write the file without it: in pandas, to_csv(..., index=False)"
+        )
+        warnings.warn(line, stacklevel=2) if report is None else report(f"warning: {line}")
     assert table.y is not None
     return _dataset(path, table.X, table.y, None, table.columns, test_fraction, seed, scaling, dtype)
 
@@ -89,10 +105,11 @@ def _dataset(
     name = repr(os.fspath(path))
     _check_pair(X, y, f"{name}, X and y")
     numbers, values = class_numbers(y, f"{name}, y")
+    check_classes(values[numbers], f"{name}, y")
     if values.shape[0] < 2:
         raise DataError(f"{name}: expected 2 classes or more to tell apart, found only the label {str(values[0])!r}")
     if test is None:
-        most, few = stratified_split(numbers, test_fraction, seed)
+        most, few = stratified_split(numbers, test_fraction, seed, f"{name}, y")
         X_train, y_train, X_test, y_test = X[most], numbers[most], X[few], numbers[few]
     else:
         _check_pair(*test, f"{name}, X_test and y_test")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
+import re
 import warnings
 from array import array
 from collections.abc import Iterator, Sequence
@@ -12,9 +14,14 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from agrad.data.dataset import WHOLE, listed
+from agrad.data.dataset import WHOLE, no_classes, number_in
 from agrad.data.files import StrPath, open_file, unreadable
-from agrad.errors import ConfigurationError, DataError
+from agrad.errors import ConfigurationError, DataError, listed
+
+RATIO = 1032
+"""How many bytes one byte of an archive can stand for, at most: the limit of deflate."""
+
+UNNAMED = re.compile(r"|Unnamed: \d+")
 
 
 class Table(NamedTuple):
@@ -82,9 +89,17 @@ def _member(archive: Any, member: str, name: str) -> np.ndarray:
     if dtype.hasobject:
         raise DataError(f"{name}: expected numbers or text, found Python objects; save it with a plain dtype")
     expected = int(np.prod(np.array(shape, dtype=object))) * dtype.itemsize
-    found = archive.getinfo(member).file_size - start
+    info = archive.getinfo(member)
+    found = info.file_size - start
     if expected != found:
         raise DataError(f"{name}: expected {expected} bytes for shape {shape} and dtype {dtype}, found {found}")
+    if math.prod(shape) and not dtype.itemsize:
+        raise DataError(f"{name}: expected numbers or text, found elements of no size, of dtype {dtype}")
+    if info.file_size > RATIO * (info.compress_size + 1):
+        raise DataError(
+            f"{name}: expected {found} bytes for shape {shape} and dtype {dtype}, found {info.compress_size} "
+            "compressed ones, which cannot hold so many"
+        )
     with archive.open(member) as stream:
         value = np.lib.format.read_array(stream, allow_pickle=False)
         stream.read(1)  # the checksum is compared at the end of the stream only
@@ -99,8 +114,9 @@ def read_csv(path: StrPath, label: str | int | None = None, *, delimiter: str = 
     are skipped. The labels come back as int64 where all of them are integers, else as text.
 
     Raises `DataError`, naming line and column, where the file is missing or not text, has no header or
-    no rows, a row is longer or shorter than the header, a feature is not a finite number, or a label is
-    empty or a fractional number. Raises `ConfigurationError` for a delimiter that cannot be one.
+    no rows, two columns of one name, a row is longer or shorter than the header, a feature is not a
+    finite number, or a label is empty or a fractional number. Raises `ConfigurationError` for a delimiter
+    that cannot be one.
     """
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise ConfigurationError(f"delimiter: expected one character between columns, found {delimiter!r}")
@@ -121,11 +137,12 @@ def _table(name: str, rows: Any, label: str | int | None) -> Table:
     if not header:
         raise DataError(f"{name}: expected a header row and one row of data or more, found an empty file")
     header = [cell.strip() for cell in header]
-    if all(_number(cell) is not None for cell in header):
+    if all(number_in(cell) is not None for cell in header):
         raise DataError(
             f"{name}: expected a header row with the columns' names, found only numbers ({listed(header)}); "
             "add a first line with names"
         )
+    _check_distinct(name, header)
     at = None if label is None else _column(name, header, label)
     columns = tuple(header if at is None else header[:at] + header[at + 1 :])
     if not columns:
@@ -157,13 +174,35 @@ def _checked(name: str, lines: Iterator[tuple[int, list[str]]], width: int) -> I
         yield line, cells
 
 
+def _check_distinct(name: str, header: list[str]) -> None:
+    first: dict[str, int] = {}
+    twice = [
+        f"{column!r} (columns {first[column]} and {place}, counted from 0)"
+        for place, column in enumerate(header)
+        if first.setdefault(column, place) != place
+    ]
+    if twice:
+        raise DataError(
+            f"{name}: expected a name of its own for each column, found {listed(twice, 3, width=100)}; rename or "
+            "remove such columns"
+        )
+
+
+def index_column(table: Table) -> str | None:
+    """The name of the column that a program wrote to number the rows, or None: unnamed, of integers all different.
+
+    pandas reads such a column, whose header is empty, as "Unnamed: 0".
+    """
+    for place, column in enumerate(table.columns):
+        values = table.X[:, place]
+        if UNNAMED.fullmatch(column) and (values % 1 == 0).all() and np.unique(values).size == values.size > 1:
+            return column
+    return None
+
+
 def _column(name: str, header: list[str], label: str | int) -> int:
-    if isinstance(label, str):
-        places = [i for i, column in enumerate(header) if column == label.strip()]
-        if len(places) > 1:
-            raise DataError(f"{name}: expected one column {label!r}, found {len(places)}; give its number instead")
-        if places:
-            return places[0]
+    if isinstance(label, str) and label.strip() in header:
+        return header.index(label.strip())
     try:
         place = int(label)
     except ValueError:
@@ -177,21 +216,14 @@ def _column(name: str, header: list[str], label: str | int) -> int:
 
 
 def _not_a_number(name: str, line: int, cells: list[str], columns: tuple[str, ...]) -> DataError:
-    numbers = [_number(cell) for cell in cells]
+    numbers = [number_in(cell) for cell in cells]
     at = next(i for i, number in enumerate(numbers) if number is None or not np.isfinite(number))
     found = repr(cells[at][:40]) if cells[at].strip() else "nothing"
     return DataError(f"{name}: line {line}, column {columns[at]!r}: expected a finite number, found {found}")
 
 
-def _number(cell: str) -> float | None:
-    try:
-        return None if "_" in cell else float(cell)
-    except ValueError:
-        return None
-
-
 def _labels(name: str, labels: list[str], column: str) -> np.ndarray:
-    numbers = [_number(label) for label in labels]
+    numbers = [number_in(label) for label in labels]
     if any(number is None for number in numbers):
         return np.array(labels)
     whole = []
@@ -199,7 +231,7 @@ def _labels(name: str, labels: list[str], column: str) -> np.ndarray:
         if number is None or not number.is_integer() or abs(number) > WHOLE:
             raise DataError(
                 f"{name}: column {column!r}: expected classes as text or as integers of at most 2**53, "
-                f"found the number {label[:40]!r} in row {row} of the data; quantities are no classes"
+                f"found the number {label[:40]!r} in row {row} of the data; {no_classes(np.array(numbers))}"
             )
         whole.append(int(number))
     return np.array(whole, dtype=np.int64)

@@ -5,16 +5,21 @@ from typing import Any
 
 from agrad.backends import backend_of
 from agrad.dtypes import dtype_name
+from agrad.engine.calls import array_of_number
 from agrad.engine.levels import AMBIENT, SPACES
 from agrad.engine.sweep import accumulate, sweep
 from agrad.engine.tape import LEAF, next_id
 from agrad.engine.tensor import Tensor, wrap
+from agrad.engine.views import owned
 from agrad.errors import DtypeError, MixedBackendsError, NotDifferentiableError, OperandError, ShapeError
 from agrad.registry import CALLS
 
 
 def cotangent_for(y: Any, gradient: Any, what: str) -> Any:
-    """The cotangent to start from: ``gradient`` checked against ``y``, or one where ``y`` has one element."""
+    """The cotangent to start from: ``gradient`` checked against ``y``, or one where ``y`` has one element.
+
+    A Python number is the cotangent of an array of shape ().
+    """
     raw = y.raw if isinstance(y, Tensor) else y
     shape = tuple(y.shape)  # of a mapped value, one member's
     if gradient is None:
@@ -25,6 +30,7 @@ def cotangent_for(y: Any, gradient: Any, what: str) -> Any:
             )
         like = y if len(raw.shape) != len(shape) else raw
         return SPACES[type(like)].ones_like(like)
+    gradient = gradient if shape else array_of_number(gradient, raw)
     given = gradient.raw if isinstance(gradient, Tensor) else gradient
     if not hasattr(given, "shape"):
         raise ShapeError(f"the cotangent must be an array of shape {shape}, not {type(given).__name__}")
@@ -54,13 +60,14 @@ def backward(tensor: Tensor, gradient: Any, retain_graph: bool, create_graph: bo
             "backward() of a Tensor that nothing recorded: make an input with requires_grad=True, outside of no_grad"
         )
     g = cotangent_for(tensor, gradient, "backward()")
+    given = () if gradient is None else (gradient,)
     if create_graph:
         g = g if isinstance(g, Tensor) else wrap(g, AMBIENT)
         leaves = sweep({node: g}, retain=True, level=AMBIENT)
     else:
         g = g.data if isinstance(g, Tensor) else g
         leaves = sweep({node: g}, retain=retain_graph)
-    for leaf, cotangent in leaves.items():
+    for leaf, cotangent in zip(leaves, owned(leaves.values(), given), strict=True):
         accumulate(leaf, cotangent)
 
 

@@ -9,7 +9,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from agrad.backends import backend_of, selected
+from agrad.dtypes import is_complex
 from agrad.engine.levels import lift, select, users_line
+from agrad.engine.scalars import Scalar, deferred_array
 from agrad.engine.sweep import fit
 from agrad.engine.tape import Meta, Node, Plan, is_recording, mode, next_id
 from agrad.engine.tensor import Tensor, settle
@@ -108,6 +111,33 @@ def newest(values: Sequence[Any]) -> Any:
 def alike(values: Sequence[Any]) -> list[Any]:
     """The values, raw arrays lifted to constants where any is a Tensor: strangers do not meet in an operator."""
     return [lift(value) for value in values] if any(isinstance(v, Tensor) for v in values) else list(values)
+
+
+def array_of_number(value: Any, like: Any = None) -> Any:
+    """A Python float or complex as an array, inside of a trace a traced one; anything else as it is.
+
+    ``like``: an array of the library, the device and the dtype wanted (a complex number is complex all the same); by
+    default those are the selected ones, and float64 or complex128.
+    """
+    number = value.value if isinstance(value, Scalar) else value
+    kind = type(number)
+    if kind not in (float, complex):
+        return value
+    if like is None:
+        here = selected()
+        xp, device = here.backend.xp, here.device
+    else:
+        backend = backend_of(like)
+        xp, device = backend.xp, backend.device_of(like)
+    if like is not None and (kind is float or is_complex(like.dtype)):
+        dtype = like.dtype
+    else:
+        dtype = xp.float64 if kind is float else xp.complex128
+
+    def place(number: Any) -> Any:
+        return xp.asarray(number, dtype=dtype, device=device)
+
+    return deferred_array(kind, (value,), place)
 
 
 def fitted(g: Any, meta: Meta, name: str, place: str) -> Any:

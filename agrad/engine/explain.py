@@ -1,5 +1,15 @@
-"""What to say where an array library refuses an operation: the shapes, devices and kinds of what it was given."""
+"""What to say where an array library refuses an operation, or code asks a Tensor for a raw array's values.
 
+The shapes, devices and kinds of what an operation was given; the function that asked, found among the callers.
+"""
+
+import linecache
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -7,7 +17,8 @@ import numpy as np
 from agrad.backends import backend_of_type
 from agrad.engine.levels import NUMBERS
 from agrad.engine.tensor import Tensor
-from agrad.errors import AgradError, MixedBackendsError, OperandError, ShapeError
+from agrad.errors import AgradError, DetachError, MixedBackendsError, OperandError, ShapeError
+from agrad.registry import CALLS, namespace
 from agrad.shapes import broadcast_shapes, unlike_product
 
 
@@ -40,3 +51,100 @@ def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Except
         return OperandError(f"{name} takes arrays, not the number {numbers[0]!r}; make one of it: {made}")
     error.add_note(f"in agrad's {name} on shapes {text}")
     return error
+
+
+# ------------------------------------------------------------------ who asked for values
+
+_CONVERSION = "numpy.asarray()"
+_OWN = str(Path(__file__).parents[1])
+
+
+def detach_error(what: str) -> DetachError:
+    """The error of a conversion that would leave the graph: names the function that asked, and what to call instead."""
+    remedy = ""
+    if what == _CONVERSION:
+        what, remedy = _conversion()
+    return DetachError(
+        f"{what} of a Tensor that requires a gradient would leave the graph silently; {remedy}"
+        "where that is meant, give it x.detach()"
+    )
+
+
+def _conversion() -> tuple[str, str]:
+    frames = _askers(sys._getframe(2))
+    public = [frame for frame in frames if not frame.f_code.co_name.startswith(("_", "<", "wrapper", "inner"))]
+    if not public:
+        return "numpy.array() or numpy.asarray()", (
+            "agrad.asarray(x) keeps it, and np.stack([x, y]) or agrad.asarray([x, y]) makes one array of several; "
+        )
+    asked, name = public[-1], public[-1].f_code.co_name
+    module = str(asked.f_globals["__name__"]).partition("._")[0]
+    if hasattr(sys.modules[module.partition(".")[0]], name):
+        module = module.partition(".")[0]
+    remedy = f"{module} computes on NumPy's own arrays there; "
+    section = getattr(namespace, module.rpartition(".")[2], namespace)
+    if section is not namespace and name in vars(section):
+        remedy += f"agrad.{module.rpartition('.')[2]}.{name} is the same of Tensors; "
+    by_namespace = any(
+        "array_namespace" in frame.f_code.co_names and "._lib." not in frame.f_globals["__name__"] for frame in frames
+    )
+    if by_namespace and module.startswith("scipy") and os.environ.get("SCIPY_ARRAY_API") != "1":
+        remedy += "it takes Tensors where SCIPY_ARRAY_API=1 is in the environment before SciPy is imported; "
+    return f"{module}.{name}()", remedy
+
+
+def _askers(frame: FrameType | None) -> list[FrameType]:
+    """The callers' frames of one installed package, from the one in which the values were asked for outwards."""
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame = frame.f_back
+    found: list[FrameType] = []
+    package = None if frame is None else _package(frame)
+    while frame is not None and package and _package(frame) in (package, "numpy"):
+        found.append(frame)
+        frame = frame.f_back
+        if package == "numpy" and frame is not None and _package(frame) not in (None, "numpy"):
+            package, found = _package(frame), []  # it asked by a function of NumPy's
+    return found
+
+
+def _package(frame: FrameType) -> str | None:
+    installed = "site-packages" in frame.f_code.co_filename or "dist-packages" in frame.f_code.co_filename
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] if installed else None
+
+
+# ------------------------------------------------------------------ raw arrays beside Tensors
+
+_NOTES = {
+    "setting an array element with a sequence": "it cannot hold a Tensor: begin with agrad.zeros(shape), which can be "
+    "written into, or collect the parts and join them with agrad.stack",
+    "Multiple namespaces for array inputs": "beside a Tensor it is to be one too: agrad.asarray(array)",
+}
+
+
+def called(f: Callable[..., Any], /, *args: Any, **settings: Any) -> Any:
+    """What a function of the user's gives; other libraries' errors about Tensors get a note with the remedy."""
+    try:
+        return f(*args, **settings)
+    except (ValueError, TypeError) as error:
+        for text, remedy in _NOTES.items():
+            if text in str(error) and not any(remedy in note for note in getattr(error, "__notes__", ())):
+                error.add_note(f"{_raw_arrays(error) or 'the array'} is not agrad's but a raw array; {remedy}")
+        raise
+
+
+def _raw_arrays(error: Exception) -> str:
+    """The raw arrays that the user's innermost line names."""
+    names = ""
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        if not frame.f_code.co_filename.startswith(_OWN) and _package(frame) is None:
+            line = linecache.getline(frame.f_code.co_filename, trace.tb_lineno, frame.f_globals)
+            values = {**frame.f_globals, **frame.f_locals}
+            words = dict.fromkeys(re.findall(r"[^\W\d]\w*", line))
+            names = " or ".join(f"`{w}`" for w in words if backend_of_type(type(values.get(w))) is not None)
+        trace = trace.tb_next
+    return names
+
+
+CALLS["detach_error"] = detach_error

@@ -12,6 +12,7 @@ from agrad.engine.levels import AMBIENT, SPACES, Parts, Selector, check_finite_c
 from agrad.engine.observing import observed_run
 from agrad.engine.tape import LEAF, Meta, Node, inside_rule, mode
 from agrad.engine.tensor import Tensor, wrap
+from agrad.engine.views import copied
 from agrad.errors import AgradError, AnomalyError, GraphFreedError, RuleError
 from agrad.registry import CALLS
 from agrad.shapes import broadcast_axes
@@ -94,7 +95,8 @@ def sweep(
                 if hasattr(node, "hooks"):
                     shown.append(g)
                     g = run_hooks(node, g)
-                accumulate(node, g)
+                if hasattr(node, "owner"):
+                    accumulate(node, copied(g))
             if pools and plan.pool is not None:
                 (parent,) = node.parents
                 held = cotangents.get(parent)

@@ -11,7 +11,7 @@ from agrad.backends import backend_of
 from agrad.dtypes import DType, as_dtype, is_floating
 from agrad.engine.protocols import NumPyOperand
 from agrad.engine.tape import LEAF, Node, leaf_node, mode
-from agrad.errors import DetachError, DtypeError, HiddenMemoryError, NotDifferentiableError, OperandError
+from agrad.errors import AxesError, DetachError, DtypeError, HiddenMemoryError, NotDifferentiableError, OperandError
 from agrad.registry import CALLS, namespace
 
 
@@ -115,6 +115,8 @@ class Tensor(NumPyOperand):
 
     @property
     def T(self) -> "Tensor":
+        if self.ndim != 2:
+            raise AxesError(f".T is of two axes, not of shape {self.shape}; write x.mT, or agrad.permute_dims(x, axes)")
         return CALLS["permute_dims"](self, (1, 0))
 
     @property
@@ -242,10 +244,7 @@ class Tensor(NumPyOperand):
     def _check_detached(self, what: str) -> None:
         self._check_concrete(what)
         if self.node is not None:
-            raise DetachError(
-                f"{what} of a Tensor that requires a gradient would leave the graph silently; "
-                "use .detach() first if that is meant"
-            )
+            raise CALLS["detach_error"](what)
 
     def _number(self, what: str) -> Any:
         self._check_detached(what)
@@ -355,6 +354,7 @@ class Tensor(NumPyOperand):
     def __setitem__(self, index: Any, value: Any, /) -> None:
         CALLS["check_writable"](self, "x[i] = v")
         self._rebind(CALLS["setitem"](self, value, index), "x[i] = v")
+        self._link = getattr(self, "_link", None)  # from now on an array, of no dimensions too
 
     def _rebind(self, result: Any, what: str) -> Any:
         return CALLS["write"](self, result, what)

@@ -8,14 +8,14 @@ is taken anew from the new base, so derivatives follow by the ordinary rules.
 
 import inspect
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.tape import Node, is_recording
-from agrad.engine.tensor import Lifted, Tensor, settle, wrap
+from agrad.engine.tensor import Batched, Lifted, Tensor, settle, wrap
 from agrad.errors import LeafMutationError, OperandError, PrimitiveDefinitionError, ReadOnlyViewError
 from agrad.registry import CALLS, namespace
 
@@ -96,6 +96,21 @@ class _CopiedElements(dict[tuple[type, bool], bool]):
 COPIED_ELEMENTS = _CopiedElements()
 
 
+class _Scalars(dict[type, bool]):
+    """Whether a result of no dimensions, for an array of a type, is a scalar of which there are no views: NumPy's."""
+
+    def __missing__(self, kind: type) -> bool:
+        backend = backend_of_type(kind)
+        assert backend is not None
+        assert backend.shares_memory is not None
+        total = backend.xp.sum(backend.xp.asarray([0.0]))
+        self[kind] = scalar = not backend.shares_memory(backend.xp.reshape(total, (1,)), total)
+        return scalar
+
+
+SCALARS = _Scalars()
+
+
 def linked(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out: Any) -> Any:
     """The result of an operation that may give a view, as a view of its first argument where there are views."""
     base = args[0]
@@ -105,8 +120,16 @@ def linked(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out:
         element = primitive.name == "getitem" and not out.shape
         if element and COPIED_ELEMENTS[type(out.raw), Ellipsis in settings["index"]]:
             return out
+        if type(base) is Batched and _is_scalar(base):
+            out._link = None
+            return out
         link(out, base, (primitive, *[settings[name] for name in primitive.settings]))
     return out
+
+
+def _is_scalar(member: Tensor) -> bool:
+    """Whether what is a member here would, computed alone, be a scalar and no array."""
+    return not member.shape and not hasattr(member, "_link") and SCALARS[type(member.raw)]
 
 
 def is_view_at(view: Any, base: Any, steps: Steps) -> bool:
@@ -270,6 +293,31 @@ def _replace(tensor: Tensor, result: Any) -> None:
             tensor.data = _with_values(tensor.data, laid)
 
 
+def members_apart(mapped: Any, *, packed: bool) -> Any:
+    """The same members, each in a stretch of memory of its own, its axes there in the order in which they were.
+
+    mapped: an array or a Tensor whose first axis is the mapped one. Results are laid out as operands are, so with that
+    axis among a member's own, a reshape of a member might be a copy where it is a view for a member alone. Unless
+    ``packed``, a gap stays where the mapped axis was: a reshape of what lay on both sides of it is still a copy.
+    """
+    raw = mapped.raw if isinstance(mapped, Tensor) else mapped
+    backend = backend_of(raw)
+    if backend.strides is None:
+        return mapped
+    step, *steps = map(abs, backend.strides(raw))
+    if all(other <= step or n == 1 for other, n in zip(steps, raw.shape[1:], strict=True)):
+        return mapped
+    order = sorted(range(1, raw.ndim), key=lambda i: -steps[i - 1])
+    inner = [i for i in order if steps[i - 1] < step and raw.shape[i] > 1]
+    gap = inner[:1] if not packed else []
+    room = (raw.shape[0], *(raw.shape[i] + (i in gap) for i in order))
+    apart = backend.xp.empty(room, dtype=raw.dtype, device=backend.device_of(raw))
+    apart = backend.xp.permute_dims(apart, (0, *(1 + order.index(i) for i in range(1, raw.ndim))))
+    apart = apart[tuple([slice(n) for n in raw.shape])]
+    apart[...] = raw
+    return _with_values(mapped, apart)
+
+
 def is_protected(tensor: Tensor) -> bool:
     """Whether this is a leaf that requires a gradient, here and now, so that it must not be changed in place."""
     # inside a transform the leaf is the transform's own, and this object may well stand for something else
@@ -321,6 +369,49 @@ def _write_through(tensor: Tensor, result: Tensor, what: str) -> None:
         if silent:
             taken = taken.detach()
         become(view, taken)
+
+
+def owned(values: Iterable[Any], given: Sequence[Any] = ()) -> list[Any]:
+    """The values, copied where they cannot be written into or share memory with an earlier one or one ``given``.
+
+    Raw arrays, and Tensors around them outside of all transforms; anything else stays as it is.
+    """
+    values = list(values)
+    kinds = set(map(type, values))
+    if len(kinds) == 1 and not given:  # most often: gradients of leaves
+        only = backend_of_type(kinds.pop())
+        if only is not None and only.apart(values):
+            return values
+    held: dict[Any, list[Any]] = {}
+    for value in given:
+        raw = value.raw if isinstance(value, Tensor) else value
+        if SHARING[type(raw)]:
+            held.setdefault(backend_of(raw).memory(raw), []).append(raw)
+    out = []
+    for value in values:
+        outside = type(value) is Tensor and value.level.id == 0
+        raw = value.data if outside else value
+        if SHARING[type(raw)]:
+            backend = backend_of(raw)
+            block = backend.memory(raw)
+            assert backend.shares_memory is not None
+            if block is None or any(backend.shares_memory(raw, other) for other in held.get(block, ())):
+                raw = copied(raw)
+                value = wrap(raw, value.level, value.node) if outside else raw
+                block = backend.memory(raw)
+            held.setdefault(block, []).append(raw)
+        out.append(value)
+    return out
+
+
+def copied(value: Any) -> Any:
+    """A copy of a raw array of a library in which arrays share memory; anything else as it is."""
+    if not SHARING[type(value)]:
+        return value
+    backend = backend_of(value)
+    out = backend.xp.empty(tuple(value.shape), dtype=value.dtype, device=backend.device_of(value))
+    out[...] = value
+    return out
 
 
 CALLS["check_writable"] = check_writable

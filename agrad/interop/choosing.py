@@ -196,7 +196,11 @@ def _imag(val: Any) -> Tensor:
 @implements("angle")
 def _angle(z: Any, deg: bool = False) -> Tensor:
     z = inexact(tensor(z))
-    out = agrad.atan2(agrad.imag(z), agrad.real(z)) if is_complex(z) else agrad.atan2(agrad.zeros_like(z), z)
+    if is_complex(z):
+        out = agrad.atan2(agrad.imag(z), agrad.real(z))
+    else:  # 0 or pi: constant between the jumps at 0
+        turned = agrad.astype(agrad.signbit(z), z.dtype) * np.pi
+        out = agrad.where(agrad.isnan(z), z, turned)
     return out * (180 / np.pi) if deg else out
 
 
@@ -291,6 +295,8 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 @implements("diff")
 def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Tensor:
     x = tensor(a, like_of(prepend, append))
+    if n == 0:  # NumPy joins nothing then
+        return x
     axis = axis_of(axis, x.ndim)
     ends = []
     for end in (prepend, append):

@@ -21,6 +21,7 @@ from agrad.interop.arguments import (
     values_of,
 )
 from agrad.interop.table import implements
+from agrad.registry import PRIMITIVES
 
 
 def _floating(a: Any) -> Tensor:
@@ -54,8 +55,8 @@ def _slogdet(a: Any) -> Any:
 @implements("linalg.cholesky")
 def _cholesky(a: Any, /, *, upper: bool = False) -> Tensor:
     x = _floating(a)
-    # NumPy reads one triangle; agrad's takes the Hermitian matrix that the triangle stands for
-    return agrad.linalg.cholesky(x, upper=upper)
+    # libraries read the lower triangle for either factor, NumPy the upper one for the upper factor
+    return agrad.linalg.cholesky(_adjoint(x) if upper else x, upper=upper)
 
 
 @implements("linalg.qr")
@@ -69,9 +70,35 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
 @implements("linalg.svd")
 def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     x = _floating(a)
+    if hermitian:
+        return _hermitian_svd(x, bool(compute_uv))
     if not compute_uv:
         return agrad.linalg.svdvals(x)
     return agrad.linalg.svd(x, full_matrices=full_matrices)
+
+
+class _SvdResult(NamedTuple):
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+def _hermitian_svd(x: Tensor, compute_uv: bool) -> Any:
+    """By the eigenvalues, as NumPy does: their sizes, descending, and their signs in the vectors on the right."""
+    if not compute_uv:
+        return agrad.sort(agrad.abs(agrad.linalg.eigvalsh(x)), axis=-1, descending=True)
+    w, v = agrad.linalg.eigh(x)
+    order = constant(np.argsort(np.abs(values_of(w)), axis=-1)[..., ::-1].copy(), x)
+    w = agrad.take_along_axis(w, order, axis=-1)
+    u = agrad.take_along_axis(v, order[..., None, :], axis=-1)
+    return _SvdResult(u, agrad.abs(w), _adjoint(u * agrad.sign(w)[..., None, :]))
+
+
+def _completed(x: Tensor) -> Tensor:
+    """The Hermitian matrix of which the lower triangle is given."""
+    below = agrad.tril(x, k=-1)
+    diagonal = agrad.tril(x) - below
+    return below + _adjoint(below) + (diagonal + _adjoint(diagonal)) / 2
 
 
 @implements("linalg.svdvals")
@@ -79,25 +106,29 @@ def _svdvals(x: Any, /) -> Tensor:
     return agrad.linalg.svdvals(_floating(x))
 
 
-def _half(a: Any, UPLO: str) -> Tensor:
-    """The matrix of which the lower triangle is the one that NumPy reads."""
-    x = _floating(a)
-    if UPLO.upper() not in ("L", "U"):
-        raise ValueError(f"UPLO is 'L' or 'U', not {UPLO!r}")
-    if UPLO.upper() == "L":
-        return x
+def _adjoint(x: Tensor) -> Tensor:
     turned = agrad.matrix_transpose(x)
     return agrad.conj(turned) if is_complex(x) else turned
 
 
+def _reads_upper(UPLO: str) -> bool:
+    if UPLO.upper() not in ("L", "U"):
+        raise ValueError(f"UPLO is 'L' or 'U', not {UPLO!r}")
+    return UPLO.upper() == "U"
+
+
 @implements("linalg.eigh")
 def _eigh(a: Any, UPLO: str = "L") -> Any:
-    return agrad.linalg.eigh(_half(a, UPLO))
+    x, upper = _floating(a), _reads_upper(UPLO)
+    if upper and x.backend == "numpy":  # LAPACK's vectors have other signs when it reads the other triangle
+        return _EigResult(*PRIMITIVES["linalg.eigh"].bind(x, upper=True))
+    return agrad.linalg.eigh(_adjoint(x) if upper else x)
 
 
 @implements("linalg.eigvalsh")
 def _eigvalsh(a: Any, UPLO: str = "L") -> Tensor:
-    return agrad.linalg.eigvalsh(_half(a, UPLO))
+    x = _floating(a)
+    return agrad.linalg.eigvalsh(_adjoint(x) if _reads_upper(UPLO) else x)
 
 
 class _EigResult(NamedTuple):
@@ -129,6 +160,7 @@ def _eigvals(a: Any) -> Tensor:
 @implements("linalg.pinv")
 def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Tensor:
     x = _floating(a)
+    x = _completed(x) if hermitian else x
     cut = rcond if rtol is np._NoValue else rtol
     if cut is None:
         # NumPy's own: 1e-15 by rcond, and the standard's where rtol=None is asked for

@@ -118,8 +118,8 @@ word("loggamma")(lambda x: _within(x >= 0, special.gammaln(x)))
 
 
 def _within(domain: Any, value: Any) -> Any:
-    """``value`` where its arguments are in the domain, and nan elsewhere."""
-    return agrad.where(domain, value, agrad.full_like(value, math.nan))
+    """``value`` where its arguments are in the domain, and elsewhere nan, as its derivative is."""
+    return agrad.where(domain, value, value * math.nan)
 
 
 def _turned(x: Any) -> tuple[Any, Any, Any]:

@@ -143,11 +143,16 @@ def _fabs(x: Any) -> Any:
     return agrad.abs(inexact(tensor(x)))
 
 
+def _sign(x: Tensor) -> Tensor:
+    """-1 and 1, constant: the sign of a floating number, also of a zero."""
+    return 1 - 2 * agrad.astype(agrad.signbit(x), x.dtype)
+
+
 @ufunc("cbrt")
 def _cbrt(x: Any) -> Any:
-    # by the magnitude, as the power of a negative number is not real; the sign counts as 1 at 0, where the slope is inf
+    # by the magnitude, as the power of a negative number is not real
     x = inexact(tensor(x))
-    sign = agrad.where(x < 0, -agrad.ones_like(x), agrad.ones_like(x))
+    sign = _sign(x)
     return sign * (sign * x) ** (1 / 3)
 
 
@@ -192,10 +197,11 @@ def _but_nan(function: Handler, x1: Any, x2: Any) -> Any:
 
 @ufunc("fmod")
 def _fmod(x1: Any, x2: Any) -> Any:
-    # exact, as the remainder of the magnitudes is; the sign is x1's, a constant, which counts as 1 at 0
+    # exact, as the remainder of the magnitudes is; the sign is x1's
     x1, x2 = alike(x1, x2)
-    ones = agrad.ones_like(x1)
-    sign = agrad.where(x1 < 0, -ones, ones) if x1.dtype.kind != "unsigned integer" else ones
+    if x1.dtype.kind == "unsigned integer":
+        return agrad.remainder(x1, x2)
+    sign = _sign(x1) if is_inexact(x1) else agrad.where(x1 < 0, -agrad.ones_like(x1), agrad.ones_like(x1))
     return sign * agrad.remainder(sign * x1, agrad.abs(x2))
 
 
@@ -209,8 +215,9 @@ def _divmod(x1: Any, x2: Any) -> Any:
 def _modf(x: Any) -> Any:
     x = inexact(tensor(x))
     whole = agrad.trunc(x)
-    # an infinity has no fraction; its difference from itself would be nan
-    return agrad.where(agrad.isinf(x), agrad.zeros_like(x), x - whole), whole
+    # an infinity has no fraction; its difference from itself would be nan. A zero has the sign of the number
+    sign = _sign(x)
+    return agrad.where(agrad.isinf(x), sign * 0.0, sign * (sign * x - agrad.abs(whole))), whole
 
 
 @ufunc("frexp")

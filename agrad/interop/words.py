@@ -36,7 +36,11 @@ def pad(x: Any, pad_width: Any, mode: Any = "constant", **settings: Any) -> Tens
 
 
 def quantile(x: Any, q: Any, **settings: Any) -> Any:
-    """The quantiles ``q`` of ``x``, as ``numpy.quantile`` takes them; differentiable in both."""
+    """The quantiles ``q`` of ``x``, as ``numpy.quantile`` takes them; differentiable in both.
+
+    The derivative by a quantile that is an element of ``x`` is that of the interval above it, and for the greatest
+    element below it.
+    """
     return answer(FUNCTIONS[find("quantile")], (x, q), settings)
 
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from agrad.data.dataset import encodes
 from agrad.data.files import StrPath, check_writable, read_file, write_whole
-from agrad.errors import ConfigurationError, DataError, DtypeError, MissingExtraError
+from agrad.errors import ConfigurationError, DataError, DtypeError, MissingExtraError, listed
 
 try:
     import safetensors
@@ -30,6 +31,8 @@ DTYPES = (
     *("float16", "float32", "float64", "complex64"),
 )
 HEADER_LIMIT = 100_000_000  # the format's own
+DEPTH = 100
+"""How deep metadata may nest: deeper, programs that walk it run out of stack."""
 KEY = "agrad"
 
 
@@ -94,7 +97,7 @@ def check_tensors(
     """Raise `DataError` unless `tensors`, from the file `path`, are just what is expected.
 
     `expected` gives for each name the shape and the dtype's name, None for any dtype. The message lists
-    every array that is missing, not expected, or of another shape or dtype.
+    the first arrays that are missing, not expected, or of another shape or dtype.
     """
     problems = []
     for name, (shape, dtype) in expected.items():
@@ -108,8 +111,8 @@ def check_tensors(
             problems.append(f"{name}: expected dtype {dtype}, found {found.dtype.name}")
     problems.extend(f"{name}: not expected" for name in tensors if name not in expected)
     if problems:
-        shown = problems[:20] + [f"... {len(problems)} in all"] * (len(problems) > 20)
-        raise DataError(f"{os.fspath(path)!r} does not hold the arrays that were expected:\n  " + "\n  ".join(shown))
+        few = listed(problems, 8, "\n  ", 150)
+        raise DataError(f"{os.fspath(path)!r} does not hold the arrays that were expected:\n  {few}")
 
 
 def _require(path: StrPath) -> None:
@@ -122,7 +125,7 @@ def _require(path: StrPath) -> None:
 
 def _plain(name: object, value: np.ndarray) -> np.ndarray:
     """`value` as safetensors takes it: in C order (it would store any other wrongly), in native bytes."""
-    if not isinstance(name, str) or not name or name == "__metadata__" or not _encodes(name):
+    if not isinstance(name, str) or not name or name == "__metadata__" or not encodes(name):
         raise ConfigurationError(f"expected names of tensors as non-empty text, found {name!r}")
     array = np.asarray(value)
     if array.dtype.name not in DTYPES:
@@ -133,21 +136,22 @@ def _plain(name: object, value: np.ndarray) -> np.ndarray:
     return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
 
 
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _json(metadata: Mapping[str, Any]) -> str:
-    try:
-        plain = dict(metadata)
-        _check_json(plain, "metadata")
-        return json.dumps(plain)
-    except RecursionError:
-        raise ConfigurationError("metadata: expected a JSON object, found one that nests too deep") from None
+    plain = dict(metadata)
+    if _too_deep(plain):
+        raise ConfigurationError(f"metadata: expected at most {DEPTH} levels, found deeper ones")
+    _check_json(plain, "metadata")
+    return json.dumps(plain)
+
+
+def _too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEPTH):
+        held = (item.values() if isinstance(item, dict) else item for item in level)
+        level = [item for items in held for item in items if isinstance(item, dict | list | tuple)]
+        if not level:
+            return False
+    return True
 
 
 def _check_json(value: object, where: str) -> None:
@@ -201,6 +205,8 @@ def _metadata(header: dict[str, Any], name: str) -> dict[str, Any]:
         raise DataError(f"{name}: expected a JSON object under {KEY!r} in the header, found: {error}") from error
     if not isinstance(metadata, dict):
         raise DataError(f"{name}: expected a JSON object under {KEY!r} in the header, found {text[:40]!r}")
+    if _too_deep(metadata):
+        raise DataError(f"{name}: expected metadata of at most {DEPTH} levels in the header, found deeper ones")
     return metadata
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import agrad
-from agrad.errors import ConfigurationError, ShapeError
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn.module import Module
 
 _REDUCTIONS = ("mean", "sum", "none")
@@ -43,7 +43,12 @@ class MSELoss(_Loss):
         shapes = [tuple(getattr(x, "shape", ())) for x in (prediction, target)]
         if shapes[0] != shapes[1]:
             raise ShapeError(f"MSELoss: the prediction's shape {shapes[0]} is not the target's, {shapes[1]}")
-        squares = agrad.square(agrad.subtract(prediction, target))
+        difference = agrad.subtract(prediction, target)
+        if agrad.isdtype(difference.dtype, "complex floating"):
+            raise DtypeError(
+                f"MSELoss takes real numbers, not {difference.dtype}; for complex ones take agrad.abs of the difference"
+            )
+        squares = agrad.square(difference)
         if self.reduction == "none":
             return squares
         return agrad.mean(squares) if self.reduction == "mean" else agrad.sum(squares)

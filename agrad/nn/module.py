@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad.errors import ConfigurationError, DataError, DtypeError
+from agrad.errors import ConfigurationError, DataError, DtypeError, listed
 
 _FLOATING = ("real floating", "complex floating")
 
@@ -128,7 +128,7 @@ class Module:
         """Take the values that ``state_dict`` gave, from any backend, onto the backend and device where they are now.
 
         Names, shapes and dtypes must be just those of ``state_dict()``. Otherwise raises ``DataError``, which lists
-        all that does not fit, and the module is as it was.
+        what does not fit, and the module is as it was.
         """
         arrays = {name: np.asarray(value) for name, value in state.items()}
         tensors = dict(self._tensors())
@@ -219,7 +219,7 @@ def check_state(
     expected: Mapping[str, tuple[tuple[int, ...], str]],
     counts: Collection[str],
 ) -> None:
-    """Raise ``DataError``, with all that is wrong, unless ``arrays`` are of the names, shapes and dtypes expected.
+    """Raise ``DataError``, with the first things wrong, unless ``arrays`` are of the names, shapes and dtypes expected.
 
     Those named in ``counts`` are one integer of 0 or more each.
     """
@@ -235,7 +235,7 @@ def check_state(
             problems.append(f"{name}: expected 0 or more, found {found}")
     problems += [f"{name}: not expected" for name in arrays if name not in expected]
     if problems:
-        raise DataError(f"{what} was not loaded:\n  " + "\n  ".join(problems))
+        raise DataError(f"{what} was not loaded:\n  " + listed(problems, 8, "\n  ", 150))
 
 
 def on_device_of(tensor: agrad.Tensor, values: np.ndarray) -> Any:

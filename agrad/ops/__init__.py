@@ -14,6 +14,7 @@ from agrad.ops import (
     fourier,
     indexing,
     inspection,
+    lengths,
     linear_algebra,
     manipulation,
     norms,
@@ -32,6 +33,7 @@ from agrad.registry import CALLS, PRIMITIVES, namespace
 
 SECTIONS: tuple[ModuleType, ...] = (
     elementwise,
+    lengths,
     statistical,
     searching,
     sorting,

@@ -204,13 +204,14 @@ _diff = diff.bind
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
     """The differences x[i + 1] - x[i] along ``axis``, taken ``n`` times.
 
-    x: array of a numeric dtype. ``prepend`` and ``append``: arrays to join to it first, of its shape but for the axis.
+    x: array of a numeric dtype. ``prepend`` and ``append``: arrays to join to it first, of its shape but for the axis;
+    where ``n`` is 0, nothing is joined.
     """
     ndim_of(x, "diff")
     axis = axis_of(axis, x)
     if as_int(n) < 0:
         raise OperandError(f"diff takes a number of times that is not negative, not {n}")
-    parts = [part for part in (prepend, x, append) if part is not None]
+    parts = [part for part in (prepend, x, append) if part is not None] if n else []
     if len(parts) > 1:
         x = concat(parts, axis=axis)
     for _ in range(n):

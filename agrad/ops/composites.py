@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.dtypes import as_dtype
+from agrad.dtypes import as_dtype, is_complex
 from agrad.engine.batching import spread, with_rank
 from agrad.engine.notation import elementwise, primitive
 from agrad.errors import DtypeError, IndexRangeError, ShapeError
@@ -22,7 +22,13 @@ from agrad.ops.statistical import sum as sum_
 from agrad.shapes import size
 
 
+def _check_real(name: str, x: Any) -> None:
+    if is_complex(x.dtype):
+        raise DtypeError(f"{name} takes real numbers, not {as_dtype(x.dtype)}; agrad.real and agrad.imag give them")
+
+
 def _relu(xp: Any, x: Any, /) -> Any:
+    _check_real("relu", x)
     return xp.maximum(x, xp.zeros_like(x))
 
 
@@ -35,8 +41,14 @@ relu = elementwise(
 
 
 def _sigmoid(xp: Any, x: Any, /) -> Any:
-    z = xp.exp(-xp.abs(x))  # never overflows, and keeps the relative precision of both tails
-    return xp.where(x >= 0, xp.ones_like(z), z) / (1 + z)
+    # the exponential of a negative real part never overflows, and keeps the relative precision of both tails
+    if is_complex(x.dtype):
+        right = xp.real(x) >= 0
+        z = xp.exp(xp.where(right, -x, x))
+    else:
+        right = x >= 0
+        z = xp.exp(-xp.abs(x))
+    return xp.where(right, xp.ones_like(z), z) / (1 + z)
 
 
 sigmoid = elementwise(
@@ -50,6 +62,7 @@ _TANH_SCALE = math.sqrt(2 / math.pi)
 
 
 def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
+    _check_real("gelu", x)
     if approximate:
         return 0.5 * x * (1 + xp.tanh(_TANH_SCALE * (x + 0.044715 * x * x * x)))
     return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
@@ -77,30 +90,54 @@ def _finite_or_zero(xp: Any, m: Any) -> Any:
     return xp.where(xp.isfinite(m), m, xp.zeros_like(m))
 
 
+def _greatest(xp: Any, x: Any, axis: Any) -> Any:
+    """The greatest element over ``axis``, which is kept; of complex ones the greatest real part; of none minus inf."""
+    x = xp.real(x) if is_complex(x.dtype) else x
+    if not size(x.shape[i] for i in (axis if isinstance(axis, tuple) else (axis,))):
+        return xp.sum(x, axis=axis, keepdims=True) - math.inf
+    return xp.max(x, axis=axis, keepdims=True)
+
+
 @primitive(normalize={"axis": axes_of}, batch="axis")
 def logsumexp(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """log(sum(exp(x))) over ``axis`` (an int, a tuple, or None for all), without overflow. x: real floating dtype."""
-    m = _finite_or_zero(xp, xp.max(x, axis=axis, keepdims=True))
+    """log(sum(exp(x))) over ``axis`` (an int, a tuple, or None for all), without overflow; of no elements minus inf.
+
+    x: array of a floating dtype; complex results are on the principal branch. Where the result is infinite, the
+    derivative by an infinite element is NaN.
+    """
+    m = _finite_or_zero(xp, _greatest(xp, x, axis))
     y = xp.log(xp.sum(xp.exp(x - m), axis=axis, keepdims=True)) + m
     return y if keepdims else xp.squeeze(y, axis=axis)
 
 
+@primitive(constant="x", batch="leading")
+def weight_total(xp: Any, x: Any, /) -> Any:
+    """Sums of weights, 1 but for rounding, which beside a large logarithm is of any size; 1 where not finite."""
+    return xp.where(xp.isfinite(x) & (x != 0), x, xp.ones_like(x))
+
+
+def _weights(xp: Any, x: Any, y: Any, axis: Any) -> tuple[Any, Any]:
+    """Multiples of the derivatives by the elements, and what they are multiples by."""
+    weights = xp.exp(x - keep(xp, y, tuple(x.shape), axis))
+    return weights, weight_total.bind(xp.sum(weights, axis=axis, keepdims=True))
+
+
 @logsumexp.vjp
 def logsumexp_vjp(xp: Any, g: Any, x: Any, y: Any, *, axis: Any) -> Any:
-    shape = tuple(x.shape)
-    return keep(xp, g, shape, axis) * xp.exp(x - _finite_or_zero(xp, keep(xp, y, shape, axis)))
+    weights, total = _weights(xp, x, y, axis)
+    return keep(xp, g, tuple(x.shape), axis) / total * weights
 
 
 @logsumexp.jvp
 def logsumexp_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) -> Any:
-    weights = xp.exp(x - _finite_or_zero(xp, keep(xp, y, tuple(x.shape), axis)))
-    return xp.sum(t * weights, axis=axis, keepdims=keepdims)
+    weights, total = _weights(xp, x, y, axis)
+    return xp.sum(t * weights / total, axis=axis, keepdims=keepdims)
 
 
 @primitive(normalize={"axis": axis_of}, batch="axis")
 def softmax(xp: Any, x: Any, /, *, axis: int = -1) -> Any:
-    """exp(x) / sum(exp(x)) along one axis, without overflow. x: array of a real floating dtype, not of shape ()."""
-    e = xp.exp(x - xp.max(x, axis=axis, keepdims=True))
+    """exp(x) / sum(exp(x)) along one axis, without overflow. x: array of a floating dtype, not of shape ()."""
+    e = xp.exp(x - _greatest(xp, x, axis))
     return e / xp.sum(e, axis=axis, keepdims=True)
 
 
@@ -112,8 +149,8 @@ def softmax_both(xp: Any, g: Any, y: Any, *, axis: int) -> Any:  # the Jacobian 
 
 @primitive(normalize={"axis": axis_of}, batch="axis")
 def log_softmax(xp: Any, x: Any, /, *, axis: int = -1) -> Any:
-    """log(softmax(x)) along one axis, without overflow. x: array of a real floating dtype and of one or more axes."""
-    x = x - xp.max(x, axis=axis, keepdims=True)
+    """log(softmax(x)) along one axis, without overflow. x: array of a floating dtype and of one or more axes."""
+    x = x - _greatest(xp, x, axis)
     return x - xp.log(xp.sum(xp.exp(x), axis=axis, keepdims=True))
 
 
@@ -142,6 +179,7 @@ def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
     x: (n, c) logits of a real floating dtype; labels: (n,) integers in range(c). Gives two arrays of shape (n,).
     The second output is there for the first one's rule, which so need not compute it again.
     """
+    _check_real("cross_entropy", x)
     _check_labels(labels, x.shape[1])
     m = xp.max(x, axis=1, keepdims=True)
     lse = xp.log(xp.sum(xp.exp(x - m), axis=1, keepdims=True)) + m
@@ -188,6 +226,7 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
     lead = shape[:-1]
     kind = as_dtype(labels.dtype).kind
     if ndim and labels_ndim == ndim and tuple(labels.shape) == shape and kind in ("real floating", "bool"):
+        _check_real("cross_entropy", logits)
         loss = -sum_(multiply(labels, log_softmax(logits, axis=-1)), axis=-1)
     elif ndim and tuple(labels.shape) == lead:
         if kind not in ("signed integer", "unsigned integer"):

@@ -1,8 +1,8 @@
 """Decompositions of matrices: eigenvalues, singular values, QR, and the pseudo-inverse.
 
-Where factors are not unique (signs, phases, a basis of the space of a multiple value), the derivative moves them as
-little as it can; that of a function that does not depend on the choice is right. A factor that jumps with the choice
-has no other derivative.
+Where factors are unique but for signs and phases, the derivative moves them as little as it can; that of a function
+that does not depend on the choice is right. The vectors of equal values are any basis of one space: their derivative
+is NaN, and only that of the values is right.
 """
 
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from agrad.ops.matrices import (
     hermitian_part,
     imaginary_diagonal,
     inverse_gaps,
+    inverse_or_nan,
     on_diagonal,
     rows,
     safe_inverse,
@@ -75,8 +76,9 @@ def _square(xp: Any, d: Any, like: Any) -> Any:
 
 
 @primitive(name="linalg.eigh", out=("w", "V"), batch="leading")
-def eigh(xp: Any, x: Any, /) -> Any:
-    return tuple(xp.linalg.eigh(x))
+def eigh(xp: Any, x: Any, /, *, upper: bool) -> Any:
+    """``upper``: the upper triangle is read, by a library that has the choice; which one decides signs of vectors."""
+    return tuple(xp.linalg.eigh(x, UPLO="U") if upper else xp.linalg.eigh(x))
 
 
 @eigh.vjp
@@ -106,10 +108,11 @@ def eigh(x: Any, /) -> EighResult:
 
     x: (..., n, n) of a floating dtype; which triangle is read is the array library's affair. Gives the named tuple
     (eigenvalues (..., n), real; eigenvectors (..., n, n), as columns). The derivative is that along Hermitian changes
-    of ``x``, given as a Hermitian gradient.
+    of ``x``, given as a Hermitian gradient. Where eigenvalues are equal it is right for the eigenvalues, and NaN for
+    the eigenvectors and for second derivatives, which go through them.
     """
     check_matrices(x, "eigh", square=True)
-    return EighResult(*_eigh(x))
+    return EighResult(*_eigh(x, upper=False))
 
 
 @primitive(name="linalg.eigvalsh", constant="x", batch="leading")
@@ -124,10 +127,11 @@ _eigvalsh = eigvalsh.bind
 def eigvalsh(x: Any, /) -> Any:
     """The eigenvalues of Hermitian matrices, ascending. x: (..., n, n) of a floating dtype; gives (..., n), real.
 
-    Where they are differentiated they come from ``eigh``, as their derivative needs the vectors.
+    Where they are differentiated they come from ``eigh``, as their derivative needs the vectors. Where some are equal
+    the first derivative is right, and later ones are NaN.
     """
     check_matrices(x, "eigvalsh", square=True)
-    return _eigh(x)[0] if differentiated(x) else _eigvalsh(x)
+    return _eigh(x, upper=False)[0] if differentiated(x) else _eigvalsh(x)
 
 
 # ------------------------------------------------------------------ general square matrices
@@ -169,7 +173,8 @@ def eig(x: Any, /) -> EighResult:
     """The eigenvalues and the eigenvectors, of length one, of square matrices, in no particular order.
 
     x: (..., n, n) of a floating dtype. Gives the named tuple (eigenvalues (..., n), eigenvectors (..., n, n), as
-    columns), both complex. Raises ``MissingFunctionError`` where the array library has no ``eig``.
+    columns), both complex. Raises ``MissingFunctionError`` where the array library has no ``eig``. Where eigenvalues
+    are equal, the derivative of the eigenvectors is NaN.
     """
     check_matrices(x, "eig", square=True)
     return EighResult(*_eig(x))
@@ -223,7 +228,7 @@ def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, x_meta: Any, U: Any, S: Any,
     if g_U is None and g_Vh is None:
         return conjugate(xp, xp.matmul(U1 * columns(xp, g_S), V1h))
     gaps = inverse_gaps(xp, S) * safe_inverse(xp, columns(xp, S) + rows(xp, S))
-    inverse = safe_inverse(xp, S)
+    inverse = inverse_or_nan(S)
     inner = left = right = None
     if g_U is not None:
         g_U = conjugate(xp, g_U)
@@ -271,7 +276,7 @@ def svd_jvp(xp: Any, t: Any, x_meta: Any, U: Any, S: Any, Vh: Any) -> Any:
     from_right, from_left = xp.matmul(t, V1), xp.matmul(adjoint(xp, t), U1)
     inner = xp.matmul(adjoint(xp, U1), from_right)
     gaps = inverse_gaps(xp, S) * safe_inverse(xp, columns(xp, S) + rows(xp, S))
-    inverse = safe_inverse(xp, S)
+    inverse = inverse_or_nan(S)
     inner_h = adjoint(xp, inner)
     turn_U = gaps * (inner * columns(xp, S) + inner_h * rows(xp, S))
     turn_V = gaps * (inner * rows(xp, S) + inner_h * columns(xp, S))
@@ -294,7 +299,9 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 
     x: (..., m, n) of a floating dtype. Gives the named tuple (U, S, Vh): S of shape (..., k), real and descending,
     k = min(m, n); U (..., m, m) and Vh (..., n, n), or without ``full_matrices`` (..., m, k) and (..., k, n). At a
-    singular value of exactly 0 its own derivative is 0.
+    singular value of exactly 0 its own derivative is 0. Where singular values are equal, the derivative is right for
+    the values, and NaN for the vectors and for second derivatives, which go through them; so it is at a 0, unless the
+    matrix is real and square.
     """
     check_matrices(x, "svd")
     return SVDResult(*_svd(x, full_matrices=bool(full_matrices)))
@@ -313,7 +320,7 @@ def svdvals(x: Any, /) -> Any:
     """The singular values, descending. x: (..., m, n) of a floating dtype; gives (..., min(m, n)), real.
 
     Where they are differentiated they come from ``svd``, as their derivative needs the vectors. The derivative of one
-    that is exactly 0 is 0.
+    that is exactly 0 is 0; where some are equal the first derivative is right, and later ones are NaN.
     """
     check_matrices(x, "svdvals")
     return _svd(x, full_matrices=False)[1] if differentiated(x) else _svdvals(x)

@@ -30,10 +30,19 @@ def adjugate(xp: Any, x: Any, /) -> Any:
     scale = xp.sum(size, axis=-1, keepdims=True)
     scale = scale + xp.astype(scale == 0, size.dtype)
     fill = xp.astype(size == 0, size.dtype) * (scale * xp.finfo(x.dtype).eps)
+    # divided by their geometric mean, the product of the numbers leaves the range only where the adjugate does
+    mean = _mean_size(xp, size + fill)
     fill = xp.astype(fill, x.dtype) if is_complex(x.dtype) else fill
-    inverse = xp.linalg.solve(R + on_diagonal(xp, fill, n, n), adjoint(xp, Q))
-    factor = xp.prod(d + fill, axis=-1) * xp.linalg.det(Q)
-    return inverse * factor[..., None, None]
+    inverse = xp.linalg.solve((R + on_diagonal(xp, fill, n, n)) / mean[..., None], adjoint(xp, Q))
+    factor = xp.prod((d + fill) / mean, axis=-1) * xp.linalg.det(Q)
+    # in two steps: a factor that overflows would make its products with 0 NaN
+    half = n // 2
+    return inverse * (factor[..., None, None] * mean[..., None] ** half) * mean[..., None] ** (n - 1 - half)
+
+
+def _mean_size(xp: Any, s: Any) -> Any:
+    """The geometric mean of positive vectors rounded to a power of two, by which products are divided exactly."""
+    return 2.0 ** xp.round(xp.mean(xp.log2(s), axis=-1, keepdims=True))
 
 
 @adjugate.jvp
@@ -63,7 +72,9 @@ def adjugate_change(xp: Any, x: Any, v: Any, /) -> Any:
     scale = xp.max(s, axis=-1, keepdims=True)
     scale = scale + xp.astype(scale == 0, s.dtype)
     s = xp.maximum(s, scale * xp.finfo(x.dtype).eps ** 2)
-    but_two = xp.prod(s, axis=-1)[..., None, None] / columns(xp, s) / rows(xp, s)
+    mean = _mean_size(xp, s)
+    s = s / mean
+    but_two = xp.prod(s, axis=-1)[..., None, None] / columns(xp, s) / rows(xp, s) * mean[..., None] ** (n - 2)
     but_two = but_two - on_diagonal(xp, xp.linalg.diagonal(but_two), n, n)
     inner = xp.matmul(xp.matmul(adjoint(xp, U), v), adjoint(xp, Vh))
     kept = xp.astype(but_two, x.dtype)

@@ -16,7 +16,7 @@ from agrad.registry import CALLS
 # ------------------------------------------------------------------ arithmetic
 add      = elementwise("add",      lambda g: g,                     lambda g: g,       jointly=True)
 subtract = elementwise("subtract", lambda g: g,                     lambda g: -g,      jointly=True)
-multiply = elementwise("multiply", lambda g, x2: g * x2,            lambda g, x1: x1 * g)
+multiply = elementwise("multiply", lambda g, x2: g * x2,            lambda g, x1: g * x1)
 divide   = elementwise("divide",   lambda g, x2: g / x2,            lambda g, y, x2: -(g * y / x2))
 negative = elementwise("negative", lambda g: -g)
 positive = elementwise("positive", lambda g: g)
@@ -79,9 +79,9 @@ bitwise_or    = elementwise("bitwise_or",    None, None)
 bitwise_xor   = elementwise("bitwise_xor",   None, None)
 bitwise_left_shift  = elementwise("bitwise_left_shift",  None, None)
 bitwise_right_shift = elementwise("bitwise_right_shift", None, None)
-floor_divide  = elementwise("floor_divide",  None, None, forward=lambda xp, x1, x2, /: xp.floor_divide(x1, x2))
-nextafter     = elementwise("nextafter",     None, None)
+floor_divide  = elementwise("floor_divide",  None, None)
 # fmt: on
+nextafter = elementwise("nextafter", lambda g: g, None)
 
 
 multiply.primitive.product = True
@@ -186,7 +186,8 @@ def _conj_sign(xp: Any, x: Any) -> Any:
 remainder = elementwise(
     "remainder",
     lambda g: g,
-    lambda xp, g, x1, x2: -(g * xp.floor(x1 / x2)),
+    # not the floor of the quotient, which may have been rounded up to a whole number
+    lambda xp, g, x1, x2: -(g * xp.floor_divide(x1, x2)),
 )
 
 
@@ -218,19 +219,6 @@ atan2 = elementwise(
     "atan2",
     lambda xp, g, x1, x2: _angle_rule(xp, g, x1, x2, x2),
     lambda xp, g, x1, x2: -_angle_rule(xp, g, x1, x2, x1),
-)
-
-
-def _leg_rule(xp: Any, g: Any, leg: Any, y: Any) -> Any:
-    # 0 at the origin, as for the norm of any vector
-    zero = y == 0
-    return g * (xp.where(zero, xp.zeros_like(y), leg) / xp.where(zero, xp.ones_like(y), y))
-
-
-hypot = elementwise(
-    "hypot",
-    lambda xp, g, x1, y: _leg_rule(xp, g, x1, y),
-    lambda xp, g, x2, y: _leg_rule(xp, g, x2, y),
 )
 
 
@@ -413,7 +401,6 @@ __all__ = [
     "floor_divide",
     "greater",
     "greater_equal",
-    "hypot",
     "imag",
     "isfinite",
     "isinf",

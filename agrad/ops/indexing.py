@@ -13,12 +13,12 @@ from agrad.dtypes import as_dtype, is_complex
 from agrad.engine.batching import spread
 from agrad.engine.notation import primitive
 from agrad.engine.tensor import Tensor
-from agrad.engine.views import is_view_at
+from agrad.engine.views import is_view_at, members_apart
 from agrad.errors import DtypeError, MixedBackendsError, OperandError, ShapeError
 from agrad.ops.batched_index import aligned, layout, members, over_members
 from agrad.ops.shared import array_arguments, axis_of, holds_tensor, ndim_of, raw_of
 from agrad.registry import CALLS
-from agrad.shapes import ARRAY, broadcasts_to
+from agrad.shapes import ARRAY, broadcasts_to, size
 
 Template = tuple[Any, ...]
 
@@ -42,7 +42,7 @@ def getitem_batch(
     place = layout(index, indices, indices_mapped, len(x.shape) - x_mapped)
     if not any(indices_mapped):
         y = xp.getitem(x, *indices, index=(slice(None), *index))
-        return xp.moveaxis(y, place.block, 0) if place.separated else y
+        return members_apart(xp.moveaxis(y, place.block, 0) if place.separated else y, packed=True)
     index, indices = over_members(xp, index, indices, indices_mapped, place.block)
     if not x_mapped:
         return xp.moveaxis(xp.getitem(x, *indices, index=index), place.first, 0)
@@ -118,7 +118,7 @@ def scatter_sum_batch(
 getitem.primitive.pool = scatter_sum.bind
 
 
-@primitive(constant="indices", broadcasts=True, jointly=True)
+@primitive(constant="indices", broadcasts=True, masks=True, jointly=True)
 def setitem(xp: Any, x: Any, value: Any, /, *indices: Any, index: Template) -> Any:
     """``x`` but for ``value`` at the index. Where a position is named twice, one of the values stands there."""
     return xp.setitem(x, value, *indices, index=index)
@@ -158,13 +158,14 @@ def setitem_batch(
     return xp.setitem(x, value, own, *indices, index=(ARRAY, *index))
 
 
-def _winners(xp: Any, like: Any, indices: Any, index: Template) -> Any:
-    """1 where a written value is the one that stands in the result, 0 where a later one overwrote it."""
-    shape = tuple(like.shape)
-    picked = xp.getitem(xp.zeros_like(like), *indices, index=index)
-    order = xp.reshape(xp.cumulative_sum(xp.ones_like(xp.reshape(picked, (-1,))), axis=0), tuple(picked.shape))
-    written = xp.setitem(xp.zeros_like(xp.reshape(like, shape)), order, *indices, index=index)
-    return xp.astype(xp.getitem(written, *indices, index=index) == order, like.dtype)
+def _winners(xp: Any, whole: Any, picked: Any, indices: Any, index: Template) -> Any:
+    """True where a written value is the one that stands in the result, False where a later one overwrote it.
+
+    whole, picked: an array like the result, and what it has at the index.
+    """
+    order = xp.reshape(xp.arange_like(whole, size(picked.shape)), tuple(picked.shape))
+    written = xp.setitem(xp.zeros_like(whole, dtype=order.dtype), order, *indices, index=index)
+    return xp.getitem(written, *indices, index=index) == order
 
 
 def _names_twice(indices: Any) -> bool:
@@ -175,7 +176,9 @@ def _names_twice(indices: Any) -> bool:
 @setitem.vjp("value")
 def setitem_value(xp: Any, g: Any, indices: Any, *, index: Template) -> Any:
     picked = xp.getitem(g, *indices, index=index)
-    return picked * _winners(xp, g, indices, index) if _names_twice(indices) else picked
+    if not _names_twice(indices):
+        return picked
+    return xp.where(_winners(xp, g, picked, indices, index), picked, xp.zeros_like(picked))
 
 
 @setitem.jvp("value")
@@ -219,24 +222,26 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     return _take(x, _index_array(indices, raw_of(x)), axis=axis_of(axis, x))
 
 
+_SEQUENCES = (list, tuple, range)
+"""Python's sequences of numbers: in an index each is an array, as in NumPy."""
+
+
 def _index_array(entry: Any, raw: Any) -> Any:
     """An array of an index, on the backend and device of the array it indexes; Tensors stay Tensors."""
-    backend = backend_of(raw)
-    if isinstance(entry, (list, tuple, np.ndarray, np.generic)):
+    backend, on_host = backend_of(raw), isinstance(entry, (*_SEQUENCES, np.ndarray, np.generic))
+    if on_host:
         host = np.asarray(entry)
-        if host.size == 0 and isinstance(entry, (list, tuple)):
-            host = host.astype(np.int64)
-        if backend.name != "numpy":
-            host = backend.from_host(host, backend.device_of(raw))
-        entry = host
+        entry = host.astype(np.int64) if host.size == 0 and isinstance(entry, _SEQUENCES) else host
+    if as_dtype(entry.dtype).kind not in ("bool", "signed integer", "unsigned integer"):
+        raise DtypeError(f"an index array has an integer or boolean dtype, not {as_dtype(entry.dtype)}")
+    if on_host:
+        return entry if backend.name == "numpy" else backend.from_host(entry, backend.device_of(raw))
     other = backend_of(raw_of(entry))
     if other is not backend:
         raise MixedBackendsError(
             f"an array of {backend.name} cannot be indexed by one of {other.name}; "
             f'move the index: i.to("{backend.name}")'
         )
-    if as_dtype(entry.dtype).kind not in ("bool", "signed integer", "unsigned integer"):
-        raise DtypeError(f"an index array has an integer or boolean dtype, not {as_dtype(entry.dtype)}")
     return entry
 
 
@@ -276,7 +281,7 @@ def split_index(index: Any, x: Any) -> tuple[Template, list[Any]]:
     for entry in index if isinstance(index, tuple) else (index,):
         if entry is None or entry is Ellipsis or type(entry) in (int, slice):
             template.append(_plain(entry))
-        elif type(entry) is bool or isinstance(entry, (list, Tensor, np.generic)) or hasattr(entry, "shape"):
+        elif type(entry) is bool or isinstance(entry, (*_SEQUENCES, Tensor, np.generic)) or hasattr(entry, "shape"):
             if isinstance(entry, np.integer):
                 template.append(int(entry))
                 continue

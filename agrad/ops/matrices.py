@@ -4,9 +4,11 @@ Derivatives of decompositions are derived for the inner product Re(tr(A.H @ B)).
 conjugation, so such a rule takes the conjugate of its cotangents and gives the conjugate of its result.
 """
 
+import math
 from typing import Any
 
 from agrad.dtypes import is_complex
+from agrad.engine.notation import primitive
 from agrad.engine.tensor import Tensor
 from agrad.errors import ShapeError
 from agrad.ops.shared import ndim_of
@@ -62,12 +64,27 @@ def safe_inverse(xp: Any, d: Any) -> Any:
     return (-zero + 1) / (d + zero)
 
 
-def inverse_gaps(xp: Any, w: Any) -> Any:
-    """1 / (w[k] - w[j]) in row j and column k, and 0 where they are equal: on the diagonal and for multiple values.
+@primitive(batch="leading")
+def inverse_or_nan(xp: Any, x: Any, /) -> Any:
+    """1 / x, and NaN where ``x`` is 0. Not elementwise, so that no pass guards its derivative."""
+    zero = x == 0
+    return xp.where(zero, xp.full_like(x, math.nan), 1 / xp.where(zero, xp.ones_like(x), x))
 
-    A function that does not depend on the choice of a basis in the space of a multiple value needs nothing else there.
+
+@inverse_or_nan.vjp
+@inverse_or_nan.jvp
+def inverse_or_nan_both(g: Any, y: Any) -> Any:
+    return -(g * y * y)
+
+
+def inverse_gaps(xp: Any, w: Any) -> Any:
+    """1 / (w[k] - w[j]) in row j and column k, 0 on the diagonal, and NaN where two values are equal.
+
+    The vectors of equal values are any basis of one space, and nothing says how they turn in it.
     """
-    return safe_inverse(xp, columns(xp, w) - rows(xp, w))
+    place = xp.arange_like(w, w.shape[-1])
+    diagonal = xp.astype(columns(xp, place) == rows(xp, place), w.dtype)
+    return inverse_or_nan(columns(xp, w) - rows(xp, w) + diagonal) * (-diagonal + 1)
 
 
 def check_matrices(x: Any, name: str, *, square: bool = False) -> None:

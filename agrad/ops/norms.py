@@ -1,4 +1,8 @@
-"""Norms of vectors and matrices. At the zero vector, and at a zero matrix, the derivative of a norm is 0."""
+"""Norms of vectors and matrices.
+
+At the zero vector, and at a zero matrix, the derivative of a norm is 0. The second one is NaN there, but for norms that
+are sums or extremes of sizes: that of the square of a norm cannot be told from it. ``sum(x * x)`` has all of them.
+"""
 
 import math
 from typing import Any
@@ -10,8 +14,9 @@ from agrad.ops.casting import astype
 from agrad.ops.decompositions import svdvals
 from agrad.ops.elementwise import abs as abs_
 from agrad.ops.elementwise import not_equal, real, sign
+from agrad.ops.lengths import inverse_length
 from agrad.ops.manipulation import expand_dims
-from agrad.ops.matrices import check_matrices, conjugate, safe_inverse
+from agrad.ops.matrices import check_matrices, conjugate
 from agrad.ops.shared import axes_of, keep, ndim_of
 from agrad.ops.statistical import max as max_
 from agrad.ops.statistical import min as min_
@@ -30,7 +35,7 @@ def vector_norm(xp: Any, x: Any, /, *, axis: tuple[int, ...], keepdims: bool, or
 def _scaled_slope(xp: Any, scale: Any, x: Any, y: Any, axis: tuple[int, ...], ord: float) -> Any:
     """``scale`` times the derivative of the norm by each element; ``scale`` and ``y`` have the reduced axes kept."""
     if ord == 2 and axis:
-        return conjugate(xp, x) * (scale * safe_inverse(xp, y))
+        return conjugate(xp, x) * (scale * inverse_length(y))
     direction = conjugate(xp, sign(x))
     if ord == 1 or not axis:
         return direction * scale
@@ -38,10 +43,12 @@ def _scaled_slope(xp: Any, scale: Any, x: Any, y: Any, axis: tuple[int, ...], or
     if math.isinf(ord):
         hit = xp.astype(size == y, y.dtype)
         return direction * (hit * (scale / xp.sum(hit, axis=axis, keepdims=True)))
-    # (size / y)**(ord - 1), and 0 for elements that are 0, in every order
+    # (size / y)**(ord - 1), and 0 for elements that are 0; y is 0 beside them where the order is negative
     zero = xp.astype(size == 0, size.dtype)
-    ratio = size * safe_inverse(xp, y) + zero
-    return direction * ((-zero + 1) * ratio ** (ord - 1) * scale)
+    ratio = (size * inverse_length(y) if ord > 1 else y / (size + zero)) + zero
+    if 0 < ord < 1:
+        scale = scale * (y * inverse_length(y))  # 1, and at the zero vector 0
+    return direction * ((-zero + 1) * ratio ** abs(ord - 1) * scale)
 
 
 @vector_norm.vjp
@@ -66,7 +73,8 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
 
     x: array of a floating dtype; the result is real. ``ord``: a number, or plus or minus infinity, for which elements
     that tie share the derivative evenly. The order 0, the number of elements that are not 0, is constant. An element
-    that is 0 gets the derivative 0 whatever the order. Raises ``OperandError`` for an order that is no number.
+    that is 0 gets the derivative 0 whatever the order. At the zero vector second derivatives are NaN, also those of the
+    squared norm: write ``sum(x * x)``. Raises ``OperandError`` for an order that is no number.
     """
     ndim_of(x, "vector_norm")
     if isinstance(ord, complex) or not isinstance(ord, (int, float)) or ord != ord:

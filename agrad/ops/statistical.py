@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from agrad.dtypes import as_dtype
+from agrad.dtypes import as_dtype, is_complex
 from agrad.engine.notation import primitive
 from agrad.errors import ShapeError
 from agrad.ops.casting import astype
-from agrad.ops.elementwise import sqrt
+from agrad.ops.lengths import length
+from agrad.ops.matrices import conjugate
 from agrad.ops.shared import axes_of, axis_of, keep, ndim_of
 from agrad.shapes import size
 
@@ -152,7 +153,7 @@ for _extreme in (max, min):
 
 def _deviation(xp: Any, x: Any, axis: tuple[int, ...]) -> Any:
     """What the derivative of the variance by each element is a multiple of, the same for all."""
-    return x - xp.mean(x, axis=axis, keepdims=True)
+    return conjugate(xp, x - xp.mean(x, axis=axis, keepdims=True))
 
 
 def _of_deviation(x: Any, axis: tuple[int, ...], correction: float) -> float:
@@ -167,13 +168,16 @@ def _of_deviation(x: Any, axis: tuple[int, ...], correction: float) -> float:
 
 @primitive(normalize={"axis": axes_of}, batch="axis")
 def var(xp: Any, x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """The variance over ``axis`` (an int, a tuple, or None for all): sum((x - mean)**2) / (n - correction).
+    """The variance over ``axis`` (an int, a tuple, or None for all): sum(abs(x - mean)**2) / (n - correction).
 
-    x: array of a real floating dtype.
+    x: array of a floating dtype; the result is real.
     """
     if not axis:  # where there are no axes PyTorch says 0 without a look at the elements, which may be nan
-        return xp.var(xp.expand_dims(x, axis=-1), axis=-1, correction=correction)
-    return xp.var(x, axis=axis, correction=correction, keepdims=keepdims)
+        x, axis, keepdims = xp.expand_dims(x, axis=-1), (-1,), False
+    how = {"axis": axis, "correction": correction, "keepdims": keepdims}
+    if is_complex(x.dtype):  # not every library has the variance of complex numbers
+        return xp.var(xp.real(x), **how) + xp.var(xp.imag(x), **how)
+    return xp.var(x, **how)
 
 
 @var.vjp
@@ -184,12 +188,17 @@ def var_vjp(xp: Any, g: Any, x: Any, *, axis: Any, correction: float) -> Any:
 
 @var.jvp
 def var_jvp(xp: Any, t: Any, x: Any, *, axis: Any, correction: float, keepdims: bool) -> Any:
-    return xp.sum(t * _deviation(xp, x, axis), axis=axis, keepdims=keepdims) * _of_deviation(x, axis, correction)
+    change = t * _deviation(xp, x, axis)
+    change = xp.real(change) if is_complex(change.dtype) else change
+    return xp.sum(change, axis=axis, keepdims=keepdims) * _of_deviation(x, axis, correction)
 
 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """The standard deviation over ``axis``, the square root of ``var``. x: array of a real floating dtype."""
-    return sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+    """The standard deviation over ``axis``, the square root of ``var``. x: array of a floating dtype.
+
+    Where all elements are equal the derivative is 0, as a norm's at the zero vector is.
+    """
+    return length(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
 @primitive(linear="x", batch="axis")

@@ -43,7 +43,6 @@ WITHOUT_DERIVATIVE: dict[str, str] = {
         _BOOLEANS,
     ),
     **dict.fromkeys(("ceil", "floor", "floor_divide", "round", "trunc"), _STEPS),
-    "nextafter": "moves by the least step there is, which is no function of real numbers",
     **dict.fromkeys(("unique_all", "unique_counts", "unique_inverse", "unique_values"), _SETS),
     **dict.fromkeys(
         ("arange", "empty", "empty_like", "eye", "ones", "ones_like", "zeros", "zeros_like"),

@@ -9,6 +9,7 @@ import agrad
 from agrad.engine.scalars import announce, deferred
 from agrad.errors import (
     ConfigurationError,
+    DataError,
     DtypeError,
     MixedBackendsError,
     NotDifferentiableError,
@@ -233,7 +234,7 @@ class Optimizer:
         """Take the state that ``state_dict`` gave, of the same optimizer of parameters of the same shapes and dtypes.
 
         The arrays go where the parameters are, whatever backend they came from. A learning rate that is a schedule
-        stays. Otherwise raises ``DataError``, which lists all that does not fit, and the optimizer is as it was.
+        stays. Otherwise raises ``DataError``, which lists what does not fit, and the optimizer is as it was.
         """
         given = {name: np.asarray(value) for name, value in state.items()}
         expected: dict[str, tuple[tuple[int, ...], str]] = {}
@@ -250,7 +251,13 @@ class Optimizer:
         for i in started:
             counts[i] = int(given[f"{i}.step"])
             arrays[i] = tuple([on_device_of(self.parameters[i], given[f"{i}.{slot}"]) for slot in self.slots])
-        self.steps, self._lr, self._arrays, self._counts = int(given["steps"]), rate, arrays, counts
+        steps = int(given["steps"])
+        if not max(counts) <= steps < 2**31:
+            raise DataError(
+                f"the state of {self._name}: expected fewer than 2**31 steps and no parameter with more, "
+                f"found {steps} and {max(counts)}"
+            )
+        self.steps, self._lr, self._arrays, self._counts = steps, rate, arrays, counts
         if self._taken:
             self._taken = []
             self.count_on_device()

@@ -7,7 +7,7 @@ import numpy as np
 
 import agrad
 from agrad.engine.scalars import announce
-from agrad.errors import ConfigurationError, OperandError
+from agrad.errors import ConfigurationError, DataError, OperandError
 from agrad.nn.module import check_state, on_device_of
 from agrad.optim.optimizer import Optimizer, number
 
@@ -134,7 +134,13 @@ class LossScale:
         """Take the state that ``state_dict`` gave. Otherwise raises ``DataError``, and all is as it was."""
         given = {name: np.asarray(value) for name, value in state.items()}
         check_state("the state of LossScale", given, {"scale": ((), "float64")}, ["good_steps"])
-        self._set(float(given["scale"]), int(given["good_steps"]))
+        scale, good = float(given["scale"]), int(given["good_steps"])
+        if not SMALLEST <= scale <= LARGEST or good >= 2**31:
+            raise DataError(
+                "the state of LossScale: expected a scale from 2**-126 to 2**126 and fewer than 2**31 good steps, "
+                f"found {scale!r} and {good}"
+            )
+        self._set(scale, good)
 
     def __repr__(self) -> str:
         return (

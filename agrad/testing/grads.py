@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import agrad
-from agrad.backends import backend_of_type, selected
+from agrad.backends import backend_of_type
 from agrad.dtypes import dtype_name, is_floating
 from agrad.errors import ConfigurationError, DerivativeError, DtypeError, KinkError, OperandError
 from agrad.testing.numerics import host, norm, pairing, random_like
@@ -57,10 +57,10 @@ def check_grads(
     """Check the derivatives of ``f`` at ``args`` against finite differences, up to an order and in each mode.
 
     f: a function of nested containers of floating arrays that gives such; it is called with Tensors. args: its
-    arguments, a tuple; all their leaves are differentiated (Python floats count as float64 arrays of the selected
-    backend). Anything else is to be bound before: ``lambda x: f(x, 3)``. order: 2 checks also the derivatives of the
-    derivatives, in every order of ``modes`` (``"fwd"``: ``jvp``, ``"rev"``: ``vjp``), and so on. Complex arguments are
-    perturbed in their real and imaginary parts.
+    arguments, a tuple; all their leaves are differentiated (Python floats and complex numbers count as arrays of the
+    selected backend). Anything else is to be bound before: ``lambda x: f(x, 3)``. order: 2 checks also the derivatives
+    of the derivatives, in every order of ``modes`` (``"fwd"``: ``jvp``, ``"rev"``: ``vjp``), and so on. Complex ones
+    are perturbed in their real and imaginary parts.
 
     Each leaf is tried in ``directions`` random directions, all outputs with random weights, drawn from ``seed``. The
     differences are central, at two steps and extrapolated; eps is the first step (default 1e-4 in double precision,
@@ -113,9 +113,8 @@ def _names(f: Function, args: tuple[Any, ...]) -> list[str]:
 
 def _differentiable(leaf: Any, place: str) -> Any:
     """A leaf as a raw floating array."""
-    if type(leaf) is float:
-        xp = selected().backend.xp
-        return xp.asarray(leaf, dtype=xp.float64)
+    if type(leaf) in (float, complex):
+        leaf = agrad.asarray(leaf, dtype=agrad.float64 if type(leaf) is float else agrad.complex128)
     raw = leaf.raw if isinstance(leaf, agrad.Tensor) else leaf
     if isinstance(raw, (bool, int)):
         raise DtypeError(

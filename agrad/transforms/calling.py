@@ -4,7 +4,9 @@ A rule is asked what the level needs, on what is inside the level's Tensors: the
 older levels differentiate it, and higher derivatives are derivatives of the rule.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from agrad.backends import backend_of_type
@@ -15,7 +17,7 @@ from agrad.engine.levels import AMBIENT, Forward, meta, namespace_of
 from agrad.engine.sweep import fit_tangent
 from agrad.engine.tape import Node
 from agrad.engine.tensor import Tensor, settle, wrap
-from agrad.errors import NotDifferentiableError, ShapeError
+from agrad.errors import NotDifferentiableError, ShapeError, TracedValueError
 
 Values = Sequence[Any]
 Back = Callable[[list[Any]], Values]
@@ -120,7 +122,18 @@ def _under(level: Batch, value: Any) -> Any:
     value = _settled(value)
     if isinstance(value, Tensor) and value.level is level:
         return settle(value.data)
+    if isinstance(value, Tensor) and isinstance(value.level, Batch) and value.level.id > level.id:
+        inner = _under(level, value.data)
+        return value.level.wrap(namespace_of((inner,)).moveaxis(inner, 1, 0))
     return namespace_of((value,)).broadcast_to(value, (level.members, *value.shape))
+
+
+def _over(level: Batch, value: Any) -> Any:
+    """The inverse of ``_under``: newer batch levels stay outside."""
+    value = _settled(value)
+    if isinstance(value, Tensor) and isinstance(value.level, Batch) and value.level.id > level.id:
+        return value.level.wrap(_over(level, namespace_of((value.data,)).moveaxis(value.data, 1, 0)))
+    return level.wrap(value)
 
 
 def _looping(rules: Any, values: Values) -> Any:
@@ -132,29 +145,68 @@ def _looping(rules: Any, values: Values) -> Any:
 def _reverse(rules: Any, inner: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
     level = _looping(rules, inner)
     if level is None:
-        return rules.reverse(inner, traced)
+        with _telling(rules, inner):
+            outs, back = rules.reverse(inner, traced)
+        return outs, functools.partial(_pulled, rules, back)
     arrays = [hasattr(x, "shape") for x in inner]
     spread = [_under(level, x) if m else x for x, m in zip(inner, arrays, strict=True)]
     outs, back = _reverse(_Members(rules, level, arrays), spread, traced)
 
     def pullback(gs: list[Any]) -> list[Any]:
         found = back([_under(level, g) for g in gs])
-        return [None if g is None else level.wrap(_settled(g)) for g in found]
+        return [None if g is None else _over(level, g) for g in found]
 
     return [level.wrap(_settled(o)) if hasattr(o, "shape") else o for o in outs], pullback
+
+
+def _pulled(rules: Any, back: Back, gs: list[Any]) -> Values:
+    """What a pullback gives for cotangents that may be mapped, although the operands are not."""
+    level = _looping(rules, gs)
+    if level is None:
+        with _telling(rules, gs):
+            return back(gs)
+    mapped = [_under(level, g) for g in gs]
+    rows = [_pulled(rules, back, [g[(k, ...)] for g in mapped]) for k in range(level.members)]
+    out: list[Any] = []
+    for parts in zip(*rows, strict=True):
+        given = [part for part in parts if part is not None]
+        if given:
+            zero = namespace_of(given).zeros_like(given[0])
+            stacked = namespace_of(given).stack(alike([zero if part is None else part for part in parts]))
+            out.append(level.wrap(_settled(stacked)))
+        else:
+            out.append(None)
+    return out
+
+
+@contextlib.contextmanager
+def _telling(rules: Any, values: Values) -> Iterator[None]:
+    """Have the error of code that knows nothing of a map say how it is called once a member."""
+    try:
+        yield
+    except TracedValueError as error:
+        if rules.loop or _LOOP in str(error) or not isinstance(newest(values), Batch):
+            raise
+        raise TracedValueError(
+            f"{rules.name} and its rule are called for all members of a map at once: {error}; {_LOOP}"
+        ) from error
+
+
+_LOOP = 'for code that is not made of agrad\'s functions give it batch="loop"'
 
 
 def _forward(rules: Any, inner: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
     level = _looping(rules, [*inner, *tangents])
     if level is None:
-        return rules.forward(inner, traced, tangents)
+        with _telling(rules, [*inner, *tangents]):
+            return rules.forward(inner, traced, tangents)
     arrays = [hasattr(x, "shape") for x in inner]
     spread = [_under(level, x) if m else x for x, m in zip(inner, arrays, strict=True)]
     given = [_under(level, t) for t in tangents]
     outs, pushed = _forward(_Members(rules, level, arrays), spread, traced, given)
     return (
         [level.wrap(_settled(o)) if hasattr(o, "shape") else o for o in outs],
-        [None if t is None else level.wrap(_settled(t)) for t in pushed],
+        [None if t is None else _over(level, t) for t in pushed],
     )
 
 
@@ -200,13 +252,19 @@ class _Mapped:
         return namespace_of((value,)).broadcast_to(value, (self.level.members, *value.shape))
 
     def primal(self, leaves: Values) -> list[Any]:
-        return [self._out(out) for out in self.rules.primal(self._in(leaves))]
+        given = self._in(leaves)
+        with _telling(self.rules, given):
+            return [self._out(out) for out in self.rules.primal(given)]
 
     def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
-        outs, back = self.rules.reverse(self._in(leaves), traced)
+        given = self._in(leaves)
+        with _telling(self.rules, given):
+            outs, back = self.rules.reverse(given, traced)
 
         def pullback(gs: list[Any]) -> list[Any]:
-            found = back([self.level.wrap(settle(g)) for g in gs])
+            mapped = [self.level.wrap(settle(g)) for g in gs]
+            with _telling(self.rules, mapped):
+                found = back(mapped)
             out: list[Any] = [None] * len(leaves)
             for i in traced:
                 if found[i] is not None:
@@ -218,7 +276,8 @@ class _Mapped:
 
     def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
         given = [self.level.wrap(settle(t)) if self.mapped[i] else t for i, t in zip(traced, tangents, strict=True)]
-        outs, pushed = self.rules.forward(self._in(leaves), traced, given)
+        with _telling(self.rules, given):
+            outs, pushed = self.rules.forward(self._in(leaves), traced, given)
         return [self._out(out) for out in outs], [None if t is None else self._out(t) for t in pushed]
 
 

@@ -16,6 +16,7 @@ from agrad.engine.states import Recorded, recording_states, replaying
 from agrad.engine.sweep import order, sweep
 from agrad.engine.tape import LEAF, Node, mode, next_id, outside_rules, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.views import owned
 from agrad.errors import OperandError, RuleError
 from agrad.registry import CALLS
 from agrad.transforms.trees import flatten_all, unflatten
@@ -59,7 +60,8 @@ def checkpoint(f: Function) -> Function:
         count = len(outs) - len(written)
         for leaf, value in zip(written, outs[count:], strict=True):
             CALLS["write"](leaf, value, name)
-        return unflatten(out_spec[0], outs[:count])
+        raw = not any(isinstance(leaf, Tensor) for leaf in leaves)
+        return unflatten(out_spec[0], owned(outs[:count], leaves) if raw else outs[:count])
 
     return checkpointed
 

@@ -12,13 +12,12 @@ from typing import Any
 
 from agrad.backends import backend_of_type
 from agrad.dtypes import dtype_name
-from agrad.engine.calls import alike
+from agrad.engine.calls import alike, array_of_number
 from agrad.engine.levels import namespace_of
 from agrad.engine.tape import no_grad
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.transforms.checkpointing import checkpoint as checkpointed
-from agrad.transforms.inputs import array_of_number
 from agrad.transforms.trees import flatten, flatten_all, paths, tree_map, unflatten
 
 Function = Callable[..., Any]

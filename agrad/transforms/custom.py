@@ -5,7 +5,10 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agrad.engine.calls import alike
+import numpy as np
+
+from agrad.backends import backend_of
+from agrad.engine.calls import Call, alike
 from agrad.engine.levels import AMBIENT, Reverse, lift, namespace_of
 from agrad.engine.sweep import order, sweep
 from agrad.engine.tape import LEAF, Node, leaf_node
@@ -240,26 +243,63 @@ def transpose(function: Callable[[list[Any]], list[Any]], likes: Values, what: s
     """The transpose of a linear function of lists of arrays: recorded at 0, and swept.
 
     ``likes``: arrays or Tensors like the arguments. Raises ``NotDifferentiableError`` where an operation is not linear.
+    Of a function with a rule by hand, ``function`` itself say, that cannot be read off; there the transposes at other
+    arguments must give the same.
     """
-    level = Reverse()
-    roots = [leaf_node() for _ in likes]
-    zeros = [settle(namespace_of((like,)).zeros_like(like)) for like in likes]
-    outs = function([wrap(zero, level, root) for zero, root in zip(zeros, roots, strict=True)])
-    ends = [None if out is None else split(out, level)[1] for out in outs]
-    for node in order([end for end in ends if end is not None]):
-        if node.plan is not LEAF and not is_linear(node.plan):
+    at_zero = _Recorded(function, [namespace_of((like,)).zeros_like(like) for like in likes])
+    doubtful: list[str] = []
+    for node in order([end for end in at_zero.ends if end is not None]):
+        if node.plan is LEAF or is_linear(node.plan):
+            continue
+        if not isinstance(node.plan.primitive, Call):
             raise NotDifferentiableError(f"{what} is not linear, as {node.plan.primitive.name} in it is not")
+        doubtful.append(node.plan.primitive.name)
+    elsewhere = [
+        _Recorded(function, [namespace_of((like,)).full_like(like, number) for like in likes])
+        for number in (_FAR, -_FAR)
+        if doubtful
+    ]
 
     def push(ts: list[Any]) -> list[Any]:
+        pushed = at_zero.swept(ts)
+        for other in elsewhere:
+            if not all(map(_same, pushed, other.swept(ts))):
+                raise NotDifferentiableError(f"{what} is not linear, as {' or '.join(set(doubtful))} in it is not")
+        return pushed
+
+    return push
+
+
+_FAR = 1234.5
+
+
+class _Recorded:
+    """A function of a list of arrays, recorded at one point."""
+
+    def __init__(self, function: Callable[[list[Any]], list[Any]], point: Values) -> None:
+        level = Reverse()
+        self.roots = [leaf_node() for _ in point]
+        outs = function([wrap(settle(x), level, root) for x, root in zip(point, self.roots, strict=True)])
+        self.ends = [None if out is None else split(out, level)[1] for out in outs]
+
+    def swept(self, ts: list[Any]) -> list[Any]:
+        """What cotangents of the results are pulled back to; None for zero."""
         starts: dict[Node, Any] = {}
-        for end, t in zip(ends, ts, strict=True):
+        for end, t in zip(self.ends, ts, strict=True):
             if end is not None and t is not None:
                 t = settle(t)
                 starts[end] = starts[end] + t if end in starts else t
         found = sweep(starts, retain=True) if starts else {}
-        return [found.get(root) for root in roots]
+        return [found.get(root) for root in self.roots]
 
-    return push
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two results of one computation have the same values."""
+    if a is None or b is None:
+        return a is b
+    first, second = (backend_of(raw).to_host(raw) for raw in (x.raw if isinstance(x, Tensor) else x for x in (a, b)))
+    bound = 1e-3 * float(np.max(np.abs(first), initial=0.0))
+    return first.shape == second.shape and bool(np.allclose(first, second, 1e-3, bound, equal_nan=True))
 
 
 class custom_jvp(_Custom):
@@ -332,7 +372,7 @@ class _JvpRules(_Rules):
             elif differentiable(leaf):
                 full.append(namespace_of((leaf,)).zeros_like(leaf))
             else:
-                full.append(0.0 if type(leaf) is float else None)
+                full.append(type(leaf)(0) if type(leaf) in (float, complex) else None)
         return full
 
     def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:

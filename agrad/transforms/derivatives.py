@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agrad.engine.backward import cotangent_for
+from agrad.engine.explain import called
 from agrad.engine.levels import Forward, Reverse, namespace_of
 from agrad.engine.sweep import sweep
 from agrad.engine.tape import Node, leaf_node
 from agrad.engine.tensor import settle
+from agrad.engine.views import copied
 from agrad.errors import OperandError, ShapeError
 from agrad.transforms.inputs import (
     ArgNums,
@@ -24,6 +26,7 @@ from agrad.transforms.inputs import (
     leave_tree,
     out_tangent,
     outputs_of,
+    owned_tree,
     split,
     tangent_for,
     zeros,
@@ -37,12 +40,12 @@ def value_and_grad(
     """The function that gives both ``f`` and its gradient by the arguments at ``argnums``, in one pass.
 
     f: gives a real array of shape (), or with ``has_aux`` a pair (that, aux). Its differentiated arguments are nested
-    containers (dict, list, tuple, namedtuple, dataclass) of floating arrays or Tensors; Python floats count as float64
-    arrays of the selected backend. ``argnums``: their positions, or their names, however they are given. The new
-    function takes ``f``'s arguments and gives (value, gradient), or ((value, aux), gradient); the gradient has the
-    argument's structure, shapes and dtypes, and is a tuple where ``argnums`` is one. What ``f`` does not depend on has
-    the gradient zero. For complex arguments see the conventions; ``holomorphic`` says that ``f`` is a holomorphic
-    function of complex arguments that gives a complex number, whose gradient is its derivative.
+    containers (dict, list, tuple, namedtuple, dataclass) of floating arrays or Tensors; Python floats and complex
+    numbers count as arrays of the selected backend. ``argnums``: their positions, or their names, however they are
+    given. The new function takes ``f``'s arguments and gives (value, gradient), or ((value, aux), gradient); the
+    gradient has the argument's structure, shapes and dtypes, and is a tuple where ``argnums`` is one. What ``f`` does
+    not depend on has the gradient zero. For complex arguments see the conventions; ``holomorphic`` says that ``f`` is
+    a holomorphic function of complex arguments that gives a complex number, whose gradient is its derivative.
     """
 
     @functools.wraps(f)
@@ -67,7 +70,7 @@ def value_and_grad(
         value = inputs.leave(y)
         if has_aux:
             value = (value, leave_tree(aux, level, inputs))
-        return value, chosen.result(gradients)
+        return owned_tree((value, chosen.result(gradients)), args, kwargs)
 
     return with_gradient
 
@@ -99,13 +102,15 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
     level = Reverse()
     roots = [leaf_node() for _ in inputs.values]
-    out = f(*inputs.lift(level, roots))
+    out = called(f, *inputs.lift(level, roots))
     out, aux = aux_of(out, name) if has_aux else (out, None)
     pairs, spec = outputs_of(out, level, name)
 
     pullback = pullback_of(pairs, spec, roots, inputs)
-    value = unflatten(spec, [inputs.leave(y) for y, _ in pairs])
-    return (value, pullback, leave_tree(aux, level, inputs)) if has_aux else (value, pullback)
+    # the tape may keep the values, and is read by every call of the pullback
+    value = unflatten(spec, [inputs.leave(y if node is None else copied(y)) for y, node in pairs])
+    value, aux = owned_tree((value, leave_tree(aux, level, inputs)), primals)
+    return (value, pullback, aux) if has_aux else (value, pullback)
 
 
 def pullback_of(
@@ -123,9 +128,10 @@ def pullback_of(
                 g = settle(cotangent_for(y, g, inputs.what))
                 starts[node] = starts[node] + g if node in starts else g
         found = sweep(starts, retain=True) if starts else {}
-        return inputs.restore(
+        pulled = inputs.restore(
             [found[root] if root in found else zeros(value) for root, value in zip(roots, inputs.values, strict=True)]
         )
+        return owned_tree(pulled, given, inputs.leaves)
 
     return pullback
 
@@ -148,9 +154,10 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         for value, t, place in zip(inputs.values, given, inputs.places, strict=True)
     ]
     level = Forward()
-    out = f(*inputs.lift(level, checked))
+    out = called(f, *inputs.lift(level, checked))
     out, aux = aux_of(out, name) if has_aux else (out, None)
     pairs, spec = outputs_of(out, level, name)
     value = unflatten(spec, [inputs.leave(y) for y, _ in pairs])
     tangent = unflatten(spec, [inputs.leave(out_tangent(y, t)) for y, t in pairs])
-    return (value, tangent, leave_tree(aux, level, inputs)) if has_aux else (value, tangent)
+    out = (value, tangent, leave_tree(aux, level, inputs)) if has_aux else (value, tangent)
+    return owned_tree(out, primals, tangents)

@@ -10,9 +10,9 @@ defined by an equation, so that derivatives of every order and mode follow.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agrad.backends import backend_of_type, selected
+from agrad.backends import backend_of_type
 from agrad.engine.batching import Batch
-from agrad.engine.calls import alike, live, newest, record_call
+from agrad.engine.calls import alike, array_of_number, live, newest, record_call
 from agrad.engine.levels import AMBIENT, Forward, lift, namespace_of, select
 from agrad.engine.sweep import order, sweep
 from agrad.engine.tape import Node, next_id, no_grad, recording_from
@@ -40,10 +40,8 @@ def state_leaves(tree: Any, what: str) -> tuple[list[Any], Any]:
     if not leaves:
         raise OperandError(f"{what} holds no array")
     for i, leaf in enumerate(leaves):
-        if type(leaf) is float:
-            here = selected().backend.xp
-            leaves[i] = here.asarray(leaf, dtype=here.float64)
-        elif not isinstance(leaf, Tensor) and backend_of_type(type(leaf)) is None:
+        leaves[i] = array_of_number(leaf)
+        if not isinstance(leaves[i], Tensor) and backend_of_type(type(leaves[i])) is None:
             raise OperandError(f"{what} holds a {type(leaf).__name__}, not an array")
         if not differentiable(leaves[i]):
             raise DtypeError(f"{what} holds dtype {leaf.dtype}; cast it first: agrad.astype(x, agrad.float64)")

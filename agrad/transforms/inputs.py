@@ -5,12 +5,15 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agrad.backends import backend_of_type, selected
+from agrad.backends import backend_of_type
 from agrad.dtypes import as_dtype, dtype_name, is_complex, is_floating
+from agrad.engine.calls import array_of_number
+from agrad.engine.explain import called
 from agrad.engine.levels import AMBIENT, Level, namespace_of
-from agrad.engine.scalars import Scalar, deferred_array
+from agrad.engine.scalars import Scalar
 from agrad.engine.tape import is_recording
 from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.views import owned
 from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError, OperandError, ShapeError
 from agrad.transforms.trees import Place, flatten, paths, place_of, tree_map, unflatten
 
@@ -38,23 +41,6 @@ def differentiated_value(leaf: Any, where: Place | str, what: str) -> Any:
     while isinstance(value, Tensor) and value.level.derivative and not is_recording(value.level.id):
         value = settle(value.data)
     return value
-
-
-def array_of_number(leaf: Any, like: Any = None) -> Any:
-    """A Python float as an array, inside of a trace a traced one; anything else as it is.
-
-    ``like``: an array of the library and dtype wanted; by default those are the selected backend's, and float64.
-    """
-    value = leaf.value if isinstance(leaf, Scalar) else leaf
-    if type(value) is not float:
-        return leaf
-    xp = selected().backend.xp if like is None else namespace_of((like,))
-    dtype = xp.float64 if like is None else like.dtype
-
-    def place(number: float) -> Any:
-        return xp.asarray(number, dtype=dtype)
-
-    return deferred_array(float, (leaf,), place)
 
 
 class Chosen:
@@ -108,7 +94,7 @@ class Chosen:
                 args[key] = value
             else:
                 kwargs[key] = value
-        return self.f(*args, **kwargs)
+        return called(self.f, *args, **kwargs)
 
     def result(self, values: Sequence[Any]) -> Any:
         """What belongs to each chosen argument: alone for one, a tuple for several."""
@@ -201,6 +187,12 @@ def leave_tree(tree: Any, level: Level, inputs: Inputs) -> Any:
     return tree_map(lambda leaf: inputs.leave(split(leaf, level)[0]), tree)
 
 
+def owned_tree(tree: Any, *given: Any) -> Any:
+    """A container of results, each array in it the caller's own: it shares memory with no other, nor with ``given``."""
+    leaves, spec = flatten(tree)
+    return unflatten(spec, owned(leaves, flatten(given)[0]))
+
+
 def zeros(value: Any) -> Any:
     """Zeros like an array or a Tensor."""
     return namespace_of((value,)).zeros_like(value)
@@ -215,7 +207,9 @@ def aux_of(out: Any, what: str) -> tuple[Any, Any]:
 
 def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
     """Raise where ``y`` is not one real number as an array, or with ``holomorphic`` one complex number."""
-    if isinstance(y, (int, float)) and not isinstance(y, Tensor) and not hasattr(y, "shape") and not holomorphic:
+    if type(y) is bool:
+        raise DtypeError(f"{what}: the function returned the bool {y}, which has no derivative; return a number")
+    if type(y) in ((complex,) if holomorphic else (int, float)):
         return
     if not hasattr(y, "shape"):
         raise NotDifferentiableError(
@@ -271,4 +265,6 @@ def out_tangent(y: Any, t: Any) -> Any:
     """The tangent of a result: zeros where it does not depend on what is differentiated."""
     if t is not None:
         return t
-    return zeros(settle(y)) if hasattr(y, "shape") else 0.0
+    if hasattr(y, "shape"):
+        return zeros(settle(y))
+    return 0j if type(y) is complex else 0.0

@@ -19,7 +19,7 @@ from agrad.engine.tensor import Tensor
 from agrad.engine.twoway import TwoWay, push_along
 from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError
 from agrad.shapes import size
-from agrad.transforms.inputs import ArgNums, Chosen, Inputs, aux_of, check_complex, leave_tree, split
+from agrad.transforms.inputs import ArgNums, Chosen, Inputs, aux_of, check_complex, leave_tree, owned_tree, split
 from agrad.transforms.trees import Place, flatten, paths, place_of, unflatten
 
 Function = Callable[..., Any]
@@ -268,7 +268,7 @@ def _jacobian(
         if blocks is None:
             outs, blocks, aux = _pushed(chosen, inputs, chunk_size, has_aux, holomorphic)
         whole = _assembled(outs, blocks, chosen, inputs)
-        return (whole, aux) if has_aux else whole
+        return owned_tree((whole, aux) if has_aux else whole, args, kwargs)
 
     return matrix
 

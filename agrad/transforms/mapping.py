@@ -9,12 +9,15 @@ import optree
 from agrad.backends import backend_of_type, selected
 from agrad.dtypes import dtype_name
 from agrad.engine.batching import Batch
+from agrad.engine.calls import array_of_number
+from agrad.engine.explain import called
 from agrad.engine.levels import AMBIENT, namespace_of
 from agrad.engine.scalars import Scalar
 from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.views import members_apart
 from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.shapes import normalize_axis
-from agrad.transforms.inputs import array_of_number, is_bare
+from agrad.transforms.inputs import is_bare, owned_tree
 from agrad.transforms.trees import NAMESPACE, flatten_all, paths, place_of, unflatten
 
 Axes = Any
@@ -52,7 +55,8 @@ def vmap(
             _Results(f, inputs.part(members), kwargs, out_axes, members.stop - members.start, name)
             for members in inputs.chunks(chunk_size)
         ]
-        return inputs.leave(results[0] if len(results) == 1 else results[0].joined(results))
+        out = inputs.leave(results[0] if len(results) == 1 else results[0].joined(results))
+        return owned_tree(out, args, kwargs)
 
     return mapped
 
@@ -111,7 +115,8 @@ class _Members:
                 )
             if self.size == -1:
                 self.size, origin = size, i
-            self.leaves[i] = settle(namespace_of((leaf,)).moveaxis(leaf, axis, 0) if axis else leaf)
+            mapped = settle(namespace_of((leaf,)).moveaxis(leaf, axis, 0) if axis else leaf)
+            self.leaves[i] = members_apart(mapped, packed=False)
         if self.size < 0:
             raise ConfigurationError(
                 f"{name}: no argument is mapped, so how many members there are must be said: axis_size=..."
@@ -175,7 +180,7 @@ class _Results:
     ) -> None:
         self.name = name
         level, args = part
-        out = f(*args, **kwargs)
+        out = called(f, *args, **kwargs)
         if isinstance(out_axes, list) and isinstance(out, tuple):
             out_axes = tuple(out_axes)
         self.axes = _prefix(out_axes, out, "out_axes", name)

@@ -13,10 +13,12 @@ import numpy as np
 
 from agrad.dtypes import dtype_name, is_floating
 from agrad.engine.calls import Call
+from agrad.engine.explain import called
 from agrad.engine.levels import Reverse, namespace_of
 from agrad.engine.sweep import order, sweep
 from agrad.engine.tape import LEAF, Node, leaf_node
 from agrad.engine.tensor import settle, wrap
+from agrad.engine.views import copied
 from agrad.errors import DtypeError, NotDifferentiableError, OperandError, ShapeError, TracedValueError
 from agrad.transforms.derivatives import grad, jvp, pullback_of, vjp
 from agrad.transforms.inputs import (
@@ -28,6 +30,7 @@ from agrad.transforms.inputs import (
     leave_tree,
     out_tangent,
     outputs_of,
+    owned_tree,
     split,
     tangent_for,
     zeros,
@@ -100,7 +103,7 @@ def elementwise_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, h
             [found[root] if root in found else zeros(value) for root, value in zip(roots, inputs.values, strict=True)]
         )
         whole = chosen.result(gradients)
-        return (whole, leave_tree(aux, level, inputs)) if has_aux else whole
+        return owned_tree((whole, leave_tree(aux, level, inputs)) if has_aux else whole, args, kwargs)
 
     return slopes
 
@@ -133,7 +136,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], what)
     level = Reverse()
     roots = [leaf_node() for _ in inputs.values]
-    out = f(*inputs.lift(level, roots))
+    out = called(f, *inputs.lift(level, roots))
     out, aux = aux_of(out, what) if has_aux else (out, None)
     pairs, spec = outputs_of(out, level, what)
     # the pullback at the cotangent 0, on a level of its own
@@ -162,10 +165,13 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
                 back[end] = back[end] + t if end in back else t
         pushed = sweep(back, retain=True) if back else {}
         slopes = [pushed.get(seeds[i]) if i in seeds else None for i in range(len(pairs))]
-        return unflatten(spec, [inputs.leave(out_tangent(y, t)) for (y, _), t in zip(pairs, slopes, strict=True)])
+        out = [inputs.leave(out_tangent(y, t)) for (y, _), t in zip(pairs, slopes, strict=True)]
+        return owned_tree(unflatten(spec, out), given, inputs.leaves)
 
-    value = unflatten(spec, [inputs.leave(y) for y, _ in pairs])
-    return (value, push, leave_tree(aux, level, inputs)) if has_aux else (value, push)
+    # the tape may keep the values, and is read by every call of the function
+    value = unflatten(spec, [inputs.leave(y if node is None else copied(y)) for y, node in pairs])
+    value, aux = owned_tree((value, leave_tree(aux, level, inputs)), primals)
+    return (value, push, aux) if has_aux else (value, push)
 
 
 def linear_transpose(f: Function, *primals: Any) -> Function:

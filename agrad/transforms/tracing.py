@@ -5,8 +5,9 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agrad.backends import backend_of_type, selected
+from agrad.backends import backend_of_type
 from agrad.dtypes import as_dtype
+from agrad.engine.calls import array_of_number
 from agrad.engine.graph import Graph, Input, Row
 from agrad.engine.graph import graph as graph_of_tensors
 from agrad.engine.levels import Level, dispatch
@@ -105,8 +106,8 @@ def graph(
     Of a function ``f``, ``agrad.graph(f)(*args, **kwargs)`` calls it with Tensors of the values in ``args`` and gives
     every operation that ran on them, in order, those of derivatives and maps inside ``f`` among them: the graph of
     ``agrad.grad(f)`` shows what the gradient consists of. Inputs have the parameters' names. args: nested containers of
-    arrays of any backend; Python floats count as float64 arrays of the selected one; ``kwargs`` and integers are
-    constants. ``gradients`` and ``names`` are for Tensors.
+    arrays of any backend; Python floats and complex numbers count as arrays of the selected one; ``kwargs`` and
+    integers are constants. ``gradients`` and ``names`` are for Tensors.
 
     Of Tensors: gradients: True adds to each row the gradient of the outputs' sum by it, where each output has one
     element; else give their cotangent, or a list of one for each. names: what to call Tensors, ``{"w": w}``. Inside a
@@ -135,10 +136,7 @@ def graph(
         leaves, spec = flatten(args)
         lifted = []
         for leaf, name in zip(leaves, _names(f, args), strict=True):
-            raw = leaf.raw if isinstance(leaf, Tensor) else leaf
-            if type(raw) is float:
-                xp = selected().backend.xp
-                raw = xp.asarray(raw, dtype=xp.float64)
+            raw = leaf.raw if isinstance(leaf, Tensor) else array_of_number(leaf)
             is_array = backend_of_type(type(raw)) is not None
             lifted.append(recorder.wrap(raw, recorder.add(None, name, raw)) if is_array else raw)
         with _Looking():

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from agrad.engine.notation import elementwise
 from agrad.errors import DtypeError
 from agrad.ops.composites import logsumexp as _logsumexp
 from agrad.ops.elementwise import exp, log, where
@@ -49,11 +50,25 @@ def _entr_form(xp: Any, x: Any) -> Any:
     return xp.where(xp.isnan(x), x, value)
 
 
-def _log_ratio(xp: Any, x: Any, y: Any) -> Any:
-    """log(x / y) for x, y > 0, accurate where they are close, without overflow or underflow."""
+def _log_rule(xp: Any, g: Any, x: Any) -> Any:
+    # infinite at 0, but for a tangent that is 0: along it only the other argument moves
+    still = (g == 0) & (x == 0)
+    return xp.where(still, xp.zeros_like(g), g / xp.where(still, xp.ones_like(x), x))
+
+
+edge_log = elementwise(
+    "special.edge_log",
+    _log_rule,
+    forward=lambda xp, x, /: xp.log(x),
+    doc="The logarithm of each element, in the slope of a function that is finite at 0.",
+)
+
+
+def _log_ratio(xp: Any, x: Any, y: Any, log: Any = None) -> Any:
+    """log(x / y) for x >= 0, y > 0, accurate where they are close, without overflow or underflow."""
     ratio = x / y
     near = (ratio > 0.5) & (ratio < 2)
-    apart = xp.log(x) - xp.log(y)
+    apart = (log or xp.log)(x) - xp.log(y)
     return xp.where(near, xp.log1p(xp.where(near, (x - y) / y, xp.zeros_like(ratio))), apart)
 
 
@@ -81,6 +96,9 @@ def _or_zero(xp: Any, drop: Any, value: Any) -> Any:
     return xp.where(drop, xp.zeros_like(value), value)
 
 
+# Masks act only where the function has no derivative: one that is wider would take the mixed derivatives with it.
+
+
 def _xlogy_by_x(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
     # at x1 = 0, x2 <= 0 the function is 0 by convention, and so is its derivative
     drop = (x1 == 0) & (x2 <= 0)
@@ -88,7 +106,8 @@ def _xlogy_by_x(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
 
 
 def _xlogy_by_y(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
-    return _or_zero(xp, x1 == 0, g * x1 / xp.where(x1 == 0, xp.ones_like(x2), x2))
+    drop = (x1 == 0) & (x2 <= 0)
+    return g * _or_zero(xp, drop, x1 / xp.where(drop, xp.ones_like(x2), x2))
 
 
 def _xlog1py_by_x(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
@@ -97,28 +116,28 @@ def _xlog1py_by_x(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
 
 
 def _xlog1py_by_y(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
-    return _or_zero(xp, x1 == 0, g * x1 / xp.where(x1 == 0, xp.ones_like(x2), 1 + x2))
+    drop = (x1 == 0) & (x2 <= -1)
+    return g * _or_zero(xp, drop, x1 / xp.where(drop, xp.ones_like(x2), 1 + x2))
 
 
-def _both_positive(xp: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
-    """Where both are in the domain, and both with ones in the place of what is not."""
-    inside = (x > 0) & (y > 0)
-    return inside, xp.where(inside, x, xp.ones_like(x)), xp.where(inside, y, xp.ones_like(y))
+def _domain(xp: Any, x: Any, y: Any) -> tuple[Any, Any, Any, Any]:
+    """Where the function is a number, both with ones in the place of what is outside, and where both are 0."""
+    inside = (x >= 0) & (y > 0)
+    ones = xp.ones_like(x), xp.ones_like(y)
+    return inside, xp.where(inside, x, ones[0]), xp.where(inside, y, ones[1]), (x == 0) & (y == 0)
 
 
 def _entropy_by_x(xp: Any, g: Any, x: Any, y: Any, constant: float) -> Any:
     # at x = 0 the slope is infinite; where the value is infinite the derivative is NaN, at x = y = 0 it is 0
-    inside, x1, y1 = _both_positive(xp, x, y)
-    log = _log_ratio(xp, x1, y1) + constant
-    edge = xp.where(x == 0, xp.where(y == 0, xp.zeros_like(log), xp.full_like(log, -math.inf)), log * math.nan)
-    return g * xp.where(inside, log, edge)
+    inside, x1, y1, origin = _domain(xp, x, y)
+    log = _log_ratio(xp, x1, y1, edge_log) + constant
+    return g * xp.where(inside, log, xp.where(origin, xp.zeros_like(log), x * y * math.nan))
 
 
 def _entropy_by_y(xp: Any, g: Any, x: Any, y: Any, constant: float) -> Any:
-    inside, x1, y1 = _both_positive(xp, x, y)
+    inside, x1, y1, origin = _domain(xp, x, y)
     slope = constant - x1 / y1
-    edge = xp.where((x == 0) & (y >= 0), xp.full_like(slope, constant), xp.full_like(slope, math.nan))
-    return g * xp.where(inside, slope, edge)
+    return g * xp.where(inside, slope, xp.where(origin, xp.full_like(slope, constant), x * y * math.nan))
 
 
 # ------------------------------------------------------------------ the functions
@@ -135,7 +154,7 @@ log_expit = function(
     "log_expit", "x", _log_expit_form, lambda g, x: g * expit(-x), doc="The logarithm of the logistic function."
 )
 logit = function(
-    "logit", "x", _logit_form, lambda g, x: g / (x * (1 - x)), doc="log(x / (1 - x)), the inverse of expit."
+    "logit", "x", _logit_form, lambda g, x: g / x + g / (1 - x), doc="log(x / (1 - x)), the inverse of expit."
 )
 xlogy = function(
     "xlogy", "x1 x2", _xlogy_form, _xlogy_by_x, _xlogy_by_y, doc="x1 log(x2), and 0 where x1 is 0 and x2 is not NaN."

@@ -5,11 +5,23 @@ from typing import Any
 
 from agrad.engine.notation import elementwise
 from agrad.ops.special import normal_forms as forms
-from agrad.ops.special.series import exp_minus_half_square, exp_minus_square
 from agrad.ops.special.shared import evaluate, function
 
 _SLOPE = 2 / math.sqrt(math.pi)
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
+
+
+def bell(x: Any, n: int, half: bool) -> Any:
+    """The n-th derivative of exp(-x**2), or with ``half`` of exp(-x**2 / 2)."""
+    return _bell.bind(x, n=n, half=half)
+
+
+_bell = elementwise(
+    "special.bell",
+    lambda g, x, *, n, half: g * bell(x, n + 1, half),
+    forward=forms.bell,
+    doc="The n-th derivative of exp(-x**2), or with ``half`` of exp(-x**2 / 2), of each element.",
+)
 
 
 def _erf_forward(xp: Any, x: Any, /) -> Any:
@@ -18,7 +30,7 @@ def _erf_forward(xp: Any, x: Any, /) -> Any:
 
 erf = elementwise(
     "erf",
-    lambda xp, g, x: g * _SLOPE * exp_minus_square(xp, x),
+    lambda g, x: g * _SLOPE * bell(x, 0, False),
     forward=_erf_forward,
     doc="The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to each element.",
 )
@@ -26,7 +38,7 @@ erfc = function(
     "erfc",
     "x",
     forms.erfc,
-    lambda xp, g, x: -(g * _SLOPE * exp_minus_square(xp, x)),
+    lambda g, x: -(g * _SLOPE * bell(x, 0, False)),
     doc="The complementary error function 1 - erf(x), accurate where it is small.",
 )
 
@@ -71,7 +83,7 @@ ndtr = function(
     "ndtr",
     "x",
     forms.ndtr,
-    lambda xp, g, x: g * exp_minus_half_square(xp, x) / _ROOT_TWO_PI,
+    lambda g, x: g * bell(x, 0, True) / _ROOT_TWO_PI,
     doc="The distribution function of the standard normal distribution.",
 )
 
@@ -80,7 +92,7 @@ def _log_ndtr_rule(xp: Any, g: Any, x: Any) -> Any:
     # density over distribution function: below 0 their common factor exp(-x**2 / 2) is left out of both
     zero = xp.zeros_like(x)
     above, below = xp.where(x > 0, x, zero), xp.where(x > 0, zero, x)
-    upper = exp_minus_half_square(xp, above) / (_ROOT_TWO_PI * ndtr(above))
+    upper = bell(above, 0, True) / (_ROOT_TWO_PI * ndtr(above))
     lower = math.sqrt(2 / math.pi) / erfcx(below * -math.sqrt(0.5))
     return g * xp.where(x > 0, upper, lower)
 

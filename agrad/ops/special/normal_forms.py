@@ -40,6 +40,18 @@ def _ratio(p: tuple[float, ...], q: tuple[float, ...], x: Any) -> Any:
     return polynomial(p, x) / polynomial(q, x)
 
 
+def bell(xp: Any, x: Any, /, *, n: int, half: bool) -> Any:
+    """The n-th derivative of exp(-x**2), or with ``half`` of exp(-x**2 / 2): a Hermite polynomial times it."""
+    value = exp_minus_half_square(xp, x) if half else exp_minus_square(xp, x)
+    if not n:
+        return value
+    scale, x = (1, xp.clip(x, -56.0, 56.0)) if half else (2, xp.clip(x, -40.0, 40.0))
+    before, factor = xp.ones_like(x), -scale * x
+    for k in range(1, n):
+        before, factor = factor, -scale * (x * factor + k * before)
+    return factor * value
+
+
 def _near(xp: Any, x: Any) -> Any:
     small = xp.where(xp.abs(x) < _CUT, x, xp.zeros_like(x))
     return small * _ratio(_P1, _Q1, small * small)

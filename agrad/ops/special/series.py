@@ -64,8 +64,7 @@ def legendre_nodes(count: int) -> tuple[tuple[float, float], ...]:
 def exp_minus_square(xp: Any, x: Any) -> Any:
     """exp(-x**2) without the error that rounding the square would make of a large one.
 
-    The square of x rounded to a multiple of 1/16 is exact, and what is left is a product of small factors. The
-    rounded part is constant, so differentiating the operations gives the derivative.
+    The square of x rounded to a multiple of 1/16 is exact, and what is left is a product of small factors.
     """
     x = xp.clip(x, -40.0, 40.0)
     near = xp.trunc(x * 16) / 16

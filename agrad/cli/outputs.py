@@ -1,0 +1,45 @@
+"""Files that a command writes: found out before the work starts, that nothing else is lost by them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from agrad.data.files import check_writable, open_file
+from agrad.errors import SaveError
+
+PREDICTIONS = ("example", "class", "probability")
+MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
+PICTURES = tuple(MAGIC)
+
+KINDS: dict[str, tuple[str, Callable[[str, bytes], bool]]] = {
+    "--save": ("a model of agrad", lambda path, content: content[8:].startswith(b'{"__metadata__":{"agrad":')),
+    "--log": ("a log of agrad", lambda path, content: content.startswith(b'{"event": "start"')),
+    "--plot": ("a picture that Matplotlib drew", lambda path, content: _drawn(path, content)),
+    "--output": ("predictions of agrad", lambda path, content: content.startswith(",".join(PREDICTIONS).encode())),
+}
+"""What each option writes, and how a file of that kind is known by its name and the beginning of its content."""
+
+START = 2**20
+
+
+def check_output(option: str, path: str) -> None:
+    """Raise ``SaveError`` where ``path`` cannot be written, or holds a file that the option does not write.
+
+    An empty file may be overwritten. Nothing that stands there is touched.
+    """
+    check_writable(path)
+    if not os.path.exists(path):
+        return
+    with open_file(path) as file:
+        content = file.read(START)
+    what, known = KINDS[option]
+    if content and not known(path, content):
+        raise SaveError(
+            f"{option} {path!r}: expected no file there, or {what}; found another, which would be lost; "
+            "name another place, or remove that file first"
+        )
+
+
+def _drawn(path: str, content: bytes) -> bool:
+    return content.startswith(MAGIC[os.path.splitext(path)[1].lower()]) and b"Matplotlib" in content

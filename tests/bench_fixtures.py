@@ -1,0 +1,53 @@
+"""What the tests of the benchmarks share: a way to run them in this process, with threads for the candidates."""
+
+import multiprocessing
+import os
+import pickle
+import threading
+import types
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+import pytest
+
+from bench import __main__ as command
+from bench import common, draws, train
+
+
+class Worker(threading.Thread):
+    """A thread that stands in for the process of a candidate: it is told and asked through the same pipe."""
+
+    exitcode = 0
+
+    def __init__(self, *, args: tuple[Any, ...], **more: Any) -> None:
+        pipe, candidate = args
+        own = Connection(os.dup(pipe.fileno()))  # the one who starts a process closes what it hands over
+        super().__init__(args=(own, pickle.loads(pickle.dumps(candidate))), **more)
+
+    def run(self) -> None:
+        with self._args[0]:
+            super().run()
+
+    def terminate(self) -> None:
+        raise AssertionError("a worker was told to end and did not")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """A run in this process, without rests between samples: its exit code, and the text of each output."""
+    context = types.SimpleNamespace(Pipe=multiprocessing.Pipe, Process=Worker)
+    monkeypatch.setattr(common.multiprocessing, "get_context", lambda method: context)
+    monkeypatch.setattr(common, "SETTLE", 0.0)
+    monkeypatch.setattr(common.Remote, "pause", 0.0)
+    monkeypatch.setattr(draws, "COUNT", 10_000)
+    monkeypatch.setattr(train, "PASSED", 2_000)
+    monkeypatch.setattr("agrad.backends._process", [])
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+    def of(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = command.main(list(arguments))
+        return (code, *capsys.readouterr())
+
+    return of

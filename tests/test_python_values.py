@@ -1,0 +1,139 @@
+"""Python's own values where arrays are usual: numbers that are differentiated, sequences that index, 0-d results."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+
+import agrad
+from agrad.errors import DtypeError, ShapeError
+
+X = np.arange(12.0).reshape(3, 4)
+
+SEQUENCES: dict[str, Any] = {
+    "two tuples": ((0, 1), (1, 2)),
+    "a tuple in a tuple": ((0, 2),),
+    "nested": (((0, 1), (1, 2)),),
+    "range": range(2),
+    "range backwards": (range(2, -1, -1), 1),
+    "truth values": ((True, False, True),),
+    "behind an axis": (slice(None), (0, 3)),
+    "empty": ((),),
+    "empty range": range(0),
+    "list beside range": ([0, 1], range(2)),
+}
+
+
+@pytest.mark.parametrize("index", SEQUENCES.values(), ids=SEQUENCES)
+def test_sequences_index_as_in_numpy(index: Any, place: Any) -> None:
+    x = agrad.asarray(place(X))
+    assert np.array_equal(host(x[index]), X[index])
+    y, expected = x * 1.0, X.copy()
+    y[index] = 5.0
+    expected[index] = 5.0
+    assert np.array_equal(host(y), expected)
+    slope = np.zeros((3, 4))
+    np.add.at(slope, index, 1.0)
+    assert_close(agrad.grad(lambda x: agrad.sum(agrad.asarray(x)[index]))(place(X)), slope, "gradient", 0.0)
+
+
+def test_a_sequence_of_no_numbers_is_no_index(place: Any) -> None:
+    with pytest.raises(DtypeError, match="integer or boolean"):
+        agrad.asarray(place(X))[(0, slice(None)),]
+
+
+# ------------------------------------------------------------------ numbers
+
+Z, W = 1.0 + 2.0j, 0.5 - 1.0j
+
+
+def size_of(z: Any) -> Any:
+    return agrad.real(z * agrad.conj(z))
+
+
+def test_python_complex_numbers_are_differentiated(backend: str) -> None:
+    assert_close(agrad.grad(size_of)(Z), np.asarray(2 * Z.conjugate()), "grad", 1e-12)
+    value, slope = agrad.value_and_grad(size_of)(Z)
+    assert_close(value, np.asarray(5.0), "value", 1e-12)
+    assert_close(slope, np.asarray(2 * Z.conjugate()), "value_and_grad", 1e-12)
+    assert_close(agrad.grad(lambda z: z * z, holomorphic=True)(Z), np.asarray(2 * Z), "holomorphic", 1e-12)
+    assert_close(agrad.grad(lambda z: 2j, holomorphic=True)(Z), np.asarray(0j), "a constant", 0.0)
+    cos = np.cos(np.asarray(Z))
+    assert_close(agrad.vjp(agrad.sin, Z)[1](W)[0], cos * W, "vjp", 1e-12)
+    assert_close(agrad.vjp(agrad.sin, Z)[1](2.0)[0], cos * 2.0, "a float for a complex cotangent", 1e-12)
+    assert_close(agrad.jvp(agrad.sin, (Z,), (W,))[1], cos * W, "jvp", 1e-12)
+    assert_close(agrad.jvp(agrad.sin, (Z,), (2.0,))[1], cos * 2.0, "a float for a complex tangent", 1e-12)
+    assert agrad.jvp(lambda z: 2j, (Z,), (W,)) == (2j, 0j)
+    assert_close(agrad.linearize(agrad.sin, Z)[1](W), cos * W, "linearize", 1e-12)
+    assert_close(agrad.jacobian(agrad.sin, holomorphic=True)(Z), cos, "jacobian", 1e-12)
+    assert_close(agrad.hvp(size_of, (Z,), (W,))[0], np.asarray(2 * W.conjugate()), "hvp", 1e-12)
+    assert_close(agrad.jit(agrad.grad(size_of))(Z), np.asarray(2 * Z.conjugate()), "jit", 1e-12)
+    pulled = agrad.jit(lambda z, g: agrad.vjp(agrad.sin, z)[1](g)[0])
+    for w in (W, W + 1.0):
+        assert_close(pulled(Z, w), cos * w, "a cotangent of jit", 1e-12)
+
+
+def test_python_floats_are_cotangents(backend: str) -> None:
+    assert_close(agrad.vjp(np.sin, 1.0)[1](2.0)[0], np.asarray(2.0 * np.cos(1.0)), "vjp", 1e-12)
+    x = agrad.asarray(1.0, requires_grad=True, dtype=agrad.float64)
+    agrad.sin(x).backward(2.0)
+    assert_close(x.grad, np.asarray(2.0 * np.cos(1.0)), "backward", 1e-12)
+    x = agrad.asarray(1.0, dtype=agrad.float32)
+    assert agrad.vjp(agrad.sin, x)[1](2.0)[0].dtype == agrad.float32
+
+
+def test_python_complex_numbers_elsewhere(backend: str) -> None:
+    agrad.testing.check_grads(size_of, (Z,))
+    _, ys = agrad.scan(lambda c, _: (c * Z, c), Z, length=2)
+    assert_close(ys, np.asarray([Z, Z * Z]), "scan", 1e-12)
+    assert agrad.graph(agrad.grad(size_of))(Z).rows
+    root = agrad.root(lambda z: z * z - W, Z)
+    assert_close(root * root, np.asarray(W), "root", 1e-6)
+
+
+def test_numbers_that_fit_no_array_are_refused(place: Any) -> None:
+    with pytest.raises(DtypeError, match="cotangent has dtype complex128; it must have the result's, float64"):
+        agrad.vjp(agrad.sin, 1.0)[1](1j)
+    with pytest.raises(ShapeError, match="tangent of primal 0 is complex128"):
+        agrad.jvp(agrad.sin, (1.0,), (1j,))
+    with pytest.raises(ShapeError, match=r"must be an array of shape \(2,\), not float"):
+        agrad.vjp(agrad.sin, place(np.ones(2)))[1](1.0)
+
+
+def test_numbers_lie_on_the_device_of_the_array_they_are_of(backend: str, place: Any) -> None:
+    z = agrad.asarray(place(np.asarray(1.0)))
+    (slope,) = agrad.vjp(agrad.sin, z)[1](1.0)
+    assert slope.device == z.device
+
+
+@pytest.mark.parametrize("transform", [agrad.grad, agrad.value_and_grad], ids=["grad", "value_and_grad"])
+def test_a_bool_is_no_result(transform: Any) -> None:
+    for result in (True, np.True_, np.asarray(True)):
+        with pytest.raises(DtypeError, match=r"returned .*bool"):
+            transform(lambda x, result=result: result)(1.0)
+
+
+# ------------------------------------------------------------------ results of no dimensions
+
+
+def _copies() -> dict[str, Any]:
+    return {
+        "asarray": lambda t: agrad.asarray(t, copy=True),
+        "astype": lambda t: agrad.astype(t, t.dtype),
+        "numpy.copy": np.copy,
+        "method": lambda t: t.copy(),
+    }
+
+
+@pytest.mark.parametrize("name", _copies())
+def test_views_of_a_copied_0d_result_follow_writes(name: str, backend: str, place: Any) -> None:
+    t = agrad.sum(agrad.asarray(place(np.asarray([1.0, 2.0])), requires_grad=True))
+    copied = _copies()[name](t)
+    view = agrad.reshape(copied, (1,))
+    copied[()] = 9.0
+    shares = backend not in ("jax", "dask")
+    assert host(view).tolist() == [9.0 if shares else 3.0]
+    view[0] = 4.0
+    assert host(copied).tolist() == (4.0 if shares else 9.0)
+    assert host(t).tolist() == 3.0
