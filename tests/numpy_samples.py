@@ -97,6 +97,8 @@ sample("average", lambda x, w: np.average(x, axis=(2, 0), weights=w), normal(2, 
 plain("nansum nanprod nanmean nanmax nanmin nanmedian nanvar nanstd", WITH_NAN)
 plain("nansum nanprod nanmean nanmax nanmin nanmedian nanvar nanstd", WITH_NAN, axis=1)
 plain("nanmean nanvar", WITH_NAN, axis=1, keepdims=True)
+sample("nanmax", lambda x: np.nanmax(x, axis=1, where=x < 0.4, initial=-3.0), WITH_NAN)
+sample("nanmin", lambda x: np.nanmin(x, axis=0, where=x > 0.1, initial=3.0), WITH_NAN)
 plain("nancumsum nancumprod", WITH_NAN, axis=1)
 plain("nancumsum nancumprod cumsum cumprod", normal(2, 3))
 plain("cumsum cumprod cumulative_sum cumulative_prod", normal(2, 3), axis=0)

@@ -19,7 +19,7 @@ from agrad.errors import (
     OperandError,
     ShapeError,
 )
-from agrad.shapes import ARRAY
+from agrad.shapes import ARRAY, broadcasts_to
 
 NAMES = ("numpy", "array_api_strict", "torch", "jax", "dask", "cupy")
 
@@ -173,6 +173,19 @@ def test_indexing_words_follow_numpy(backend: Backend, on_host: bool) -> None:
                 check_index(backend, shape, index, device, on_host)
             except Exception as error:
                 raise AssertionError(f"x of shape {shape} at {index} on {device}") from error
+
+
+def test_which_shapes_broadcast_to_which() -> None:
+    def numpys(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+        try:
+            np.broadcast_to(np.empty(shape), target)
+        except ValueError:
+            return False
+        return True
+
+    shapes = [shape for n in range(4) for shape in itertools.product((0, 1, 2), repeat=n)]
+    for shape, target in itertools.product(shapes, repeat=2):
+        assert broadcasts_to(shape, target) == numpys(shape, target), (shape, target)
 
 
 @st.composite

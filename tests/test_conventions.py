@@ -341,6 +341,20 @@ def test_cross_entropy_of_wrong_labels() -> None:
         agrad.cross_entropy(x, agrad.asarray(LABELS), reduction="max")
 
 
+KINDS = ["bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric"]
+
+
+@pytest.mark.parametrize("name", ["bool", "int8", "uint16", "int64", "float32", "float64", "complex64", "complex128"])
+def test_kinds_of_dtypes_are_numpys(name: str, backend: str) -> None:
+    dtype = load(backend).xp.asarray([0], dtype=getattr(load(backend).xp, name)).dtype
+    for kind in (*KINDS, ("bool", "real floating"), ()):
+        assert agrad.isdtype(dtype, kind) == np.isdtype(np.dtype(name), kind), kind
+    for other in ("float32", "int64"):
+        assert agrad.isdtype(dtype, getattr(agrad, other)) == (name == other)
+    with pytest.raises(ValueError, match="'float' is no kind of dtype; the kinds are bool"):
+        agrad.isdtype(dtype, "float")
+
+
 def test_moving_to_a_backend_and_back_is_differentiable(backend: str) -> None:
     target = "numpy" if backend == "array_api_strict" else "array_api_strict"
     x = leaf([1.0, 2.0])

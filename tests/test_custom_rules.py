@@ -423,6 +423,19 @@ def test_numerical_rules_are_flagged_and_have_limits() -> None:
 # ---------------------------------------------------------------- what is refused
 
 
+@pytest.mark.parametrize("given", [lambda p, t: agrad.stack([p[0], t[0]]), lambda p, t: (p[0], t[0], 0)])
+def test_a_rule_gives_a_pair(given: Any) -> None:
+    """An array of two rows is none, and unpacks like one."""
+    h = agrad.custom_jvp(lambda x: x * 2)
+    h.defjvp(given)
+    with pytest.raises(OperandError, match="the rule gives a pair"):
+        agrad.jvp(h, (X,), (X,))
+    f = agrad.custom_vjp(lambda x: x * 2)
+    f.defvjp(lambda x: given((x,), (x,)), lambda kept, g: (g,))
+    with pytest.raises(OperandError, match="a pair"):
+        agrad.grad(lambda x: agrad.sum(f(x)))(X)
+
+
 def test_what_is_refused() -> None:
     f = agrad.custom_vjp(lambda x: x * 2)
     with pytest.raises(MissingRuleError, match="defvjp"):

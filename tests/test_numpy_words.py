@@ -44,6 +44,19 @@ def test_reductions(name, dtype):
                 assert _same(found, expected), (x.shape, axis, keepdims, found, expected)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean"])
+def test_reductions_with_defaults_and_dtypes(name, dtype):
+    for x in (np.ones((2, 3)), np.arange(6.0).reshape(2, 3).T, np.full((), 2.0)):
+        x = x.astype(dtype)
+        for given in ({}, {"keepdims": True}, *([{"axis": -1}] if x.ndim else [])):
+            expected = _result(getattr(compat, name), x, **given)
+            assert _same(_result(WORDS[name], x, **given), expected), (x.shape, given)
+            if name in ("sum", "prod"):
+                given["dtype"] = np.complex128
+                assert _same(WORDS[name](x, **given), getattr(compat, name)(x, **given)), (x.shape, given)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_short_rows_are_reduced_to_the_same_bits(dtype):
     rng = np.random.default_rng(1)

@@ -344,6 +344,28 @@ def test_draws_are_where_the_key_is_whatever_is_selected(name: str, backend: str
     np.testing.assert_allclose(host(found), host(right), rtol=1e-12 if found.dtype == right.dtype else 1e-5)
 
 
+PARAMETERS = [
+    (random.uniform, {"low": 0.0, "high": 1.0}),
+    (random.normal, {"loc": 0.0, "scale": 1.0}),
+    (random.truncated_normal, {"lower": -1.0, "upper": 1.0, "loc": 0.0, "scale": 1.0}),
+    (random.exponential, {"scale": 1.0}),
+    (random.gamma, {"alpha": 2.0, "scale": 1.0}),
+    (random.log_gamma, {"alpha": 2.0}),
+    (random.beta, {"a": 2.0, "b": 3.0}),
+]
+
+
+@pytest.mark.parametrize("draw, numbers", PARAMETERS, ids=lambda x: getattr(x, "__name__", ""))
+def test_each_parameter_gives_the_shape(draw: Callable[..., Any], numbers: dict[str, float], place: Any) -> None:
+    """A parameter that is an array asks for as many draws as it has elements, whichever parameter it is."""
+    key = random.key(4)
+    expected = host(draw(key, **numbers, shape=(8,), dtype="float64"))
+    assert len(set(expected.tolist())) == 8
+    for name, value in numbers.items():
+        got = draw(key, **numbers | {name: place(np.full(8, value))})
+        np.testing.assert_allclose(host(got), expected, rtol=1e-12, strict=True)
+
+
 def test_choice_and_permutation_of_arrays_are_differentiable(backend: str) -> None:
     key = random.key(4)
     x = agrad.asarray([1.0, 2.0, 3.0, 4.0], dtype=agrad.float64, requires_grad=True)

@@ -6,7 +6,7 @@ from typing import Any
 import array_api_strict as strict
 import numpy as np
 
-from agrad.backends.base import Backend, vocabulary
+from agrad.backends.base import CONTENT, Backend, vocabulary
 from agrad.backends.indexing import explicit, flat_getitem, flat_scatter_add, flat_setitem, host_index, positions
 from agrad.backends.numpy import from_parts as numpy_parts
 from agrad.backends.numpy import laid_out_like as numpy_laid_out
@@ -97,4 +97,5 @@ BACKEND = Backend(
     memory=lambda x: numpy_memory(x._array),
     shares_memory=lambda a, b: np.may_share_memory(a._array, b._array),
     read_only=lambda x: not x._array.flags.writeable,
+    content=lambda x: x._array.tobytes if x._array.nbytes <= CONTENT else None,
 )

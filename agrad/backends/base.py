@@ -17,6 +17,10 @@ Device = Any
 """A device as the array library itself names it."""
 
 
+CONTENT = 1 << 14
+"""Bytes that are compared for less than an operation costs."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Backend:
     """One array library, as agrad speaks to it.
@@ -63,10 +67,13 @@ class Backend:
     laid_out_like: Callable[[Raw, Raw], Raw] = lambda x, like: x
     """``x`` with its axes in memory in the order in which those of ``like`` are: which reshapes of it are views goes by
     that. To be given, as an array and not as a number, where ``shares_memory`` is."""
-    strides: Callable[[Raw], Sequence[int]] | None = None
+    strides: Callable[[Raw], tuple[int, ...]] = lambda x: ()
     """How far apart in memory neighbours along each axis are, in any unit. To be given where ``shares_memory`` is."""
     read_only: Callable[[Raw], bool] = lambda x: False
     """Whether the library refuses to write into the array."""
+    content: Callable[[Raw], Callable[[], Any] | None] = lambda x: None
+    """A function whose value changes where something is written into the array, and without that does not: its bytes,
+    say. None where there is no cheap one (of more than ``CONTENT`` bytes), or nothing is ever written."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Subclasses of the library's arrays, by name, that mean something else by the same operations, with the remedy."""
     donatable: Callable[[Any], bool] = lambda holder: False

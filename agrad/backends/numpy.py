@@ -15,7 +15,7 @@ import agrad.backends.numpy_linalg
 import agrad.backends.numpy_products
 import agrad.backends.numpy_reductions  # noqa: F401 - files the kernels
 from agrad.backends import special_words
-from agrad.backends.base import Backend, vocabulary
+from agrad.backends.base import CONTENT, Backend, vocabulary
 from agrad.backends.numpy_fused import keep_memory, where
 from agrad.backends.numpy_scatter import scatter_add
 from agrad.backends.numpy_words import WORDS
@@ -131,6 +131,7 @@ BACKEND = Backend(
     memory=memory,
     apart=apart,
     read_only=lambda x: not x.flags.writeable,
+    content=lambda x: x.tobytes if x.nbytes <= CONTENT else None,
     donatable=donatable,
 )
 

@@ -31,9 +31,18 @@ def pool() -> ThreadPoolExecutor | None:
     with _starting:
         if not _pool:
             _pool.append(ThreadPoolExecutor(cores() - 1, thread_name_prefix="agrad"))
-            if hasattr(os, "register_at_fork"):
-                os.register_at_fork(after_in_child=_pool.clear)
         return _pool[0]
+
+
+def _after_fork() -> None:
+    """A process that was forked has none of the threads, and nobody who would let go of the lock."""
+    global _starting
+    _pool.clear()
+    _starting = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def run_blocks(work: Callable[[Callable[[], int]], Any], count: int, at_least: int = THREADED) -> None:

@@ -1,5 +1,7 @@
 """PyTorch: arrays as PyTorch makes them; its own autograd is not used."""
 
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import array_api_compat.torch as compat
@@ -178,4 +180,5 @@ BACKEND = Backend(
     strides=lambda x: x.stride(),
     shares_memory=_shares_memory,
     memory=lambda x: None if 0 in x.stride() else x.untyped_storage().data_ptr(),
+    content=lambda x: None if x.is_inference() else partial(attrgetter("_version"), x),
 )

@@ -59,11 +59,23 @@ _TAKE_SCALARS = frozenset({"add", "subtract", "multiply", "divide"})
 """Operations whose rules ask nothing of a number among their operands, so that it may change after a trace."""
 
 
+CAPTURED: list[Any] = []
+"""The traces that read arrays anew at each call which the traced function knows besides its arguments."""
+
+
+def captured(value: Any) -> Any:
+    """What stands for such an array in the trace that is going on here; any other value as it is."""
+    trace = mode().trace
+    return value if trace is None or isinstance(value, Tensor) else trace.captured(value)
+
+
 def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], inside: bool = False) -> Any:
     """Evaluate a primitive on any mixture of arguments: the long way, which is always right.
 
     ``inside``: the result goes inside a newer level's Tensor, where nobody can write to it, so that it is no view.
     """
+    if CAPTURED:
+        args = tuple(map(captured, args))
     newest = None
     scalars = False
     for arg in args:

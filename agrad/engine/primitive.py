@@ -156,6 +156,8 @@ class Primitive:
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
         self.put: Function | None = None
+        self.by_layout = False
+        """Whether the result is a view or a copy by how the axes of its argument lie in memory."""
         self.pool: Function | None = None
         """For an operation that gives the part of its array at its ``index``: what adds up many cotangents of parts."""
         self.plans: dict[tuple[Any, ...], Plan] = {}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
-from agrad.engine.tape import Node, is_recording
+from agrad.engine.tape import Node, is_recording, mode
 from agrad.engine.tensor import Batched, Lifted, Tensor, settle, wrap
 from agrad.errors import LeafMutationError, OperandError, PrimitiveDefinitionError, ReadOnlyViewError
 from agrad.registry import CALLS, namespace
@@ -135,12 +135,15 @@ def _is_scalar(member: Tensor) -> bool:
 def is_view_at(view: Any, base: Any, steps: Steps) -> bool:
     """Whether ``view`` is a Tensor that ``steps`` made of ``base``, and still shares its memory."""
     made = getattr(view, "_link", None) if isinstance(view, Tensor) else None
-    return made is not None and made.base is base and made.steps == steps and share_memory(view, base)
+    return made is not None and made.base is base and made.steps == steps and shares_memory(view, made)
 
 
-def share_memory(view: Tensor, base: Tensor) -> bool:
-    """Whether a Tensor and one that it was made from lie in the same memory."""
-    one, other = view.raw, base.raw
+def shares_memory(view: Tensor, made: Link) -> bool:
+    """Whether a view and its base still lie in the same memory. A trace is told where the base's layout decides."""
+    trace = mode().trace
+    if trace is not None and any(getattr(step, "by_layout", False) for step in made.steps):
+        trace.by_layout = True
+    one, other = view.raw, made.base.raw
     backend = backend_of(other)
     return backend.shares_memory is not None and backend_of(one) is backend and backend.shares_memory(one, other)
 
@@ -176,7 +179,7 @@ def _above(tensor: Tensor) -> list[tuple["weakref.ref[Tensor]", Steps]]:
     """The Tensors that this one is a view of, from the nearest up, each with the steps that lead down from it."""
     found = []
     made = getattr(tensor, "_link", None)
-    while made is not None and share_memory(tensor, made.base):
+    while made is not None and shares_memory(tensor, made):
         tensor = made.base
         found.append((weakref.ref(tensor), made.steps))
         made = getattr(tensor, "_link", None)
@@ -211,7 +214,7 @@ def _below(root: Tensor) -> list[tuple[Tensor, Tensor, Steps, bool]]:
             view = made.view() if isinstance(made, Link) else None
             if view is None:
                 continue
-            if share_memory(view, base):
+            if shares_memory(view, made):
                 found.append((view, base, made.steps, view.node is None and base.node is not None))
                 bases.append(view)
             else:
@@ -302,7 +305,7 @@ def members_apart(mapped: Any, *, packed: bool) -> Any:
     """
     raw = mapped.raw if isinstance(mapped, Tensor) else mapped
     backend = backend_of(raw)
-    if backend.strides is None:
+    if backend.shares_memory is None:
         return mapped
     step, *steps = map(abs, backend.strides(raw))
     if all(other <= step or n == 1 for other, n in zip(steps, raw.shape[1:], strict=True)):

@@ -99,9 +99,12 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
             values.append(f"t{k}._grad.bare")
     for k, attribute in enumerate(entry.attributes):
         lines += _take_attribute(attribute, f"s{k}", scope, values)
+    values += [scope.hold(raw, "captured") for raw in entry.captured]
     lines.append(f"    inputs = [{', '.join(values)}]")
     if entry.guards is not None:
         lines += ["    if not guards(inputs):", "        return None"]
+    if entry.layout is not None:
+        lines += [f"    if not {scope.hold(entry.layout, 'layout')}(inputs):", "        return None"]
     lines.append("    return inputs")
     return compile_program("gather", "\n".join(lines) + "\n", scope.names)
 

@@ -12,12 +12,13 @@ from agrad.engine.levels import AMBIENT
 from agrad.engine.tape import is_recording, mode
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, OperandError
+from agrad.jit import entry as state
 from agrad.jit import lower_cupy as lower_cupy  # these file the backends' own lowerings
 from agrad.jit import lower_jax as lower_jax
 from agrad.jit import lower_numpy as lower_numpy
 from agrad.jit import lower_torch as lower_torch
 from agrad.jit.access import like_array, match_function
-from agrad.jit.entry import STATE_LOCK, Entry
+from agrad.jit.entry import Entry
 from agrad.jit.ir import show
 from agrad.jit.precision import PRECISIONS
 from agrad.jit.trace import UnknownState
@@ -117,7 +118,7 @@ class Jitted:
         latest = self._latest
         if latest is not None and not kwargs and not now.oldest:
             matches, candidate, place = latest
-            with STATE_LOCK:
+            with state.STATE_LOCK:
                 if matches(args) and selected() is place and (inputs := candidate.gather(args)) is not None:
                     entry = candidate
                     self._hits += 1
@@ -139,11 +140,11 @@ class Jitted:
         except Exception as error:
             error.add_note(f"in the program that agrad.jit made of {self._name}")
             raise
-        with STATE_LOCK:
+        with state.STATE_LOCK:
             return entry.finish(values, inputs, leaves)
 
     def _find(self, key: Any, leaves: Sequence[Any]) -> tuple[Entry | None, Any]:
-        with STATE_LOCK:
+        with state.STATE_LOCK:
             for entry in self._entries.get(key, ()):
                 inputs = entry.gather(leaves)
                 if inputs is not None:
@@ -157,12 +158,13 @@ class Jitted:
             args, kwargs = self._arguments(given, spec, static)
             return self.__wrapped__(*args, **kwargs)
 
-        with STATE_LOCK:
+        with state.STATE_LOCK:
             entry, inputs = self._find(key, leaves)  # another thread may have been first
             if entry is not None:
                 return entry, inputs
             while True:
-                tracing = Tracing(self.__wrapped__, self._name, leaves, call, self._known, key[3], self._options)
+                held = [value for _, value in static]
+                tracing = Tracing(self.__wrapped__, self._name, leaves, call, self._known, key[3], held, self._options)
                 try:
                     entry = tracing.entry().complete()
                     break
@@ -289,7 +291,7 @@ class Jitted:
 
     def cache_clear(self) -> None:
         """Forget all programs."""
-        with STATE_LOCK:
+        with state.STATE_LOCK:
             self._entries.clear()
             self._known.clear()
             self._count = self._hits = self._misses = 0
@@ -362,10 +364,13 @@ def jit(
     used by the caller afterwards, so that NumPy's may be overwritten. Results are raw arrays and Tensors where
     the function's own are.
 
-    What it reaches besides its arguments is found through its closure, the globals it names and its ``self``: the
-    values of leaf Tensors and their gradients, and the state of optimizers, are read at each call and written back;
-    any other change to outer state raises ``TracedValueError``, as do ``bool()``, ``item()`` and such of traced
-    values. ``cache_size`` programs are kept, ``f.cache_info()`` tells of them, and ``print(f.lower(*args))`` shows one.
+    What its Python code reaches besides its arguments is found through its closure, defaults, ``self``, the globals and
+    attributes it names, containers, and the functions it calls: values of leaf Tensors and their gradients, and the
+    state of optimizers, are read at each call and written back, arrays are read; where anything else changed, it is
+    traced anew, and more than 1,000 values to compare raise ``ConfigurationError``. A change to them inside raises
+    ``TracedValueError``, as do ``bool()``, ``item()`` and such of traced values. C code, computed attribute names, the
+    time and the environment are not seen; see docs/design.md. ``cache_size`` programs are kept, ``f.cache_info()``
+    tells of them, and ``print(f.lower(*args))`` shows one. Results share no memory with arguments or each other.
 
     precision: how ``matmul`` and ``linear`` multiply float32 matrices, forward and backward; all else stays float32, so
     that parameters are their own master copies. None: as the library does. "tf32": a GPU may round operands to TF32;

@@ -1,7 +1,7 @@
 """A jitted call on the tape: one node, whose pullback is a program too."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from agrad.backends import backend_of
@@ -37,10 +37,6 @@ class Derivative:
     """The leaves of the result: an ``Out``, or a value."""
     reached: list[bool]
     """Which recorded inputs a cotangent reaches."""
-    plan: Plan = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.plan = _plan(self)
 
     def _cotangents(self, g: Parts) -> list[Any]:
         """One cotangent for each recorded output, zeros where none arrived."""
@@ -118,7 +114,8 @@ class CallOperation:
         return twin
 
 
-def _plan(derivative: Derivative) -> Plan:
+def call_plan(derivative: Derivative) -> Plan:
+    """The plan of the nodes of calls. The derivative knows nothing of it, so that they are in no cycle."""
     plan = Plan()
     plan.primitive = CallOperation(derivative)
     plan.arguments = plan.primitive.arrays
@@ -132,11 +129,12 @@ def _plan(derivative: Derivative) -> Plan:
     return plan
 
 
-def record_call(derivative: Derivative, values: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) -> Any:
+def record_call(plan: Plan, values: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) -> Any:
     """The leaves of the result, those that are recorded with their place on the tape."""
+    derivative: Derivative = plan.primitive.derivative
     node = Node()
     node.id = next_id()
-    node.plan = derivative.plan
+    node.plan = plan
     owners = [leaves[o] if isinstance(o, int) else o.find(leaves) for o in derivative.owners]
     node.parents = tuple([tensor.node for tensor in owners])
     kept = tuple([inputs[i] for i in derivative.inputs])

@@ -5,16 +5,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from agrad.backends import backend_of
+from agrad.engine.tape import Plan
 from agrad.engine.tensor import Lifted, Tensor
 from agrad.jit.access import finish_function, gather_function
-from agrad.jit.calls import record_call
+from agrad.jit.calls import call_plan, record_call
 from agrad.jit.ir import Program
 from agrad.jit.lowerings import Compiled
+from agrad.jit.results import Separation
 from agrad.jit.state import Surroundings
 from agrad.transforms.trees import flatten, unflatten
 
 STATE_LOCK = threading.RLock()
-"""Held while a function is traced, as state Tensors hold traced values then, and while state is read or written."""
+"""Held while a function is traced, as state Tensors hold traced values then, and while state is read or written. A
+forked process has another one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -91,6 +95,24 @@ def like(leaf: Any) -> Any:
     return type(leaf) if type(leaf) in (int, float) else (leaf,)
 
 
+class SameLayout:
+    """Tells if the arrays among a program's inputs lie in memory as those of the first call did."""
+
+    def __init__(self) -> None:
+        self._kept: list[Any] | None = None
+
+    def __call__(self, inputs: Sequence[Any]) -> bool:
+        now = [_layout(x) for x in inputs if hasattr(x, "shape")]
+        if self._kept is None:
+            self._kept = now
+        return now == self._kept
+
+
+def _layout(raw: Any) -> list[int]:
+    # along an axis of one element there is no next one
+    return [step for step, n in zip(backend_of(raw).strides(raw), raw.shape, strict=False) if n > 1]
+
+
 @dataclass(slots=True, eq=False)
 class Entry:
     """What a function is for one signature."""
@@ -102,6 +124,8 @@ class Entry:
     attributes: list[Attribute]
     leaf_inputs: list[int]
     """The numbers of the arguments' leaves that are inputs."""
+    captured: list[Any]
+    """Arrays that the function reaches and the program reads at each call."""
     guards: Callable[[Sequence[Any]], bool] | None
     out_spec: Any
     out_leaves: list[Any]
@@ -112,6 +136,8 @@ class Entry:
     """The numbers of the leaves that are Tensors which the function also reaches by itself, with these slots."""
     inline: bool = False
     """Whether a call runs the function itself: what it records cannot be recorded of a program."""
+    layout: SameLayout | None = None
+    """Tells if inputs are of the layout that was traced, where the program depends on it."""
     derivative: Any = None
     """How the results are recorded on the tape, a ``Derivative``, or None."""
     stages: list[tuple[str, Program]] = field(default_factory=list)
@@ -120,6 +146,10 @@ class Entry:
     """The ids of the Tensors that the function reaches by itself."""
     gather: Callable[[Sequence[Any]], list[Any] | None] = field(init=False)
     """The inputs of a call, or None where the function has to be traced anew."""
+    plan: Plan | None = field(init=False)
+    """That of the nodes of recorded calls."""
+    separate: Separation | None = field(init=False)
+    """Copies results that share memory with what others hold; None where none may."""
     write: Callable[..., Any] = field(init=False)
     """Writes back what changed, and gives the result where it is not recorded."""
     matches: Callable[[Sequence[Any]], bool] | None = None
@@ -130,15 +160,23 @@ class Entry:
 
     def complete(self) -> "Entry":
         """Write out how inputs are gathered, once all state is in its place again."""
+        leaves = [leaf.place for leaf in self.out_leaves if isinstance(leaf, Out)]
+        leaves += [slot.grad for slot in self.slots if slot.grad is not None]
+        state = [slot.data for slot in self.slots if slot.data is not None]
+        self.plan = None if self.derivative is None else call_plan(self.derivative)
+        separation = Separation(self.program, leaves, state)
+        self.separate = separation if separation.steps else None
         self.gather = gather_function(self)
         self.write = finish_function(self)
         return self
 
     def finish(self, values: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) -> Any:
         """Write back what changed, and give the result."""
+        if self.separate is not None:
+            values = self.separate(values, inputs)
         result = self.write(values, leaves)
-        if self.derivative is not None:
-            return unflatten(self.out_spec, record_call(self.derivative, values, inputs, leaves))
+        if self.plan is not None:
+            return unflatten(self.out_spec, record_call(self.plan, values, inputs, leaves))
         return result
 
 

@@ -3,8 +3,9 @@
 A lowering takes a program and gives a function from the list of its inputs to the list of its outputs.
 """
 
+import itertools
 import linecache
-import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -38,19 +39,17 @@ def lower(program: Program) -> Compiled:
     return plain(program)
 
 
-_compiling = threading.Lock()
-_count = [0]
+_numbers = itertools.count(1)
 
 
 def compile_program(name: str, text: str, scope: dict[str, Any]) -> Any:
-    """The function ``name`` that ``text`` defines; tracebacks can show its lines."""
-    with _compiling:
-        _count[0] += 1
-        file = f"<agrad program {_count[0]}>"
+    """The function ``name`` that ``text`` defines; tracebacks can show its lines as long as it lives."""
+    file = f"<agrad program {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     exec(compile(text, file, "exec"), scope)
-    made = scope[name]
+    made = scope.pop(name)  # so that it is in no cycle with its globals
     made.text = text
+    weakref.finalize(made, linecache.cache.pop, file, None).atexit = False
     return made
 
 

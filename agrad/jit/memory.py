@@ -19,7 +19,13 @@ _SHARING = VIEWS | {"unstack"}
 def may_share(instruction: Instruction) -> bool:
     """Whether results may share memory with an operand: of views, and of primitives through which views are written."""
     operation = instruction.operation
-    return operation.name in _SHARING or getattr(operation, "put", None) is not None
+    # nothing is known of an operation that a user defined
+    forward = getattr(operation, "forward", None)
+    return (
+        operation.name in _SHARING
+        or getattr(operation, "put", None) is not None
+        or (forward is not None and not forward.__module__.startswith("agrad."))
+    )
 
 
 def overwritten(instruction: Instruction) -> list[Variable]:
@@ -34,9 +40,13 @@ class Bases(dict[Variable, frozenset[Variable]]):
     def __init__(self, program: Program) -> None:
         super().__init__()
         for instruction in program.instructions:
-            if may_share(instruction):
+            if self.shares(instruction):
                 below = self.of(*instruction.reads())
                 self.update({v: below | {v} for v in instruction.results})
+
+    def shares(self, instruction: Instruction) -> bool:
+        """Whether results may share memory with operands."""
+        return may_share(instruction)
 
     def __missing__(self, v: Variable) -> frozenset[Variable]:
         found = self[v] = frozenset((v,))

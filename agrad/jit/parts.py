@@ -95,16 +95,11 @@ def with_early_reductions(minimum: int = LARGE) -> Callable[[Program], Program]:
                 early.setdefault(x, []).append(instruction)
         moved = {id(instruction) for found in early.values() for instruction in found}
         kept: list[Instruction] = []
-
-        def put(instruction: Instruction) -> None:
-            kept.append(instruction)
-            for v in instruction.results:
-                for reduction in early.get(v, ()):
-                    put(reduction)
-
         for instruction in program.instructions:
-            if id(instruction) not in moved:
-                put(instruction)
+            todo = [] if id(instruction) in moved else [instruction]
+            while todo:
+                kept.append(todo.pop())
+                todo += reversed([reduction for v in kept[-1].results for reduction in early.get(v, ())])
         return program.with_instructions(kept)
 
     return move

@@ -1,93 +1,82 @@
 """What a function reads and writes besides its arguments, found by looking at what it can reach.
 
-From the function's closure, the globals it names, its ``self`` and its arguments: leaf Tensors, whose values and
-gradients may change from call to call; objects that declare ``traced_attributes`` (an optimizer: its step count, its
-moments), which may change too; and everything else on the way, which must be as it was for a program to hold.
+From the function's closure, the globals it names, its defaults, its ``self`` and its arguments, through attributes that
+code names and through containers: leaf Tensors, whose values and gradients may change from call to call; objects that
+declare ``traced_attributes`` (an optimizer: its step count, its moments), which may change too; arrays of more than a
+few elements, which are read at each call; and everything else on the way, which must be as it was for a program to
+hold.
 """
 
+import dis
 import functools
 import operator
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+import zlib
+from argparse import Namespace
+from array import array
+from collections import ChainMap, UserDict, UserList, deque
+from collections.abc import Callable, Iterator
+from pathlib import PurePath
 from typing import Any
 
-from agrad.backends import backend_of_type
+import numpy as np
+
+from agrad.backends import backend_of, backend_of_type
 from agrad.engine.levels import AMBIENT
 from agrad.engine.tensor import Tensor
+from agrad.errors import ConfigurationError
+from agrad.jit.guards import PLAIN, Guards
 
-_FOREIGN = {"numpy", "torch", "jax", "jaxlib", "dask", "cupy", "array_api_strict", "array_api_compat", "optree"}
-_OWN = (
-    "agrad.engine.",
-    "agrad.ops.",
-    "agrad.transforms.",
-    "agrad.jit.",
-    "agrad.backends.",
-    "agrad.nn.",
-    "agrad.optim.",
-)
-"""agrad's own code names no state of the user's."""
-_SIMPLE = (bool, int, float, complex, str, bytes, type(None))
-_DEPTH = 12
-"""How far from the function state is looked for."""
+LIMIT = 1000
+"""The most Python values that are compared at each call."""
+
+_LIBRARIES = {"numpy", "torch", "jax", "jaxlib", "dask", "cupy", "array_api_strict", "array_api_compat", "optree"}
+_SPACES = (types.SimpleNamespace, Namespace, UserDict, UserList, ChainMap)
+"""Classes of the standard library whose attributes are looked at, as those of a container."""
+
+_MAKING = ("__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__")
+_PARTS = ("the code", "the defaults", "the keyword defaults")
 
 
-class Surroundings:
-    """The state that a function can reach, and a check of whether it still is what the function reaches."""
+class Surroundings(Guards):
+    """The state that a function can reach, and guards of what it is reached through.
 
-    def __init__(self, *roots: Any) -> None:
+    title: what errors call the function.
+    """
+
+    def __init__(self, function: Any, *arguments: Any, title: str = "jit") -> None:
+        super().__init__()
         self.tensors: list[Tensor] = []
         self.holders: list[tuple[Any, tuple[str, ...]]] = []
         """Objects, with the names of their attributes that are read and written like Tensors."""
-        self._checks: list[tuple[Callable[[], Any], Any]] = []
-        self._what: list[str] = []
-        self._live: list[tuple[Any, Any]] = []
-        self._what_live: list[str] = []
+        self.arrays: list[Any] = []
+        """Arrays that programs read at each call."""
+        self._title = title
+        self._home = _root(getattr(function, "__module__", None))
         self._seen: dict[int, Any] = {}
         self._names: set[str] = set()
-        self._objects: list[tuple[Any, tuple[str, ...], bool]] = []
-        for root in roots:
-            self._walk(root, 0)
-        self._complete()
-
-    # ------------------------------------------------------------------ whether it still holds
-
-    def hold(self) -> bool:
-        """Whether everything that was found is still in its place, and what is not state unchanged."""
-        try:
-            for live, kept in self._live:
-                if live != kept:
-                    return False
-            for look, kept in self._checks:  # noqa: SIM110 - a generator would cost more than the questions
-                if look() != kept:
-                    return False
-            return True
-        except Exception:  # what is compared by identity first and is another object may refuse to be compared
-            return False
+        self._queue: deque[tuple[Any, str]] = deque([(function, "the function")])
+        self._queue.extend((value, "an argument") for value in arguments)
+        self._objects: list[_Space] = []
+        self._classes: dict[type, _Class] = {}
+        self._absent: list[tuple[dict[str, Any], set[str]]] = []
+        self._written: list[tuple[Any, int, str]] = []
+        self._count = 0
+        self._follow()
 
     def changed(self) -> list[str]:
-        """What is no longer as it was found, for an error."""
-        found = []
-        checks = [(functools.partial(_itself, live), kept) for live, kept in self._live] + self._checks
-        for (look, kept), what in zip(checks, self._what_live + self._what, strict=True):
-            try:
-                same = bool(look() == kept)
-            except Exception:
-                same = False
-            if not same:
-                found.append(what)
-        return found
+        """Name what the function changed."""
+        found = [f"the global {name}" for space, names in self._absent for name in names if name in space]
+        return super().changed() + found + [what for raw, kept, what in self._written if _checksum(raw) != kept]
 
-    def _check_live(self, live: Any, what: str) -> None:
-        """Note that a list or a dict must hold what it holds now."""
-        self._live.append((live, live.copy()))
-        self._what_live.append(what)
+    def is_read_anew(self, raw: Any) -> bool:
+        """Tell if an array is one of ``arrays``, or a view of one."""
+        backend = backend_of(raw)
+        shares = backend.shares_memory or operator.is_
+        return any(raw is held or (backend_of(held) is backend and shares(raw, held)) for held in self.arrays)
 
-    def _check(self, look: Callable[[], Any], what: str) -> None:
-        self._checks.append((look, look()))
-        self._what.append(what)
-
-    # ------------------------------------------------------------------ the walk
+    # ------------------------------------------------------------------ state
 
     def add_tensor(self, tensor: Tensor) -> None:
         """Take a leaf Tensor for state."""
@@ -100,139 +89,347 @@ class Surroundings:
         if isinstance(value, Tensor):
             self.add_tensor(value)
         elif id(value) not in self._seen:
-            state = tuple(n for n in type(value).traced_attributes if _is_state(vars(value).get(n)))
             self._seen[id(value)] = value
-            self.holders.append((value, state))
+            self.holders.append((value, _state_of(value)))
 
-    def _walk(self, value: Any, depth: int) -> bool:
-        """Look at one object; whether it matters, so that its place must still hold it."""
-        if isinstance(value, _SIMPLE):
-            return True
+    # ------------------------------------------------------------------ the walk
+
+    def _follow(self) -> None:
+        """Look at all that can be reached, until neither an object nor a name is new."""
+        known = -1
+        while self._queue or known != len(self._names):
+            while self._queue:
+                self._visit(*self._queue.popleft())
+            known = len(self._names)
+            for kind in list(self._classes):
+                self._methods(kind)
+            for space in list(self._objects):
+                self._queue.extend(space.take(self._names))
+        for found in [*self._objects, *self._classes.values()]:
+            found.guard(self)  # type: ignore[attr-defined]
+        self.close()
+
+    def _visit(self, value: Any, place: str) -> None:
+        kind = type(value)
+        if isinstance(value, PLAIN) or id(value) in self._seen:
+            return
         if isinstance(value, Tensor):
             if value.level is AMBIENT and value.is_leaf and not isinstance(value.data, Tensor):
                 self.add_tensor(value)
-            return True
-        kind = type(value)
-        if isinstance(value, (types.ModuleType, type)) or depth > _DEPTH:
-            return False
-        if backend_of_type(kind) is not None or id(value) in self._seen:
-            return True
-        if isinstance(value, types.FunctionType):
-            return self._function(value, depth)
-        if isinstance(value, types.MethodType):
-            self._walk(value.__func__, depth)
-            return self._walk(value.__self__, depth)
-        if isinstance(value, functools.partial):
-            self._seen[id(value)] = value
-            for part in (value.func, *value.args, *value.keywords.values()):
-                self._walk(part, depth + 1)
-            return True
-        if isinstance(value, (list, tuple, dict)):
-            return self._container(value, depth)
-        inner = getattr(value, "__wrapped__", None)
-        if inner is not None and callable(value) and kind.__module__.startswith("agrad."):
-            return self._walk(inner, depth)
-        root = kind.__module__.partition(".")[0]
-        if root in _FOREIGN or root in sys.stdlib_module_names or not hasattr(value, "__dict__"):
-            return False
-        return self._object(value, depth)
+            return
+        self._seen[id(value)] = value
+        if isinstance(value, type):
+            self._class(value, is_made=True)
+        elif isinstance(value, types.ModuleType):
+            if _root(value.__name__) not in _LIBRARIES | {"agrad"} | sys.stdlib_module_names:
+                self._objects.append(_Space(value, vars(value), place))
+        elif isinstance(value, types.FunctionType):
+            self._function(value, place)
+        elif isinstance(value, types.BuiltinMethodType):
+            self._queue.append((value.__self__, place))
+        elif isinstance(value, types.MethodType):
+            self._queue += [(value.__func__, place), (value.__self__, f"{place}.__self__")]
+        else:
+            self._data(value, kind, place)
 
-    def _function(self, function: types.FunctionType, depth: int) -> bool:
-        self._seen[id(function)] = function
-        code = function.__code__
-        inside = f"{function.__module__}.".startswith(_OWN)
-        self._names |= set(_names_in(code)) if not inside else set()
+    def _data(self, value: Any, kind: type, place: str) -> None:
+        """Look at an object that is neither code nor a Tensor."""
+        if not hasattr(kind, "traced_attributes"):
+            self._counted(1, place)
+        if backend_of_type(kind) is not None:
+            self._array(value, place)
+        elif isinstance(value, functools.partial):
+            self._queue += [(value.func, place), (value.args, place), (value.keywords, place)]
+        elif isinstance(value, (dict, types.MappingProxyType, list, tuple, set, frozenset, deque)):
+            self._container(value, place)
+        elif isinstance(value, (bytearray, memoryview, array)):
+            self.guard_content(functools.partial(bytes, value), place)
+        elif isinstance(value, _SPACES):
+            self._visit(vars(value), place)
+        space = getattr(value, "__dict__", {})
+        self._queue.append((space.get("__wrapped__"), place))
+        root = _root(kind.__module__)
+        if root == "agrad" and not hasattr(kind, "traced_attributes"):
+            # the functions that a custom derivative is made of
+            self._queue += [(v, place) for v in space.values() if isinstance(v, types.FunctionType)]
+        elif root not in _LIBRARIES and root not in sys.stdlib_module_names:
+            self._object(value, kind, place)
+
+    def _counted(self, count: int, place: str) -> None:
+        self._count += count
+        if self._count > LIMIT:
+            raise ConfigurationError(
+                f"{self._title} reaches {place}, and with it more than {LIMIT:,} Python values, which would be "
+                "compared at each call; pass it as an argument, or hold the values in an array or a tuple"
+            )
+
+    def _array(self, value: Any, place: str) -> None:
+        """Guard the content of an array, or have it read at each call; it is not to be written while it is traced."""
+        backend = backend_of(value)
+        look = backend.content(value)
+        if look is None and backend.shares_memory is None:
+            return
+        if look is not None:
+            self.guard_content(look, place)
+            return
+        self.arrays.append(value)
+        self._written.append((value, _checksum(value), place))
+
+    def _container(self, value: Any, place: str) -> None:
+        if isinstance(value, (dict, types.MappingProxyType)):
+            members = [(member, f"{place}[{key!r}]") for key, member in value.items()]
+        else:
+            members = [(member, f"{place}[{i}]") for i, member in enumerate(value)]
+        rest = [pair for pair in members if not isinstance(pair[0], PLAIN)]
+        if not isinstance(value, (tuple, frozenset)):
+            self._counted(len(members) - len(rest), place)
+            self.guard_members(value, place)
+        self._queue += rest
+
+    # ------------------------------------------------------------------ code
+
+    def _function(self, function: types.FunctionType, place: str) -> None:
+        code, defaults = function.__code__, function.__defaults__ or ()
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             try:
-                content = cell.cell_contents
+                self._queue.append((cell.cell_contents, name))
             except ValueError:  # not bound yet
                 continue
-            if self._walk(content, depth + 1):
-                self._check(functools.partial(_content, cell), f"the variable {name}")
-        for part in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            self._walk(part, depth + 1)
-        if not inside:
-            space = function.__globals__
-            named = [name for name in _names_in(code) if name in space and self._walk(space[name], depth + 1)]
-            if named:
-                self._check(functools.partial(_chosen(named), space), f"one of the globals {', '.join(named)}")
-        return True
+            self.guard_cell(cell, f"the variable {name}")
+        self._queue += zip(defaults, code.co_varnames[code.co_argcount - len(defaults) :], strict=False)
+        self._queue += [(part, place) for part in (function.__kwdefaults__, vars(function).get("__wrapped__"))]
+        primitive = vars(function).get("primitive")
+        if primitive is not None and not self._is_trusted(getattr(primitive.forward, "__module__", "agrad")):
+            rules = (*primitive.vjps.values(), *primitive.jvps.values())
+            self._queue += [(part, place) for part in (primitive.forward, *[rule.function for rule in rules])]
+        if self._is_trusted(function.__module__) or code.co_filename.startswith("<agrad "):
+            return
+        look = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
+        self.guard_values(functools.partial(look, function), [f"{what} of {place}" for what in _PARTS])
+        (names, attributes), space = _names_in(code), function.__globals__
+        self._names.update(attributes)
+        named = [name for name in names if name in space]
+        self._absent.append((space, {name for name in names if name not in space}))
+        if named:
+            self.guard_values(functools.partial(_chosen(named), space), [f"the global {name}" for name in named])
+        self._queue += [(space[name], name) for name in named]
+        self._objects.append(_Space(function, vars(function), place))
 
-    def _container(self, value: Any, depth: int) -> bool:
-        self._seen[id(value)] = value
-        members: Iterable[Any] = value.values() if isinstance(value, dict) else value
-        matters = [self._walk(member, depth + 1) for member in members]
-        if any(matters) and any(not isinstance(m, _SIMPLE) for m in members) and not isinstance(value, tuple):
-            self._check_live(value, f"a {type(value).__name__}")
-        return True
+    def _is_trusted(self, module: str | None) -> bool:
+        """Tell if code belongs to agrad or to a library, of which it is taken for granted that nothing is changed."""
+        root = _root(module)
+        if root == "agrad":
+            return not str(module).startswith(("agrad.cli", "agrad.data"))
+        return root in _LIBRARIES or root in sys.stdlib_module_names or (root != self._home and _is_installed(root))
 
-    def _object(self, value: Any, depth: int) -> bool:
-        self._seen[id(value)] = value
-        space = vars(value)
-        declared = getattr(type(value), "traced_attributes", None)
-        state = tuple(name for name in declared or () if _is_state(space.get(name)))
-        if state:
-            self.holders.append((value, state))
-        self._methods(type(value))
-        for name, member in list(space.items()):
-            if name not in state and (declared is not None or name in self._names):
-                self._walk(member, depth + 1)
-        self._objects.append((value, state, declared is not None))
-        return True
+    def _class(self, kind: type, is_made: bool = False) -> None:
+        if _root(kind.__module__) not in _LIBRARIES | sys.stdlib_module_names:
+            found = self._classes.setdefault(kind, _Class(kind))
+            found.is_made = found.is_made or is_made
 
     def _methods(self, kind: type) -> None:
-        """Take up the names that methods use which the code names, or which a call of the object leads to."""
-        known = -1
-        while known != len(self._names):
-            known = len(self._names)
-            for base in kind.__mro__:
-                if base is object or f"{base.__module__}.".startswith(_OWN):
+        """Look at what code reaches by a class: the attributes that it names, and methods which syntax calls."""
+        for base in kind.__mro__:
+            root = _root(base.__module__)
+            if root in _LIBRARIES or root in sys.stdlib_module_names or base.__module__.startswith("agrad.engine"):
+                continue
+            trusted = self._is_trusted(base.__module__)
+            for name, member in list(vars(base).items()):
+                functions = _functions_of(member)
+                known = name in self._names or name in ("__call__", "forward")
+                by_syntax = name[:2] == name[-2:] == "__" and (name not in _MAKING or self._classes[kind].is_made)
+                if not known and (trusted or not functions or not by_syntax):
                     continue
-                for name, member in vars(base).items():
-                    code = getattr(getattr(member, "fget", member), "__code__", None)
-                    if code is not None and (name in self._names or name in ("__call__", "forward")):
-                        self._names |= set(_names_in(code))
+                if trusted:
+                    self._names.update(*[_names_in(function.__code__)[1] for function in functions])
+                elif name not in self._classes[kind].found:
+                    self._classes[kind].found[name] = base
+                    self._queue += [(part, f"{kind.__name__}.{name}") for part in functions or [member]]
 
-    def _complete(self) -> None:
-        """Note what of the objects must not change: of those that declare their state, all else; of others, what the
-        code names."""
-        for value, state, declared in self._objects:
-            space = vars(value)
-            names = [n for n in space if n not in state and (declared or n in self._names)]
-            names = [n for n in names if self._matters(space[n])]
-            if names and len(names) == len(space):
-                named = f"an attribute of {type(value).__name__} ({', '.join(names)})"
-                self._check_live(space, named)
-            elif names:
-                self._check(
-                    functools.partial(_chosen(names), space),
-                    f"one of the attributes {', '.join(names)} of {type(value).__name__}",
-                )
-
-    def _matters(self, value: Any) -> bool:
-        return isinstance(value, _SIMPLE) or id(value) in self._seen or backend_of_type(type(value)) is not None
+    def _object(self, value: Any, kind: type, place: str) -> None:
+        declared, trusted = hasattr(kind, "traced_attributes"), self._is_trusted(kind.__module__)
+        if not (declared and trusted):
+            self._class(kind)
+        state = _state_of(value) if declared else ()
+        if state:
+            self.holders.append((value, state))
+        spaces = [getattr(value, "__dict__", None), _Slots(value) if _slots_of(kind) else None]
+        follows = _all if declared and trusted else _unless_log if declared else _named
+        for space in spaces:
+            if space is not None:
+                self._objects.append(_Space(value, space, place, follows, state, declared or not trusted, trusted))
 
 
-def _itself(value: Any) -> Any:
-    return value
+class _Space:
+    """The attributes of one object, and which of them are followed and guarded.
+
+    follows: tells it of a value and of the question if code names it. whole: guard which attributes there are.
+    trusted: the class takes equal numbers of different types for the same.
+    """
+
+    def __init__(
+        self,
+        value: Any,
+        space: Any,
+        place: str,
+        follows: Callable[[Any, bool], bool] | None = None,
+        state: tuple[str, ...] = (),
+        whole: bool = False,
+        trusted: bool = False,
+    ) -> None:
+        has_name = isinstance(value, (types.ModuleType, types.FunctionType))
+        self.title = f"an attribute of {value.__name__ if has_name else type(value).__name__}"
+        self.space, self.place, self.state = space, place, state
+        self.whole, self.trusted = whole, trusted
+        self.follows = follows or _named
+        self.taken: list[str] = []
+
+    def take(self, names: set[str]) -> list[tuple[Any, str]]:
+        """Follow further attributes; gives their values and places."""
+        known = {*self.taken, *self.state}
+        new = [n for n in list(self.space) if n not in known and self.follows(self.space[n], n in names)]
+        self.taken += new
+        return [(self.space[name], f"{self.place}.{name}") for name in new]
+
+    def guard(self, guards: Guards) -> None:
+        """Guard what was followed."""
+        if self.trusted and self.whole and len(self.taken) == len(self.space):
+            guards.guard_members(self.space, f"{self.title} ({', '.join(self.taken)})", self.trusted)
+            return
+        if self.whole:
+            guards.guard_content(functools.partial(len, self.space), f"{self.title} (which it has)")
+        if self.taken:
+            look = functools.partial(_chosen(self.taken), self.space)
+            guards.guard_values(look, [f"{self.title} ({name})" for name in self.taken], self.trusted)
 
 
-# in tuples, which are compared by identity first, and of two, as of one these give no tuple; both without a frame
-_content = operator.attrgetter("cell_contents", "cell_contents")
+class _Slots:
+    """The attributes of an object that lie in slots, as a mapping."""
+
+    def __init__(self, value: Any) -> None:
+        self.value, self.names = value, _slots_of(type(value))
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self.names if hasattr(self.value, name))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self.value, name)
 
 
-def _chosen(names: list[str]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+class _Class:
+    """What code names of a class: the attributes by name, each with the class that defines it."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+        self.is_made = False
+        """Whether the function can make objects of it."""
+        self.found: dict[str, type] = {}
+
+    def guard(self, guards: Guards) -> None:
+        """Guard attributes as they are looked up, and those that make something at each look where they stand."""
+        plain: list[str] = []
+        made: list[str] = []
+        for name, base in self.found.items():
+            member = vars(base)[name]
+            is_made = hasattr(type(member), "__get__") and not isinstance(member, types.FunctionType)
+            (made if is_made else plain).append(name)
+        what = f"an attribute of {self.kind.__name__}"
+        if plain:
+            look = functools.partial(_attributes(plain), self.kind)
+            guards.guard_values(look, [f"{what} ({name})" for name in plain])
+        for name in made:
+            look = functools.partial(_chosen([name]), vars(self.found[name]))
+            guards.guard_values(look, [f"{what} ({name})"])
+
+
+def _all(value: Any, named: bool) -> bool:
+    return True
+
+
+def _named(value: Any, named: bool) -> bool:
+    return named
+
+
+def _unless_log(value: Any, named: bool) -> bool:
+    """Take of an object that declares its state all but plain values that no code names, such as a list of losses."""
+    return named or not _is_plain(value)
+
+
+def _is_plain(value: Any, depth: int = 4) -> bool:
+    if isinstance(value, (list, tuple, dict, set, frozenset, deque)) and depth:
+        return all(_is_plain(member, depth - 1) for member in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, PLAIN)
+
+
+def _chosen(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    # one more, as of one these give no tuple; without a frame
     return operator.itemgetter(*names, names[0])
 
 
-def _is_state(value: Any) -> bool:
-    """Whether an attribute that may be state is: a schedule in the place of a number is not."""
-    return isinstance(value, (int, float, list, tuple)) and not isinstance(value, bool)
+def _attributes(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    return operator.attrgetter(*names, names[0])
 
 
-def _names_in(code: types.CodeType) -> Iterator[str]:
-    """The names that code and the functions defined in it look up."""
-    yield from code.co_names
+def _state_of(value: Any) -> tuple[str, ...]:
+    """The declared attributes that are state: a schedule in the place of a number is none."""
+    space = vars(value)
+    found = [(name, space.get(name)) for name in type(value).traced_attributes]
+    return tuple([n for n, v in found if isinstance(v, (int, float, list, tuple)) and not isinstance(v, bool)])
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_in(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The globals that code and the functions defined in it name, and attributes, also those handed to ``getattr``."""
+    global_names: dict[str, None] = {}
+    attributes: dict[str, None] = {}
+    for instruction in dis.get_instructions(code):
+        name, operation = instruction.argval, instruction.opname
+        if operation.endswith(_GLOBAL):
+            global_names[name] = None
+        elif operation.endswith(_ATTRIBUTE) and isinstance(name, str) and name.isidentifier():
+            attributes[name] = None
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _names_in(constant)
+            inner = _names_in(constant)
+            global_names.update(dict.fromkeys(inner[0]))
+            attributes.update(dict.fromkeys(inner[1]))
+    return tuple(global_names), tuple(attributes)
+
+
+_GLOBAL = ("_GLOBAL", "_NAME", "_GLOBALS")
+"""How the names of instructions end that look a global up or set it."""
+
+_ATTRIBUTE = ("_ATTR", "_METHOD", "_CONST")
+"""How those end that look an attribute up or set it, or load a literal."""
+
+
+def _functions_of(member: Any) -> list[types.FunctionType]:
+    """The functions of a class's member: a method, or what a property or another descriptor is made of."""
+    parts = [member, *(getattr(member, name, None) for name in ("fget", "fset", "__func__", "func"))]
+    return [part for part in parts if isinstance(part, types.FunctionType)]
+
+
+def _slots_of(kind: type) -> tuple[str, ...]:
+    found: list[str] = []
+    for base in kind.__mro__:
+        slots = vars(base).get("__slots__", ())
+        found += (slots,) if isinstance(slots, str) else slots
+    return tuple([name for name in found if name not in ("__dict__", "__weakref__")])
+
+
+def _root(module: str | None) -> str:
+    return (module or "").partition(".")[0]
+
+
+@functools.lru_cache(maxsize=256)
+def _is_installed(root: str) -> bool:
+    """Tell if a package lies where installers put packages."""
+    file = getattr(sys.modules.get(root), "__file__", None)
+    return file is not None and not {"site-packages", "dist-packages"}.isdisjoint(PurePath(file).parts)
+
+
+def _checksum(raw: Any) -> int:
+    return zlib.crc32(np.ascontiguousarray(backend_of(raw).to_host(raw)).view(np.uint8).data)

@@ -38,7 +38,19 @@ class UnknownState(Exception):
 class Trace(Level):
     """One tracing of one function. Its Tensors hold real values, and a variable in the place of a node."""
 
-    __slots__ = ("born", "closed", "constants", "guards", "holders", "instructions", "named", "thread")
+    __slots__ = (
+        "born",
+        "by_layout",
+        "closed",
+        "constants",
+        "giving",
+        "guards",
+        "holders",
+        "instructions",
+        "named",
+        "reads_anew",
+        "thread",
+    )
 
     name = "trace"
     derivative = False
@@ -48,13 +60,19 @@ class Trace(Level):
         super().__init__(TRACE_ID)
         self.born = next_id()
         self.closed = False
+        self.by_layout = False
+        """Whether what is a view was asked where the layout of arrays decides."""
         self.thread = get_ident()
         self.named = named
         """What errors call the function."""
         self.instructions: list[Instruction] = []
         self.constants: dict[int, tuple[Any, Variable]] = {}
+        self.giving: set[Any] = set()
+        """Operations that gave back their operand itself."""
         self.holders: set[int] = set()
         """The ids of the stateful objects whose attributes are inputs."""
+        self.reads_anew: Callable[[Any], bool] = lambda raw: False
+        """Tells if an array that the function knows besides its arguments is read at each call."""
         self.guards: list[tuple[Variable, Any]] = []
         """Numbers of the host, with the values for which the trace holds."""
 
@@ -75,6 +93,11 @@ class Trace(Level):
             known = self.constants[id(raw)] = (raw, variable_like(raw))
         return known[1]
 
+    def captured(self, value: Any) -> Any:
+        """A traced array in the place of one that is read anew at each call; any other value as it is."""
+        is_array = hasattr(value, "shape") and backend_of_type(type(value)) is not None
+        return wrap(value, self, self.constant_variable(value)) if is_array and self.reads_anew(value) else value
+
     # ------------------------------------------------------------------ operations
 
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
@@ -83,6 +106,8 @@ class Trace(Level):
         values, operands = self._split(args)
         plain, noted = self._split(settings.values())
         out = self.evaluate(primitive, tuple(values), dict(zip(settings, plain, strict=True)))
+        if any(out is value for value in values):
+            self.giving.add(primitive)
         single = primitive.outputs is None
         made = [None if part is None else self.array(part) for part in ((out,) if single else out)]
         self.instructions.append(

@@ -1,16 +1,19 @@
 """From a call of a function to its entry: everything it reads is made traced, it is run once, and all is put back."""
 
+import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agrad.backends import backend_of_type
-from agrad.engine.levels import AMBIENT, SPACES
+from agrad.engine.levels import AMBIENT, CAPTURED, SPACES
 from agrad.engine.sweep import order, sweep
 from agrad.engine.tape import LEAF, Node, is_recording, leaf_node, tracing
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import TracedValueError
+from agrad.jit import entry as entries
 from agrad.jit.calls import Derivative
-from agrad.jit.entry import Attribute, Entry, Out, Slot, hold_traced, like, slot_of
+from agrad.jit.entry import Attribute, Entry, Out, SameLayout, Slot, hold_traced, like, slot_of
 from agrad.jit.ir import HOST, Program, Variable
 from agrad.jit.lowerings import lower, plain
 from agrad.jit.memory import overwritten
@@ -18,6 +21,21 @@ from agrad.jit.passes import optimized
 from agrad.jit.state import Surroundings
 from agrad.jit.trace import Trace, traced_value
 from agrad.transforms.trees import flatten, unflatten
+
+_ACTIVE: list["Tracing"] = []
+"""The tracings that are going on: one, or the ones inside each other of one thread."""
+
+
+def _after_fork() -> None:
+    """End the tracings of threads that a forked process does not have."""
+    entries.STATE_LOCK = threading.RLock()
+    for stopped in [t for t in _ACTIVE if t.trace.thread != threading.get_ident()]:
+        stopped.restore()
+        _ACTIVE.remove(stopped)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Tracing:
@@ -31,6 +49,7 @@ class Tracing:
         call: Callable[[Sequence[Any]], Any],
         known: Sequence[Any],
         lent: Sequence[int] = (),
+        static: Sequence[Any] = (),
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.function = function
@@ -43,7 +62,7 @@ class Tracing:
         """Calls the function with these leaves in the places of the arguments'."""
         self.trace = Trace(name)
         others = [leaf for leaf in leaves if not isinstance(leaf, Tensor) and not _is_raw(leaf)]
-        self.surroundings = Surroundings(function, *others)
+        self.surroundings = Surroundings(function, *others, *static, title=f"jit({name})")
         for value in known:
             self.surroundings.add(value)
         self.inputs: list[Variable] = []
@@ -68,6 +87,10 @@ class Tracing:
             prepare = getattr(holder, "before_trace", None)
             if prepare is not None:
                 prepare()
+        if self.surroundings.arrays:
+            self.trace.reads_anew = self.surroundings.is_read_anew
+            CAPTURED.append(self.trace)
+        _ACTIVE.append(self)
         try:
             with tracing(self.trace):
                 given = self._install()
@@ -75,9 +98,16 @@ class Tracing:
                 out = self.call(given)
                 return self._finish(out, attributes)
         finally:
-            self.trace.closed = True
-            for undo in reversed(self._undo):
-                undo()
+            self.restore()
+            _ACTIVE.remove(self)
+
+    def restore(self) -> None:
+        """Put all state back in its place."""
+        self.trace.closed = True
+        if self.trace in CAPTURED:
+            CAPTURED.remove(self.trace)
+        for undo in reversed(self._undo):
+            undo()
 
     def _install(self) -> list[Any]:
         """Put traced values in the place of state; gives the arguments' leaves."""
@@ -189,16 +219,17 @@ class Tracing:
         self._check_written()
         mark = len(trace.instructions)
         derivative = self._derive(recorded, leaves, shown, outputs, mark) if recorded else None
-        constants = {variable: raw for raw, variable in trace.constants.values()}
-        inputs = [*self.inputs, *self._state_inputs()]
+        constants, captured = self._constants()
+        inputs = [*self.inputs, *self._state_inputs(), *captured]
         program = Program(inputs, constants, trace.instructions[:mark], outputs).with_instructions(
             trace.instructions[:mark]
         )
         program.notes |= self.options
+        program.notes["giving"] = trace.giving
         program.notes["derivative"] = derivative is not None
         program.notes["lent"] = self._lent_variables() if derivative is None else set()
         donors = self._donations(program)
-        program.inputs = [*self.inputs, *donors, *self._state_inputs()]
+        program.inputs = [*self.inputs, *donors, *self._state_inputs(), *captured]
         stages = optimized(program)
         best = stages[-1][1]
         if derivative is not None:
@@ -211,11 +242,13 @@ class Tracing:
             slots=self.slots,
             attributes=self.attributes,
             leaf_inputs=self.leaf_inputs,
+            captured=list(captured.values()),
             guards=self._guards(program),
             out_spec=spec,
             out_leaves=shown,
             leaf_is_tensor=[isinstance(leaf, Tensor) for leaf in self.leaves],
             fixed=self.fixed,
+            layout=SameLayout() if trace.by_layout else None,
             derivative=derivative,
             inline=self._inline(derivative),
             stages=stages,
@@ -240,8 +273,8 @@ class Tracing:
         if changed:
             raise TracedValueError(
                 f"{self.trace.named} changed {changed[0]} while it was traced; a replay would not. Return the new "
-                "value instead, or write into a Tensor it reaches; a class of yours may name attributes that are state "
-                "in traced_attributes"
+                "value instead, or write into a Tensor it reaches; compute what is kept from then on before the first "
+                "call; a class of yours may name attributes that are state in traced_attributes"
             )
 
     def _lent_variables(self) -> set[Variable]:
@@ -260,6 +293,13 @@ class Tracing:
         for attribute, variables in zip(self.attributes, self._attribute_inputs, strict=True):
             assert len(variables) == len(attribute.places)
             found += variables
+        return found
+
+    def _constants(self) -> tuple[dict[Variable, Any], dict[Variable, Any]]:
+        """The arrays that stand in the program, and those that it reads anew, as they may be written into."""
+        found: tuple[dict[Variable, Any], dict[Variable, Any]] = {}, {}
+        for raw, variable in self.trace.constants.values():
+            found[self.surroundings.is_read_anew(raw)][variable] = raw
         return found
 
     def _write_slots(self, place: Callable[[Any], int]) -> None:
@@ -356,7 +396,7 @@ class Tracing:
         backward = trace.instructions[mark:]
         results = [traced_value(found[tensor.node], trace) for _, tensor in sources]
         made = {v for instruction in backward for v in instruction.results} | set(cotangents)
-        constants = {variable: raw for raw, variable in trace.constants.values()}
+        constants, _ = self._constants()
         needed = [v for instruction in backward for v in instruction.reads()] + results
         residuals = list(dict.fromkeys(v for v in needed if v not in made and v not in constants))
         places = []

@@ -7,7 +7,7 @@ import numpy as np
 
 from agrad.backends import Backend, backend_of, backend_of_device, backend_of_type, load, selected
 from agrad.dtypes import as_dtype, is_floating
-from agrad.engine.levels import AMBIENT
+from agrad.engine.levels import AMBIENT, CAPTURED, captured
 from agrad.engine.scalars import Scalar, deferred_array
 from agrad.engine.tensor import Tensor, constant, wrap
 from agrad.errors import DtypeError, OperandError, ShapeError
@@ -86,6 +86,8 @@ def asarray(
 
     Raises ``DtypeError`` for an array that is not of numbers or booleans.
     """
+    if CAPTURED:
+        obj = captured(obj)
     if isinstance(obj, Tensor) or backend_of_type(type(obj)) is not None:
         # what stands for a raw array in a traced function becomes a Tensor, as the raw array does
         out = constant(_of_numbers(obj), AMBIENT) if not isinstance(obj, Tensor) or obj.level.id < 0 else obj

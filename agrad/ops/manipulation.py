@@ -42,6 +42,7 @@ def reshape_put(xp: Any, x: Any, value: Any) -> Any:
     return xp.reshape(value, tuple(x.shape))
 
 
+reshape.primitive.by_layout = True
 _reshape = reshape.bind
 
 

@@ -9,7 +9,7 @@ from agrad.backends import backend_of_type
 from agrad.dtypes import as_dtype, dtype_name, is_complex, is_floating
 from agrad.engine.calls import array_of_number
 from agrad.engine.explain import called
-from agrad.engine.levels import AMBIENT, Level, namespace_of
+from agrad.engine.levels import AMBIENT, CAPTURED, Level, captured, namespace_of
 from agrad.engine.scalars import Scalar
 from agrad.engine.tape import is_recording
 from agrad.engine.tensor import Tensor, settle, wrap
@@ -113,6 +113,8 @@ class Inputs:
     def __init__(self, trees: Sequence[Any], names: Sequence[str], what: str) -> None:
         self.what = what
         self.leaves, self.spec = flatten(tuple(trees))
+        if CAPTURED:
+            self.leaves = [captured(leaf) for leaf in self.leaves]
         self.places = [
             Place(lambda: [_place(p, names) for p in paths(tuple(trees))], i) for i in range(len(self.leaves))
         ]

@@ -1,0 +1,256 @@
+"""Which tests a mutant meets first: those of its module."""
+
+import ast
+from functools import cache
+from typing import NamedTuple
+
+from mutation.mutants import Mutant, source_of
+
+TABLE = "cases vmap_cases jit jacobians"
+"""Files whose tests are named after the rows of the table."""
+
+TESTS = {
+    "agrad/ops/": f"conventions standard {TABLE}",
+    "agrad/ops/arrangement": "standard conventions",
+    "agrad/ops/batched_index": "vmap tensor",
+    "agrad/ops/casting": "standard conventions tensor",
+    "agrad/ops/composites": "nn conventions numpy_kernels",
+    "agrad/ops/creation": "standard conventions tensor moving backend_selection backends",
+    "agrad/ops/decompositions": "linalg conventions",
+    "agrad/ops/determinants": "linalg conventions numpy_linalg",
+    "agrad/ops/elementwise": "conventions standard numpy_rules",
+    "agrad/ops/fourier": "linalg standard",
+    "agrad/ops/indexing": "tensor backends inplace view_memory views",
+    "agrad/ops/inspection": "standard backend_selection",
+    "agrad/ops/linear_algebra": "linalg conventions numpy_linalg",
+    "agrad/ops/manipulation": "standard view_memory tensor",
+    "agrad/ops/matrices": "linalg",
+    "agrad/ops/norms": "linalg conventions",
+    "agrad/ops/products": "linalg standard conventions",
+    "agrad/ops/sampling": "random random_distributions",
+    "agrad/ops/searching": "standard conventions",
+    "agrad/ops/sets": "standard conventions",
+    "agrad/ops/sorting": "standard conventions",
+    "agrad/ops/special/": "special special_accuracy scipy_ufuncs",
+    "agrad/ops/statistical": "standard conventions",
+    "agrad/ops/transfer": "moving backends",
+    "agrad/ops/underived": "standard derivative_table",
+    "agrad/ops/updates": "optim donation optim_scaling jit_folding",
+    "agrad/engine/": "engine tensor transforms primitive inplace hooks recording vmap forward_mode jit",
+    "agrad/engine/backward": "engine hooks recording tensor inplace transforms",
+    "agrad/engine/batching": "vmap vmap_cases vmap_writes",
+    "agrad/engine/callpath": "primitive engine varying_outputs tensor recording",
+    "agrad/engine/calls": "custom_rules checkpointing implicit jit_calls control_flow inspect graph",
+    "agrad/engine/explain": "tensor standard linalg backends moving primitive",
+    "agrad/engine/forward": "forward_mode transforms primitive varying_outputs custom_rules",
+    "agrad/engine/graph": "graph graph_functions",
+    "agrad/engine/inspect": "inspect graph repr anomaly profile",
+    "agrad/engine/levels": "transforms tensor forward_mode vmap primitive recording inspect jit_transforms",
+    "agrad/engine/notation": "primitive varying_outputs checker testing_primitives view_memory",
+    "agrad/engine/observing": "anomaly profile compare_backends graph_functions",
+    "agrad/engine/plans": "primitive varying_outputs engine passes inspect",
+    "agrad/engine/primitive": "primitive varying_outputs forward_mode passes transforms",
+    "agrad/engine/profile": "profile",
+    "agrad/engine/protocols": "numpy_protocol tensor numpy_surface repr",
+    "agrad/engine/rulecalls": "jit_bodies vmap jit_transforms jit",
+    "agrad/engine/scalars": "jit_numbers jit_state jit_transforms optim",
+    "agrad/engine/states": "checkpointing inplace jit_state control_flow",
+    "agrad/engine/summary": "repr inspect graph",
+    "agrad/engine/sweep": "engine passes transforms hooks view_memory inspect anomaly",
+    "agrad/engine/tape": "engine recording inspect threads",
+    "agrad/engine/tensor": "tensor inplace moving repr numpy_protocol standard",
+    "agrad/engine/twoway": "jacobian_ways jacobians implicit",
+    "agrad/engine/views": "inplace view_memory views vmap_writes",
+    "agrad/transforms/": "transforms jacobians vmap custom_rules control_flow implicit",
+    "agrad/transforms/calling": "custom_rules implicit checkpointing control_flow",
+    "agrad/transforms/checkpointing": "checkpointing",
+    "agrad/transforms/comparing": "compare_backends",
+    "agrad/transforms/control": "control_flow",
+    "agrad/transforms/custom": "custom_rules",
+    "agrad/transforms/derivatives": "transforms custom_rules compositions",
+    "agrad/transforms/implicit": "implicit",
+    "agrad/transforms/inputs": "transforms vmap jacobians custom_rules",
+    "agrad/transforms/jacobians": "jacobians jacobian_ways",
+    "agrad/transforms/krylov": "implicit",
+    "agrad/transforms/mapping": "vmap vmap_writes",
+    "agrad/transforms/numerical": "custom_rules",
+    "agrad/transforms/ode": "implicit",
+    "agrad/transforms/products": "jacobians transforms",
+    "agrad/transforms/tracing": "graph_functions",
+    "agrad/transforms/trees": "transforms vmap jacobians",
+    "agrad/jit/": "jit_passes jit_transforms jit_state jit_calls jit_kinds jit_numbers jit_numpy jit_fusion jit",
+    "agrad/jit/access": "jit_state jit_calls jit_transforms jit_kinds jit_numbers",
+    "agrad/jit/api": "jit_transforms jit_calls jit_state jit_kinds jit_numbers",
+    "agrad/jit/bodies": "jit_bodies jit_passes jit_fusion jit",
+    "agrad/jit/calls": "jit_calls jit_transforms jit_state",
+    "agrad/jit/cuda_products": "jit_products jit_cupy",
+    "agrad/jit/cuda_source": "jit_cupy jit_graphs",
+    "agrad/jit/entropy": "jit_numpy jit_fusion jit_passes",
+    "agrad/jit/entry": "jit_state jit_calls jit_transforms jit_kinds",
+    "agrad/jit/epilogues": "jit_products",
+    "agrad/jit/folding": "jit_folding",
+    "agrad/jit/fusion": "jit_fusion jit_passes jit_numpy jit_cupy",
+    "agrad/jit/graphs": "jit_graphs",
+    "agrad/jit/host_numbers": "jit_numbers jit_state jit_torch",
+    "agrad/jit/lower_cupy": "jit_cupy jit_graphs",
+    "agrad/jit/lower_jax": "jit_numbers jit_state --backend=jax",
+    "agrad/jit/lower_numpy": "jit_numpy jit_fusion jit_passes jit_folding",
+    "agrad/jit/lower_torch": "jit_torch",
+    "agrad/jit/memory": "jit_passes donation jit_folding jit_state",
+    "agrad/jit/numpy_groups": "jit_fusion jit_numpy jit_passes jit_folding",
+    "agrad/jit/numpy_steps": "jit_numpy jit_fusion jit_folding jit_passes",
+    "agrad/jit/parts": "jit_fusion jit_passes jit_bodies",
+    "agrad/jit/passes": "jit_passes jit_fusion jit_graphs jit_transforms",
+    "agrad/jit/precision": "jit_precision",
+    "agrad/jit/rows": "jit_fusion jit_passes jit_numpy",
+    "agrad/jit/simplify": "jit_passes jit_numpy",
+    "agrad/jit/state": "jit_state jit_calls",
+    "agrad/jit/storage": "jit_numpy jit_fusion jit_state",
+    "agrad/jit/trace": "jit_transforms jit_kinds jit_state jit_bodies",
+    "agrad/jit/tracing": "jit_state jit_transforms jit_calls jit_kinds jit_numbers",
+    "agrad/backends/": "backends backend_selection moving standard",
+    "agrad/backends/array_api_strict": "backends backend_selection moving standard",
+    "agrad/backends/cupy": "cupy_kernels jit_cupy",
+    "agrad/backends/cupy_random": "random --backend=cupy",
+    "agrad/backends/dask": "backends standard tensor --backend=dask",
+    "agrad/backends/dask_random": "random --backend=dask",
+    "agrad/backends/host_random": "random random_distributions",
+    "agrad/backends/indexing": "backends tensor view_memory inplace",
+    "agrad/backends/jax": "backends moving --backend=jax",
+    "agrad/backends/jax_random": "random --backend=jax",
+    "agrad/backends/numpy": "numpy_rules numpy_words numpy_kernels backends donation passes",
+    "agrad/backends/numpy_blas": "jit_folding numpy_products",
+    "agrad/backends/numpy_elementwise": "numpy_rules passes",
+    "agrad/backends/numpy_fused": "numpy_kernels",
+    "agrad/backends/numpy_kernels": "numpy_kernels donation optim",
+    "agrad/backends/numpy_linalg": "numpy_linalg",
+    "agrad/backends/numpy_products": "numpy_products",
+    "agrad/backends/numpy_reductions": "numpy_rules passes",
+    "agrad/backends/numpy_scatter": "numpy_rules backends",
+    "agrad/backends/numpy_words": "numpy_words",
+    "agrad/backends/special_words": "special special_accuracy scipy_ufuncs",
+    "agrad/backends/threads": "threads numpy_products numpy_kernels jit_fusion",
+    "agrad/backends/torch": "backends moving backend_selection --backend=torch",
+    "agrad/backends/torch_random": "random --backend=torch",
+    "agrad/interop/": "numpy_protocol numpy_surface",
+    "agrad/interop/einops": "ecosystem numpy_protocol",
+    "agrad/interop/scipy": "scipy_ufuncs ecosystem",
+    "agrad/nn/": "nn checkpoint jit_state",
+    "agrad/nn/checkpoint": "checkpoint",
+    "agrad/optim/": "optim optim_scaling donation jit_state",
+    "agrad/optim/scaling": "optim_scaling",
+    "agrad/random/": "random random_distributions",
+    "agrad/data/": "data data_own",
+    "agrad/data/files": "data data_own checkpoint",
+    "agrad/data/own": "data_own",
+    "agrad/data/tables": "data_own",
+    "agrad/": "engine tensor conventions",
+    "agrad/arrival": "ecosystem numpy_protocol",
+    "agrad/dtypes": "standard conventions tensor backends",
+    "agrad/errors": "conventions engine tensor",
+    "agrad/philox": "random",
+    "agrad/registry": "primitive numpy_kernels conventions",
+    "agrad/shapes": "backends standard conventions tensor view_memory transforms numpy_surface",
+}
+"""Test files by the beginning of a module's path, the longest that fits; the ones most likely to kill come first."""
+
+LIBRARIES = {
+    "agrad/backends/torch": "torch",
+    "agrad/backends/jax": "jax",
+    "agrad/backends/dask": "dask",
+    "agrad/backends/cupy.": "cupy",
+    "agrad/backends/cupy_random": "cupy",
+    "agrad/jit/lower_torch": "torch",
+    "agrad/jit/lower_jax": "jax",
+}
+"""Files that cannot be tested without a library."""
+
+
+class Phase(NamedTuple):
+    """One run of pytest: what it is called in the report, and its arguments."""
+
+    name: str
+    arguments: tuple[str, ...]
+
+
+def phases(mutant: Mutant, whole: bool) -> list[Phase]:
+    """The rows of the primitives whose lines are changed, the tests of the module, the whole plain suite."""
+    found = []
+    names = primitives_at(mutant)
+    if names:
+        tests = _arguments(TABLE)
+        select = " or ".join(f"[{name}_ or [{name}] or -{name}_ or -{name}]" for name in names)
+        found.append(Phase("module", (*tests, "-k", select)))
+    found.append(Phase("module", of_module(mutant.file)))
+    return [*found, Phase("whole", ())] if whole else found
+
+
+def of_module(file: str) -> tuple[str, ...]:
+    prefix = max((p for p in TESTS if file.startswith(p)), key=len)
+    return _arguments(TESTS[prefix])
+
+
+def _arguments(words: str) -> tuple[str, ...]:
+    return tuple(word if word.startswith("-") else f"tests/test_{word}.py" for word in words.split())
+
+
+MOST = 12
+"""Primitives beyond which a helper counts as one of them all."""
+
+
+def primitives_at(mutant: Mutant) -> list[str]:
+    """The primitives of ``agrad/ops`` in whose lines a mutant is, or that use the helper in which it is."""
+    if not mutant.file.startswith("agrad/ops/"):
+        return []
+    parts = _parts(mutant.file)
+    helpers = {part.name for part in parts if part.helper}
+    waiting = [part.name for part in parts if part.first <= mutant.line <= part.last]
+    reached: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in reached and name in helpers:
+            waiting += [part.name for part in parts if name in part.mentioned]
+        reached.add(name)
+    found = sorted(reached - helpers)
+    return found if len(found) <= MOST else []
+
+
+class Part(NamedTuple):
+    """A statement of a module: the primitive or function it belongs to, and the names in it."""
+
+    name: str
+    first: int
+    last: int
+    mentioned: frozenset[str]
+    helper: bool
+
+
+@cache
+def _parts(file: str) -> tuple[Part, ...]:
+    found = []
+    for node in source_of(file).tree.body:
+        name, helper = _belongs(node)
+        if name:
+            mentioned = frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+            first = min(n.lineno for n in (node, *getattr(node, "decorator_list", ())))
+            found.append(Part(name, first, node.end_lineno or first, mentioned, helper))
+    return tuple(found)
+
+
+def _belongs(node: ast.stmt) -> tuple[str, bool]:
+    """``reshape`` for ``@reshape.vjp def ...`` and for ``x = elementwise("reshape", ...)``; else the name defined."""
+    match node:
+        case ast.FunctionDef(name=name, decorator_list=[decorator, *_]):
+            root = decorator.func if isinstance(decorator, ast.Call) else decorator
+            return (
+                (root.value.id, False)
+                if isinstance(root, ast.Attribute) and isinstance(root.value, ast.Name)
+                else (name, False)
+            )
+        case ast.FunctionDef(name=name):
+            return name, name.startswith("_")
+        case ast.Assign(value=ast.Call(args=[ast.Constant(value=str(name)), *_])):
+            return name, False
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return name, True
+    return "", True

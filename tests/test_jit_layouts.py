@@ -1,0 +1,140 @@
+"""``agrad.jit`` of functions that write to views: what is a view depends on how an argument lies in memory."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.backends import selected
+from agrad.errors import TracedValueError
+
+VALUES = np.arange(24.0).reshape(4, 6)
+
+
+def reversed_axes(x: Any) -> Any:
+    return np.ascontiguousarray(x.T).T
+
+
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "C": np.ascontiguousarray,
+    "Fortran": np.asfortranarray,
+    "transposed": reversed_axes,
+    "strided rows": lambda x: np.repeat(x, 2, axis=0)[::2],
+    "strided columns": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    "negative strides": lambda x: np.ascontiguousarray(x[::-1])[::-1],
+    "part of a larger one": lambda x: np.pad(x, 2)[2:-2, 2:-2],
+}
+
+
+def placed(values: Any, layout: str, place: Any) -> Any:
+    """A raw array with a layout, where the library takes it over: PyTorch takes strides that are not negative."""
+    array = LAYOUTS[layout](values.copy())
+    if selected().backend.name != "torch":
+        return place(array)
+    return sys.modules["torch"].from_numpy(reversed_axes(array) if min(array.strides) < 0 else array)
+
+
+def flat(x: Any) -> Any:
+    y = agrad.reshape(x, (-1,))
+    y[0] = 100.0
+    return x
+
+
+def rows(x: Any) -> Any:
+    y = agrad.reshape(x, (2, 2, 6))
+    y[1] *= 3.0
+    return x + y[0, 0, 0]
+
+
+def columns(x: Any) -> Any:
+    y = agrad.reshape(x, (4, 3, 2))
+    y[:, 1] = agrad.sum(x)
+    return x
+
+
+def of_a_result(x: Any) -> Any:
+    z = x * 2.0
+    y = agrad.reshape(z, (-1,))
+    y += 1.0
+    return z
+
+
+def of_a_view(x: Any) -> Any:
+    y = agrad.reshape(x[1:, ::2].T, (-1,))
+    y[2:4] = 7.0
+    return x
+
+
+def base_written(x: Any) -> Any:
+    y = agrad.reshape(x, (-1,))
+    x[1] = 5.0
+    return y
+
+
+DECIDING = [flat, rows, columns, of_a_result, of_a_view, base_written]
+
+
+@pytest.mark.parametrize("function", DECIDING)
+def test_a_write_to_a_reshape_is_what_an_ordinary_run_makes_of_it(function: Any, backend: str, place: Any) -> None:
+    jitted = agrad.jit(function)
+    for layout in [*LAYOUTS, *reversed(LAYOUTS)]:
+        given, own = (agrad.asarray(placed(VALUES, layout, place)) for _ in range(2))
+        np.testing.assert_array_equal(jitted(given).numpy(), function(own).numpy())
+        np.testing.assert_array_equal(given.numpy(), own.numpy())
+    assert jitted.cache_info().misses <= len(LAYOUTS)
+
+
+def test_state_in_another_layout(backend: str, place: Any) -> None:
+    results = []
+    for wrap in (agrad.jit, lambda f: f):
+        w = agrad.asarray(placed(VALUES, "C", place))
+
+        def step(w: Any = w) -> Any:
+            agrad.reshape(w, (-1,))[0] += 1.0
+            return w * 1.0
+
+        run = wrap(step)
+        for layout in ("C", "Fortran", "strided columns", "C"):
+            w.data = placed(VALUES, layout, place)
+            results.append((run().numpy(), w.numpy()))
+    for got, expected in zip(results[:4], results[4:], strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(
+    "name", ["no write", "a write to itself", "a write to rows", "a reshape that nothing writes to"]
+)
+def test_a_layout_that_decides_nothing_is_not_traced_anew(name: str) -> None:
+    def f(x: Any) -> Any:
+        if name == "a write to itself":
+            x[0] = 1.0
+        elif name == "a write to rows":
+            row = x[1]
+            row[:2] = 9.0
+        elif name == "a reshape that nothing writes to":
+            return agrad.reshape(x, (-1,)) * agrad.matrix_transpose(x).shape[0]
+        return x * 2.0
+
+    jitted = agrad.jit(f)
+    for layout in LAYOUTS:
+        given, own = (agrad.asarray(placed(VALUES, layout, np.asarray)) for _ in range(2))
+        np.testing.assert_array_equal(jitted(given).numpy(), f(own).numpy())
+    assert jitted.cache_info().misses == 1
+
+
+def test_a_raw_argument_is_written_to_by_one_layout_alone() -> None:
+    """The reshape of an array in Fortran's order is a copy; that of one in C's order is the argument itself."""
+
+    @agrad.jit
+    def f(x: Any) -> Any:
+        y = agrad.reshape(x, (-1,))
+        y[0] = 100.0
+        return x + 0.0
+
+    for _ in range(2):
+        np.testing.assert_array_equal(f(placed(VALUES, "Fortran", np.asarray)), VALUES)
+        with pytest.raises(TracedValueError, match="writes into an argument"):
+            f(placed(VALUES, "C", np.asarray))

@@ -1,0 +1,168 @@
+"""How long what jitted functions make is kept, and what a fork does while one is traced."""
+
+import gc
+import linecache
+import os
+import queue
+import signal
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn, optim
+
+X = np.ones((3, 4))
+
+
+def train() -> Any:
+    model = nn.Linear(4, 2)
+    optimizer = optim.SGD(model.parameters(), lr=1e-6, momentum=0.9)
+
+    def step(x: Any) -> Any:
+        loss = agrad.sum(model(x) ** 2)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    return step
+
+
+def recorded() -> Any:
+    w = agrad.asarray(np.ones(4), requires_grad=True)
+    return lambda x: agrad.sum(agrad.exp(x * w))
+
+
+MADE: dict[str, Callable[[], Any]] = {
+    "of arrays": lambda: lambda x: agrad.softmax(x * 2.0, axis=-1),
+    "a gradient": lambda: agrad.value_and_grad(lambda x: agrad.sum(agrad.sin(x) ** 2)),
+    "a training step": train,
+    "recorded": recorded,
+}
+
+
+def programs_in_linecache() -> set[str]:
+    return {name for name in linecache.cache if name.startswith("<agrad program")}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_function_that_is_dropped_takes_its_programs_along(name: str) -> None:
+    """Without the garbage collector: neither it, nor its programs, nor their text are in a cycle."""
+    before = programs_in_linecache()
+    gc.collect()
+    gc.disable()
+    try:
+        jitted = agrad.jit(MADE[name]())
+        out = jitted(X)
+        if name == "recorded":
+            out.backward()
+        del out
+        entries = [entry for found in jitted._entries.values() for entry in found]
+        alive = [weakref.ref(value) for entry in entries for value in (entry.run, entry.gather, entry.write)]
+        alive.append(weakref.ref(jitted))
+        assert programs_in_linecache() - before
+        del jitted, entries
+        assert [reference() for reference in alive] == [None] * len(alive)
+        assert programs_in_linecache() == before
+    finally:
+        gc.enable()
+
+
+def test_programs_that_give_way_to_others_are_let_go() -> None:
+    """Of many shapes a few are kept: text, objects and programs are as many at the end as at the beginning."""
+    jitted = agrad.jit(MADE["a gradient"](), cache_size=2)
+    counts = []
+    for n in range(1, 25):
+        jitted(np.ones((n, 4)))
+        if n % 8 == 0:
+            gc.collect()
+            counts.append((len(programs_in_linecache()), len(gc.get_objects())))
+    assert jitted.cache_info().currsize == 2
+    (lines, _), (_, objects), last = counts
+    assert last[0] == lines
+    assert abs(last[1] - objects) < 100
+
+
+def test_the_text_of_a_program_is_shown_as_long_as_it_lives() -> None:
+    jitted = agrad.jit(lambda x: x * 2.0)
+    jitted(X)
+    ((entry,),) = jitted._entries.values()
+    assert "def program" in linecache.getline(entry.run.__code__.co_filename, 1)
+    jitted.cache_clear()
+    file = entry.run.__code__.co_filename
+    del entry
+    assert linecache.getline(file, 1) == ""
+
+
+# ------------------------------------------------------------------ forks
+
+
+def in_a_child(work: Callable[[], bool]) -> int:
+    """The exit status of a fork that does ``work``: 0 where that is true. It is killed after 20 seconds."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(20)
+            status = 0 if work() else 2
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_fork_while_another_thread_traces() -> None:
+    """The child has state as it was before the trace, and may trace itself; the parent's trace goes on."""
+    w = agrad.asarray(np.asarray([1.0, 2.0]), requires_grad=True)
+    other = agrad.jit(lambda x: agrad.sum(x * w))
+    tracing, forked = threading.Event(), threading.Event()
+    results: list[Any] = []
+
+    @agrad.jit
+    def slow(x: Any) -> Any:
+        loss = agrad.sum(x * w)
+        tracing.set()
+        assert forked.wait(60)
+        return loss
+
+    thread = threading.Thread(target=lambda: results.append(slow(np.ones(2))))
+    thread.start()
+    assert tracing.wait(60)
+
+    def work() -> bool:
+        forked.set()
+        eager = agrad.sum(np.ones(2) * w).item() if type(w.data) is np.ndarray else None
+        return eager == 3.0 and other(np.ones(2)).item() == 3.0 and slow(np.ones(2)).item() == 3.0
+
+    status = in_a_child(work)
+    forked.set()
+    thread.join()
+    assert status == 0
+    assert results[0].item() == 3.0 and slow(np.ones(2)).item() == 3.0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_fork_inside_a_function_that_is_traced() -> None:
+    """The child goes on with the trace that it is in."""
+    parent, pids = os.getpid(), queue.SimpleQueue[int]()
+
+    @agrad.jit
+    def f(x: Any) -> Any:
+        y = x * 2.0
+        pids.put(os.fork())
+        return y + 1.0
+
+    good = False
+    try:
+        good = np.array_equal(f(X), X * 2.0 + 1.0) and np.array_equal(f(X), X * 2.0 + 1.0)
+    finally:
+        if os.getpid() != parent:
+            os._exit(0 if good else 1)
+    assert good
+    assert os.waitstatus_to_exitcode(os.waitpid(pids.get(), 0)[1]) == 0
