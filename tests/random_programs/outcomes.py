@@ -1,4 +1,4 @@
-"""What came of a program run in one way: ok, wrong, an error, refused, or undecided."""
+"""What came of a program run in one way: ok, wrong, an error, refused, undecided, or unfit for it."""
 
 import re
 import warnings
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from agrad.errors import AgradError
-from random_programs.comparing import Undecided, Wrong
+from random_programs.comparing import Undecided, Unfit, Wrong
 from random_programs.program import OPERATIONS, Program, names_of
 from random_programs.ways import WAYS, Case
 
-OK, WRONG, ERROR, REFUSED, UNDECIDED = "ok", "wrong", "error", "refused", "undecided"
+OK, WRONG, ERROR, REFUSED, UNDECIDED, UNFIT = "ok", "wrong", "error", "refused", "undecided", "unfit"
 
 REFUSALS: dict[str, tuple[str, str]] = {
     "Python branches by a value": ("TracedValueError", r"^(bool|int|float|index)\(\) of"),
@@ -47,6 +47,8 @@ def run(program: Program, way: str, turn: int = 0) -> Outcome:
             return Outcome(WRONG, way, re.split(r"[\d:(]", text)[0].strip(), text)
         except Undecided as error:
             return Outcome(UNDECIDED, way, "", str(error))
+        except Unfit:
+            return Outcome(UNFIT, way)
         except Exception as error:
             return _refused_or_error(error, way, program)
         for x, y in zip(case.inputs, before, strict=True):
@@ -55,9 +57,13 @@ def run(program: Program, way: str, turn: int = 0) -> Outcome:
     return Outcome(OK, way)
 
 
+def _by_values(op: str) -> bool:
+    return OPERATIONS[op].values or OPERATIONS[op].masks
+
+
 def _refused_or_error(error: Exception, way: str, program: Program) -> Outcome:
     name, text = type(error).__name__, f"{error}"
-    if isinstance(error, AgradError) and any(OPERATIONS[op].values for op in names_of(program.steps)):
+    if isinstance(error, AgradError) and any(map(_by_values, names_of(program.steps))):
         for kind, (refusal, pattern) in REFUSALS.items():
             if name == refusal and re.search(pattern, text):
                 return Outcome(REFUSED, way, kind, text)

@@ -17,7 +17,8 @@ class Operation:
 
     draw: chooses operands and settings, given the program so far; gives None where none fit. plain: the text for
     NumPy, where it differs. writes: the text is a statement that changes operand 0. values: Python branches or
-    picks by values, so that ``vmap`` and ``jit`` may refuse. The text has ``{out}`` where it is several lines.
+    picks by values, so that ``vmap`` and ``jit`` may refuse; few programs have such steps. masks: it writes where a
+    condition holds, which ``vmap`` may refuse. The text has ``{out}`` where it is several lines.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Operation:
     plain: str | None = None
     writes: bool = False
     values: bool = False
+    masks: bool = False
 
 
 OPERATIONS: dict[str, Operation] = {}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import agrad
-from random_programs.comparing import Undecided, Wrong, host, product, same, size_of, slope_is
+from random_programs.comparing import Undecided, Unfit, Wrong, host, product, same, size_of, slope_is
 from random_programs.plain import Plain
 from random_programs.program import Program
 
@@ -22,6 +22,7 @@ class Case:
     def __init__(self, program: Program, turn: int = 0) -> None:
         self.program, self.turn = program, turn
         self.inputs = program.values()
+        self.function = program.function(agrad)
         self.expected = self.plain(*self.fresh())
         dtypes = program.source() + "".join(str(x.dtype) for x in [*self.inputs, *self.expected])
         self.single = "float32" in dtypes or "complex64" in dtypes
@@ -49,12 +50,8 @@ class Case:
         """Return what NumPy alone gives; the inputs are copied, in the order their memory has."""
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            copies = [np.array(x, order="K") for x in xs]
+            copies = [x if isinstance(x, np.generic) else np.array(x, order="K") for x in xs]
             return list(self.program.function(PLAIN, plain=True, wide=wide)(*copies))
-
-    @cached_property
-    def function(self) -> Callable[..., tuple[Any, ...]]:
-        return self.program.function(agrad)
 
     def smooth(self, *xs: Any) -> tuple[Any, ...]:
         """Return the outputs that have derivatives."""
@@ -180,6 +177,12 @@ def _batch(case: Case) -> tuple[list[list[np.ndarray]], list[np.ndarray], tuple[
         if [np.shape(y) for y in ys] != [np.shape(y) for y in case.expected] or not all(map(_finite, ys)):
             members = [case.fresh() for _ in range(MEMBERS)]
             break
+    for xs in members:  # an element of a vector is a scalar to NumPy, and so is such a member
+        xs[:] = [x if x.ndim else x[()] for x in xs]
+        try:
+            case.plain(*xs)
+        except Exception as error:
+            raise Unfit from error
     axes: list[int | None] = [(0, -1, 0, 1)[(case.turn + i) % 4] if x.ndim else 0 for i, x in enumerate(case.inputs)]
     if len(axes) > 1 and case.turn % 5 == 0:
         axes[1] = None

@@ -75,7 +75,7 @@ for _name, _index in _INDICES.items():
     add(f"write_{_name}_part", "{0}[{index}] = 0.5 * {0}[{index}]", writing(_index, value=False), writes=True)
     add(f"add_to_{_name}", "{0}[{index}] += {1}", writing(_index), writes=True)
     add(f"multiply_{_name}", "{0}[{index}] *= {1}", writing(_index), writes=True)
-add("write_where_negative", "{0}[{0} < 0.1] = {c}", number(real, away, ndim(1)), writes=True)
+add("write_where_negative", "{0}[{0} < 0.1] = {c}", number(real, away, ndim(1)), writes=True, masks=True)
 add("write_where_negative_part", "{0}[{0} < 0.1] = 0.3 * {0}[{0} < 0.1]", number(real, away, ndim(1)), writes=True, values=True)
 add("write_at_argmax", "{0}[{xp}.argmax({0})] = {c}", number(real, filled, ndim(1, 1)), writes=True)
 add("write_reversed", "{0}[::-1] = {0}", number(ndim(1)), writes=True)
@@ -83,7 +83,7 @@ add("write_shifted", "{0}[1:] = {0}[:-1]", number(ndim(1)), writes=True)
 add("swap_rows", "{0}[0], {0}[-1] = {0}[-1].copy(), {0}[0].copy()", number(filled, ndim(1)), writes=True)
 add("write_over_nan", "{out} = {0} / 0.0\n{out} = {out} - {out}\n{out}[...] = {0} * 2.0", lambda d: ((d.pick(real),), {}))
 add("write_over_infinite", "{out} = 1.0 / ({0} - {0})\n{out}[{mask}] = 0.5\n{out}[~{mask}] = {0}[~{mask}]", lambda d: (lambda n: ((n,), {"mask": mask_of(d, d.value(n).shape)}))(d.pick(real, ndim(1))))
-add("write_over_log", "{out} = {xp}.log({0})\n{out}[{0} < 0.1] = 0.25", lambda d: ((d.pick(real, away, ndim(1)),), {}))
+add("write_over_log", "{out} = {xp}.log({0})\n{out}[{0} < 0.1] = 0.25", lambda d: ((d.pick(real, away, ndim(1)),), {}), masks=True)
 
 # ---------------------------------------------------------------- whole arrays
 
