@@ -24,7 +24,9 @@ def detach_error(f: Any, x: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    "f", [lambda x: np.array([x, x]), lambda x: np.asarray(x), lambda x: np.asarray([x[0], x[1]])], ids=str
+    "f",
+    [lambda x: np.array([x, x]), lambda x: np.asarray(x), lambda x: np.asarray([x[0], x[1]])],
+    ids=["array of two", "asarray", "asarray of elements"],
 )
 def test_numpys_own_conversions_name_what_stays_in_the_graph(f: Any) -> None:
     message = detach_error(f, np.ones(2))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import agrad
+from agrad.errors import NotDifferentiableError
 
 RNG = np.random.default_rng(8)
 X, Y = RNG.standard_normal((2, 4, 3))
@@ -113,3 +114,26 @@ def test_keywords_are_not_overlooked() -> None:
     made(X, Y)
     np.testing.assert_array_equal(made(X, Y, scale=5.0).numpy(), affine(X, Y, scale=5.0).numpy())
     np.testing.assert_array_equal(made(X, y=X).numpy(), affine(X, y=X).numpy())
+
+
+def test_a_recorded_result_can_be_shown() -> None:
+    w = agrad.asarray(np.ones(2), requires_grad=True)
+    total = agrad.jit(lambda x: agrad.sum(x * w))(np.ones(2))
+    assert "jit(<lambda>)" in repr(total) and "output_0" in repr(total)
+
+
+def test_a_backward_pass_that_ends_at_an_argument_is_refused() -> None:
+    """Its gradient belongs further on, to the leaf that the argument was computed from."""
+
+    def step(y: Any) -> Any:
+        agrad.sum(y * y).backward()
+        return y * 1
+
+    x = agrad.asarray(np.arange(3.0), requires_grad=True)
+    with pytest.raises(NotDifferentiableError, match=r"backward\(\) in jit\(step\) reached.*leaf 0"):
+        agrad.jit(step)(x * 2)
+    assert x.grad is None
+    agrad.jit(step)(x)
+    np.testing.assert_array_equal(x.grad.numpy(), [0, 2, 4])
+    agrad.jit(lambda y: agrad.sum(y * y))(x * 2).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [0, 10, 20])

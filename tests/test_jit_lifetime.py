@@ -19,6 +19,12 @@ from agrad import nn, optim
 X = np.ones((3, 4))
 
 
+def forking(test: Any) -> Any:
+    """A test that forks, whatever a test before it has imported: JAX warns of every fork."""
+    test = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")(test)
+    return pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")(test)
+
+
 def train() -> Any:
     model = nn.Linear(4, 2)
     optimizer = optim.SGD(model.parameters(), lr=1e-6, momentum=0.9)
@@ -116,7 +122,7 @@ def in_a_child(work: Callable[[], bool]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@forking
 def test_a_fork_while_another_thread_traces() -> None:
     """The child has state as it was before the trace, and may trace itself; the parent's trace goes on."""
     w = agrad.asarray(np.asarray([1.0, 2.0]), requires_grad=True)
@@ -147,7 +153,7 @@ def test_a_fork_while_another_thread_traces() -> None:
     assert results[0].item() == 3.0 and slow(np.ones(2)).item() == 3.0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@forking
 def test_a_fork_inside_a_function_that_is_traced() -> None:
     """The child goes on with the trace that it is in."""
     parent, pids = os.getpid(), queue.SimpleQueue[int]()

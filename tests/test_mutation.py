@@ -215,7 +215,7 @@ def test_a_line_of_the_calculus_belongs_to_primitives(file: str, text: str, name
     assert tests_of.primitives_at(Mutant(file, line, "sign", 0, (0, 0, ""))) == names
 
 
-def test_the_list_of_equivalents(tmp_path: Path) -> None:
+def test_the_list_of_equivalents() -> None:
     """Entries have reasons; one whose line is gone is named."""
     assert all(reason.strip() for reason in runner.listed().values())
     mutant = next(m for m in mutants_of("agrad/nn/init.py") if m.is_change)

@@ -244,7 +244,6 @@ def test_a_truth_value_as_mask(function: Any, where: bool) -> None:
         lambda t: np.hamming(t[0]),
         lambda t: np.save(io.BytesIO(), t),
         lambda t: np.savetxt(io.BytesIO(), t),
-        lambda t: np.quantile(np.arange(4.0), t / 9),
         float,
         complex,
         int,

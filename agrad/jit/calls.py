@@ -95,6 +95,10 @@ class CallOperation:
         self.settings: tuple[str, ...] = ()
         self._lifted: Plan | None = None
 
+    def output_name(self, output: int) -> str:
+        """The name of a recorded output."""
+        return self.outputs[output]
+
     def argument_names(self, count: int) -> tuple[str, ...]:
         """The names of the recorded inputs."""
         return self.arrays[:count]

@@ -202,7 +202,8 @@ class Surroundings(Guards):
         if primitive is not None and not self._is_trusted(getattr(primitive.forward, "__module__", "agrad")):
             rules = (*primitive.vjps.values(), *primitive.jvps.values())
             self._queue += [(part, place) for part in (primitive.forward, *[rule.function for rule in rules])]
-        if self._is_trusted(function.__module__) or code.co_filename.startswith("<agrad "):
+        # functools.wraps writes another function's module over a wrapper's own
+        if self._is_trusted(function.__globals__.get("__name__")) or code.co_filename.startswith("<agrad "):
             return
         look = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
         self.guard_values(functools.partial(look, function), [f"{what} of {place}" for what in _PARTS])

@@ -10,7 +10,7 @@ from agrad.engine.levels import AMBIENT, CAPTURED, SPACES
 from agrad.engine.sweep import order, sweep
 from agrad.engine.tape import LEAF, Node, is_recording, leaf_node, tracing
 from agrad.engine.tensor import Tensor, wrap
-from agrad.errors import TracedValueError
+from agrad.errors import NotDifferentiableError, TracedValueError
 from agrad.jit import entry as entries
 from agrad.jit.calls import Derivative
 from agrad.jit.entry import Attribute, Entry, Out, SameLayout, Slot, hold_traced, like, slot_of
@@ -212,6 +212,7 @@ class Tracing:
             outputs.append(variable)
             return len(outputs) - 1
 
+        self._check_gradients()
         recorded = self._recorded_outputs(leaves)
         shown = [self._shown(leaf, place) for leaf in leaves]
         self._write_slots(place)
@@ -253,6 +254,16 @@ class Tracing:
             inline=self._inline(derivative),
             stages=stages,
         )
+
+    def _check_gradients(self) -> None:
+        """Refuse a backward pass that ended at an argument made by operations: its gradient would be lost."""
+        for i, tensor in self.recorded:
+            if tensor.grad is not None:
+                raise NotDifferentiableError(
+                    f"backward() in jit({self.trace.named}) reached the argument's leaf {i}, a Tensor that other "
+                    "operations made, and would stop there; call backward() outside of the jitted function, pass the "
+                    "Tensor that they were computed from, or pass a leaf: tensor.detach()"
+                )
 
     def _shown(self, leaf: Any, place: Callable[[Any], int]) -> Any:
         """What stands for a leaf of the result: its output, or the value itself where the program does not make it."""

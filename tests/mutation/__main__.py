@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import json
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -97,6 +98,7 @@ def main() -> int:
         for mutant in mutants:
             print("\n".join([mutant.id, *(f"    {line}" for line in mutant.diff)] if given.diff else [mutant.id]))
         return 0
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))  # so that forks are ended too
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder))
         verdicts = run(given, mutants, Path(folder))

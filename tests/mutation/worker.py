@@ -89,6 +89,7 @@ class Run:
 
     def _child(self, arguments: tuple[str, ...], limit: int, mutant: Mutant | None) -> None:
         os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         out = os.open(self.files["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for stream in (1, 2):
             os.dup2(out, stream)
