@@ -18,10 +18,6 @@ class Undecided(Exception):
     """A point where the reference cannot say: a kink, or a number that differences cannot tell."""
 
 
-class Unfit(Exception):
-    """A program that a way cannot run, as NumPy raises there: writes into a scalar member of a map."""
-
-
 def host(value: Any) -> np.ndarray:
     """Return an array, a number or a Tensor as a NumPy array."""
     return np.asarray(value.numpy() if hasattr(value, "numpy") else value)

@@ -8,7 +8,7 @@ import scipy.special
 
 from random_programs import array_operations, linear_operations, operations, write_operations
 from random_programs.plain import Plain
-from random_programs.program import CONSTANT, INPUT, OPERATIONS, Program, Step, run_step
+from random_programs.program import CONSTANT, INPUT, OPERATIONS, Program, Step, Unfit, run_step
 
 FAMILIES = (operations, array_operations, linear_operations, write_operations)
 """The modules whose import files the operations."""
@@ -28,10 +28,6 @@ PREPARED = {
     "probability": (lambda v: v.min(initial=0.5) >= 0.1 and v.max(initial=0.5) <= 0.9, "to_probability"),
 }
 """By domain: which values lie in it, and the operation that puts others into it."""
-
-
-class Unfit(Exception):
-    """A step that fits nowhere in the program so far."""
 
 
 class Draw:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from random_programs.array_operations import ndim
-from random_programs.operations import axis_of, filled, moving, real, unary
+from random_programs.operations import axis_of, filled, moving, real, unary, unfit
 from random_programs.program import add
 
 
@@ -64,7 +64,7 @@ add("gram", "{0} @ {0}.mT + 0.5 * {xp}.eye({0}.shape[-2])", unary(None, real, fi
 add("shifted", "0.3 * {0}[..., :1] * {0}[..., :1].mT + {diagonal} * {xp}.eye({0}.shape[-2])", lambda d: ((d.pick(real, filled, ndim(2)),), {"diagonal": d.choice(1.5, 2.0)}))
 add("matmul", "{xp}.matmul({0}, {1})", matrices)
 add("matmul_operator", "{0} @ {1}", matrices)
-add("matmul_transposed", "{0} @ {1}.mT", lambda d: (lambda a: a if d.value(a[0][1]).ndim > 1 else d.pick(lambda v: False))(transposed(d)))
+add("matmul_transposed", "{0} @ {1}.mT", lambda d: (lambda a: a if d.value(a[0][1]).ndim > 1 else unfit())(transposed(d)))
 add("vecdot", "{xp}.vecdot({0}, {1})", lambda d: alike(d, ndim(1)))
 add("tensordot", "{xp}.tensordot({0}, {1}, axes=1)", matrices)
 add("tensordot_pairs", "{xp}.tensordot({0}, {1}, axes=(({axis},), ({axis},)))", lambda d: (lambda a: (a[0], {"axis": axis_of(d, a[0][0])}))(alike(d, ndim(1, 2))))

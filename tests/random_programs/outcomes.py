@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from agrad.errors import AgradError
-from random_programs.comparing import Undecided, Unfit, Wrong
-from random_programs.program import OPERATIONS, Program, names_of
+from random_programs.comparing import Undecided, Wrong
+from random_programs.program import OPERATIONS, Program, Unfit, names_of
 from random_programs.ways import WAYS, Case
 
 OK, WRONG, ERROR, REFUSED, UNDECIDED, UNFIT = "ok", "wrong", "error", "refused", "undecided", "unfit"

@@ -11,6 +11,10 @@ import scipy.special
 INPUT, CONSTANT = "input", "constant"
 
 
+class Unfit(Exception):
+    """A step that fits nowhere in a program so far, or a program that a way cannot run: NumPy raises there."""
+
+
 @dataclass(frozen=True)
 class Operation:
     """What a step does, as Python text with places ``{0}`` for operands and ``{axis}`` for settings.

@@ -15,12 +15,14 @@ def target(draw: Any, *tests: Any) -> int:
     return draw.pick(lambda v: id(v) in fits and isinstance(v, np.ndarray) and v.flags.writeable, moving, *tests)
 
 
-def fitting(draw: Any, name: int, shape: tuple[int, ...]) -> int:
-    """Return the name of a value that can be written to a place of a shape in an array."""
+def fitting(draw: Any, name: int, shape: tuple[int, ...], narrow: bool = False) -> int:
+    """Return the name of a value that can be written to a place of a shape; ``narrow``: of no wider dtype."""
     dtype = draw.value(name).dtype
 
     def fits(v: Any) -> bool:
         if v.dtype.kind not in ("fc" if dtype.kind == "c" else "f"):
+            return False
+        if narrow and np.result_type(v, dtype) != dtype:
             return False
         try:
             return np.broadcast_shapes(v.shape, shape) == shape
@@ -30,7 +32,7 @@ def fitting(draw: Any, name: int, shape: tuple[int, ...]) -> int:
     return draw.pick(fits)
 
 
-def writing(index: Any, *tests: Any, value: bool = True) -> Any:
+def writing(index: Any, *tests: Any, value: bool = True, narrow: bool = False) -> Any:
     """Draw a target, an index, and the value that is written: another array, or a number."""
 
     def drawn(draw: Any) -> Any:
@@ -39,7 +41,7 @@ def writing(index: Any, *tests: Any, value: bool = True) -> Any:
         if not value:
             return (name,), {"index": text, "c": draw.choice(0.5, -1, 0.0)}
         shape = np.shape(eval(f"v{name}[{text}]", draw.scope))
-        return (name, fitting(draw, name, shape)), {"index": text}
+        return (name, fitting(draw, name, shape, narrow)), {"index": text}
 
     return drawn
 
@@ -55,7 +57,7 @@ def everything(draw: Any, shape: tuple[int, ...]) -> str:
 def pair(draw: Any) -> Any:
     """Draw a target, and a value that can be combined into it."""
     name = target(draw)
-    return (name, fitting(draw, name, draw.value(name).shape)), {}
+    return (name, fitting(draw, name, draw.value(name).shape, narrow=True)), {}
 
 
 def number(*tests: Any) -> Any:
@@ -73,8 +75,8 @@ for _name, _index in _INDICES.items():
     add(f"write_{_name}", "{0}[{index}] = {1}", writing(_index), writes=True)
     add(f"write_{_name}_number", "{0}[{index}] = {c}", writing(_index, value=False), writes=True)
     add(f"write_{_name}_part", "{0}[{index}] = 0.5 * {0}[{index}]", writing(_index, value=False), writes=True)
-    add(f"add_to_{_name}", "{0}[{index}] += {1}", writing(_index), writes=True)
-    add(f"multiply_{_name}", "{0}[{index}] *= {1}", writing(_index), writes=True)
+    add(f"add_to_{_name}", "{0}[{index}] += {1}", writing(_index, narrow=True), writes=True)
+    add(f"multiply_{_name}", "{0}[{index}] *= {1}", writing(_index, narrow=True), writes=True)
 add("write_where_negative", "{0}[{0} < 0.1] = {c}", number(real, away, ndim(1)), writes=True, masks=True)
 add("write_where_negative_part", "{0}[{0} < 0.1] = 0.3 * {0}[{0} < 0.1]", number(real, away, ndim(1)), writes=True, values=True)
 add("write_at_argmax", "{0}[{xp}.argmax({0})] = {c}", number(real, filled, ndim(1, 1)), writes=True)
