@@ -281,6 +281,7 @@ def test_csv_missing_file_and_delimiter(tmp_path):
 
 
 @FUZZ
+@pytest.mark.filterwarnings("ignore:.*numbers the rows:UserWarning")
 @given(content=st.one_of(damaged(TABLE.encode()), st.binary(max_size=60), st.text(max_size=60).map(str.encode)))
 def test_csv_fuzz(scratch, content):
     path = written(scratch / "a.csv", content)
