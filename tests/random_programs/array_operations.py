@@ -105,11 +105,26 @@ add("np_append", "np.append({0}, {1})", lambda d: ((d.pick(moving), d.pick(movin
 add("unstack", "{xp}.unstack({0}, axis={axis})[{k}]", along(k=(0, -1)))
 add("np_split", "np.array_split({0}, 2, axis={axis})[{k}]", along(k=(0, 1)))
 add("broadcast_to", "{xp}.broadcast_to({0}, {shape})", broadcast)
-add("broadcast_arrays", "{xp}.broadcast_arrays({0}, {1})[{k}] * 1.5", lambda d: (lambda a: ((a, broadcasting(d, a, moving)), {"k": d.choice(0, 1)}))(d.pick(moving)))
-add("meshgrid", "{xp}.meshgrid({0}, {1}, indexing={ij})[{k}] * 1.5", lambda d: ((d.pick(real, ndim(1, 1)), d.pick(real, ndim(1, 1))), {"k": d.choice(0, 1), "ij": d.choice("'ij'", "'xy'")}))
+add(
+    "broadcast_arrays",
+    "{xp}.broadcast_arrays({0}, {1})[{k}] * 1.5",
+    lambda d: (lambda a: ((a, broadcasting(d, a, moving)), {"k": d.choice(0, 1)}))(d.pick(moving)),
+)
+add(
+    "meshgrid",
+    "{xp}.meshgrid({0}, {1}, indexing={ij})[{k}] * 1.5",
+    lambda d: (
+        (d.pick(real, ndim(1, 1)), d.pick(real, ndim(1, 1))),
+        {"k": d.choice(0, 1), "ij": d.choice("'ij'", "'xy'")},
+    ),
+)
 add("atleast_2d", "np.atleast_2d({0})", unary(None, moving))
 add("atleast_1d", "np.atleast_1d({0})", unary(None, moving))
-add("np_pad", "np.pad({0}, 1, mode={mode})", lambda d: ((d.pick(moving, filled, ndim(1, 2)),), {"mode": d.choice("'constant'", "'edge'", "'wrap'")}))
+add(
+    "np_pad",
+    "np.pad({0}, 1, mode={mode})",
+    lambda d: ((d.pick(moving, filled, ndim(1, 2)),), {"mode": d.choice("'constant'", "'edge'", "'wrap'")}),
+)
 add("np_insert", "np.insert({0}, 0, 0.5, axis={axis})", along())
 add("np_delete", "np.delete({0}, 0, axis={axis})", along())
 add("np_diag", "np.diag({0}, {k})", lambda d: ((d.pick(moving, ndim(1, 2)),), {"k": d.choice(0, 1, -1)}))
@@ -188,13 +203,35 @@ add("read_argmax", "{0}[{xp}.argmax({0})]", unary(None, real, spread, filled, nd
 add("read_nonzero", "{0}[{xp}.nonzero({0} > 0.1)]", unary(None, real, away, ndim(1)), values=True)
 add("iterate", "{out} = 0.5\nfor row in {0}:\n    {out} = {out} * 0.5 + row", unary(None, moving, filled, ndim(1)))
 add("unpack", "{out}, *_ = {0}", unary(None, moving, filled, ndim(1)))
-add("take", "{xp}.take({0}, {index}, axis={axis})", lambda d: (lambda a: (a[0], a[1] | {"index": whole_numbers(d, d.value(a[0][0]).shape[a[1]["axis"]], 3)}))(along()(d)))
-add("take_along_axis", "{xp}.take_along_axis({0}, {xp}.argsort({0}, axis={axis}), axis={axis})", along(real, spread, ndim(1)))
-add("take_along_argmax", "{xp}.take_along_axis({0}, {xp}.argmax({0}, axis={axis}, keepdims=True), axis={axis})", along(real, spread, filled, ndim(1)))
+add(
+    "take",
+    "{xp}.take({0}, {index}, axis={axis})",
+    lambda d: (lambda a: (a[0], a[1] | {"index": whole_numbers(d, d.value(a[0][0]).shape[a[1]["axis"]], 3)}))(
+        along()(d)
+    ),
+)
+add(
+    "take_along_axis",
+    "{xp}.take_along_axis({0}, {xp}.argsort({0}, axis={axis}), axis={axis})",
+    along(real, spread, ndim(1)),
+)
+add(
+    "take_along_argmax",
+    "{xp}.take_along_axis({0}, {xp}.argmax({0}, axis={axis}, keepdims=True), axis={axis})",
+    along(real, spread, filled, ndim(1)),
+)
 add("np_compress", "np.compress([True, False, True], {0})", unary(None, moving, lambda v: v.size >= 3))
-add("np_extract", "np.extract({mask}, {0})", lambda d: (lambda n: ((n,), {"mask": d.rng.random(d.value(n).shape) < 0.6}))(d.pick(moving)))
+add(
+    "np_extract",
+    "np.extract({mask}, {0})",
+    lambda d: (lambda n: ((n,), {"mask": d.rng.random(d.value(n).shape) < 0.6}))(d.pick(moving)),
+)
 add("np_choose", "np.choose({k}, [{0}, {1}])", lambda d: (two_alike(d)[0], {"k": d.choice(0, 1)}))
-add("np_select", "np.select([{0} > 0.2, {0} < -0.2], [{0}, {1}], 0.1)", lambda d: (lambda a: ((a, broadcasting(d, a, real)), {}))(d.pick(real, away)))
+add(
+    "np_select",
+    "np.select([{0} > 0.2, {0} < -0.2], [{0}, {1}], 0.1)",
+    lambda d: (lambda a: ((a, broadcasting(d, a, real)), {}))(d.pick(real, away)),
+)
 
 # ---------------------------------------------------------------- control flow
 
@@ -218,8 +255,17 @@ add("cond_constant", "A.cond({flag}, lambda u: u * 2.0, lambda u: {xp}.sin(u), {
 add("cond_value", "A.cond({xp}.sum({0}) > {c}, lambda u: u * 2.0, lambda u: {xp}.sin(u), {0})", flag, values=True)
 add("while_loop", "A.while_loop(lambda s: s[0] < {n}, lambda s: (s[0] + 1, {xp}.sin(s[1]) + 0.1), (0, {0}))[1]", flag)
 add("while_loop_value", "A.while_loop(lambda u: {xp}.sum(u * u) > 0.5, lambda u: u * 0.5, {0})", flag, values=True)
-add("scan", "A.scan(lambda c, r: (0.5 * c + r, {xp}.sin(c) * r), {0}[0], {0}, reverse={reverse}, checkpoint={checkpoint})[{k}]", rows)
+add(
+    "scan",
+    "A.scan(lambda c, r: (0.5 * c + r, {xp}.sin(c) * r), {0}[0], {0}, reverse={reverse}, checkpoint={checkpoint})[{k}]",
+    rows,
+)
 add("vmap_rows", "A.vmap(lambda r: {xp}.sin(r) * {xp}.sum(r))({0})", unary(None, real, filled, ndim(1)))
 add("checkpoint", "A.checkpoint(lambda u: {xp}.sin(u) * u)({0})", unary(None, real))
-add("grad_inside", "A.grad(lambda u: {xp}.sum({xp}.sin(u) * u))({0})", unary(None, real), plain="np.sin({0}) + {0} * np.cos({0})")
+add(
+    "grad_inside",
+    "A.grad(lambda u: {xp}.sum({xp}.sin(u) * u))({0})",
+    unary(None, real),
+    plain="np.sin({0}) + {0} * np.cos({0})",
+)
 add("jvp_inside", "A.jvp(lambda u: {xp}.sin(u), ({0},), ({0},))[1]", unary(None, real), plain="{0} * np.cos({0})")

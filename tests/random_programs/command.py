@@ -102,7 +102,9 @@ def main(arguments: list[str] | None = None) -> int:
         if given.json:
             with open(given.json, "w") as file:
                 json.dump({"seeds": given.seeds, "counts": counts, "failures": failures}, file, indent=1)
-    print(f"seeds {given.seeds}: " + ", ".join(f"{n} {name}" for name, n in sorted(counts.items()) if " in " not in name))
+    print(
+        f"seeds {given.seeds}: " + ", ".join(f"{n} {name}" for name, n in sorted(counts.items()) if " in " not in name)
+    )
     return 1 if counts["wrong"] or counts["error"] else 0
 
 

@@ -67,7 +67,7 @@ def size_of(xs: Sequence[Any], ys: Sequence[Any]) -> float:
 
 
 def slope_is(phi: Callable[[float], float], given: float, scale: float, tolerance: float, what: str) -> None:
-    """Raise ``Wrong`` unless a number is the derivative of a function at 0; ``Undecided`` where differences disagree."""
+    """Raise ``Wrong`` unless a number is the derivative at 0; ``Undecided`` where finite differences disagree."""
     h = STEP
     estimate = _central(phi, h)
     if abs(given - estimate) <= tolerance * scale:

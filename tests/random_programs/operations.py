@@ -134,7 +134,11 @@ for _domain, _names in _SPECIAL.items():
             ),
         )
 add("special_sinc", "A.special.sinc({0})", unary("nonzero", real))
-add("polygamma", "A.special.polygamma({n}, {0})", lambda d: ((d.within(d.pick(real), "positive"),), {"n": d.choice(1, 2)}))
+add(
+    "polygamma",
+    "A.special.polygamma({n}, {0})",
+    lambda d: ((d.within(d.pick(real), "positive"),), {"n": d.choice(1, 2)}),
+)
 add("jn", "A.special.jn({n}, {0})", lambda d: ((d.within(d.pick(real), "positive"),), {"n": d.choice(2, 3)}))
 add("zeta", "A.special.zeta({0}, {q})", lambda d: ((d.within(d.pick(real), "above_one"),), {"q": d.choice(1.0, 1.5)}))
 add("scalar_add", "{c} + {0}", lambda d: ((d.pick(moving),), {"c": d.choice(1, 0.5, -2.0)}))
@@ -144,7 +148,11 @@ add("scalar_complex", "{0} * {c}", lambda d: ((d.pick(moving),), {"c": d.choice(
 add("integer_power", "{0} ** {n}", lambda d: ((d.within(d.pick(moving), "small"),), {"n": d.choice(2, 3, 2.0)}))
 add("float_power_of", "{0} ** {p}", lambda d: ((d.within(d.pick(real), "positive"),), {"p": d.choice(1.5, -1, 0.5)}))
 add("number_power", "{b} ** {0}", lambda d: ((d.within(d.pick(real), "small"),), {"b": d.choice(2.0, 0.5)}))
-add("clip", "{xp}.clip({0}, {low}, {high})", lambda d: ((d.pick(real),), {"low": d.choice(-0.707, "None"), "high": 0.613}))
+add(
+    "clip",
+    "{xp}.clip({0}, {low}, {high})",
+    lambda d: ((d.pick(real),), {"low": d.choice(-0.707, "None"), "high": 0.613}),
+)
 add("clip_by_array", "{xp}.clip({0}, {1}, {1} + 0.5)", lambda d: _pair(d, None, None))
 
 
@@ -197,7 +205,11 @@ for _name, _first, _second in (
         lambda d, a=_first, b=_second: (_pair(d, a, b)[0], {"xs": d.choice("A.special", "A.special", "S")}),
     )
 add("iv", "A.special.iv({v}, {0})", lambda d: ((d.within(d.pick(real), "positive"),), {"v": d.choice(0.5, 1.5, 2.0)}))
-add("betainc", "A.special.betainc({a}, 1.5, {0})", lambda d: ((d.within(d.pick(real), "probability"),), {"a": d.choice(0.7, 2.0)}))
+add(
+    "betainc",
+    "A.special.betainc({a}, 1.5, {0})",
+    lambda d: ((d.within(d.pick(real), "probability"),), {"a": d.choice(0.7, 2.0)}),
+)
 for _name in ("less", "greater", "less_equal", "greater_equal", "equal", "not_equal"):
     add(_name, f"{{xp}}.{_name}({{0}}, {{1}})", lambda d: _pair(d, None, None))
 for _name in ("logical_and", "logical_or", "logical_xor"):
@@ -210,7 +222,11 @@ add("mask_times", "({0} > 0.15) * {1}", lambda d: _pair(d, None, None))
 add("where", "{xp}.where({0} > {c}, {0}, {1})", lambda d: (_pair(d, None, None)[0], {"c": d.choice(0.11, -0.23)}))
 add("where_number", "{xp}.where({0} > 0.12, {1}, 0.5)", lambda d: _pair(d, None, None))
 add("where_unused_nan", "{xp}.where({0} > 0.12, {xp}.log({0}), {0})", lambda d: ((d.pick(real, away),), {}))
-add("where_unused_root", "{xp}.where({0} > 0, {xp}.sqrt({xp}.maximum({0}, 0.0)), {0})", lambda d: ((d.pick(real, away),), {}))
+add(
+    "where_unused_root",
+    "{xp}.where({0} > 0, {xp}.sqrt({xp}.maximum({0}, 0.0)), {0})",
+    lambda d: ((d.pick(real, away),), {}),
+)
 
 # ---------------------------------------------------------------- along axes
 
@@ -244,26 +260,46 @@ for _name in ("std", "var"):
 for _name in ("all", "any"):
     add(_name, f"{{xp}}.{_name}({{0}} > 0.1, axis={{axis}}, keepdims={{keepdims}})", reducing(None, real))
 for _name in ("argmax", "argmin"):
-    add(_name, f"{{xp}}.{_name}({{0}}, axis={{axis}}, keepdims={{keepdims}})", reducing(None, real, filled, several=False))
+    add(
+        _name,
+        f"{{xp}}.{_name}({{0}}, axis={{axis}}, keepdims={{keepdims}})",
+        reducing(None, real, filled, several=False),
+    )
 add("count_nonzero", "{xp}.count_nonzero({0} > 0.1, axis={axis})", reducing(None, real))
 add("logsumexp", "A.logsumexp({0}, axis={axis}, keepdims={keepdims})", reducing("small", real, filled))
 add("special_logsumexp", "A.special.logsumexp({0}, axis={axis}, keepdims={keepdims})", reducing("small", real, filled))
 add("softmax", "A.softmax({0}, axis={axis})", reducing("small", real, filled, several=False))
 add("log_softmax", "A.log_softmax({0}, axis={axis})", reducing("small", real, filled, several=False))
 _norm = "{xp}.linalg.vector_norm({0}, axis={axis}, keepdims={keepdims}, ord={ord})"
-add("vector_norm", _norm, lambda d: (lambda a: (a[0], a[1] | {"ord": d.choice(1, 2, 3, "np.inf", 1.5)}))(reducing(None, real, filled, away)(d)))
-add("matrix_norm", "{xp}.linalg.matrix_norm({0}, ord={ord})", lambda d: ((d.pick(real, filled, away, lambda v: v.ndim > 1),), {"ord": d.choice("'fro'", 1, "np.inf")}))
+add(
+    "vector_norm",
+    _norm,
+    lambda d: (lambda a: (a[0], a[1] | {"ord": d.choice(1, 2, 3, "np.inf", 1.5)}))(
+        reducing(None, real, filled, away)(d)
+    ),
+)
+add(
+    "matrix_norm",
+    "{xp}.linalg.matrix_norm({0}, ord={ord})",
+    lambda d: ((d.pick(real, filled, away, lambda v: v.ndim > 1),), {"ord": d.choice("'fro'", 1, "np.inf")}),
+)
 for _name in ("cumulative_sum", "cumulative_prod"):
     add(
         _name,
         f"{{xp}}.{_name}({{0}}, axis={{axis}}, include_initial={{initial}})",
-        lambda d: (lambda n: ((n,), {"axis": axis_of(d, n), "initial": d.chance(0.3)}))(d.within(d.pick(moving), "small")),
+        lambda d: (lambda n: ((n,), {"axis": axis_of(d, n), "initial": d.chance(0.3)}))(
+            d.within(d.pick(moving), "small")
+        ),
     )
 for _name in ("cumsum", "cumprod"):
     add(f"np_{_name}", f"np.{_name}({{0}}, axis={{axis}})", reducing("small", moving))
 for _name in ("nansum", "nanmean", "ptp", "median", "average", "nanmax"):
     add(f"np_{_name}", f"np.{_name}({{0}}, axis={{axis}})", reducing(None, real, filled))
-add("np_quantile", "np.quantile({0}, {q}, axis={axis})", lambda d: (lambda a: (a[0], a[1] | {"q": d.choice(0.3, 0.5)}))(reducing(None, real, filled)(d)))
+add(
+    "np_quantile",
+    "np.quantile({0}, {q}, axis={axis})",
+    lambda d: (lambda a: (a[0], a[1] | {"q": d.choice(0.3, 0.5)}))(reducing(None, real, filled)(d)),
+)
 add("np_trapezoid", "np.trapezoid({0}, axis={axis})", reducing(None, real, several=False))
 add("np_gradient", "np.gradient({0}, axis={axis})", reducing(None, real, several=False))
 add("np_sum_where", "np.sum({0}, axis={axis}, where={0} > 0.1)", reducing(None, real))
@@ -273,10 +309,27 @@ add("np_multiply_accumulate", "np.multiply.accumulate({0}, axis={axis})", reduci
 add("np_subtract_outer", "np.subtract.outer({0}, {1})", lambda d: ((d.pick(real), d.pick(real)), {}))
 for _name in ("sort", "argsort"):
     add(_name, f"{{xp}}.{_name}({{0}}, axis={{axis}})", reducing(None, real, spread, several=False))
-add("np_partition", "np.partition({0}, 0, axis={axis})[..., :1]", reducing(None, real, spread, filled, several=False), values=True)
-add("diff", "{xp}.diff({0}, axis={axis}, n={n})", lambda d: (lambda n: ((n,), {"axis": axis_of(d, n), "n": d.choice(1, 1, 2)}))(d.pick(moving)))
-add("searchsorted", "{xp}.searchsorted({grid}, {0})", lambda d: ((d.pick(real, lambda v: v.ndim == 1),), {"grid": np.array([-0.51, 0.13, 0.72])}))
-add("np_interp", "np.interp({0}, {grid}, {values})", lambda d: ((d.pick(real),), {"grid": np.array([-0.51, 0.13, 0.72]), "values": d.array(3)}))
+add(
+    "np_partition",
+    "np.partition({0}, 0, axis={axis})[..., :1]",
+    reducing(None, real, spread, filled, several=False),
+    values=True,
+)
+add(
+    "diff",
+    "{xp}.diff({0}, axis={axis}, n={n})",
+    lambda d: (lambda n: ((n,), {"axis": axis_of(d, n), "n": d.choice(1, 1, 2)}))(d.pick(moving)),
+)
+add(
+    "searchsorted",
+    "{xp}.searchsorted({grid}, {0})",
+    lambda d: ((d.pick(real, lambda v: v.ndim == 1),), {"grid": np.array([-0.51, 0.13, 0.72])}),
+)
+add(
+    "np_interp",
+    "np.interp({0}, {grid}, {values})",
+    lambda d: ((d.pick(real),), {"grid": np.array([-0.51, 0.13, 0.72]), "values": d.array(3)}),
+)
 add("np_polyval", "np.polyval({c}, {0})", lambda d: ((d.within(d.pick(real), "small"),), {"c": d.array(3)}))
 add("np_cov", "np.cov({0})", lambda d: ((d.pick(real, lambda v: v.ndim == 2 and v.shape[1] > 1),), {}))
 add("method_sum", "{0}.sum(axis={axis})", reducing())
@@ -291,7 +344,11 @@ for _dtype in ("float32", "float64"):
 add("to_complex", "{xp}.astype({0}, {xp}.complex128)", unary(None, real))
 add("to_int", "{xp}.astype({0}, {xp}.int64)", unary(None, real, apart))
 add("to_bool", "{xp}.astype({0}, {xp}.bool)", unary(None, real, away))
-add("method_astype", "{0}.astype({dtype})", lambda d: ((d.pick(real),), {"dtype": d.choice("np.float32", "np.float64", "np.complex128", "'float64'")}))
+add(
+    "method_astype",
+    "{0}.astype({dtype})",
+    lambda d: ((d.pick(real),), {"dtype": d.choice("np.float32", "np.float64", "np.complex128", "'float64'")}),
+)
 add("astype_same", "{xp}.astype({0}, {xp}.float64, copy={copy})", lambda d: ((d.pick(real),), {"copy": d.chance(0.5)}))
 for _name in ("zeros_like", "ones_like"):
     add(_name, f"{{xp}}.{_name}({{0}}) + {{0}}", unary(None, moving))

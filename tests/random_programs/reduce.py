@@ -1,10 +1,12 @@
 """Delta debugging: the smallest program that still fails in the same way."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.special
 
 from random_programs.outcomes import Outcome, run
 from random_programs.plain import Plain
@@ -39,6 +41,12 @@ def _bounded(program: Program) -> bool:
 
 def reduced(program: Program, fails: Fails, most_runs: int = MOST_RUNS) -> Program:
     """Return a smaller program that fails too, by dropping and replacing what is not needed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _reduced(program, fails, most_runs)
+
+
+def _reduced(program: Program, fails: Fails, most_runs: int) -> Program:
     seen: set[str] = set()
     while True:
         for smaller in _smaller(program):
@@ -98,8 +106,6 @@ def _outputs_of(program: Program, i: int) -> Program:
 
 def _values(program: Program) -> dict[int, Any]:
     """Return each step's value when it was made."""
-    import scipy.special
-
     scope: dict[str, Any] = {"np": np, "A": Plain(), "S": scipy.special}
     values: dict[int, Any] = {}
     for step in program.steps:
@@ -181,7 +187,9 @@ def step_lines(steps: tuple[Step, ...]) -> list[str]:
     return [line for step in steps for line in step.lines()]
 
 
-def reduce_failure(program: Program, outcome: Outcome, turn: int, most_runs: int = MOST_RUNS) -> tuple[Program, Outcome]:
+def reduce_failure(
+    program: Program, outcome: Outcome, turn: int, most_runs: int = MOST_RUNS
+) -> tuple[Program, Outcome]:
     """Return the reduced program of a failure, and what comes of it."""
     smaller = reduced(program, like(outcome, outcome.way, turn), most_runs)
     return smaller, run(smaller, outcome.way, turn)

@@ -184,7 +184,7 @@ def _batch(case: Case) -> tuple[Members, list[np.ndarray], tuple[int | None, ...
 
     def stacked() -> list[np.ndarray]:
         columns = zip(zip(*rows, strict=True), axes, strict=True)
-        return [xs[0] if axis is None else np.stack(xs, axis=axis) for xs, axis in columns]
+        return [np.array(xs[0]) if axis is None else np.stack(xs, axis=axis) for xs, axis in columns]
 
     def member(k: int) -> list[Any]:
         whole = zip(stacked(), axes, strict=True)
@@ -223,8 +223,9 @@ def vmap_inside(case: Case) -> None:
     """The gradient of a sum over a map's members, and mapped tangents, against a loop."""
     member, stacked, axes = _batch(case)
     mapped = [i for i, axis in enumerate(axes) if axis is not None]
-    gradient = agrad.grad(case.loss, argnums=tuple(mapped))
-    one_by_one = _stacked([gradient(*member(k)) for k in range(MEMBERS)])
+    gradient = agrad.grad(case.loss, argnums=case.argnums)
+    alone = [gradient(*member(k)) for k in range(MEMBERS)]
+    one_by_one = _stacked([[gs[i] for i in mapped] for gs in alone])
     total = agrad.grad(lambda *xs: agrad.sum(agrad.vmap(case.loss, in_axes=axes)(*xs)), argnums=tuple(mapped))
     in_front = [np.moveaxis(host(g), axes[i] or 0, 0) for g, i in zip(total(*stacked), mapped, strict=True)]
     same("gradient of a map", in_front, one_by_one, case.close)

@@ -78,14 +78,33 @@ for _name, _index in _INDICES.items():
     add(f"add_to_{_name}", "{0}[{index}] += {1}", writing(_index, narrow=True), writes=True)
     add(f"multiply_{_name}", "{0}[{index}] *= {1}", writing(_index, narrow=True), writes=True)
 add("write_where_negative", "{0}[{0} < 0.1] = {c}", number(real, away, ndim(1)), writes=True, masks=True)
-add("write_where_negative_part", "{0}[{0} < 0.1] = 0.3 * {0}[{0} < 0.1]", number(real, away, ndim(1)), writes=True, values=True)
+add(
+    "write_where_negative_part",
+    "{0}[{0} < 0.1] = 0.3 * {0}[{0} < 0.1]",
+    number(real, away, ndim(1)),
+    writes=True,
+    values=True,
+)
 add("write_at_argmax", "{0}[{xp}.argmax({0})] = {c}", number(real, filled, ndim(1, 1)), writes=True)
 add("write_reversed", "{0}[::-1] = {0}", number(ndim(1)), writes=True)
 add("write_shifted", "{0}[1:] = {0}[:-1]", number(ndim(1)), writes=True)
 add("swap_rows", "{0}[0], {0}[-1] = {0}[-1].copy(), {0}[0].copy()", number(filled, ndim(1)), writes=True)
-add("write_over_nan", "{out} = {0} / 0.0\n{out} = {out} - {out}\n{out}[...] = {0} * 2.0", lambda d: ((d.pick(real),), {}))
-add("write_over_infinite", "{out} = 1.0 / ({0} - {0})\n{out}[{mask}] = 0.5\n{out}[~{mask}] = {0}[~{mask}]", lambda d: (lambda n: ((n,), {"mask": mask_of(d, d.value(n).shape)}))(d.pick(real, ndim(1))))
-add("write_over_log", "{out} = {xp}.log({0})\n{out}[{0} < 0.1] = 0.25", lambda d: ((d.pick(real, away, ndim(1)),), {}), masks=True)
+add(
+    "write_over_nan",
+    "{out} = {0} / 0.0\n{out} = {out} - {out}\n{out}[...] = {0} * 2.0",
+    lambda d: ((d.pick(real),), {}),
+)
+add(
+    "write_over_infinite",
+    "{out} = 1.0 / ({0} - {0})\n{out}[{mask}] = 0.5\n{out}[~{mask}] = {0}[~{mask}]",
+    lambda d: (lambda n: ((n,), {"mask": mask_of(d, d.value(n).shape)}))(d.pick(real, ndim(1))),
+)
+add(
+    "write_over_log",
+    "{out} = {xp}.log({0})\n{out}[{0} < 0.1] = 0.25",
+    lambda d: ((d.pick(real, away, ndim(1)),), {}),
+    masks=True,
+)
 
 # ---------------------------------------------------------------- whole arrays
 
@@ -129,13 +148,19 @@ add("np_copyto", "np.copyto({0}, {1})", pair, writes=True)
 add("np_copyto_where", "np.copyto({0}, {c}, where={0} > 0.1)", number(real, away), writes=True)
 add("np_put", "np.put({0}, [0, -1], {c})", number(filled), writes=True)
 add("np_putmask", "np.putmask({0}, {0} > 0.1, {c})", number(real, away), writes=True)
-add("np_add_at", "np.add.at({0}, {index}, {c})", lambda d: (lambda n: ((n,), {"index": [0, 0, -1], "c": 0.5}))(target(d, filled, ndim(1))), writes=True)
+add(
+    "np_add_at",
+    "np.add.at({0}, {index}, {c})",
+    lambda d: (lambda n: ((n,), {"index": [0, 0, -1], "c": 0.5}))(target(d, filled, ndim(1))),
+    writes=True,
+)
 add("method_fill", "{0}.fill({c})", number(), writes=True)
 add("np_multiply_out", "np.multiply({0}, {c}, out={0})", number(), writes=True)
 
 FREQUENT = tuple(
     name
     for name, op in OPERATIONS.items()
-    if op.writes or name in ("reshape", "method_reshape", "read", "method_T", "permute_dims", "unstack", "ravel", "flip")
+    if op.writes
+    or name in ("reshape", "method_reshape", "read", "method_T", "permute_dims", "unstack", "ravel", "flip")
 )
 """What programs draw more often than the rest: writes, and the views that they write through."""
