@@ -78,7 +78,10 @@ def _spread(shape: tuple[int, ...], repetitions: tuple[int, ...]) -> tuple[int, 
 def _tiled(xp: Any, x: Any, repetitions: tuple[int, ...]) -> Any:
     shape = tuple(x.shape)
     copies = xp.broadcast_to(xp.reshape(x, _spread(shape, (1,) * len(shape))), _spread(shape, repetitions))
-    return xp.reshape(copies, tuple([n * m for n, m in zip(repetitions, shape, strict=True)]))
+    out = xp.reshape(copies, tuple([n * m for n, m in zip(repetitions, shape, strict=True)]))
+    # where all copies are of one element, reshaping them gives a view
+    single = all(1 in pair for pair in zip(repetitions, shape, strict=True))
+    return xp.astype(out, x.dtype, copy=True) if single else out
 
 
 @primitive(linear="x")

@@ -20,6 +20,10 @@ class Special:
         return np.sinc(x)
 
     @staticmethod
+    def polygamma(n: int, x: Any) -> Any:
+        return np.asarray(scipy.special.polygamma(n, x)).astype(x.dtype)[()]
+
+    @staticmethod
     def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         return Plain.logsumexp(x, axis=axis, keepdims=keepdims)
 
