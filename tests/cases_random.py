@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from special_formulas import elementwise
-from table import between, constant, ex, row, values
+from table import between, constant, ex, row, slow, values
 
 from agrad import philox
 from agrad.backends import load
@@ -152,3 +152,4 @@ _draws(
     ex("empty", constant(np.zeros((0, 2))), between(-2.0, -0.5)(0, 2), between(0.5, 2.0)(0, 2)),
     reference=lambda xp, *args: _truncated_normal(*args),
 )
+slow("random_log_gamma")

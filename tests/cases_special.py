@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from special_formulas import FORMULAS
-from table import Example, Input, between, composite, constant, ex, normal, off_zero, positive, row, values
+from table import Example, Input, between, composite, constant, ex, normal, off_zero, positive, row, slow, values
 
 import agrad
 from agrad.registry import PRIMITIVES
@@ -176,6 +176,8 @@ _helper(
     {"n": 0, "m": 2},
     {"n": 2, "m": 1},
 )
+
+slow("special.betainc", "special.betainc_by_parameters", "special.gammainc_by_a")
 
 # ---------------------------------------------------------------- reductions
 _weights = constant([0.5, 0.0, 2.0])

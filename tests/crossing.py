@@ -2,7 +2,8 @@
 
 A test marked with ``each(cases)`` takes of every row one case in ``FEW``, and at least two, each on one backend. The
 choice depends on the names of test and case and on the round: over ``FEW`` times as many rounds as there are backends
-each case runs on each backend. ``--thorough`` takes all cases on all backends.
+each case runs on each backend; of rows that take long over ``SLOW`` times as many. ``--thorough`` takes all cases on
+all backends.
 """
 
 import zlib
@@ -13,15 +14,18 @@ import pytest
 
 FEW = 4
 LEAST = 2
+SLOW = 4
+"""How many times fewer cases of a slow row are taken, at least one of each."""
 SECOND_DEVICE = {"array_api_strict": "array_api_strict:device1"}
 """Backends with a second device on any machine, whose arrays refuse to mix with the first's."""
 
 
 class Named(Protocol):
-    """A case of a table: its own name, and that of the row it belongs to."""
+    """A case of a table: its own name, that of the row it belongs to, and whether the row takes long."""
 
     name: str
     group: str
+    slow: bool
 
 
 def each(cases: Sequence[Named], *, whole: bool = False, elsewhere: bool = False) -> pytest.MarkDecorator:
@@ -49,13 +53,17 @@ def crossed(
     if round_ is None:
         yield from ((backend, case) for backend in backends for case in cases)
         return
-    places = [turn(f"{test} {case.name}", round_, FEW * len(backends)) for case in cases]
     groups: dict[str, list[int]] = {}
     for i, case in enumerate(cases):
         groups.setdefault(case.group, []).append(i)
-    chosen: set[int] = set()
+    chosen: dict[int, str] = {}
     for members in groups.values():
-        members.sort(key=lambda i: places[i] % FEW)
-        chosen.update(members[:LEAST], (i for i in members if whole or places[i] % FEW == 0))
+        slow = cases[members[0]].slow
+        few, least = (FEW * SLOW, 1) if slow else (FEW, LEAST)
+        places = {i: turn(f"{test} {cases[i].name}", round_, few * len(backends)) for i in members}
+        members.sort(key=lambda i, few=few, places=places: places[i] % few)
+        for rank, i in enumerate(members):
+            if rank < least or places[i] % few == 0 or (whole and not slow):
+                chosen[i] = backends[places[i] // few]
     for i in sorted(chosen):
-        yield backends[places[i] // FEW], cases[i]
+        yield chosen[i], cases[i]

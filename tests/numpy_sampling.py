@@ -25,6 +25,7 @@ class Sample:
     number: int
     constant: bool
     kink: bool
+    slow = False
 
     @property
     def name(self) -> str:

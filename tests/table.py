@@ -45,7 +45,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Row:
-    """A primitive's examples. ``constant``: it has no derivative, by decision."""
+    """A primitive's examples. ``constant``: it has no derivative, by decision. ``slow``: take fewer of them a run."""
 
     primitive: str
     examples: tuple[Example, ...]
@@ -54,6 +54,7 @@ class Row:
     by_name: bool
     constant: bool = False
     note: str = ""
+    slow: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,10 @@ class Case:
     @property
     def group(self) -> str:
         return self.row.primitive
+
+    @property
+    def slow(self) -> bool:
+        return self.row.slow
 
     @property
     def is_empty(self) -> bool:
@@ -236,6 +241,12 @@ def more(name: str, *examples: Example) -> None:
         rows[name] = replace(rows[name], examples=_labelled(name, (*rows[name].examples, *examples)))
     else:
         MORE[name] = (*MORE.get(name, ()), *examples)
+
+
+def slow(*names: str) -> None:
+    """Mark rows whose derivatives take long."""
+    for name in names:
+        ROWS[name] = replace(ROWS[name], slow=True)
 
 
 def _labelled(name: str, examples: tuple[Example, ...]) -> tuple[Example, ...]:

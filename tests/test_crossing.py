@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import pytest
 from cases import CASES
-from crossing import FEW, LEAST, crossed, places, turn
+from crossing import FEW, LEAST, SLOW, crossed, places, turn
 
 
 @dataclass(frozen=True)
 class Made:
     name: str
     group: str
+    slow: bool = False
 
 
 MADE = [Made(f"{group} {i}", group) for group, count in (("add", 30), ("exp", 5), ("single", 1)) for i in range(count)]
@@ -55,6 +56,14 @@ def test_a_round_takes_about_one_in_few_of_the_table() -> None:
     assert 0.8 < FEW * len(pairs) / len(many) < 1.25
     on = [sum(backend == name for backend, _ in pairs) for name in THREE]
     assert min(on) > 0.7 * len(pairs) / len(THREE)
+
+
+def test_of_slow_rows_fewer_are_taken_and_in_time_all() -> None:
+    made = [Made(f"slow {i}", "slow", slow=True) for i in range(40)]
+    assert len(list(crossed("test_value", made[:3], THREE, 0, whole=True))) == 1
+    rounds = [list(crossed("test_value", made, THREE, r, whole=True)) for r in range(FEW * SLOW * len(THREE))]
+    assert set(map(len, rounds)) <= set(range(1, 10))
+    assert {pair for pairs in rounds for pair in pairs} == {(backend, case) for backend in THREE for case in made}
 
 
 def test_places() -> None:

@@ -17,7 +17,7 @@ import types
 import pytest
 from crossing import each
 
-CASES = [types.SimpleNamespace(name=f"made {i}", group="made") for i in range(24)]
+CASES = [types.SimpleNamespace(name=f"made {i}", group="made", slow=False) for i in range(24)]
 
 
 @each(CASES)
