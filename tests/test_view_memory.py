@@ -97,6 +97,7 @@ def test_a_repeated_element_is_an_array_of_its_own(backend: str, place: Any) -> 
         if here.shares_memory is not None:
             assert not here.shares_memory(y, x)
             assert here.memory(y) is not None
+            assert here.memory(agrad.reshape(y, (-1,))) == here.memory(y)
 
 
 def has_elements(case: Case) -> bool:
