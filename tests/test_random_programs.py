@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+pytest.importorskip("scipy", reason="scipy is not installed")
+
 from random_programs.command import run_seed, ways_of
 from random_programs.comparing import Undecided, Wrong, slope_is
 from random_programs.generate import generate
@@ -18,6 +21,8 @@ from random_programs.reduce import reduce_failure, script
 from random_programs.ways import WAYS
 
 import agrad
+
+pytestmark = pytest.mark.needs("scipy")
 
 SEEDS = int(os.environ.get("RANDOM_PROGRAMS", "300"))
 PIECES = 10
