@@ -20,7 +20,32 @@ HERMITIAN = SYMMETRIC + 1j * (SQUARE - SQUARE.T)
 UPPER = np.triu(SYMMETRIC @ SYMMETRIC + np.eye(4)) + np.tril(SQUARE, -1)
 EDGES = np.asarray([0.0, -0.0, 1.0, -1.0, 2.5, -2.5, INF, -INF, NAN])
 PAIR = np.stack([part.reshape(-1) for part in np.meshgrid(EDGES, EDGES)])
+
+
+def after_a_write(view: Any) -> Any:
+    """A function that gives a copy of a matrix after a write to what ``view`` makes of it."""
+
+    def function(x: Any) -> Any:
+        y = x * 1.0
+        view(y)[...] = 2.0
+        return y
+
+    return function
+
+
+VIEWS: dict[str, Any] = {
+    "astype": lambda y: np.astype(y, np.float64),
+    "astype, no copy": lambda y: np.astype(y, np.float64, copy=False),
+    "ravel": lambda y: np.ravel(y),
+    "ravel of a column": lambda y: np.ravel(y[:, 1:2]),
+    "ravel of each second element": lambda y: np.ravel(y[0, ::2]),
+    "ravel of a part in a row": lambda y: y[:2].ravel(),
+    "ravel of the transpose": lambda y: y.T.ravel(),
+    "ravel from behind": lambda y: np.ravel(y[::-1, ::-1]),
+    "reshape of a column": lambda y: np.reshape(y[:, 1:2], -1),
+}
 INSIDE: dict[str, tuple[Any, Any]] = {
+    **{f"a write to {name}": (after_a_write(view), SQUARE) for name, view in VIEWS.items()},
     **{
         f"{name}, {uplo}, {kind}": (lambda x, f=name, u=uplo: getattr(np.linalg, f)(x, u), x)
         for name in ("eigh", "eigvalsh")
@@ -83,6 +108,21 @@ def test_the_derivative_of_eigenvectors_of_either_triangle(uplo: str) -> None:
     outside = lambda x: np.sum(np.linalg.eigh(x, uplo)[1] * weights) + np.sum(np.linalg.eigh(x, uplo)[0] ** 2)  # noqa: E731
     slope = (outside(SYMMETRIC + h * direction) - outside(SYMMETRIC - h * direction)) / (2 * h)
     assert_close(np.sum(g * direction), slope, "gradient", 1e-7)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_write_is_as_eager_in_a_traced_function_of_any_layout(name: str) -> None:
+    f = after_a_write(VIEWS[name])
+    traced = agrad.jit(f)
+    for x in (SQUARE, np.asfortranarray(SQUARE), SQUARE[::-1], SQUARE + 1.0):
+        assert_close(traced(x), f(x), name, 0.0)
+
+
+@pytest.mark.parametrize("function", [np.std, np.nanstd])
+def test_the_deviation_of_equal_elements_has_the_derivative_0(function: Any, place: Any) -> None:
+    for x in (place(np.asarray(-1.2)), place(np.full((3,), 0.5))):
+        assert_close(agrad.grad(function)(x), np.zeros(x.shape), "gradient", 0.0)
+        assert_close(agrad.jvp(function, (x,), (x,))[1], 0.0, "tangent", 0.0)
 
 
 def test_the_angle_of_a_real_number_is_constant() -> None:

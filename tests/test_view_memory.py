@@ -88,6 +88,18 @@ def test_a_copy_is_no_view(backend: str) -> None:
         assert_close(y, value, "a copy")
 
 
+def test_a_repeated_element_is_an_array_of_its_own(backend: str, place: Any) -> None:
+    here = load(backend)
+    for shape, times in (((1,), (3,)), ((1,), (2, 1)), ((2, 1), (1, 1, 2)), ((2, 3), (2, 1))):
+        x = place(np.full(shape, 0.5))
+        y = agrad.tile(x, times)
+        assert_close(y, np.full(np.tile(np.zeros(shape), times).shape, 0.5), "value", 0.0)
+        if here.shares_memory is not None:
+            assert not here.shares_memory(y, x)
+            assert here.memory(y) is not None
+            assert here.memory(agrad.reshape(y, (-1,))) == here.memory(y)
+
+
 def has_elements(case: Case) -> bool:
     """Whether there is something to write to, and something that the write could reach."""
     arguments = case.arguments()

@@ -246,3 +246,18 @@ def test_members_of_no_dimensions(made: str, place: Any) -> None:
                 alone = [f(agrad.asarray(place(WEIGHTS))[i]) for i in range(3)]
                 for i, of_all in enumerate(found):
                     assert_close(of_all, agrad.stack([outs[i] for outs in alone]), f"output {i}", 0.0)
+
+
+def test_members_of_no_dimensions_inside_other_transforms(place: Any) -> None:
+    def f(c: Any) -> Any:
+        y = c + 0.5
+        view = agrad.reshape(y, (1,))
+        view *= view
+        return agrad.sum(view) * y
+
+    x = place(WEIGHTS)
+    for of_one in (agrad.grad(f), lambda c: agrad.jvp(f, (c,), (c,))[1], lambda c: agrad.hvp(f, (c,), (c,))[0]):
+        alone = agrad.stack([of_one(agrad.asarray(x)[i]) for i in range(3)])
+        assert_close(agrad.vmap(of_one)(x), alone, "inside the map", 1e-12)
+    total = agrad.grad(lambda x: agrad.sum(agrad.vmap(f)(x)))(x)
+    assert_close(total, agrad.stack([agrad.grad(f)(agrad.asarray(x)[i]) for i in range(3)]), "around the map", 1e-12)

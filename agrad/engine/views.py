@@ -120,16 +120,21 @@ def linked(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out:
         element = primitive.name == "getitem" and not out.shape
         if element and COPIED_ELEMENTS[type(out.raw), Ellipsis in settings["index"]]:
             return out
-        if type(base) is Batched and _is_scalar(base):
+        if _is_scalar_member(base):
             out._link = None
             return out
         link(out, base, (primitive, *[settings[name] for name in primitive.settings]))
     return out
 
 
-def _is_scalar(member: Tensor) -> bool:
-    """Whether what is a member here would, computed alone, be a scalar and no array."""
-    return not member.shape and not hasattr(member, "_link") and SCALARS[type(member.raw)]
+def _is_scalar_member(tensor: Tensor) -> bool:
+    """Whether each member of a map that this is made of would, computed alone, be a scalar and no array."""
+    if tensor.shape or hasattr(tensor, "_link") or not SCALARS[type(tensor.raw)]:
+        return False
+    inner: Any = tensor
+    while isinstance(inner, Tensor) and type(inner) is not Batched:
+        inner = inner.data
+    return isinstance(inner, Tensor)
 
 
 def is_view_at(view: Any, base: Any, steps: Steps) -> bool:
@@ -146,6 +151,20 @@ def shares_memory(view: Tensor, made: Link) -> bool:
     one, other = view.raw, made.base.raw
     backend = backend_of(other)
     return backend.shares_memory is not None and backend_of(one) is backend and backend.shares_memory(one, other)
+
+
+def lies_in_a_row(vector: Tensor) -> bool:
+    """Whether the elements of a Tensor of one dimension follow one another in memory. A trace is told of a no."""
+    raw = vector.raw
+    backend = backend_of(raw)
+    if backend.shares_memory is None or vector.size < 2:
+        return True
+    one = backend.xp.empty((2,), dtype=raw.dtype, device=backend.device_of(raw))
+    in_a_row = backend.strides(raw)[-1:] == backend.strides(one)
+    trace = mode().trace
+    if trace is not None and not in_a_row:
+        trace.by_layout = True
+    return bool(in_a_row)
 
 
 def _split(steps: Steps) -> list[tuple[Any, dict[str, Any]]]:
@@ -418,4 +437,5 @@ def copied(value: Any) -> Any:
 
 
 CALLS["check_writable"] = check_writable
+CALLS["lies_in_a_row"] = lies_in_a_row
 CALLS["write"] = write

@@ -15,6 +15,7 @@ from agrad.interop.arguments import (
     axis_of,
     cast,
     constant,
+    dtype_of,
     flat,
     like_of,
     picked,
@@ -26,6 +27,7 @@ from agrad.interop.arguments import (
     values_of,
 )
 from agrad.interop.table import implements
+from agrad.registry import CALLS
 
 # ------------------------------------------------------------------ shape
 
@@ -55,7 +57,8 @@ def _ravel(a: Any, order: str = "C") -> Tensor:
     if order == "F":
         return flat(agrad.permute_dims(x, tuple(reversed(range(x.ndim)))))
     _row_major("ravel", order)
-    return flat(x)
+    out = flat(x)
+    return out if CALLS["lies_in_a_row"](out) else agrad.astype(out, out.dtype, copy=True)
 
 
 @implements("transpose", "permute_dims")
@@ -144,7 +147,7 @@ atleast_3d = implements("atleast_3d")(_at_least(3))
 
 @implements("astype")
 def _astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    return cast(tensor(x), dtype)
+    return agrad.astype(tensor(x), dtype_of(dtype), copy=copy)
 
 
 @implements("copy")

@@ -24,6 +24,7 @@ from agrad.interop.arguments import (
     values_of,
 )
 from agrad.interop.table import implements
+from agrad.registry import CALLS
 
 _ALL: Any = np._NoValue
 """What NumPy's own functions hand on for a setting that was not given."""
@@ -123,7 +124,7 @@ def _std(
     mean: Any = _ALL,
     correction: Any = _ALL,
 ) -> Any:
-    return agrad.sqrt(_var(a, axis, dtype, ddof, keepdims, where, mean, correction))
+    return CALLS["length"](_var(a, axis, dtype, ddof, keepdims, where, mean, correction))
 
 
 def _extreme(name: str) -> Any:
@@ -297,7 +298,7 @@ def _nanstd(
     mean: Any = _ALL,
     correction: Any = _ALL,
 ) -> Any:
-    return agrad.sqrt(
+    return CALLS["length"](
         _nanvar(a, axis, dtype, ddof, keepdims, where=where, mean=mean, correction=correction),
     )
 

@@ -15,7 +15,7 @@ from agrad.ops.indexing import getitem, take
 from agrad.ops.manipulation import concat, reshape
 from agrad.ops.shared import axis_of, ndim_of, raw_of
 from agrad.registry import CALLS
-from agrad.shapes import normalize_axis
+from agrad.shapes import normalize_axis, size
 
 
 @primitive(linear="x", batch="axis")
@@ -78,7 +78,10 @@ def _spread(shape: tuple[int, ...], repetitions: tuple[int, ...]) -> tuple[int, 
 def _tiled(xp: Any, x: Any, repetitions: tuple[int, ...]) -> Any:
     shape = tuple(x.shape)
     copies = xp.broadcast_to(xp.reshape(x, _spread(shape, (1,) * len(shape))), _spread(shape, repetitions))
-    return xp.reshape(copies, tuple([n * m for n, m in zip(repetitions, shape, strict=True)]))
+    flat = xp.reshape(copies, (-1,))
+    if size(shape) == 1:  # copies of one element, which reshaping leaves in one place
+        flat = xp.astype(flat, x.dtype, copy=True)
+    return xp.reshape(flat, tuple([n * m for n, m in zip(repetitions, shape, strict=True)]))
 
 
 @primitive(linear="x")

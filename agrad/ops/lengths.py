@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from agrad.engine.notation import elementwise, primitive
+from agrad.registry import CALLS
 
 
 def _safe(xp: Any, y: Any) -> tuple[Any, Any]:
@@ -40,6 +41,8 @@ length = elementwise(
     forward=lambda xp, x, /: xp.sqrt(x),
     doc="The square root of sums of squares: at 0 its derivative is 0, as a norm's is, and its second one NaN.",
 )
+
+CALLS["length"] = length
 
 
 @primitive(broadcasts=True, constant="length", batch="leading")

@@ -1,0 +1,10 @@
+"""The command: ``python tests/random_programs --seeds 0:300 [--jobs 2] [--ways reverse,jit] [--json FILE]``."""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).parents[1])
+    from random_programs.command import main
+
+    sys.exit(main())

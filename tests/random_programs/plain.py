@@ -1,0 +1,95 @@
+"""The names of agrad's face that programs use, on plain NumPy and SciPy: the reference of every value."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+Function = Callable[..., Any]
+
+
+class Special:
+    """``scipy.special`` under the names of ``agrad.special``."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(scipy.special, name)
+
+    @staticmethod
+    def sinc(x: Any) -> Any:
+        return np.sinc(x)
+
+    @staticmethod
+    def polygamma(n: int, x: Any) -> Any:
+        return np.asarray(scipy.special.polygamma(n, x)).astype(x.dtype)[()]
+
+    @staticmethod
+    def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        return Plain.logsumexp(x, axis=axis, keepdims=keepdims)
+
+
+class Plain:
+    """An array namespace of NumPy with the other functions of agrad's face that programs call."""
+
+    special = Special()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+    @staticmethod
+    def relu(x: Any) -> Any:
+        return np.maximum(x, 0)
+
+    @staticmethod
+    def sigmoid(x: Any) -> Any:
+        return scipy.special.expit(x)
+
+    @staticmethod
+    def gelu(x: Any) -> Any:
+        return x * scipy.special.ndtr(x)
+
+    @staticmethod
+    def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        return np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))
+
+    @staticmethod
+    def softmax(x: Any, axis: int = -1) -> Any:
+        return np.exp(x) / np.sum(np.exp(x), axis=axis, keepdims=True)
+
+    @staticmethod
+    def log_softmax(x: Any, axis: int = -1) -> Any:
+        return x - np.log(np.sum(np.exp(x), axis=axis, keepdims=True))
+
+    @staticmethod
+    def erf(x: Any) -> Any:
+        return scipy.special.erf(x)
+
+    @staticmethod
+    def linear(x: Any, w: Any, b: Any) -> Any:
+        return x @ w + b
+
+    @staticmethod
+    def checkpoint(f: Function) -> Function:
+        return f
+
+    @staticmethod
+    def vmap(f: Function) -> Function:
+        return lambda *xs: np.stack([np.asarray(f(*members)) for members in zip(*xs, strict=True)])
+
+    @staticmethod
+    def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
+        return true_fn(*operands) if pred else false_fn(*operands)
+
+    @staticmethod
+    def while_loop(cond_fun: Function, body_fun: Function, init: Any) -> Any:
+        while cond_fun(init):
+            init = body_fun(init)
+        return init
+
+    @staticmethod
+    def scan(f: Function, init: Any, xs: Any, reverse: bool = False, checkpoint: bool | int = False) -> Any:
+        ys = []
+        for x in xs[::-1] if reverse else xs:
+            init, y = f(init, x)
+            ys.append(y)
+        return init, np.stack(ys[::-1] if reverse else ys)

@@ -1,0 +1,313 @@
+"""The ways to run a program: each transform against NumPy, finite differences, a loop, or another transform."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import agrad
+from random_programs.comparing import Undecided, Wrong, host, product, same, size_of, slope_is
+from random_programs.plain import Plain
+from random_programs.program import Program, Unfit
+
+MEMBERS = 3
+PLAIN = Plain()
+
+
+class Case:
+    """A program with its inputs, directions, reference values and tolerances."""
+
+    def __init__(self, program: Program, turn: int = 0) -> None:
+        self.program, self.turn = program, turn
+        self.inputs = program.values()
+        self.function = program.function(agrad)
+        self.expected = self.plain(*self.fresh())
+        dtypes = program.source() + "".join(str(x.dtype) for x in [*self.inputs, *self.expected])
+        self.single = "float32" in dtypes or "complex64" in dtypes
+        self.exact = 1e-4 if self.single else 1e-11
+        self.close = 3e-3 if self.single else 1e-8
+        self.rough = 1e-2 if self.single else 1e-6
+        self.moving = [i for i, y in enumerate(self.expected) if np.asarray(y).dtype.kind in "fc"]
+        self.argnums = tuple(range(len(self.inputs)))
+        rng = np.random.default_rng(3)
+        self.along, self.across = (self._direction(rng) for _ in range(2))
+
+    def _direction(self, rng: np.random.Generator) -> list[np.ndarray]:
+        return [_noise(rng, x) for x in self.inputs]
+
+    def fresh(self, factor: float = 1.0) -> list[np.ndarray]:
+        return [np.asarray(np.array(x) * x.dtype.type(factor), dtype=x.dtype) for x in self.inputs]
+
+    def moved(self, t: float, along: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the inputs in double precision, moved along a direction."""
+        return [np.asarray(x + t * d.astype(_wide(d))) for x, d in zip(self.inputs, along, strict=True)]
+
+    # ---------------------------------------------------------------- functions of the inputs
+
+    def plain(self, *xs: Any, wide: bool = False, copy: bool = True) -> list[np.ndarray]:
+        """Return what NumPy alone gives; the inputs are copied, in the order their memory has, unless not ``copy``."""
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            given = [np.array(x, order="K") if copy else x for x in xs]
+            return list(self.program.function(PLAIN, plain=True, wide=wide)(*given))
+
+    def smooth(self, *xs: Any) -> tuple[Any, ...]:
+        """Return the outputs that have derivatives."""
+        ys = self.function(*xs)
+        return tuple(ys[i] for i in self.moving)
+
+    def loss(self, *xs: Any) -> Any:
+        return weighted(agrad, self.smooth(*xs))
+
+    def loss_and_values(self, *xs: Any) -> Any:
+        ys = self.function(*xs)
+        return weighted(agrad, [ys[i] for i in self.moving]), ys
+
+    def wide_loss(self, *xs: Any) -> Any:
+        ys = self.program.function(agrad, wide=True)(*xs)
+        return weighted(agrad, [ys[i] for i in self.moving])
+
+    def plain_loss(self, t: float, along: Sequence[np.ndarray]) -> float:
+        try:
+            ys = self.plain(*self.moved(t, along), wide=True)
+        except Exception as error:
+            raise Undecided(f"NumPy raises beside the point: {error}") from error
+        if any(np.shape(ys[i]) != np.shape(self.expected[i]) for i in self.moving):
+            raise Undecided("shapes change beside the point")
+        return float(weighted(np, [np.asarray(ys[i]) for i in self.moving]))
+
+    @cached_property
+    def gradient(self) -> tuple[Any, ...]:
+        return agrad.grad(self.loss, argnums=self.argnums)(*self.inputs)
+
+
+def _wide(x: np.ndarray) -> str:
+    return "complex128" if x.dtype.kind == "c" else "float64"
+
+
+def _noise(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    """Return a direction of an array's shape and dtype."""
+    noise = np.asarray(rng.uniform(0.3, 1.0, x.shape) * np.where(rng.random(x.shape) < 0.5, -1, 1))
+    return np.asarray(noise + 1j * noise[::-1] if x.dtype.kind == "c" and x.ndim else noise, dtype=x.dtype)
+
+
+def weighted(xp: Any, ys: Sequence[Any]) -> Any:
+    """Return the sum of all elements, each times a weight."""
+    total: Any = 0.0
+    for y in ys:
+        weights = np.cos(1.0 + np.arange(int(np.prod(y.shape))).reshape(y.shape))
+        if str(y.dtype).endswith(("float32", "complex64")):
+            weights = weights.astype("float32")
+        if "complex" in str(y.dtype):
+            total = total + xp.sum(xp.real(y) * weights) + xp.sum(xp.imag(y) * (weights + 0.5))
+        else:
+            total = total + xp.sum(y * weights)
+    return total
+
+
+# ---------------------------------------------------------------- the ways
+
+
+def values(case: Case) -> None:
+    """Values outside of transforms, of constant Tensors and inside of a gradient, in both orders of memory."""
+    if "A.asarray(" not in case.program.source():  # makes a Tensor, which cannot be written into a raw array
+        same("outside", case.function(*case.fresh()), case.expected, case.exact)
+    same("of Tensors", case.function(*map(agrad.asarray, case.fresh())), case.expected, case.exact)
+    inside = agrad.value_and_grad(case.loss_and_values, argnums=case.argnums, has_aux=True)
+    (_, ys), _ = inside(*case.inputs)
+    same("inside a gradient", ys, case.expected, case.exact)
+    columns = [np.asarray(x, order="F") for x in case.inputs]
+    (_, ys), _ = inside(*columns)
+    by_columns = case.plain(*columns)
+    try:
+        same("inside a gradient, Fortran order", ys, by_columns, case.exact)
+    except Wrong as error:
+        if all(map(np.array_equal, by_columns, case.expected)):
+            raise
+        raise Undecided("the order of axes in memory, NumPy's own affair, decides what a view is") from error
+
+
+def reverse(case: Case) -> None:
+    """The gradient along two directions against finite differences of NumPy's values."""
+    for g, x in zip(case.gradient, case.inputs, strict=True):
+        if host(g).shape != x.shape or host(g).dtype != x.dtype:
+            raise Wrong(f"a gradient {host(g).dtype}{host(g).shape} of an input {x.dtype}{x.shape}")
+    for along in (case.along, case.across):
+        given, scale = product(case.gradient, along), size_of(case.gradient, along)
+        slope_is(lambda t, d=along: case.plain_loss(t, d), given, scale, case.rough, "gradient along a direction")
+
+
+def forward(case: Case) -> None:
+    """The tangents of the outputs against the gradient, and the outputs against NumPy."""
+    ys, tangents = agrad.jvp(case.smooth, tuple(case.inputs), tuple(case.along))
+    same("value with a tangent", ys, [case.expected[i] for i in case.moving], case.exact)
+    scale = size_of(case.gradient, case.along)
+    given, expected = float(weighted(np, [host(t) for t in tangents])), product(case.gradient, case.along)
+    if not abs(given - expected) <= case.close * scale:
+        raise Wrong(f"tangent {given:.10g}, by the gradient {expected:.10g}")
+
+
+def hvp(case: Case) -> None:
+    """The Hessian's product, forward over reverse, against differences of the gradient."""
+    given = agrad.hvp(case.loss, tuple(case.inputs), tuple(case.along))
+
+    def phi(t: float) -> float:
+        gradient = agrad.grad(case.wide_loss, argnums=case.argnums)
+        return product(gradient(*case.moved(t, case.along)), case.across)
+
+    scale = size_of(given, case.across)
+    slope_is(phi, product(given, case.across), scale, 10 * case.rough, "Hessian along two directions")
+
+
+def reverse_twice(case: Case) -> None:
+    """The gradient of the gradient along a direction against the Hessian's product."""
+    given = agrad.hvp(case.loss, tuple(case.inputs), tuple(case.along))
+
+    def slope(*xs: Any) -> Any:
+        parts = zip(agrad.grad(case.loss, argnums=case.argnums)(*xs), case.along, strict=True)
+        return sum(agrad.sum(agrad.real(g * d) if "complex" in str(d.dtype) else g * d) for g, d in parts)
+
+    second = agrad.grad(slope, argnums=case.argnums)(*case.inputs)
+    same("gradient of the gradient", second, given, 10 * case.close)
+
+
+Members = Callable[[int], list[Any]]
+
+
+def _batch(case: Case) -> tuple[Members, list[np.ndarray], tuple[int | None, ...]]:
+    """Return the members by number, the arrays they lie in, and the axis of each input.
+
+    A member is a view of the array, as an index gives it: of no dimensions it is a scalar.
+    """
+    rows = [case.fresh(1 + 0.015625 * k) for k in range(MEMBERS)]
+    if not all(_alike(case, xs) for xs in rows):
+        rows = [case.fresh() for _ in range(MEMBERS)]
+    axes: list[int | None] = [(0, -1, 0, 1)[(case.turn + i) % 4] if x.ndim else 0 for i, x in enumerate(case.inputs)]
+    if len(axes) > 1 and case.turn % 5 == 0:
+        axes[1] = None
+
+    def stacked() -> list[np.ndarray]:
+        columns = zip(zip(*rows, strict=True), axes, strict=True)
+        return [np.array(xs[0]) if axis is None else np.stack(xs, axis=axis) for xs, axis in columns]
+
+    def member(k: int) -> list[Any]:
+        whole = zip(stacked(), axes, strict=True)
+        return [x if axis is None else np.moveaxis(x, axis, 0)[k] for x, axis in whole]
+
+    try:  # writes to a scalar, which NumPy takes for a copy's or refuses
+        fits = map(np.array_equal, case.plain(*member(0), copy=False), case.plain(*map(np.asarray, member(0))))
+        if not all(fits):
+            raise Unfit
+    except Exception as error:
+        raise Unfit from error
+    return member, stacked(), tuple(axes)
+
+
+def _alike(case: Case, xs: list[Any]) -> bool:
+    """Whether NumPy gives results like the program's for other inputs, and finite ones."""
+    try:
+        ys = case.plain(*xs)
+    except Exception:
+        return False
+    return [np.shape(y) for y in ys] == [np.shape(y) for y in case.expected] and all(np.isfinite(y).all() for y in ys)
+
+
+def _stacked(rows: Sequence[Sequence[Any]]) -> list[np.ndarray]:
+    return [np.stack([host(y) for y in column]) for column in zip(*rows, strict=True)]
+
+
+def vmap(case: Case) -> None:
+    """Mapped values against a loop on NumPy, and the gradient of each member against a loop."""
+    member, stacked, axes = _batch(case)
+    mapped = agrad.vmap(case.function, in_axes=axes)(*stacked)
+    same("mapped value", mapped, _stacked([case.plain(*member(k), copy=False) for k in range(MEMBERS)]), case.exact)
+    gradient = agrad.grad(case.loss, argnums=case.argnums)
+    one_by_one = _stacked([gradient(*member(k)) for k in range(MEMBERS)])
+    same("mapped gradient", agrad.vmap(gradient, in_axes=axes)(*stacked), one_by_one, case.close)
+
+
+def vmap_inside(case: Case) -> None:
+    """The gradient of a sum over a map's members, and mapped tangents, against a loop."""
+    member, stacked, axes = _batch(case)
+    mapped = [i for i, axis in enumerate(axes) if axis is not None]
+    gradient = agrad.grad(case.loss, argnums=case.argnums)
+    alone = [gradient(*member(k)) for k in range(MEMBERS)]
+    one_by_one = _stacked([[gs[i] for i in mapped] for gs in alone])
+    total = agrad.grad(lambda *xs: agrad.sum(agrad.vmap(case.loss, in_axes=axes)(*xs)), argnums=tuple(mapped))
+    in_front = [np.moveaxis(host(g), axes[i] or 0, 0) for g, i in zip(total(*stacked), mapped, strict=True)]
+    same("gradient of a map", in_front, one_by_one, case.close)
+    push = agrad.vmap(lambda *xs: agrad.jvp(case.smooth, xs, tuple(case.along))[1], in_axes=axes)
+    alone = [agrad.jvp(case.smooth, tuple(member(k)), tuple(case.along))[1] for k in range(MEMBERS)]
+    same("mapped tangent", push(*stacked), _stacked(alone), case.close)
+
+
+def jit(case: Case) -> None:
+    """A jitted value and gradient against the eager ones: both orders of memory, and other values afterwards."""
+    eager = agrad.value_and_grad(case.loss_and_values, argnums=case.argnums, has_aux=True)
+    traced = agrad.jit(eager)
+    columns = [np.asarray(x, order="F") for x in case.inputs]
+    for what, xs in (("", case.inputs), (", Fortran order", columns), (", other values", case.fresh(1.03125))):
+        (given, ys), gradient = traced(*xs)
+        (expected, eager_ys), eager_gradient = eager(*xs)
+        same(f"jitted value{what}", ys, [host(y) for y in eager_ys], case.exact)
+        same(f"jitted loss{what}", [given], [host(expected)], case.exact)
+        same(f"jitted gradient{what}", gradient, [host(g) for g in eager_gradient], case.close)
+
+
+def imperative(case: Case) -> None:
+    """``backward`` on recorded Tensors against the gradient."""
+    leaves = [agrad.asarray(x, requires_grad=True) for x in case.fresh()]
+    loss = case.loss(*(agrad.asarray(leaf, copy=True) for leaf in leaves))
+    if not loss.requires_grad:
+        return
+    loss.backward()
+    given = [np.zeros(x.shape, x.dtype) if x.grad is None else x.grad for x in leaves]
+    same("backward", given, [host(g) for g in case.gradient], case.close)
+
+
+def checkpoint(case: Case) -> None:
+    """The gradient of the checkpointed program against that of the program."""
+    given = agrad.grad(agrad.checkpoint(case.loss), argnums=case.argnums)(*case.inputs)
+    same("checkpointed gradient", given, [host(g) for g in case.gradient], case.close)
+
+
+def linearize(case: Case) -> None:
+    """The linearized program along a direction against its tangents."""
+    _, push = agrad.linearize(case.smooth, *case.inputs)
+    expected = agrad.jvp(case.smooth, tuple(case.inputs), tuple(case.along))[1]
+    same("linearized", push(*case.along), [host(t) for t in expected], case.close)
+
+
+def jacobian(case: Case) -> None:
+    """Jacobians of the first output of real inputs, forward and reverse, against each other and against tangents."""
+    if any(x.dtype.kind == "c" for x in case.inputs):
+        return
+
+    def first(*xs: Any) -> Any:
+        y = case.smooth(*xs)[0]
+        return agrad.real(y) + agrad.imag(y) if "complex" in str(y.dtype) else y
+
+    backward = agrad.jacrev(first, argnums=case.argnums)(*case.inputs)
+    onward = agrad.jacfwd(first, argnums=case.argnums)(*case.inputs)
+    same("jacrev", [host(j).astype(float) for j in backward], [host(j).astype(float) for j in onward], case.close)
+    tangent = host(agrad.jvp(first, tuple(case.inputs), tuple(case.along))[1])
+    pushed = sum(np.tensordot(host(j), d, axes=d.ndim) for j, d in zip(onward, case.along, strict=True))
+    same("jacfwd along a direction", [np.asarray(pushed, tangent.dtype)], [tangent], case.close)
+
+
+WAYS: dict[str, Callable[[Case], None]] = {
+    "values": values,
+    "reverse": reverse,
+    "forward": forward,
+    "hvp": hvp,
+    "vmap": vmap,
+    "jit": jit,
+    "reverse_twice": reverse_twice,
+    "vmap_inside": vmap_inside,
+    "imperative": imperative,
+    "checkpoint": checkpoint,
+    "linearize": linearize,
+    "jacobian": jacobian,
+}

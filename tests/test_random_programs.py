@@ -1,0 +1,138 @@
+"""Random programs by seed, each by the transforms that it takes its turn with; and tests of what finds the failures.
+
+``RANDOM_PROGRAMS=N`` runs N seeds in the place of 300; ``--round`` moves on to others.
+"""
+
+import os
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("scipy", reason="scipy is not installed")
+
+from random_programs.command import run_seed, ways_of
+from random_programs.comparing import Undecided, Wrong, slope_is
+from random_programs.generate import generate
+from random_programs.outcomes import OK, REFUSED, UNDECIDED, UNFIT, WRONG, run
+from random_programs.program import CONSTANT, INPUT, OPERATIONS, Program, Step, names_of
+from random_programs.reduce import reduce_failure, script
+from random_programs.ways import WAYS
+
+import agrad
+
+pytestmark = pytest.mark.needs("scipy")
+
+SEEDS = int(os.environ.get("RANDOM_PROGRAMS", "300"))
+PIECES = 10
+MOST_UNDECIDED = 0.01
+
+
+@pytest.mark.parametrize("piece", range(PIECES))
+def test_programs(piece: int, pytestconfig: pytest.Config) -> None:
+    start = SEEDS * pytestconfig.getoption("--round") + piece * SEEDS // PIECES
+    seeds = range(start, start + SEEDS // PIECES)
+    counts: Counter[str] = Counter()
+    for seed in seeds:
+        for outcome in run_seed(seed, ways_of(seed)):
+            counts[outcome.verdict] += 1
+            if outcome.fails:
+                program, last = reduce_failure(generate(seed), outcome, seed)
+                pytest.fail(f"seed {seed}\n{script(program, last)}")
+    assert set(counts) <= {OK, REFUSED, UNDECIDED, UNFIT}
+    assert counts[OK] > 0.9 * sum(counts.values())
+    assert counts[UNDECIDED] <= max(2, MOST_UNDECIDED * sum(counts.values()))
+
+
+# ---------------------------------------------------------------- the generator
+
+
+def test_the_programs_of_a_seed_are_always_the_same() -> None:
+    for seed in range(20):
+        first, second = generate(seed), generate(seed)
+        assert first.source() == second.source()
+        assert [x.tolist() for x in first.values()] == [x.tolist() for x in second.values()]
+    assert generate(0).source() != generate(1).source()
+
+
+def test_all_operations_occur() -> None:
+    used: set[str] = set()
+    for seed in range(1000):
+        used |= names_of(generate(seed).steps)
+    assert len(used) >= 0.98 * len(OPERATIONS)
+    assert len(used) >= 150
+
+
+def test_every_way_has_its_turn() -> None:
+    assert {way for seed in range(10) for way in ways_of(seed)} == set(WAYS)
+    assert all(len(ways_of(seed)) == len(set(ways_of(seed))) == 5 for seed in range(20))
+
+
+# ---------------------------------------------------------------- what finds a failure
+
+
+def a_wrong_sine() -> Any:
+    """Return a sine whose derivative is too large by a hundredth."""
+    right = agrad.sin
+    sine = agrad.custom_vjp(right)
+    sine.defvjp(lambda x: (right(x), x), lambda x, g: (1.01 * g * agrad.cos(x),))
+    return sine
+
+
+def test_a_wrong_rule_is_found_and_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agrad, "sin", a_wrong_sine())
+    for seed in range(300):
+        program = generate(seed)
+        outcome = run(program, "reverse", seed) if "A.sin(" in program.source() else None
+        if outcome is not None and outcome.verdict == WRONG:
+            break
+    else:
+        pytest.fail("not found")
+    smaller, last = reduce_failure(program, outcome, seed)
+    assert last.verdict == WRONG
+    assert len(smaller.body) <= 3
+    assert "A.sin(" in smaller.source()
+    text = script(smaller, last)
+    assert "gradient along a direction" in text
+    compile(text, "<reduced>", "exec")
+
+
+def test_a_wrong_value_and_a_changed_input_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.array([0.3, 0.8])
+    program = Program((Step(0, INPUT, (), {"value": x}), Step(1, "sin", (0,), {"xp": "A"})), (1,))
+    assert run(program, "values").verdict == OK
+    monkeypatch.setattr(agrad, "sin", lambda x: agrad.cos(x))
+    assert run(program, "values").verdict == WRONG
+
+
+def test_kinks_are_undecided() -> None:
+    slope_is(lambda t: float(np.sin(t)), 1.0, 1.0, 1e-6, "sine")
+    with pytest.raises(Wrong):
+        slope_is(lambda t: float(np.sin(t)), 1.001, 1.0, 1e-6, "sine")
+    with pytest.raises(Wrong):
+        slope_is(lambda t: float(np.sin(t)), np.nan, 1.0, 1e-6, "sine")
+    with pytest.raises(Undecided):
+        slope_is(lambda t: float(abs(t + 1e-6)), 1.0, 1.0, 1e-6, "kink")
+
+
+def test_a_program_is_printed_as_it_runs() -> None:
+    steps = (
+        Step(0, INPUT, (), {"value": np.array([[0.5, 1.0], [1.5, 2.0]])}),
+        Step(1, CONSTANT, (), {"value": np.array([2.0, 3.0])}),
+        Step(2, "multiply", (0, 1), {"xp": "np"}),
+        Step(3, "write_basic", (2, 1), {"index": "0"}),
+        Step(4, "sum", (2,), {"xp": "A", "axis": 0, "keepdims": False}),
+    )
+    program = Program(steps, (4, 2))
+    assert program.source() == (
+        "def program(v0):\n"
+        "    v1 = np.array([2.0, 3.0])\n"
+        "    v2 = np.multiply(v0, v1)\n"
+        "    v2[0] = v1\n"
+        "    v4 = A.sum(v2, axis=0, keepdims=False)\n"
+        "    return v4, v2, \n"
+    )
+    total, product = program.function(agrad)(*program.values())
+    assert product.tolist() == [[2.0, 3.0], [3.0, 6.0]]
+    assert total.tolist() == [5.0, 9.0]
