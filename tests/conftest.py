@@ -40,7 +40,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=0,
         metavar="N",
         help=f"which part of the table of cases to take: of every test and row one case in {crossing.FEW}, each on one "
-        "backend (default: 0)",
+        "backend; and on which backend beside NumPy the other tests run (default: 0)",
+    )
+    parser.addoption(
+        "--few",
+        type=int,
+        default=crossing.FEW,
+        metavar="N",
+        help=f"take one case in N instead of one in {crossing.FEW}: for libraries that compile every operation",
     )
     parser.addoption("--thorough", action="store_true", help="take every case of the table on every backend")
 
@@ -98,17 +105,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if mark is not None:
         places = crossing.places(backends, mark.kwargs["elsewhere"]) if placed else ["numpy"]
         round_ = None if config.getoption("--thorough") else round_
-        pairs = crossing.crossed(name, mark.args[0], places, round_, mark.kwargs["whole"])
+        few = config.getoption("--few")
+        pairs = crossing.crossed(name, mark.args[0], places, round_, mark.kwargs["whole"], few)
         _parametrize_with_cases(metafunc, list(pairs), placed)
     elif placed:
         if not config.getoption("--thorough"):
-            backends = [b for b in backends if b not in _other_devices(name, round_)]
+            others = [b for b in backends if b != "numpy"]
+            taken = others[crossing.turn(name, round_, len(others))] if others else None
+            backends = [b for b in backends if b == "numpy" or b is taken]
         metafunc.parametrize("backend", backends, indirect=True)
-
-
-def _other_devices(test: str, round_: int) -> set[str]:
-    """Return the devices that a test leaves out: of each backend with two it takes one."""
-    return {pair[crossing.turn(test, round_, 2)] for pair in SECOND_DEVICE.items()}
 
 
 def _parametrize_with_cases(metafunc: pytest.Metafunc, pairs: list[tuple[Any, Any]], placed: bool) -> None:
@@ -201,7 +206,7 @@ def pytest_report_header(config: pytest.Config) -> str:
     absent = [f"{name} ({report.reason})" for name, report in reports.items() if not report.available]
     names = [p if isinstance(p, str) else p.values[0] for p in config.stash[BACKENDS]]
     environment = os.environ.get("AGRAD_BACKEND")
-    part = f"round {config.getoption('--round')}: one case in {crossing.FEW}, each on one backend (--thorough: all)"
+    part = f"round {config.getoption('--round')}: one case in {config.getoption('--few')}, each on one backend (--thorough: all)"
     return (
         f"backends: {', '.join(names)}"
         + (f"; absent: {', '.join(absent)}" if absent else "")

@@ -47,9 +47,17 @@ def turn(name: str, round_: int, length: int) -> int:
 
 
 def crossed(
-    test: str, cases: Sequence[Named], backends: Sequence[str], round_: int | None, whole: bool = False
+    test: str,
+    cases: Sequence[Named],
+    backends: Sequence[str],
+    round_: int | None,
+    whole: bool = False,
+    few: int = FEW,
 ) -> Iterator[tuple[str, Named]]:
-    """Give the backends and cases of a test in a round; all of both where ``round_`` is None."""
+    """Give the backends and cases of a test in a round; all of both where ``round_`` is None.
+
+    few: take one case in ``few``; beyond ``FEW`` a row may have none in a round.
+    """
     if round_ is None:
         yield from ((backend, case) for backend in backends for case in cases)
         return
@@ -59,11 +67,12 @@ def crossed(
     chosen: dict[int, str] = {}
     for members in groups.values():
         slow = cases[members[0]].slow
-        few, least = (FEW * SLOW, 1) if slow else (FEW, LEAST)
-        places = {i: turn(f"{test} {cases[i].name}", round_, few * len(backends)) for i in members}
-        members.sort(key=lambda i, few=few, places=places: places[i] % few)
+        one_in = few * SLOW if slow else few
+        least = 0 if few > FEW else 1 if slow else LEAST
+        places = {i: turn(f"{test} {cases[i].name}", round_, one_in * len(backends)) for i in members}
+        members.sort(key=lambda i, one_in=one_in, places=places: places[i] % one_in)
         for rank, i in enumerate(members):
-            if rank < least or places[i] % few == 0 or (whole and not slow):
-                chosen[i] = backends[places[i] // few]
+            if rank < least or places[i] % one_in == 0 or (whole and not slow):
+                chosen[i] = backends[places[i] // one_in]
     for i in sorted(chosen):
         yield chosen[i], cases[i]

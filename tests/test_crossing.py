@@ -66,6 +66,15 @@ def test_of_slow_rows_fewer_are_taken_and_in_time_all() -> None:
     assert {pair for pairs in rounds for pair in pairs} == {(backend, case) for backend in THREE for case in made}
 
 
+def test_with_fewer_a_row_may_have_none_and_in_time_all_are_taken() -> None:
+    many = 5 * FEW
+    rounds = [list(crossed("test_value", MADE, THREE, r, few=many)) for r in range(many * len(THREE))]
+    assert {pair for pairs in rounds for pair in pairs} == {(backend, case) for backend in THREE for case in MADE}
+    assert not any(case.group == "single" for _, case in rounds[0]) or not any(
+        case.group == "single" for _, case in rounds[1]
+    )
+
+
 def test_places() -> None:
     plain = ["numpy", "array_api_strict", "array_api_strict:device1"]
     assert places(plain) == ["numpy", "array_api_strict:device1"]
