@@ -206,7 +206,8 @@ def pytest_report_header(config: pytest.Config) -> str:
     absent = [f"{name} ({report.reason})" for name, report in reports.items() if not report.available]
     names = [p if isinstance(p, str) else p.values[0] for p in config.stash[BACKENDS]]
     environment = os.environ.get("AGRAD_BACKEND")
-    part = f"round {config.getoption('--round')}: one case in {config.getoption('--few')}, each on one backend (--thorough: all)"
+    round_, few = config.getoption("--round"), config.getoption("--few")
+    part = f"round {round_}: one case in {few}, each on one backend (--thorough: all)"
     return (
         f"backends: {', '.join(names)}"
         + (f"; absent: {', '.join(absent)}" if absent else "")
