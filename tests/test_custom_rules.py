@@ -251,7 +251,7 @@ def test_results_that_no_member_maps(batch: str, place: Any) -> None:
         assert_close(y, ROWS**2, "mapped", 1e-12)
         np.testing.assert_array_equal(host(constant), np.broadcast_to([5.0, 7.0], (2, 2)))
         np.testing.assert_array_equal(host(integers), np.broadcast_to([2, 3], (2, 2)))
-        assert np.all(np.asarray(number) == 4.5)
+        assert np.all(host(number) == 4.5)
         slope = agrad.grad(lambda v, g=g: agrad.sum(agrad.vmap(g)(v)[0]))(rows)
         assert_close(slope, 10 * ROWS, "gradient", 1e-12)
 
