@@ -47,7 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=crossing.FEW,
         metavar="N",
-        help=f"take one case in N instead of one in {crossing.FEW}: for libraries that compile every operation",
+        help=f"take one case in N instead of one in {crossing.FEW}, and of the parameters of other tests one in "
+        f"N / {crossing.FEW}: for libraries that compile every operation",
     )
     parser.addoption("--thorough", action="store_true", help="take every case of the table on every backend")
 
@@ -151,16 +152,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         absent = [name for name in _needs(item) if not _installed(name)]
         if absent:
             item.add_marker(pytest.mark.skip(reason=f"{', '.join(absent)} is not installed"))
-    only = _only(config)
-    if not only:
-        return
-    kept, left = [], []
+    only = set(_only(config))
+    if only:
+        for item in items:
+            item.user_properties += [("only", name) for name in _served(item) & only]
+        _keep(config, items, {item.nodeid for item in items if _served(item) & only})
+    one_in = config.getoption("--few") // crossing.FEW
+    if one_in > 1 and not config.getoption("--thorough"):
+        # a test comes to a backend once in as many rounds as there are backends beside NumPy
+        others = sum(b != "numpy" for b in config.stash[BACKENDS])
+        _keep(config, items, _part(items, config.getoption("--round") // max(others, 1), one_in))
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], kept: set[str]) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
+    items[:] = [item for item in items if item.nodeid in kept]
+
+
+def _part(items: list[pytest.Item], visit: int, one_in: int) -> set[str]:
+    """Return the ids of a part of the parameters of each test and backend; those of the table are a part already."""
+    tests: dict[tuple[str, ...], list[str]] = {}
     for item in items:
-        names = (_needs(item) | _backend_of(item)) & set(only)
-        item.user_properties += [("only", name) for name in names]
-        (kept if names else left).append(item)
-    config.hook.pytest_deselected(items=left)
-    items[:] = kept
+        places = _backend_of(item) if item.get_closest_marker("cases") is None else set()
+        test = (item.nodeid.partition("[")[0], *places) if places else (item.nodeid,)
+        tests.setdefault(test, []).append(item.nodeid)
+    return set().union(*(crossing.part(names, visit, one_in) for names in tests.values()))
 
 
 class Served:
@@ -187,6 +203,10 @@ class Served:
     def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
         for name in self.absent(config):
             terminalreporter.write_line(f"--only {name}: no test ran on it or needs it", red=True)
+
+
+def _served(item: pytest.Item) -> set[str]:
+    return _needs(item) | _backend_of(item)
 
 
 def _needs(item: pytest.Item) -> set[str]:

@@ -46,6 +46,12 @@ def turn(name: str, round_: int, length: int) -> int:
     return (zlib.crc32(name.encode()) + round_) % length
 
 
+def part(names: Sequence[str], round_: int, one_in: int) -> set[str]:
+    """Return the names that a round takes: one in ``one_in``, at least one, and each within ``one_in`` rounds."""
+    places = {name: turn(name, round_, one_in) for name in names}
+    return {name for name, place in places.items() if place == min(places.values())}
+
+
 def crossed(
     test: str,
     cases: Sequence[Named],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 from cases import CASES
-from crossing import FEW, LEAST, SLOW, crossed, places, turn
+from crossing import FEW, LEAST, SLOW, crossed, part, places, turn
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,14 @@ def test_with_fewer_a_row_may_have_none_and_in_time_all_are_taken() -> None:
     assert not any(case.group == "single" for _, case in rounds[0]) or not any(
         case.group == "single" for _, case in rounds[1]
     )
+
+
+def test_a_part_has_one_at_least_and_all_come_in_time() -> None:
+    names = [f"test_a[{i}]" for i in range(30)]
+    parts = [part(names, round_, 6) for round_ in range(6)]
+    assert all(0 < len(taken) < 15 for taken in parts)
+    assert set().union(*parts) == set(names)
+    assert part(["test_b"], 3, 6) == {"test_b"}
 
 
 def test_places() -> None:

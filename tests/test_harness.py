@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import crossing
 import pytest
 
 import agrad
@@ -29,6 +30,10 @@ def test_of_numpy(case): ...
 
 
 def test_on_a_backend(backend): ...
+
+
+@pytest.mark.parametrize("i", range(40))
+def test_of_parameters(backend, i): ...
 
 
 @pytest.mark.needs("numpy")
@@ -96,6 +101,17 @@ def test_rounds_and_thorough_runs(run: Any) -> None:
     assert len(ids["--thorough",]) == 2 * 24
     assert {name.partition("-")[0] for name in ids["--thorough",]} == {"numpy", "array_api_strict:device1"}
     assert len(names(run("--collect-only", "-q", "--thorough"), "test_of_numpy")) == 24
+
+
+def test_with_fewer_other_tests_take_a_part_of_their_parameters(run: Any) -> None:
+    few = str(4 * crossing.FEW)
+    ids = [
+        names(run("--collect-only", "-q", "--few", few, "--round", str(r)), "test_of_parameters") for r in range(3 * 4)
+    ]
+    every = names(run("--collect-only", "-q", "--thorough"), "test_of_parameters")
+    assert all(0 < len(taken) < len(every) / 2 for taken in ids)
+    assert {name for taken in ids for name in taken} == set(every)
+    assert len(names(run("--collect-only", "-q", "--few", few), "test_on_a_backend")) == 2
 
 
 def test_only_keeps_what_it_is_for(run: Any) -> None:
