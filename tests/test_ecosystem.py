@@ -188,9 +188,11 @@ def test_methods_that_write_and_those_that_copy(place: Any) -> None:
     assert leaf.grad.tolist() == [[0.0, 0.0, 6.0], [10.0, 5.0, 0.0]]
     with pytest.raises(TypeError, match="same_kind"):
         leaf.astype(np.int64, casting="same_kind")
-    with pytest.raises(agrad.errors.LeafMutationError):
+    with pytest.raises(agrad.errors.LeafMutationError, match=r"x\[i\] = v on a leaf .* under agrad\.no_grad\(\)"):
         leaf.sort()
-    with pytest.raises(agrad.errors.TracedValueError):
+    with pytest.raises(
+        agrad.errors.TracedValueError, match=r"tolist\(\) of a value that vmap maps over: .*agrad\.where"
+    ):
         agrad.vmap(lambda x: x.tolist())(place(a))
 
 

@@ -108,11 +108,11 @@ def test_a_wrong_value_and_a_changed_input_are_found(monkeypatch: pytest.MonkeyP
 
 def test_kinks_are_undecided() -> None:
     slope_is(lambda t: float(np.sin(t)), 1.0, 1.0, 1e-6, "sine")
-    with pytest.raises(Wrong):
+    with pytest.raises(Wrong, match=r"sine: 1\.001, by finite differences 1"):
         slope_is(lambda t: float(np.sin(t)), 1.001, 1.0, 1e-6, "sine")
-    with pytest.raises(Wrong):
+    with pytest.raises(Wrong, match="sine: nan, by finite differences 1"):
         slope_is(lambda t: float(np.sin(t)), np.nan, 1.0, 1e-6, "sine")
-    with pytest.raises(Undecided):
+    with pytest.raises(Undecided, match="kink: differences give"):
         slope_is(lambda t: float(abs(t + 1e-6)), 1.0, 1.0, 1e-6, "kink")
 
 
