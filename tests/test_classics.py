@@ -147,7 +147,7 @@ def test_mnist_reads_the_directory_it_is_given(tmp_path: Path, capsys: pytest.Ca
 
 def test_the_copy_of_mnist_beside_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     module = example("mnist")
-    assert module.NEARBY.resolve() == MNIST
+    assert module.NEARBY.resolve() == MNIST.resolve()
     for nearby, expected in ((tmp_path, tmp_path), (tmp_path / "none", None)):
         monkeypatch.setattr(module, "NEARBY", nearby)
         assert module.default_directory() == expected
