@@ -2,7 +2,7 @@
 
 A check is an ``assert``, an ``AssertionError`` raised, ``pytest.raises`` and its like, a process run with
 ``check=True``, a function of a library whose name begins with ``assert_`` or ``check_``, or a function of the suite's
-own that comes to a check.
+own that comes to a check. Each ``pytest.raises`` has a ``match``, or the error that it caught is looked at.
 Loops count as entered, but for those over what was searched for, chosen by a condition, or looked up with a default.
 """
 
@@ -15,6 +15,9 @@ from typing import Any
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _OF_PYTEST = {"raises", "warns", "fail", "deprecated_call"}
+WITHOUT_A_MESSAGE = {"KeyboardInterrupt", "StopIteration", "SystemExit"}
+"""Exceptions that are raised with no message."""
+WIDE = 0.1
 _PASSED_ON = {"enumerate", "zip", "sorted", "reversed", "list", "tuple", "set"}
 _SEARCHES = {"glob", "rglob", "iterdir", "findall", "finditer", "walk", "filter"}
 
@@ -32,6 +35,9 @@ class Module:
         for node in self.tree.body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self.functions[node.name] = node
+            elif isinstance(node, ast.ClassDef):
+                methods = [n for n in node.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+                self.functions |= {f"{node.name}.{n.name}": n for n in methods}
             elif isinstance(node, ast.Import):
                 self.imported |= {(a.asname or a.name): (a.name, "") for a in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
@@ -145,13 +151,12 @@ class Suite:
 
     def problems(self, name: str) -> Iterator[Problem]:
         module = self.modules[name]
-        for test in [f for n, f in module.functions.items() if n.startswith("test_")]:
-            for line, what in self._of_test(module, test):
+        for test in [f for f in module.functions.values() if f.name.startswith("test_")]:
+            for line, what in [*self._of_test(module, test), *skips_by_results(self.nodes(test))]:
                 yield Problem(name, line, test.name, what)
         for function in module.functions.values():
-            for node in self.nodes(function):
-                if isinstance(node, ast.Assert) and always_true(node.test):
-                    yield Problem(name, node.lineno, function.name, "an assertion that cannot fail")
+            for line, what in loose(self.nodes(function)):
+                yield Problem(name, line, function.name, what)
 
     def _of_test(self, module: Module, test: Function) -> Iterable[tuple[int, str]]:
         paths = Paths(self, module, test)
@@ -163,13 +168,53 @@ class Suite:
             yield test.lineno, "may end without an assertion"
         used = {n.id for n in self.nodes(test) if isinstance(n, ast.Name) and n.lineno >= test.body[0].lineno}
         for argument in [*test.args.args, *test.args.kwonlyargs]:
-            if argument.arg not in used and not self._acts(argument.arg, module):
+            if argument.arg not in {*used, "self"} and not self._acts(argument.arg, module):
                 yield argument.lineno, f"the parameter {argument.arg} is not used"
 
     def _acts(self, name: str, module: Module) -> bool:
         """Whether it is enough to ask for a fixture: it yields, so it sets something up and takes it down."""
         found = self.fixture(name, module)
         return found is not None and any(isinstance(n, ast.Yield) for n in own_nodes(found[1]))
+
+
+def loose(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
+    """The assertions that hold of whatever comes, and the errors of which only the class is asked for."""
+    used = {n.value.id for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)}
+    read = [i.context_expr for n in nodes if isinstance(n, ast.With) for i in n.items if _named(i) in used]
+    for node in nodes:
+        if isinstance(node, ast.Assert) and always_true(node.test):
+            yield node.lineno, "an assertion that cannot fail"
+        if not isinstance(node, ast.Call):
+            continue
+        keywords = {k.arg: getattr(k.value, "value", None) for k in node.keywords}
+        if any(isinstance(keywords.get(k), float) and keywords[k] >= WIDE for k in ("rtol", "rel")):
+            yield node.lineno, "a tolerance that nearly everything is within"
+        bare = dotted(node.func) in ("pytest.raises", "raises") and not keywords.keys() & {"match", "check"}
+        if bare and node not in read and not (node.args and dotted(node.args[0]) in WITHOUT_A_MESSAGE):
+            yield node.lineno, "an error of which any message will do"
+
+
+def _named(item: ast.withitem) -> str | None:
+    return item.optional_vars.id if isinstance(item.optional_vars, ast.Name) else None
+
+
+def skips_by_results(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
+    """The skips that an exception, or a value that the test computed, decides about."""
+    computed = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    for node in nodes:
+        if isinstance(node, ast.ExceptHandler):
+            decided = True
+        elif isinstance(node, ast.If):
+            decided = any(
+                getattr(n, "id", None) in computed
+                or (isinstance(n, ast.Call) and not dotted(n.func).partition(".")[0].isupper())
+                for n in ast.walk(node.test)
+            )
+        else:
+            continue
+        for inner in node.body if decided else ():
+            if any(isinstance(n, ast.Call) and dotted(n.func) == "pytest.skip" for n in ast.walk(inner)):
+                yield inner.lineno, "skipped by what the test computed"
 
 
 def always_true(test: ast.expr) -> bool:

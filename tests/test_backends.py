@@ -346,9 +346,10 @@ def test_an_index_out_of_range_is_an_error(backend: Backend, index: tuple, on_ho
     arrays = [np.array([0, 3])] * index.count(ARRAY)
     if not on_host:
         arrays = [own(backend, a) for a in arrays]
-    with pytest.raises((IndexError, ShapeError)):
+    beyond = "[Tt]oo many (indices|entries)" if len(index) > 2 else "out of bounds"
+    with pytest.raises((IndexError, ShapeError), match=beyond):
         backend.to_host(backend.xp.getitem(x, *arrays, index=index))
-    with pytest.raises((IndexError, ShapeError)):
+    with pytest.raises((IndexError, ShapeError), match=beyond):
         backend.to_host(backend.xp.setitem(x, 1.0, *arrays, index=index))
 
 
@@ -474,10 +475,15 @@ def test_torch_arrays_as_its_users_make_them() -> None:
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 @pytest.mark.parametrize(
-    ("make", "remedy"),
-    [(lambda: np.ma.array([1.0, 2.0], mask=[False, True]), "filled"), (lambda: np.matrix([[1.0, 2.0]]), "write @")],
+    ("make", "remedy", "operators"),
+    [
+        (lambda: np.ma.array([1.0, 2.0], mask=[False, True]), "filled", r"numpy\.ma.* x\.detach\(\)"),
+        (lambda: np.matrix([[1.0, 2.0]]), "write @", "write @"),
+    ],
 )
-def test_kinds_of_numpys_arrays_that_mean_something_else_are_refused(make: Callable, remedy: str) -> None:
+def test_kinds_of_numpys_arrays_that_mean_something_else_are_refused(
+    make: Callable, remedy: str, operators: str
+) -> None:
     """A mask is not lost, and a matrix product is not made one of elements."""
     array, t = make(), agrad.asarray([1.0, 2.0], requires_grad=True)
     calls = [lambda: agrad.multiply(t, array), lambda: agrad.sum(array), lambda: agrad.asarray(array)]
@@ -485,5 +491,5 @@ def test_kinds_of_numpys_arrays_that_mean_something_else_are_refused(make: Calla
     for call in calls:
         with pytest.raises(OperandError, match=remedy):
             call()
-    with pytest.raises(TypeError):  # NumPy's own operators are asked too
+    with pytest.raises(TypeError, match=operators):  # NumPy's own operators are asked too
         t * array

@@ -355,7 +355,7 @@ def test_a_library_without_the_function_is_named() -> None:
     job = build("sort", 100, "float64", "agrad", "autograd")
     assert "autograd has no" in job.step()["autograd"]
     assert not any(name.startswith("autograd") for name in job.parts)
-    with pytest.raises(common.Missing):
+    with pytest.raises(common.Missing, match="autograd has none"):
         build("sort", 100, "float64", "autograd")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 CLASSICS = Path(__file__).resolve().parents[1] / "examples" / "classics"
+MNIST = CLASSICS.parents[2] / "shared" / "data" / "mnist"
 
 
 def example(name: str) -> ModuleType:
@@ -144,10 +145,17 @@ def test_mnist_reads_the_directory_it_is_given(tmp_path: Path, capsys: pytest.Ca
     assert "epoch 4" in capsys.readouterr().out
 
 
+def test_the_copy_of_mnist_beside_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    module = example("mnist")
+    assert module.NEARBY.resolve() == MNIST.resolve()
+    for nearby, expected in ((tmp_path, tmp_path), (tmp_path / "none", None)):
+        monkeypatch.setattr(module, "NEARBY", nearby)
+        assert module.default_directory() == expected
+
+
+@pytest.mark.skipif(not MNIST.is_dir(), reason="no copy of MNIST beside the repository (../shared/data/mnist)")
 def test_mnist() -> None:
     directory = example("mnist").default_directory()
-    if directory is None:
-        pytest.skip("no copy of MNIST beside the repository (../shared/data/mnist)")
     # in a process of its own, as threads of BLAS that share cores with other tests cost many times the work
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(CLASSICS.parents[1])}
     command = [sys.executable, "-W", "error", str(CLASSICS / "mnist.py"), "--data-dir", str(directory)]

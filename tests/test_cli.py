@@ -233,7 +233,7 @@ def test_info_lists_every_backend_and_the_selected_one(run):
     reports = agrad.available_backends()
     lines = out.splitlines()
     assert lines[0].startswith(f"agrad {agrad.__version__}, Python ")
-    for line, report in zip(lines[1:], reports.values(), strict=False):
+    for line, report in zip(lines[1 : 1 + len(reports)], reports.values(), strict=True):
         assert line.startswith(report.name)
         assert (report.version in line) if report.available else (report.reason in line)
     assert lines[-1].startswith(f"selected: {agrad.get_backend()} on ")

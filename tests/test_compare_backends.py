@@ -186,7 +186,7 @@ def test_errors() -> None:
     with pytest.raises(BackendUnavailableError, match="'nowhere'"):
         agrad.compare_backends(agrad.sin, X, backends=("numpy", "nowhere"))
     code = agrad.sin.__code__  # type: ignore[attr-defined]
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="0"):
         agrad.compare_backends(lambda x: {}[0], X, backends=PAIR)
     assert agrad.sin.__code__ is code  # type: ignore[attr-defined]
 

@@ -191,9 +191,17 @@ def test_npz_that_python_2_wrote(tmp_path):
         assert np.array_equal(data.read_npz(tmp_path / "a.npz")["X"], X)
 
 
-@pytest.mark.parametrize("option", [{"test_fraction": 0}, {"scaling": "other"}, {"dtype": "int64"}, {"seed": -1}])
-def test_npz_options_that_make_no_sense(tmp_path, option):
-    with pytest.raises(ConfigurationError):
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"test_fraction": 0}, "fraction to hold out: expected a number between 0 and 1, found 0"),
+        ({"scaling": "other"}, "scaling: expected one of auto, .* found 'other'"),
+        ({"dtype": "int64"}, "dtype: expected one of float32, float64, found 'int64'"),
+        ({"seed": -1}, "seed: expected 0 or more, found -1"),
+    ],
+)
+def test_npz_options_that_make_no_sense(tmp_path, option, message):
+    with pytest.raises(ConfigurationError, match=message):
         data.load_npz(written(tmp_path / "a.npz", npz(X=X, y=Y)), **option)
 
 

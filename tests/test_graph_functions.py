@@ -89,7 +89,9 @@ def test_names_of_inputs() -> None:
 
     graph = agrad.graph(g)({"w": [X]}, W, agrad.asarray(X), scale=2.0)
     assert [row.name for row in graph.rows if row.op is None] == ["params['w'][0]", "rest[0]", "rest[1]"]
-    assert [row.name for row in agrad.graph(np.add)(X, X).rows[:2]] in (["argument 0", "argument 1"], ["x1", "x2"])
+    told = hasattr(np.add, "__signature__")  # newer NumPy's
+    expected = ["x1", "x2"] if told else ["argument 0", "argument 1"]
+    assert [row.name for row in agrad.graph(np.add)(X, X).rows[:2]] == expected
 
 
 def test_several_outputs_and_constants() -> None:

@@ -14,6 +14,7 @@ def test_every_test_checks_something() -> None:
 DISHONEST = {
     "no assertion": [
         "def helper(x): return x\ndef test_f(): helper(1)",
+        "class TestF:\n    def test_f(self): pass",
         "def test_f():\n    def inner():\n        assert False",
         "import numpy as np\ndef test_f(): np.testing.suppress_warnings()",
     ],
@@ -36,6 +37,23 @@ DISHONEST = {
         "def test_f(x): assert True is not False",
         "import pytest\n@pytest.fixture\ndef x(): return 1\ndef test_f(x): assert 1 < len('ab')",
     ],
+    "an error of which any message will do": [
+        "import pytest\ndef test_f(x):\n    with pytest.raises(ValueError):\n        x()",
+        "import pytest\ndef test_f(x):\n    with pytest.raises(ValueError) as caught:\n        x()",
+        "import pytest\ndef test_f(x): pytest.raises(ValueError, x)",
+        "import pytest\ndef helper(x):\n    with x, pytest.raises((ValueError, TypeError)):\n        x()",
+        "import pytest\nclass TestF:\n  def test_f(self, x):\n    with pytest.raises(ValueError):\n      x()",
+    ],
+    "a tolerance that nearly everything is within": [
+        "import numpy as np\ndef test_f(x): np.testing.assert_allclose(x, 1, rtol=0.5)",
+        "import pytest\ndef test_f(x): assert x == pytest.approx(1, rel=0.1)",
+    ],
+    "skipped by what the test computed": [
+        "import pytest\ndef test_f(x):\n    y = x()\n    if y is None:\n        pytest.skip('none')\n    assert y",
+        "import pytest\ndef test_f(x):\n    if not x():\n        pytest.skip('none')\n    assert x",
+        "import pytest\ndef test_f(x):\n    try:\n        x()\n    except OSError:\n        pytest.skip('none')\n"
+        "    assert x",
+    ],
     "an assertion that cannot fail": [
         "def test_f(x): assert x or True",
         "def test_f(x): assert (x, 'message')",
@@ -45,7 +63,12 @@ DISHONEST = {
 }
 HONEST = [
     "def test_f(x): assert x",
-    "import pytest\ndef test_f(x):\n    with pytest.raises(ValueError):\n        x()",
+    "import pytest\ndef test_f(x):\n    with pytest.raises(ValueError, match='why'):\n        x()",
+    "import pytest\ndef test_f(x):\n    with pytest.raises(ValueError) as caught:\n        x()\n"
+    "    assert 'why' in str(caught.value)",
+    "import pytest\ndef test_f(x):\n    with pytest.raises(KeyboardInterrupt):\n        x()",
+    "import pytest\ndef test_f(x):\n    if x == 'dask':\n        pytest.skip('lazy')\n    assert x",
+    "import numpy as np\ndef test_f(x): np.testing.assert_allclose(x, 1, rtol=0.05)",
     "import numpy as np\ndef test_f(x): np.testing.assert_allclose(x, 1)",
     "import subprocess\ndef test_f(x): subprocess.run(x, check=True)",
     "from agrad.testing import check_grads\ndef test_f(x): check_grads(x, ())",

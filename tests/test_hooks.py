@@ -33,7 +33,7 @@ def test_what_a_hook_records_with_does_not_change_when_cotangents_are_added() ->
     recorded: list[Any] = []
     late.register_hook(lambda g: recorded.append(w + g))
     agrad.sum(early * early + late * late).backward()
-    with pytest.raises(GraphFreedError):
+    with pytest.raises(GraphFreedError, match=r"add: x2 cannot be had, .* keep that Tensor alive"):
         _ = recorded[0].op.args  # held weakly, the cotangent is gone, and is not taken for the sum
 
 
@@ -119,7 +119,7 @@ def test_writes_to_what_has_a_hook() -> None:
 
 def test_what_is_refused() -> None:
     x = agrad.asarray(X, requires_grad=True)
-    with pytest.raises(NotDifferentiableError, match="requires no gradient"):
+    with pytest.raises(NotDifferentiableError, match=r"requires no gradient; .* requires_grad=True"):
         agrad.asarray(X).register_hook(print)
     with pytest.raises(OperandError, match="takes a function"):
         x.register_hook(3)

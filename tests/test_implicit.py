@@ -228,15 +228,16 @@ def test_roots_whose_squares_overflow() -> None:
 
 
 def test_what_diverges_is_no_solution() -> None:
-    for call in (
-        lambda: agrad.fixed_point(lambda y: y * 2 + 1, np.asarray(0.5)),
-        lambda: agrad.fixed_point(lambda y: y * y, np.asarray([2.0])),
-        lambda: agrad.vmap(lambda b: agrad.fixed_point(lambda y: y * b + 1, b))(np.asarray([0.5, 2.0])),
-        lambda: agrad.linear_solve(lambda v: v * 2, np.asarray([1.0, np.inf])),
-        lambda: agrad.linear_solve(lambda v: v * 2, np.asarray([1.0, np.nan])),
-        lambda: agrad.root(lambda s: s * np.inf, np.asarray(1.0)),
+    moves = "fixed_point: x still moves by .* give a better x0"
+    for call, message in (
+        (lambda: agrad.fixed_point(lambda y: y * 2 + 1, np.asarray(0.5)), moves),
+        (lambda: agrad.fixed_point(lambda y: y * y, np.asarray([2.0])), moves),
+        (lambda: agrad.vmap(lambda b: agrad.fixed_point(lambda y: y * b + 1, b))(np.asarray([0.5, 2.0])), moves),
+        (lambda: agrad.linear_solve(lambda v: v * 2, np.asarray([1.0, np.inf])), "gmres left a residual of inf"),
+        (lambda: agrad.linear_solve(lambda v: v * 2, np.asarray([1.0, np.nan])), "gmres left a residual of nan"),
+        (lambda: agrad.root(lambda s: s * np.inf, np.asarray(1.0)), "root: .* still nan, .* start nearer to a root"),
     ):
-        with pytest.raises(ConvergenceError), np.errstate(all="ignore"):
+        with pytest.raises(ConvergenceError, match=message), np.errstate(all="ignore"):
             call()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checker import assert_close, cotangents, host, outputs, random_like
+from checker import assert_close, cotangents, outputs, random_like
 from crossing import each
 from graphs_on_cpu import Recorder, draw, program_of
 from table import Case
@@ -22,7 +22,7 @@ from agrad.jit import lower_cupy, numpy_groups
 from agrad.jit.cuda_products import is_product
 from agrad.jit.epilogues import with_epilogues
 from agrad.jit.fusion import Group
-from agrad.jit.graphs import CAPTURES, GraphProgram, segments
+from agrad.jit.graphs import CAPTURES, GraphProgram, is_view, segments
 from agrad.jit.ir import HostCall, Instruction, Program, interpret
 from agrad.jit.lower_cupy import numbers_on_device, with_numbers_of_adam
 from agrad.jit.lowerings import evaluation
@@ -321,8 +321,7 @@ def test_rows_in_graphs(case: Case) -> None:
 
     program = program_of(pulled, xs, gs)
     inputs = [x for x in optree_leaves((xs, gs)) if hasattr(x, "shape")]
-    if len(inputs) != len(program.inputs):
-        pytest.skip("the program takes numbers besides arrays")
+    assert len(inputs) == len(program.inputs)
     expected = interpret(program, inputs)
     run, recorder = graphs(program)
     for k in range(4):
@@ -330,9 +329,15 @@ def test_rows_in_graphs(case: Case) -> None:
         for a, b in zip(got, expected, strict=True):
             if hasattr(b, "dtype"):
                 assert a.dtype == b.dtype
-                assert_close(np.nan_to_num(host(a)), np.nan_to_num(host(b)), "value or gradient", 1e-12)
+                assert_close(a, b, "value or gradient", 1e-12)
     assert not run.reasons
-    assert run.given_up or recorder.log.count("build") <= 3
+    # kernels are of real numbers: a row of complex ones alone is captured where a step of it gives real ones
+    real = any(agrad.isdtype(x.dtype, "real floating") for x in inputs)
+    captured = real or any(
+        lower_cupy.can_capture(i) and not is_product(i) and not is_view(i) for i in program.instructions
+    )
+    found = run.given_up, recorder.log.count("build"), recorder.log.count("replay")
+    assert found == (("", 1, 2) if captured else ("nothing in it can be captured", 0, 0))
 
 
 def optree_leaves(tree: Any) -> list[Any]:

@@ -94,10 +94,10 @@ def test_an_array_is_rounded_once_and_before_it_is_turned(backend: str, place: A
 
 def test_tf32_is_a_permission(backend: str, place: Any) -> None:
     arrays = [place(a) for a in (draw(3, 4), draw(4, 2), draw(2), draw(3, 2))]
-    if "cuda" in str(getattr(arrays[0], "device", "")).lower():
-        pytest.skip("a GPU may use it")
+    on_gpu = "cuda" in str(getattr(arrays[0], "device", "")).lower()
+    room = 2.0**-8 if on_gpu else 1e-6  # a GPU may use it: eleven bits of each factor
     for got, right in zip(agrad.jit(gradients, precision="tf32")(*arrays), gradients(*arrays), strict=True):
-        np.testing.assert_allclose(host(got), host(right), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(host(got), host(right), rtol=room, atol=room)
 
 
 def test_batches_of_matrices_vectors_and_other_dtypes(backend: str, place: Any) -> None:

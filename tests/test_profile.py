@@ -194,9 +194,9 @@ def test_other_threads_are_left_alone_and_may_join() -> None:
 
 def test_nothing_stays_after_an_error() -> None:
     code = agrad.exp.__code__  # type: ignore[attr-defined]
-    with pytest.raises(KeyError), agrad.profile() as p:
+    with pytest.raises(KeyError, match="in the middle"), agrad.profile() as p:
         agrad.exp(X)
-        raise KeyError
+        raise KeyError("in the middle")
     assert agrad.exp.__code__ is code  # type: ignore[attr-defined]
     agrad.exp(X)
     assert counted(p) == {("exp", "forward"): 1}

@@ -98,21 +98,43 @@ def test_a_wrong_rule_is_found_and_reduced(monkeypatch: pytest.MonkeyPatch) -> N
     compile(text, "<reduced>", "exec")
 
 
-def test_a_wrong_value_and_a_changed_input_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_sine() -> Program:
     x = np.array([0.3, 0.8])
-    program = Program((Step(0, INPUT, (), {"value": x}), Step(1, "sin", (0,), {"xp": "A"})), (1,))
-    assert run(program, "values").verdict == OK
-    monkeypatch.setattr(agrad, "sin", lambda x: agrad.cos(x))
-    assert run(program, "values").verdict == WRONG
+    return Program((Step(0, INPUT, (), {"value": x}), Step(1, "sin", (0,), {"xp": "A"})), (1,))
+
+
+def test_a_wrong_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(one_sine(), "values").verdict == OK
+    monkeypatch.setattr(agrad, "sin", agrad.cos)
+    outcome = run(one_sine(), "values")
+    assert (outcome.verdict, outcome.kind) == (WRONG, "outside")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_changed_input_is_found(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sine of the right value and derivative that writes into the memory of what it was given."""
+    right = agrad.sin
+
+    def writes(x: Any) -> Any:
+        y = right(x)
+        raw = getattr(x, "raw", x)
+        raw[...] = raw + 1.0
+        return y
+
+    assert run(one_sine(), way).verdict == OK
+    monkeypatch.setattr(agrad, "sin", writes)
+    outcome = run(one_sine(), way)
+    kinds = {"vmap": "mapped gradient", "vmap_inside": "mapped tangent"}  # they are given stacked copies
+    assert (outcome.verdict, outcome.kind) == (WRONG, kinds.get(way, "an input changed"))
 
 
 def test_kinks_are_undecided() -> None:
     slope_is(lambda t: float(np.sin(t)), 1.0, 1.0, 1e-6, "sine")
-    with pytest.raises(Wrong):
+    with pytest.raises(Wrong, match=r"sine: 1\.001, by finite differences 1"):
         slope_is(lambda t: float(np.sin(t)), 1.001, 1.0, 1e-6, "sine")
-    with pytest.raises(Wrong):
+    with pytest.raises(Wrong, match="sine: nan, by finite differences 1"):
         slope_is(lambda t: float(np.sin(t)), np.nan, 1.0, 1e-6, "sine")
-    with pytest.raises(Undecided):
+    with pytest.raises(Undecided, match="kink: differences give"):
         slope_is(lambda t: float(abs(t + 1e-6)), 1.0, 1.0, 1e-6, "kink")
 
 

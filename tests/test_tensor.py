@@ -136,9 +136,9 @@ def test_an_operand_that_agrad_does_not_know_may_answer_itself() -> None:
     assert x * Other() == "mine"
     x += Other()
     assert x == "mine"
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"a Tensor of dtype float.* is no index"):
         leaf([1.0]) * "text"
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"for \+: 'NoneType' and 'Tensor'"):
         None + leaf([1.0])
     with pytest.raises(OperandError, match="list"):
         agrad.add(leaf([1.0]), [1.0])
@@ -316,8 +316,8 @@ def test_indices_that_make_no_sense(backend: str) -> None:
         x["a"]
     with pytest.raises(DtypeError, match="float"):
         x[agrad.asarray([0.0])]
-    for beyond in ((0, 5), (0, 0, 0)):
-        with pytest.raises((IndexError, ShapeError)):
+    for beyond, message in (((0, 5), "5 is out of bounds|out of range"), ((0, 0, 0), "too many ind")):
+        with pytest.raises((IndexError, ShapeError), match=message):
             x[beyond]
 
 
@@ -345,9 +345,9 @@ def test_conversions_of_constants(backend: str) -> None:
     assert [10, 20, 30][agrad.asarray(1)] == 20
     assert np.asarray(agrad.asarray([1.0, 2.0])).tolist() == [1.0, 2.0]
     assert agrad.asarray([1.0, 2.0], dtype=agrad.float64).numpy().dtype == np.float64
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"float\(\) takes a Tensor of no dimensions, not one of shape \(1,\)"):
         float(agrad.ones(1))
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"of dtype float.* is no index; it takes an integer one"):
         operator.index(agrad.ones(()))
     for truth in (agrad.asarray(True), agrad.asarray([True])):
         with pytest.raises(TypeError, match="of dtype bool is no index; it takes an integer one"):
@@ -406,7 +406,7 @@ def test_the_grad_attribute_takes_a_tensor_of_the_shape_alone() -> None:
     for wrong in (agrad.ones(3), np.ones(2), 1.0):
         with pytest.raises(OperandError, match=r"\(2,\)"):
             x.grad = wrong
-    with pytest.raises(NotDifferentiableError):
+    with pytest.raises(NotDifferentiableError, match="holds none; set requires_grad=True first"):
         agrad.ones(2).grad = agrad.ones(2)
 
 

@@ -304,7 +304,7 @@ def test_errors_inside_leave_nothing_behind() -> None:
     def fails(x: Any) -> Any:
         raise KeyError("in the middle")
 
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="in the middle"):
         agrad.vmap(fails)(draw(3))
     assert_close(agrad.vmap(agrad.sin)(draw(3)), np.sin(draw(3)), "afterwards")
 

@@ -75,7 +75,9 @@ def retain_grad(tensor: Tensor) -> None:
     """See ``Tensor.retain_grad``."""
     node = tensor.node
     if node is None:
-        raise NotDifferentiableError("retain_grad() of a Tensor that requires no gradient")
+        raise NotDifferentiableError(
+            "retain_grad() of a Tensor that requires no gradient; set requires_grad=True on its leaf"
+        )
     if node.plan is LEAF:
         return
     if not node.plan.retains:
@@ -115,7 +117,9 @@ def register_hook(tensor: Tensor, hook: Any) -> HookHandle:
             "register the hook on a Tensor of agrad.grad, or of backward()"
         )
     if node is None:
-        raise NotDifferentiableError("register_hook() on a Tensor that requires no gradient")
+        raise NotDifferentiableError(
+            "register_hook() on a Tensor that requires no gradient; set requires_grad=True on its leaf"
+        )
     if not hasattr(node, "hooks"):
         node.hooks = {}
     if node.plan is not LEAF and not node.plan.retains:

@@ -189,7 +189,7 @@ class Tensor(NumPyOperand):
         if self.node is None:
             if value is None:
                 return
-            raise NotDifferentiableError("this Tensor requires no gradient, so it holds none")
+            raise NotDifferentiableError("a Tensor that requires no gradient holds none; set requires_grad=True first")
         if value is not None and (not isinstance(value, Tensor) or value.shape != self.shape):
             raise OperandError(f"the gradient of a Tensor of shape {self.shape} is a Tensor of that shape")
         self._grad = value

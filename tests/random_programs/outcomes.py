@@ -40,20 +40,25 @@ def run(program: Program, way: str, turn: int = 0) -> Outcome:
         warnings.simplefilter("ignore")
         case = Case(program, turn)
         before = [x.copy() for x in case.inputs]
-        try:
-            WAYS[way](case)
-        except Wrong as error:
-            text = str(error)
-            return Outcome(WRONG, way, re.split(r"[\d:(]", text)[0].strip(), text)
-        except Undecided as error:
-            return Outcome(UNDECIDED, way, "", str(error))
-        except Unfit:
-            return Outcome(UNFIT, way)
-        except Exception as error:
-            return _refused_or_error(error, way, program)
+        outcome = _outcome(case, way)
         for x, y in zip(case.inputs, before, strict=True):
             if not np.array_equal(x, y, equal_nan=True):
                 return Outcome(WRONG, way, "an input changed", f"an input changed: {x.tolist()}, was {y.tolist()}")
+    return outcome
+
+
+def _outcome(case: Case, way: str) -> Outcome:
+    try:
+        WAYS[way](case)
+    except Wrong as error:
+        text = str(error)
+        return Outcome(WRONG, way, re.split(r"[\d:(]", text)[0].strip(), text)
+    except Undecided as error:
+        return Outcome(UNDECIDED, way, "", str(error))
+    except Unfit:
+        return Outcome(UNFIT, way)
+    except Exception as error:
+        return _refused_or_error(error, way, case.program)
     return Outcome(OK, way)
 
 
