@@ -238,6 +238,10 @@ def unsigned(dtype: np.dtype) -> Any:
     return np.dtype(f"{dtype.byteorder}u{dtype.itemsize}") if dtype.kind in "iu" else None
 
 
+_LARGE = 64.0
+"""Logarithms of sums from which on their rounding shows in the exponentials of what is smaller by them."""
+
+
 def _is_labelled(x: Raw, labels: Raw, **_: Any) -> bool:
     if x.dtype not in _BITS or x.ndim != 2 or not x.size or labels.shape != x.shape[:1]:
         return False
@@ -258,9 +262,10 @@ def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
         top = np.maximum.reduce(x, axis=1)
         e = np.subtract(x, top[:, None])
         total = np.add.reduce(np.exp(e, out=e), axis=1)
-    lse = np.log(total, out=total)
-    np.add(lse, top, out=lse)
-    return lse - x[np.arange(n), labels], lse
+    rest = np.log(total, out=total)
+    loss = np.subtract(top, x[np.arange(n), labels])
+    np.add(loss, rest, out=loss)
+    return loss, np.add(rest, top, out=rest)
 
 
 @kernel(
@@ -273,6 +278,7 @@ def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
         and g_loss.dtype == x.dtype
         and g_loss.shape == x.shape[:1]
         and _is_labelled(x, labels)
+        and -_LARGE < lse.min() <= lse.max() < _LARGE
     ),
 )
 def softmax_cross_entropy_vjp(g_loss: Raw, g_lse: None, x: Raw, labels: Raw, lse: Raw) -> Raw:
