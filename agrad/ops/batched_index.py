@@ -47,12 +47,12 @@ def _is_mask(array: Any) -> bool:
     return as_dtype(array.dtype).kind == "bool"
 
 
-def is_mapped_mask(array: Any) -> bool:
-    """Whether an index array is a mask whose members ``vmap`` maps over, at any level."""
+def is_mapped_mask(array: Any, x: Any) -> bool:
+    """Whether an index array is a mask of all of ``x`` that ``vmap`` maps over, at any level."""
     inner = array
     while isinstance(inner, Tensor) and not isinstance(inner, Batched):
         inner = inner.data
-    return isinstance(inner, Batched) and _is_mask(array)
+    return isinstance(inner, Batched) and _is_mask(array) and tuple(array.shape) == tuple(x.shape)
 
 
 def layout(index: Template, arrays: Sequence[Any], mapped: Sequence[bool], ndim: int) -> Layout:

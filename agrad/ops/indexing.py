@@ -344,9 +344,9 @@ def set_at(x: Any, value: Any, index: Any, /) -> Any:
         if is_complex(value.dtype):
             _check_kind(x, f"of dtype {as_dtype(value.dtype)}")
         value = CALLS["astype"](value, x.dtype)
-    if template == (ARRAY,) and is_mapped_mask(arrays[0]) and tuple(arrays[0].shape) == tuple(x.shape):
-        if size(value.shape) == 1:  # members pick different numbers of elements, and all get the one value
-            return CALLS["where"](arrays[0], CALLS["reshape"](value, ()), x)
+    if template == (ARRAY,) and size(value.shape) == 1 and is_mapped_mask(arrays[0], x):
+        # members pick different numbers of elements, and all get the one value
+        return CALLS["where"](arrays[0], CALLS["reshape"](value, ()), x)
     try:
         return _setitem(x, value, *arrays, index=template)
     except Exception as error:
