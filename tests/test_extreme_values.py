@@ -282,3 +282,42 @@ def test_reductions(name: str, dtype: str, place: Any) -> None:
             total = agrad.jvp(lambda x: wide(f(x)), (x,), (agrad.ones_like(agrad.asarray(x)).raw,))[1]
             if np.isfinite(values).all():
                 assert_alike(host(total), np.sum(expected), dtype, 1e-7, f"{name} of {values}, forward")
+
+
+# ---------------------------------------------------------------- logits
+
+HALF = [0.5, 0.5, 0.0]
+LOGITS: dict[str, tuple[list[float], list[float]]] = {
+    "one large": ([1e30, 0.0, -1.0], [1, 0, 0]),
+    "two large": ([1e30, 1e30, 0.0], HALF),
+    "all very low": ([-1e30, -1e30, -1e30], [1 / 3, 1 / 3, 1 / 3]),
+    "far apart": ([-1e30, 1e30, 1e30], [0, 0.5, 0.5]),
+    "one lost": ([-INF, 2.0, 2.0], [0, 0.5, 0.5]),
+    "by thousands": ([4000.0, 4000.0, -4000.0], HALF),
+    "infinite": ([INF, 0.0, 1.0], [NAN, NAN, NAN]),
+    "none": ([-INF, -INF, -INF], [NAN, NAN, NAN]),
+    "nan": ([NAN, 0.0, 1.0], [NAN, NAN, NAN]),
+}
+"""Logits and the softmax of them."""
+ROWS = [(logits, softmax, k) for logits, softmax in LOGITS.values() for k in range(3)]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_cross_entropy(dtype: str, place: Any) -> None:
+    """The value, the gradient p - onehot and the Hessian diag(p) - p p^T, as PyTorch and JAX have them."""
+    x, labels = place(np.asarray([row[0] for row in ROWS], dtype)), place(np.asarray([row[2] for row in ROWS]))
+    p, one_hot = np.asarray([row[1] for row in ROWS]), np.eye(3)[[row[2] for row in ROWS]]
+    values = [max(row) - row[k] + math.log(max(1, np.sum(np.asarray(q) > 0))) + sum(q) - 1 for row, q, k in ROWS]
+
+    def losses(x: Any) -> Any:
+        return agrad.cross_entropy(x, labels, reduction="none")
+
+    slope = agrad.grad(lambda x: agrad.sum(losses(x)))
+    v = np.broadcast_to([1.0, 2.0, 4.0], p.shape)
+    along = place(np.array(v, dtype))
+    assert_alike(host(losses(x)), values, dtype, 1e-7, "value")
+    assert_alike(host(slope(x)), p - one_hot, dtype, 1e-7, "gradient")
+    assert_alike(host(agrad.jvp(losses, (x,), (along,))[1]), np.sum((p - one_hot) * v, 1), dtype, 1e-6, "forward")
+    curved = p * v - p * np.sum(p * v, 1, keepdims=True)
+    assert_alike(host(agrad.jvp(slope, (x,), (along,))[1]), curved, dtype, 1e-6, "forward over reverse")
+    assert_alike(host(agrad.vjp(slope, x)[1](along)[0]), curved, dtype, 1e-6, "reverse over reverse")

@@ -274,6 +274,29 @@ def test_arrays_that_are_not_donated_are_never_written_into() -> None:
     assert not np.shares_memory(out, x)
 
 
+def test_a_write_into_an_argument_that_is_no_leaf_is_refused() -> None:
+    def multiplied(y: Any) -> Any:
+        y *= 3
+        return agrad.sum(y)
+
+    def written(y: Any) -> Any:
+        y[0][1] = 5.0
+        return agrad.sum(y)
+
+    x = agrad.asarray(X, requires_grad=True)
+    for f in (multiplied, written):
+        y = x * 2
+        with pytest.raises(agrad.errors.TracedValueError, match=r"writes into an argument.* no leaf"):
+            agrad.jit(f)(y)
+        with agrad.no_grad(), pytest.raises(agrad.errors.TracedValueError, match=r"writes into an argument.* no leaf"):
+            agrad.jit(f)(y)
+        np.testing.assert_array_equal(y.detach().numpy(), 2 * X)
+        with pytest.raises(agrad.errors.TracedValueError, match=r"writes into an argument.* no leaf"):
+            agrad.grad(lambda x, f=f: agrad.jit(f)(x * 1.0))(X)
+        with pytest.raises(agrad.errors.LeafMutationError, match="a leaf that requires a gradient"):
+            agrad.jit(f)(x)
+
+
 def test_a_write_into_a_raw_argument_is_refused() -> None:
     def g(x: Any) -> Any:
         x[0] = 5.0

@@ -4,6 +4,7 @@ import array_api_compat.numpy as compat
 import numpy as np
 import pytest
 
+import agrad
 from agrad.backends.numpy_words import WORDS
 
 DTYPES = ("float32", "float64", "complex64", "complex128", "int8", "int64", "bool")
@@ -95,3 +96,16 @@ def test_a_broadcast_array_cannot_be_written_to():
     assert not out.flags.writeable
     assert np.shares_memory(out, x)
     assert x.flags.writeable
+
+
+def test_filled_arrays_keep_the_order_of_columns():
+    x = np.asfortranarray(np.ones((2, 3)))
+    for dtype in (None, np.float32):
+        for made in (
+            agrad.zeros_like(x, dtype=dtype),
+            agrad.ones_like(x, dtype=dtype),
+            agrad.empty_like(x, dtype=dtype),
+        ):
+            assert made.flags.f_contiguous
+        assert agrad.full_like(x, 2.0, dtype=dtype).flags.f_contiguous
+    assert agrad.zeros_like(x.T).flags.c_contiguous

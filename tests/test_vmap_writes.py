@@ -261,3 +261,60 @@ def test_members_of_no_dimensions_inside_other_transforms(place: Any) -> None:
         assert_close(agrad.vmap(of_one)(x), alone, "inside the map", 1e-12)
     total = agrad.grad(lambda x: agrad.sum(agrad.vmap(f)(x)))(x)
     assert_close(total, agrad.stack([agrad.grad(f)(agrad.asarray(x)[i]) for i in range(3)]), "around the map", 1e-12)
+
+
+# ------------------------------------------------------------------ masks that differ from member to member
+
+MASKED = np.asarray([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0], [7.0, 8.0, 9.0]])
+BOUNDS = np.asarray([0.0, 4.5, 0.0])
+
+
+def with_a_number(v: Any, c: Any) -> Any:
+    v = v * 1.0
+    v[v < c] = 7.0
+    return v * v
+
+
+def with_a_value_of_each(v: Any, c: Any) -> Any:
+    v = v * 1.0
+    v[v < c] = c * c
+    return v * v
+
+
+def in_a_view(v: Any, c: Any) -> Any:
+    w = v * 1.0
+    part = w[1:]
+    part[part < c] = agrad.reshape(c * 2, (1,))
+    return w * w
+
+
+@pytest.mark.parametrize("f", [with_a_number, with_a_value_of_each, in_a_view], ids=lambda f: f.__name__)
+def test_one_value_is_written_where_a_mask_of_each_member_says(f: Any, place: Any) -> None:
+    v, c = place(MASKED), place(BOUNDS)
+
+    def total(v: Any, c: Any) -> Any:
+        return agrad.sum(f(v, c))
+
+    def tangent(v: Any, c: Any) -> Any:
+        return agrad.jvp(f, (v, c), (v, agrad.ones_like(c)))[1]
+
+    slopes = agrad.grad(total, argnums=(0, 1))
+    alone = [(agrad.asarray(v)[i, ...], agrad.asarray(c)[i, ...]) for i in range(3)]
+    for i, expected in enumerate(zip(*[slopes(*member) for member in alone], strict=True)):
+        assert_close(agrad.vmap(slopes)(v, c)[i], agrad.stack(list(expected)), f"gradient {i}", 0.0)
+        around = agrad.grad(lambda v, c: agrad.sum(agrad.vmap(f)(v, c)), argnums=(0, 1))(v, c)
+        assert_close(around[i], agrad.stack(list(expected)), f"gradient {i} around the map", 0.0)
+    for function in (f, tangent):
+        expected = agrad.stack([function(*member) for member in alone])
+        assert_close(agrad.vmap(function)(v, c), expected, "members", 0.0)
+        assert_close(agrad.jit(agrad.vmap(function))(v, c), expected, "jit", 0.0)
+
+
+def test_several_values_where_a_mask_of_each_member_says_are_refused() -> None:
+    def f(v: Any) -> Any:
+        v = v * 1.0
+        v[v > 4.5] = agrad.asarray([1.0, 2.0, 3.0])
+        return v
+
+    with pytest.raises(agrad.errors.TracedValueError, match=r"x\[mask\] = number"):
+        agrad.vmap(f)(MASKED)

@@ -130,7 +130,7 @@ BACKEND = Backend(
     shares_memory=np.may_share_memory,
     memory=memory,
     apart=apart,
-    read_only=lambda x: not x.flags.writeable,
+    read_only=lambda x: isinstance(x, np.ndarray) and not x.flags.writeable,
     content=lambda x: x.tobytes if x.nbytes <= CONTENT else None,
     donatable=donatable,
 )

@@ -258,9 +258,10 @@ def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
         top = np.maximum.reduce(x, axis=1)
         e = np.subtract(x, top[:, None])
         total = np.add.reduce(np.exp(e, out=e), axis=1)
-    lse = np.log(total, out=total)
-    np.add(lse, top, out=lse)
-    return lse - x[np.arange(n), labels], lse
+    rest = np.log(total, out=total)
+    loss = np.subtract(top, x[np.arange(n), labels])
+    np.add(loss, rest, out=loss)
+    return loss, np.add(rest, top, out=rest)
 
 
 @kernel(
@@ -278,5 +279,6 @@ def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
 def softmax_cross_entropy_vjp(g_loss: Raw, g_lse: None, x: Raw, labels: Raw, lse: Raw) -> Raw:
     out = np.subtract(x, lse[:, None])
     np.exp(out, out=out)
+    np.divide(out, np.add.reduce(out, axis=1, keepdims=True), out=out)
     out[np.arange(out.shape[0]), labels] -= 1
     return np.multiply(out, g_loss[:, None], out=out)

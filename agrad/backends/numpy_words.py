@@ -83,11 +83,11 @@ def broadcast_to(x: Any, /, shape: tuple[int, ...]) -> Any:
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    return np.zeros(x.shape, x.dtype if dtype is None else dtype)
+    return np.zeros(x.shape, x.dtype if dtype is None else dtype, "F" if x.flags.fnc else "C")
 
 
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    return np.ones(x.shape, x.dtype if dtype is None else dtype)
+    return np.ones(x.shape, x.dtype if dtype is None else dtype, "F" if x.flags.fnc else "C")
 
 
 def expm1(x: Any, /) -> Any:

@@ -11,7 +11,7 @@ from agrad.engine.levels import NUMBERS, dispatch, observed, selector_plan, unus
 from agrad.engine.plans import entry_text, tuple_text
 from agrad.engine.tape import Meta, Node, Plan, attention, loosely, next_id
 from agrad.engine.tensor import Tensor
-from agrad.engine.views import SHARING, Link
+from agrad.engine.views import SHARING, SPLIT, Link
 
 OPERATORS = {
     "add": "+",
@@ -83,6 +83,7 @@ def call_text(primitive: Any) -> str:
         loosely=loosely,
         Link=Link,
         SHARING=SHARING,
+        SPLIT=SPLIT,
         weakly=weakref.ref,
     )
     operands = _operands(primitive)
@@ -156,7 +157,7 @@ def _unary(primitive: Any, scope: dict[str, Any]) -> list[str]:
     ]
     if primitive.put is not None:
         lines += [
-            "        if SHARING[type(y)]:",
+            f"        if {'SPLIT' if primitive.splits else 'SHARING'}[type(y)]:",
             f"            _link = _out._link = Link(t_{x})",
             f"            _link.base = t_{x}",
             "            _link.view = weakly(_out)",

@@ -15,7 +15,7 @@ from agrad.registry import namespace
 
 RESERVED = frozenset(
     {"xp", "Tensor", "Node", "Meta", "next_id", "attention", "unusual", "dispatch", "loosely", "lift", "fit", "guard"}
-    | {"Link", "SHARING", "weakly"}
+    | {"Link", "SHARING", "SPLIT", "weakly"}
 )
 """What generated code calls by name, so that no argument or setting may be called so. Its own locals begin with _."""
 

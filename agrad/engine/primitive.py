@@ -22,7 +22,7 @@ from agrad.engine.levels import NUMBERS
 from agrad.engine.observing import SWITCH
 from agrad.engine.plans import RESERVED, build_plan, build_pull, compile_function
 from agrad.engine.tape import Plan
-from agrad.engine.views import put_rule
+from agrad.engine.views import put_rule, with_scalars
 from agrad.errors import (
     AgradError,
     MissingRuleError,
@@ -158,6 +158,8 @@ class Primitive:
         self.put: Function | None = None
         self.by_layout = False
         """Whether the result is a view or a copy by how the axes of its argument lie in memory."""
+        self.splits = False
+        """Whether the result is a part of each element, so that it is a view of a scalar too."""
         self.pool: Function | None = None
         """For an operation that gives the part of its array at its ``index``: what adds up many cotangents of parts."""
         self.plans: dict[tuple[Any, ...], Plan] = {}
@@ -384,6 +386,8 @@ class Primitive:
         if any(key[:2] == (backend.name, self.name) and key[2] != part for key in KERNELS):
             self.kernel_filed()  # of a primitive that is not agrad's own nobody else says so
         generic = self.generic(backend) if part == "forward" else self.raw[backend.array_types[0]]
+        if part == "forward" and self.elementwise and self.put is None:
+            generic = with_scalars(generic, backend)
         kernel = KERNELS.get((backend.name, self.name, part))
         if kernel is None:
             return generic

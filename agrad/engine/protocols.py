@@ -72,6 +72,8 @@ class NumPyOperand:
     @property
     def imag(self) -> Any:
         """The imaginary part, zeros where the Tensor is real."""
-        return CALLS["imag"](self) if self.dtype.kind == "complex floating" else CALLS["zeros_like"](self)
+        if self.dtype.kind == "complex floating":
+            return CALLS["imag"](self)
+        return CALLS["broadcast_to"](CALLS["zeros_like"](self), self.shape)  # which NumPy gives for reading alone
 
     vars().update({name: _like_numpys(name) for name in _METHODS})

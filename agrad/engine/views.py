@@ -38,16 +38,22 @@ class Link(weakref.ref[Tensor]):
 
 
 class _Sharing(dict[type, bool]):
-    """Whether arrays of a type may share memory, so that there are views of them."""
+    """Whether arrays of a type may share memory, so that there are views of them; NumPy's scalars where ``scalars``."""
+
+    def __init__(self, *, scalars: bool) -> None:
+        super().__init__()
+        self.scalars = scalars
 
     def __missing__(self, kind: type) -> bool:
         backend = backend_of_type(kind)
-        shares = backend is not None and backend.shares_memory is not None and not issubclass(kind, np.generic)
-        self[kind] = shares
+        shares = backend is not None and backend.shares_memory is not None
+        self[kind] = shares = shares and (self.scalars or not issubclass(kind, np.generic))
         return shares
 
 
-SHARING = _Sharing()
+SHARING = _Sharing(scalars=False)
+SPLIT = _Sharing(scalars=True)
+"""The same of results that are parts of each element."""
 
 
 def put_rule(primitive: Any, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,16 +117,29 @@ class _Scalars(dict[type, bool]):
 SCALARS = _Scalars()
 
 
+def with_scalars(function: Callable[..., Any], backend: Any) -> Callable[..., Any]:
+    """An elementwise function that gives scalars of no dimensions where the library's own elementwise ones do."""
+    if isinstance(function, np.ufunc) or backend.shares_memory is None or not SCALARS[backend.array_types[0]]:
+        return function
+
+    def scalar(*arrays: Any, **settings: Any) -> Any:
+        out = function(*arrays, **settings)
+        return out if out.shape else out[()]
+
+    return scalar
+
+
 def linked(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out: Any) -> Any:
     """The result of an operation that may give a view, as a view of its first argument where there are views."""
     base = args[0]
     alone = len(args) == len(primitive.arrays)  # what is picked by index arrays is a copy
-    if alone and isinstance(out, Tensor) and isinstance(base, Tensor) and SHARING[type(out.raw)]:
+    shares = SPLIT if primitive.splits else SHARING
+    if alone and isinstance(out, Tensor) and isinstance(base, Tensor) and shares[type(out.raw)]:
         # an element of each member of a map lies in a view of all members' elements
         element = primitive.name == "getitem" and not out.shape
         if element and COPIED_ELEMENTS[type(out.raw), Ellipsis in settings["index"]]:
             return out
-        if _is_scalar_member(base):
+        if not primitive.splits and _is_scalar_member(base):
             out._link = None
             return out
         link(out, base, (primitive, *[settings[name] for name in primitive.settings]))
@@ -149,6 +168,8 @@ def shares_memory(view: Tensor, made: Link) -> bool:
     if trace is not None and any(getattr(step, "by_layout", False) for step in made.steps):
         trace.by_layout = True
     one, other = view.raw, made.base.raw
+    if isinstance(one, np.generic) and isinstance(other, np.generic):  # a part of a scalar
+        return True
     backend = backend_of(other)
     return backend.shares_memory is not None and backend_of(one) is backend and backend.shares_memory(one, other)
 
@@ -241,15 +262,24 @@ def _below(root: Tensor) -> list[tuple[Tensor, Tensor, Steps, bool]]:
     return found
 
 
+def _check_readable(tensor: Tensor, what: str) -> None:
+    """Raise ``ReadOnlyViewError`` for a view that the library gives for reading alone, whether or not it is a copy."""
+    backend = backend_of(tensor.raw)
+    if backend.read_only(tensor.raw):
+        root = tensor
+        while (made := getattr(root, "_link", None)) is not None:
+            root = made.base
+        if not backend_of(root.raw).read_only(root.raw):
+            raise ReadOnlyViewError(
+                f"{what} on a view that {backend.name} gives for reading alone; "
+                "write to a copy: agrad.asarray(x, copy=True)"
+            )
+
+
 def _check(tensor: Tensor, bases: list[tuple[Tensor, Steps]], what: str) -> None:
     root = bases[-1][0]
-    backend = backend_of(tensor.raw)
-    if backend.read_only(tensor.raw) and not backend.read_only(root.raw):
-        raise ReadOnlyViewError(
-            f"{what} on a view that {backend.name} gives for reading alone; "
-            "write to a copy: agrad.asarray(x, copy=True)"
-        )
     if is_protected(root):
+        _check_argument(root)
         raise LeafMutationError(
             f"{what} on a view of a leaf that requires a gradient would lose the leaf; "
             "change it under agrad.no_grad(), or change a view of a copy: y = x + 0"
@@ -346,9 +376,17 @@ def is_protected(tensor: Tensor) -> bool:
     return tensor.node is not None and tensor.level.id == 0 and tensor.is_leaf and is_recording(0)
 
 
+def _check_argument(tensor: Tensor) -> None:
+    """Raise ``TracedValueError`` where a leaf stands for a traced function's argument that is none."""
+    trace = mode().trace
+    if trace is not None:
+        trace.check_writable(tensor)
+
+
 def check_writable(tensor: Tensor, what: str) -> None:
     """Raise ``LeafMutationError`` for a leaf that must not be changed in place."""
     if is_protected(tensor):
+        _check_argument(tensor)
         raise LeafMutationError(
             f"{what} on a leaf that requires a gradient would lose the leaf; "
             "change it under agrad.no_grad(), or change a copy: y = x + 0"
@@ -378,6 +416,7 @@ def _write_through(tensor: Tensor, result: Tensor, what: str) -> None:
     if getattr(tensor, "_link", None) is None and not weakref.getweakrefcount(tensor):
         _replace(tensor, result)
         return
+    _check_readable(tensor, what)
     bases = bases_of(tensor)
     if bases:
         _check(tensor, bases, what)

@@ -183,14 +183,12 @@ def _fix(x: Any) -> Tensor:
 
 @implements("real")
 def _real(val: Any) -> Tensor:
-    x = tensor(val)
-    return agrad.real(x) if is_complex(x) else x
+    return tensor(val).real
 
 
 @implements("imag")
 def _imag(val: Any) -> Tensor:
-    x = tensor(val)
-    return agrad.imag(x) if is_complex(x) else agrad.zeros_like(x)
+    return tensor(val).imag
 
 
 @implements("angle")

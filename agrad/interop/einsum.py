@@ -208,6 +208,8 @@ def _inner(a: Any, b: Any, /) -> Tensor:
     a, b = _pair(a, b)
     if not a.ndim or not b.ndim:
         return a * b
+    if a.ndim == b.ndim == 1:
+        return agrad.matmul(a, b)
     return agrad.tensordot(a, b, axes=((a.ndim - 1,), (b.ndim - 1,)))
 
 

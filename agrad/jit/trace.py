@@ -48,6 +48,7 @@ class Trace(Level):
         "holders",
         "instructions",
         "named",
+        "no_leaves",
         "reads_anew",
         "thread",
     )
@@ -71,6 +72,8 @@ class Trace(Level):
         """Operations that gave back their operand itself."""
         self.holders: set[int] = set()
         """The ids of the stateful objects whose attributes are inputs."""
+        self.no_leaves: list[tuple[Tensor, Variable]] = []
+        """What stands for arguments that are no leaves, with what it was: their places on a tape stay."""
         self.reads_anew: Callable[[Any], bool] = lambda raw: False
         """Tells if an array that the function knows besides its arguments is read at each call."""
         self.guards: list[tuple[Variable, Any]] = []
@@ -202,6 +205,14 @@ class Trace(Level):
         name = getattr(function, "__name__", "call")
         self.instructions.append(Instruction(HostCall(make, name), tuple(operands), {}, (out.node,)))
         return wrap(out, AMBIENT)
+
+    def check_writable(self, tensor: Tensor) -> None:
+        """Raise ``TracedValueError`` for what stands for an argument that is a Tensor and no leaf."""
+        if any(tensor is stand_in for stand_in, _ in self.no_leaves):
+            raise TracedValueError(
+                f"{self.named} writes into an argument of shape {tensor.shape} that is no leaf; a program does "
+                "not. Write into a copy, y = x + 0, and return it"
+            )
 
     # ------------------------------------------------------------------ Tensors it does not know
 

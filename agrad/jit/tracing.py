@@ -159,6 +159,7 @@ class Tracing:
         traced = self.trace.array(raw)
         self._input(traced.node, i)
         tensor = wrap(traced, AMBIENT)
+        self.trace.no_leaves.append((tensor, traced.node))
         if leaf.node is not None and is_recording(leaf.level.id):
             tensor.node = leaf_node(tensor)
             self.recorded.append((i, tensor))
@@ -280,6 +281,9 @@ class Tracing:
                     f"{self.trace.named} writes into an argument of shape {tensor.shape} that is a raw array; a "
                     "program does not. Write into a copy, y = x + 0, and return it, or give it as a Tensor"
                 )
+        for tensor, variable in self.trace.no_leaves:
+            if traced_value(tensor, self.trace) is not variable:
+                self.trace.check_writable(tensor)
         changed = self.surroundings.changed()
         if changed:
             raise TracedValueError(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from agrad.dtypes import as_dtype
 from agrad.engine.batching import with_rank
+from agrad.engine.tensor import Batched, Tensor
 from agrad.errors import TracedValueError
 from agrad.shapes import ARRAY
 
@@ -44,6 +45,14 @@ class Layout(NamedTuple):
 
 def _is_mask(array: Any) -> bool:
     return as_dtype(array.dtype).kind == "bool"
+
+
+def is_mapped_mask(array: Any, x: Any) -> bool:
+    """Whether an index array is a mask of all of ``x`` that ``vmap`` maps over, at any level."""
+    inner = array
+    while isinstance(inner, Tensor) and not isinstance(inner, Batched):
+        inner = inner.data
+    return isinstance(inner, Batched) and _is_mask(array) and tuple(array.shape) == tuple(x.shape)
 
 
 def layout(index: Template, arrays: Sequence[Any], mapped: Sequence[bool], ndim: int) -> Layout:
@@ -90,7 +99,7 @@ def over_members(
         elif is_mapped:
             raise TracedValueError(
                 "indexing by a mask that vmap maps over: members would pick different numbers of elements; "
-                "keep the shape and choose values with agrad.where(mask, x, y)"
+                "keep the shape and choose values with agrad.where(mask, x, y), or write one value, x[mask] = number"
             )
         else:
             parts = list(xp.nonzero(array))

@@ -182,14 +182,20 @@ def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
     _check_real("cross_entropy", x)
     _check_labels(labels, x.shape[1])
     m = xp.max(x, axis=1, keepdims=True)
-    lse = xp.log(xp.sum(xp.exp(x - m), axis=1, keepdims=True)) + m
-    picked = xp.sum(xp.where(_is_class(xp, x, labels), lse - x, xp.zeros_like(x)), axis=1)
-    return picked, xp.reshape(lse, (x.shape[0],))
+    rest = xp.log(xp.sum(xp.exp(x - m), axis=1, keepdims=True))
+    # m beside a large logit first, as the logarithm beside it would be lost
+    picked = xp.sum(xp.where(_is_class(xp, x, labels), (m - x) + rest, xp.zeros_like(x)), axis=1)
+    return picked, xp.reshape(rest + m, (x.shape[0],))
+
+
+def _probabilities(xp: Any, x: Any, lse: Any) -> Any:
+    weights, total = _weights(xp, x, lse, (1,))
+    return weights / total
 
 
 @softmax_cross_entropy.vjp("x")
 def softmax_cross_entropy_vjp(xp: Any, g_loss: Any, g_lse: Any, x: Any, labels: Any, lse: Any) -> Any:
-    p = xp.exp(x - xp.reshape(lse, (-1, 1)))
+    p = _probabilities(xp, x, lse)
     out = None
     if g_loss is not None:
         one_hot = xp.astype(_is_class(xp, x, labels), x.dtype)
@@ -202,7 +208,7 @@ def softmax_cross_entropy_vjp(xp: Any, g_loss: Any, g_lse: Any, x: Any, labels: 
 
 @softmax_cross_entropy.jvp("x")
 def softmax_cross_entropy_jvp(xp: Any, t: Any, x: Any, labels: Any, lse: Any) -> Any:
-    p = xp.exp(x - xp.reshape(lse, (-1, 1)))
+    p = _probabilities(xp, x, lse)
     t_lse = xp.sum(t * p, axis=1)
     picked = xp.sum(xp.where(_is_class(xp, x, labels), t, xp.zeros_like(t)), axis=1)
     return t_lse - picked, t_lse

@@ -90,6 +90,7 @@ def asarray(
         obj = captured(obj)
     if isinstance(obj, Tensor) or backend_of_type(type(obj)) is not None:
         # what stands for a raw array in a traced function becomes a Tensor, as the raw array does
+        obj = np.asarray(obj) if isinstance(obj, np.generic) else obj  # of a scalar there are no views
         out = constant(_of_numbers(obj), AMBIENT) if not isinstance(obj, Tensor) or obj.level.id < 0 else obj
         if backend is not None:
             out = to(out, backend)

@@ -9,6 +9,7 @@ from typing import Any
 
 from agrad.dtypes import is_complex, is_floating
 from agrad.engine.notation import elementwise, primitive
+from agrad.errors import ReadOnlyViewError
 from agrad.ops.shared import array_arguments
 from agrad.registry import CALLS
 
@@ -130,16 +131,15 @@ def real_put(xp: Any, x: Any, value: Any) -> Any:
 
 @imag.put
 def imag_put(xp: Any, x: Any, value: Any) -> Any:
+    if not is_complex(x.dtype):
+        raise ReadOnlyViewError("a write to the imaginary part of a real number; write to a complex one")
     return xp.from_parts(xp.real(x), value)
 
 
+real.primitive.splits = imag.primitive.splits = True
+
+
 _sign = sign.bind
-
-
-@primitive(batch="leading")
-def complex_sign(xp: Any, x: Any, /) -> Any:
-    """x / abs(x), and 0 at 0, of complex numbers: unlike the sign of real ones, not piecewise constant."""
-    return _over_size(xp, x, x)
 
 
 def _over_size(xp: Any, value: Any, x: Any) -> Any:
@@ -149,14 +149,17 @@ def _over_size(xp: Any, value: Any, x: Any) -> Any:
     return xp.where(zero, xp.zeros_like(value), value / xp.where(zero, xp.ones_like(size), size))
 
 
+complex_sign = elementwise(
+    "complex_sign",
+    lambda xp, g, x, y: _over_size(xp, g - xp.conj(y) * xp.astype(xp.real(g * y), y.dtype), x),
+    forward=lambda xp, x, /: _over_size(xp, x, x),
+    doc="x / abs(x), and 0 at 0, of complex numbers: unlike the sign of real ones, not piecewise constant.",
+)
+
+
 @complex_sign.jvp
 def complex_sign_jvp(xp: Any, t: Any, x: Any, y: Any) -> Any:
     return _over_size(xp, t - y * xp.astype(xp.real(xp.conj(y) * t), y.dtype), x)
-
-
-@complex_sign.vjp
-def complex_sign_vjp(xp: Any, g: Any, x: Any, y: Any) -> Any:
-    return _over_size(xp, g - xp.conj(y) * xp.astype(xp.real(g * y), y.dtype), x)
 
 
 _complex_sign = complex_sign.bind

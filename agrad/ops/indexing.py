@@ -15,7 +15,7 @@ from agrad.engine.notation import primitive
 from agrad.engine.tensor import Tensor
 from agrad.engine.views import is_view_at, members_apart
 from agrad.errors import DtypeError, MixedBackendsError, OperandError, ShapeError
-from agrad.ops.batched_index import aligned, layout, members, over_members
+from agrad.ops.batched_index import aligned, is_mapped_mask, layout, members, over_members
 from agrad.ops.shared import array_arguments, axis_of, holds_tensor, ndim_of, raw_of
 from agrad.registry import CALLS
 from agrad.shapes import ARRAY, broadcasts_to, size
@@ -344,6 +344,9 @@ def set_at(x: Any, value: Any, index: Any, /) -> Any:
         if is_complex(value.dtype):
             _check_kind(x, f"of dtype {as_dtype(value.dtype)}")
         value = CALLS["astype"](value, x.dtype)
+    if template == (ARRAY,) and size(value.shape) == 1 and is_mapped_mask(arrays[0], x):
+        # members pick different numbers of elements, and all get the one value
+        return CALLS["where"](arrays[0], CALLS["reshape"](value, ()), x)
     try:
         return _setitem(x, value, *arrays, index=template)
     except Exception as error:

@@ -9,6 +9,7 @@ from agrad.ops.manipulation import expand_dims, reshape
 from agrad.ops.manipulation import matrix_transpose as matrix_transpose
 from agrad.ops.matrices import on_diagonal
 from agrad.ops.shared import ndim_of
+from agrad.registry import CALLS
 from agrad.shapes import size
 
 
@@ -97,6 +98,8 @@ def matmul(x1: Any, x2: Any, /) -> Any:
     if (n1 == 1 and x1.shape[0] != x2.shape[max(n2 - 2, 0)]) or (n2 == 1 and x2.shape[0] != x1.shape[-1]):
         raise ShapeError(f"matmul: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not multiply")
     y = _matmul(expand_dims(x1, 0) if n1 == 1 else x1, expand_dims(x2, -1) if n2 == 1 else x2)
+    if n1 == n2 == 1:
+        return CALLS["getitem"](y, (0, 0))  # a scalar where the library's own product is one
     shape = tuple(y.shape)
     if n1 == 1:
         shape = shape[:-2] + shape[-1:]
