@@ -101,6 +101,20 @@ def test_a_wrong_value_a_wrong_derivative_and_a_detached_result_are_found_out() 
     assert verdict(lambda t: t.detach().numpy() ** 2) == "WRONG"
     assert verdict(lambda t: float(t[0])) == "refuses"
     assert verdict(lambda t: t > 0.5, lambda a: a > 0.5) == "constant"
+    assert verdict(lambda t: t + agrad.sqrt(0 * t), lambda a: a) == "WRONG"  # a derivative of nan
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_a_sample_with_a_result_that_is_not_finite_is_no_sample(bad: float) -> None:
+    """Its gradient would have to be guarded, and the guard would hide what a user of the call gets."""
+
+    def call(a: Any) -> Any:
+        return a * np.asarray([1.0, bad])
+
+    x = np.asarray([0.3, 0.7])
+    with pytest.raises(ValueError, match="result 0 is not finite"):
+        trial.trial(trial.Sample("f", call, (x,)))
+    assert trial.trial(trial.Sample("f", lambda a: call(a)[:1], (x,))).kind == "WRONG"  # nothing guards the gradient
 
 
 @pytest.mark.needs("einops")
