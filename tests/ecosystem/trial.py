@@ -184,4 +184,4 @@ def sum_of(parts: list[tuple[Tensor, np.ndarray]]) -> Tensor | None:
 def told(error: Exception) -> str:
     """An error as a row of the page tells it."""
     text = " ".join(str(error).split()).replace("|", "\\|")
-    return f"{type(error).__name__}: {text[:240]}{'...' if len(text) > 240 else ''}"
+    return f"{type(error).__name__}: {text[:270]}{'...' if len(text) > 270 else ''}"
