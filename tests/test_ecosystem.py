@@ -53,6 +53,16 @@ def test_the_page_counts_its_rows_and_has_nothing_wrong(library: str) -> None:
     assert text.startswith(ecosystem_page.head(library) + "\n\n## ")
 
 
+@pytest.mark.parametrize("library", needing("einops", "opt_einsum", "xarray", "sklearn", "scipy"))
+def test_the_example_of_a_page_runs(library: str) -> None:
+    """In a process of its own: an example may set what the library reads when it is imported."""
+    text = (FOLDER / f"{library}.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, flags=re.S)
+    environment = {name: value for name, value in os.environ.items() if name != "SCIPY_ARRAY_API"}
+    done = subprocess.run([sys.executable, "-c", example], env=environment, cwd=TESTS.parent, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+
+
 @pytest.mark.parametrize("library", needing(*IN_PROCESS))
 def test_samples_on_every_backend(library: str, backend: str) -> None:
     module = ecosystem_page.samples_of(library)
