@@ -48,6 +48,13 @@ def _cell(errors: list[float]) -> str:
     return "-" if not errors else f"{max(errors):.0e}".replace("e-0", "e-")
 
 
+def differentiated(name: str, arrays: tuple[str, ...]) -> list[str]:
+    """The arguments that there are references of first derivatives by: "d1" is the one by the second argument."""
+    arguments, found = TABLE[name][0]
+    skipped = len(arguments) - len(arrays)  # the order of jn is no array
+    return [arrays[int(label[1:]) - skipped] for label in found if label != "value" and len(label) == 2]
+
+
 def rows(backends: list[str]) -> Iterator[str]:
     natives = [b for b in backends if b != "generic"]
     yield (
@@ -56,7 +63,7 @@ def rows(backends: list[str]) -> Iterator[str]:
     yield "|---" * (3 + len(backends)) + "|"
     for name in sorted(TABLE):
         made = PRIMITIVES[name if name == "erf" else f"special.{name}"]
-        by = ", ".join(a for a in made.arrays if a not in made.constant)
+        by = ", ".join(differentiated(name, made.arrays))
         own = ", ".join(b for b in natives if load(b).xp.special.find(name) is not None) or "none"
         cells = []
         for backend in backends:

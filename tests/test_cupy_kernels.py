@@ -197,6 +197,15 @@ def test_cross_entropy(call: Callable, dtype: np.dtype, rows: int, columns: int,
         close(call("softmax_cross_entropy", "vjp:x", *given, x, labels, lse), expected, dtype)
 
 
+def test_cross_entropy_beside_a_large_logit(call: Callable, dtype: np.dtype) -> None:
+    x = np.array([[1e30, 1e30, 0], [-1e30, -1e30, -1e30]], dtype=dtype)
+    labels = np.array([0, 2])
+    loss, lse = call("softmax_cross_entropy", "forward", x, labels)
+    close(loss, np.log([2.0, 3.0]), dtype)
+    got = call("softmax_cross_entropy", "vjp:x", np.array([1, 3], dtype), None, x, labels, lse)
+    close(got, np.array([[-0.5, 0.5, 0], [1, 1, -2]]), dtype)
+
+
 def test_a_label_out_of_range_reads_nothing_outside(call: Callable, dtype: np.dtype) -> None:
     loss, lse = call("softmax_cross_entropy", "forward", draw(dtype, 4, 3), np.array([0, 3, -1, 2**40]))
     assert np.isfinite(loss[0]) and np.isnan(loss[1:]).all() and np.isfinite(lse).all()

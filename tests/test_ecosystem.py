@@ -70,6 +70,28 @@ def verdicts(library: str, backend: str) -> dict[str, Any]:
     return {s.title: trial.trial(s, backend) for s in (samples if backend == "numpy" else samples[::4])}
 
 
+def example(library: str) -> str:
+    text = (FOLDER / f"{library}.md").read_text(encoding="utf-8")
+    (found,) = re.findall(r"```python\n(.*?)```", text, flags=re.S)
+    return found
+
+
+@pytest.mark.parametrize("library", needing("einops", "opt_einsum", "xarray"))
+def test_the_example_of_a_page_runs(library: str) -> None:
+    scope: dict[str, Any] = {}
+    with agrad.use_backend("numpy"):
+        exec(compile(example(library), f"{library}.md", "exec"), scope)
+    leaves = [value for value in scope.values() if isinstance(value, agrad.Tensor) and value.grad is not None]
+    assert leaves
+
+
+@pytest.mark.parametrize("library", needing("sklearn", "scipy"))
+def test_the_example_of_a_page_sets_what_it_needs(library: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "SCIPY_ARRAY_API"}
+    code = example(library) + "\nassert x.grad is not None\n"
+    subprocess.run([sys.executable, "-c", code], env=environment, cwd=TESTS.parent, check=True)
+
+
 @pytest.mark.parametrize("library", needing(*IN_PROCESS))
 def test_samples_on_every_backend(library: str, backend: str) -> None:
     found = verdicts(library, backend)
@@ -119,6 +141,20 @@ def test_a_wrong_value_a_wrong_derivative_and_a_detached_result_are_found_out() 
     assert verdict(lambda t: t.detach().numpy() ** 2) == "WRONG"
     assert verdict(lambda t: float(t[0])) == "refuses"
     assert verdict(lambda t: t > 0.5, lambda a: a > 0.5) == "constant"
+    assert verdict(lambda t: t + agrad.sqrt(0 * t), lambda a: a) == "WRONG"  # a derivative of nan
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_a_sample_with_a_result_that_is_not_finite_is_no_sample(bad: float) -> None:
+    """Its gradient would have to be guarded, and the guard would hide what a user of the call gets."""
+
+    def call(a: Any) -> Any:
+        return a * np.asarray([1.0, bad])
+
+    x = np.asarray([0.3, 0.7])
+    with pytest.raises(ValueError, match="result 0 is not finite"):
+        trial.trial(trial.Sample("f", call, (x,)))
+    assert trial.trial(trial.Sample("f", lambda a: call(a)[:1], (x,))).kind == "WRONG"  # nothing guards the gradient
 
 
 @pytest.mark.needs("einops")

@@ -484,6 +484,14 @@ def test_asarray_takes_numbers_alone(dtype: str) -> None:
         agrad.asarray(np.zeros(2, dtype))
 
 
+def test_a_result_of_no_dimensions_is_an_array_to_an_index_with_too_many(backend: str) -> None:
+    x, mask = agrad.sum(agrad.ones(2, backend=backend)), agrad.asarray([True, False], backend=backend)
+    with pytest.raises(IndexError):  # as of arrays, where the standard's suite asks for it
+        x[mask]
+    with pytest.raises(IndexError):
+        x[0]
+
+
 def test_numbers_among_the_arrays_of_another_library(backend: str) -> None:
     x = agrad.ones((), backend=backend)
     if backend == "torch":  # JAX and Dask take them

@@ -143,8 +143,15 @@ def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
     ),
 )
 def softmax_cross_entropy_vjp(g_loss: Raw | None, g_lse: Raw | None, x: Raw, labels: Raw, lse: Raw) -> Raw:
-    of_loss, of_lse = (0.0 if g is None else g[:, None] for g in (g_loss, g_lse))
-    return _elementwise("softmax_cross_entropy_vjp")(of_loss, of_lse, x, labels[:, None], lse[:, None], x.shape[1])
+    import cupy
+
+    with x.device:
+        x = cupy.ascontiguousarray(x)
+        labels = cupy.ascontiguousarray(labels.astype(np.int64, copy=False))
+        given = [lse if g is None else cupy.ascontiguousarray(g) for g in (g_loss, g_lse)]
+        out = cupy.empty_like(x)
+    _launch("softmax_cross_entropy_vjp", (*given, x, labels, out), *x.shape, g_loss is not None, g_lse is not None)
+    return out
 
 
 @kernel("cupy", "sgd_update", "forward", when=lambda p, g, v, **_: _fits(p, g, *(() if v is None else (v,))))

@@ -61,14 +61,6 @@ ELEMENTWISE = {
         """,
     ),
     # softmax less the one-hot label, weighted by the cotangents of the loss and of lse
-    "softmax_cross_entropy_vjp": Elementwise(
-        "T g_loss, T g_lse, T x, L label, T lse, int64 columns",
-        "T out",
-        """
-        T p = exp(x - lse);
-        out = (g_loss + g_lse) * p - (i % columns == (long long)label ? g_loss : T(0));
-        """,
-    ),
     "sgd_plain": Elementwise("T p, T g, T lr, T sign, T decay", "T new_p", "new_p = p - lr * (sign * g + decay * p);"),
     # carry and keep are the momentum and 1 - dampening, or 0 and 1 where there is no velocity yet
     "sgd_momentum": Elementwise(
@@ -225,6 +217,23 @@ extern "C" __global__ void softmax_cross_entropy(
         T score = label >= 0 && label < n ? x[row.start + label] : log(T(-1));
         lse[k] = shift + log_total;
         loss[k] = log_total + (shift - score);
+    }
+}
+
+// by the sum of the weights again: beside a large shift the logarithm in lse is lost
+extern "C" __global__ void softmax_cross_entropy_vjp(
+        const T* g_loss, const T* g_lse, const T* x, const long long* labels, T* out,
+        long long rows, long long n, long long with_loss, long long with_lse) {
+    __shared__ T scratch[THREADS];
+    Row row = my_row(rows, n, 1);
+    T shift = row_shift(row, x, scratch);
+    T total = row_sum_of_exp(row, x, shift, scratch);
+    long long k = row.start / n;
+    T of_loss = row.live && with_loss ? g_loss[k] : T(0);
+    T of_lse = row.live && with_lse ? g_lse[k] : T(0);
+    for (long long j = row.lane; row.live && j < n; j += row.width) {
+        T p = exp(x[row.start + j] - shift) / total;
+        out[row.start + j] = (of_loss + of_lse) * p - (j == labels[k] ? of_loss : T(0));
     }
 }
 """

@@ -45,10 +45,13 @@ def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Except
         return MixedBackendsError(
             f"{name} was given arrays on the devices {' and '.join(sorted(devices))}; move one: x.to_device(device)"
         )
-    numbers = [a for a in raws if isinstance(a, (*NUMBERS, np.generic))]
-    if primitive.variadic and numbers and backends and backends[0][0] is not None:
-        made = f"agrad.asarray({numbers[0]!r}, backend={backends[0][0].name!r})"
-        return OperandError(f"{name} takes arrays, not the number {numbers[0]!r}; make one of it: {made}")
+    first = backends[0][0] if backends else None
+    if primitive.variadic and first is not None:
+        arrays_too = np.generic if first.name == "numpy" else ()  # results of no dimensions are NumPy's scalars
+        numbers = [a for a in raws if isinstance(a, (*NUMBERS, np.generic)) and not isinstance(a, arrays_too)]
+        if numbers:
+            made = f"agrad.asarray({numbers[0]!r}, backend={first.name!r})"
+            return OperandError(f"{name} takes arrays, not the number {numbers[0]!r}; make one of it: {made}")
     error.add_note(f"in agrad's {name} on shapes {text}")
     return error
 

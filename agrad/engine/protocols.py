@@ -74,6 +74,7 @@ class NumPyOperand:
         """The imaginary part, zeros where the Tensor is real."""
         if self.dtype.kind == "complex floating":
             return CALLS["imag"](self)
-        return CALLS["broadcast_to"](CALLS["zeros_like"](self), self.shape)  # which NumPy gives for reading alone
+        zeros = CALLS["zeros_like"](self)
+        return CALLS["broadcast_to"](zeros, zeros.shape)  # which NumPy gives for reading alone
 
     vars().update({name: _like_numpys(name) for name in _METHODS})

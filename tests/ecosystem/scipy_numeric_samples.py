@@ -101,7 +101,7 @@ add(
 )
 add(
     "optimize.elementwise.find_minimum",
-    lambda a, p: elementwise.find_minimum(lambda x, q: (x - q) ** 2, (a, a + 0.6, a + 3), args=(p,)).f_x,
+    lambda a, p: elementwise.find_minimum(lambda x, q: (x - q) ** 2 + q, (a, a + 1.8, a + 4), args=(p,)).f_x,
     P * 0 - 1,
     P,
 )

@@ -220,10 +220,17 @@ SAMPLES.add(
 )
 for _name in (
     "log_loss", "brier_score_loss", "d2_log_loss_score", "d2_brier_score", "roc_auc_score", "average_precision_score",
-    "roc_curve", "precision_recall_curve", "det_curve", "confusion_matrix_at_thresholds",
+    "precision_recall_curve", "confusion_matrix_at_thresholds",
 ):  # fmt: skip
     if hasattr(metrics, _name):
         SAMPLES.add(f"metrics.{_name}", lambda a, b, n=_name: getattr(metrics, n)(a, b), LABELS, SCORES)
+for _name, _finite in (("roc_curve", slice(1, None)), ("det_curve", slice(None, -1))):  # one threshold is an infinity
+    SAMPLES.add(
+        f"metrics.{_name}",
+        lambda a, b, n=_name, s=_finite: [part[s] for part in getattr(metrics, n)(a, b)],
+        LABELS,
+        SCORES,
+    )
 SAMPLES.add("metrics.hinge_loss", lambda a, b: metrics.hinge_loss(a, b), LABELS, Y)
 SAMPLES.add("metrics.auc", lambda a, b: metrics.auc(a, b), np.sort(SCORES), POSITIVE)
 for _name in ("dcg_score", "ndcg_score"):
