@@ -1,5 +1,6 @@
 """Which backends and cases the tests run on, what a test needs installed, and what a run did not run."""
 
+import gc
 import importlib.util
 import os
 from collections import Counter
@@ -142,6 +143,12 @@ def place(backend: str) -> Any:
     """A function that puts a NumPy array on the test's backend and device, as a raw array."""
     here = selected()
     return lambda array: array if backend == "numpy" else here.backend.from_host(array, here.device)
+
+
+def pytest_collection_finish() -> None:
+    """Keep what collection made out of the collections of garbage that tests ask for."""
+    gc.collect()
+    gc.freeze()
 
 
 # ---------------------------------------------------------------- packages that tests need

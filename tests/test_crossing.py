@@ -60,9 +60,8 @@ def test_a_round_takes_about_one_in_few_of_the_table() -> None:
 
 def test_of_slow_rows_fewer_are_taken_and_in_time_all() -> None:
     made = [Made(f"slow {i}", "slow", slow=True) for i in range(40)]
-    assert len(list(crossed("test_value", made[:3], THREE, 0, whole=True))) == 1
     rounds = [list(crossed("test_value", made, THREE, r, whole=True)) for r in range(FEW * SLOW * len(THREE))]
-    assert set(map(len, rounds)) <= set(range(1, 10))
+    assert max(map(len, rounds)) < 10
     assert {pair for pairs in rounds for pair in pairs} == {(backend, case) for backend in THREE for case in made}
 
 

@@ -32,7 +32,7 @@ def test_the_text_is_cuda(tmp_path: Path, real: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert source.with_suffix(".ptx").read_text().count(".entry") == len(cuda_on_cpu.ELEMENTWISE) + 5
+    assert source.with_suffix(".ptx").read_text().count(".entry") == len(cuda_on_cpu.ELEMENTWISE) + 6
 
 
 @pytest.fixture(scope="session")

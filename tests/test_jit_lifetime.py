@@ -59,8 +59,8 @@ def programs_in_linecache() -> set[str]:
 @pytest.mark.parametrize("name", MADE)
 def test_a_function_that_is_dropped_takes_its_programs_along(name: str) -> None:
     """Without the garbage collector: neither it, nor its programs, nor their text are in a cycle."""
-    before = programs_in_linecache()
     gc.collect()
+    before = programs_in_linecache()
     gc.disable()
     try:
         jitted = agrad.jit(MADE[name]())

@@ -486,10 +486,9 @@ def test_asarray_takes_numbers_alone(dtype: str) -> None:
 
 def test_a_result_of_no_dimensions_is_an_array_to_an_index_with_too_many(backend: str) -> None:
     x, mask = agrad.sum(agrad.ones(2, backend=backend)), agrad.asarray([True, False], backend=backend)
-    with pytest.raises(IndexError):  # as of arrays, where the standard's suite asks for it
-        x[mask]
-    with pytest.raises(IndexError):
-        x[0]
+    for index in (mask, 0):  # as of arrays, where the standard's suite asks for it
+        with pytest.raises(IndexError, match=r"in(dex|dices)\b"):
+            x[index]
 
 
 def test_numbers_among_the_arrays_of_another_library(backend: str) -> None:

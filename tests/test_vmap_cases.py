@@ -78,6 +78,9 @@ def refused(case: Case, arguments: list[Any], mapped: tuple[bool, ...]) -> bool:
     if case.row.primitive in VALUES_DECIDE:
         return True
     if case.row.primitive in ("getitem", "setitem", "scatter_add"):
+        x, value, *index = *member(arguments, mapped, 0), None
+        if case.row.primitive == "setitem" and np.size(value) == 1 and np.shape(x) == np.shape(index[0]):
+            return False  # one value where a mask of all of x says so
         return any(m and a[0].dtype == bool for a, m in zip(arguments, mapped, strict=True) if isinstance(a, list))
     return case.row.primitive == "repeat" and mapped[-1]
 
