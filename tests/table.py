@@ -7,6 +7,7 @@ What is drawn stays inside the domain and away from kinks unless the example say
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,8 +100,10 @@ class Case:
         """Which arguments are differentiated."""
         return tuple(i for i, a in enumerate(self.example.args) if isinstance(a, Input) and a.differentiable)
 
-    def call(self, *args: Any) -> Any:
-        return (self.example.call or self.row.call)(*args, **self.example.settings)
+    @property
+    def call(self) -> Callable[..., Any]:
+        """The function of the example, apart from the case itself, all of which jit would follow."""
+        return partial(self.example.call or self.row.call, **self.example.settings)
 
     def reference(self, xp: Any, *args: Any) -> Any:
         """The array library's own answer, on raw arrays."""
@@ -109,13 +112,13 @@ class Case:
     def problem(self, place: Callable[[np.ndarray], Any] = np.asarray, single: bool = False) -> tuple[Any, list[Any]]:
         """A function of the differentiated arguments alone, and these, each array put where ``place`` puts it."""
         args = [place(a) if isinstance(a, np.ndarray) else a for a in self.arguments(single)]
-        places = self.places
+        places, call = self.places, self.call
 
         def f(*xs: Any) -> Any:
             filled = list(args)
             for i, x in zip(places, xs, strict=True):
                 filled[i] = x
-            return self.call(*filled)
+            return call(*filled)
 
         return f, [args[i] for i in places]
 

@@ -43,13 +43,13 @@ def assert_same(got: Any, expected: Any, what: str) -> None:
 @each(CHOSEN)
 def test_value(case: Case, place: Any) -> None:
     args = [place(a) if isinstance(a, np.ndarray) else a for a in case.arguments()]
-    arrays = [i for i, a in enumerate(args) if hasattr(a, "shape")]
+    arrays, call = [i for i, a in enumerate(args) if hasattr(a, "shape")], case.call
 
     def f(*xs: Any) -> Any:
         filled = list(args)
         for i, x in zip(arrays, xs, strict=True):
             filled[i] = x
-        return case.call(*filled)
+        return call(*filled)
 
     jitted = agrad.jit(f)
     given = [args[i] for i in arrays]
@@ -87,13 +87,13 @@ def test_gradients(case: Case, place: Any) -> None:
 @each(REFUSED)
 def test_shapes_that_depend_on_values(case: Case) -> None:
     arguments = case.arguments()
-    places = [i for i, a in enumerate(arguments) if isinstance(a, np.ndarray)]
+    places, call = [i for i, a in enumerate(arguments) if isinstance(a, np.ndarray)], case.call
 
     def f(*xs: Any) -> Any:
         filled = list(arguments)
         for i, x in zip(places, xs, strict=True):
             filled[i] = x
-        return case.call(*filled)
+        return call(*filled)
 
     with pytest.raises(agrad.errors.TracedValueError, match="depends on"):
         agrad.jit(f)(*[arguments[i] for i in places])
