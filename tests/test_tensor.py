@@ -316,7 +316,7 @@ def test_indices_that_make_no_sense(backend: str) -> None:
         x["a"]
     with pytest.raises(DtypeError, match="float"):
         x[agrad.asarray([0.0])]
-    for beyond, message in (((0, 5), "5 is out of bounds|out of range"), ((0, 0, 0), "too many ind")):
+    for beyond, message in (((0, 5), "5 is out of bounds|out of range"), ((0, 0, 0), "[tT]oo many ind")):
         with pytest.raises((IndexError, ShapeError), match=message):
             x[beyond]
 
