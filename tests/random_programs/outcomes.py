@@ -16,8 +16,9 @@ OK, WRONG, ERROR, REFUSED, UNDECIDED, UNFIT = "ok", "wrong", "error", "refused",
 REFUSALS: dict[str, tuple[str, str]] = {
     "Python branches by a value": ("TracedValueError", r"^(bool|int|float|index)\(\) of"),
     "a shape depends on values": ("TracedValueError", r"boolean index|by a mask|nonzero|^numpy\(\) of"),
+    "a Tensor is written into a raw array": ("RefusedFunctionError", r"would write Tensors into a ndarray"),
 }
-"""By kind: the error that refuses a program which branches or picks by values, and a part of its text."""
+"""By kind: the error that refuses a program, and a part of its text; TracedValueError only where it picks by values."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,11 @@ def _by_values(op: str) -> bool:
 
 def _refused_or_error(error: Exception, way: str, program: Program) -> Outcome:
     name, text = type(error).__name__, f"{error}"
-    if isinstance(error, AgradError) and any(map(_by_values, names_of(program.steps))):
+    if isinstance(error, AgradError):
+        by_values = any(map(_by_values, names_of(program.steps)))
         for kind, (refusal, pattern) in REFUSALS.items():
-            if name == refusal and re.search(pattern, text):
+            explained = by_values or refusal != "TracedValueError"
+            if explained and name == refusal and re.search(pattern, text):
                 return Outcome(REFUSED, way, kind, text)
     first = text.splitlines()[0] if text else ""
     return Outcome(ERROR, way, f"{name}: {re.sub(r'[0-9]+', 'N', first)[:90]}", f"{name}: {text}")
