@@ -1,7 +1,7 @@
 """Samples of NumPy's products, linear algebra, polynomials, signals, statistics and transforms."""
 
 import numpy as np
-from numpy_sampling import definite, hermitian, plain, sample
+from numpy_sampling import definite, hermitian, on_integers, plain, sample
 from table import complex_normal, distinct, normal, off_zero, positive, square_matrix, values
 
 # fmt: off
@@ -70,6 +70,7 @@ for _ord in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
     plain("linalg.norm", normal(3, 2, 4), ord=_ord, axis=(2, 0), keepdims=True)
 plain("linalg.matrix_norm", normal(2, 3, 4), ord=2, keepdims=True)
 plain("linalg.vector_norm", normal(2, 3), axis=1, keepdims=True, ord=3)
+sample("linalg.vector_norm", on_integers(np.linalg.vector_norm), values([3.0, -4.0]), constant=True)
 for _p in (None, 2, -2, 1, np.inf, "fro"):
     plain("linalg.cond", square_matrix(3, 3), p=_p)
 sample("linalg.lstsq", lambda a, b: np.linalg.lstsq(a, b, rcond=None), normal(5, 3), normal(5))
@@ -136,6 +137,7 @@ sample("histogram", lambda x: np.histogram(x, bins=[-1.0, 0.0, 2.0]), distinct(6
 sample("histogram", lambda x, w: np.histogram(x, bins=3, range=(-1.0, 1.0), weights=w)[0], distinct(6), normal(6))
 sample("histogram", lambda x: np.histogram(x, bins=3, density=True), normal(7))
 sample("histogram_bin_edges", lambda x: np.histogram_bin_edges(x, 3), distinct(6))
+sample("histogram_bin_edges", lambda x: np.histogram_bin_edges(x, 4), values([1.5, 1.5]), kink=True)
 
 # ---------------------------------------------------------------- fft
 plain("fft.fft fft.ifft", complex_normal(2, 5))

@@ -88,6 +88,12 @@ def test_scaled_treats_new_examples_alike():
         d.scaled(bad)
 
 
+def test_scaled_takes_lists():
+    found = data.scaled([[1, 3], [5, 7]], np.array([1.0, 3.0]), np.array([2.0, 4.0]), "float32")
+    assert found.dtype == np.float32
+    assert found.tolist() == [[0.0, 0.0], [2.0, 1.0]]
+
+
 # -- IDX and MNIST --
 
 

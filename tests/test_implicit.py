@@ -179,6 +179,12 @@ def test_a_complex_system() -> None:
         assert_close(agrad.grad(total)(b), agrad.grad(plain)(b), method, 1e-8)
 
 
+def test_a_complex_rotation_has_no_length_zero() -> None:
+    """The first column of the Hessenberg matrix is (i, 1), whose squares add up to 0."""
+    a, b = np.asarray([[1j, 1], [1, 1]]), np.asarray([1.0 + 0j, 0])
+    assert_close(agrad.linear_solve(lambda x: mv(a, x), b, maxiter=4), np.linalg.solve(a, b), "gmres", 1e-12)
+
+
 @pytest.mark.parametrize("method", ["gmres", "cg", "bicgstab"])
 def test_a_complex_system_on_every_backend(method: str, place: Any) -> None:
     """The sizes that the solvers compare are real: a library need not order complex numbers."""

@@ -350,6 +350,7 @@ def test_between_real_and_complex() -> None:
             r"shape \(\), not \(3,\); .*agrad\.jacobian.*elementwise_grad",
         ),
         (lambda x: agrad.grad(lambda x: agrad.argmax(x))(x), DtypeError, "dtype int64, which has no derivative; cast"),
+        (lambda x: agrad.jit(lambda b: agrad.grad(agrad.sin)(b > 2))(2.5), DtypeError, "bool True, which has no deriv"),
         (lambda x: agrad.jacrev(lambda x: (x, agrad.argmax(x)))(x), DtypeError, "output 1 has dtype int64"),
         (lambda x: agrad.jacfwd(lambda x: {"n": "name"})(x), NotDifferentiableError, r"output \['n'\] is a str"),
         (lambda x: agrad.jacrev(lambda x: x, has_aux=True)(x), NotDifferentiableError, "has_aux"),

@@ -277,6 +277,10 @@ def test_like_puts_new_arrays_where_a_tensor_is(backend: str, place: Any) -> Non
         assert made.device == t.device
         np.testing.assert_array_equal(made.numpy(), expected)
     assert np.asarray([t, 2 * t], like=t).requires_grad
+    c = agrad.asarray(place(np.ones(2)))
+    np.array(c, like=t)[1] = 5.0  # a copy, and asarray makes none
+    np.asarray(c, like=t)[0] = 7.0
+    np.testing.assert_array_equal(c.numpy(), [7.0, 1.0])
     assert LIKE
 
 

@@ -1,5 +1,6 @@
 """``optim.LossScale``: what a step does with gradients that overflow, eagerly and in a traced step."""
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -189,6 +190,34 @@ def test_the_scale_stays_a_number(place: Any) -> None:
         p.grad = agrad.zeros_like(p.detach())
     scale.step()
     assert scale.scale == 2.0**126
+
+
+def test_the_scale_grows_after_so_many_good_steps() -> None:
+    problem = Problem(OPTIMIZERS["plain"], np.asarray)
+    scale = optim.LossScale(problem.optimizer, init_scale=4.0, growth_interval=2)
+    found = []
+    for _ in range(4):
+        problem.step(ONE, scale)
+        found.append(scale.scale)
+    assert found == [4.0, 8.0, 8.0, 16.0]
+
+
+def test_a_traced_step_finds_a_scale_that_nothing_leads_to(place: Any) -> None:
+    problem = Problem(OPTIMIZERS["plain"], place)
+    scale = optim.LossScale(problem.optimizer, init_scale=4.0, growth_interval=1)
+    hidden = weakref.ref(scale)
+
+    @agrad.jit
+    def step(factor: Any) -> None:
+        problem.optimizer.zero_grad()
+        (problem.loss(factor) * 4.0).backward()
+        hidden().step()  # type: ignore[union-attr]
+
+    found = []
+    for _ in range(3):
+        step(place(np.asarray(ONE)))
+        found.append(scale.scale)
+    assert found == [8.0, 16.0, 32.0]
 
 
 def test_refusals() -> None:

@@ -170,6 +170,12 @@ def test_what_does_not_fit_is_named(how: Any, args: Any, error: type[Exception],
         agrad.vmap(lambda a, b: a * b, **how)(*args)
 
 
+def test_chunks_whose_results_differ_in_dtype() -> None:
+    dtypes = iter([agrad.float64, agrad.float32])
+    with pytest.raises(ShapeError, match="different chunks differ in shape or dtype"):
+        agrad.vmap(lambda a: agrad.astype(a, next(dtypes)), chunk_size=2)(draw(3))
+
+
 def test_leaves_of_containers_are_named() -> None:
     with pytest.raises(ShapeError, match=r"argument 0\['b'\] has 2 members .* argument 0\['a'\] has 3"):
         agrad.vmap(lambda p: p["a"])({"a": draw(3), "b": draw(2)})

@@ -128,8 +128,7 @@ def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tensor:
     x = tensor(arr, like_of(indices))
     if axis is None:
         x, axis = flat(x), 0
-    index = indices if isinstance(indices, Tensor) else constant(indices, x)
-    return agrad.take_along_axis(x, index, axis=axis_of(axis, x.ndim))
+    return agrad.take_along_axis(x, indices, axis=axis_of(axis, x.ndim))
 
 
 @implements("clip")

@@ -108,7 +108,6 @@ class Packing:
         self.ends = np.cumsum([math.prod(shape) for shape in self.shapes]).tolist()
 
     def pack(self, leaves: Sequence[Any]) -> Any:
-        leaves = alike(leaves)
         xp = namespace_of(leaves)
         if len(leaves) == 1:
             return xp.reshape(leaves[0], (-1,))
