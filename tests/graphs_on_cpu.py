@@ -134,7 +134,7 @@ def bare(x: Any) -> Any:
         return x
     low, high = np.lib.array_utils.byte_bounds(x)
     flat = np.frombuffer((ctypes.c_char * (high - low)).from_address(low), np.uint8)
-    return np.ndarray(x.shape, x.dtype, flat, x.ctypes.data - low, x.strides)
+    return np.ndarray(x.shape, x.dtype, flat, x.ctypes.data - low, x.strides).view(type(x))
 
 
 class Recorder:
@@ -182,7 +182,7 @@ class Recorder:
         return np.may_share_memory(a, b)
 
     def buffer(self, x: Any) -> Any:
-        return self._kept(np.full(x.shape, 7, x.dtype))
+        return self._kept(np.full(x.shape, 7, x.dtype).view(type(x)))
 
     def _kept(self, x: Any) -> Any:
         self.pool.append(x)
@@ -222,7 +222,7 @@ class Recorder:
             ):
                 return function(*args, **settings)  # a view costs the GPU nothing
             else:
-                made.append(self.buffer(np.asarray(x)))
+                made.append(self.buffer(np.asanyarray(x)))
                 targets.append(bare(made[-1]))
         # a graph knows addresses, and keeps nothing alive
         args, settings = [bare(a) for a in args], {name: bare(a) for name, a in settings.items()}

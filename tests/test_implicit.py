@@ -137,6 +137,28 @@ def test_every_tower_of_transforms(name: str, tower: str) -> None:
     assert_close(TOWERS[tower](f, W, B, ROWS), expected, tower, tolerance)
 
 
+@pytest.mark.parametrize("name", ["fixed_point", "root"])
+def test_jacobians_row_by_row(name: str) -> None:
+    """The pullback is mapped over cotangents, which leaves nothing of the pass around it in its result."""
+    rows = [agrad.jacrev(lambda b, f=f: f(W, b))(B) for f in PAIRS[name][:2]]
+    assert type(rows[0]) is np.ndarray
+    assert_close(*rows, "jacrev", 1e-10)
+    assert_close(*[agrad.jacrev(agrad.jacrev(lambda b, f=f: f(W, b)))(B) for f in PAIRS[name][:2]], "twice", 1e-10)
+
+
+def test_a_start_without_members_that_is_the_solution() -> None:
+    """No step is taken, so that nothing of the start or of one equation has the members that others are mapped over."""
+
+    def solved(w: Any, r: Any) -> Any:
+        found = agrad.root(lambda x: {"a": x["a"] - w, "b": x["b"] * r + x["a"] - w}, {"a": w, "b": B * 0})
+        return agrad.sum(found["a"] ** 2) + agrad.sum(found["b"] ** 2)
+
+    total = lambda w: agrad.sum(agrad.vmap(lambda r: solved(w, r))(ROWS))  # noqa: E731
+    assert_close(agrad.grad(total)(B), len(ROWS) * 2 * B, "by the solution", 1e-10)
+    outer = agrad.vmap(lambda w: agrad.vmap(lambda r: agrad.root(lambda x: (x - w) * r, w))(ROWS))
+    assert_close(outer(ROWS), np.stack([ROWS] * len(ROWS), axis=1), "mapped twice", 1e-10)
+
+
 @pytest.mark.parametrize("name", ANYWHERE)
 def test_on_every_backend(name: str, place: Any) -> None:
     f, reference, tolerance = ANYWHERE[name]

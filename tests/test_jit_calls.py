@@ -137,3 +137,26 @@ def test_a_backward_pass_that_ends_at_an_argument_is_refused() -> None:
     np.testing.assert_array_equal(x.grad.numpy(), [0, 2, 4])
     agrad.jit(lambda y: agrad.sum(y * y))(x * 2).backward()
     np.testing.assert_array_equal(x.grad.numpy(), [0, 10, 20])
+
+
+def test_a_tensor_that_is_an_argument_and_a_global_too() -> None:
+    made, weight = agrad.jit(lambda a, b: (a - 2 * b) * WEIGHT), WEIGHT.detach().numpy()
+    for _ in range(2):
+        np.testing.assert_allclose(made(WEIGHT, Y).detach().numpy(), (weight - 2 * Y) * weight)
+
+
+def test_state_that_stays_is_not_replaced() -> None:
+    class Scales:
+        traced_attributes = ("parts",)
+
+        def __init__(self) -> None:
+            self.parts = [X, 2.0]
+
+    scales = Scales()
+    before, made = scales.parts, agrad.jit(lambda y: y * scales.parts[0] * scales.parts[1])
+    for _ in range(2):
+        np.testing.assert_allclose(made(Y), Y * X * 2.0)
+        assert scales.parts is before
+    before[1] = 3.0
+    np.testing.assert_allclose(made(Y), Y * X * 3.0)
+    assert made.cache_info().misses == 1

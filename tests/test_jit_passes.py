@@ -123,6 +123,14 @@ def test_filled_arrays_become_single_values() -> None:
     same(program, better, X)
 
 
+def test_what_is_computed_of_one_value_stays_one_value() -> None:
+    program = traced(lambda x: x * agrad.exp(agrad.sin(agrad.broadcast_to(agrad.sum(x), (4, 3)))), X)
+    better = without_dead_code(with_single_values(program))
+    assert names(better) == ["sum", "sin", "exp", "multiply"]
+    assert [i.results[0].shape for i in better.instructions] == [(), (), (), (4, 3)]
+    same(program, better, X)
+
+
 def test_a_filled_array_that_is_a_result_stays_an_array() -> None:
     program = traced(lambda x: (agrad.broadcast_to(agrad.sum(x), (4, 3)), agrad.ones_like(x) * 2), X)
     better = without_dead_code(with_single_values(program))

@@ -23,9 +23,10 @@ from agrad import nn, optim
 from agrad.backends.cupy_source import TO_BFLOAT16
 from agrad.engine.rulecalls import RuleCall
 from agrad.jit import cuda_products
-from agrad.jit.cuda_products import Layout, Lt, gemm, layout, product_function
+from agrad.jit.cuda_products import Layout, Lt, epilogues_where_available, gemm, layout, product_function
 from agrad.jit.epilogues import Joined, with_epilogues
 from agrad.jit.ir import Instruction, Program, Variable, interpret
+from agrad.jit.lower_cupy import graph_program
 from agrad.jit.lowerings import plain
 from agrad.jit.passes import PASSES, without_dead_code
 from agrad.jit.precision import WAYS, NarrowProduct
@@ -109,6 +110,44 @@ def test_what_else_is_read_is_not_joined() -> None:
     assert sorted(i.name for i in better.instructions) == ["linear", "linear_relu", "matmul", "relu", "sum"]
     for a, b in zip(plain(better)(list(args)), plain(program)(list(args)), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_products_of_more_axes_are_not_joined() -> None:
+    def f(x: Any, w: Any, b: Any, ws: Any) -> Any:
+        return agrad.relu(agrad.linear(x, w, b)), agrad.matmul(x, ws), agrad.relu(agrad.linear(x[0, 0], w, b))
+
+    args = draw("float32", 2, 4, 3), draw("float32", 3, 5), draw("float32", 5), draw("float32", 2, 3, 4)
+    program = agrad.jit(f).lower(*args).stages[0][1]
+    better = with_epilogues(program)
+    assert [i.name for i in better.instructions] == [i.name for i in program.instructions]
+    for a, b in zip(plain(better)(list(args)), plain(program)(list(args)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_sum_is_the_products_unless_it_is_read_before(before: bool) -> None:
+    def f(x: Any, w: Any) -> Any:
+        rows = agrad.sum(w, axis=(0,))
+        y = agrad.matmul(x * rows if before else x, w)
+        return y * rows
+
+    args = draw("float32", 4, 3), draw("float32", 3, 3)
+    program = agrad.jit(f).lower(*args).stages[0][1]
+    better = with_epilogues(program)
+    assert ("matmul_sum" in [i.name for i in better.instructions]) is not before
+    np.testing.assert_array_equal(plain(better)(list(args))[0], plain(program)(list(args))[0])
+
+
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("backends", [{"cupy"}, {"cupy", "numpy"}])
+def test_products_are_joined_where_cublaslt_computes_them(
+    lt: Lt, monkeypatch: pytest.MonkeyPatch, broken: bool, backends: set[str]
+) -> None:
+    program, _ = step_program()
+    lt.broken = "it is not there" if broken else ""
+    monkeypatch.setattr(Program, "backends", lambda self: backends)
+    found = {i.name for i in epilogues_where_available(program).instructions}
+    assert ("linear_relu_mask" in found) == (backends == {"cupy"} and not broken)
 
 
 def test_a_masked_product_does_not_let_infinities_through() -> None:
@@ -360,6 +399,20 @@ def test_tf32_and_narrow_factors_are_asked_for(lt: Lt) -> None:
             np.testing.assert_allclose(got, right + (given[2] if more else 0), rtol=1e-5, atol=1e-6)
             assert got.dtype == np.float32
             assert lt.lt.computes == [(68, number)]
+
+
+@pytest.mark.parametrize(("precision", "compute"), [("tf32", 77), (None, 68)])
+def test_a_lowered_program_is_captured_in_its_precision(lt: Lt, precision: Any, compute: int) -> None:
+    args = draw("float32", 4, 3), draw("float32", 3, 5)
+    program = agrad.jit(lambda x, w: agrad.matmul(x, w) @ w.T, precision=precision).lower(*args).stages[0][1]
+    recorder = graphs_on_cpu.Recorder()
+    run = graph_program(program, lambda: recorder)
+    for scale in (1, 2, 3):
+        (got,) = run([on_device(scale * args[0]), on_device(args[1])])
+        np.testing.assert_allclose(got, scale * args[0] @ args[1] @ args[1].T, rtol=1e-4, atol=1e-5)
+    assert "graph" in recorder.log
+    assert set(lt.lt.computes) == {(compute, 0)}
+    assert not lt.broken
 
 
 # ------------------------------------------------------------------ without cuBLASLt

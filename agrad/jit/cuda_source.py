@@ -268,9 +268,8 @@ def _kernel(
         return f"element({', '.join(given)});"
 
     whole = size // width
-    suffix = "u" if size < 1 << 31 else "ull"
     if width > 1 and whole:
-        lines.append(f"    for ({index} i = first; i < {whole}{suffix}; i += step) {{")
+        lines.append(f"    for ({index} i = first; i < {whole}; i += step) {{")
         for v in arrays:
             pack = f"Pack<{kind[v]}, {width}>"
             lines.append(f"        const {pack} w_{names[v]} = reinterpret_cast<const {pack}*>(p_{names[v]})[i];")
@@ -282,7 +281,7 @@ def _kernel(
         lines.append("    }")
     left = whole * width if width > 1 else 0
     if left < size:
-        lines.append(f"    for ({index} i = {left}{suffix} + first; i < {size}{suffix}; i += step)")
+        lines.append(f"    for ({index} i = {left} + first; i < {size}; i += step)")
         lines.append("        " + call(lambda n: f"p_{n}[i]", lambda n: f"q_{n}[i]"))
     for i in reductions:
         v = i.results[0]

@@ -68,8 +68,6 @@ def shape_of(instruction: Instruction) -> tuple[int, int, int] | None:
     Factors and result are of one real dtype, or narrow ones with a result in float32; a bias is like the result.
     """
     x, weight, *more = instruction.operands
-    if not all(isinstance(v, Variable) and not v.on_host for v in instruction.operands) or instruction.settings:
-        return None
     if len(x.shape) != 2 or len(weight.shape) != 2 or instruction.outputs[0] is None:
         return None
     factors = {np.dtype(v.dtype).char for v in (x, weight)}

@@ -48,15 +48,15 @@ class Tracing:
         leaves: Sequence[Any],
         call: Callable[[Sequence[Any]], Any],
         known: Sequence[Any],
-        lent: Sequence[int] = (),
-        static: Sequence[Any] = (),
-        options: Mapping[str, Any] | None = None,
+        lent: Sequence[int],
+        static: Sequence[Any],
+        options: Mapping[str, Any],
     ) -> None:
         self.function = function
         self.leaves = leaves
         self.lent = lent
         """The numbers of the leaves whose arrays may be written into."""
-        self.options = dict(options or {})
+        self.options = dict(options)
         """What passes and lowerings are told, among the notes of the programs."""
         self.call = call
         """Calls the function with these leaves in the places of the arguments'."""

@@ -92,8 +92,7 @@ def _without(value: Any, level: Any) -> Any:
     data = _without(value.data, level)
     if value.level is level:
         return data
-    node = _without(value.node, level) if isinstance(value.level, Forward) else value.node
-    return value if data is value.data and node is value.node else wrap(data, value.level, node)
+    return wrap(data, value.level, _without(value.node, level))
 
 
 def _down(value: Any, levels: Sequence[Any]) -> Any:

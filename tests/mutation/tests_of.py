@@ -92,7 +92,7 @@ TESTS = {
     "agrad/jit/fusion": "jit_fusion jit_passes jit_numpy jit_cupy",
     "agrad/jit/graphs": "jit_graphs",
     "agrad/jit/host_numbers": "jit_numbers jit_state jit_torch",
-    "agrad/jit/lower_cupy": "jit_cupy jit_graphs",
+    "agrad/jit/lower_cupy": "jit_cupy jit_products jit_graphs",
     "agrad/jit/lower_jax": "jit_numbers jit_state --backend=jax",
     "agrad/jit/lower_numpy": "jit_numpy jit_fusion jit_passes jit_folding",
     "agrad/jit/lower_torch": "jit_torch",
