@@ -394,3 +394,9 @@ def test_optimisers_conjugate(backend: str) -> None:
     size = lambda z: agrad.sum(agrad.abs(z) ** 2)  # noqa: E731
     g = agrad.grad(size)(z)
     assert size(z - 0.1 * agrad.conj(g)).item() < 0.7 * size(z).item()
+
+
+@pytest.mark.parametrize("dtype", [">f8", np.dtype(">f4"), np.longdouble])
+def test_astype_loses_no_gradient(dtype: Any) -> None:
+    with pytest.raises(DtypeError, match=r"astype of a floating Tensor to .*cast x\.detach"):
+        agrad.grad(lambda x: agrad.sum(agrad.astype(x, dtype) * 2.0))(np.ones(2))

@@ -49,6 +49,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     if device is not None:
         x = CALLS["to_device"](x, device)
     floats = is_floating(dtype) and is_floating(x.dtype)
+    if not floats and isinstance(x, Tensor) and is_floating(x.dtype) and as_dtype(dtype).kind == "other":
+        raise DtypeError(f"astype of a floating Tensor to {dtype}, which agrad has no derivative of; cast x.detach()")
     return (_astype if floats else _cast)(x, dtype=native_dtype(dtype, x), copy=copy)
 
 
