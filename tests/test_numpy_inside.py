@@ -169,3 +169,16 @@ def test_quantiles_at_elements_and_by_both() -> None:
     both = agrad.grad(lambda x, q: agrad.quantile(x, q), argnums=(0, 1))(agrad.asarray(x), agrad.asarray(0.5))
     assert_close(both[0], [0.5, 0, 0.5, 0], "by the elements")
     assert_close(both[1], 3.0, "by the quantile", 1e-12)
+
+
+def test_a_selection_lies_in_memory_as_numpys() -> None:
+    """Row after row, so that a write to a reshape of it is seen, whatever the order of the choices."""
+
+    def f(x: Any) -> Any:
+        y = np.select([x > 0.2, x < -0.2], [x, 2.0 * x], 0.1)
+        np.reshape(y, (-1,))[1] = 7.0
+        return y
+
+    x = np.asfortranarray(SQUARE)
+    np.testing.assert_array_equal(agrad.vjp(f, x)[0], f(x))
+    assert f(x)[0, 1] == 7.0

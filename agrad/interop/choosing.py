@@ -51,7 +51,8 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
     masks = [tensor(c, like) for c in conditions]
     for mask, part in zip(reversed(masks), reversed(parts), strict=True):
         out = agrad.where(cast(mask, bool), part, out)
-    return out
+    # rows lie one after the other, as in NumPy's result
+    return agrad.reshape(agrad.reshape(out, (-1,)), out.shape) if out.ndim > 1 else out
 
 
 @implements("piecewise")
