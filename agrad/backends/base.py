@@ -102,7 +102,7 @@ def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
     """A namespace with everything public in ``module``, its ``linalg`` and ``fft``, and the extension words."""
 
     def arange_like(x: Any, n: int, /) -> Any:
-        return module.arange(n, device=device_of(x))
+        return made.arange(n, device=device_of(x))
 
     names = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
     names["__array_namespace_info__"] = module.__array_namespace_info__
@@ -112,4 +112,5 @@ def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
             names[part] = SimpleNamespace(
                 **{name: getattr(inner, name) for name in dir(inner) if not name.startswith("_")}
             )
-    return SimpleNamespace(**{**names, "arange_like": arange_like, **extensions})
+    made = SimpleNamespace(**{**names, "arange_like": arange_like, **extensions})
+    return made

@@ -1,11 +1,11 @@
 """CuPy: NumPy's interface on an NVIDIA GPU, and the fused kernels of ``cupy_kernels``."""
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import array_api_compat.cupy as compat
 import cupy
-import cupyx
 import numpy as np
 
 import agrad.backends.cupy_kernels
@@ -87,8 +87,43 @@ def from_parts(x1: Any, x2: Any, /) -> Any:
 
 def _accumulate(g: Any, where: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     out = cupy.zeros(shape, dtype)
-    cupyx.scatter_add(out, where, g.astype(dtype, copy=False))
+    cupy.add.at(out, where, g.astype(dtype, copy=False))
     return out
+
+
+_CREATION = ("arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like", "zeros",
+             "zeros_like")  # fmt: skip
+
+
+def _on_device(name: str) -> Callable[..., Any]:
+    """A creation function that heeds ``device``; array-api-compat's make the array on the current one."""
+    word = getattr(compat, name)
+
+    def create(*args: Any, device: Any = None, **settings: Any) -> Any:
+        if device is None:
+            return word(*args, **settings)
+        with device:
+            return word(*args, **settings)
+
+    create.__name__ = name
+    return create
+
+
+def solve(x1: Any, x2: Any, /) -> Any:
+    """The solution y of ``x1 @ y = x2``; CuPy's does not broadcast and fails where ``x2`` has no columns."""
+    if x2.ndim == 1:
+        return solve(x1, x2[:, None])[..., 0]
+    batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    with x1.device:
+        x1 = cupy.broadcast_to(x1, (*batch, *x1.shape[-2:]))
+        x2 = cupy.broadcast_to(x2, (*batch, *x2.shape[-2:]))
+        return compat.linalg.solve(x1, x2) if x2.size else cupy.empty(x2.shape, cupy.result_type(x1, x2))
+
+
+def _general(name: str) -> Callable[..., Any]:
+    """``eig`` or ``eigvals``, complex of empty matrices too."""
+    word = getattr(compat.linalg, name)
+    return lambda x, /: word(x if x.size else x.astype(cupy.result_type(x, np.complex64)))
 
 
 def laid_out_like(x: Any, like: Any) -> Any:
@@ -124,16 +159,20 @@ def _from_host(a: np.ndarray, device: Any) -> Any:
         return cupy.array(a)
 
 
+_XP = vocabulary(
+    compat,
+    getitem=getitem,
+    setitem=setitem,
+    scatter_add=scatter_add,
+    from_parts=from_parts,
+    special=special_words.CUPY,
+    **{name: _on_device(name) for name in _CREATION},
+)
+vars(_XP.linalg).update({name: _general(name) for name in ("eig", "eigvals") if hasattr(_XP.linalg, name)}, solve=solve)
+
 BACKEND = Backend(
     name="cupy",
-    xp=vocabulary(
-        compat,
-        getitem=getitem,
-        setitem=setitem,
-        scatter_add=scatter_add,
-        from_parts=from_parts,
-        special=special_words.CUPY,
-    ),
+    xp=_XP,
     version=cupy.__version__,
     array_types=(cupy.ndarray,),
     default_device=cupy.cuda.Device,
