@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import array_api_compat.cupy as compat
@@ -109,6 +110,39 @@ def _on_device(name: str) -> Callable[..., Any]:
     return create
 
 
+_DIVISION = """
+    // The remainder is exact and has the sign of x2; the quotient is the integer next to what is left.
+    T r = fmod(x1, x2), q = (x1 - r) / x2;
+    if (r != 0 && (r < 0) != (x2 < 0)) { r += x2; q -= 1; }
+    if (r == 0) r = copysign(T(0), x2);
+    q = q == 0 ? copysign(T(0), x1 / x2) : rint(q);
+    if (x2 == 0) q = x1 / x2;
+"""
+
+
+@cache
+def _division(result: str) -> Any:
+    name = {"q": "agrad_floor_divide", "r": "agrad_remainder"}[result]
+    return cupy.ElementwiseKernel("T x1, T x2", "T out", f"{_DIVISION} out = {result};", name)
+
+
+def _divided(name: str, result: str) -> Callable[..., Any]:
+    """``floor_divide`` or ``remainder`` of floats as the standard has them; CuPy rounds the quotient first."""
+    word = getattr(compat, name)
+
+    def divide(x1: Any, x2: Any, /) -> Any:
+        dtype = cupy.result_type(x1, x2)
+        if dtype.kind != "f":
+            return word(x1, x2)
+        wide = np.result_type(dtype, np.float32)
+        x1, x2 = (x.astype(wide, copy=False) if hasattr(x, "astype") else wide.type(x) for x in (x1, x2))
+        with next(x for x in (x1, x2) if isinstance(x, cupy.ndarray)).device:
+            return _division(result)(x1, x2).astype(dtype, copy=False)
+
+    divide.__name__ = name
+    return divide
+
+
 def solve(x1: Any, x2: Any, /) -> Any:
     """The solution y of ``x1 @ y = x2``; CuPy's does not broadcast and fails where ``x2`` has no columns."""
     if x2.ndim == 1:
@@ -166,6 +200,8 @@ _XP = vocabulary(
     scatter_add=scatter_add,
     from_parts=from_parts,
     special=special_words.CUPY,
+    floor_divide=_divided("floor_divide", "q"),
+    remainder=_divided("remainder", "r"),
     **{name: _on_device(name) for name in _CREATION},
 )
 vars(_XP.linalg).update({name: _general(name) for name in ("eig", "eigvals") if hasattr(_XP.linalg, name)}, solve=solve)

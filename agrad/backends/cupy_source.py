@@ -139,13 +139,12 @@ __device__ T over_row_sum(Row row, T value, T* scratch) {
     return result;
 }
 
-// The largest element, or 0 where it is not finite, so that x - shift is never infinity less infinity.
+// The largest element. A row without a finite one has NaN results: infinity less infinity.
 __device__ T row_shift(Row row, const T* x, T* scratch) {
     T top = row.live ? x[row.start + (row.lane < row.n ? row.lane : 0) * row.inner] : T(0);
     for (long long j = row.lane; row.live && j < row.n; j += row.width)
         top = fmax(top, x[row.start + j * row.inner]);
-    top = over_row_max(row, top, scratch);
-    return top - top == T(0) ? top : T(0);
+    return over_row_max(row, top, scratch);
 }
 
 __device__ T row_sum_of_exp(Row row, const T* x, T shift, T* scratch) {

@@ -19,8 +19,6 @@ OPERATORS = {
     "multiply": "*",
     "divide": "/",
     "pow": "**",
-    "floor_divide": "//",
-    "remainder": "%",
     "matmul": "@",
     "less": "<",
     "less_equal": "<=",
