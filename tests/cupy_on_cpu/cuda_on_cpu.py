@@ -1,13 +1,10 @@
 """CUDA emulated on the CPU, below the real CuPy: see README.md.
 
-``install()`` hooks the import of CuPy. Before it, libraries with the names of CUDA's are loaded; after it, the functions
-of the CUDA runtime that is linked into CuPy jump to them, and g++ compiles in NVRTC's place.
+cuda_on_cpu_hook.py calls it when CuPy is imported: before, libraries with the names of CUDA's are loaded; after, the
+functions of the CUDA runtime that is linked into CuPy jump to them, and g++ compiles in NVRTC's place.
 """
 
 import ctypes
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import os
 import subprocess
 import sys
@@ -59,7 +56,7 @@ def trace(function: Callable[[], Any]) -> list[str]:
 
 
 def _cuda() -> ctypes.CDLL:
-    _begin()
+    begin()
     return _libraries["libcuda.so.1"]
 
 
@@ -90,7 +87,8 @@ def has_gpu() -> bool:
     return subprocess.run([sys.executable, "-S", "-c", asked], capture_output=True, check=False).returncode == 0
 
 
-def _begin() -> None:
+def begin() -> None:
+    """Load the libraries, once."""
     if _libraries:
         return
     reason = refusal()
@@ -158,39 +156,3 @@ AFTER: dict[str, Callable[[Any], None]] = {
     "cupy.cuda.compiler": _use_compiler,
     **functions.AFTER,
 }
-
-
-class _Loader(importlib.abc.Loader):
-    """The loader of a module, and what is done to the module when it is loaded."""
-
-    def __init__(self, loader: Any, after: Callable[[Any], None]) -> None:
-        self.loader, self.after = loader, after
-
-    def create_module(self, spec: Any) -> Any:
-        return self.loader.create_module(spec)
-
-    def exec_module(self, module: Any) -> None:
-        self.loader.exec_module(module)
-        self.after(module)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.loader, name)
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name not in AFTER and name not in ("cupy", "cupy_backends"):
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
-        if spec is None or spec.loader is None:
-            return spec
-        _begin()
-        if name in AFTER:
-            spec.loader = _Loader(spec.loader, AFTER[name])
-        return spec
-
-
-def install() -> None:
-    """Emulate CUDA in this process when it imports CuPy."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
