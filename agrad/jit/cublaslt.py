@@ -79,8 +79,7 @@ class Library:
     """
 
     def __init__(self) -> None:
-        from cupy.cuda import cublas  # noqa: F401 - loads cuBLAS, and cuBLASLt with it
-
+        self.blas = sys.modules["cupy"].cuda.cublas  # it is loaded when it is asked for, and cuBLASLt with it
         self.call: dict[str, Any] = {}
         library = ctypes.CDLL(library_name())
         self._name_of = library.cublasLtGetStatusName
