@@ -255,20 +255,27 @@ def test_cublaslts_own_lack_of_memory_is_an_error_and_no_refusal(lt: Lt, monkeyp
 
 
 @pytest.mark.needs("cupy")
-def test_zero_counts_as_no_positive_result(lt: Lt) -> None:
+@pytest.mark.parametrize("positive", [False, True])
+def test_zero_counts_as_no_positive_result(lt: Lt, monkeypatch: pytest.MonkeyPatch, positive: bool) -> None:
     """Where cuBLASLt's mask says otherwise, its derivative would not be agrad's, and the mask is CuPy's."""
     import cupy
 
+    product = lt.product
+
+    def with_its_mask(*given: Any, **settings: Any) -> Any:
+        found = product(*given, **settings)
+        if positive and settings.get("mask") is True:
+            found[1].fill(255)
+        return found
+
+    monkeypatch.setattr(lt, "product", with_its_mask)
     x, w, b = (Variable(shape, np.dtype("float32"), cupy.ndarray) for shape in ((2, 3), (3, 4), (4,)))
     outputs = Variable((2, 4), x.dtype, x.kind), Variable((2, 4), np.dtype("uint8"), x.kind)
-    forward = Instruction(Joined(PRIMITIVES["linear"], relu=True, mask=True), (x, w, b), {}, outputs)
-    run = product_function(forward)
+    run = product_function(Instruction(Joined(PRIMITIVES["linear"], relu=True, mask=True), (x, w, b), {}, outputs))
     assert run is not None
-    for says in (lt.masks_zero(x.dtype, x.dtype), False):
-        lt.zeros = {("f", "f"): says}
-        _, mask = run(*[cupy.zeros(v.shape, np.float32) for v in (x, w, b)])
-        assert mask.dtype == (np.uint8 if says else bool)
-        assert not mask.any()
+    _, mask = run(*[cupy.zeros(v.shape, np.float32) for v in (x, w, b)])
+    assert mask.dtype == (bool if positive else np.uint8)
+    assert not mask.any()
 
 
 # ------------------------------------------------------------------ precisions
