@@ -198,10 +198,9 @@ def test_a_step_by_cublaslt_and_by_what_it_refuses(
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
     assert ",".join(sorted({name or "DEFAULT" for name, *_ in lt.refused})) == said
     assert not lt.absent
-    between = re.findall(r"^between graphs:\n((?:    .*\n)*)", lowered.code, re.M)
-    assert any("matmul" in segment for segment in between) == ("DEFAULT" in refused)
-    assert "could not be captured" not in lowered.code
-    assert "graph:" in lowered.code
+    between = "".join(re.findall(r"^between graphs.*\n((?:    .*\n)*)", lowered.code, re.M))
+    assert ("matmul" in between) == ("DEFAULT" in refused)
+    assert "DEFAULT" in refused or "could not be captured" not in lowered.code
 
 
 @pytest.mark.needs("cupy", "cupy_on_cpu")

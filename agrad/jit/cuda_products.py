@@ -77,10 +77,6 @@ class Lt:
             self.refused[key] = str(error)
             return None
 
-    def refuses(self, shape: tuple[int, int, int], factors: str, result: str) -> bool:
-        """Whether a product of this shape and these dtypes, which nothing follows, was refused."""
-        return any(key[:4] == ("", factors, result, shape) for key in self.refused)
-
     def product(
         self,
         x: Any,
@@ -235,16 +231,6 @@ def absence(program: Program) -> str:
 @cache
 def _warn(text: str) -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=2)
-
-
-def can_be_captured(instruction: Instruction) -> bool:
-    """Whether a graph can hold a product: what cuBLASLt refuses to join can follow it, but not the product itself."""
-    shape, lt = shape_of(instruction), _current()
-    if shape is None or lt.absent:
-        return False
-    out = instruction.outputs[0]
-    assert out is not None
-    return not lt.refuses(shape, np.dtype(instruction.operands[0].dtype).char, np.dtype(out.dtype).char)
 
 
 def product_function(instruction: Instruction, tensor_float: bool = False) -> Callable[..., Any] | None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends.cupy_source import ELEMENTWISE
-from agrad.jit.cuda_products import absence, can_be_captured, gemm, is_product, product_function
+from agrad.jit.cuda_products import absence, gemm, is_product, product_function
 from agrad.jit.cuda_source import THREADS, GroupSource, group_source, has_words
 from agrad.jit.epilogues import shape_of
 from agrad.jit.fusion import Group, works_by_element
@@ -209,7 +209,7 @@ def can_capture(instruction: Instruction) -> bool:
     if any(v.on_host and v is not flag for v in instruction.reads()):
         return False
     if is_product(instruction):
-        return can_be_captured(instruction)
+        return product_function(instruction) is not None
     if isinstance(instruction.operation, (Group, Rounding)) or instruction.name in _CAPTURED:
         return True
     return works_by_element(instruction) and has_words(instruction)
@@ -332,12 +332,12 @@ def _tensor_float_product(x: Any, weight: Any, *bias: Any) -> Any:
 @lowering("cupy")
 def lower_cupy(program: Program) -> Compiled:
     """The program in CUDA graphs; see ``GraphProgram``."""
-    return graph_program(program, Recorder)
-
-
-def graph_program(program: Program, recorder: Callable[[], Any]) -> Compiled:
-    """The same with another recorder in the place of CuPy's."""
-    functions = partial(function_of, tensor_float=program.notes.get("precision") == "tf32")
-    made = GraphProgram(with_numbers_of_adam(program), recorder, can_capture, functions, numbers_on_device)
+    made = graph_program(program, Recorder)
     made.remark = absence(program)
     return made
+
+
+def graph_program(program: Program, recorder: Callable[[], Any]) -> GraphProgram:
+    """The same with another recorder in the place of CuPy's."""
+    functions = partial(function_of, tensor_float=program.notes.get("precision") == "tf32")
+    return GraphProgram(with_numbers_of_adam(program), recorder, can_capture, functions, numbers_on_device)
