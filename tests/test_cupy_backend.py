@@ -1,4 +1,4 @@
-"""CuPy's words of the vocabulary: broadcast and empty matrices, sums at indices, and on which device they work."""
+"""CuPy's words: broadcast and empty matrices, sums at indices, and devices."""
 
 import os
 import subprocess
@@ -144,7 +144,7 @@ assert lt_of(1) is not lt_of(0)
 
 @pytest.mark.needs("cupy_on_cpu")
 def test_words_work_on_the_device_of_their_arrays() -> None:
-    """With another device current; CuPy's warning that an array lies elsewhere than the work is done is an error."""
+    """With another device current, and CuPy's warning of work across devices an error."""
     environment: dict[str, Any] = {**os.environ, "CUPY_ON_CPU_DEVICES": "2"}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", ON_THE_SECOND],

@@ -51,7 +51,7 @@ def lt() -> Iterator[Lt]:
 
 
 def on_gpu(x: Any) -> Any:
-    """The array on the GPU, with the same strides where it has neither gaps nor steps backwards."""
+    """Return the array on the GPU, by columns where it lies by columns."""
     import cupy
 
     x = np.asarray(x)
@@ -84,7 +84,7 @@ def test_products_of_each_layout(lt: Lt, dtype: str) -> None:
 
 
 def in_each_layout(x: np.ndarray) -> list[Any]:
-    """The matrix on the GPU by rows, by columns, with gaps between rows, between columns and between elements."""
+    """Return the matrix by rows, by columns, and with gaps between rows, columns, elements."""
     import cupy
 
     m, n = x.shape
@@ -149,7 +149,7 @@ def test_the_choice_of_an_algorithm_knows_how_the_addresses_are_aligned(
 
 
 def trained(backend: str, steps: int = 5) -> tuple[Any, list[np.ndarray]]:
-    """A jitted training step of three layers, and the loss and parameters after some calls."""
+    """Train three layers for some steps; return the program, the loss and the parameters."""
     with agrad.use_backend(backend):
         rng = np.random.default_rng(1)
         place = lambda x: agrad.asarray(x, backend=backend)  # noqa: E731
@@ -256,7 +256,7 @@ def test_cublaslts_own_lack_of_memory_is_an_error_and_no_refusal(lt: Lt, monkeyp
 @pytest.mark.needs("cupy")
 @pytest.mark.parametrize("positive", [False, True])
 def test_zero_counts_as_no_positive_result(lt: Lt, monkeypatch: pytest.MonkeyPatch, positive: bool) -> None:
-    """Where cuBLASLt's mask says otherwise, its derivative would not be agrad's, and the mask is CuPy's."""
+    """Where cuBLASLt's mask says otherwise the mask is CuPy's, as agrad's derivative is 0."""
     import cupy
 
     product = lt.product
@@ -281,7 +281,7 @@ def test_zero_counts_as_no_positive_result(lt: Lt, monkeypatch: pytest.MonkeyPat
 
 
 def rounded(x: np.ndarray, precision: str) -> np.ndarray:
-    """float32 numbers as a product reads them, to the nearest: TF32 keeps 10 bits after the point, bfloat16 7."""
+    """Return float32 numbers as a product of that precision reads them, to the nearest."""
     if precision == "float16":
         return x.astype(np.float16).astype(np.float32)
     dropped = 13 if precision == "tf32" else 16
@@ -345,7 +345,7 @@ def test_products_of_narrow_factors_by_cublas() -> None:
 
 @pytest.mark.needs("cupy")
 def test_narrow_products_by_cublaslt_and_by_what_it_refuses(lt: Lt) -> None:
-    """An instruction of each kind of narrow product, with a bias and without; the second time it is refused."""
+    """With a bias and without; the second time the product is refused."""
     import cupy
 
     x, w, b = (draw("float32", *shape) for shape in ((4, 3), (3, 5), (5,)))

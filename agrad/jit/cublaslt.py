@@ -1,7 +1,7 @@
-"""The functions of cuBLASLt that products of matrices need, bound by ctypes; the numbers are those of its headers.
+"""The functions of cuBLASLt that products of matrices need, bound by ctypes.
 
-CuPy's cuBLAS is linked to cuBLASLt of the same release, so that it is in the process wherever CuPy can multiply, and
-is found by its name.
+The numbers are those of its headers. CuPy's cuBLAS is linked to cuBLASLt of the same release: it is in the process
+wherever CuPy can multiply, and found by its name.
 """
 
 import ctypes
@@ -102,7 +102,7 @@ class Library:
 
 
 class Task:
-    """A product as cuBLASLt is told of it; what describes it lives as long as the ``with`` block.
+    """A product as cuBLASLt is told of it, for the length of a ``with`` block.
 
     Matrices lie column by column, and the result is ``alpha op(A) op(B)`` with what its attributes let follow.
     """
@@ -133,9 +133,9 @@ class Task:
         return self._make("MatrixLayout", kind, rows, columns, leading)
 
     def choose(self, matrices: tuple[c_void_p, ...], addresses: tuple[int, ...], workspace: int) -> Choice:
-        """The algorithm for A, B and D at these addresses that cuBLASLt takes for the fastest.
+        """Return the algorithm that cuBLASLt takes for the fastest.
 
-        Raises ``CublasLtError`` where it has none. C, which nothing reads, is D.
+        matrices and addresses: of A, B and D. Raises ``CublasLtError`` where it has none. C, which nothing reads, is D.
         """
         a, b, d = matrices
         wanted, limit = self._make("MatmulPreference"), c_uint64(workspace)
@@ -160,7 +160,7 @@ class Task:
         workspace: int,
         stream: int,
     ) -> None:
-        """Hand the product to a stream; ``scales``: alpha, and the 0 by which C is multiplied."""
+        """Hand the product to a stream; ``scales``: alpha, and beta, which is 0."""
         (a, b, d), (at_a, at_b, at_d) = matrices, addresses
         alpha, beta = map(ctypes.byref, scales)
         self.call["Matmul"](

@@ -1,6 +1,6 @@
-"""Products of matrices on CuPy's arrays through cuBLASLt, which a CUDA graph can hold, and what is joined with them.
+"""Products of CuPy's matrices through cuBLASLt, and what is joined with them.
 
-Where cuBLASLt is absent, or refuses a product, CuPy's own products run between the graphs.
+A CUDA graph can hold these. Where cuBLASLt is absent, or refuses a product, CuPy's own products run between the graphs.
 """
 
 import os
@@ -65,7 +65,7 @@ class Lt:
             self.absent = str(error)
 
     def attempt(self, x: Any, weight: Any, bias: Any = None, **settings: Any) -> tuple[Any, ...] | None:
-        """``product``, or None where cuBLASLt refuses one like it; lack of memory is an error as anywhere."""
+        """Return ``product``, or None where cuBLASLt refuses it; lack of memory is an error."""
         key = _key(x, weight, bias, **settings)
         if self.absent or key in self.refused:
             return None
@@ -156,7 +156,7 @@ def _key(
     dtype: Any = None,
     tensor_float: bool = False,
 ) -> tuple[Any, ...]:
-    """What products have in common that cuBLASLt has or has not: epilogue, dtypes, shape, precision and layouts."""
+    """Return what tells products apart of which cuBLASLt has one and not another."""
     end = epilogue_name(bias is not None, relu, mask, sums)
     chars = x.dtype.char, np.dtype(x.dtype if dtype is None else dtype).char
     return (end, *chars, (*x.shape, weight.shape[1]), tensor_float, layout(x), layout(weight))
@@ -211,9 +211,9 @@ def is_product(instruction: Instruction) -> bool:
 
 
 def absence(program: Program) -> str:
-    """Why the program's products are not in its graphs, where cuBLASLt is absent, with the remedy; else empty.
+    """Return why cuBLASLt does not compute the program's products, and the remedy.
 
-    The first time in a process that is a ``RuntimeWarning`` too.
+    Empty where it does, and where there are none. The first time in a process this is a ``RuntimeWarning`` too.
     """
     products = any(is_product(i) and shape_of(i) is not None for i in program.instructions)
     reason = _current().absent if products else ""
@@ -234,7 +234,7 @@ def _warn(text: str) -> None:
 
 
 def product_function(instruction: Instruction, tensor_float: bool = False) -> Callable[..., Any] | None:
-    """What computes a product by cuBLASLt; None where that is absent, or is not for such products."""
+    """Return what computes a product by cuBLASLt; None where that cannot."""
     if shape_of(instruction) is None or _current().absent:
         return None
     operation = instruction.operation
