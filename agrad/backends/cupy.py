@@ -97,7 +97,7 @@ _CREATION = ("arange", "empty", "empty_like", "eye", "full", "full_like", "linsp
 
 
 def _on_device(name: str) -> Callable[..., Any]:
-    """A creation function that heeds ``device``; array-api-compat's make the array on the current one."""
+    """Return a creation function that heeds ``device``, as array-api-compat's do not."""
     word = getattr(compat, name)
 
     def create(*args: Any, device: Any = None, **settings: Any) -> Any:
@@ -144,7 +144,10 @@ def _divided(name: str, result: str) -> Callable[..., Any]:
 
 
 def solve(x1: Any, x2: Any, /) -> Any:
-    """The solution y of ``x1 @ y = x2``; CuPy's does not broadcast and fails where ``x2`` has no columns."""
+    """Return the solution y of ``x1 @ y = x2``.
+
+    CuPy's own does not broadcast, and fails where ``x2`` has no columns.
+    """
     if x2.ndim == 1:
         return solve(x1, x2[:, None])[..., 0]
     batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
@@ -155,7 +158,7 @@ def solve(x1: Any, x2: Any, /) -> Any:
 
 
 def _general(name: str) -> Callable[..., Any]:
-    """``eig`` or ``eigvals``, complex of empty matrices too."""
+    """Return ``eig`` or ``eigvals``, complex of empty matrices too."""
     word = getattr(compat.linalg, name)
     return lambda x, /: word(x if x.size else x.astype(cupy.result_type(x, np.complex64)))
 

@@ -290,7 +290,7 @@ class GraphProgram:
         self.functions = {i: function_of(i, self.device) for i in self.device.instructions}
         self.reasons: dict[int, str] = {}
         """Why segments are not captured, by their numbers."""
-        self.given_up = ""
+        self.given_up = self.remark = ""
         self._can_capture = can_capture
         self._make = recorder
         self._lock = threading.Lock()
@@ -370,6 +370,7 @@ class GraphProgram:
         """The segments and what they hold; why what is not captured is not."""
         names = names_of(self.device)
         lines = [f"# runs without graphs: {self.given_up}"] if self.given_up else []
+        lines += [f"# {self.remark}"] if self.remark else []
         for k, segment in enumerate(self.segments):
             reason = self.reasons.get(k)
             head = "graph" if segment.captured and reason is None else "between graphs"

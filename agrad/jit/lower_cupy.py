@@ -1,7 +1,6 @@
 """CuPy: fusion groups as generated kernels, and the whole program as CUDA graphs with what no graph can hold between.
 
-Products go into the graphs where nvmath-python is installed, through cuBLASLt: CuPy refuses its own cuBLAS calls in a
-capture.
+Products go into the graphs through cuBLASLt: CuPy refuses its own cuBLAS calls in a capture.
 """
 
 import contextlib
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends.cupy_source import ELEMENTWISE
-from agrad.jit.cuda_products import gemm, is_product, product_function
+from agrad.jit.cuda_products import absence, gemm, is_product, product_function
 from agrad.jit.cuda_source import THREADS, GroupSource, group_source, has_words
 from agrad.jit.epilogues import shape_of
 from agrad.jit.fusion import Group, works_by_element
@@ -333,10 +332,12 @@ def _tensor_float_product(x: Any, weight: Any, *bias: Any) -> Any:
 @lowering("cupy")
 def lower_cupy(program: Program) -> Compiled:
     """The program in CUDA graphs; see ``GraphProgram``."""
-    return graph_program(program, Recorder)
+    made = graph_program(program, Recorder)
+    made.remark = absence(program)
+    return made
 
 
-def graph_program(program: Program, recorder: Callable[[], Any]) -> Compiled:
+def graph_program(program: Program, recorder: Callable[[], Any]) -> GraphProgram:
     """The same with another recorder in the place of CuPy's."""
     functions = partial(function_of, tensor_float=program.notes.get("precision") == "tf32")
     return GraphProgram(with_numbers_of_adam(program), recorder, can_capture, functions, numbers_on_device)
