@@ -1,4 +1,5 @@
-// The devices and their properties (an H100's), errors, counters, the trace, and how CuPy's own CUDA runtime is replaced.
+// The devices and their properties (an H100's), errors, counters, the trace, and how CuPy's own CUDA runtime is
+// replaced.
 #include "state.h"
 
 #include <cuda_runtime_api.h>

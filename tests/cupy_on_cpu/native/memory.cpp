@@ -259,8 +259,8 @@ RUNTIME(cudaMemcpy2D)(void* to, size_t to_pitch, const void* from, size_t from_p
     return submit_2d(to, to_pitch, from, from_pitch, width, height, kind, nullptr);
 }
 
-RUNTIME(cudaMemcpy2DAsync)(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                           size_t height, int kind, void* stream) {
+RUNTIME(cudaMemcpy2DAsync)(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
+                           int kind, void* stream) {
     return submit_2d(to, to_pitch, from, from_pitch, width, height, kind, stream);
 }
 
