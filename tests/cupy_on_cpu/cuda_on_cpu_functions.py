@@ -155,24 +155,24 @@ def _replace_fft(module: Any) -> None:
     def one_axis(
         a: Any,
         direction: int,
-        kind: str,
+        value_type: str,
         norm: str,
         axis: int,
-        overwrite: bool,
+        overwrite_x: bool,
         out_size: Any = None,
         *_: Any,
         **__: Any,
     ) -> Any:
         from cupy.cuda import cufft
 
-        module._convert_fft_type(a.dtype, kind)
+        module._convert_fft_type(a.dtype, value_type)
         n = a.shape[axis]
         if n < 1:
             raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
-        size = 2 * (n - 1) if kind == "C2R" and out_size is None else out_size or n
+        size = 2 * (n - 1) if value_type == "C2R" and out_size is None else out_size or n
         forward = direction == cufft.CUFFT_FORWARD
-        y = _on_device(transformed(a.get(), forward, kind, axis, size))
-        points = n if kind == "R2C" else y.shape[axis]
+        y = _on_device(transformed(a.get(), forward, value_type, axis, size))
+        points = n if value_type == "R2C" else y.shape[axis]
         if norm == "ortho":
             y /= math.sqrt(points)
         elif norm == ("forward" if forward else "backward"):
@@ -182,21 +182,21 @@ def _replace_fft(module: Any) -> None:
     def many_axes(
         a: Any,
         direction: int,
-        kind: str,
+        value_type: str,
         norm: str,
         axes: Any,
-        overwrite: bool,
+        overwrite_x: bool,
         plan: Any = None,
         out: Any = None,
         out_size: Any = None,
     ) -> Any:
         axes = list(axes)
-        if kind == "R2C":
-            a = one_axis(a, direction, kind, norm, axes.pop(), overwrite)
-        last = axes.pop() if kind == "C2R" else None
+        if value_type == "R2C":
+            a = one_axis(a, direction, value_type, norm, axes.pop(), overwrite_x)
+        last = axes.pop() if value_type == "C2R" else None
         for axis in axes:
-            a = one_axis(a, direction, "C2C", norm, axis, overwrite)
-        return a if last is None else one_axis(a, direction, kind, norm, last, overwrite, out_size)
+            a = one_axis(a, direction, "C2C", norm, axis, overwrite_x)
+        return a if last is None else one_axis(a, direction, value_type, norm, last, overwrite_x, out_size)
 
     module._exec_fft, module._exec_fftn = one_axis, many_axes
     module._get_cufft_plan_nd = lambda *_, **__: None

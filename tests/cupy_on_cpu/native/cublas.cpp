@@ -26,7 +26,7 @@ Status give(Handle* handle, const char* name, const std::function<void()>& work)
 bool on_devices(const char* name, std::initializer_list<const void*> operands) {
     for (const void* p : operands) {
         if (on_cpu_is_device_memory(p)) continue;
-        on_cpu_complain((std::string(name) + " is given memory that is not the device's").c_str());
+        on_cpu_complain((std::string(name) + " is given memory that is not the current device's").c_str());
         return false;
     }
     return true;
