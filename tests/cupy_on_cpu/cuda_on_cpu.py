@@ -150,7 +150,14 @@ def _use_compiler(module: Any) -> None:
     module._preprocess = lambda *_: "CUDA on the CPU"
 
 
+def _without_pool(cupy: Any) -> None:
+    """Let each array be a block of its own where that is asked for, so that faults are found at its very end."""
+    if os.environ.get("CUPY_ON_CPU_POOL") == "0":
+        cupy.cuda.set_allocator(None)
+
+
 AFTER: dict[str, Callable[[Any], None]] = {
+    "cupy": _without_pool,
     "cupy_backends.cuda.api.runtime": _replace,
     "cupy.cuda.thrust": _replace,
     "cupy.cuda.compiler": _use_compiler,

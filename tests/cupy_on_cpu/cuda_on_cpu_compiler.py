@@ -28,6 +28,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "libnvrtc.so.13": ("nvrtc",),
     "libcufft.so.12": (),
     "libcurand.so.10": (),
+    "libnvJitLink.so.13": (),
     "libcusolver.so.12": (),
     "libcusparse.so.12": (),
 }
@@ -160,11 +161,9 @@ def _compile_source(stem: str, objects: Path) -> None:
 def _link(soname: str, objects: Path, folder: Path) -> None:
     script = objects / f"{soname}.map"
     script.write_text(f"{soname} {{ global: *; }};\n")
-    parts = [str(objects / f"{stem}.o") for stem in LIBRARIES[soname]]
-    if soname in LINKED:
-        rest = objects / f"{soname}.s"
-        rest.write_text(_absent_functions(soname))
-        parts.append(str(rest))
+    rest = objects / f"{soname}.s"
+    rest.write_text(_absent_functions(soname))
+    parts = [str(rest), *(str(objects / f"{stem}.o") for stem in LIBRARIES[soname])]
     options = ["-shared", f"-Wl,-soname,{soname}"]
     if soname != "libcuda.so.1":
         options.append(f"-Wl,--version-script={script}")
@@ -173,6 +172,8 @@ def _link(soname: str, objects: Path, folder: Path) -> None:
 
 def _absent_functions(soname: str) -> str:
     """Return assembly of functions that say that they are not emulated: all that CuPy links of a library."""
+    if soname not in LINKED:
+        return ""
     stem, prefix, status = LINKED[soname]
     listed = _run(["nm", "-D", "--undefined-only", str(_extension(stem))])
     names = sorted(set(re.findall(rf"\b({prefix}[A-Z]\w*)@", listed)))

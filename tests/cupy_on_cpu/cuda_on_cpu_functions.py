@@ -1,211 +1,212 @@
-"""cuSOLVER and cuFFT, at the level of the CuPy functions that call them: the arrays go to NumPy and come back.
+"""cuSOLVER and cuFFT: the functions of CuPy that call them compute with NumPy instead, on copies of the arrays.
 
-What CuPy itself does before (checks, dtypes, shapes) is kept where it is; a factorization that fails gives NaN, as CuPy's
-does unless it is told to look.
+The checks that CuPy makes before (kinds, shapes, dtypes) are made as CuPy makes them. A factorization that fails gives
+NaN, as CuPy's does unless it is told to look.
 """
 
+import math
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
 
 
-def _back(x, dtype=None):
-    cupy = sys.modules["cupy"]
-    return cupy.asarray(np.ascontiguousarray(x if dtype is None else x.astype(dtype, copy=False)))
+def _on_device(x: Array, dtype: Any = None) -> Any:
+    return sys.modules["cupy"].asarray(np.ascontiguousarray(x if dtype is None else x.astype(dtype, copy=False)))
 
 
-def _or_nan(function, a, *shapes):
+def _or_nan(function: Callable[[Array], Array], matrix: Array, like: Array) -> Array:
     try:
         with np.errstate(all="ignore"):
-            return function(a)
+            return function(matrix)
     except np.linalg.LinAlgError:
-        made = tuple(np.full(shape, np.nan, dtype) for shape, dtype in shapes)
-        return made if len(made) > 1 else made[0]
+        return np.full(like.shape, np.nan, like.dtype)
 
 
-def _lu(a):
-    """Pivoted LU of one matrix: LU, 1-origin pivots, info."""
-    a, n = a.copy(), a.shape[0]
-    piv, info = np.zeros(n, np.int32), 0
+# ---------------------------------------------------------------- factorizations
+
+
+def _lu(matrix: Array) -> tuple[Array, Array, int]:
+    """Return the LU factorization with pivots, which count from 1, and the number of the first zero pivot."""
+    lu, n, info = matrix.copy(), len(matrix), 0
+    pivots = np.zeros(n, np.int32)
     with np.errstate(all="ignore"):
         for k in range(n):
-            p = k + int(np.argmax(np.abs(a[k:, k])))
-            piv[k] = p + 1
-            if p != k:
-                a[[k, p]] = a[[p, k]]
-            if a[k, k] == 0:
+            p = k + int(np.argmax(np.abs(lu[k:, k])))
+            pivots[k] = p + 1
+            lu[[k, p]] = lu[[p, k]]
+            if lu[k, k] == 0:
                 info = info or k + 1
                 continue
-            a[k + 1 :, k] /= a[k, k]
-            a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
-    return a, piv, info
+            lu[k + 1 :, k] /= lu[k, k]
+            lu[k + 1 :, k + 1 :] -= np.outer(lu[k + 1 :, k], lu[k, k + 1 :])
+    return lu, pivots, info
 
 
-def decomposition(module) -> None:
+def _replace_decompositions(module: Any) -> None:
     cupy, util = sys.modules["cupy"], module._util
-    asnumpy = lambda a: a.get()  # noqa: E731
+    true_qr, true_svd = module.qr, module.svd
 
-    def _lu_factor(a_t, dtype):
-        a = asnumpy(a_t).astype(dtype)
-        n = a.shape[-1]
-        flat = a.reshape(-1, n, n)
-        lu, piv, info = np.empty_like(flat), np.empty((len(flat), n), np.int32), np.empty(len(flat), np.int32)
-        for i, m in enumerate(flat):
-            found, piv[i], info[i] = _lu(m.T)
-            lu[i] = found.T
-        return _back(lu.reshape(a.shape)), _back(piv.reshape(a.shape[:-1])), _back(info.reshape(a.shape[:-2]))
+    def lu_factor(a_t: Any, dtype: Any) -> Any:
+        transposed = a_t.get().astype(dtype)
+        n, batch = transposed.shape[-1], transposed.shape[:-2]
+        found = [_lu(matrix.T) for matrix in transposed.reshape(-1, n, n)]
+        lu = np.array([lu.T for lu, _, _ in found], transposed.dtype).reshape(transposed.shape)
+        pivots = np.array([pivots for _, pivots, _ in found], np.int32).reshape(*batch, n)
+        info = np.array([info for _, _, info in found], np.int32).reshape(batch)
+        return _on_device(lu), _on_device(pivots), _on_device(info)
 
-    def cholesky(a):
+    def cholesky(a: Any) -> Any:
         util._assert_cupy_array(a)
         util._assert_stacked_2d(a)
         util._assert_stacked_square(a)
         dtype, out_dtype = util.linalg_common_type(a)
         if a.size == 0:
             return cupy.empty(a.shape, out_dtype)
-        x = asnumpy(a).astype(dtype)
-        flat = [_or_nan(np.linalg.cholesky, m, (m.shape, dtype)) for m in x.reshape(-1, *x.shape[-2:])]
-        return _back(np.stack(flat).reshape(x.shape), out_dtype)
+        x = a.get().astype(dtype)
+        factors = [_or_nan(np.linalg.cholesky, matrix, matrix) for matrix in x.reshape(-1, *x.shape[-2:])]
+        return _on_device(np.stack(factors).reshape(x.shape), out_dtype)
 
-    true_qr = module.qr
-
-    def qr(a, mode="reduced"):
+    def qr(a: Any, mode: str = "reduced") -> Any:
         if a.size == 0 or mode not in ("reduced", "complete", "r"):
             return true_qr(a, mode)
         util._assert_cupy_array(a)
         dtype, out_dtype = util.linalg_common_type(a)
-        found = np.linalg.qr(asnumpy(a).astype(dtype), mode)
-        if mode == "r":
-            return _back(found, out_dtype)
-        return (
-            cupy.linalg._decomposition.QRResult(*[_back(x, out_dtype) for x in found])
-            if hasattr(module, "QRResult")
-            else tuple(_back(x, out_dtype) for x in found)
-        )
+        found = np.linalg.qr(a.get().astype(dtype), mode)  # type: ignore[call-overload]
+        return _on_device(found, out_dtype) if mode == "r" else _all_on_device(found, [out_dtype] * 2)
 
-    true_svd = module.svd
-
-    def svd(a, full_matrices=True, compute_uv=True):
+    def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
         util._assert_cupy_array(a)
         if a.size == 0 or a.ndim < 2:
             return true_svd(a, full_matrices, compute_uv)
         dtype, out_dtype = util.linalg_common_type(a)
-        found = np.linalg.svd(asnumpy(a).astype(dtype), full_matrices, compute_uv)
-        if not compute_uv:
-            return _back(found, out_dtype.char.lower())
-        u, s, vt = found
-        made = _back(u, out_dtype), _back(s, out_dtype.char.lower()), _back(vt, out_dtype)
-        return module.SVDResult(*made) if hasattr(module, "SVDResult") else made
+        real = out_dtype.char.lower()
+        found = np.linalg.svd(a.get().astype(dtype), full_matrices, compute_uv)
+        return _all_on_device(found, [out_dtype, real, out_dtype]) if compute_uv else _on_device(found, real)
 
-    module._lu_factor, module.cholesky, module.qr, module.svd = _lu_factor, cholesky, qr, svd
+    module._lu_factor, module.cholesky, module.qr, module.svd = lu_factor, cholesky, qr, svd
 
 
-def eigenvalue(module) -> None:
+def _all_on_device(arrays: Any, dtypes: list[Any]) -> tuple[Any, ...]:
+    return tuple(_on_device(x, dtype) for x, dtype in zip(arrays, dtypes, strict=True))
+
+
+# ---------------------------------------------------------------- eigenvalues and systems
+
+
+def _replace_eigenvalues(module: Any) -> None:
     util = module._util
 
-    def _syevd(a, UPLO, with_eigen_vector, overwrite_a=False):
+    def syevd(a: Any, UPLO: str, with_eigen_vector: bool, overwrite_a: bool = False) -> Any:
         if UPLO not in ("L", "U"):
             raise ValueError("UPLO argument must be 'L' or 'U'")
-        dtype, v_dtype = util.linalg_common_type(a, reject_float16=False)
-        x = a.get().astype(dtype)
-        if with_eigen_vector:
-            w, v = np.linalg.eigh(x, UPLO)
-            return _back(w, v_dtype.char.lower()), _back(v, v_dtype)
-        return _back(np.linalg.eigvalsh(x, UPLO), v_dtype.char.lower()), None
+        dtype, out_dtype = util.linalg_common_type(a, reject_float16=False)
+        real, x = out_dtype.char.lower(), a.get().astype(dtype)
+        if not with_eigen_vector:
+            return _on_device(np.linalg.eigvalsh(x, UPLO), real), None  # type: ignore[arg-type]
+        values, vectors = np.linalg.eigh(x, UPLO)  # type: ignore[arg-type]
+        return _on_device(values, real), _on_device(vectors, out_dtype)
 
-    module._syevd = _syevd
-    if hasattr(module, "_geev"):
+    def geev(a: Any, with_eigen_vector: bool) -> Any:
+        dtype, _ = util.linalg_common_type(a)
+        complex_dtype = np.dtype(dtype.char.upper())
+        values, vectors = np.linalg.eig(a.get().astype(dtype))
+        return _on_device(values, complex_dtype), _on_device(vectors, complex_dtype)
 
-        def _geev(a, with_eigen_vector):
-            input_dtype, _ = util.linalg_common_type(a)
-            complex_dtype = np.dtype(input_dtype.char.upper())
-            w, v = np.linalg.eig(a.get().astype(input_dtype))
-            return _back(w, complex_dtype), _back(v, complex_dtype)
-
-        module._geev = _geev
+    module._syevd, module._geev = syevd, geev
 
 
-def cusolver(module) -> None:
-    def syevj(a, UPLO="L", with_eigen_vector=True):
-        x = a.get()
-        w, v = np.linalg.eigh(x, UPLO)
-        return (_back(w), _back(v)) if with_eigen_vector else _back(w)
+def _replace_cusolver(module: Any) -> None:
+    def syevj(a: Any, UPLO: str = "L", with_eigen_vector: bool = True) -> Any:
+        values, vectors = np.linalg.eigh(a.get(), UPLO)  # type: ignore[arg-type]
+        return (_on_device(values), _on_device(vectors)) if with_eigen_vector else _on_device(values)
 
     module.syevj = syevj
-    module.gesvda = None
 
 
-def lapack(module) -> None:
-    def gesv(a, b):
+def _replace_lapack(module: Any) -> None:
+    def gesv(a: Any, b: Any) -> Any:
         if a.ndim != 2 or b.ndim not in (1, 2) or a.dtype != b.dtype:
             raise ValueError("gesv: a matrix and right sides of one dtype")
-        x = _or_nan(lambda m: np.linalg.solve(m, b.get()), a.get(), (b.shape, b.dtype))
-        b[...] = _back(x, b.dtype)
+        right = b.get()
+        b[...] = _on_device(_or_nan(lambda matrix: np.linalg.solve(matrix, right), a.get(), right), b.dtype)
         return b
 
     module.gesv = gesv
 
 
-def fft(module) -> None:
-    def one(a, direction, value_type, axis, out_size, fft_type):
-        from cupy.cuda import cufft
+# ---------------------------------------------------------------- Fourier transforms
 
-        x = a.get()
+
+def _replace_fft(module: Any) -> None:
+    def transformed(x: Array, forward: bool, kind: str, axis: int, size: int) -> Array:
         single = x.dtype.char in "fF"
-        if value_type == "R2C":
-            y = np.fft.rfft(x, axis=axis)
-        elif value_type == "C2R":
-            y = np.fft.irfft(x, out_size, axis=axis, norm="forward")
-        elif direction == cufft.CUFFT_FORWARD:
-            y = np.fft.fft(x, axis=axis)
-        else:
-            y = np.fft.ifft(x, axis=axis, norm="forward")
-        kind = {"R2C": "FD", "C2C": "FD", "C2R": "fd"}[value_type][0 if single else 1]
-        return y.astype(kind)
+        if kind == "R2C":
+            return np.fft.rfft(x, axis=axis).astype("F" if single else "D")
+        if kind == "C2R":
+            return np.fft.irfft(x, size, axis=axis, norm="forward").astype("f" if single else "d")
+        y = np.fft.fft(x, axis=axis) if forward else np.fft.ifft(x, axis=axis, norm="forward")
+        return y.astype("F" if single else "D")
 
-    def _exec_fft(a, direction, value_type, norm, axis, overwrite_x, out_size=None, out=None, plan=None):
-        import math
-
+    def one_axis(
+        a: Any,
+        direction: int,
+        value_type: str,
+        norm: str,
+        axis: int,
+        overwrite_x: bool,
+        out_size: Any = None,
+        *_: Any,
+        **__: Any,
+    ) -> Any:
         from cupy.cuda import cufft
 
-        fft_type = module._convert_fft_type(a.dtype, value_type)
+        module._convert_fft_type(a.dtype, value_type)
         n = a.shape[axis]
         if n < 1:
             raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
-        size = n if out_size is None else out_size
-        if value_type == "C2R" and out_size is None:
-            size = 2 * (n - 1)
-        y = _back(one(a, direction, value_type, axis, size, fft_type))
-        sz = n if value_type == "R2C" else y.shape[axis]
-        if norm == "backward" and direction == cufft.CUFFT_INVERSE:
-            y /= sz
-        elif norm == "ortho":
-            y /= math.sqrt(sz)
-        elif norm == "forward" and direction == cufft.CUFFT_FORWARD:
-            y /= sz
+        size = 2 * (n - 1) if value_type == "C2R" and out_size is None else out_size or n
+        forward = direction == cufft.CUFFT_FORWARD
+        y = _on_device(transformed(a.get(), forward, value_type, axis, size))
+        points = n if value_type == "R2C" else y.shape[axis]
+        if norm == "ortho":
+            y /= math.sqrt(points)
+        elif norm == ("forward" if forward else "backward"):
+            y /= points
         return y
 
-    module._exec_fft = _exec_fft
-
-    def _exec_fftn(a, direction, value_type, norm, axes, overwrite_x, plan=None, out=None, out_size=None):
-        if value_type == "C2R":
-            for axis in axes[:-1]:
-                a = _exec_fft(a, direction, "C2C", norm, axis, overwrite_x)
-            return _exec_fft(a, direction, value_type, norm, axes[-1], overwrite_x, out_size)
+    def many_axes(
+        a: Any,
+        direction: int,
+        value_type: str,
+        norm: str,
+        axes: Any,
+        overwrite_x: bool,
+        plan: Any = None,
+        out: Any = None,
+        out_size: Any = None,
+    ) -> Any:
+        axes = list(axes)
         if value_type == "R2C":
-            a = _exec_fft(a, direction, value_type, norm, axes[-1], overwrite_x)
-            axes = axes[:-1]
+            a = one_axis(a, direction, value_type, norm, axes.pop(), overwrite_x)
+        last = axes.pop() if value_type == "C2R" else None
         for axis in axes:
-            a = _exec_fft(a, direction, "C2C", norm, axis, overwrite_x)
-        return a
+            a = one_axis(a, direction, "C2C", norm, axis, overwrite_x)
+        return a if last is None else one_axis(a, direction, value_type, norm, last, overwrite_x, out_size)
 
-    module._exec_fftn = _exec_fftn
-    module._get_cufft_plan_nd = lambda *a, **k: None
+    module._exec_fft, module._exec_fftn = one_axis, many_axes
+    module._get_cufft_plan_nd = lambda *_, **__: None
 
 
-AFTER = {
-    "cupy.linalg._decomposition": decomposition,
-    "cupy.linalg._eigenvalue": eigenvalue,
-    "cupyx.cusolver": cusolver,
-    "cupyx.lapack": lapack,
-    "cupy.fft._fft": fft,
+AFTER: dict[str, Callable[[Any], None]] = {
+    "cupy.linalg._decomposition": _replace_decompositions,
+    "cupy.linalg._eigenvalue": _replace_eigenvalues,
+    "cupyx.cusolver": _replace_cusolver,
+    "cupyx.lapack": _replace_lapack,
+    "cupy.fft._fft": _replace_fft,
 }
+"""What is done to modules of CuPy after they are imported."""

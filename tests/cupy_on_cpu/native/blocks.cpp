@@ -49,7 +49,6 @@ namespace {
 const size_t STACK = 256 << 10;
 const size_t PAGE = 4096;
 const int WARP = 32;
-const int POISON = 0xFB;
 
 enum class State : char { UNSTARTED, RUNNING, WAITING, READY, ENDED };
 enum class Barrier : char { BLOCK, WARP };
@@ -210,7 +209,7 @@ void exchange(int base, unsigned group) {
         if (known) {
             memcpy(w.got, waiting[base + w.source].given, w.size);
         } else {
-            memset(w.got, POISON, w.size);
+            fill_with_pattern(w.got, w.got + w.size);
         }
         states[base + k] = State::READY;
     }
@@ -240,8 +239,8 @@ bool release_warps() {
 }
 
 void run_block() {
-    if (kernel->shared_begin) memset(kernel->shared_begin, POISON, kernel->shared_end - kernel->shared_begin);
-    if (!dynamic_shared.empty()) memset(on_cpu_dynamic_shared, POISON, dynamic_shared.size());
+    fill_with_pattern(kernel->shared_begin, kernel->shared_end);
+    fill_with_pattern(dynamic_shared.data(), dynamic_shared.data() + dynamic_shared.size());
     std::fill(states.begin(), states.begin() + threads, State::UNSTARTED);
     started = ended = 0;
     while (started < threads) resume(take_fiber());

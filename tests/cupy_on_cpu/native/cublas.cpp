@@ -1,4 +1,5 @@
-// cuBLAS: handles, and products. What CuPy links and this has not is made by cuda_on_cpu.py: it says its name and fails.
+// cuBLAS: handles, and products. What CuPy links and this has not is made by cuda_on_cpu.py: it says its name and
+// fails.
 #include "cublas.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ Status give(Handle* handle, const char* name, const std::function<void()>& work)
 bool on_devices(const char* name, std::initializer_list<const void*> operands) {
     for (const void* p : operands) {
         if (on_cpu_is_device_memory(p)) continue;
-        on_cpu_complain((std::string(name) + " is given memory that is not the device's").c_str());
+        on_cpu_complain((std::string(name) + " is given memory that is not the current device's").c_str());
         return false;
     }
     return true;
@@ -110,9 +111,8 @@ template <class T> void product(const Shape& s, T alpha, const T* a, const T* b,
     }
 }
 
-template <class T>
-Status gemm(Handle* h, const char* name, Shape s, const T* alpha, const T* a, Long a_step, const T* b, Long b_step,
-            const T* beta, T* c, Long c_step, int count) {
+template <class T> Status gemm(Handle* h, const char* name, Shape s, const T* alpha, const T* a, Long a_step,
+                               const T* b, Long b_step, const T* beta, T* c, Long c_step, int count) {
     if (s.is_bad() || count < 0 || !is_placed(h, alpha) || !is_placed(h, beta)) return BAD_VALUE;
     if (s.m && s.n && s.k && count && !on_devices(name, {a, b, c})) return FAILED;
     auto p = scalar(h, alpha), q = scalar(h, beta);
@@ -121,9 +121,8 @@ Status gemm(Handle* h, const char* name, Shape s, const T* alpha, const T* a, Lo
     });
 }
 
-template <class T>
-Status gemm_of_pointers(Handle* h, const char* name, Shape s, const T* alpha, const T* const* a, const T* const* b,
-                        const T* beta, T* const* c, int count) {
+template <class T> Status gemm_of_pointers(Handle* h, const char* name, Shape s, const T* alpha, const T* const* a,
+                                           const T* const* b, const T* beta, T* const* c, int count) {
     if (s.is_bad() || count < 0 || !is_placed(h, alpha) || !is_placed(h, beta)) return BAD_VALUE;
     if (count && !on_devices(name, {a, b, c})) return FAILED;
     auto p = scalar(h, alpha), q = scalar(h, beta);
@@ -133,21 +132,21 @@ Status gemm_of_pointers(Handle* h, const char* name, Shape s, const T* alpha, co
 }
 }  // namespace
 
-#define PRODUCTS(X, T)                                                                                                 \
-    CUBLAS cublas##X##gemm_v2(Handle* h, int ta, int tb, int m, int n, int k, const T* alpha, const T* a, int lda,     \
-                              const T* b, int ldb, const T* beta, T* c, int ldc) {                                     \
-        return gemm(h, #X "gemm", {ta, tb, m, n, k, lda, ldb, ldc}, alpha, a, 0, b, 0, beta, c, 0, 1);                 \
-    }                                                                                                                  \
-    CUBLAS cublas##X##gemmStridedBatched(Handle* h, int ta, int tb, int m, int n, int k, const T* alpha, const T* a,   \
-                                         int lda, Long a_step, const T* b, int ldb, Long b_step, const T* beta, T* c,  \
-                                         int ldc, Long c_step, int count) {                                            \
-        return gemm(h, #X "gemmStridedBatched", {ta, tb, m, n, k, lda, ldb, ldc}, alpha, a, a_step, b, b_step, beta,   \
-                    c, c_step, count);                                                                                 \
-    }                                                                                                                  \
-    CUBLAS cublas##X##gemmBatched(Handle* h, int ta, int tb, int m, int n, int k, const T* alpha, const T* const* a,   \
-                                  int lda, const T* const* b, int ldb, const T* beta, T* const* c, int ldc,            \
-                                  int count) {                                                                         \
-        return gemm_of_pointers(h, #X "gemmBatched", {ta, tb, m, n, k, lda, ldb, ldc}, alpha, a, b, beta, c, count);   \
+#define PRODUCTS(X, T)                                                                                                \
+    CUBLAS cublas##X##gemm_v2(Handle* h, int ta, int tb, int m, int n, int k, const T* alpha, const T* a, int lda,    \
+                              const T* b, int ldb, const T* beta, T* c, int ldc) {                                    \
+        return gemm(h, #X "gemm", {ta, tb, m, n, k, lda, ldb, ldc}, alpha, a, 0, b, 0, beta, c, 0, 1);                \
+    }                                                                                                                 \
+    CUBLAS cublas##X##gemmStridedBatched(Handle* h, int ta, int tb, int m, int n, int k, const T* alpha, const T* a,  \
+                                         int lda, Long a_step, const T* b, int ldb, Long b_step, const T* beta, T* c, \
+                                         int ldc, Long c_step, int count) {                                           \
+        return gemm(h, #X "gemmStridedBatched", {ta, tb, m, n, k, lda, ldb, ldc}, alpha, a, a_step, b, b_step, beta,  \
+                    c, c_step, count);                                                                                \
+    }                                                                                                                 \
+    CUBLAS cublas##X##gemmBatched(Handle* h, int ta, int tb, int m, int n, int k, const T* alpha, const T* const* a,  \
+                                  int lda, const T* const* b, int ldb, const T* beta, T* const* c, int ldc,           \
+                                  int count) {                                                                        \
+        return gemm_of_pointers(h, #X "gemmBatched", {ta, tb, m, n, k, lda, ldb, ldc}, alpha, a, b, beta, c, count);  \
     }
 PRODUCTS(S, float)
 PRODUCTS(D, double)

@@ -426,7 +426,7 @@ LT cublasLtMatmul(void*, Product* product, const void* alpha, const void* at_a, 
     call.beta = on_cpu_load(beta, product->scale(), 0);
     for (const void* p : operands) {
         if ((p != at_c || call.beta != 0) && !on_cpu_is_device_memory(p)) {
-            on_cpu_complain("cublasLtMatmul is given memory that is not the device's");
+            on_cpu_complain("cublasLtMatmul is given memory that is not the current device's");
             return BAD_VALUE;
         }
     }

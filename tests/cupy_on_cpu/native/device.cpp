@@ -1,4 +1,5 @@
-// The devices and their properties (an H100's), errors, counters, the trace, and how CuPy's own CUDA runtime is replaced.
+// The devices and their properties (an H100's), errors, counters, the trace, and how CuPy's own CUDA runtime is
+// replaced.
 #include "state.h"
 
 #include <cuda_runtime_api.h>
@@ -223,9 +224,10 @@ RUNTIME(cudaDeviceSetLimit)(int, size_t) { return SUCCESS; }
 
 extern "C" void on_cpu_complain(const char* what) { complain(what); }
 
+// Whether it is memory of the current device.
 extern "C" int on_cpu_is_device_memory(const void* p) {
     Lock lock(gate);
-    return on_device(p);
+    return device_of(p) == current_device;
 }
 
 // What the functions do that CuPy links and no library here has.

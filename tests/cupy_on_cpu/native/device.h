@@ -93,10 +93,10 @@ template <class... A> on_cpu_signature<A...> on_cpu_signature_of(void (*)(A...))
 
 extern "C" char __start_cuda_shared[] __attribute__((weak));
 extern "C" char __stop_cuda_shared[] __attribute__((weak));
-#define ON_CPU_KERNEL(name, ...)                                                                                       \
-    extern "C" __attribute__((externally_visible)) const on_cpu_kernel on_cpu_kernel_##name = {                     \
-        decltype(on_cpu_signature_of(&__VA_ARGS__))::call<&__VA_ARGS__>,                                               \
-        decltype(on_cpu_signature_of(&__VA_ARGS__))::sizes, decltype(on_cpu_signature_of(&__VA_ARGS__))::count,        \
+#define ON_CPU_KERNEL(name, ...)                                                                                \
+    extern "C" __attribute__((externally_visible)) const on_cpu_kernel on_cpu_kernel_##name = {                 \
+        decltype(on_cpu_signature_of(&__VA_ARGS__))::call<&__VA_ARGS__>,                                        \
+        decltype(on_cpu_signature_of(&__VA_ARGS__))::sizes, decltype(on_cpu_signature_of(&__VA_ARGS__))::count, \
         __start_cuda_shared, __stop_cuda_shared};
 
 // ---------------------------------------------------------------- barriers, shuffles, votes
@@ -114,8 +114,7 @@ static inline void on_cpu_syncwarp(int line, unsigned mask = 0xffffffffu) { on_c
 #define __all_sync(mask, predicate) (on_cpu_ballot(__LINE__, mask, (predicate) == 0) == 0)
 #define __activemask() on_cpu_active_mask()
 
-template <class T>
-T on_cpu_shuffled(int line, on_cpu_lanes kind, unsigned mask, T value, int operand, int width = 32) {
+template <class T> T on_cpu_shuffled(int line, on_cpu_lanes kind, unsigned mask, T value, int operand, int width = 32) {
     static_assert(sizeof(T) <= 16, "a shuffle of a value of more than 16 bytes");
     on_cpu_shuffle(line, mask, kind, operand, width, &value, sizeof value);
     return value;
@@ -208,8 +207,8 @@ static inline float y1(float x) { return ::y1((double)x); }
 static inline float jn(int n, float x) { return ::jn(n, (double)x); }
 static inline float yn(int n, float x) { return ::yn(n, (double)x); }
 // in float32: computed in float64 and rounded once
-#define ON_CPU_FLOAT(name)                                                                                             \
-    static inline float name(float x) { return name((double)x); }                                                      \
+#define ON_CPU_FLOAT(name)                                        \
+    static inline float name(float x) { return name((double)x); } \
     static inline float name##f(float x) { return name((double)x); }
 ON_CPU_FLOAT(sinpi)
 ON_CPU_FLOAT(cospi)
@@ -221,8 +220,7 @@ ON_CPU_FLOAT(erfcx)
 ON_CPU_FLOAT(cyl_bessel_i0)
 ON_CPU_FLOAT(cyl_bessel_i1)
 
-template <class A, class B>
-using on_cpu_common =
+template <class A, class B> using on_cpu_common =
     std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>, std::common_type_t<A, B>>;
 template <class A, class B> static inline on_cpu_common<A, B> max(A a, B b) {
     using C = on_cpu_common<A, B>;
@@ -238,20 +236,20 @@ template <class A, class B> static inline on_cpu_common<A, B> min(A a, B b) {
 // ---------------------------------------------------------------- atomic operations
 
 // Plain ones: one thread runs at a time.
-#define ON_CPU_ATOMIC(name, T, stored)                                                                                 \
-    static inline T name(T* p, T v) {                                                                                  \
-        T old = *p;                                                                                                    \
-        *p = stored;                                                                                                   \
-        return old;                                                                                                    \
+#define ON_CPU_ATOMIC(name, T, stored) \
+    static inline T name(T* p, T v) {  \
+        T old = *p;                    \
+        *p = stored;                   \
+        return old;                    \
     }
-#define ON_CPU_ATOMICS(T)                                                                                              \
-    ON_CPU_ATOMIC(atomicAdd, T, old + v)                                                                               \
+#define ON_CPU_ATOMICS(T)                \
+    ON_CPU_ATOMIC(atomicAdd, T, old + v) \
     ON_CPU_ATOMIC(atomicExch, T, v)
-#define ON_CPU_INTEGER_ATOMICS(T)                                                                                      \
-    ON_CPU_ATOMIC(atomicMax, T, old > v ? old : v)                                                                     \
-    ON_CPU_ATOMIC(atomicMin, T, old < v ? old : v)                                                                     \
-    ON_CPU_ATOMIC(atomicAnd, T, old & v)                                                                               \
-    ON_CPU_ATOMIC(atomicOr, T, old | v)                                                                                \
+#define ON_CPU_INTEGER_ATOMICS(T)                  \
+    ON_CPU_ATOMIC(atomicMax, T, old > v ? old : v) \
+    ON_CPU_ATOMIC(atomicMin, T, old < v ? old : v) \
+    ON_CPU_ATOMIC(atomicAnd, T, old& v)            \
+    ON_CPU_ATOMIC(atomicOr, T, old | v)            \
     ON_CPU_ATOMIC(atomicXor, T, old ^ v)
 ON_CPU_ATOMICS(int)
 ON_CPU_ATOMICS(unsigned)
@@ -265,11 +263,11 @@ ON_CPU_ATOMIC(atomicSub, int, old - v)
 ON_CPU_ATOMIC(atomicSub, unsigned, old - v)
 ON_CPU_ATOMIC(atomicMax, long long, old > v ? old : v)
 ON_CPU_ATOMIC(atomicMin, long long, old < v ? old : v)
-#define ON_CPU_ATOMIC_CAS(T)                                                                                           \
-    static inline T atomicCAS(T* p, T compared, T v) {                                                                 \
-        T old = *p;                                                                                                    \
-        if (old == compared) *p = v;                                                                                   \
-        return old;                                                                                                    \
+#define ON_CPU_ATOMIC_CAS(T)                           \
+    static inline T atomicCAS(T* p, T compared, T v) { \
+        T old = *p;                                    \
+        if (old == compared) *p = v;                   \
+        return old;                                    \
     }
 ON_CPU_ATOMIC_CAS(int)
 ON_CPU_ATOMIC_CAS(unsigned)

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
+#include <link.h>
 #include <map>
 #include <memory>
 #include <string>
@@ -147,9 +148,15 @@ DRIVER cuModuleGetFunction(void** function, void* handle, const char* name) {
 }
 
 DRIVER cuModuleGetGlobal_v2(void** address, size_t* size, void* handle, const char* name) {
-    *address = dlsym(((Module*)handle)->handle, name);
-    if (size) *size = 0;
-    return *address ? SUCCESS : NOT_FOUND;
+    Lock lock(gate);
+    auto* module = (Module*)handle;
+    *address = dlsym(module->handle, name);
+    Dl_info info;
+    const ElfW(Sym)* symbol = nullptr;
+    if (!*address || !dladdr1(*address, &info, (void**)&symbol, RTLD_DL_SYMENT) || !symbol) return NOT_FOUND;
+    add_variable((char*)*address, symbol->st_size, module->device);
+    if (size) *size = symbol->st_size;
+    return SUCCESS;
 }
 
 DRIVER cuFuncGetAttribute(int* value, int which, void* handle) {

@@ -5,11 +5,13 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <sys/mman.h>
+#include <vector>
 
 namespace on_cpu {
 
@@ -18,8 +20,7 @@ const size_t PAGE = 4096;
 const size_t ALIGNMENT = 512;
 const size_t TOTAL = size_t(8) << 30;
 const size_t FREED_KEPT = 2000;
-// NaN in every floating dtype, and far out of range as an index
-const int POISON = 0xFB;
+const uint16_t PATTERN = 0x7FFF;
 
 struct Block {
     char* mapping;
@@ -30,6 +31,7 @@ struct Block {
 };
 
 std::map<char*, Block> blocks;
+std::map<char*, Block> variables;
 std::deque<Block> freed;
 size_t in_use = 0;
 
@@ -45,17 +47,20 @@ char* map_pages(size_t size) {
     return at == MAP_FAILED ? nullptr : (char*)at;
 }
 
-const Block* block_of(const void* p) {
-    auto it = blocks.upper_bound((char*)p);
-    if (it == blocks.begin()) return nullptr;
+const Block* find_in(const std::map<char*, Block>& held, const char* p) {
+    auto it = held.upper_bound((char*)p);
+    if (it == held.begin()) return nullptr;
     const Block& block = (--it)->second;
-    return (char*)p < block.begin + std::max<size_t>(block.size, 1) ? &block : nullptr;
+    return p < block.begin + std::max<size_t>(block.size, 1) ? &block : nullptr;
 }
 
-bool is_pattern(const char* begin, const char* end) {
-    size_t size = end - begin;
-    return size == 0 || (*begin == (char)POISON && memcmp(begin, begin + 1, size - 1) == 0);
+const Block* block_of(const void* p) {
+    const Block* block = find_in(blocks, (const char*)p);
+    return block ? block : find_in(variables, (const char*)p);
 }
+
+// the byte of the pattern at an address
+char pattern_at(const char* p) { return char((size_t)p % 2 ? PATTERN >> 8 : PATTERN & 255); }
 
 // whether nothing was written around the block
 bool is_whole(const Block& block) {
@@ -69,7 +74,27 @@ void complain_of(const Block& block) {
 }
 }  // namespace
 
-bool on_device(const void* p) { return block_of(p) != nullptr; }
+void fill_with_pattern(char* begin, char* end) {
+    static const std::vector<uint16_t> page(PAGE / sizeof(uint16_t), PATTERN);
+    if (begin < end && (size_t)begin % 2) {
+        *begin = pattern_at(begin);
+        begin++;
+    }
+    while (begin < end) {
+        size_t size = std::min<size_t>(PAGE, end - begin);
+        memcpy(begin, page.data(), size);
+        begin += size;
+    }
+}
+
+bool is_pattern(const char* begin, const char* end) {
+    size_t size = end - begin;
+    if (size > 0 && begin[0] != pattern_at(begin)) return false;
+    if (size > 1 && begin[1] != pattern_at(begin + 1)) return false;
+    return size < 3 || memcmp(begin, begin + 2, size - 2) == 0;
+}
+
+void add_variable(char* begin, size_t size, int device) { variables[begin] = {nullptr, 0, begin, size, device}; }
 
 int device_of(const void* p) {
     const Block* block = block_of(p);
@@ -83,8 +108,8 @@ int check_margins() {
         complain_of(block);
         whole = false;
         // once for each write
-        memset(block.mapping + PAGE, POISON, begin - block.mapping - PAGE);
-        memset(begin + block.size, POISON, block.mapping + block.mapped - PAGE - begin - block.size);
+        fill_with_pattern(block.mapping + PAGE, begin);
+        fill_with_pattern(begin + block.size, block.mapping + block.mapped - PAGE);
     }
     return whole ? SUCCESS : fail(ILLEGAL_ADDRESS);
 }
@@ -107,7 +132,7 @@ RUNTIME(cudaMalloc)(void** p, size_t size) {
         mapping = map_pages(mapped);
     }
     if (!mapping || mprotect(mapping + PAGE, mapped - 2 * PAGE, PROT_READ | PROT_WRITE)) return fail(OUT_OF_MEMORY);
-    memset(mapping + PAGE, POISON, mapped - 2 * PAGE);
+    fill_with_pattern(mapping + PAGE, mapping + mapped - PAGE);
     char* begin = mapping + mapped - PAGE - room;
     blocks[begin] = {mapping, mapped, begin, size, current_device};
     in_use += size;
@@ -189,8 +214,16 @@ static bool lies(const void* p, size_t size, bool device) {
     return block && (char*)p + size <= block->begin + block->size;
 }
 
+// The direction of a copy, by the addresses where the caller leaves it open.
+static int direction(const void* to, const void* from, int kind) {
+    if (kind != cudaMemcpyDefault) return kind;
+    const bool to_device = block_of(to), from_device = block_of(from);
+    if (to_device) return from_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
+    return from_device ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost;
+}
+
 static int check_copy(const void* to, const void* from, size_t size, int kind) {
-    if (!size || kind == cudaMemcpyDefault) return SUCCESS;
+    if (!size) return SUCCESS;
     bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
     bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
     if (!lies(to, size, to_device) || !lies(from, size, from_device)) {
@@ -205,12 +238,13 @@ static std::string counted_copy(int kind) {
     if (kind == cudaMemcpyHostToDevice) counts.h2d++;
     if (kind == cudaMemcpyDeviceToHost) counts.d2h++;
     if (kind == cudaMemcpyDeviceToDevice) counts.d2d++;
-    static const char* const names[] = {" H2H", " H2D", " D2H", " D2D", ""};
+    static const char* const names[] = {" H2H", " H2D", " D2H", " D2D"};
     return names[kind];
 }
 
 RUNTIME(cudaMemcpy)(void* to, const void* from, size_t size, int kind) {
     Lock lock(gate);
+    kind = direction(to, from, kind);
     if (int error = check_copy(to, from, size, kind)) return error;
     if (int error = refuse_legacy()) return error;
     std::string name = "memcpy" + counted_copy(kind);
@@ -225,6 +259,7 @@ RUNTIME(cudaMemcpy)(void* to, const void* from, size_t size, int kind) {
 
 RUNTIME(cudaMemcpyAsync)(void* to, const void* from, size_t size, int kind, void* stream) {
     Lock lock(gate);
+    kind = direction(to, from, kind);
     if (int error = check_copy(to, from, size, kind)) return error;
     std::string name = "memcpyAsync" + counted_copy(kind);
     return submit(stream, name, [=] { memmove(to, from, size); }, Devices::ANY);
@@ -245,6 +280,7 @@ static void copy_rows(char* to, size_t to_pitch, const char* from, size_t from_p
 static int submit_2d(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
                      int kind, void* stream) {
     Lock lock(gate);
+    kind = direction(to, from, kind);
     if (height) {
         if (int error = check_copy(to, from, width, kind)) return error;
         size_t to_last = (height - 1) * to_pitch, from_last = (height - 1) * from_pitch;
@@ -259,8 +295,8 @@ RUNTIME(cudaMemcpy2D)(void* to, size_t to_pitch, const void* from, size_t from_p
     return submit_2d(to, to_pitch, from, from_pitch, width, height, kind, nullptr);
 }
 
-RUNTIME(cudaMemcpy2DAsync)(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                           size_t height, int kind, void* stream) {
+RUNTIME(cudaMemcpy2DAsync)(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
+                           int kind, void* stream) {
     return submit_2d(to, to_pitch, from, from_pitch, width, height, kind, stream);
 }
 

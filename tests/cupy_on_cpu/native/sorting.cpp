@@ -31,7 +31,8 @@ struct Order {
 };
 
 template <class T> Order order_of() {
-    return {sizeof(T), [](const char* data, size_t i, size_t j) { return before(((const T*)data)[i], ((const T*)data)[j]); }};
+    return {sizeof(T),
+            [](const char* data, size_t i, size_t j) { return before(((const T*)data)[i], ((const T*)data)[j]); }};
 }
 
 // By CuPy's numbers of dtypes.

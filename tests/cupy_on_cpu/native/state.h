@@ -101,8 +101,12 @@ int attempt(const std::string& name, const Work& work);
 // End the work that is being done with an error.
 [[noreturn]] void abandon(int error, const std::string& why);
 
-// memory.cpp
-bool on_device(const void* p);
+// memory.cpp. What was never written holds a pattern: NaN in every floating dtype, far out of range as an index.
+void fill_with_pattern(char* begin, char* end);
+bool is_pattern(const char* begin, const char* end);
+// Let a variable of a module be memory of a device.
+void add_variable(char* begin, size_t size, int device);
+// -1: of none
 int device_of(const void* p);
 int check_margins();
 
