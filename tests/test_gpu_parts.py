@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench import mlp as bench_mlp
 from bench.common import Job, Timing
 from bench.gpu import clocks, compare, goals, mlp, probe, progress, steps, tests
 from bench.gpu.goals import MET, NOT_MET, Answers, Verdict
@@ -74,16 +75,35 @@ def test_a_meter_tells_the_clocks_apart() -> None:
         log.append("step")
 
     job = Job(step, wait=lambda: time.sleep(0.02))
-    meter = clocks.Meter(job, clocks.DeviceClock(lambda: None, between), 2)
-    meter.fill_seconds = 0.005
-    log.clear()
-    found = meter.sample()
+    found = clocks.Meter(job, clocks.DeviceClock(between, 0.005), 2).sample()
     assert found["device"] == 0.003
     assert 0.001 <= found["host"] < 0.01 <= found["together"]
     assert log[:3] == ["step"] * 3  # one ahead, and two that are issued
     fills = int(log[3].split()[0])
     assert fills >= 1 + math.ceil(clocks.AHEAD * 2 * 0.001 / 0.005)
     assert log[4:] == ["step"] * 2
+
+
+@pytest.mark.needs("jax")
+def test_the_clock_of_jax() -> None:
+    check_times(bench_mlp.jax(8, None), lambda job: clocks.of_jax(16, job.wait))
+
+
+@pytest.mark.needs("cupy")
+def test_the_clock_of_cupy() -> None:
+    check_times(bench_mlp.agrad(8, "cupy", None, True), lambda job: clocks.of_cupy(16))
+
+
+def check_times(job: Job, clock: Callable[[Job], clocks.DeviceClock]) -> None:
+    made = clock(job)
+    assert 0 < made.fill_seconds < 1
+    assert made.most + clocks.COUNT <= clocks.QUEUE_OF_JAX or made.most == 64
+    meter = clocks.Meter(job, made, 2)
+    for _ in range(2):
+        found = meter.sample()
+        assert set(found) == set(goals.MLP_CLOCKS)
+        assert found["device"] > 0
+        assert 0 < found["host"] < found["together"]
 
 
 def timings(**medians: float) -> dict[str, dict[str, Timing]]:

@@ -16,17 +16,22 @@ from bench.common import Job, load
 SIDE, SMALL_SIDE = 4096, 64
 """Of the square matrices whose products keep the device busy."""
 COUNT, SMALL_COUNT = 20, 2
-"""Steps of a sample. A device's queue must hold them all: 1024 launches, and 32 programs of JAX."""
+"""Steps of a sample. A device's queue must hold them all: 1024 launches, or programs of JAX."""
+QUEUE_OF_JAX = 32
 AHEAD = 3.0
 """How many times as long as the steps take to issue the device is kept busy."""
 
 
 @dataclass(frozen=True)
 class DeviceClock:
-    """fill: one unit of work for the device. between: seconds on the device of what a function issues after fills."""
+    """between: seconds on the device of what a function issues behind so many fills, units of other work.
 
-    fill: Callable[[], Any]
+    fill_seconds: how long a fill takes. most: so many fills its queue holds besides the steps.
+    """
+
     between: Callable[[int, Callable[[], None]], float]
+    fill_seconds: float
+    most: int = 64
 
 
 def _by_events(fill: Callable[[], Any], event: Callable[[], Any], elapsed: Callable[[Any, Any], float]) -> DeviceClock:
@@ -40,7 +45,8 @@ def _by_events(fill: Callable[[], Any], event: Callable[[], Any], elapsed: Calla
         end.synchronize()
         return elapsed(begin, end) / 1e3
 
-    return DeviceClock(fill, between)
+    between(0, fill)
+    return DeviceClock(between, between(0, fill))
 
 
 def of_cupy(side: int) -> DeviceClock:
@@ -62,7 +68,7 @@ def of_torch(side: int) -> DeviceClock:
 
 
 def of_jax(side: int, wait: Callable[[], None]) -> DeviceClock:
-    """By the host's clock, from the end of the work before to the end of the last step: JAX has no events."""
+    """By the host's clock, from the end of the fills to the end of the last step: JAX has no events."""
     jax = load("jax")
     a = jax.numpy.ones((side, side), jax.numpy.float32)
     product = jax.jit(lambda x: x @ x)
@@ -77,7 +83,10 @@ def of_jax(side: int, wait: Callable[[], None]) -> DeviceClock:
         wait()
         return time.perf_counter() - start
 
-    return DeviceClock(lambda: product(a), between)
+    product(a).block_until_ready()
+    start = time.perf_counter()
+    product(a).block_until_ready()
+    return DeviceClock(between, time.perf_counter() - start, QUEUE_OF_JAX - COUNT)
 
 
 class Meter:
@@ -85,13 +94,6 @@ class Meter:
 
     def __init__(self, job: Job, clock: DeviceClock, count: int) -> None:
         self.job, self.clock, self.count = job, clock, count
-        self.fill_seconds = self._fill_seconds()
-
-    def _fill_seconds(self) -> float:
-        quiet = self.clock.between(0, lambda: None)  # what JAX's clock counts of nothing
-        for _ in range(2):
-            found = self.clock.between(0, self.clock.fill)
-        return max(found - quiet, 1e-6)
 
     def _steps(self) -> None:
         for _ in range(self.count):
@@ -107,7 +109,7 @@ class Meter:
         host = time.perf_counter() - start
         wait()
         together = time.perf_counter() - start
-        fills = 1 + math.ceil(AHEAD * host / self.fill_seconds)
-        device = self.clock.between(min(fills, 64), self._steps)
+        fills = 1 + math.ceil(AHEAD * host / max(self.clock.fill_seconds, 1e-6))
+        device = self.clock.between(min(fills, self.clock.most), self._steps)
         wait()
         return {name: t / self.count for name, t in (("device", device), ("host", host), ("together", together))}
