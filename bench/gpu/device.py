@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 SECONDS = 60.0
-STAND_INS = {"cuda_on_cpu", "cupy_on_cpu"}
-"""Modules that put a CUDA in place which computes on the CPU."""
+EMULATED = "CUDA on the CPU"
+"""The device of a CUDA that is emulated; see tests/cupy_on_cpu."""
 GPU, STAND_IN = "a GPU", "a stand-in on the CPU"
 
 
@@ -49,7 +49,7 @@ def main() -> None:
         f"{p['name'].decode()}, compute capability {p['major']}.{p['minor']}, CUDA runtime "
         f"{runtime.runtimeGetVersion()}, driver {runtime.driverGetVersion()}, CuPy {cupy.__version__}"
     )
-    print(STAND_IN if STAND_INS & set(sys.modules) else GPU)
+    print(STAND_IN if p["name"].decode() == EMULATED else GPU)
 
 
 if __name__ == "__main__":
