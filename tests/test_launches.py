@@ -146,3 +146,40 @@ def test_reading_the_loss_waits_once() -> None:
     step = agrad.jit(training_step("SGD"))
     _, _, counted = asked_of_cuda(lambda *batch: step(*batch).item())
     assert (counted["syncs"], counted["d2h"]) == (1, 1)
+
+
+TRAIN_STEP = [
+    *("cupy_copy", "cupy_copy"),  # the loss and the hits of the step before
+    *("cupy_take", "cupy_take"),  # the batch
+    *("memcpy H2D", "memcpy"),  # the key of the dropout
+    "set_numbers",
+    "graph",
+]
+TRAIN_NODES = [
+    "cublasLt RELU_BIAS",
+    *("philox4x64", "cupy_copy", "cupy_less", "group_4"),  # dropout
+    "cublasLt BIAS",
+    *("softmax_cross_entropy", "cupy_mean"),
+    *("cupy_copy", "softmax_cross_entropy_vjp"),
+    *("cublasLt DEFAULT", "cublasLt BGRADA", "group_4", "cublasLt BGRADA"),
+    *["agrad_adam"] * 4,
+    *("cupy_argmax", "cupy_equal", "cupy_copy", "cupy_sum"),  # the hits
+]
+
+
+def test_a_step_of_agrad_train_is_one_graph(capsys: pytest.CaptureFixture[str]) -> None:
+    import cuda_on_cpu
+
+    from agrad.cli import main
+
+    options = ["--backend", "cupy", "--epochs", "4", "--hidden", "32", "--batch-size", "256", "--quiet"]
+    codes: list[int] = []
+    lines = cuda_on_cpu.trace(lambda: codes.append(main(["train", *options])))
+    assert codes == [0], capsys.readouterr().err
+    asked = [short(line) for line in lines]
+    graphs = [i for i, name in enumerate(asked) if name == "graph"]
+    assert len(graphs) >= 18
+    # the last epoch has five whole batches and a part of one
+    for first, second in itertools.pairwise(graphs[-6:-1]):
+        assert asked[first + 1 : second + 1] == TRAIN_STEP
+        assert nodes_of(lines[second]) == TRAIN_NODES
