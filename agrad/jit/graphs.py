@@ -232,7 +232,7 @@ class _Builder:
         while k < len(owner.segments):
             segment = owner.segments[k]
             if segment.captured and not self._graph(segment):
-                owner.segments[k : k + 1] = segments(segment.instructions, owner.can)
+                owner.segments[k:] = segments(program.instructions[self.done :], owner.can)
                 continue
             if not segment.captured:
                 for instruction in segment.instructions:
@@ -411,7 +411,7 @@ class GraphProgram:
         """Empty until the program has run once, which tells what can be captured."""
         self.reasons: dict[Instruction, str] = {}
         """Why instructions are not captured that were tried."""
-        self.given_up = ""
+        self.given_up = self.remark = ""
         self.home = -1
         """The number of the device whose graphs these are: that of the first call's arrays."""
         self._can_capture, self._function_of = can_capture, function_of
@@ -488,8 +488,7 @@ class GraphProgram:
         if seen is None:  # kernels are compiled in a run that is no capture
             out = self._warm(values)
             self.segments = segments(self.program.instructions, self.can)
-            if not any(s.captured for s in self.segments):
-                self.given_up = "nothing in it can be captured"
+            self._check_worth()
             return out
         self._captures = 1 if self._replays >= WORTH else self._captures + 1
         self._replays = 0
@@ -521,7 +520,13 @@ class GraphProgram:
             self._give_up(self.given_up)
             return out
         self._held.append(made)
-        return [of(values) for of in made.outputs]
+        out = [of(values) for of in made.outputs]
+        self._check_worth()
+        return out
+
+    def _check_worth(self) -> None:
+        if not any(s.captured for s in self.segments):
+            self._give_up("nothing in it can be captured")
 
     def _give_up(self, why: str) -> None:
         self.given_up = why
@@ -532,6 +537,7 @@ class GraphProgram:
         """The segments and what they hold; why what is not captured is not."""
         names = names_of(self.program)
         lines = [f"# runs without graphs: {self.given_up}"] if self.given_up else []
+        lines += [f"# {self.remark}"] if self.remark else []
         for segment in self.segments:
             lines.append("graph:" if segment.captured else "between graphs:")
             for i in segment.instructions:
