@@ -13,9 +13,10 @@ import numpy as np
 from agrad.backends.cupy_source import ELEMENTWISE
 from agrad.jit.cuda_products import absence, gemm, is_product, product_function
 from agrad.jit.cuda_source import THREADS, GroupSource, group_source
+from agrad.jit.cuda_streams import module
 from agrad.jit.epilogues import shape_of
 from agrad.jit.fusion import Group, works_by_element
-from agrad.jit.graphs import GraphProgram, module
+from agrad.jit.graphs import GraphProgram
 from agrad.jit.host_numbers import FunctionOperation
 from agrad.jit.ir import HOST, HostCall, Instruction, Program, Variable
 from agrad.jit.lowerings import Compiled, evaluation, lowering, split_host
