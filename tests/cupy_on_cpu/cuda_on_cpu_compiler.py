@@ -29,7 +29,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "libcufft.so.12": (),
     "libcurand.so.10": (),
     "libnvJitLink.so.13": (),
-    "libcusolver.so.12": (),
+    "libcusolver.so.12": ("cusolver",),
     "libcusparse.so.12": (),
 }
 """The libraries that are made, in the order in which they are loaded, and the sources of each."""

@@ -1,7 +1,6 @@
-"""cuSOLVER and cuFFT: the functions of CuPy that call them compute with NumPy instead, on copies of the arrays.
+"""What CuPy calls of cuSOLVER and cuFFT and is not emulated: its functions compute with NumPy, on copies of the arrays.
 
-The checks that CuPy makes before (kinds, shapes, dtypes) are made as CuPy makes them. A factorization that fails gives
-NaN, as CuPy's does unless it is told to look.
+The checks that CuPy makes before (kinds, shapes, dtypes) are made as CuPy makes them.
 """
 
 import math
@@ -19,57 +18,12 @@ def _on_device(x: Array, dtype: Any = None) -> Any:
     return sys.modules["cupy"].asarray(np.ascontiguousarray(x if dtype is None else x.astype(dtype, copy=False)))
 
 
-def _or_nan(function: Callable[[Array], Array], matrix: Array, like: Array) -> Array:
-    try:
-        with np.errstate(all="ignore"):
-            return function(matrix)
-    except np.linalg.LinAlgError:
-        return np.full(like.shape, np.nan, like.dtype)
-
-
 # ---------------------------------------------------------------- factorizations
 
 
-def _lu(matrix: Array) -> tuple[Array, Array, int]:
-    """Return the LU factorization with pivots, which count from 1, and the number of the first zero pivot."""
-    lu, n, info = matrix.copy(), len(matrix), 0
-    pivots = np.zeros(n, np.int32)
-    with np.errstate(all="ignore"):
-        for k in range(n):
-            p = k + int(np.argmax(np.abs(lu[k:, k])))
-            pivots[k] = p + 1
-            lu[[k, p]] = lu[[p, k]]
-            if lu[k, k] == 0:
-                info = info or k + 1
-                continue
-            lu[k + 1 :, k] /= lu[k, k]
-            lu[k + 1 :, k + 1 :] -= np.outer(lu[k + 1 :, k], lu[k, k + 1 :])
-    return lu, pivots, info
-
-
 def _replace_decompositions(module: Any) -> None:
-    cupy, util = sys.modules["cupy"], module._util
+    util = module._util
     true_qr, true_svd = module.qr, module.svd
-
-    def lu_factor(a_t: Any, dtype: Any) -> Any:
-        transposed = a_t.get().astype(dtype)
-        n, batch = transposed.shape[-1], transposed.shape[:-2]
-        found = [_lu(matrix.T) for matrix in transposed.reshape(-1, n, n)]
-        lu = np.array([lu.T for lu, _, _ in found], transposed.dtype).reshape(transposed.shape)
-        pivots = np.array([pivots for _, pivots, _ in found], np.int32).reshape(*batch, n)
-        info = np.array([info for _, _, info in found], np.int32).reshape(batch)
-        return _on_device(lu), _on_device(pivots), _on_device(info)
-
-    def cholesky(a: Any) -> Any:
-        util._assert_cupy_array(a)
-        util._assert_stacked_2d(a)
-        util._assert_stacked_square(a)
-        dtype, out_dtype = util.linalg_common_type(a)
-        if a.size == 0:
-            return cupy.empty(a.shape, out_dtype)
-        x = a.get().astype(dtype)
-        factors = [_or_nan(np.linalg.cholesky, matrix, matrix) for matrix in x.reshape(-1, *x.shape[-2:])]
-        return _on_device(np.stack(factors).reshape(x.shape), out_dtype)
 
     def qr(a: Any, mode: str = "reduced") -> Any:
         if a.size == 0 or mode not in ("reduced", "complete", "r"):
@@ -88,7 +42,7 @@ def _replace_decompositions(module: Any) -> None:
         found = np.linalg.svd(a.get().astype(dtype), full_matrices, compute_uv)
         return _all_on_device(found, [out_dtype, real, out_dtype]) if compute_uv else _on_device(found, real)
 
-    module._lu_factor, module.cholesky, module.qr, module.svd = lu_factor, cholesky, qr, svd
+    module.qr, module.svd = qr, svd
 
 
 def _all_on_device(arrays: Any, dtypes: list[Any]) -> tuple[Any, ...]:
@@ -126,17 +80,6 @@ def _replace_cusolver(module: Any) -> None:
         return (_on_device(values), _on_device(vectors)) if with_eigen_vector else _on_device(values)
 
     module.syevj = syevj
-
-
-def _replace_lapack(module: Any) -> None:
-    def gesv(a: Any, b: Any) -> Any:
-        if a.ndim != 2 or b.ndim not in (1, 2) or a.dtype != b.dtype:
-            raise ValueError("gesv: a matrix and right sides of one dtype")
-        right = b.get()
-        b[...] = _on_device(_or_nan(lambda matrix: np.linalg.solve(matrix, right), a.get(), right), b.dtype)
-        return b
-
-    module.gesv = gesv
 
 
 # ---------------------------------------------------------------- Fourier transforms
@@ -206,7 +149,6 @@ AFTER: dict[str, Callable[[Any], None]] = {
     "cupy.linalg._decomposition": _replace_decompositions,
     "cupy.linalg._eigenvalue": _replace_eigenvalues,
     "cupyx.cusolver": _replace_cusolver,
-    "cupyx.lapack": _replace_lapack,
     "cupy.fft._fft": _replace_fft,
 }
 """What is done to modules of CuPy after they are imported."""

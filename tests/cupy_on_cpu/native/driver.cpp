@@ -224,9 +224,9 @@ DRIVER cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsigned g
         return ILLEGAL_ADDRESS;
     }
     counts.launches++;
-    std::string name = function.name;
-    if (says()) name += " <<<" + shown(grid) + ", " + shown(block) + ">>>";
-    return submit(stream, name, [=] { run_grid(*kernel, arguments->pointers.data(), grid, block, shared); });
+    Work work = [=] { run_grid(*kernel, arguments->pointers.data(), grid, block, shared); };
+    std::string sizes = says() ? " <<<" + shown(grid) + ", " + shown(block) + ">>>" : "";
+    return submit(stream, function.name, work, Devices::SAME, sizes);
 }
 
 DRIVER cuLaunchCooperativeKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,

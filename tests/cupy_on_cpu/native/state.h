@@ -94,8 +94,9 @@ int refuse_unsafe();
 int refuse_legacy();
 
 enum class Devices { SAME, ANY };
-// Do ``work`` now, or keep it where the stream is captured.
-int submit(void* stream, const std::string& name, Work work, Devices devices = Devices::SAME);
+// Do ``work`` now, or keep it where the stream is captured. ``detail``: what the trace has after the name.
+int submit(void* stream, const std::string& name, Work work, Devices devices = Devices::SAME,
+           const std::string& detail = "");
 // Do ``work``; a fault becomes ILLEGAL_ADDRESS, and an error that a kernel finds its own.
 int attempt(const std::string& name, const Work& work);
 // End the work that is being done with an error.

@@ -39,7 +39,7 @@ int refuse_legacy() {
     return refused ? fail(CAPTURE_IMPLICIT) : SUCCESS;
 }
 
-int submit(void* handle, const std::string& name, Work work, Devices devices) {
+int submit(void* handle, const std::string& name, Work work, Devices devices, const std::string& detail) {
     Lock lock(gate);
     Stream* s = stream_of(handle);
     if (!s) {
@@ -54,10 +54,10 @@ int submit(void* handle, const std::string& name, Work work, Devices devices) {
     } else if (s->capture) {
         if (s->capture->invalid) return fail(CAPTURE_INVALIDATED);
         s->capture->graph->nodes.push_back({name, std::move(work)});
-        if (says()) say("capture " + name);
+        if (says()) say("capture " + name + detail);
         return SUCCESS;
     }
-    if (says()) say(name);
+    if (says()) say(name + detail);
     return attempt(name, work);
 }
 
