@@ -60,15 +60,14 @@ ELEMENTWISE = {
         out = g * T(0.5) * ((T(1) + t) + x * (T(1) - t * t) * slope);
         """,
     ),
-    # softmax less the one-hot label, weighted by the cotangents of the loss and of lse
     "sgd_plain": Elementwise("T p, T g, T lr, T sign, T decay", "T new_p", "new_p = p - lr * (sign * g + decay * p);"),
-    # carry and keep are the momentum and 1 - dampening, or 0 and 1 where there is no velocity yet
+    # keep is 1 - dampening
     "sgd_momentum": Elementwise(
-        "T p, T g, T v, T lr, T sign, T decay, T carry, T keep, T momentum, bool nesterov",
+        "T p, T g, T v, T lr, T sign, T decay, T momentum, T keep, bool nesterov",
         "T new_p, T new_v",
         """
         T d = sign * g + decay * p;
-        T speed = carry * v + keep * d;
+        T speed = momentum * v + keep * d;
         new_p = p - lr * (nesterov ? d + momentum * speed : speed);
         new_v = speed;
         """,
