@@ -174,7 +174,7 @@ def test_softmax_of_rows_that_overflow(dtype: np.dtype) -> None:
     np.testing.assert_array_equal(got, np.array(expected, dtype))
     loss, lse = call("softmax_cross_entropy", "forward", x, np.array([0, 1, 2, 0]))
     assert math.isclose(loss[0], math.log(2), rel_tol=1e-6)
-    np.testing.assert_array_equal(lse[1:], np.array([0, -np.inf, np.nan], dtype))
+    np.testing.assert_array_equal(lse[1:], np.array([0, np.nan, np.nan], dtype))
     assert loss[1] == 0
 
 

@@ -50,7 +50,7 @@ UPDATES = {"SGD": ["agrad_sgd_momentum"] * 6, "Adam": ["agrad_adam"] * 6}
 """One launch a parameter."""
 NUMBERS = {"SGD": [], "Adam": ["set_numbers"]}
 """What carries the numbers of the host that change from step to step, Adam's count of steps, to the graph."""
-COPIED_IN, COPIED_OUT = ["memcpy"] * 2, ["cupy_copy"]
+COPIED_IN, COPIED_OUT = ["memcpy D2D"] * 2, ["cupy_copy"]
 """The inputs, into the graph's buffers, and the loss, out of one."""
 
 
@@ -151,7 +151,7 @@ def test_reading_the_loss_waits_once() -> None:
 TRAIN_STEP = [
     *("cupy_copy", "cupy_copy"),  # the loss and the hits of the step before
     *("cupy_take", "cupy_take"),  # the batch
-    *("memcpy H2D", "memcpy"),  # the key of the dropout
+    *("memcpy H2D", "memcpy D2D"),  # the key of the dropout
     "set_numbers",
     "graph",
 ]

@@ -153,6 +153,40 @@ PRODUCTS(D, double)
 PRODUCTS(C, Complex64)
 PRODUCTS(Z, Complex128)
 
+// ---------------------------------------------------------------- sums of two matrices
+
+namespace {
+// c = alpha op(a) + beta op(b), which CuPy transposes by
+template <class T> Status geam(Handle* h, const char* name, int ta, int tb, int m, int n, const T* alpha, const T* a,
+                               int lda, const T* beta, const T* b, int ldb, T* c, int ldc) {
+    if (m < 0 || n < 0 || lda < std::max(1, ta ? n : m) || ldb < std::max(1, tb ? n : m) || ldc < std::max(1, m)) {
+        return BAD_VALUE;
+    }
+    if (!is_placed(h, alpha) || !is_placed(h, beta)) return BAD_VALUE;
+    if (m && n && !on_devices(name, {a, b, c})) return FAILED;
+    auto p = scalar(h, alpha), q = scalar(h, beta);
+    return give(h, name, [=] {
+        for (Long j = 0; j < n; j++) {
+            for (Long i = 0; i < m; i++) {
+                T sum = p.get() == T(0) ? T(0) : p.get() * element(a, lda, ta, i, j);
+                // a matrix with the factor 0 is not read
+                c[i + j * ldc] = q.get() == T(0) ? sum : sum + q.get() * element(b, ldb, tb, i, j);
+            }
+        }
+    });
+}
+}  // namespace
+
+#define SUMS(X, T)                                                                                                    \
+    CUBLAS cublas##X##geam(Handle* h, int ta, int tb, int m, int n, const T* alpha, const T* a, int lda,              \
+                           const T* beta, const T* b, int ldb, T* c, int ldc) {                                       \
+        return geam(h, #X "geam", ta, tb, m, n, alpha, a, lda, beta, b, ldb, c, ldc);                                 \
+    }
+SUMS(S, float)
+SUMS(D, double)
+SUMS(C, Complex64)
+SUMS(Z, Complex128)
+
 // ---------------------------------------------------------------- products of several dtypes
 
 namespace {
