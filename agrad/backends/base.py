@@ -17,6 +17,9 @@ Device = Any
 """A device as the array library itself names it."""
 
 
+FOLLOWERS: list[Any] = []
+"""What lets a library's current device go with the arrays, of those loaded that work on it alone and have several."""
+
 CONTENT = 1 << 14
 """Bytes that are compared for less than an operation costs."""
 
@@ -81,6 +84,9 @@ class Backend:
 
     ``holder`` is a Tensor, say. The array itself is not handed over, as every hand on it would be counted.
     """
+
+    placed: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function
+    """A function of arrays, run on their device where the library does not see to it."""
 
     def __repr__(self) -> str:
         return f"<agrad backend {self.name} {self.version}>"

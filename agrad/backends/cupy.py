@@ -11,10 +11,11 @@ import numpy as np
 
 import agrad.backends.cupy_kernels
 import agrad.backends.cupy_random  # noqa: F401 - both file kernels
-from agrad.backends import special_words
-from agrad.backends.base import Backend, vocabulary
+from agrad.backends import cupy_devices, special_words
+from agrad.backends.base import FOLLOWERS, Backend, vocabulary
 from agrad.backends.indexing import host_index
 from agrad.backends.numpy import ALONE, references
+from agrad.registry import PRIMITIVES
 from agrad.shapes import fill_index
 
 
@@ -226,4 +227,10 @@ BACKEND = Backend(
     shares_memory=cupy.may_share_memory,
     memory=lambda x: None if 0 in x.strides else x.data.mem.ptr,
     donatable=donatable,
+    **({"placed": cupy_devices.placed} if COUNT > 1 else {}),
 )
+if COUNT > 1:
+    cupy_devices.place_words(BACKEND.xp)
+    FOLLOWERS.append(cupy_devices.Follower())
+    for _primitive in PRIMITIVES.values():
+        _primitive.build_anew()
