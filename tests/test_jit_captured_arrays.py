@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from captures import X, close
+from checker import host
 
 import agrad
 from agrad.errors import TracedValueError
@@ -78,3 +79,14 @@ def test_a_derivative_reads_captured_arrays_anew() -> None:
         forward().backward()
         np.testing.assert_array_equal(w.grad.numpy(), np.full(5000, 2 * value))
     assert forward.cache_info().misses == 1
+
+
+def test_an_operation_made_of_another_computes_with_a_captured_array(place: Any) -> None:
+    @agrad.primitive(linear="x", batch="leading")
+    def halved_twice(xp: Any, x: Any, /) -> Any:
+        return xp.negative(agrad.divide.bind(x, 4.0))
+
+    held = place(np.arange(4.0))
+    fast = agrad.jit(lambda y: halved_twice(held) + y)
+    for k in range(3):
+        np.testing.assert_array_equal(host(fast(place(np.full(4, float(k))))), k - np.arange(4.0) / 4)
