@@ -3,8 +3,10 @@
 import json
 import math
 import os
+import platform
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -634,3 +636,35 @@ def test_a_function_that_is_not_emulated(capfd: pytest.CaptureFixture[str]) -> N
     with pytest.raises(cublas.CUBLASError, match="NOT_SUPPORTED"):
         cublas.sasum(device.get_cublas_handle(), 3, cupy.ones(3, "f").data.ptr, 1, cupy.ones(1, "f").data.ptr)
     assert "cublasSasum_v2 is not emulated" in capfd.readouterr().err
+
+
+# ---------------------------------------------------------------- where it refuses to be
+
+
+def test_where_it_refuses_to_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import cuda_on_cpu
+    import cuda_on_cpu_compiler
+
+    assert cuda_on_cpu.refusal() is None
+    monkeypatch.setattr(cuda_on_cpu, "has_gpu", lambda: True)
+    assert "has an NVIDIA GPU" in str(cuda_on_cpu.refusal())
+    monkeypatch.setenv("CUPY_ON_CPU", "force")
+    assert cuda_on_cpu.refusal() is None
+    monkeypatch.setattr(cuda_on_cpu, "CUPY", "13.6.0")
+    assert "cupy-cuda13x 13.6.0, and 14.2.0 is installed" in str(cuda_on_cpu.refusal())
+    compiler = tmp_path / "g++"
+    compiler.write_text("#!/bin/sh\necho 9")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert cuda_on_cpu_compiler.too_old() == "it needs g++ 11 or newer, and g++ is 9"
+    compiler.unlink()
+    assert "there is none" in str(cuda_on_cpu.refusal())
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    assert "this is linux on aarch64" in str(cuda_on_cpu.refusal())
+
+
+def test_switched_off() -> None:
+    asked = "import sys; import cupy; print('cuda_on_cpu' in sys.modules, cupy.cuda.is_available())"
+    environment = os.environ | {"CUPY_ON_CPU": "0"}
+    done = subprocess.run([sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]

@@ -121,8 +121,7 @@ def build() -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder):
             if not (folder / "done").exists():
-                reason = too_old()
-                if reason:
+                if reason := too_old():
                     raise RuntimeError(f"CUDA is not emulated: {reason}")
                 _build_all(folder)
                 (folder / "done").touch()
