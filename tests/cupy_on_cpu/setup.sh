@@ -3,7 +3,8 @@
 #
 #     tests/cupy_on_cpu/setup.sh VENV
 #
-# It may be run again on the same environment. CUPY_ON_CPU=force: also on a machine with a GPU.
+# It may be run again on the same environment. PYTHON names the interpreter that the environment gets.
+# CUPY_ON_CPU=force: also on a machine with a GPU.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
