@@ -1,4 +1,4 @@
-"""The CUDA that is emulated below CuPy (tests/cupy_on_cpu) computes, and finds the faults that it should."""
+"""The emulated CUDA (tests/cupy_on_cpu) finds the faults that it should."""
 
 import json
 import os
@@ -51,7 +51,7 @@ found = {}
 
 
 def run(script: str, **environment: str) -> tuple[dict[str, Any], str]:
-    """Run a script in a process of its own; return the ``found`` that it fills, and what it said on stderr."""
+    """Run a script in another process; return its ``found`` and its stderr."""
     done = subprocess.run(
         [sys.executable, "-c", KERNELS + script + "\nprint(json.dumps(found))"],
         env=os.environ | environment,

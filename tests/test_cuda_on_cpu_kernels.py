@@ -1,4 +1,4 @@
-"""Kernels, cuBLAS, cuBLASLt and cuSOLVER of the CUDA that is emulated below CuPy compute what NumPy computes."""
+"""Kernels and libraries of the emulated CUDA compute what NumPy computes."""
 
 import math
 from typing import Any
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.needs("cuda_on_cpu")
 
 
 def launch(body: str, x: Any, y: Any, threads: int | None = None, parameters: str = "const {0}* x, {1}* y") -> Any:
-    """Launch one block of a kernel whose threads are numbered by ``i``; return the second array."""
+    """Launch a block whose threads are numbered by ``i``; return the second array."""
     import cupy
 
     names = {"f": "float", "d": "double", "i": "int", "I": "unsigned", "e": "__half", "F": "complex<float>"}
@@ -237,7 +237,7 @@ class Lt:
     def product(
         self, a: Any, b: Any, d: Any, epilogue: str, bias: Any = None, aux: Any = None, compute: int = 68
     ) -> int:
-        """Multiply the transposed arrays (m, k) and (k, n), given as (k, m) and (n, k); return the status."""
+        """Multiply (k, m) and (n, k), which are transposed matrices; return the status."""
         c = self.c
         task = self.made("cublasLtMatmulDescCreate", c.c_int(compute), c.c_int(0))
         held: list[tuple[int, Any]] = [(7, c.c_uint32(EPILOGUES[epilogue]))]

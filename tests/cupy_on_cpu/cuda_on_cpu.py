@@ -23,7 +23,7 @@ _libraries: dict[str, ctypes.CDLL] = {}
 
 
 class Counts(NamedTuple):
-    """How often CUDA was asked for something, since the process began."""
+    """Launches of kernels, synchronisations, copies by direction, and so on."""
 
     launches: int
     syncs: int
@@ -37,7 +37,7 @@ class Counts(NamedTuple):
 
 
 def counts() -> Counts:
-    """Return the counters: kernel launches, synchronisations, copies by direction, allocations, graph launches."""
+    """Return how often CUDA was asked for something since the process began."""
     held = (ctypes.c_long * len(Counts._fields))()
     _cuda().on_cpu_counts(held)
     return Counts(*held)
@@ -154,7 +154,7 @@ def _use_compiler(module: Any) -> None:
 
 
 def _without_pool(cupy: Any) -> None:
-    """Let each array be a block of its own where that is asked for, so that faults are found at its very end."""
+    """Let each array be a block of its own, where that is asked for."""
     if os.environ.get("CUPY_ON_CPU_POOL") == "0":
         cupy.cuda.set_allocator(None)
 

@@ -14,7 +14,7 @@ LIBRARY = Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "lib" / "lib
 
 
 def compiled(nvrtc: ctypes.CDLL, file: Path, architecture: str) -> tuple[bool, str]:
-    """Compile a text that cuda_on_cpu_compiler.py kept; return whether NVRTC took it, and what it says."""
+    """Compile a kept text; return whether NVRTC took it, and its log."""
     first, _, source = file.read_text().partition("\n")
     options = [f"-arch={architecture}", "--device-as-default-execution-space", *first.removeprefix("//").split()]
     given = (ctypes.c_char_p * len(options))(*[option.encode() for option in options])
