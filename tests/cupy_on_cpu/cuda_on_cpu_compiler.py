@@ -214,7 +214,7 @@ def _symbols(path: Path) -> list[tuple[str, int]]:
 
 
 def replaced(path: str) -> list[tuple[int, str]]:
-    """Return where the functions of an extension begin that are replaced, and by which."""
+    """Return where the replaced functions of an extension begin, and by which."""
     return json.loads((build() / "replaced.json").read_text())[path]
 
 

@@ -1,7 +1,7 @@
 """QR, SVD, eigenvalues and Fourier transforms of CuPy, computed by NumPy.
 
-They take the place of CuPy's functions that call cuSOLVER and cuFFT, and compute on copies of the arrays. The checks that
-CuPy makes before (kinds, shapes, dtypes) are made as CuPy makes them.
+They take the place of CuPy's functions that call cuSOLVER and cuFFT, and compute on copies of the arrays. The checks
+that CuPy makes before (kinds, shapes, dtypes) are made as CuPy makes them.
 """
 
 import math
