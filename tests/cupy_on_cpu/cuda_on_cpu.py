@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ _libraries: dict[str, ctypes.CDLL] = {}
 
 
 class Counts(NamedTuple):
-    """How often CUDA was asked for something, since the process began."""
+    """Launches of kernels, synchronisations, copies by direction, and so on."""
 
     launches: int
     syncs: int
@@ -37,7 +37,7 @@ class Counts(NamedTuple):
 
 
 def counts() -> Counts:
-    """Return the counters: kernel launches, synchronisations, copies by direction, allocations, graph launches."""
+    """Return how often CUDA was asked for something since the process began."""
     held = (ctypes.c_long * len(Counts._fields))()
     _cuda().on_cpu_counts(held)
     return Counts(*held)
@@ -65,13 +65,17 @@ def _cuda() -> ctypes.CDLL:
 
 def refusal() -> str | None:
     """Return why CUDA cannot or must not be emulated here, or None."""
-    reason = compiler.refusal()
-    if reason is None and os.environ.get("CUPY_ON_CPU") != "force" and has_gpu():
-        reason = "this machine has an NVIDIA GPU; CUPY_ON_CPU=0 uses it, CUPY_ON_CPU=force does not"
-    found = version("cupy-cuda13x")
-    if reason is None and found != CUPY:
-        reason = f"it needs CuPy {CUPY}, whose machine code it replaces; {found} is installed"
-    return reason
+    if reason := compiler.refusal():
+        return reason
+    try:
+        found = version("cupy-cuda13x")
+    except PackageNotFoundError:
+        found = "no wheel cupy-cuda13x"
+    if found != CUPY:
+        return f"it replaces machine code of cupy-cuda13x {CUPY}, and {found} is installed"
+    if os.environ.get("CUPY_ON_CPU") != "force" and has_gpu():
+        return "this machine has an NVIDIA GPU (CUPY_ON_CPU=0 uses it, CUPY_ON_CPU=force emulates one nevertheless)"
+    return None
 
 
 def has_gpu() -> bool:
@@ -91,8 +95,7 @@ def begin() -> None:
     """Load the libraries, once."""
     if _libraries:
         return
-    reason = refusal()
-    if reason is not None:
+    if reason := refusal():
         raise RuntimeError(f"CUDA is not emulated: {reason}")
     import numpy  # noqa: F401 - its OpenBLAS multiplies
 
@@ -101,11 +104,11 @@ def begin() -> None:
     os.environ["CUPY_CACHE_DIR"] = str(built / "cupy")
     if "CUPY_ON_CPU_KEEP" in os.environ:
         os.environ["CUPY_CACHE_IN_MEMORY"] = "1"
-    for soname in compiler.LIBRARIES:
-        _libraries[soname] = ctypes.CDLL(str(built / soname), mode=ctypes.RTLD_GLOBAL)
-    blas = next(path for path in _mapped() if "openblas" in path)
-    if _libraries["libcublas.so.13"].on_cpu_use_blas(blas.encode()):
-        raise RuntimeError(f"{blas} has not the functions that NumPy's wheels bring")
+    loaded = {soname: ctypes.CDLL(str(built / soname), mode=ctypes.RTLD_GLOBAL) for soname in compiler.LIBRARIES}
+    blas = next((path for path in _mapped() if "openblas" in path), "")
+    if loaded["libcublas.so.13"].on_cpu_use_blas(blas.encode()):
+        raise RuntimeError("CUDA is not emulated: it multiplies with the OpenBLAS of NumPy's wheels, and there is none")
+    _libraries.update(loaded)
 
 
 def _mapped() -> dict[str, int]:
@@ -151,7 +154,7 @@ def _use_compiler(module: Any) -> None:
 
 
 def _without_pool(cupy: Any) -> None:
-    """Let each array be a block of its own where that is asked for, so that faults are found at its very end."""
+    """Let each array be a block of its own, where that is asked for."""
     if os.environ.get("CUPY_ON_CPU_POOL") == "0":
         cupy.cuda.set_allocator(None)
 

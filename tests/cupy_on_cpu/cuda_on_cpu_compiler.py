@@ -32,7 +32,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "libcusolver.so.12": ("cusolver",),
     "libcusparse.so.12": (),
 }
-"""The libraries that are made, in the order in which they are loaded, and the sources of each."""
+"""The sources of each library, in the order in which they are loaded."""
 
 LINKED: dict[str, tuple[str, str, int]] = {
     "libcublas.so.13": ("cupy_backends/cuda/libs/cublas", "cublas", 15),
@@ -42,7 +42,7 @@ LINKED: dict[str, tuple[str, str, int]] = {
     "libcusolver.so.12": ("cupy_backends/cuda/libs/cusolver", "cusolver", 7),
     "libcusparse.so.12": ("cupy_backends/cuda/libs/cusparse", "cusparse", 10),
 }
-"""Per library the extension of CuPy that links it, how its functions' names begin, and its status for 'unsupported'."""
+"""Per library: CuPy's extension, how names begin, the status "unsupported"."""
 
 CXX = ("g++", "-std=c++17", "-fPIC", "-w", "-O1", "-ffp-contract=off")
 # whole-program: what the headers define and the kernel does not use is not compiled
@@ -101,7 +101,7 @@ def _extension(stem: str) -> Path:
 
 @cache
 def _built() -> Path:
-    """Return the folder of what is compiled from these sources, by this g++, for this CuPy."""
+    """Return the folder for these sources, this g++ and this CuPy."""
     key = hashlib.sha256(repr((KERNEL, LIBRARIES, LINKED)).encode())
     for file in (Path(__file__), *sorted(NATIVE.iterdir())):
         key.update(file.read_bytes())
@@ -115,14 +115,13 @@ def _built() -> Path:
 
 
 def build() -> Path:
-    """Compile the libraries and the header of the kernels unless that is done; return their folder."""
+    """Compile the libraries and the header unless that is done; return the folder."""
     folder = _built()
     if not (folder / "done").exists():
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder):
             if not (folder / "done").exists():
-                reason = too_old()
-                if reason:
+                if reason := too_old():
                     raise RuntimeError(f"CUDA is not emulated: {reason}")
                 _build_all(folder)
                 (folder / "done").touch()
@@ -171,7 +170,7 @@ def _link(soname: str, objects: Path, folder: Path) -> None:
 
 
 def _absent_functions(soname: str) -> str:
-    """Return assembly of functions that say that they are not emulated: all that CuPy links of a library."""
+    """Return assembly of all that CuPy links of a library: each says its name."""
     if soname not in LINKED:
         return ""
     stem, prefix, status = LINKED[soname]
@@ -215,7 +214,7 @@ def _symbols(path: Path) -> list[tuple[str, int]]:
 
 
 def replaced(path: str) -> list[tuple[int, str]]:
-    """Return where the functions of an extension begin that are replaced, and by which."""
+    """Return where the replaced functions of an extension begin, and by which."""
     return json.loads((build() / "replaced.json").read_text())[path]
 
 
@@ -232,7 +231,7 @@ _PLAIN_SHARED = "#undef __shared__\n#define __shared__ static\n#line 1\n"
 def compile_kernels(
     source: str, options: tuple[str, ...], expressions: Sequence[str] | None
 ) -> tuple[bytes, dict[str, str]]:
-    """Compile CUDA's text; return what the driver here loads, and the names of ``expressions`` in it."""
+    """Compile a text; return what the driver loads, and the names of expressions."""
     mapping = {expression: f"expression_{k}" for k, expression in enumerate(expressions or ())}
     names = [found[2] for found in _KERNEL.finditer(re.sub(r"//[^\n]*", "", source)) if not found[1]]
     entries = mapping or {name: name for name in names}

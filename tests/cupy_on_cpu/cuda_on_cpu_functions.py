@@ -1,6 +1,7 @@
-"""What CuPy calls of cuSOLVER and cuFFT and is not emulated: its functions compute with NumPy, on copies of the arrays.
+"""QR, SVD, eigenvalues and Fourier transforms of CuPy, computed by NumPy.
 
-The checks that CuPy makes before (kinds, shapes, dtypes) are made as CuPy makes them.
+They take the place of CuPy's functions that call cuSOLVER and cuFFT, and compute on copies of the arrays. The checks
+that CuPy makes before (kinds, shapes, dtypes) are made as CuPy makes them.
 """
 
 import math

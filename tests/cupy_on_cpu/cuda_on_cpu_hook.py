@@ -1,4 +1,7 @@
-"""Emulate CUDA when CuPy is imported. This is loaded whenever Python starts, and so imports little."""
+"""Emulate CUDA when CuPy is imported.
+
+This is loaded whenever Python starts, and so imports little.
+"""
 
 import importlib.machinery
 import sys

@@ -3,7 +3,8 @@
 #
 #     tests/cupy_on_cpu/setup.sh VENV
 #
-# It may be run again on the same environment. CUPY_ON_CPU_FORCE=1: also on a machine with a GPU.
+# It may be run again on the same environment. PYTHON names the interpreter that the environment gets.
+# CUPY_ON_CPU=force: also on a machine with a GPU.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -28,8 +29,8 @@ import ctypes
 cuda, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0)
 raise SystemExit(cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)) or count.value == 0)
 '
-if [ -z "${CUPY_ON_CPU_FORCE:-}" ] && "$python" -S -c "$devices" 2>/dev/null; then
-    refuse "this machine has an NVIDIA GPU: test on it (CUPY_ON_CPU_FORCE=1 emulates it nevertheless)"
+if [ "${CUPY_ON_CPU:-}" != force ] && "$python" -S -c "$devices" 2>/dev/null; then
+    refuse "this machine has an NVIDIA GPU: test on it (CUPY_ON_CPU=force emulates one nevertheless)"
 fi
 
 [ -x "$1/bin/python" ] || "$python" -m venv "$1"
