@@ -46,6 +46,15 @@ def copy(target: Any, source: Any) -> None:
     target[...] = source
 
 
+@cache
+def capturing_stream(device: int) -> Any:
+    """The stream of a device, the current one, that graphs are captured on.
+
+    It is one for all programs, as CuPy keeps memory that was given back for the stream that it was had on.
+    """
+    return sys.modules["cupy"].cuda.Stream(non_blocking=True)
+
+
 class Streams:
     """The memory of a program's graphs, the stream that they are captured on, and those they are replayed on.
 
@@ -56,7 +65,7 @@ class Streams:
     def __init__(self) -> None:
         self.cuda = sys.modules["cupy"].cuda
         self.pool = self.cuda.MemoryPool(self.cuda.get_allocator())
-        self.stream = self.cuda.Stream(non_blocking=True)
+        self.stream = capturing_stream(int(self.cuda.Device().id))
         self._last: Any = None
         self._thread = 0
 

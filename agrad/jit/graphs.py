@@ -88,6 +88,8 @@ class _Recording:
         self.numbers: list[Any] = []
         self.written: list[float] | None = None
         self.outputs: list[Recipe] = []
+        self.changed: list[bool] = []
+        """Not empty where the replay under way may have written over an input."""
 
     def write(self, values: Sequence[Any], numbers: list[float]) -> None:
         """Put the inputs of a call where the graphs look for them."""
@@ -100,10 +102,22 @@ class _Recording:
 
     def run(self, values: Sequence[Any], numbers: list[float]) -> list[Any]:
         """Replay for other values at the same addresses."""
+        self.changed.clear()
         self.write(values, numbers)
         for step in self.steps:
             step(values)
         return [of(values) for of in self.outputs]
+
+    def add(self, step: Callable[[Sequence[Any]], Any], instructions: Sequence[Instruction]) -> None:
+        """Append what these instructions do."""
+
+        changed = self.changed
+
+        def changing(values: Sequence[Any]) -> None:
+            changed.append(True)
+            step(values)
+
+        self.steps.append(changing if any(map(overwritten, instructions)) else step)
 
 
 class _Builder:
@@ -148,12 +162,25 @@ class _Builder:
         self._hand_out()
 
     def finish(self, values: Sequence[Any]) -> list[Any]:
-        """Do the rest without graphs; gives the outputs."""
+        """Do the rest without graphs, in as little memory as can be; gives the outputs."""
+        program, env, made = self.owner.program, self.env, self.made
+        for i, _ in made.copied:
+            env[program.inputs[i]] = values[i]
+        self.recipes.clear()
+        made.steps.clear()
+        made.copied.clear()
         if not self.done:
+            env.clear()
+            made.numbers.clear()
+            self.streams.pool.free_all_blocks()
             return list(self.owner.elsewhere(values))
-        for instruction in self.owner.program.instructions[self.done :]:
-            self._evaluate(instruction)
-        return [self.env[v] if isinstance(v, Variable) else v for v in self.owner.program.outputs]
+        last = program.last_uses()
+        for k in range(self.done, len(program.instructions)):
+            self.streams.pool.free_all_blocks()
+            self._evaluate(program.instructions[k])
+            for v in [v for v in env if last.get(v, -1) <= k]:
+                del env[v]
+        return [env[v] if isinstance(v, Variable) else v for v in program.outputs]
 
     def _graph(self, segment: Segment) -> bool:
         """Capture and replay a segment; where that fails, note of which instruction and why."""
@@ -174,7 +201,7 @@ class _Builder:
                 self.owner.reasons[instruction] = f"{type(error).__name__}: {error}"
             return False
         replay()
-        self.made.steps.append(lambda values: replay())
+        self.made.add(lambda values: replay(), segment.instructions)
         for instruction in segment.instructions:
             self._follow(instruction)
         self.done += len(segment.instructions)
@@ -236,7 +263,7 @@ class _Builder:
                 # what had to be a copy is made anew in each replay
                 env[v] = buffer = buffer_like(x)
                 copy(buffer, x)
-                self.made.steps.append(lambda values: copy(buffer, call(values)))
+                self.made.add(lambda values: copy(buffer, call(values)), [])
             return
         targets: list[Any] = []
         for v, x in zip(instruction.outputs, parts, strict=True):
@@ -256,7 +283,7 @@ class _Builder:
                 if target is not None:
                     copy(target, x)
 
-        self.made.steps.append(step)
+        self.made.add(step, [instruction])
 
     def _hand_out(self) -> None:
         program = self.owner.program
@@ -388,7 +415,15 @@ class GraphProgram:
         if found is not None and found.key == (flags, {i: now[i] for i in found.resident}):
             self._replays += 1
             self._streams[0].follow()
-            return found.run(values, numbers)
+            try:
+                return found.run(values, numbers)
+            except MemoryError as error:
+                self.given_up = f"{type(error).__name__}: {error}"
+                if found.changed:
+                    raise
+            del found
+            self._give_up(self.given_up)
+            return list(self.elsewhere(values))
         if seen is None:  # kernels are compiled in a run that is no capture
             out = self._warm(values)
             self.segments = segments(self.program.instructions, self.can)
@@ -416,6 +451,7 @@ class GraphProgram:
         try:
             with streams.building():
                 builder.build(values, numbers)
+            out = [of(values) for of in made.outputs]
         except MemoryError as error:
             self.given_up = f"{type(error).__name__}: {error}"
         if self.given_up:
@@ -424,7 +460,6 @@ class GraphProgram:
             self._give_up(self.given_up)
             return out
         self._held.append(made)
-        out = [of(values) for of in made.outputs]
         self._check_worth()
         return out
 
