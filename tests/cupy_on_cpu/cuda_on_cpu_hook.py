@@ -7,7 +7,7 @@ import importlib.machinery
 import sys
 from typing import Any
 
-FIRST = ("cupy", "cupy_backends", "nvmath")
+FIRST = ("cupy", "cupy_backends")
 """The packages that look for CUDA's libraries when they are imported."""
 
 
