@@ -57,8 +57,6 @@ def test_solve_is_numpys(a: tuple[int, ...], b: tuple[int, ...], dtypes: tuple[s
     "word", ["inv", "det", "slogdet", "cholesky", "qr", "svd", "eigh", "eigvalsh", "eig", "eigvals"]
 )
 def test_decompositions_of_empty_batches_and_matrices_are_numpys(word: str, shape: tuple[int, ...]) -> None:
-    if not hasattr(load("cupy").xp.linalg, word):
-        pytest.skip(f"this CuPy has no {word}")
     got, expected = both(word, np.zeros(shape, np.float32))
     assert [(x.shape, x.dtype) for x in got] == [(x.shape, x.dtype) for x in expected]
     for x, y in zip(got, expected, strict=True):

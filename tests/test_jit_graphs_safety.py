@@ -107,7 +107,7 @@ def test_an_error_in_between_does_not_spoil_the_next_call() -> None:
     assert not program_of(fast).given_up
 
 
-def test_an_interrupt_in_a_capture_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_in_a_capture_ends_it() -> None:
     fast = agrad.jit(lambda x: agrad.floor_divide(agrad.sin(x) * 2.0, 0.5))
     x = draw("float64", 7)
     fast(x)

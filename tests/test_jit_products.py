@@ -232,7 +232,10 @@ def test_lack_of_memory_is_an_error_and_no_refusal(lt: Lt) -> None:
     variables = [Variable(shape, np.dtype("float32"), cupy.ndarray) for shape in (x.shape, w.shape, (300, 300))]
     run = product_function(Instruction(PRIMITIVES["matmul"], tuple(variables[:2]), {}, tuple(variables[2:])))
     assert run is not None
-    with cupy.cuda.using_allocator(pool.malloc), pytest.raises(cupy.cuda.memory.OutOfMemoryError):
+    with (
+        cupy.cuda.using_allocator(pool.malloc),
+        pytest.raises(cupy.cuda.memory.OutOfMemoryError, match="Out of memory"),
+    ):
         run(x, w)
     assert not lt.refused
     close(run(x, w), np.full((300, 300), 2.0))
