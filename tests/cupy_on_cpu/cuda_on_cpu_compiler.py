@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -249,7 +250,7 @@ def compile_kernels(
 
 def _compile_text(text: str, defines: list[str], target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    made = target.with_suffix(f".{os.getpid()}")
+    made = target.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
     command = [*KERNEL, "-shared", "-nostdlib", *_includes(), "-include", str(build() / "prefix.h"), *defines]
     command += ["-x", "c++", "-", "-o", str(made)]
     try:
