@@ -27,8 +27,8 @@ def check(*arrays, device=second):
 
 def network(device="cuda:1"):
     with agrad.use_backend("cupy", device):
-        dropout = nn.Dropout(0.1, rng=random.Generator(3))
-        model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), dropout, nn.Linear(5, 4), nn.GELU())
+        layers = nn.Linear(6, 5), nn.ReLU(), nn.Dropout(0.1, rng=random.Generator(3)), nn.Linear(5, 4), nn.GELU()
+        model = nn.Sequential(*layers)
     values = np.random.default_rng(5)
     for p in model.parameters():
         p.assign(agrad.asarray(values.normal(size=p.shape).astype("float32"), backend="cupy", device=device).data)

@@ -191,6 +191,7 @@ def test_transforms_of_fourier_stay_out_of_graphs() -> None:
     for _ in range(3):
         np.testing.assert_allclose(host(fast(x)), np.fft.fft(host(x) * 2).real * 3, rtol=1e-9, atol=1e-9)
     assert "fft.fft" in graphs_in(fast)[1]
+    assert not program_of(fast).reasons  # CuPy may not refuse them
 
 
 def test_segments_of_a_step() -> None:
@@ -249,18 +250,6 @@ def test_parameters_that_are_replaced_now_and_then_do_not_end_the_graphs(monkeyp
             p.data = p.data + 0
         fast(*batch())
     assert "its arrays lay elsewhere" in program_of(fast).given_up
-
-
-def test_results_lie_in_memory_as_those_of_an_ordinary_run() -> None:
-    import cupy
-
-    def f(x: Any) -> Any:
-        return agrad.linalg.inv(x * 2.0), agrad.exp(agrad.linalg.matrix_transpose(x)), agrad.floor_divide(x, 0.5)
-
-    fast = agrad.jit(f)
-    for k in range(4):
-        x = cupy.asfortranarray(draw("float64", 3, 3) + k)
-        assert [y.strides for y in fast(x)][1:] == [y.strides for y in f(x)][1:]
 
 
 # ------------------------------------------------------------------ rows
