@@ -140,7 +140,7 @@ assert lt_of(1) is not lt_of(0)
 """
 
 
-@pytest.mark.needs("cupy_on_cpu")
+@pytest.mark.needs("cuda_on_cpu")
 def test_words_work_on_the_device_of_their_arrays() -> None:
     """With another device current, and CuPy's warning of work across devices an error."""
     environment: dict[str, Any] = {**os.environ, "CUPY_ON_CPU_DEVICES": "2"}

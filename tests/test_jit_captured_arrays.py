@@ -86,7 +86,7 @@ def test_an_operation_made_of_another_computes_with_a_captured_array(place: Any)
     def halved_twice(xp: Any, x: Any, /) -> Any:
         return xp.negative(agrad.divide.bind(x, 4.0))
 
-    held = place(np.arange(4.0))
-    fast = agrad.jit(lambda y: halved_twice(held) + y)
+    held = place(np.arange(5000.0))  # large enough to be read at each call
+    fast = agrad.jit(lambda y: y + halved_twice(held))
     for k in range(3):
-        np.testing.assert_array_equal(host(fast(place(np.full(4, float(k))))), k - np.arange(4.0) / 4)
+        np.testing.assert_array_equal(host(fast(place(np.full(5000, float(k))))), k - np.arange(5000.0) / 4)
