@@ -38,7 +38,8 @@ def test_an_array_that_is_captured(name: str, size: int, backend: str, place: An
         captured[0] = value
     close(jitted(x), 2 * agrad.asarray(use(captured, x)))
     # what tells of a write may be its bytes, or a number that counts writes
-    assert jitted.cache_info().misses == (4 if backend in ("torch", "dask") else 1 if size == 5000 else 3)
+    read = size == 5000 or backend == "cupy"
+    assert jitted.cache_info().misses == (4 if backend in ("torch", "dask") else 1 if read else 3)
 
 
 @pytest.mark.parametrize("size", [3, 5000])
