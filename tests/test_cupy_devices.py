@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.needs("cupy", "cupy_on_cpu")
+pytestmark = pytest.mark.needs("cupy", "cuda_on_cpu")
 
 HEAD = """
 import cupy

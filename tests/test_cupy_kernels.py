@@ -341,7 +341,7 @@ assert cupy.cuda.Device().id == 0
 """
 
 
-@pytest.mark.needs("cupy_on_cpu")
+@pytest.mark.needs("cuda_on_cpu")
 def test_kernels_work_on_the_device_of_their_arrays() -> None:
     """With another device current; CuPy's warning that an array lies elsewhere than the work is done is an error."""
     done = subprocess.run(

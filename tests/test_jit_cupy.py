@@ -182,15 +182,15 @@ def test_sums_do_not_depend_on_the_run(launch: Callable[..., Any]) -> None:
         np.testing.assert_array_equal(got, again)
 
 
-@pytest.mark.needs("cupy_on_cpu")
+@pytest.mark.needs("cuda_on_cpu")
 def test_a_group_is_one_launch_or_two_where_it_reduces(launch: Callable[..., Any]) -> None:
-    import cupy_on_cpu
+    import cuda_on_cpu
 
     x = draw("float32", 5, 1001)
     for function, kernels in ((lambda x: agrad.sin(x) * 2.0, ["group_4"]), (ends, ["group_4", "finish"])):
         (group,) = groups(program_of(function, x))
         launch(group, x)
-        lines = cupy_on_cpu.trace(lambda group=group: launch(group, x))
+        lines = cuda_on_cpu.trace(lambda group=group: launch(group, x))
         assert [line.split()[0] for line in lines if "<<<" in line] == kernels
 
 

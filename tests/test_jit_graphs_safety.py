@@ -226,26 +226,26 @@ def test_programs_that_are_dropped_leave_no_memory_behind() -> None:
 # ------------------------------------------------------------------ launches
 
 
-@pytest.mark.needs("cupy_on_cpu")
+@pytest.mark.needs("cuda_on_cpu")
 def test_a_step_is_one_launch_of_a_graph_and_waits_for_nothing() -> None:
-    import cupy_on_cpu
+    import cuda_on_cpu
 
     step, _ = mlp()
     fast, given = agrad.jit(step), [batch(k) for k in range(6)]
     for one in given[:5]:
         fast(*one)
-    before, lines = cupy_on_cpu.counts(), []
-    lines = cupy_on_cpu.trace(lambda: fast(*given[5]))
-    after = cupy_on_cpu.counts()
+    before, lines = cuda_on_cpu.counts(), []
+    lines = cuda_on_cpu.trace(lambda: fast(*given[5]))
+    after = cuda_on_cpu.counts()
     assert sum(line.startswith("graphLaunch") for line in lines) == 1
     assert (after.syncs, after.h2d, after.d2h, after.mallocs) == (before.syncs, before.h2d, before.d2h, before.mallocs)
     rest = [line for line in lines if not line.startswith("graphLaunch")]
     assert rest == ["memcpyAsync D2D"] * 2 + ["cupy_copy__float32_float32 <<<1, 1>>>"]
 
 
-@pytest.mark.needs("cupy_on_cpu")
+@pytest.mark.needs("cuda_on_cpu")
 def test_a_step_of_agrad_train_is_one_launch_of_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    import cupy_on_cpu
+    import cuda_on_cpu
 
     from agrad.cli import main
     from agrad.cli.training import Trainer
@@ -253,9 +253,9 @@ def test_a_step_of_agrad_train_is_one_launch_of_a_graph(monkeypatch: pytest.Monk
     steps, own = [], Trainer._step
 
     def traced(self: Trainer, x: Any, y: Any) -> None:
-        before = cupy_on_cpu.counts()
-        lines = cupy_on_cpu.trace(lambda: own(self, x, y))
-        steps.append((lines, cupy_on_cpu.counts().syncs - before.syncs))
+        before = cuda_on_cpu.counts()
+        lines = cuda_on_cpu.trace(lambda: own(self, x, y))
+        steps.append((lines, cuda_on_cpu.counts().syncs - before.syncs))
 
     monkeypatch.setattr(Trainer, "_step", traced)
     assert main(["train", "--data", "digits", "--epochs", "1", "--batch-size", "256", "--quiet"]) == 0
