@@ -151,10 +151,11 @@ def test_reading_the_loss_waits_once() -> None:
 TRAIN_STEP = [
     *("cupy_copy", "cupy_copy"),  # the loss and the hits of the step before
     *("cupy_take", "cupy_take"),  # the batch
-    *("memcpy H2D", "memcpy D2D"),  # the key of the dropout
+    "memcpy H2D",  # the key of the dropout
     "set_numbers",
     "graph",
 ]
+"""Besides copies of the three inputs into the graph's buffers: of those that lie elsewhere than in the step before."""
 TRAIN_NODES = [
     "cublasLt RELU_BIAS",
     *("philox4x64", "cupy_copy", "cupy_less", "group_4"),  # dropout
@@ -181,5 +182,7 @@ def test_a_step_of_agrad_train_is_one_graph(capsys: pytest.CaptureFixture[str]) 
     assert len(graphs) >= 18
     # the last epoch has five whole batches and a part of one
     for first, second in itertools.pairwise(graphs[-6:-1]):
-        assert asked[first + 1 : second + 1] == TRAIN_STEP
+        step = asked[first + 1 : second + 1]
+        assert [name for name in step if name != "memcpy D2D"] == TRAIN_STEP
+        assert step.count("memcpy D2D") <= 3
         assert nodes_of(lines[second]) == TRAIN_NODES
