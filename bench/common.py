@@ -439,20 +439,21 @@ def describe_libraries(names: tuple[str, ...]) -> dict[str, Any]:
 # ------------------------------------------------------------------ tables
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A Markdown table with its columns aligned; all but the first are set to the right."""
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, left: bool = False) -> str:
+    """A Markdown table with its columns aligned; all but the first are set to the right, or none with ``left``."""
     cells = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    pad, mark = (str.ljust, "--") if left else (str.rjust, "-:")
 
     def line(row: Sequence[str]) -> str:
         first, *rest = row
         return (
             "| "
-            + " | ".join([first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))])
+            + " | ".join([first.ljust(widths[0]), *(pad(c, w) for c, w in zip(rest, widths[1:], strict=True))])
             + " |"
         )
 
-    rule = "|" + "|".join(["-" * (widths[0] + 2), *("-" * (w + 1) + ":" for w in widths[1:])]) + "|"
+    rule = "|" + "|".join(["-" * (widths[0] + 2), *("-" * w + mark for w in widths[1:])]) + "|"
     return "\n".join([line(cells[0]), rule, *map(line, cells[1:])])
 
 

@@ -103,7 +103,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--backends", metavar="NAMES", help="agrad's, separated by commas")
     made.add_argument("--peers", metavar="NAMES", help="libraries to compare with, separated by commas, or none")
     made.add_argument("--sizes", metavar="NUMBERS", help="of the arrays or the batches, separated by commas")
-    made.add_argument("--only", metavar="NAMES", help="rows to measure, separated by commas (ops, compare)")
+    made.add_argument("--only", metavar="NAMES", help="rows, data or precisions to measure, separated by commas")
     made.add_argument("--dtype", help="float32 or float64, where the suite has both")
     made.add_argument("--device", help="of CuPy, PyTorch and JAX, 'cuda' say (default: each library's own, or the CPU)")
     made.add_argument("--repeat", type=int, metavar="N", help="rounds in which all take turns")

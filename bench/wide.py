@@ -204,7 +204,7 @@ def run(options: Options) -> Report:
     seconds: dict[str, dict[str, list[float]]] = {}
     for size in options.sizes:
         # one precision after the other, as all of them at once would not fit into a GPU's memory
-        for precision in PRECISIONS:
+        for precision in options.only or PRECISIONS:
             print(f"wide: {size}, {precision} ...", file=sys.stderr, flush=True)
             with contextlib.ExitStack() as stack:
                 chosen = [c for c in candidates(options) if c.name.endswith(f", {precision}")]
@@ -267,4 +267,5 @@ SUITE = Suite(
     sizes=SIZES,
     quick_sizes=QUICK_SIZES,
     devices=True,
+    only=PRECISIONS,
 )

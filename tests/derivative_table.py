@@ -54,7 +54,7 @@ second order by reverse over reverse, forward over reverse, reverse over forward
 examples that lie on a kink, where only the convention is tested. `python tests/derivative_table.py` writes this page
 from the tests, and a test holds the two equal. A gamma draw's implicit derivative has no finite difference to meet.
 
-In brackets: what would run on CuPy, which no machine with a GPU has run yet.
+In brackets: CuPy, which is tested on an emulated CUDA ([backends](backends.md)) and not yet on a GPU.
 
 ## At edges
 

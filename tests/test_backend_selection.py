@@ -156,6 +156,7 @@ def test_cupy_without_a_gpu_gives_the_reason() -> None:
         "except b.BackendUnavailableError as error: print(error)\n"
         "else: print('it runs')",
         CUDA_VISIBLE_DEVICES="-1",
+        CUPY_ON_CPU="0",
     )
     assert done.returncode == 0, done.stderr
     assert "'cupy' cannot run here: CuPy" in done.stdout, done.stdout

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -15,7 +14,7 @@ import pytest
 from test_standard import STANDARD
 
 from agrad.ops.underived import WITHOUT_DERIVATIVE
-from bench import common, diff, gpu_goals, mlp_peers, ops, suites, wide
+from bench import common, diff, ops, suites
 from bench.common import Timing
 from bench.compare import wins_from
 from bench.limits import Limits
@@ -72,52 +71,6 @@ def check_files(file: Path) -> dict[str, Any]:
     assert samples and min(samples) > 0
     assert {"suite", "machine", "left_out", "seconds", "computed_with", "limits"} <= set(record)
     return record
-
-
-# ------------------------------------------------------------------ the goals for a GPU
-
-
-def gpu_records(factor: float) -> tuple[dict[str, Any], ...]:
-    """Records as a GPU's runs write them, in which agrad takes ``factor`` times as long as each goal allows."""
-    fast = [c.name for c in mlp_peers.candidates("cuda")]
-    mlp = {"seconds": {"128": {"agrad.jit, cupy": [factor] * 3} | {name: [1.0] * 3 for name in ("JAX, jit", *fast)}}}
-    timings = {
-        "agrad.jit, cupy, tf32": Timing([factor * 11 / 0.85] * 3),
-        "plain product, torch, tf32": Timing([1.0] * 3),
-    }
-    goals = [*wide.verdicts(8192, timings)]
-    timings = {name.replace("tf32", "bfloat16"): timing for name, timing in timings.items()}
-    goals += wide.verdicts(8192, timings)
-    jit = {"100000000": {"agrad.jit, cupy": [factor / 0.85] * 3, "copy of one array, CuPy": [1.0] * 3}}
-    return mlp, {"goals": goals}, {"seconds": jit}
-
-
-@pytest.mark.parametrize(("factor", "verdict"), [(0.99, "met"), (1.01, "NOT met")])
-def test_a_gpus_goals_are_judged(factor: float, verdict: str) -> None:
-    rows = gpu_goals.judged(*gpu_records(factor))
-    assert [row[3] for row in rows] == [verdict] * 6
-    assert len({row[1] for row in rows}) == 5
-
-
-def test_what_was_not_measured_is_no_goal_met(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [tmp_path / f"{name}.json" for name in ("mlp", "wide", "jit")]
-    for file, record in zip(files, gpu_records(0.5), strict=True):
-        file.write_text(json.dumps({"seconds": {}, "goals": [], "left_out": {"a peer": "it is not here"}} | record))
-    assert gpu_goals.main([str(f) for f in files]) == 0
-    assert "wide: left out, a peer: it is not here" in capsys.readouterr().out
-    files[1].unlink()
-    assert gpu_goals.main([str(f) for f in files]) == 1
-    assert capsys.readouterr().out.count("not measured") == 2
-
-
-def test_the_acceptance_script_fits_into_eight_minutes_and_knows_its_suites() -> None:
-    text = (ROOT / "bench" / "gpu_acceptance.sh").read_text()
-    limits = [int(n) for n in re.findall(r"^step [\w-]+ (\d+) ", text, re.MULTILINE)]
-    assert len(limits) >= 7 and sum(limits) + 30 <= 480
-    for line in text.replace("\\\n", " ").splitlines():
-        words = line.partition(" -m bench ")[2].replace('"$out/', "").replace('"', "").split()
-        if words:
-            options(*words)
 
 
 # ------------------------------------------------------------------ quick runs

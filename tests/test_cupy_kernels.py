@@ -1,30 +1,45 @@
-"""The fused CUDA kernels without a GPU: nvcc compiles their text, and a C++ compiler runs it on the CPU.
-
-``cuda_on_cpu`` stands in for CuPy. The same kernels on a GPU are compared with their generic rules elsewhere.
-"""
+"""CuPy's fused kernels: their guards, their text, and what they compute, on CuPy."""
 
 import math
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import cuda_on_cpu
 import numpy as np
 import pytest
+from checker import host
 
-from agrad.backends import cupy_kernels
-from agrad.registry import KERNELS
+from agrad.backends import cupy_kernels, load  # noqa: F401 - the kernels are filed without CuPy too
+from agrad.backends.cupy_source import ELEMENTWISE, row_source
+from agrad.registry import KERNELS, PRIMITIVES
 
 NVCC = shutil.which("nvcc")
+
+
+def loop(name: str) -> str:
+    """An elementwise kernel as CUDA of its own."""
+    kernel = ELEMENTWISE[name]
+    arguments, locals_ = [], []
+    for text, const in ((kernel.inputs, "const "), (kernel.outputs, "")):
+        for part in text.split(","):
+            kind, argument = part.split()
+            arguments.append(f"{const}{kind}* {argument}_")
+            locals_.append(f"{const}{kind}& {argument} = {argument}_[i];")
+    return (
+        f'extern "C" __global__ void each_{name}(long long count, {", ".join(arguments)}) {{\n'
+        "long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;\n"
+        f"if (i < count) {{ {' '.join(locals_)}\n{kernel.body} }} }}\n"
+    )
 
 
 @pytest.mark.skipif(NVCC is None, reason="there is no nvcc here to compile CUDA with")
 @pytest.mark.parametrize("real", ["float", "double"])
 def test_the_text_is_cuda(tmp_path: Path, real: str) -> None:
     source = tmp_path / "kernels.cu"
-    source.write_text(cuda_on_cpu.cuda_text(real))
+    source.write_text(row_source(real) + "typedef long long int64;\ntypedef int L;\n" + "".join(map(loop, ELEMENTWISE)))
     done = subprocess.run(
         [NVCC, "-ptx", "-std=c++17", "-Werror", "all-warnings", "-o", source.with_suffix(".ptx"), source],
         capture_output=True,
@@ -32,39 +47,24 @@ def test_the_text_is_cuda(tmp_path: Path, real: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert source.with_suffix(".ptx").read_text().count(".entry") == len(cuda_on_cpu.ELEMENTWISE) + 6
+    assert source.with_suffix(".ptx").read_text().count(".entry") == len(ELEMENTWISE) + 6
 
 
-@pytest.fixture(scope="session")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict:
-    if cuda_on_cpu.COMPILER is None:
-        pytest.skip("there is no C++ compiler here to run the kernels' text with")
-    folder = tmp_path_factory.mktemp("kernels")
-    return {real[0]: cuda_on_cpu.host_library(folder, real) for real in ("float", "double")}
-
-
-@pytest.fixture
-def call(libraries: dict, monkeypatch: pytest.MonkeyPatch) -> Callable:
+def apply(name: str, part: str, /, *arrays: object, **settings: object) -> object:
     """Call a kernel by name and part, as the engine would: guard first, then the arrays in order."""
-    fake = cuda_on_cpu.fake_cupy(libraries)
-    monkeypatch.setitem(sys.modules, "cupy", fake)
-    caches = (cupy_kernels._elementwise, cupy_kernels._rows, cupy_kernels._row_module)
-    for made in caches:
-        made.cache_clear()
+    filed = KERNELS["cupy", name, part]
+    assert len(arrays) == len(filed.names)
+    assert set(settings) <= set(filed.settings)
+    assert filed.when(*arrays)
+    assert filed.when(**dict(zip(filed.names, arrays, strict=True)), **settings)
+    return filed.function(*arrays, **settings)
 
-    def run(name: str, part: str, /, *arrays: np.ndarray | None, **settings: object) -> object:
-        filed = KERNELS["cupy", name, part]
-        own = [a if a is None else a.view(cuda_on_cpu.Array) for a in arrays]
-        assert len(own) == len(filed.names) and set(settings) <= set(filed.settings)
-        assert filed.when(*own) and filed.when(**dict(zip(filed.names, own, strict=True)), **settings)
-        fake.launches.clear()
-        result = filed.function(*own, **settings)
-        assert len(fake.launches) == 1
-        return result
 
-    yield run
-    for made in caches:
-        made.cache_clear()
+def call(name: str, part: str, /, *arrays: np.ndarray | None, **settings: object) -> object:
+    """The same with NumPy's arrays; gives such."""
+    backend = load("cupy")
+    out = apply(name, part, *[a if a is None else backend.from_host(a, None) for a in arrays], **settings)
+    return tuple(map(host, out)) if isinstance(out, tuple) else host(out)
 
 
 @pytest.fixture(params=["float32", "float64"])
@@ -109,8 +109,9 @@ ELEMENTWISE_CASES = {
 }
 
 
+@pytest.mark.needs("cupy")
 @pytest.mark.parametrize("case", ELEMENTWISE_CASES)
-def test_activations(call: Callable, dtype: np.dtype, case: str) -> None:
+def test_activations(dtype: np.dtype, case: str) -> None:
     function, settings, saved = ELEMENTWISE_CASES[case]
     name = case.removesuffix("_tanh")
     x = draw(dtype, 5, 7)
@@ -124,7 +125,8 @@ def test_activations(call: Callable, dtype: np.dtype, case: str) -> None:
     np.testing.assert_allclose(got, g * slope(function, wide), rtol=1e-8, atol=digits)
 
 
-def test_activations_keep_their_form_far_out(call: Callable, dtype: np.dtype) -> None:
+@pytest.mark.needs("cupy")
+def test_activations_keep_their_form_far_out(dtype: np.dtype) -> None:
     x = np.array([-1000.0, -0.0, 1000.0, np.nan, np.inf, -np.inf], dtype=dtype)
     np.testing.assert_array_equal(call("sigmoid", "forward", x), np.array([0, 0.5, 1, np.nan, 1, 0], dtype))
     zero = np.zeros_like(x)
@@ -136,6 +138,7 @@ def log_softmax(x: np.ndarray, axis: int) -> np.ndarray:
     return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
 
 
+@pytest.mark.needs("cupy")
 @pytest.mark.parametrize(
     ("shape", "axis"),
     [
@@ -149,7 +152,7 @@ def log_softmax(x: np.ndarray, axis: int) -> np.ndarray:
         ((33, 9), 1),
     ],
 )
-def test_softmax_and_log_softmax(call: Callable, dtype: np.dtype, shape: tuple, axis: int) -> None:
+def test_softmax_and_log_softmax(dtype: np.dtype, shape: tuple, axis: int) -> None:
     x, g = draw(dtype, *shape), draw(dtype, *shape)[::-1]
     log_y = log_softmax(x, axis)
     y = np.exp(log_y)
@@ -163,20 +166,22 @@ def test_softmax_and_log_softmax(call: Callable, dtype: np.dtype, shape: tuple, 
     close(call("log_softmax", "vjp:x", g, rounded, axis=axis), expected, dtype)
 
 
-def test_softmax_of_rows_that_overflow(call: Callable, dtype: np.dtype) -> None:
+@pytest.mark.needs("cupy")
+def test_softmax_of_rows_that_overflow(dtype: np.dtype) -> None:
     x = np.array([[1e4, -1e4, 1e4], [-np.inf, 0, -np.inf], [-np.inf] * 3, [np.nan, 0, 0]], dtype=dtype)
     got = call("softmax", "forward", x, axis=1)
     expected = [[0.5, 0, 0.5], [0, 1, 0], [np.nan] * 3, [np.nan] * 3]
     np.testing.assert_array_equal(got, np.array(expected, dtype))
     loss, lse = call("softmax_cross_entropy", "forward", x, np.array([0, 1, 2, 0]))
     assert math.isclose(loss[0], math.log(2), rel_tol=1e-6)
-    np.testing.assert_array_equal(lse[1:], np.array([0, -np.inf, np.nan], dtype))
+    np.testing.assert_array_equal(lse[1:], np.array([0, np.nan, np.nan], dtype))
     assert loss[1] == 0
 
 
+@pytest.mark.needs("cupy")
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (5, 10), (40, 3), (2, 700)])
 @pytest.mark.parametrize("integers", ["int64", "uint8", "int32"])
-def test_cross_entropy(call: Callable, dtype: np.dtype, rows: int, columns: int, integers: str) -> None:
+def test_cross_entropy(dtype: np.dtype, rows: int, columns: int, integers: str) -> None:
     x = draw(dtype, rows, columns)
     labels = (np.arange(rows) * 7 % columns).astype(integers)
     log_y = log_softmax(x, 1)
@@ -197,7 +202,8 @@ def test_cross_entropy(call: Callable, dtype: np.dtype, rows: int, columns: int,
         close(call("softmax_cross_entropy", "vjp:x", *given, x, labels, lse), expected, dtype)
 
 
-def test_cross_entropy_beside_a_large_logit(call: Callable, dtype: np.dtype) -> None:
+@pytest.mark.needs("cupy")
+def test_cross_entropy_beside_a_large_logit(dtype: np.dtype) -> None:
     x = np.array([[1e30, 1e30, 0], [-1e30, -1e30, -1e30]], dtype=dtype)
     labels = np.array([0, 2])
     loss, lse = call("softmax_cross_entropy", "forward", x, labels)
@@ -206,7 +212,8 @@ def test_cross_entropy_beside_a_large_logit(call: Callable, dtype: np.dtype) -> 
     close(got, np.array([[-0.5, 0.5, 0], [1, 1, -2]]), dtype)
 
 
-def test_a_label_out_of_range_reads_nothing_outside(call: Callable, dtype: np.dtype) -> None:
+@pytest.mark.needs("cupy")
+def test_a_label_out_of_range_reads_nothing_outside(dtype: np.dtype) -> None:
     loss, lse = call("softmax_cross_entropy", "forward", draw(dtype, 4, 3), np.array([0, 3, -1, 2**40]))
     assert np.isfinite(loss[0]) and np.isnan(loss[1:]).all() and np.isfinite(lse).all()
 
@@ -233,17 +240,10 @@ def test_guards_leave_the_rest_to_the_generic_code() -> None:
     assert not applies("adam_update", "forward", x, x, x, x[:2])
 
 
-def optimizer_results(dtype: np.dtype, make: Callable, grads: list[np.ndarray], start: np.ndarray) -> list:
-    import torch
-
-    p = torch.tensor(start)
-    optimizer = make(torch, [p])
-    results = []
-    for g in grads:
-        p.grad = torch.tensor(g)
-        optimizer.step()
-        results.append(p.numpy().copy())
-    return results
+def generic(name: str, *arrays: np.ndarray | None, **settings: object) -> tuple:
+    """An update by its own code, on NumPy in double precision."""
+    wide = [a if a is None else a.astype(np.float64) for a in arrays]
+    return PRIMITIVES[name].forward(load("numpy").xp, *wide, **settings)
 
 
 SGD = [
@@ -257,49 +257,98 @@ SGD = [
 ]
 
 
-@pytest.mark.needs("torch")
+@pytest.mark.needs("cupy")
 @pytest.mark.parametrize("donate", [False, True])
 @pytest.mark.parametrize("options", SGD, ids=str)
-def test_sgd_is_pytorchs(call: Callable, dtype: np.dtype, options: dict, donate: bool) -> None:
-    start, grads = draw(dtype, 4, 3), [draw(dtype, 4, 3, k)[..., 0] for k in (1, 2, 3)]
-    wanted = optimizer_results(dtype, lambda torch, ps: torch.optim.SGD(ps, lr=0.1, **options), grads, start)
-    every = {"momentum": 0.0, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0, **options}
-    p, v = start.copy(), None
-    for g, expected in zip(grads, wanted, strict=True):
-        before, kept, old_v = p.copy(), g.copy(), v
-        new, v = call("sgd_update", "forward", p, g, v, lr=0.1, donate=donate, **every)
-        np.testing.assert_array_equal(g, kept)
-        assert np.shares_memory(new, p) == donate
-        assert (v is None) == (every["momentum"] == 0)
-        if donate and old_v is not None:
-            assert np.shares_memory(v, old_v)
+def test_sgd_is_the_generic_code(dtype: np.dtype, options: dict, donate: bool) -> None:
+    backend = load("cupy")
+    every = {"momentum": 0.0, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0, "maximize": False, **options}
+    p, v = draw(dtype, 4, 3), np.zeros((4, 3), dtype)
+    on_gpu, speed = backend.from_host(p, None), backend.from_host(v, None)
+    for k in (1, 2, 3):
+        g = draw(dtype, 4, 3, k)[..., 0]
+        settings = {**every, "dampening": every["dampening"] if k > 1 else 0.0, "lr": 0.1}
+        p, v = generic("sgd_update", p, g, v, donate=False, **settings)
+        given, before, old = backend.from_host(g, None), host(on_gpu), speed
+        new, speed = apply("sgd_update", "forward", on_gpu, given, speed, donate=donate, **settings)
+        np.testing.assert_array_equal(host(given), g)
+        assert backend.shares_memory(new, on_gpu) == donate
+        assert backend.shares_memory(speed, old) == (donate or not every["momentum"])
+        close(host(speed), v, dtype)
         if not donate:
-            np.testing.assert_array_equal(p, before)
-        close(new, expected, dtype)
-        p = new
+            np.testing.assert_array_equal(host(on_gpu), before)
+        close(host(new), p, dtype)
+        on_gpu = new
 
 
-@pytest.mark.needs("torch")
+@pytest.mark.needs("cupy")
 @pytest.mark.parametrize("donate", [False, True])
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 @pytest.mark.parametrize("decoupled", [False, True])
-def test_adam_is_pytorchs(call: Callable, dtype: np.dtype, decoupled: bool, weight_decay: float, donate: bool) -> None:
-    start, grads = draw(dtype, 4, 3), [draw(dtype, 4, 3, k)[..., 0] for k in (1, 2, 3)]
-    options = {"lr": 0.01, "betas": (0.8, 0.95), "eps": 1e-6, "weight_decay": weight_decay}
-
-    def make(torch: object, ps: list) -> object:
-        return (torch.optim.AdamW if decoupled else torch.optim.Adam)(ps, **options)
-
-    wanted = optimizer_results(dtype, make, grads, start)
-    p, m, v = start.copy(), np.zeros_like(start), np.zeros_like(start)
+def test_adam_is_the_generic_code(dtype: np.dtype, decoupled: bool, weight_decay: float, donate: bool) -> None:
+    backend = load("cupy")
     same = {"lr": 0.01, "beta1": 0.8, "beta2": 0.95, "eps": 1e-6}
     same |= {"weight_decay": weight_decay, "decoupled": decoupled}
-    for step, (g, expected) in enumerate(zip(grads, wanted, strict=True), 1):
-        old = p, m, v
-        copies = [a.copy() for a in old]
-        p, m, v = call("adam_update", "forward", p, g, m, v, step=step, donate=donate, **same)
-        for new, before, copy in zip((p, m, v), old, copies, strict=True):
-            assert np.shares_memory(new, before) == donate
+    state = draw(dtype, 4, 3), np.zeros((4, 3), dtype), np.zeros((4, 3), dtype)
+    on_gpu = [backend.from_host(a, None) for a in state]
+    for step in (1, 2, 3):
+        g = draw(dtype, 4, 3, step)[..., 0]
+        state = generic("adam_update", state[0], g, *state[1:], step=step, donate=False, **same)
+        before = [host(a) for a in on_gpu]
+        given = on_gpu[0], backend.from_host(g, None), *on_gpu[1:]
+        made = apply("adam_update", "forward", *given, step=step, donate=donate, **same)
+        for new, old, copy in zip(made, on_gpu, before, strict=True):
+            assert backend.shares_memory(new, old) == donate
             if not donate:
-                np.testing.assert_array_equal(before, copy)
-        close(p, expected, dtype)
+                np.testing.assert_array_equal(host(old), copy)
+        for new, right in zip(made, state, strict=True):
+            close(host(new), right, dtype)
+        on_gpu = list(made)
+
+
+TWO_DEVICES = """
+import cupy
+import numpy as np
+from agrad.backends import cupy_kernels, load  # noqa: F401 - the kernels are filed without CuPy too
+from agrad.registry import KERNELS
+
+load("cupy")
+second = cupy.cuda.Device(1)
+with second:
+    x = cupy.asarray(np.arange(12.0).reshape(3, 4))
+    labels = cupy.asarray(np.arange(3))
+settings = {
+    "softmax": {"axis": 1}, "log_softmax": {"axis": 1}, "gelu": {"approximate": True},
+    "sgd_update": {"lr": 0.1, "momentum": 0.9, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0,
+                   "maximize": False, "donate": False},
+    "adam_update": {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8, "weight_decay": 0.0, "decoupled": False,
+                    "step": 1, "donate": False},
+}
+tried = 0
+for (backend, name, part), filed in KERNELS.items():
+    if backend != "cupy" or name.startswith("random_"):
+        continue
+    with second:
+        arrays = {"g_loss": labels * 1.0, "g_lse": labels * 1.0, "labels": labels, "lse": labels * 1.0}
+        given = [arrays.get(n, x + 0) for n in filed.names]
+    assert filed.when(*given), name
+    out = filed.function(*given, **{s: v for s, v in settings.get(name, {}).items() if s in filed.settings})
+    for y in out if isinstance(out, tuple) else (out,):
+        assert y.device == second, (name, part)
+    tried += 1
+assert tried == 14, tried
+assert cupy.cuda.Device().id == 0
+"""
+
+
+@pytest.mark.needs("cuda_on_cpu")
+def test_kernels_work_on_the_device_of_their_arrays() -> None:
+    """With another device current; CuPy's warning that an array lies elsewhere than the work is done is an error."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", TWO_DEVICES],
+        env={**os.environ, "CUPY_ON_CPU_DEVICES": "2"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -10,6 +10,7 @@ from crossing import each
 from table import Case
 
 import agrad
+from agrad.backends import selected
 from agrad.dtypes import dtype_name
 
 pytestmark = pytest.mark.filterwarnings("ignore:var.*degrees of freedom:UserWarning")
@@ -64,6 +65,10 @@ def test_value(case: Case, place: Any) -> None:
     assert all(isinstance(t, agrad.Tensor) and t.level.id == 0 for t in tensors)
 
 
+MASKED = ("setitem mask", "scatter_add mask")
+"""Rows with a mask that is no argument: on CuPy such an array is read at each call, as its content is not compared."""
+
+
 @each(DIFFERENTIABLE)
 def test_gradients(case: Case, place: Any) -> None:
     """The pullback inside a jitted function, and that of a jitted function, are the ordinary one."""
@@ -77,6 +82,10 @@ def test_gradients(case: Case, place: Any) -> None:
     expected = pulled(xs, gs)
     inside = agrad.jit(pulled)
     inner = agrad.jit(f)
+    if selected().backend.name == "cupy" and case.name.startswith(MASKED):
+        with pytest.raises(agrad.errors.TracedValueError, match="a boolean index"):
+            inside(xs, gs)
+        return
     for _ in range(2):
         for got in (inside(xs, gs), pulled(xs, gs, inner)):
             for a, b in zip((*outputs(got[0]), *got[1]), (*outputs(expected[0]), *expected[1]), strict=True):

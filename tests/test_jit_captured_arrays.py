@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from captures import X, close
+from checker import host
 
 import agrad
 from agrad.errors import TracedValueError
@@ -37,7 +38,8 @@ def test_an_array_that_is_captured(name: str, size: int, backend: str, place: An
         captured[0] = value
     close(jitted(x), 2 * agrad.asarray(use(captured, x)))
     # what tells of a write may be its bytes, or a number that counts writes
-    assert jitted.cache_info().misses == (4 if backend in ("torch", "dask") else 1 if size == 5000 else 3)
+    read = size == 5000 or backend == "cupy"
+    assert jitted.cache_info().misses == (4 if backend in ("torch", "dask") else 1 if read else 3)
 
 
 @pytest.mark.parametrize("size", [3, 5000])
@@ -78,3 +80,14 @@ def test_a_derivative_reads_captured_arrays_anew() -> None:
         forward().backward()
         np.testing.assert_array_equal(w.grad.numpy(), np.full(5000, 2 * value))
     assert forward.cache_info().misses == 1
+
+
+def test_an_operation_made_of_another_computes_with_a_captured_array(place: Any) -> None:
+    @agrad.primitive(linear="x", batch="leading")
+    def halved_twice(xp: Any, x: Any, /) -> Any:
+        return xp.negative(agrad.divide.bind(x, 4.0))
+
+    held = place(np.arange(5000.0))  # large enough to be read at each call
+    fast = agrad.jit(lambda y: y + halved_twice(held))
+    for k in range(3):
+        np.testing.assert_array_equal(host(fast(place(np.full(5000, float(k))))), k - np.arange(5000.0) / 4)

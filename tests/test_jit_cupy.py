@@ -1,31 +1,43 @@
-"""CuPy's traced programs without a GPU: generated kernels compiled and run on the CPU, and programs cut into graphs.
-
-What CUDA does with them is for a machine that has a GPU.
-"""
+"""CuPy's fusion groups: what goes into them, the text of their kernels, and what these compute, on CuPy."""
 
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cuda_on_cpu
-import graphs_on_cpu
 import numpy as np
 import pytest
-from graphs_on_cpu import draw, groups, on_device, program_of
+from checker import host
 
 import agrad
 from agrad.engine.rulecalls import RuleCall
-from agrad.jit import cuda_source, lower_cupy, numpy_groups
+from agrad.jit import cuda_source, numpy_groups
+from agrad.jit.cuda_streams import setter_text
 from agrad.jit.fusion import Group
 from agrad.jit.ir import Instruction, Program, Variable, interpret
 from agrad.jit.lower_cupy import group_function
+from agrad.jit.passes import OWN_PASSES, PASSES
 from agrad.registry import PRIMITIVES
 
 NVCC = shutil.which("nvcc")
+
+
+def draw(dtype: str, *shape: int) -> np.ndarray:
+    return np.random.default_rng(len(shape)).normal(size=shape).astype(dtype)
+
+
+def program_of(function: Callable[..., Any], *args: Any) -> Program:
+    """The program that CuPy's passes make of a function, traced on NumPy's arrays."""
+    program = agrad.jit(function).lower(*args).stages[0][1]
+    for _, run in [*PASSES, *OWN_PASSES["cupy"]]:
+        program = run(program)
+    return program
+
+
+def groups(program: Program) -> list[Group]:
+    return [i.operation for i in program.instructions if isinstance(i.operation, Group)]
 
 
 # ------------------------------------------------------------------ kernels
@@ -86,20 +98,25 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[str], tuple[Any, ...]]]] = 
 
 
 @pytest.fixture
-def cupy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    if cuda_on_cpu.COMPILER is None:
-        pytest.skip("there is no C++ compiler here to run the kernels' text with")
-    fake = graphs_on_cpu.fake_cupy(tmp_path)
-    monkeypatch.setitem(sys.modules, "cupy", fake)
-    monkeypatch.setattr(cuda_source, "BLOCKS", 3)  # so that threads take more than one turn
-    lower_cupy._module.cache_clear()
-    yield fake
-    lower_cupy._module.cache_clear()
+def launch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Run a group on CuPy's arrays, by few blocks, so that threads take more than one turn."""
+    import cupy
+
+    monkeypatch.setattr(cuda_source, "BLOCKS", 3)
+
+    def run(group: Group, *given: Any) -> list[np.ndarray]:
+        on_gpu = [cupy.asarray(x) if isinstance(x, np.ndarray) else x for x in given]
+        return [host(x) for x in group_function(group)(*on_gpu)]
+
+    return run
 
 
+@pytest.mark.needs("cupy")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", CASES)
-def test_generated_kernels_compute_what_numpy_does(cupy: Any, case: str, dtype: str) -> None:
+def test_generated_kernels_compute_what_numpy_does(launch: Callable[..., Any], case: str, dtype: str) -> None:
+    import cupy
+
     function, make = CASES[case]
     args = make(dtype)
     found = groups(program_of(function, *args))
@@ -115,24 +132,21 @@ def test_generated_kernels_compute_what_numpy_does(cupy: Any, case: str, dtype: 
         shifted = []  # not aligned for packs
         for x in inputs:
             if np.ndim(x):
-                room = np.empty(x.size + 1, x.dtype)
-                room[1:] = x.reshape(-1)
-                shifted.append(on_device(room[1:].reshape(x.shape)))
+                room = cupy.empty(x.size + 1, x.dtype)
+                room[1:] = cupy.asarray(x.reshape(-1))
+                shifted.append(room[1:].reshape(x.shape))
             else:
-                shifted.append(x if isinstance(x, float) else on_device(x))
-        run = group_function(group)
-        for given in ([x if isinstance(x, float) else on_device(x) for x in inputs], shifted):
-            for _ in range(2):
-                got = run(*given)
-                for a, b, v in zip(got, expected, group.program.outputs, strict=True):
-                    assert a.dtype == v.dtype
-                    assert a.shape == v.shape
-                    digits = 300 * np.finfo(dtype).eps
-                    np.testing.assert_allclose(a, b, rtol=digits, atol=digits)
-    assert {"group_1"} < set(cupy.launches)
+                shifted.append(x)
+        for given in (inputs, shifted):
+            for a, b, v in zip(launch(group, *given), expected, group.program.outputs, strict=True):
+                assert a.dtype == v.dtype
+                assert a.shape == v.shape
+                digits = 300 * np.finfo(dtype).eps
+                np.testing.assert_allclose(a, b, rtol=digits, atol=digits)
 
 
-def test_nan_and_infinity_pass_as_in_numpy(cupy: Any) -> None:
+@pytest.mark.needs("cupy")
+def test_nan_and_infinity_pass_as_in_numpy(launch: Callable[..., Any]) -> None:
     def f(x: Any, y: Any) -> Any:
         z = agrad.relu(x)
         return agrad.maximum(x, y), agrad.minimum(z, y), agrad.sign(x), agrad.max(z * 1.0), agrad.isinf(x), x < np.inf
@@ -142,11 +156,12 @@ def test_nan_and_infinity_pass_as_in_numpy(cupy: Any) -> None:
     program = program_of(f, x, y)
     (group,) = groups(program)
     expected = interpret(group.program, [{x.tobytes(): x, y.tobytes(): y}[v.tobytes()] for v in (x, y)])
-    for a, b in zip(group_function(group)(on_device(x), on_device(y)), expected, strict=True):
-        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+    for a, b in zip(launch(group, x, y), expected, strict=True):
+        np.testing.assert_array_equal(a, np.asarray(b))
 
 
-def test_rules_as_cupys_kernels_compute_them(cupy: Any) -> None:
+@pytest.mark.needs("cupy")
+def test_rules_as_cupys_kernels_compute_them(launch: Callable[..., Any]) -> None:
     kind = np.dtype(np.float64)
     g, y = (Variable((9,), kind, np.ndarray) for _ in range(2))
     rules = [RuleCall(PRIMITIVES[name], PRIMITIVES[name].vjps["x"]) for name in ("relu", "tanh", "sigmoid")]
@@ -155,16 +170,28 @@ def test_rules_as_cupys_kernels_compute_them(cupy: Any) -> None:
     group = Group(Program([g, y], {}, body, [i.outputs[0] for i in body]), (9,))
     gs, ys = draw("float64", 9), np.abs(draw("float64", 9)) - 0.5
     expected = gs * (ys > 0), gs * (1 - ys * ys), gs * ys * (1 - ys)
-    for a, b in zip(group_function(group)(on_device(gs), on_device(ys)), expected, strict=True):
+    for a, b in zip(launch(group, gs, ys), expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-14)
 
 
-def test_sums_do_not_depend_on_the_run(cupy: Any) -> None:
+@pytest.mark.needs("cupy")
+def test_sums_do_not_depend_on_the_run(launch: Callable[..., Any]) -> None:
     (group,) = groups(program_of(ends, draw("float32", 9, 999)))
-    run, x = group_function(group), on_device(draw("float32", 9, 999))
-    first = run(x)
-    for got, again in zip(first, run(x), strict=True):
+    x = draw("float32", 9, 999)
+    for got, again in zip(launch(group, x), launch(group, x), strict=True):
         np.testing.assert_array_equal(got, again)
+
+
+@pytest.mark.needs("cuda_on_cpu")
+def test_a_group_is_one_launch_or_two_where_it_reduces(launch: Callable[..., Any]) -> None:
+    import cuda_on_cpu
+
+    x = draw("float32", 5, 1001)
+    for function, kernels in ((lambda x: agrad.sin(x) * 2.0, ["group_4"]), (ends, ["group_4", "finish"])):
+        (group,) = groups(program_of(function, x))
+        launch(group, x)
+        lines = cuda_on_cpu.trace(lambda group=group: launch(group, x))
+        assert [line.split()[0] for line in lines if "<<<" in line] == kernels
 
 
 def test_what_has_no_words_is_left_out_of_groups() -> None:
@@ -184,9 +211,7 @@ def test_the_text_is_cuda(tmp_path: Path, dtype: str) -> None:
     # one file for all: each group in a namespace of its own, and its kernels by names of their own
     texts = [re.sub(r"__global__ void (\w+)\(", rf"__global__ void of_{k}_\1(", g.text) for k, g in enumerate(made)]
     source = tmp_path / "groups.cu"
-    source.write_text(
-        "\n".join(f"namespace n{k} {{ {text} }}" for k, text in enumerate(texts)) + lower_cupy._setter("fd")
-    )
+    source.write_text("\n".join(f"namespace n{k} {{ {text} }}" for k, text in enumerate(texts)) + setter_text("fd"))
     done = subprocess.run(
         [NVCC, "-ptx", "-std=c++17", "-Werror", "all-warnings", "-o", source.with_suffix(".ptx"), source],
         capture_output=True,

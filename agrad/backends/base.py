@@ -17,6 +17,9 @@ Device = Any
 """A device as the array library itself names it."""
 
 
+FOLLOWERS: list[Any] = []
+"""What lets a library's current device go with the arrays, of those loaded that work on it alone and have several."""
+
 CONTENT = 1 << 14
 """Bytes that are compared for less than an operation costs."""
 
@@ -82,6 +85,9 @@ class Backend:
     ``holder`` is a Tensor, say. The array itself is not handed over, as every hand on it would be counted.
     """
 
+    placed: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function
+    """A function of arrays, run on their device where the library does not see to it."""
+
     def __repr__(self) -> str:
         return f"<agrad backend {self.name} {self.version}>"
 
@@ -102,7 +108,7 @@ def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
     """A namespace with everything public in ``module``, its ``linalg`` and ``fft``, and the extension words."""
 
     def arange_like(x: Any, n: int, /) -> Any:
-        return module.arange(n, device=device_of(x))
+        return made.arange(n, device=device_of(x))
 
     names = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
     names["__array_namespace_info__"] = module.__array_namespace_info__
@@ -112,4 +118,5 @@ def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
             names[part] = SimpleNamespace(
                 **{name: getattr(inner, name) for name in dir(inner) if not name.startswith("_")}
             )
-    return SimpleNamespace(**{**names, "arange_like": arange_like, **extensions})
+    made = SimpleNamespace(**{**names, "arange_like": arange_like, **extensions})
+    return made

@@ -1,19 +1,21 @@
 """CuPy: NumPy's interface on an NVIDIA GPU, and the fused kernels of ``cupy_kernels``."""
 
 import weakref
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import array_api_compat.cupy as compat
 import cupy
-import cupyx
 import numpy as np
 
 import agrad.backends.cupy_kernels
 import agrad.backends.cupy_random  # noqa: F401 - both file kernels
-from agrad.backends import special_words
-from agrad.backends.base import Backend, vocabulary
+from agrad.backends import cupy_devices, special_words
+from agrad.backends.base import FOLLOWERS, Backend, vocabulary
 from agrad.backends.indexing import host_index
 from agrad.backends.numpy import ALONE, references
+from agrad.registry import PRIMITIVES
 from agrad.shapes import fill_index
 
 
@@ -87,8 +89,79 @@ def from_parts(x1: Any, x2: Any, /) -> Any:
 
 def _accumulate(g: Any, where: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     out = cupy.zeros(shape, dtype)
-    cupyx.scatter_add(out, where, g.astype(dtype, copy=False))
+    cupy.add.at(out, where, g.astype(dtype, copy=False))
     return out
+
+
+_CREATION = ("arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like", "zeros",
+             "zeros_like")  # fmt: skip
+
+
+def _on_device(name: str) -> Callable[..., Any]:
+    """Return a creation function that heeds ``device``, as array-api-compat's do not."""
+    word = getattr(compat, name)
+
+    def create(*args: Any, device: Any = None, **settings: Any) -> Any:
+        if device is None:
+            return word(*args, **settings)
+        with device:
+            return word(*args, **settings)
+
+    create.__name__ = name
+    return create
+
+
+_DIVISION = """
+    // The remainder is exact and has the sign of x2; the quotient is the integer next to what is left.
+    T r = fmod(x1, x2), q = (x1 - r) / x2;
+    if (r != 0 && (r < 0) != (x2 < 0)) { r += x2; q -= 1; }
+    if (r == 0) r = copysign(T(0), x2);
+    q = q == 0 ? copysign(T(0), x1 / x2) : rint(q);
+    if (x2 == 0) q = x1 / x2;
+"""
+
+
+@cache
+def _division(result: str) -> Any:
+    name = {"q": "agrad_floor_divide", "r": "agrad_remainder"}[result]
+    return cupy.ElementwiseKernel("T x1, T x2", "T out", f"{_DIVISION} out = {result};", name)
+
+
+def _divided(name: str, result: str) -> Callable[..., Any]:
+    """``floor_divide`` or ``remainder`` of floats as the standard has them; CuPy rounds the quotient first."""
+    word = getattr(compat, name)
+
+    def divide(x1: Any, x2: Any, /) -> Any:
+        dtype = cupy.result_type(x1, x2)
+        if dtype.kind != "f":
+            return word(x1, x2)
+        wide = np.result_type(dtype, np.float32)
+        x1, x2 = (x.astype(wide, copy=False) if hasattr(x, "astype") else wide.type(x) for x in (x1, x2))
+        with next(x for x in (x1, x2) if isinstance(x, cupy.ndarray)).device:
+            return _division(result)(x1, x2).astype(dtype, copy=False)
+
+    divide.__name__ = name
+    return divide
+
+
+def solve(x1: Any, x2: Any, /) -> Any:
+    """Return the solution y of ``x1 @ y = x2``.
+
+    CuPy's own does not broadcast, and fails where ``x2`` has no columns.
+    """
+    if x2.ndim == 1:
+        return solve(x1, x2[:, None])[..., 0]
+    batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    with x1.device:
+        x1 = cupy.broadcast_to(x1, (*batch, *x1.shape[-2:]))
+        x2 = cupy.broadcast_to(x2, (*batch, *x2.shape[-2:]))
+        return compat.linalg.solve(x1, x2) if x2.size else cupy.empty(x2.shape, cupy.result_type(x1, x2))
+
+
+def _general(name: str) -> Callable[..., Any]:
+    """Return ``eig`` or ``eigvals``, complex of empty matrices too."""
+    word = getattr(compat.linalg, name)
+    return lambda x, /: word(x if x.size else x.astype(cupy.result_type(x, np.complex64)))
 
 
 def laid_out_like(x: Any, like: Any) -> Any:
@@ -124,16 +197,22 @@ def _from_host(a: np.ndarray, device: Any) -> Any:
         return cupy.array(a)
 
 
+_XP = vocabulary(
+    compat,
+    getitem=getitem,
+    setitem=setitem,
+    scatter_add=scatter_add,
+    from_parts=from_parts,
+    special=special_words.CUPY,
+    floor_divide=_divided("floor_divide", "q"),
+    remainder=_divided("remainder", "r"),
+    **{name: _on_device(name) for name in _CREATION},
+)
+vars(_XP.linalg).update({name: _general(name) for name in ("eig", "eigvals") if hasattr(_XP.linalg, name)}, solve=solve)
+
 BACKEND = Backend(
     name="cupy",
-    xp=vocabulary(
-        compat,
-        getitem=getitem,
-        setitem=setitem,
-        scatter_add=scatter_add,
-        from_parts=from_parts,
-        special=special_words.CUPY,
-    ),
+    xp=_XP,
     version=cupy.__version__,
     array_types=(cupy.ndarray,),
     default_device=cupy.cuda.Device,
@@ -148,4 +227,10 @@ BACKEND = Backend(
     shares_memory=cupy.may_share_memory,
     memory=lambda x: None if 0 in x.strides else x.data.mem.ptr,
     donatable=donatable,
+    **({"placed": cupy_devices.placed} if COUNT > 1 else {}),
 )
+if COUNT > 1:
+    cupy_devices.place_words(BACKEND.xp)
+    FOLLOWERS.append(cupy_devices.Follower())
+    for _primitive in PRIMITIVES.values():
+        _primitive.build_anew()

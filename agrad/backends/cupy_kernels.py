@@ -31,6 +31,12 @@ def _elementwise(name: str) -> Any:
     return cupy.ElementwiseKernel(source.inputs, source.outputs, source.body, f"agrad_{name}")
 
 
+def _each(name: str, x: Raw, *others: Any) -> Any:
+    """One launch over all elements, on the device of the arrays."""
+    with x.device:
+        return _elementwise(name)(x, *others)
+
+
 @cache
 def _rows(name: str, char: str) -> Any:
     return _row_module(char).get_function(name)
@@ -69,32 +75,32 @@ def _along(name: str, axis: int, *arrays: Raw) -> Raw:
 
 @kernel("cupy", "relu", "vjp:x", when=lambda g, y, **_: _fits(g, y))
 def relu_vjp(g: Raw, y: Raw) -> Raw:
-    return _elementwise("relu_vjp")(g, y)
+    return _each("relu_vjp", g, y)
 
 
 @kernel("cupy", "tanh", "vjp:x", when=lambda g, y, **_: _fits(g, y))
 def tanh_vjp(g: Raw, y: Raw) -> Raw:
-    return _elementwise("tanh_vjp")(g, y)
+    return _each("tanh_vjp", g, y)
 
 
 @kernel("cupy", "sigmoid", "forward", when=lambda x, **_: _fits(x))
 def sigmoid(x: Raw) -> Raw:
-    return _elementwise("sigmoid")(x)
+    return _each("sigmoid", x)
 
 
 @kernel("cupy", "sigmoid", "vjp:x", when=lambda g, y, **_: _fits(g, y))
 def sigmoid_vjp(g: Raw, y: Raw) -> Raw:
-    return _elementwise("sigmoid_vjp")(g, y)
+    return _each("sigmoid_vjp", g, y)
 
 
 @kernel("cupy", "gelu", "forward", when=lambda x, **_: _fits(x))
 def gelu(x: Raw, *, approximate: bool) -> Raw:
-    return _elementwise("gelu_tanh" if approximate else "gelu_erf")(x)
+    return _each("gelu_tanh" if approximate else "gelu_erf", x)
 
 
 @kernel("cupy", "gelu", "vjp:x", when=lambda g, x, **_: _fits(g, x))
 def gelu_vjp(g: Raw, x: Raw, *, approximate: bool) -> Raw:
-    return _elementwise("gelu_tanh_vjp" if approximate else "gelu_erf_vjp")(g, x)
+    return _each("gelu_tanh_vjp" if approximate else "gelu_erf_vjp", g, x)
 
 
 @kernel("cupy", "softmax", "forward", when=lambda x, **_: _fits(x) and x.ndim > 0)
@@ -154,38 +160,32 @@ def softmax_cross_entropy_vjp(g_loss: Raw | None, g_lse: Raw | None, x: Raw, lab
     return out
 
 
-@kernel("cupy", "sgd_update", "forward", when=lambda p, g, v, **_: _fits(p, g, *(() if v is None else (v,))))
+@kernel("cupy", "sgd_update", "forward", when=lambda p, g, v, **_: _fits(p, g, v))
 def sgd_update(
     p: Raw,
     g: Raw,
-    v: Raw | None,
+    v: Raw,
     *,
     lr: float,
     momentum: float,
     dampening: float,
     nesterov: bool,
     weight_decay: float,
-    maximize: bool = False,
-    donate: bool = False,
-) -> tuple[Raw, Raw | None]:
+    maximize: bool,
+    donate: bool,
+) -> tuple[Raw, Raw]:
     """One step of SGD by PyTorch's formula: the new parameter and the new velocity.
 
-    With momentum and no velocity yet, the velocity starts as the gradient, undamped. ``donate`` writes the
-    results into ``p`` and ``v``.
+    ``donate`` writes the results into ``p`` and ``v``.
     """
     sign = -1.0 if maximize else 1.0
     if momentum == 0:
-        return _elementwise("sgd_plain")(p, g, lr, sign, weight_decay, *([p] if donate else [])), v
-    started = v is not None
-    carry, keep = (momentum, 1.0 - dampening) if started else (0.0, 1.0)
-    outputs = [p, v] if donate and started else []
-    new_p, new_v = _elementwise("sgd_momentum")(
-        p, g, v if started else g, lr, sign, weight_decay, carry, keep, momentum, nesterov, *outputs
+        return _each("sgd_plain", p, g, lr, sign, weight_decay, *([p] if donate else [])), v
+    outputs = [p, v] if donate else []
+    found: tuple[Raw, Raw] = _each(
+        "sgd_momentum", p, g, v, lr, sign, weight_decay, momentum, 1.0 - dampening, nesterov, *outputs
     )
-    if donate and not started:
-        p[...] = new_p
-        new_p = p
-    return new_p, new_v
+    return found
 
 
 @kernel("cupy", "adam_update", "forward", when=lambda p, g, m, v, **_: _fits(p, g, m, v))
@@ -202,7 +202,7 @@ def adam_update(
     weight_decay: float,
     decoupled: bool,
     step: int,
-    donate: bool = False,
+    donate: bool,
 ) -> tuple[Raw, Raw, Raw]:
     """One step of Adam (``decoupled``: AdamW) by PyTorch's formula; ``step`` counts from 1.
 
@@ -212,7 +212,8 @@ def adam_update(
     root2 = (1.0 - beta2**step) ** 0.5
     shrink = 1.0 - lr * weight_decay if decoupled else 1.0
     decay = 0.0 if decoupled else weight_decay
-    return _elementwise("adam")(
+    return _each(
+        "adam",
         p,
         g,
         m,

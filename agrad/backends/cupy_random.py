@@ -82,12 +82,16 @@ def bits(key: Any, *, shape: tuple[int, ...], dtype: str) -> Any:
 
 @kernel("cupy", "random_uniform", "forward")
 def uniform(key: Any, *, shape: tuple[int, ...], dtype: str, interior: bool) -> Any:
+    import cupy
+
     kind = np.dtype(dtype).type
     shift, offset, scale = philox.scaling(dtype, interior)
     n = math.prod(shape)
     words = _words(key, n)
     with key.device:
-        return _scaled()(words[:n], np.int32(shift), kind(offset), kind(scale)).reshape(shape)
+        out = cupy.empty(shape, dtype)
+        _scaled()(words[:n].reshape(shape), np.int32(shift), kind(offset), kind(scale), out)
+    return out
 
 
 @kernel("cupy", "random_mask", "forward")

@@ -60,15 +60,14 @@ ELEMENTWISE = {
         out = g * T(0.5) * ((T(1) + t) + x * (T(1) - t * t) * slope);
         """,
     ),
-    # softmax less the one-hot label, weighted by the cotangents of the loss and of lse
     "sgd_plain": Elementwise("T p, T g, T lr, T sign, T decay", "T new_p", "new_p = p - lr * (sign * g + decay * p);"),
-    # carry and keep are the momentum and 1 - dampening, or 0 and 1 where there is no velocity yet
+    # keep is 1 - dampening
     "sgd_momentum": Elementwise(
-        "T p, T g, T v, T lr, T sign, T decay, T carry, T keep, T momentum, bool nesterov",
+        "T p, T g, T v, T lr, T sign, T decay, T momentum, T keep, bool nesterov",
         "T new_p, T new_v",
         """
         T d = sign * g + decay * p;
-        T speed = carry * v + keep * d;
+        T speed = momentum * v + keep * d;
         new_p = p - lr * (nesterov ? d + momentum * speed : speed);
         new_v = speed;
         """,
@@ -139,13 +138,12 @@ __device__ T over_row_sum(Row row, T value, T* scratch) {
     return result;
 }
 
-// The largest element, or 0 where it is not finite, so that x - shift is never infinity less infinity.
+// The largest element. A row without a finite one has NaN results: infinity less infinity.
 __device__ T row_shift(Row row, const T* x, T* scratch) {
     T top = row.live ? x[row.start + (row.lane < row.n ? row.lane : 0) * row.inner] : T(0);
     for (long long j = row.lane; row.live && j < row.n; j += row.width)
         top = fmax(top, x[row.start + j * row.inner]);
-    top = over_row_max(row, top, scratch);
-    return top - top == T(0) ? top : T(0);
+    return over_row_max(row, top, scratch);
 }
 
 __device__ T row_sum_of_exp(Row row, const T* x, T shift, T* scratch) {

@@ -95,8 +95,9 @@ def _iv(module: ModuleType, v: np.ndarray, x: np.ndarray) -> Any:
 
 def _cupyx() -> Mapping[str, Function]:
     module = importlib.import_module("cupyx.scipy.special")
-    # CuPy has no kernel of its own for these, or one of another signature
-    return _of_module(module, without=("jn", "iv", "sinc"))
+    # CuPy has no kernel of its own for these, or one of another signature; its i0e and i1e are exp(-abs(x)) times a
+    # number that overflows
+    return _of_module(module, without=("i0e", "i1e", "iv", "jn", "sinc"))
 
 
 def _torch() -> Mapping[str, Function]:

@@ -18,8 +18,8 @@ from agrad.cli.progress import Progress
 from agrad.cli.selection import Place
 from agrad.errors import AnomalyError
 
-JITTED = ("numpy", "jax", "torch")
-"""Backends on which a step is traced and replayed where no option says otherwise: where that was measured faster."""
+JITTED = ("numpy", "jax", "torch", "cupy")
+"""Backends on which a step is traced and replayed where no option says otherwise."""
 
 INTERVAL = 50
 """After how many steps the losses are read from the device, all at once."""

@@ -357,11 +357,11 @@ class Primitive:
                     f"{self.name} is declared constant in {target!r}, so it has no {kind} for it"
                 )
             table[target] = rule
-        self._build_anew()
+        self.build_anew()
         for made in (self.plans, self._variants, self._recorded, self._pushes):
             made.clear()
 
-    def _build_anew(self) -> None:
+    def build_anew(self) -> None:
         if self._built:
             self._code = self._stub
             self._built = False
@@ -370,7 +370,7 @@ class Primitive:
     def file_put(self, function: Function) -> None:
         """File the rule of a write to the result, which may be a view: what the first array is after it."""
         self.put = put_rule(self, function)
-        self._build_anew()
+        self.build_anew()
 
     def file_batching(self, function: Function) -> None:
         """File the rule that calls the primitive once for all members of a batch; see ``batching``."""
@@ -385,6 +385,9 @@ class Primitive:
         """Take up a backend at its first array: the evaluation on its arrays, by its kernel where it has one."""
         if any(key[:2] == (backend.name, self.name) and key[2] != part for key in KERNELS):
             self.kernel_filed()  # of a primitive that is not agrad's own nobody else says so
+        return backend.placed(self._adopted(backend, part))
+
+    def _adopted(self, backend: Backend, part: str) -> Function:
         generic = self.generic(backend) if part == "forward" else self.raw[backend.array_types[0]]
         if part == "forward" and self.elementwise and self.put is None:
             generic = with_scalars(generic, backend)

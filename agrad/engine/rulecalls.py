@@ -55,8 +55,10 @@ class _Evaluations(dict[type, Any]):
                     return out
             return function(*values, **settings)
 
-        self[kind] = evaluate
-        return evaluate
+        backend = backend_of_type(kind)
+        assert backend is not None
+        self[kind] = found = backend.placed(evaluate)
+        return found
 
 
 class RuleCall:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from agrad.backends.base import FOLLOWERS
 from agrad.dtypes import dtype_name, is_complex
 from agrad.engine.levels import AMBIENT, SPACES, Parts, Selector, check_finite_cotangent, namespace_of, select
 from agrad.engine.observing import observed_run
@@ -48,7 +49,15 @@ def order(roots: Iterable[Node], since: int = 0) -> list[Node]:
     return sorted(seen, key=_by_birth, reverse=True)
 
 
-def sweep(
+def sweep(cotangents: dict[Node, Any], **options: Any) -> dict[Node, Any]:
+    """Carry the cotangents of some nodes back to the leaves, each node on the device of its arrays; see ``_sweep``."""
+    if not FOLLOWERS:
+        return _sweep(cotangents, **options)
+    with FOLLOWERS[0].kept():
+        return _sweep(cotangents, **options)
+
+
+def _sweep(
     cotangents: dict[Node, Any],
     *,
     retain: bool,
@@ -208,6 +217,15 @@ def accumulate(node: Node, cotangent: Any) -> None:
     tensor = None if owner is None else owner()
     if tensor is None:
         return
+    if FOLLOWERS:
+        with FOLLOWERS[0].kept():
+            FOLLOWERS[0].go_to(cotangent)
+            _accumulate(tensor, cotangent)
+    else:
+        _accumulate(tensor, cotangent)
+
+
+def _accumulate(tensor: Tensor, cotangent: Any) -> None:
     with _accumulating:  # two backward passes at once may reach one leaf
         earlier = tensor.grad
         if earlier is not None:
@@ -227,15 +245,30 @@ def _pull_for(level: Any, lifted: bool, guarded: bool) -> Pull | None:
         pull = _recorded_pull(level, guarded)
     elif lifted or guarded:
         pull = _detour(guarded)
-    elif mode().anomaly or mode().observers:
+    elif mode().anomaly or mode().observers or FOLLOWERS:
         pull = _plain_pull
     else:
         return None
+    if FOLLOWERS:
+        pull = _followed(pull)
     return _watched(pull) if mode().anomaly or mode().observers else pull
 
 
 def _plain_pull(node: Node, g: Any) -> tuple[Any, ...]:
     return node.plan.pull(node, g)
+
+
+def _followed(pull: Pull) -> Pull:
+    """The pull on the device of its cotangent, and what is added to its results on theirs."""
+    follower = FOLLOWERS[0]
+
+    def followed(node: Node, g: Any) -> tuple[Any, ...]:
+        follower.go_to(*(g.by_output.values() if isinstance(g, Parts) else (g,)))
+        parts = pull(node, g)
+        follower.go_to(*parts)
+        return parts
+
+    return followed
 
 
 def _detour(guarded: bool) -> Pull:

@@ -1,41 +1,35 @@
-"""A program cut into segments that a GPU replays by itself, and what runs between them.
+"""A program cut into CUDA graphs, and what runs between them.
 
 Runs of instructions that launch kernels alone are captured, each run as one graph. All arrays that a graph reads or
 writes stay where they are: inputs are copied into buffers, or used in place where they lie at the same address call
 after call, as parameters do. What no graph can hold is called between two graphs, and its results are copied into
 buffers. Results that leave are copies, unless they are the caller's own arrays, updated in place.
 
-The recorder is the GPU's library, or what a test puts in its place.
+What cannot be captured is found by trying: CuPy refuses copies from and to the host, synchronisation, and the libraries
+that need either. The instruction at which a capture fails runs between two graphs from then on.
 """
 
+import sys
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from agrad.jit.cuda_streams import Streams, address, buffer_like, copy, write_numbers
 from agrad.jit.ir import Instruction, Program, Variable, instruction_text, names_of
-from agrad.jit.lowerings import plain, split_host
+from agrad.jit.lowerings import Evaluation, plain
 from agrad.jit.memory import VIEWS, overwritten
 
 CAPTURES = 8
-"""A program that would have to be captured anew more often than this runs without graphs."""
+"""A program whose captures are each used for fewer than ``WORTH`` replays runs without graphs after so many."""
 
+WORTH = 32
 
-class Recorder(Protocol):
-    """What a GPU's library does for a program; see ``lower_cupy.Recorder``."""
+LOCK = threading.RLock()
+"""Held while graphs are captured or replayed: a graph works in the same memory each time."""
 
-    def building(self) -> Any: ...
-    def capture(self, run: Callable[[], None]) -> Callable[[], None]: ...
-    def before_replay(self) -> None: ...
-    def serves(self, arrays: Sequence[Any]) -> bool: ...
-    def address(self, x: Any) -> Any: ...
-    def shares_memory(self, a: Any, b: Any) -> bool: ...
-    def buffer(self, x: Any) -> Any: ...
-    def scalar(self, dtype: Any) -> Any: ...
-    def write_numbers(self, targets: Sequence[Any], values: Sequence[float]) -> None: ...
-    def copy(self, target: Any, source: Any) -> None: ...
-    def fresh(self, x: Any) -> Any: ...
-    def evaluate(self, function: Callable[..., Any], args: Sequence[Any], settings: dict[str, Any]) -> Any: ...
+# ------------------------------------------------------------------ segments
 
 
 @dataclass
@@ -57,11 +51,11 @@ def is_view(instruction: Instruction) -> bool:
     )
 
 
-def segments(program: Program, can_capture: Callable[[Instruction], bool]) -> list[Segment]:
-    """The program's instructions, in order, in the fewest segments; views alone are not worth a graph."""
+def segments(instructions: Sequence[Instruction], can: Callable[[Instruction], bool]) -> list[Segment]:
+    """The instructions, in order, in the fewest segments; views alone are not worth a graph."""
     found: list[Segment] = []
-    for instruction in program.instructions:
-        captured = can_capture(instruction) or is_view(instruction)
+    for instruction in instructions:
+        captured = can(instruction)
         if not found or found[-1].captured is not captured:
             found.append(Segment(captured, []))
         found[-1].instructions.append(instruction)
@@ -76,85 +70,155 @@ def segments(program: Program, can_capture: Callable[[Instruction], bool]) -> li
     return merged
 
 
+# ------------------------------------------------------------------ graphs
+
 Env = dict[Variable, Any]
+Recipe = Callable[[Sequence[Any]], Any]
+"""Finds an array of this call: one in a buffer, or one that lies in an input's memory."""
 
 
 class _Recording:
     """The graphs of a program for inputs at certain addresses, with their buffers."""
 
-    def __init__(self, owner: "GraphProgram", resident: frozenset[int], key: Any) -> None:
-        self.owner = owner
-        self.resident = resident
+    def __init__(self, resident: frozenset[int], key: Any) -> None:
         self.key = key
+        self.resident = resident
         self.steps: list[Callable[[Sequence[Any]], None]] = []
         self.copied: list[tuple[int, Any]] = []
         self.numbers: list[Any] = []
         self.written: list[float] | None = None
-        self.outputs: list[Callable[[Sequence[Any]], Any]] = []
+        self.outputs: list[Recipe] = []
+        self.changed: list[bool] = []
+        """Not empty where the replay under way may have written over an input."""
 
-    # a recipe finds an array of this call: one in a buffer, or one that lies in an input's memory
-    def build(self, values: Sequence[Any], numbers: Sequence[float]) -> None:
-        """Capture segment by segment, and replay each at once, so that this is the program's run for these values."""
-        owner, recorder, program = self.owner, self.owner.recorder, self.owner.device
-        env: Env = dict(program.constants)
-        recipes: dict[Variable, Callable[[Sequence[Any]], Any]] = {}
+    def write(self, values: Sequence[Any], numbers: list[float]) -> None:
+        """Put the inputs of a call where the graphs look for them."""
+        for i, buffer in self.copied:
+            copy(buffer, values[i])
+        if self.numbers and numbers != self.written:
+            self.written = None
+            write_numbers(self.numbers, numbers)
+            self.written = numbers
+
+    def run(self, values: Sequence[Any], numbers: list[float]) -> list[Any]:
+        """Replay for other values at the same addresses."""
+        self.changed.clear()
+        self.write(values, numbers)
+        for step in self.steps:
+            step(values)
+        return [of(values) for of in self.outputs]
+
+    def add(self, step: Callable[[Sequence[Any]], Any], instructions: Sequence[Instruction]) -> None:
+        """Append what these instructions do."""
+
+        changed = self.changed
+
+        def changing(values: Sequence[Any]) -> None:
+            changed.append(True)
+            step(values)
+
+        self.steps.append(changing if any(map(overwritten, instructions)) else step)
+
+
+class _Builder:
+    """One run of a program, in which its graphs are captured segment by segment and each is replayed at once."""
+
+    def __init__(self, owner: "GraphProgram", made: _Recording, streams: Streams) -> None:
+        self.owner, self.made, self.streams = owner, made, streams
+        self.env: Env = dict(owner.program.constants)
+        self.recipes: dict[Variable, Recipe] = {}
+        self.done = 0
+        """How many instructions are done, their results in ``env``."""
+
+    def build(self, values: Sequence[Any], numbers: list[float]) -> None:
+        """Fill the recording. Raises ``MemoryError`` where there is not enough for it."""
+        owner, made, env, program = self.owner, self.made, self.env, self.owner.program
         for i, v in enumerate(program.inputs[: len(values)]):
-            if v.on_host or i in self.resident:
+            if v.on_host or i in made.resident:
                 env[v] = values[i]
                 if not v.on_host:
-                    recipes[v] = _item(i)
+                    self.recipes[v] = _item(i)
             else:
-                env[v] = recorder.buffer(values[i])
-                self.copied.append((i, env[v]))
+                env[v] = buffer_like(values[i])
+                made.copied.append((i, env[v]))
         for _, v in owner.pairs:
-            env[v] = recorder.scalar(v.dtype)
-            self.numbers.append(env[v])
-        self._write(values, numbers)
+            env[v] = sys.modules["cupy"].zeros((), v.dtype)
+            made.numbers.append(env[v])
+        made.write(values, numbers)
         last = program.last_uses()
-        position = 0
-        for k, segment in enumerate(owner.segments):
-            if segment.captured and k not in owner.reasons:
-                try:
-                    replay = recorder.capture(lambda s=segment: self._run(s.instructions, env))
-                except Exception as error:
-                    owner.reasons[k] = f"{type(error).__name__}: {error}"
-                else:
-                    replay()
-                    self.steps.append(_without_values(replay))
-                    for instruction in segment.instructions:
-                        self._follow(instruction, env, recipes)
-            if not segment.captured or k in owner.reasons:
+        k = 0
+        while k < len(owner.segments):
+            segment = owner.segments[k]
+            if segment.captured and not self._graph(segment):
+                owner.segments[k:] = segments(program.instructions[self.done :], owner.can)
+                continue
+            if not segment.captured:
                 for instruction in segment.instructions:
-                    self._between(instruction, env, recipes, values)
-            position += len(segment.instructions)
-            for v in [v for v in env if v not in program.constants and last.get(v, -1) < position]:
+                    self._between(instruction, values)
+                    self.done += 1
+            k += 1
+            for v in [v for v in env if v not in program.constants and last.get(v, -1) < self.done]:
                 del env[v]  # its memory is free for later segments
-        self._hand_out(env, recipes)
+        self._hand_out()
 
-    def _write(self, values: Sequence[Any], numbers: Sequence[float]) -> None:
-        for i, buffer in self.copied:
-            self.owner.recorder.copy(buffer, values[i])
-        given = list(numbers)
-        if self.numbers and given != self.written:
-            self.owner.recorder.write_numbers(self.numbers, given)
-            self.written = given
+    def finish(self, values: Sequence[Any]) -> list[Any]:
+        """Do the rest without graphs, in as little memory as can be; gives the outputs."""
+        program, env, made = self.owner.program, self.env, self.made
+        for i, _ in made.copied:
+            env[program.inputs[i]] = values[i]
+        self.recipes.clear()
+        made.steps.clear()
+        made.copied.clear()
+        if not self.done:
+            env.clear()
+            made.numbers.clear()
+            self.streams.pool.free_all_blocks()
+            return list(self.owner.elsewhere(values))
+        last = program.last_uses()
+        for k in range(self.done, len(program.instructions)):
+            self.streams.pool.free_all_blocks()
+            self._evaluate(program.instructions[k])
+            for v in [v for v in env if last.get(v, -1) <= k]:
+                del env[v]
+        return [env[v] if isinstance(v, Variable) else v for v in program.outputs]
 
-    def _arguments(self, instruction: Instruction, env: Env) -> tuple[list[Any], dict[str, Any]]:
+    def _graph(self, segment: Segment) -> bool:
+        """Capture and replay a segment; where that fails, note of which instruction and why."""
+        at: Instruction | None = None
+
+        def run() -> None:
+            nonlocal at
+            for at in segment.instructions:
+                self._evaluate(at)
+            at = None
+
+        try:
+            replay = self.streams.capture(run)
+        except MemoryError:
+            raise
+        except Exception as error:
+            for instruction in segment.instructions if at is None else [at]:
+                self.owner.reasons[instruction] = f"{type(error).__name__}: {error}"
+            return False
+        replay()
+        self.made.add(lambda values: replay(), segment.instructions)
+        for instruction in segment.instructions:
+            self._follow(instruction)
+        self.done += len(segment.instructions)
+        return True
+
+    def _evaluate(self, instruction: Instruction) -> None:
         def value(v: Any) -> Any:
-            return env[v] if isinstance(v, Variable) else v
+            return self.env[v] if isinstance(v, Variable) else v
 
         settings = {name: value(v) for name, v in instruction.settings.items()}
-        return [value(v) for v in instruction.operands], settings
+        out = self.owner.functions[instruction](*[value(v) for v in instruction.operands], **settings)
+        parts = out if instruction.operation.outputs is not None else (out,)
+        self.env.update({v: x for v, x in zip(instruction.outputs, parts, strict=True) if v is not None})
 
-    def _run(self, instructions: Sequence[Instruction], env: Env) -> None:
-        for instruction in instructions:
-            args, settings = self._arguments(instruction, env)
-            out = self.owner.recorder.evaluate(self.owner.functions[instruction], args, settings)
-            parts = out if instruction.operation.outputs is not None else (out,)
-            env.update({v: x for v, x in zip(instruction.outputs, parts, strict=True) if v is not None})
-
-    def _follow(self, instruction: Instruction, env: Env, recipes: dict[Variable, Any]) -> None:
+    def _follow(self, instruction: Instruction) -> None:
         """Note which results of captured work lie in the memory of inputs, of which nothing may be kept here."""
+        env, recipes = self.env, self.recipes
         for v in instruction.results:
             for operand in instruction.operands:
                 if operand in recipes and env[v] is env[operand]:
@@ -162,32 +226,28 @@ class _Recording:
                     break
             else:
                 if is_view(instruction) and any(o in recipes for o in instruction.operands):
-                    recipes[v] = self._call(instruction, env, recipes)
+                    recipes[v] = self._call(instruction)
 
-    def _call(self, instruction: Instruction, env: Env, recipes: dict[Variable, Any]) -> Callable[[Sequence[Any]], Any]:
+    def _call(self, instruction: Instruction) -> Recipe:
         """The instruction as a function of the call's values."""
         function = self.owner.functions[instruction]
-        inputs = {v: i for i, v in enumerate(self.owner.device.inputs) if v.on_host}
+        inputs = {v: i for i, v in enumerate(self.owner.program.inputs) if v.on_host}
 
-        def recipe(value: Any) -> Callable[[Sequence[Any]], Any]:
+        def recipe(value: Any) -> Recipe:
             if not isinstance(value, Variable):
-                return lambda values: value
+                return _constant(value)
             if value in inputs:
                 return _item(inputs[value])
-            if value in recipes:
-                found: Callable[[Sequence[Any]], Any] = recipes[value]
-                return found
-            kept = env[value]
-            return lambda values: kept
+            return self.recipes.get(value) or _constant(self.env[value])
 
         operands = [recipe(v) for v in instruction.operands]
         settings = [(name, recipe(v)) for name, v in instruction.settings.items()]
         return lambda values: function(*[of(values) for of in operands], **{n: of(values) for n, of in settings})
 
-    def _between(self, instruction: Instruction, env: Env, recipes: dict[Variable, Any], values: Sequence[Any]) -> None:
+    def _between(self, instruction: Instruction, values: Sequence[Any]) -> None:
         """Call the instruction now and at each replay, and keep its results where the graphs after it look."""
-        recorder = self.owner.recorder
-        call = self._call(instruction, env, recipes)
+        env, recipes = self.env, self.recipes
+        call = self._call(instruction)
         several = instruction.operation.outputs is not None
         out = call(values)
         parts = out if several else (out,)
@@ -195,118 +255,112 @@ class _Recording:
             (v,), (x,) = instruction.outputs, parts
             assert v is not None
             env[v] = x
-            if any(recorder.shares_memory(x, env[o]) for o in instruction.operands if isinstance(o, Variable)):
+            shares = sys.modules["cupy"].may_share_memory
+            if any(shares(x, env[o]) for o in instruction.operands if isinstance(o, Variable)):
                 if any(o in recipes for o in instruction.operands):
                     recipes[v] = call
             else:
                 # what had to be a copy is made anew in each replay
-                env[v] = buffer = recorder.buffer(x)
-                recorder.copy(buffer, x)
-                self.steps.append(lambda values: recorder.copy(buffer, call(values)))
+                env[v] = buffer = buffer_like(x)
+                copy(buffer, x)
+                self.made.add(lambda values: copy(buffer, call(values)), [])
             return
         targets: list[Any] = []
         for v, x in zip(instruction.outputs, parts, strict=True):
-            if v is None:
-                targets.append(None)
-                continue
-            alias = next((o for o in instruction.operands if o in recipes and env[o] is x), None)
-            if alias is not None:  # updated in place
-                env[v], recipes[v] = x, recipes[alias]
-                targets.append(None)
-                continue
-            env[v] = recorder.buffer(x)
-            recorder.copy(env[v], x)
-            targets.append(env[v])
+            target = None
+            if v is not None:
+                alias = next((o for o in instruction.operands if o in recipes and env[o] is x), None)
+                if alias is not None:  # updated in place
+                    env[v], recipes[v] = x, recipes[alias]
+                else:
+                    env[v] = target = buffer_like(x)
+                    copy(target, x)
+            targets.append(target)
 
         def step(values: Sequence[Any]) -> None:
             found = call(values)
             for target, x in zip(targets, found if several else (found,), strict=True):
                 if target is not None:
-                    recorder.copy(target, x)
+                    copy(target, x)
 
-        self.steps.append(step)
+        self.made.add(step, [instruction])
 
-    def _hand_out(self, env: Env, recipes: dict[Variable, Any]) -> None:
-        fresh = self.owner.recorder.fresh
-        inputs = {v: i for i, v in enumerate(self.owner.device.inputs)}
-        for v in self.owner.device.outputs:
+    def _hand_out(self) -> None:
+        program = self.owner.program
+        inputs = {v: i for i, v in enumerate(program.inputs)}
+        for v in program.outputs:
             if not isinstance(v, Variable):
-                self.outputs.append(_constant(v))
+                self.made.outputs.append(_constant(v))
             elif v in inputs:
-                self.outputs.append(_item(inputs[v]))
-            elif v in self.owner.device.constants:
-                self.outputs.append(_constant(self.owner.device.constants[v]))
-            elif v in recipes:
-                self.outputs.append(recipes[v])
+                self.made.outputs.append(_item(inputs[v]))
+            elif v in program.constants:
+                self.made.outputs.append(_constant(program.constants[v]))
             else:
-                self.outputs.append(lambda values, x=env[v]: fresh(x))  # type: ignore[misc]
-
-    def run(self, values: Sequence[Any], numbers: Sequence[float]) -> list[Any]:
-        """Replay for other values at the same addresses."""
-        self._write(values, numbers)
-        for step in self.steps:
-            step(values)
-        return self.results(values)
-
-    def results(self, values: Sequence[Any]) -> list[Any]:
-        """The outputs of the run just done."""
-        return [of(values) for of in self.outputs]
+                self.made.outputs.append(self.recipes.get(v) or _copied(self.env[v]))
 
 
-def _item(i: int) -> Callable[[Sequence[Any]], Any]:
+def _item(i: int) -> Recipe:
     return lambda values: values[i]
 
 
-def _constant(value: Any) -> Callable[[Sequence[Any]], Any]:
+def _constant(value: Any) -> Recipe:
     return lambda values: value
 
 
-def _without_values(replay: Callable[[], None]) -> Callable[[Sequence[Any]], None]:
-    return lambda values: replay()
+def _copied(x: Any) -> Recipe:
+    return lambda values: x.copy()
+
+
+def _release(held: list[_Recording], streams: list[Streams]) -> None:
+    """Give the memory of graphs back: a pool that is dropped would keep it."""
+    held.clear()
+    for used in streams:
+        used.pool.free_all_blocks()
 
 
 class GraphProgram:
     """A program as a function of its inputs, first run plainly, then in graphs.
 
-    recorder: makes the recorder, at the first capture. can_capture: whether an instruction may be part of a graph.
-    function_of: what computes an instruction. numbers_on_device: the pass that puts arrays in the place of numbers.
+    host: what is computed of numbers of the host; its outputs are the inputs of the others. device: the program as it
+    runs without graphs. program: the same with further inputs, arrays in the place of numbers; pairs: each number and
+    its array. can_capture: whether to try an instruction in a graph. function_of: what computes an instruction, on the
+    device that is current when it is asked.
     """
 
     def __init__(
         self,
+        host: Program,
+        device: Program,
         program: Program,
-        recorder: Callable[[], Any],
+        pairs: list[tuple[Variable, Variable]],
         can_capture: Callable[[Instruction], bool],
-        function_of: Callable[[Instruction, Program], Callable[..., Any]],
-        numbers_on_device: Callable[[Program], tuple[Program, list[tuple[Variable, Variable]]]],
+        function_of: Evaluation,
     ) -> None:
-        host, device = split_host(program)
         self.first = plain(host)
-        self.elsewhere = plain(device, function_of)
-        self.device, self.pairs = numbers_on_device(device)
-        self.plainly = plain(self.device, function_of)
+        self.device, self.program, self.pairs = device, program, pairs
         self.segments: list[Segment] = []
         """Empty until the program has run once, which tells what can be captured."""
-        self.functions = {i: function_of(i, self.device) for i in self.device.instructions}
-        self.reasons: dict[int, str] = {}
-        """Why segments are not captured, by their numbers."""
-        self.given_up = ""
-        self._can_capture = can_capture
-        self._make = recorder
-        self._lock = threading.Lock()
-        self._recording: _Recording | None = None
-        self._captures = 0
+        self.reasons: dict[Instruction, str] = {}
+        """Why instructions are not captured that were tried."""
+        self.given_up = self.remark = ""
+        self.home = -1
+        """The number of the device whose graphs these are: that of the first call's arrays."""
+        self._can_capture, self._function_of = can_capture, function_of
+        self._held: list[_Recording] = []
+        self._streams: list[Streams] = []
+        weakref.finalize(self, _release, self._held, self._streams).atexit = False
+        self._captures = self._replays = 0
         self._seen: dict[int, Any] | None = None
         self._moved: set[int] = set()
-        places = {v: i for i, v in enumerate(self.device.inputs)}
-        self._numbers = [places[number] for number, _ in self.pairs]
+        places = {v: i for i, v in enumerate(program.inputs)}
+        self._numbers = [places[number] for number, _ in pairs]
         self._arrays = [i for i, v in enumerate(device.inputs) if not v.on_host]
         self._flags = self._find_flags(places)
 
     def _find_flags(self, places: dict[Variable, int]) -> list[tuple[int, list[int]]]:
         """The numbers of the inputs that allow an update in place, each with those of the arrays it allows it for."""
         found = []
-        for instruction in self.device.instructions:
+        for instruction in self.program.instructions:
             flag = instruction.settings.get("donate")
             if isinstance(flag, Variable):
                 own = [places[v] for v in overwritten(instruction) if v in places]
@@ -315,64 +369,117 @@ class GraphProgram:
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         values = self.first(inputs)
-        if self.given_up or not self._recorder().serves([values[i] for i in self._arrays]):
+        cuda = sys.modules["cupy"].cuda
+        current = cuda.runtime.getDevice()
+        devices = {values[i].data.device_id for i in self._arrays}
+        device = self.home if self.home in devices else min(devices, default=current)
+        if device == current:
+            return self._here(values, devices)
+        with cuda.Device(device):
+            return self._here(values, devices)
+
+    def _here(self, values: Sequence[Any], devices: set[int]) -> list[Any]:
+        """Run on the device that is current, in graphs where they can be had."""
+        cuda = sys.modules["cupy"].cuda
+        with LOCK:
+            if self.home < 0:
+                self._prepare(int(cuda.runtime.getDevice()))
+        # what somebody else captures may hold a replay, but not what comes before and after it
+        if self.given_up or not devices <= {self.home} or cuda.get_current_stream().is_capturing():
             return list(self.elsewhere(values))
-        with self._lock:
+        with LOCK:
             return self._run(values)
+
+    def _prepare(self, device: int) -> None:
+        self.elsewhere = plain(self.device, self._function_of)
+        self.plainly = plain(self.program, self._function_of)
+        self.functions = {i: self._function_of(i, self.program) for i in self.program.instructions}
+        self.home = device
+
+    def can(self, instruction: Instruction) -> bool:
+        """Whether to try the instruction in a graph."""
+        return instruction not in self.reasons and (is_view(instruction) or self._can_capture(instruction))
 
     def _warm(self, values: Sequence[Any]) -> list[Any]:
         """A run without graphs that compiles the very kernels which they will hold."""
-        recorder = self._recorder()
-        scalars = [recorder.scalar(v.dtype) for _, v in self.pairs]
-        if scalars:
-            recorder.write_numbers(scalars, [float(values[i]) for i in self._numbers])
+        scalars = [sys.modules["cupy"].zeros((), v.dtype) for _, v in self.pairs]
+        write_numbers(scalars, [float(values[i]) for i in self._numbers])
         return list(self.plainly([*values, *scalars]))
 
     def _run(self, values: Sequence[Any]) -> list[Any]:
-        recorder = self._recorder()
-        now = {i: recorder.address(values[i]) for i in self._arrays}
+        now = {i: address(values[i]) for i in self._arrays}
         flags = tuple([bool(values[i]) for i, _ in self._flags])
         seen, self._seen = self._seen, now
-        found = self._recording
         numbers = [float(values[i]) for i in self._numbers]
+        found = self._held[0] if self._held else None
         if found is not None and found.key == (flags, {i: now[i] for i in found.resident}):
-            recorder.before_replay()
-            return found.run(values, numbers)
+            self._replays += 1
+            self._streams[0].follow()
+            try:
+                return found.run(values, numbers)
+            except MemoryError as error:
+                self.given_up = f"{type(error).__name__}: {error}"
+                if found.changed:
+                    raise
+            del found
+            self._give_up(self.given_up)
+            return list(self.elsewhere(values))
         if seen is None:  # kernels are compiled in a run that is no capture
             out = self._warm(values)
-            self.segments = segments(self.device, self._can_capture)
-            if not any(s.captured for s in self.segments):
-                self.given_up = "nothing in it can be captured"
+            self.segments = segments(self.program.instructions, self.can)
+            self._check_worth()
             return out
-        if self._captures >= CAPTURES:
-            self.given_up = f"its arrays lay elsewhere in each of {CAPTURES} captures"
-            self._recording = None
+        self._captures = 1 if self._replays >= WORTH else self._captures + 1
+        self._replays = 0
+        if self._captures > CAPTURES:
+            self._give_up(f"its arrays lay elsewhere in each of {CAPTURES} captures")
             return list(self.elsewhere(values))
-        self._captures += 1
         if found is not None:
             self._moved |= {i for i in found.resident if found.key[1][i] != now[i]}
         lent = {i for flag, (_, own) in zip(flags, self._flags, strict=True) if flag for i in own}
         resident = frozenset({i for i in self._arrays if seen[i] == now[i] and i not in self._moved} | lent)
-        made = _Recording(self, resident, (flags, {i: now[i] for i in resident}))
-        self._recording = None
-        with recorder.building():
-            made.build(values, numbers)
-        self._recording = made
-        return made.results(values)
+        found = None
+        self._held.clear()
+        return self._build(values, numbers, _Recording(resident, (flags, {i: now[i] for i in resident})))
 
-    def _recorder(self) -> Any:
-        if not hasattr(self, "recorder"):
-            self.recorder = self._make()
-        return self.recorder
+    def _build(self, values: Sequence[Any], numbers: list[float], made: _Recording) -> list[Any]:
+        """Run the program in new graphs; where there is no memory for these, without, from there on."""
+        if not self._streams:
+            self._streams.append(Streams())
+        (streams,) = self._streams
+        builder = _Builder(self, made, streams)
+        try:
+            with streams.building():
+                builder.build(values, numbers)
+            out = [of(values) for of in made.outputs]
+        except MemoryError as error:
+            self.given_up = f"{type(error).__name__}: {error}"
+        if self.given_up:
+            out = builder.finish(values)
+            del builder, made
+            self._give_up(self.given_up)
+            return out
+        self._held.append(made)
+        self._check_worth()
+        return out
+
+    def _check_worth(self) -> None:
+        if not any(s.captured for s in self.segments):
+            self._give_up("nothing in it can be captured")
+
+    def _give_up(self, why: str) -> None:
+        self.given_up = why
+        _release(self._held, self._streams)
 
     @property
     def text(self) -> str:
         """The segments and what they hold; why what is not captured is not."""
-        names = names_of(self.device)
+        names = names_of(self.program)
         lines = [f"# runs without graphs: {self.given_up}"] if self.given_up else []
-        for k, segment in enumerate(self.segments):
-            reason = self.reasons.get(k)
-            head = "graph" if segment.captured and reason is None else "between graphs"
-            lines.append(f"{head}:" if reason is None else f"{head}: could not be captured ({reason})")
-            lines += ["    " + instruction_text(i, names) for i in segment.instructions]
+        lines += [f"# {self.remark}"] if self.remark else []
+        for segment in self.segments:
+            lines.append("graph:" if segment.captured else "between graphs:")
+            for i in segment.instructions:
+                why = f"  # could not be captured: {self.reasons[i]}" if i in self.reasons else ""
+                lines.append(f"    {instruction_text(i, names)}{why}")
         return "\n".join(lines) + "\n"

@@ -1,34 +1,28 @@
 """CuPy: fusion groups as generated kernels, and the whole program as CUDA graphs with what no graph can hold between.
 
-Products go into the graphs where nvmath-python is installed, through cuBLASLt: CuPy refuses its own cuBLAS calls in a
-capture.
+Products go into the graphs through cuBLASLt: CuPy refuses its own cuBLAS calls in a capture.
 """
 
-import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from agrad.backends.cupy_source import ELEMENTWISE
-from agrad.jit.cuda_products import gemm, is_product, product_function
-from agrad.jit.cuda_source import THREADS, GroupSource, group_source, has_words
+from agrad.jit.cuda_products import absence, gemm, is_product, product_function
+from agrad.jit.cuda_source import THREADS, GroupSource, group_source
+from agrad.jit.cuda_streams import module
 from agrad.jit.epilogues import shape_of
 from agrad.jit.fusion import Group, works_by_element
 from agrad.jit.graphs import GraphProgram
 from agrad.jit.host_numbers import FunctionOperation
 from agrad.jit.ir import HOST, HostCall, Instruction, Program, Variable
-from agrad.jit.lowerings import Compiled, evaluation, lowering
-from agrad.jit.precision import Rounding
+from agrad.jit.lowerings import Compiled, evaluation, lowering, split_host
+from agrad.jit.memory import is_own
 
 # ------------------------------------------------------------------ groups
-
-
-@cache
-def _module(text: str) -> Any:
-    return sys.modules["cupy"].RawModule(code=text, options=("-std=c++17",))
 
 
 def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
@@ -51,10 +45,10 @@ def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
             for i, on_host in singles:
                 arguments += _single(given[i], on_host)
             aligned = all(a.data.ptr % _pack_bytes(source, a) == 0 for a in (*full, *results))
-            kernel = _module(source.text).get_function(f"group_{source.pack if aligned else 1}")
+            kernel = module(source.text).get_function(f"group_{source.pack if aligned else 1}")
             kernel((source.blocks,), (THREADS,), (*arguments, *results, *partial))
             if totals:
-                _module(source.text).get_function("finish")((1,), (THREADS,), (*partial, *totals))
+                module(source.text).get_function("finish")((1,), (THREADS,), (*partial, *totals))
         found = [*results, *totals]
         return tuple([found[i] for i in outputs])
 
@@ -189,127 +183,26 @@ def numbers_on_device(program: Program) -> tuple[Program, list[tuple[Variable, V
 
 # ------------------------------------------------------------------ what a graph can hold
 
-_CAPTURED = frozenset(
-    {
-        "sum", "mean", "max", "min", "relu", "sigmoid", "tanh", "gelu", "softmax", "log_softmax", "sgd_update",
-        "adam_update", "softmax_cross_entropy", "softmax_cross_entropy.vjp:x", "linear.vjp:bias", "relu.vjp:x",
-        "tanh.vjp:x", "sigmoid.vjp:x", "gelu.vjp:x", "softmax.vjp:x", "log_softmax.vjp:x",
-        "astype", "cast",
-    }
-)  # fmt: skip
-"""Operations besides those on each element that launch kernels, and neither ask the GPU for values nor send it any.
+_NOT_CAPTURED = frozenset({"fft", "transfer"})
+"""What CuPy does not refuse in a capture, and no graph can hold, by the namespace or the name.
 
-A copy from the host's memory would be captured with the address it had, and read what is there at each replay: so
-what CuPy hands lists of pointers or indices (``concat``, indexing by arrays) is not among them.
+cuFFT works in memory that is a plan's, which goes when CuPy forgets the plan; another device's stream is not captured.
 """
 
 
 def can_capture(instruction: Instruction) -> bool:
-    """Whether the instruction launches kernels alone: no library that refuses captures, nothing read by the host."""
+    """Whether to try an instruction in a graph: it may launch kernels alone.
+
+    A graph holds the values that kernels were given, so that what takes a number of the host stays out. So does what a
+    user defined, which may be more than its kernels.
+    """
     flag = instruction.settings.get("donate")
     if any(v.on_host and v is not flag for v in instruction.reads()):
         return False
     if is_product(instruction):
         return product_function(instruction) is not None
-    if isinstance(instruction.operation, (Group, Rounding)) or instruction.name in _CAPTURED:
-        return True
-    return works_by_element(instruction) and has_words(instruction)
-
-
-# ------------------------------------------------------------------ CuPy's graphs
-
-
-class Recorder:
-    """CuPy's streams, graphs and memory, as ``GraphProgram`` uses them.
-
-    Arrays that graphs hold come from a pool of their own, so that nobody else is ever handed their memory.
-    """
-
-    def __init__(self) -> None:
-        self.cupy = sys.modules["cupy"]
-        self.pool = self.cupy.cuda.MemoryPool()
-        self.stream = self.cupy.cuda.Stream(non_blocking=True)
-        self.last = None
-        self.device = self.cupy.cuda.Device().id
-
-    @contextlib.contextmanager
-    def building(self) -> Iterator[None]:
-        """The time in which graphs are captured: on a stream of its own, after all else and before all else."""
-        device = self.cupy.cuda.Device()
-        device.synchronize()
-        with self.stream, self.cupy.cuda.using_allocator(self.pool.malloc):
-            yield
-        device.synchronize()
-
-    def capture(self, run: Callable[[], None]) -> Callable[[], None]:
-        """The work that ``run`` gives to the GPU, which is not done yet, as a function that gives it out again."""
-        self.stream.begin_capture()
-        try:
-            run()
-        except BaseException:
-            # CUDA refuses what was begun, and has said why in the error under way
-            with contextlib.suppress(self.cupy.cuda.runtime.CUDARuntimeError, RuntimeError):
-                self.stream.end_capture()
-            self.stream = self.cupy.cuda.Stream(non_blocking=True)
-            self.stream.use()
-            raise
-        graph = self.stream.end_capture()
-        current = self.cupy.cuda.get_current_stream
-        return lambda: graph.launch(current())
-
-    def before_replay(self) -> None:
-        """Let a replay wait for the one before, where that was on another stream."""
-        now = self.cupy.cuda.get_current_stream().ptr
-        if self.last is not None and self.last != now:
-            self.cupy.cuda.Device().synchronize()
-        self.last = now
-
-    def address(self, x: Any) -> Any:
-        """What tells an array from others that a graph would have to treat differently."""
-        return (x.data.ptr, x.strides)
-
-    def serves(self, arrays: Sequence[Any]) -> bool:
-        """Whether the arrays lie on the device whose graphs these are, and it is the current one."""
-        return self.device == self.cupy.cuda.Device().id and all(x.device.id == self.device for x in arrays)
-
-    def shares_memory(self, a: Any, b: Any) -> bool:
-        """Whether one array lies in the memory of another."""
-        return bool(self.cupy.may_share_memory(a, b))
-
-    def buffer(self, x: Any) -> Any:
-        """An array for values like these, row by row."""
-        return self.cupy.empty(x.shape, x.dtype)
-
-    def scalar(self, dtype: Any) -> Any:
-        """An array without dimensions."""
-        return self.cupy.zeros((), dtype)
-
-    def write_numbers(self, targets: Sequence[Any], values: Sequence[float]) -> None:
-        """Write numbers into arrays without dimensions, in launches that carry the numbers themselves."""
-        for start in range(0, len(targets), 64):
-            some, given = targets[start : start + 64], values[start : start + 64]
-            text = _setter("".join(a.dtype.char for a in some))
-            numbers = [a.dtype.type(v) for a, v in zip(some, given, strict=True)]
-            _module(text).get_function("set_numbers")((1,), (1,), (*some, *numbers))
-
-    def copy(self, target: Any, source: Any) -> None:
-        """Copy values between arrays of one shape."""
-        target[...] = source
-
-    def fresh(self, x: Any) -> Any:
-        """A copy that is the caller's."""
-        return x.copy()
-
-    def evaluate(self, function: Callable[..., Any], args: Sequence[Any], settings: dict[str, Any]) -> Any:
-        """Run one operation, or capture it where a capture is under way."""
-        return function(*args, **settings)
-
-
-def _setter(chars: str) -> str:
-    kinds = [{"f": "float", "d": "double"}[c] for c in chars]
-    parameters = [f"{kind}* p{k}" for k, kind in enumerate(kinds)] + [f"{kind} v{k}" for k, kind in enumerate(kinds)]
-    body = " ".join(f"*p{k} = v{k};" for k in range(len(kinds)))
-    return f'extern "C" __global__ void set_numbers({", ".join(parameters)}) {{ {body} }}\n'
+    operation = getattr(instruction.operation, "primitive", instruction.operation)
+    return is_own(operation) and operation.name.partition(".")[0] not in _NOT_CAPTURED
 
 
 def function_of(instruction: Instruction, program: Program, tensor_float: bool = False) -> Callable[..., Any]:
@@ -333,10 +226,8 @@ def _tensor_float_product(x: Any, weight: Any, *bias: Any) -> Any:
 @lowering("cupy")
 def lower_cupy(program: Program) -> Compiled:
     """The program in CUDA graphs; see ``GraphProgram``."""
-    return graph_program(program, Recorder)
-
-
-def graph_program(program: Program, recorder: Callable[[], Any]) -> Compiled:
-    """The same with another recorder in the place of CuPy's."""
     functions = partial(function_of, tensor_float=program.notes.get("precision") == "tf32")
-    return GraphProgram(with_numbers_of_adam(program), recorder, can_capture, functions, numbers_on_device)
+    host, device = split_host(with_numbers_of_adam(program))
+    made = GraphProgram(host, device, *numbers_on_device(device), can_capture, functions)
+    made.remark = absence(program)
+    return made

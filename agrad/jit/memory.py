@@ -19,13 +19,13 @@ _SHARING = VIEWS | {"unstack"}
 def may_share(instruction: Instruction) -> bool:
     """Whether results may share memory with an operand: of views, and of primitives through which views are written."""
     operation = instruction.operation
-    # nothing is known of an operation that a user defined
+    return operation.name in _SHARING or getattr(operation, "put", None) is not None or not is_own(operation)
+
+
+def is_own(operation: Any) -> bool:
+    """Whether an operation is agrad's own: nothing is known of one that a user defined."""
     forward = getattr(operation, "forward", None)
-    return (
-        operation.name in _SHARING
-        or getattr(operation, "put", None) is not None
-        or (forward is not None and not forward.__module__.startswith("agrad."))
-    )
+    return forward is None or forward.__module__.startswith("agrad.")
 
 
 def overwritten(instruction: Instruction) -> list[Variable]:

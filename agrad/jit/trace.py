@@ -43,6 +43,7 @@ class Trace(Level):
         "by_layout",
         "closed",
         "constants",
+        "evaluating",
         "giving",
         "guards",
         "holders",
@@ -61,6 +62,8 @@ class Trace(Level):
         super().__init__(TRACE_ID)
         self.born = next_id()
         self.closed = False
+        self.evaluating = False
+        """Whether an operation is evaluated: what it is made of works on the values of now."""
         self.by_layout = False
         """Whether what is a view was asked where the layout of arrays decides."""
         self.thread = get_ident()
@@ -98,7 +101,7 @@ class Trace(Level):
 
     def captured(self, value: Any) -> Any:
         """A traced array in the place of one that is read anew at each call; any other value as it is."""
-        is_array = hasattr(value, "shape") and backend_of_type(type(value)) is not None
+        is_array = not self.evaluating and hasattr(value, "shape") and backend_of_type(type(value)) is not None
         return wrap(value, self, self.constant_variable(value)) if is_array and self.reads_anew(value) else value
 
     # ------------------------------------------------------------------ operations
@@ -108,7 +111,11 @@ class Trace(Level):
         self._check_shape_known(primitive, args, settings)
         values, operands = self._split(args)
         plain, noted = self._split(settings.values())
-        out = self.evaluate(primitive, tuple(values), dict(zip(settings, plain, strict=True)))
+        outer, self.evaluating = self.evaluating, True
+        try:
+            out = self.evaluate(primitive, tuple(values), dict(zip(settings, plain, strict=True)))
+        finally:
+            self.evaluating = outer
         if any(out is value for value in values):
             self.giving.add(primitive)
         single = primitive.outputs is None

@@ -1,0 +1,36 @@
+"""A jitted step on another stream, and replays on two streams in turn: the losses are those of eager steps."""
+
+from typing import Any
+
+from bench.gpu.goals import STREAM_CHECKS
+from bench.gpu.parts import Work
+from bench.gpu.probe import answering
+from bench.gpu.steps import STEPS, batches, build, furthest, losses
+
+
+def on_streams(data: list[tuple[Any, Any]], streams: list[Any]) -> list[float]:
+    """The losses of a jitted step of which call k runs on stream k, from the start again after the last one."""
+    import agrad
+
+    step, found = agrad.jit(build("SGD")), []
+    for k in range(STEPS):
+        with streams[k % len(streams)]:
+            found.append(step(*data[k % len(data)]))
+    return [loss.item() for loss in found]
+
+
+def run(work: Work) -> None:
+    import cupy
+
+    import agrad
+
+    agrad.set_backend("cupy")
+    data = batches(16 if work.small else 128)
+    right = losses(build("SGD"), data)
+    cupy.cuda.Device().synchronize()
+    one, other = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
+    for name, streams in zip(STREAM_CHECKS, ([one], [one, other]), strict=True):
+        with answering(work, name):
+            found = on_streams(data, streams)
+            off = furthest(found, right)
+            work.answers.give(name, off, f"off by {off:.1e} in {STEPS} steps", "the losses differ")

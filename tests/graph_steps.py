@@ -1,0 +1,55 @@
+"""What the tests of programs in CUDA graphs share."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from agrad import nn, optim
+from agrad.jit.graphs import GraphProgram
+
+
+def draw(dtype: str, *shape: int) -> Any:
+    import cupy
+
+    return cupy.asarray(np.random.default_rng(len(shape)).normal(size=shape).astype(dtype))
+
+
+def program_of(fast: Any) -> GraphProgram:
+    """The one program of a jitted function that was called."""
+    ((entry,),) = fast._entries.values()
+    return entry.run
+
+
+def graphs_in(fast: Any) -> tuple[list[str], list[str]]:
+    """The names of the instructions in graphs, and of those between."""
+    program = program_of(fast)
+    inside = [i.name for s in program.segments if s.captured for i in s.instructions]
+    return inside, [i.name for s in program.segments if not s.captured for i in s.instructions]
+
+
+def mlp(optimizer: str = "sgd") -> tuple[Callable[..., Any], nn.Module]:
+    model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3))
+    values = np.random.default_rng(5)
+    model.load_state_dict({k: values.normal(size=v.shape).astype("float32") for k, v in model.state_dict().items()})
+    made = {
+        "sgd": lambda: optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
+        "adam": lambda: optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.1),
+    }
+    criterion, opt = nn.CrossEntropyLoss(), made[optimizer]()
+
+    def step(x: Any, labels: Any) -> Any:
+        loss = criterion(model(x), labels)
+        loss.backward()
+        opt.step()
+        opt.zero_grad()
+        return loss
+
+    step.optimizer = opt  # type: ignore[attr-defined]
+    return step, model
+
+
+def batch(k: int = 0) -> tuple[Any, Any]:
+    import cupy
+
+    return draw("float32", 4, 6) + np.float32(k), cupy.arange(4) % 3

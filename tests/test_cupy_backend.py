@@ -1,0 +1,154 @@
+"""CuPy's words: broadcast and empty matrices, sums at indices, and devices."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.backends import load
+
+pytestmark = pytest.mark.needs("cupy")
+
+
+def both(word: str, *arrays: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The results of a function of ``linalg`` on CuPy and on NumPy, on the host."""
+    found = []
+    for name in ("cupy", "numpy"):
+        backend = load(name)
+        out = getattr(backend.xp.linalg, word)(*[backend.from_host(a, None) for a in arrays])
+        found.append([backend.to_host(x) for x in (out if isinstance(out, tuple) else (out,))])
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((3, 3), (3,)),
+        ((2, 3, 3), (3,)),
+        ((2, 3, 3), (3, 2)),
+        ((3, 3), (2, 3, 2)),
+        ((1, 3, 3), (2, 3, 2)),
+        ((2, 1, 3, 3), (4, 3, 2)),
+        ((3, 3, 3), (3, 3)),
+        ((2, 3, 3), (2, 3, 0)),
+        ((3, 3), (0, 3, 2)),
+        ((0, 3, 3), (3, 2)),
+        ((1, 3, 3), (0, 3, 2)),
+        ((2, 0, 0), (0, 3)),
+        ((0, 3, 3), (3,)),
+        ((0, 0), (0,)),
+    ],
+)
+@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("float64", "complex128"), ("complex64", "float32")])
+def test_solve_is_numpys(a: tuple[int, ...], b: tuple[int, ...], dtypes: tuple[str, str]) -> None:
+    rng = np.random.default_rng(0)
+    matrices = (rng.normal(size=a) + 3 * np.eye(a[-1])).astype(dtypes[0])
+    (got,), (expected,) = both("solve", matrices, rng.normal(size=b).astype(dtypes[1]))
+    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3, 3), (2, 0, 0), (0, 2, 3, 3)])
+@pytest.mark.parametrize(
+    "word", ["inv", "det", "slogdet", "cholesky", "qr", "svd", "eigh", "eigvalsh", "eig", "eigvals"]
+)
+def test_decompositions_of_empty_batches_and_matrices_are_numpys(word: str, shape: tuple[int, ...]) -> None:
+    got, expected = both(word, np.zeros(shape, np.float32))
+    assert [(x.shape, x.dtype) for x in got] == [(x.shape, x.dtype) for x in expected]
+    for x, y in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_the_vocabulary_has_a_linalg_of_its_own() -> None:
+    import cupy
+    from array_api_compat import cupy as compat
+
+    words = load("cupy").xp.linalg
+    assert words is not compat.linalg
+    assert compat.linalg.solve is cupy.linalg.solve
+    assert words.solve is not cupy.linalg.solve
+    assert words.inv is compat.linalg.inv
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "complex64", "int8", "int64", "bool"])
+def test_a_sum_at_indices_is_numpys(dtype: str) -> None:
+    """Without a warning either: the run makes errors of them."""
+    g, at = np.arange(5).astype(dtype), np.array([0, 2, 2, 0, 3])
+    found = []
+    for name in ("cupy", "numpy"):
+        backend = load(name)
+        given = [backend.from_host(a, None) for a in (g, at)]
+        out = backend.xp.scatter_add(*given, index=(agrad.shapes.ARRAY,), shape=(4,))
+        found.append(backend.to_host(out))
+    assert found[0].dtype == dtype
+    np.testing.assert_array_equal(*found)
+
+
+ON_THE_SECOND = """
+import cupy
+import numpy as np
+import agrad
+from agrad import random
+from agrad.backends import load
+from agrad.jit.cuda_products import gemm, lt_of, product_function
+from agrad.jit.ir import Instruction, Variable
+from agrad.jit.precision import WAYS
+from agrad.registry import PRIMITIVES
+from agrad.shapes import ARRAY
+
+xp = load("cupy").xp
+first, second = cupy.cuda.Device(0), cupy.cuda.Device(1)
+with second:
+    x, square, at = cupy.ones((3, 3), np.float32), cupy.eye(3, dtype=np.float32) * 2, cupy.asarray([0, 2, 2])
+v = Variable((3, 3), x.dtype, cupy.ndarray)
+made = {
+    "arange": xp.arange(3, device=second), "linspace": xp.linspace(0, 1, 3, device=second),
+    "eye": xp.eye(3, device=second), "full": xp.full((2,), 1.0, device=second),
+    "ones_like": xp.ones_like(cupy.ones(3), device=second), "arange_like": xp.arange_like(x, 3),
+    "zeros": agrad.zeros(3, backend="cupy", device="cuda:1").data, "solve": xp.linalg.solve(square, x),
+    "solve of a vector": xp.linalg.solve(square, x[0]), "getitem": xp.getitem(x, at, index=(ARRAY,)),
+    "setitem": xp.setitem(x, x[0], at, index=(ARRAY,)), "from_parts": xp.from_parts(x, x),
+    "scatter_add": xp.scatter_add(x, at, index=(ARRAY,), shape=(4, 3)),
+    "scatter_add of integers": xp.scatter_add(at, at, index=(ARRAY,), shape=(4,)),
+    "gemm": gemm(x, x, x.dtype), "gemm in TF32": gemm(x, x, x.dtype, True),
+    "product": product_function(Instruction(PRIMITIVES["matmul"], (v, v), {}, (v,)))(x, x),
+}
+for precision in ("float16", "bfloat16"):
+    way = WAYS["cupy"](precision)
+    narrow = made[precision] = way.narrow(x)
+    made[precision + " product"] = way.product(narrow, narrow)
+    made[precision + " batch"] = way.product(narrow[None], narrow)
+with agrad.use_backend("cupy", "cuda:1"):
+    key = random.key(0)
+    made["key"] = key
+    made["split"] = random.split(key)
+    made["bits"] = random.bits(key, (5,))
+    made["uniform"] = random.uniform(key, (5,))
+    made["randint"] = random.randint(key, 0, 9, (5,))
+    made["permutation"] = random.permutation(key, 5)
+    made["bernoulli"] = random.bernoulli(key, 0.5, (5,))
+wrong = {name: str(a.device) for name, a in made.items() if a.device != second}
+assert not wrong, wrong
+np.testing.assert_array_equal(made["product"].get(), np.full((3, 3), 3))
+np.testing.assert_array_equal(made["scatter_add"].get(), [[1] * 3, [0] * 3, [2] * 3, [0] * 3])
+assert cupy.cuda.Device() == first
+assert lt_of(1) is not lt_of(0)
+"""
+
+
+@pytest.mark.needs("cuda_on_cpu")
+def test_words_work_on_the_device_of_their_arrays() -> None:
+    """With another device current, and CuPy's warning of work across devices an error."""
+    environment: dict[str, Any] = {**os.environ, "CUPY_ON_CPU_DEVICES": "2"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", ON_THE_SECOND],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

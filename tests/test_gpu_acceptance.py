@@ -1,0 +1,338 @@
+"""The acceptance run for a GPU: goals and verdicts, parts that fail or hang, the table, wrong calls."""
+
+import importlib
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.gpu import __main__ as command
+from bench.gpu import device, goals, report, runner
+from bench.gpu.goals import GOALS, MET, NOT_JUDGED, NOT_MEASURED, NOT_MET, Answers, Verdict
+from bench.gpu.parts import PARTS
+from bench.gpu.runner import DONE, Clock, Ended, Part, Runner, Stop
+
+ROOT = Path(__file__).parent.parent
+BOUNDED = [goal for goal in GOALS.values() if goal.most is not None or goal.least is not None]
+NAN = float("nan")
+
+
+# ---------------------------------------------------------------- goals
+
+
+def test_every_part_has_questions_and_every_question_a_part() -> None:
+    assert list(dict.fromkeys(part for part, _ in GOALS)) == list(PARTS)
+    for name in PARTS:
+        assert callable(importlib.import_module(f"bench.gpu.{name}").run)
+
+
+def test_side_by_side_the_parts_fit_into_eight_minutes() -> None:
+    together = max(part.limit for part in PARTS.values() if not part.alone)
+    alone = sum(part.limit for part in PARTS.values() if part.alone)
+    assert together + alone + command.RESERVE + 30 <= command.SECONDS == 480
+    alone_first = [part.alone for part in PARTS.values()]
+    assert alone_first == sorted(alone_first)
+
+
+@pytest.mark.parametrize("goal", BOUNDED, ids=lambda goal: goal.name)
+def test_a_number_is_held_against_its_bound(goal: goals.Goal) -> None:
+    bound, worse = (goal.most, 1.01) if goal.most is not None else (goal.least, 0.99)
+    assert bound is not None
+    assert goals.judged(goal, bound, "").verdict == MET
+    missed = goals.judged(goal, bound * worse, "so much", "slow")
+    assert (missed.verdict, missed.why, missed.measured) == (NOT_MET, "slow", "so much")
+
+
+@pytest.mark.parametrize("goal", GOALS.values(), ids=lambda goal: f"{goal.part}-{goal.name}")
+def test_no_answer_meets_no_goal(goal: goals.Goal) -> None:
+    for small in (False, True):
+        assert goals.judged(goal, NAN, "", small=small).verdict == NOT_MET
+    yes = goal.most is None and goal.least is None
+    assert not yes or goals.judged(goal, False, "").verdict == NOT_MET
+
+
+def test_times_are_not_judged_at_small_sizes() -> None:
+    for goal in GOALS.values():
+        poor = math.inf if goal.least is None else 0.0
+        verdict = goals.judged(goal, poor, "", small=True).verdict
+        assert (verdict == NOT_JUDGED) is goal.timed
+
+
+def test_answers_survive_the_end_of_their_part(tmp_path: Path) -> None:
+    file = tmp_path / "mlp.jsonl"
+    answers = Answers("mlp", file)
+    answers.give("MLP step, batch 128, device", 0.9, "0.90")
+    answers.absent("MLP step, batch 128, host", "no peer", "agrad 12 us")
+    with file.open("a") as out:
+        out.write('{"part": "mlp", "name": "MLP step, ba')
+    found = goals.completed("mlp", goals.read(file), "killed by SIGSEGV")
+    assert [(v.verdict, v.why) for v in found] == [
+        (MET, ""),
+        (NOT_MEASURED, "no peer"),
+        (NOT_MEASURED, "killed by SIGSEGV"),
+    ]
+    assert goals.completed("mlp", [], "")[0].text == "NOT met: the part gave no answer"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "full", "small"),
+    [(MET, True, True), (NOT_MET, False, False), (NOT_MEASURED, False, True), (NOT_JUDGED, False, True)],
+)
+def test_what_passes(verdict: str, full: bool, small: bool) -> None:
+    found = [Verdict("mlp", "x", "", "", MET), Verdict("mlp", "y", "", "", verdict)]
+    assert goals.passed(found, False, set()) is full
+    assert goals.passed(found, True, set()) is small
+    assert not goals.passed(found, True, {"mlp"})
+
+
+# ---------------------------------------------------------------- parts that fail, hang and crash
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "GRACE", 0.3)
+    monkeypatch.setattr(runner, "LEAST", 0.05)
+    monkeypatch.setattr(runner, "POLL", 0.01)
+
+
+DIES = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+HANGS = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"])
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def runs(
+    scripts: dict[str, tuple[str, float]], logs: Path, stop: Stop, seconds: float = 60.0, **more: Any
+) -> list[Ended]:
+    """Run parts that are Python programs, each with its limit."""
+    parts = [Part(name, "", limit) for name, (_, limit) in scripts.items()]
+    line = lambda part, seconds: [sys.executable, "-S", "-c", scripts[part.name][0]]  # noqa: E731
+    return Runner(line, logs, Clock(seconds), stop, **more).run(parts)
+
+
+def is_alive(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("width", [1, 4])
+def test_a_part_survives_the_failure_of_another(tmp_path: Path, width: int) -> None:
+    scripts = {
+        "raises": ("raise ValueError('broken')", 20.0),
+        "dies": (DIES, 20.0),
+        "hangs": (HANGS, 0.7),
+        "leaves": ("import sys; sys.exit(3)", 20.0),
+        "fine": ("print('here')", 20.0),
+    }
+    told: list[str] = []
+    ended = runs(scripts, tmp_path, Stop(), width=width, told=lambda e: told.append(e.name))
+    assert [(e.name, e.how) for e in ended] == [
+        ("raises", "exit code 1"),
+        ("dies", "killed by SIGKILL"),
+        ("hangs", "over its 1 s"),
+        ("leaves", "exit code 3"),
+        ("fine", DONE),
+    ]
+    assert sorted(told) == sorted(scripts)
+    assert "ValueError: broken" in (tmp_path / "raises.log").read_text()
+    assert (tmp_path / "fine.log").read_text() == "here\n"
+    child = int((tmp_path / "hangs.log").read_text())
+    assert not is_alive(child)
+
+
+@pytest.mark.usefixtures("quick")
+def test_parts_are_cut_to_the_time_that_is_left(tmp_path: Path) -> None:
+    started = time.monotonic()
+    scripts = {"long": ("import time; time.sleep(60)", 30.0), "late": ("", 30.0)}
+    ended = runs(scripts, tmp_path, Stop(), seconds=0.5)
+    assert time.monotonic() - started < 10
+    assert [e.how for e in ended] == ["over its 0 s", runner.NO_TIME]
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_part_that_cannot_be_started(tmp_path: Path) -> None:
+    line = lambda part, seconds: ["/no/such/program"]  # noqa: E731
+    (ended,) = Runner(line, tmp_path, Clock(20.0), Stop()).run([Part("absent", "", 5.0)])
+    assert ended.how.startswith("could not be started: ")
+
+
+@pytest.mark.usefixtures("quick")
+def test_times_are_measured_with_nothing_beside(tmp_path: Path) -> None:
+    times = "import time; print(time.monotonic(), flush=True); time.sleep(0.2); print(time.monotonic())"
+    parts = [Part("a", "", 9.0), Part("b", "", 9.0), Part("c", "", 9.0, alone=True), Part("d", "", 9.0)]
+    line = lambda part, seconds: [sys.executable, "-S", "-c", times]  # noqa: E731
+    Runner(line, tmp_path, Clock(30.0), Stop(), width=2).run(parts)
+    spans = [tuple(map(float, (tmp_path / f"{part.name}.log").read_text().split())) for part in parts]
+    assert spans[1][0] < spans[0][1]
+    assert max(spans[0][1], spans[1][1]) < spans[2][0]
+    assert spans[2][1] < spans[3][0]
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_what_runs(tmp_path: Path, number: signal.Signals) -> None:
+    script = f"import os, signal, time; os.kill({os.getpid()}, {int(number)}); time.sleep(60)"
+    scripts = {"fine": ("", 20.0), "signals": (script, 20.0), "waits": ("", 20.0)}
+    with runner.stoppable() as stop:
+        ended = runs(scripts, tmp_path, stop)
+    assert stop.number == number
+    assert signal.getsignal(number) is not stop
+    name = number.name
+    assert [e.how for e in ended] == [
+        DONE,
+        f"ended, as the run was stopped by {name}",
+        f"not started, as the run was stopped by {name}",
+    ]
+
+
+# ---------------------------------------------------------------- the whole command
+
+
+ANSWERS = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from bench.gpu import goals
+part, small = {part!r}, {small!r}
+answers = goals.Answers(part, Path({file!r}), small)
+for (of, name), goal in goals.GOALS.items():
+    if of == part:
+        answers.give(name, goal.most or goal.least or True, "{root}/as wanted")
+{then}
+"""
+
+
+@pytest.fixture
+def main(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """The command in this process, on a device that is none, with parts that answer at once and then do as told."""
+    monkeypatch.setattr(device, "described", lambda logs: ("a device", True))
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(runner, "GRACE", 0.3)
+    monkeypatch.setattr(runner, "POLL", 0.01)
+    then: dict[str, str] = {}
+
+    def command_of(part: Part, seconds: float, out: Path, small: bool) -> list[str]:
+        text = ANSWERS.format(
+            root=str(ROOT), part=part.name, small=small, file=str(out / "logs" / f"{part.name}.jsonl"),
+            then=then.get(part.name, ""),
+        )  # fmt: skip
+        return [sys.executable, "-S", "-c", text]
+
+    monkeypatch.setattr(command, "command_of", command_of)
+
+    def of(*options: str, **broken: str) -> tuple[int, str, Path]:
+        then.update(broken)
+        out = tmp_path / "out"
+        code = command.main([*options, str(out)])
+        return code, capsys.readouterr().out, out
+
+    return of
+
+
+def test_all_met(main: Callable[..., Any]) -> None:
+    code, text, out = main("--parts", "probe,steps,wide")
+    assert code == 0
+    table = (out / "table.md").read_text()
+    assert text.endswith(table)
+    assert "Only these parts: probe, steps, wide." in table
+    count = sum(part in ("probe", "steps", "wide") for part, _ in GOALS)
+    assert f"{count} met, 0 NOT met, 0 not measured, 0 not judged; " in table
+    record = json.loads((out / "results.json").read_text())
+    assert len(record["verdicts"]) == count
+    assert str(ROOT) not in table + (out / "results.json").read_text()
+    assert (out / "logs" / ".gitignore").read_text() == "*\n"
+
+
+def test_one_part_that_dies_fails_the_run_and_keeps_its_answers(main: Callable[..., Any]) -> None:
+    code, text, out = main("--parts", "streams,wide,compare", wide="raise ValueError('broken')")
+    assert code == 1
+    assert "| wide    | exit code 1 |" in text
+    assert "        | ValueError: broken" in text
+    verdicts = json.loads((out / "results.json").read_text())["verdicts"]
+    assert {v["verdict"] for v in verdicts} == {MET}
+    code, text, _ = main("--parts", "streams,wide", wide="", streams=DIES)
+    assert code == 1 and "killed by SIGKILL" in text
+
+
+def test_a_dry_run_says_so(main: Callable[..., Any]) -> None:
+    code, text, _ = main("--small", "--parts", "chain,numbers")
+    assert code == 0
+    assert "# A dry run at small sizes: no measurement of a GPU" in text
+    assert "not judged: small sizes" in text
+
+
+def test_ctrl_c_prints_the_table(main: Callable[..., Any]) -> None:
+    script = f"import os, signal, time; os.kill({os.getpid()}, signal.SIGINT); time.sleep(60)"
+    code, text, out = main("--parts", "streams,wide,chain", wide=script)
+    assert code == 130
+    assert text.endswith((out / "table.md").read_text())
+    assert "stopped by SIGINT" in text
+
+
+def test_a_stand_in_is_no_gpu(main: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "described", lambda logs: ("a stand-in", False))
+    code, text, out = main()
+    assert code == 3 and "only --small runs on it" in text
+    assert not (out / "table.md").exists()
+
+
+def test_results_that_cannot_be_written_are_printed(main: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*given: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(report, "write", full)
+    code, text, _ = main("--parts", "streams")
+    assert code == 1
+    assert "2 met, 0 NOT met" in text
+
+
+def test_folders_of_others_are_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "train.log").write_text("mine")
+    assert command.main([str(tmp_path)]) == 2
+    assert "'logs' of something else" in capsys.readouterr().err
+    assert (tmp_path / "logs" / "train.log").read_text() == "mine"
+
+
+def test_no_device_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(device.NoDevice, match="exit code 1"):
+        device.described(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "required: OUT"),
+        (["--parts", "probe,nothing", "out"], "there is no 'nothing'; there are probe, steps"),
+        (["--seconds", "0", "out"], "must be more than 0"),
+    ],
+)
+def test_wrong_calls(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(arguments)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_script_from_another_folder(tmp_path: Path) -> None:
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "__init__.py").write_text("raise ImportError('not the checkout')")
+    (tmp_path / "file").touch()
+    line, given = [str(ROOT / "bench" / "gpu_acceptance.sh"), "file"], os.environ | {"PYTHON": sys.executable}
+    done = subprocess.run(line, env=given, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "bench/gpu_acceptance.sh: OUT file cannot be written: File exists\n"

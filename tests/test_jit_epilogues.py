@@ -1,0 +1,131 @@
+"""Products joined with what follows them, by the pass alone, on NumPy's arrays."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn, optim
+from agrad.engine.rulecalls import RuleCall
+from agrad.jit.epilogues import Joined, with_epilogues
+from agrad.jit.ir import Instruction, Program, interpret
+from agrad.jit.lowerings import plain
+from agrad.jit.passes import PASSES, without_dead_code
+from agrad.registry import PRIMITIVES
+
+
+def draw(dtype: str, *shape: int) -> np.ndarray:
+    return np.random.default_rng(len(shape)).normal(size=shape).astype(dtype)
+
+
+def step_program() -> tuple[Program, list[Any]]:
+    """A training step of three layers as CuPy's programs have it, whose rule of ReLU is one instruction."""
+    model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))
+    values = np.random.default_rng(1)
+    for p in model.parameters():
+        p.data = values.normal(size=p.shape).astype(np.float32)
+    optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def step(x: Any, labels: Any) -> Any:
+        loss = agrad.cross_entropy(model(x), labels)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    program = agrad.jit(step).lower(draw("float32", 7, 6), np.arange(7) % 3).stages[0][1]
+    for _, run in PASSES:
+        program = run(program)
+    program = without_dead_code(with_rules_of_relu(program))
+    rng = np.random.default_rng(0)
+    flags = {i.settings["donate"] for i in program.instructions if "donate" in i.settings}
+    inputs: list[Any] = []
+    for v in program.inputs:
+        if v.on_host:
+            inputs.append(0.5 if v not in flags else False)
+        elif np.dtype(v.dtype).kind == "i":
+            inputs.append(np.arange(7) % 3)
+        else:
+            inputs.append(rng.normal(size=v.shape).astype(np.float32))
+    return program, inputs
+
+
+def with_rules_of_relu(program: Program) -> Program:
+    """``where(y > 0, g, 0)`` as one instruction, which CuPy's kernel for the rule makes of it."""
+    made = {v: i for i in program.instructions for v in i.results}
+    rule = RuleCall(PRIMITIVES["relu"], PRIMITIVES["relu"].vjps["x"])
+    kept = []
+    for i in program.instructions:
+        if i.name == "where":
+            y = made[i.operands[0]].operands[0]
+            i = Instruction(rule, (i.operands[1], y), {}, i.outputs)
+        kept.append(i)
+    return program.with_instructions(kept)
+
+
+def test_a_training_step_is_joined_throughout() -> None:
+    program, inputs = step_program()
+    better = with_epilogues(program)
+    names = [i.name for i in better.instructions]
+    assert [n for n in names if n.startswith(("linear", "matmul"))] == [
+        *("linear_relu_mask", "linear_relu_mask", "linear"),
+        *("matmul_masked_sum", "matmul_sum", "matmul_masked_sum", "matmul", "matmul"),
+    ]
+    assert not {"relu", "relu.vjp:x", "sum", "linear.vjp:bias"} & set(names)
+    masks = [i for i in better.instructions if i.name == "linear_relu_mask"]
+    readers = [i for i in better.instructions if i.name == "matmul_masked_sum"]
+    assert [i.operands[2] for i in readers] == [i.outputs[1] for i in reversed(masks)]
+    for run in (plain, lambda p: lambda given: interpret(p, given)):
+        for a, b in zip(run(better)(list(inputs)), plain(program)(list(inputs)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_what_else_is_read_is_not_joined() -> None:
+    def f(x: Any, w: Any, b: Any, c: Any) -> Any:
+        y = agrad.linear(x, w, b)
+        z = agrad.linear(agrad.relu(y), c, b)
+        return agrad.relu(z), z, agrad.sum(agrad.matmul(x, w), axis=0)
+
+    args = draw("float32", 4, 3), draw("float32", 3, 3), draw("float32", 3), draw("float32", 3, 3)
+    program = agrad.jit(f).lower(*args).stages[-1][1]
+    better = with_epilogues(program)
+    # z itself leaves, so the second map stays; and the sum is of a product, not of a factor
+    assert sorted(i.name for i in better.instructions) == ["linear", "linear_relu", "matmul", "relu", "sum"]
+    for a, b in zip(plain(better)(list(args)), plain(program)(list(args)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_products_of_more_axes_are_not_joined() -> None:
+    def f(x: Any, w: Any, b: Any, ws: Any) -> Any:
+        return agrad.relu(agrad.linear(x, w, b)), agrad.matmul(x, ws), agrad.relu(agrad.linear(x[0, 0], w, b))
+
+    args = draw("float32", 2, 4, 3), draw("float32", 3, 5), draw("float32", 5), draw("float32", 2, 3, 4)
+    program = agrad.jit(f).lower(*args).stages[0][1]
+    better = with_epilogues(program)
+    assert [i.name for i in better.instructions] == [i.name for i in program.instructions]
+    for a, b in zip(plain(better)(list(args)), plain(program)(list(args)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_sum_is_the_products_unless_it_is_read_before(before: bool) -> None:
+    def f(x: Any, w: Any) -> Any:
+        rows = agrad.sum(w, axis=(0,))
+        y = agrad.matmul(x * rows if before else x, w)
+        return y * rows
+
+    args = draw("float32", 4, 3), draw("float32", 3, 3)
+    program = agrad.jit(f).lower(*args).stages[0][1]
+    better = with_epilogues(program)
+    assert ("matmul_sum" in [i.name for i in better.instructions]) is not before
+    np.testing.assert_array_equal(plain(better)(list(args))[0], plain(program)(list(args))[0])
+
+
+def test_a_masked_product_does_not_let_infinities_through() -> None:
+    operation = Joined(PRIMITIVES["matmul"], masked=True)
+    x, w = np.array([[np.inf, 1.0]], np.float32), np.eye(2, dtype=np.float32) + 1
+    with np.errstate(invalid="ignore"):
+        found = operation.bind(x, w, np.array([[False, False]]))
+    np.testing.assert_array_equal(found, np.zeros((1, 2), np.float32))
+    assert found.dtype == np.float32

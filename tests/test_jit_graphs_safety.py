@@ -1,0 +1,223 @@
+"""Programs in CUDA graphs among streams, threads, errors and too little memory, and what a step launches."""
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import host
+from graph_steps import batch, draw, mlp, program_of
+
+import agrad
+
+pytestmark = pytest.mark.needs("cupy")
+
+
+@pytest.fixture(autouse=True)
+def on_cupy() -> Iterator[None]:
+    with agrad.use_backend("cupy"):
+        yield
+
+
+# ------------------------------------------------------------------ streams, threads, memory, errors
+
+
+def test_a_program_captured_on_one_stream_runs_on_another() -> None:
+    import cupy
+
+    step, _ = mlp()
+    expected = [step(*batch(k)).item() for k in range(6)]
+    step, _ = mlp()
+    fast, losses = agrad.jit(step), []
+    streams = [cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream.null, cupy.cuda.Stream()]
+    for k in range(6):
+        with streams[k // 2]:
+            losses.append(fast(*batch(k)))
+            cupy.cuda.get_current_stream().synchronize()
+    np.testing.assert_allclose([loss.item() for loss in losses], expected, rtol=1e-5)
+    assert program_of(fast)._captures <= 2
+
+
+def test_inside_a_capture_of_the_users_a_program_runs_plainly() -> None:
+    import cupy
+
+    fast = agrad.jit(lambda x, rate: agrad.sin(x) * rate)
+    x = draw("float64", 5)
+    for _ in range(3):
+        fast(x, 2.0)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        y = fast(x, 3.0)
+        graph = stream.end_capture()
+    # nothing was done then, so that the number is not in the program's own graph yet
+    np.testing.assert_allclose(host(fast(x, 3.0)), np.sin(host(x)) * 3, rtol=1e-13)
+    with stream:
+        graph.launch(stream)
+        stream.synchronize()
+    np.testing.assert_allclose(host(y), np.sin(host(x)) * 3, rtol=1e-13)
+
+
+def test_threads_may_share_a_program() -> None:
+    import cupy
+
+    fast, wrong = agrad.jit(lambda x: agrad.sum(agrad.sin(x) * 2.0, axis=0)), []
+
+    def work(k: int) -> None:
+        with agrad.use_backend("cupy"), cupy.cuda.Stream(non_blocking=True) as stream:
+            for i in range(20):
+                x = draw("float64", 5, 3) + k + i
+                got = fast(x)
+                stream.synchronize()
+                if not np.allclose(host(got), np.sum(np.sin(host(x)) * 2, axis=0), rtol=1e-12):
+                    wrong.append((k, i))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert not program_of(fast).given_up
+
+
+def test_an_error_in_between_does_not_spoil_the_next_call() -> None:
+    raising = [False]
+
+    @agrad.primitive(constant="x")
+    def unlucky(xp: Any, x: Any, /) -> Any:
+        if raising[0]:
+            raise ValueError("not now")
+        return x + 1
+
+    fast = agrad.jit(lambda x, rate: agrad.sin(unlucky(agrad.cos(x) * rate)) * rate)
+    x = draw("float64", 3)
+    for k in range(8):
+        raising[0] = k in (1, 4)  # the build, and a replay
+        rate = 1.0 + k // 3
+        if raising[0]:
+            with pytest.raises(ValueError, match="not now"):
+                fast(x, rate)
+        else:
+            np.testing.assert_allclose(
+                host(fast(x, rate)), np.sin(np.cos(host(x)) * rate + 1) * rate, rtol=1e-12, err_msg=str(k)
+            )
+    assert not program_of(fast).given_up
+
+
+def test_an_interrupt_in_a_capture_ends_it() -> None:
+    fast = agrad.jit(lambda x: agrad.floor_divide(agrad.sin(x) * 2.0, 0.5))
+    x = draw("float64", 7)
+    fast(x)
+    program = program_of(fast)
+    (divide,) = [i for i in program.functions if i.name == "floor_divide"]
+    own = program.functions[divide]
+
+    def interrupted(*args: Any, **settings: Any) -> Any:
+        own(*args, **settings)
+        raise KeyboardInterrupt
+
+    program.functions[divide] = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        fast(x)
+    program.functions[divide] = own
+    for _ in range(3):
+        np.testing.assert_array_equal(host(fast(x)), np.floor_divide(np.sin(host(x)) * 2, 0.5))
+    assert not program.reasons
+    assert not program.given_up
+
+
+@pytest.fixture
+def scarce() -> Iterator[Callable[[int], None]]:
+    """Leave so many bytes beside what is in use."""
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+
+    def leave(count: int) -> None:
+        gc.collect()
+        pool.free_all_blocks()
+        pool.set_limit(pool.total_bytes() + count)
+
+    yield leave
+    pool.set_limit(0)
+
+
+@pytest.mark.parametrize("more", range(4))
+def test_without_memory_for_graphs_a_program_runs_without(scarce: Callable[[int], None], more: int) -> None:
+    import cupy
+
+    @agrad.primitive(constant="x")
+    def apart(xp: Any, x: Any, /) -> Any:
+        return x + 1
+
+    def f(x: Any) -> Any:
+        x = agrad.sin(x) * 2.0  # a graph, the operation in between, and another graph
+        y = apart(agrad.floor_divide(x, 0.5))
+        return agrad.sum(agrad.floor_divide(agrad.exp(-y), 0.1), axis=0), y[0, :]
+
+    row = 64 << 10
+    x = draw("float64", 2, row // 8)
+    least = 0
+    while True:  # what an ordinary run wants
+        scarce(least)
+        try:
+            f(x)
+            break
+        except MemoryError:
+            least += row
+    cupy.get_default_memory_pool().set_limit(0)
+    fast, right = agrad.jit(f), f(x)
+    fast(x)
+    scarce(least + (2 + more) * row)
+    for _ in range(3):
+        for a, b in zip(fast(x), right, strict=True):
+            np.testing.assert_allclose(host(a), host(b), rtol=1e-12)
+    assert program_of(fast).given_up.startswith("OutOfMemoryError: ") or more > 0
+
+
+def test_memory_does_not_grow_and_is_given_back() -> None:
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    gc.collect()
+    pool.free_all_blocks()
+    start = pool.used_bytes()
+    step, model = mlp("adam")
+    fast = agrad.jit(step)
+    used = []
+    for k in range(60):
+        fast(*batch(k))
+        if k % 20 == 19:
+            used.append(pool.used_bytes())
+    assert len(set(used)) == 1
+    gc.collect()
+    gc.disable()
+    try:
+        program = weakref.ref(program_of(fast))
+        fast.cache_clear()
+        assert program() is None  # in no cycle
+    finally:
+        gc.enable()
+    del fast, step, model
+    gc.collect()
+    assert pool.used_bytes() == start
+
+
+def test_programs_that_are_dropped_leave_no_memory_behind() -> None:
+    import cupy
+
+    def run() -> int:
+        fast = agrad.jit(lambda x: agrad.sum(agrad.floor_divide(agrad.sin(x) * 2.0, 0.3), axis=0))
+        for _ in range(3):
+            fast(draw("float64", 100, 100))
+        assert "graph:" in fast.lower(draw("float64", 100, 100)).code
+        del fast
+        gc.collect()
+        return int(cupy.get_default_memory_pool().total_bytes())
+
+    run()
+    assert len({run() for _ in range(4)}) == 1

@@ -1,0 +1,188 @@
+"""The launches of a training step on CuPy, counted on the emulated CUDA: they are part of what agrad promises."""
+
+import itertools
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn, optim
+
+pytestmark = pytest.mark.needs("cupy", "cuda_on_cpu")
+
+SIZES, ROWS = (784, 256, 128, 10), 16
+WARM = 4
+"""Calls until a jitted step replays: it is traced, runs plainly, is captured, and its state has settled."""
+
+FORWARD = [
+    "cublasLt RELU_AUX_BIAS",
+    "cublasLt RELU_AUX_BIAS",
+    "cublasLt BIAS",
+    "softmax_cross_entropy",
+    "cupy_mean",
+]
+BACKWARD = [
+    "cupy_copy",  # the cotangent of the mean, for each row
+    "softmax_cross_entropy_vjp",
+    "cublasLt DRELU_BGRAD",
+    "cublasLt BGRADA",
+    "cublasLt DRELU_BGRAD",
+    "cublasLt DEFAULT",
+    "cublasLt DEFAULT",
+]
+EAGER_FORWARD = [
+    *("gemmEx", "cupy_add", "memset", "cupy_maximum"),
+    *("gemmEx", "cupy_add", "memset", "cupy_maximum"),
+    *("gemmEx", "cupy_add"),
+    *("softmax_cross_entropy", "cupy_mean"),
+]
+EAGER_BACKWARD = [
+    *("cupy_fill", "cupy_true_divide", "cupy_copy"),  # the cotangent of the mean
+    "softmax_cross_entropy_vjp",
+    *("gemmEx", "gemmEx", "cupy_sum", "agrad_relu_vjp"),
+    *("gemmEx", "gemmEx", "cupy_sum", "agrad_relu_vjp"),
+    *("gemmEx", "cupy_sum"),
+]
+UPDATES = {"SGD": ["agrad_sgd_momentum"] * 6, "Adam": ["agrad_adam"] * 6}
+"""One launch a parameter."""
+NUMBERS = {"SGD": [], "Adam": ["set_numbers"]}
+"""What carries the numbers of the host that change from step to step, Adam's count of steps, to the graph."""
+COPIED_IN, COPIED_OUT = ["memcpy D2D"] * 2, ["cupy_copy"]
+"""The inputs, into the graph's buffers, and the loss, out of one."""
+
+
+def training_step(optimizer: str) -> Callable[..., Any]:
+    layers: list[nn.Module] = []
+    for m, n in itertools.pairwise(SIZES):
+        layers += [nn.Linear(m, n), nn.ReLU()]
+    model = nn.Sequential(*layers[:-1])
+    made = {
+        "SGD": lambda: optim.SGD(model.parameters(), lr=0.01, momentum=0.9),
+        "Adam": lambda: optim.Adam(model.parameters(), lr=1e-3),
+    }[optimizer]()
+
+    def step(x: Any, labels: Any) -> Any:
+        loss = agrad.cross_entropy(model(x), labels)
+        loss.backward()
+        made.step()
+        made.zero_grad()
+        return loss
+
+    return step
+
+
+def batches() -> list[tuple[Any, Any]]:
+    """Four batches on the GPU."""
+    rng = np.random.default_rng(0)
+    given = [(rng.normal(size=(ROWS, SIZES[0])).astype(np.float32), rng.integers(0, 10, ROWS)) for _ in range(4)]
+    return [tuple(agrad.asarray(a, backend="cupy") for a in pair) for pair in given]
+
+
+def short(name: str) -> str:
+    """A launch without its dtypes, shapes and grid; of a graph that it is one."""
+    name = re.sub(r"^graphLaunch .*", "graph", name)
+    name = re.sub(r" <<<.*|__.*| m\d+ n\d+ k\d+", "", name)
+    return re.sub(r"^(memcpy|memset)Async", r"\1", name).strip()
+
+
+def nodes_of(line: str) -> list[str]:
+    """What the launch of a graph says that it holds."""
+    listed = re.sub(r" <<<[^>]*>>>", "", line.partition(": ")[2])
+    return [short(name) for name in re.findall(r"cublasLt \S+(?: m\d+ n\d+ k\d+)?|\S+", listed)]
+
+
+def asked_of_cuda(step: Callable[..., Any]) -> tuple[list[str], list[str], dict[str, int]]:
+    """What one more call of a warm step asks CUDA for, what a graph in it holds, and what is counted.
+
+    The batch is another one than in the call before, as in training.
+    """
+    import cuda_on_cpu
+
+    data = batches()
+    for k in range(WARM):
+        step(*data[k % 3])
+    before = cuda_on_cpu.counts()
+    lines = cuda_on_cpu.trace(lambda: step(*data[3]))
+    after = cuda_on_cpu.counts()
+    nodes = [node for line in lines if line.startswith("graphLaunch") for node in nodes_of(line)]
+    counted = {name: getattr(after, name) - getattr(before, name) for name in after._fields}
+    return [short(line) for line in lines], nodes, counted
+
+
+def check_nothing_waits(counted: dict[str, int]) -> None:
+    """Nothing waits for the GPU, is copied from or to the host, or asks the driver for memory."""
+    for name in ("syncs", "h2d", "d2h", "mallocs", "frees"):
+        assert counted[name] == 0, (name, counted)
+
+
+@pytest.fixture(autouse=True)
+def on_cupy() -> Any:
+    with agrad.use_backend("cupy"):
+        yield
+
+
+@pytest.mark.parametrize("optimizer", UPDATES)
+def test_a_jitted_step_is_one_graph(optimizer: str) -> None:
+    asked, nodes, counted = asked_of_cuda(agrad.jit(training_step(optimizer)))
+    assert asked == [*COPIED_IN, *NUMBERS[optimizer], "graph", *COPIED_OUT]
+    assert nodes == [*FORWARD, *BACKWARD, *UPDATES[optimizer]]
+    assert counted["graphs"] == 1
+    assert counted["launches"] == len(NUMBERS[optimizer]) + len(COPIED_OUT)
+    check_nothing_waits(counted)
+
+
+@pytest.mark.parametrize("optimizer", UPDATES)
+def test_an_eager_step_waits_for_nothing(optimizer: str) -> None:
+    asked, _, counted = asked_of_cuda(training_step(optimizer))
+    assert asked == [*EAGER_FORWARD, *EAGER_BACKWARD, *UPDATES[optimizer]]
+    assert counted["graphs"] == 0
+    check_nothing_waits(counted)
+
+
+def test_reading_the_loss_waits_once() -> None:
+    step = agrad.jit(training_step("SGD"))
+    _, _, counted = asked_of_cuda(lambda *batch: step(*batch).item())
+    assert (counted["syncs"], counted["d2h"]) == (1, 1)
+
+
+TRAIN_STEP = [
+    *("cupy_copy", "cupy_copy"),  # the loss and the hits of the step before
+    *("cupy_take", "cupy_take"),  # the batch
+    "memcpy H2D",  # the key of the dropout
+    "set_numbers",
+    "graph",
+]
+"""Besides copies of the three inputs into the graph's buffers: of those that lie elsewhere than in the step before."""
+TRAIN_NODES = [
+    "cublasLt RELU_BIAS",
+    *("philox4x64", "cupy_copy", "cupy_less", "group_4"),  # dropout
+    "cublasLt BIAS",
+    *("softmax_cross_entropy", "cupy_mean"),
+    *("cupy_copy", "softmax_cross_entropy_vjp"),
+    *("cublasLt DEFAULT", "cublasLt BGRADA", "group_4", "cublasLt BGRADA"),
+    *["agrad_adam"] * 4,
+    *("cupy_argmax", "cupy_equal", "cupy_copy", "cupy_sum"),  # the hits
+]
+
+
+def test_a_step_of_agrad_train_is_one_graph(capsys: pytest.CaptureFixture[str]) -> None:
+    import cuda_on_cpu
+
+    from agrad.cli import main
+
+    options = ["--backend", "cupy", "--epochs", "4", "--hidden", "32", "--batch-size", "256", "--quiet"]
+    codes: list[int] = []
+    lines = cuda_on_cpu.trace(lambda: codes.append(main(["train", *options])))
+    assert codes == [0], capsys.readouterr().err
+    asked = [short(line) for line in lines]
+    graphs = [i for i, name in enumerate(asked) if name == "graph"]
+    assert len(graphs) >= 18
+    # the last epoch has five whole batches and a part of one
+    for first, second in itertools.pairwise(graphs[-6:-1]):
+        step = asked[first + 1 : second + 1]
+        assert [name for name in step if name != "memcpy D2D"] == TRAIN_STEP
+        assert step.count("memcpy D2D") <= 3
+        assert nodes_of(lines[second]) == TRAIN_NODES
