@@ -177,6 +177,7 @@ def test_a_run_of_tests_that_is_cut_off_still_tells(
         return [sys.executable, "-m", "pytest", *some, "--progress", str(file), str(tmp_path / "test_sample.py")]
 
     monkeypatch.setattr(tests, "command", line)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     given = work(tmp_path, "tests")
     tests.run(given)
     (verdict,) = answered(given).values()
