@@ -4,7 +4,6 @@ A rule is a function of names: what it names it is handed, and what it names the
 rule is filed, at import. The notation that makes primitives is in ``notation.py``.
 """
 
-import copy
 import inspect
 from collections.abc import Callable, Mapping
 from types import CodeType
@@ -20,6 +19,7 @@ from agrad.engine.explain import explained
 from agrad.engine.forward import Joint, Push, build_push
 from agrad.engine.levels import NUMBERS
 from agrad.engine.observing import SWITCH
+from agrad.engine.operation import Operation, function_in
 from agrad.engine.plans import RESERVED, build_plan, build_pull, compile_function
 from agrad.engine.tape import Plan
 from agrad.engine.views import put_rule, with_scalars
@@ -100,7 +100,7 @@ class _RuleKernels(dict[type, Function | None]):
         return found
 
 
-class Primitive:
+class Primitive(Operation):
     """An operation with its derivative rules. Made by ``@agrad.primitive``; called through ``public``."""
 
     def __init__(
@@ -131,7 +131,6 @@ class Primitive:
             )
         self.batching: BatchRule | None = None if batch is None else SHARED[batch]
         self.name = name
-        self.identifier = name.rpartition(".")[2]
         self.forward = forward
         self.by_name = forward is None
         self.arrays = arrays
@@ -153,9 +152,17 @@ class Primitive:
         """The numbers of the arguments that a kernel may write its results into where ``donate`` is true."""
         self.product = False
         """Whether each rule is the product of the cotangent and the one other value that it names."""
+        self.definition: Function | None = None
+        """``f(xp, *arrays, **settings)`` by operations of the standard, where ``forward`` calls the library's own."""
+        if elementwise:
+            self.kind = "elementwise"
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
-        self.put: Function | None = None
+        self.is_own = forward is None or str(forward.__module__).startswith("agrad.")
+        self.may_alias = not self.is_own
+        self.data_dependent_shape = batch == "values decide"
+        self.decompose_rules: tuple[str, ...] = ()
+        """The parts of the rules that run faster as the operations that they are made of, where these are fused."""
         self.by_layout = False
         """Whether the result is a view or a copy by how the axes of its argument lie in memory."""
         self.splits = False
@@ -220,20 +227,6 @@ class Primitive:
             return ("t", "g")  # an elementwise rule serves both ways under the name g
         return ("g",) if self.outputs is None else tuple(f"g_{name}" for name in self.outputs)
 
-    def output_name(self, output: int) -> str:
-        """The name of one of several outputs; where their number varies, the name of all with its number."""
-        names = self.outputs or ("y",)
-        return f"{names[0]}[{output}]" if self.spreads else names[output]
-
-    def argument_names(self, count: int) -> tuple[str, ...]:
-        """The names of ``count`` arguments, the variadic ones numbered."""
-        extra = count - len(self.arrays)
-        return (*self.arrays, *(f"{self.variadic}_{i}" for i in range(extra)))
-
-    def argument_of(self, position: int) -> str:
-        """The declared argument that stands at a position."""
-        return self.arrays[position] if position < len(self.arrays) else str(self.variadic)
-
     def differentiable(self, position: int) -> bool:
         """Whether a derivative flows to the argument at a position, by its rules or for want of a decision."""
         return self.argument_of(position) not in self.constant
@@ -294,18 +287,25 @@ class Primitive:
         return plan
 
     def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False, retains: bool = False) -> Plan:
-        """The same plan with another pull, for values among which are Tensors or for a guarded pass, or retaining."""
-        lifted, retains = lifted or plan.lifted, retains or plan.retains
-        key = (plan, lifted, guarded, retains)
+        """See ``Operation.variant``; each is made once."""
+        key = (plan, lifted or plan.lifted, guarded, retains or plan.retains)
         twin = self._variants.get(key)
         if twin is None:
-            twin = copy.copy(plan)
-            twin.lifted = lifted
-            twin.retains = retains
-            twin.detours = lifted or retains or plan.detours
-            twin.pull = build_pull(self, twin, guarded=guarded)
-            self._variants[key] = twin
+            twin = self._variants[key] = super().variant(plan, lifted=lifted, guarded=guarded, retains=retains)
         return twin
+
+    def function_of(self, kind: type | None) -> Function:
+        """See ``Operation.function_of``."""
+        return function_in(self, self.raw, kind)
+
+    def decomposed(self, xp: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """See ``Operation.decomposed``."""
+        body = self.definition or self.forward
+        return None if body is None else body(xp, *args, **settings)
+
+    def pull_of(self, plan: Plan, guarded: bool = False) -> Function:
+        """See ``Operation.pull_of``."""
+        return build_pull(self, plan, guarded=guarded)
 
     def kernels(self, rule: Rule | Joint) -> dict[type, Function | None]:
         """The backends' own versions of a rule, by array type, to be asked with ``[]``."""
@@ -370,6 +370,7 @@ class Primitive:
     def file_put(self, function: Function) -> None:
         """File the rule of a write to the result, which may be a view: what the first array is after it."""
         self.put = put_rule(self, function)
+        self.may_alias = True
         self.build_anew()
 
     def file_batching(self, function: Function) -> None:

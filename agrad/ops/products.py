@@ -16,7 +16,7 @@ from agrad.shapes import inverse_permutation, normalize_axis, size
 Axes = tuple[int, ...]
 
 
-@primitive(linear="x", name="linalg.diagonal", batch="leading")
+@primitive(linear="x", name="linalg.diagonal", batch="leading", is_view=True)
 def diagonal(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
     return xp.linalg.diagonal(x, offset=offset)
 
