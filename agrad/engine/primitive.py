@@ -4,6 +4,7 @@ A rule is a function of names: what it names it is handed, and what it names the
 rule is filed, at import. The notation that makes primitives is in ``notation.py``.
 """
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from types import CodeType
@@ -16,11 +17,12 @@ from agrad.backends.base import Backend
 from agrad.engine.batching import SHARED, BatchRule, own_rule
 from agrad.engine.callpath import call_stub, call_text, observed_text
 from agrad.engine.explain import explained
-from agrad.engine.forward import Joint, Push, build_push
 from agrad.engine.levels import NUMBERS
 from agrad.engine.observing import SWITCH
 from agrad.engine.operation import Operation, function_in
-from agrad.engine.plans import RESERVED, build_plan, build_pull, compile_function
+from agrad.engine.plans import RESERVED, build_plan, compile_function
+from agrad.engine.pullback import build_pullback, picker
+from agrad.engine.pushforward import Push, build_pushforward
 from agrad.engine.tape import Plan
 from agrad.engine.views import put_rule, with_scalars
 from agrad.errors import (
@@ -83,7 +85,7 @@ class _Raw(dict[type, Function]):
 class _RuleKernels(dict[type, Function | None]):
     """The backends' own versions of a rule, by array type, None where there is none; found at the first cotangent."""
 
-    def __init__(self, primitive: "Primitive", rule: Rule | Joint) -> None:
+    def __init__(self, primitive: "Primitive", rule: Rule) -> None:
         super().__init__()
         self.primitive = primitive
         self.rule = rule
@@ -171,7 +173,7 @@ class Primitive(Operation):
         """For an operation that gives the part of its array at its ``index``: what adds up many cotangents of parts."""
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
-        self._kernels: dict[Rule | Joint, _RuleKernels] = {}
+        self._kernels: dict[Rule, _RuleKernels] = {}
         self._recorded: dict[tuple[tuple[int, ...], int, bool, bool], Plan | None] = {}
         self._pushes: dict[tuple[tuple[int, ...], int, bool], Push | None] = {}
         self.raw, self.on_levels = _Raw(self, "forward"), _Raw(self, "level")
@@ -250,12 +252,12 @@ class Primitive(Operation):
         return Rule(missing, self, (argument,), kind)
 
     def push(self, traced: tuple[int, ...], count: int, lifted: bool) -> Push | None:
-        """See ``forward.build_push``; made at the first question."""
+        """See ``pushforward.build_pushforward``; made at the first question."""
         key = (traced, count, lifted)
         try:
             return self._pushes[key]
         except KeyError:
-            found = self._pushes[key] = build_push(self, traced, count, lifted)
+            found = self._pushes[key] = build_pushforward(self, traced, count, lifted)
             return found
 
     def recorded(self, traced: tuple[int, ...], count: int, lifted: bool, exact: bool = False) -> Plan | None:
@@ -305,9 +307,9 @@ class Primitive(Operation):
 
     def pull_of(self, plan: Plan, guarded: bool = False) -> Function:
         """See ``Operation.pull_of``."""
-        return build_pull(self, plan, guarded=guarded)
+        return build_pullback(self, plan, guarded=guarded)
 
-    def kernels(self, rule: Rule | Joint) -> dict[type, Function | None]:
+    def kernels(self, rule: Rule) -> dict[type, Function | None]:
         """The backends' own versions of a rule, by array type, to be asked with ``[]``."""
         if rule not in self._kernels:
             self._kernels[rule] = _RuleKernels(self, rule)
@@ -319,9 +321,9 @@ class Primitive(Operation):
         for found in self._kernels.values():
             found.clear()
         for plan in self.plans.values():
-            plan.pull = build_pull(self, plan)
+            plan.pull = build_pullback(self, plan)
         for (_, _, guarded, _), twin in self._variants.items():
-            twin.pull = build_pull(self, twin, guarded=guarded)
+            twin.pull = build_pullback(self, twin, guarded=guarded)
 
     # ---------------------------------------------------------------- raw arrays
 
@@ -425,17 +427,7 @@ class Primitive(Operation):
             for part in self.name.split("."):
                 place = getattr(place, part)
             return place
-        arrays = [*self.arrays, *(["/"] if self.arrays else [])]
-        if self.variadic:
-            arrays.append(f"*{self.variadic}")
-        elif self.settings:
-            arrays.append("*")
-        operands = [*self.arrays, *([f"*{self.variadic}"] if self.variadic else [])]
-        text = (
-            f"def {self.identifier}({', '.join([*arrays, *self.settings])}):\n"
-            f"    return forward({', '.join(['xp', *operands, *(f'{s}={s}' for s in self.settings)])})\n"
-        )
-        return compile_function(self.identifier, text, {"forward": forward, "xp": xp})
+        return functools.partial(forward, xp)
 
     def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """The primitive on raw arrays and numbers, all of one backend."""
@@ -487,11 +479,15 @@ class Primitive(Operation):
     explain = explained
 
 
-def _guarded(kernel: Any, rule: Rule | Joint) -> Function:
-    """A kernel as a rule's stand-in: takes what the rule takes, NotImplemented where its guard says no."""
-    chosen = ", ".join(kernel.names)
-    settings = [*(["*"] if rule.settings else []), *rule.settings]
-    passed = ", ".join([*kernel.names, *(f"{name}={name}" for name in kernel.settings)])
-    guard = f"    if not when({chosen}):\n        return NotImplemented\n" if kernel.when is not None else ""
-    text = f"def kernel({', '.join([*rule.names, *settings])}):\n{guard}    return function({passed})\n"
-    return compile_function("kernel", text, {"when": kernel.when, "function": kernel.function})
+def _guarded(kernel: Any, rule: Rule) -> Function:
+    """Return a kernel that takes what the rule takes; it gives NotImplemented where its guard says no."""
+    pick = picker([rule.names.index(name) for name in kernel.names])
+    when, function, names = kernel.when, kernel.function, kernel.settings
+
+    def run(*values: Any, **settings: Any) -> Any:
+        chosen = pick(values)
+        if when is not None and not when(*chosen):
+            return NotImplemented
+        return function(*chosen, **{name: settings[name] for name in names})
+
+    return run
