@@ -60,7 +60,8 @@ def build_pullback(primitive: Any, plan: Plan, *, guarded: bool = False) -> Pull
             return _together(direct)
     incoming = ("g",) if primitive.outputs is None else tuple(f"g_{name}" for name in primitive.outputs)
     entries = ("xp", *incoming, *plan.names)
-    gather = _gatherer(primitive, plan, any("xp" in rule.names for rule in rules))
+    needs_xp = any("xp" in rule.names for rule in rules)
+    gather = _gatherer(primitive, plan, needs_xp) if plan.lifted or primitive.outputs is not None else None
     applications = [_application(primitive, plan, rule, entries, guarded) for rule in rules]
     arguments = primitive.argument_names(plan.count)
     fixed, variadic = len(primitive.arrays), primitive.variadic
@@ -77,6 +78,18 @@ def build_pullback(primitive: Any, plan: Plan, *, guarded: bool = False) -> Pull
     names = [arguments[i] for i in plan.positions]
     metas = [] if plan.exact else [entries.index(f"{name}_meta") for name in names]
     broadcasts, count = primitive.broadcasts, len(names)
+
+    if gather is None and len(applications) == count <= 2 and not guarded:
+        # one rule a parent: the usual case, without loops
+        parts = [
+            _fitted(apply, None if plan.exact else metas[served[0][0]], broadcasts, primitive.name, names[served[0][0]])
+            for apply, served in zip(applications, targets, strict=True)
+            if [at for _, at in served] == [None]
+        ]
+        order = [k for served in targets for k, _ in served]
+        if len(parts) == count and order == list(range(count)):
+            return _of_parts(parts, needs_xp)
+    gather = gather or _gatherer(primitive, plan, needs_xp)
 
     def pull(node: Node, g: Any) -> Values:
         values, g = gather(node.saved, g)
@@ -103,6 +116,36 @@ def _together(direct: list[Any]) -> Pull:
         return lambda node, g: (only(node.saved, g),)
     first, second = direct
     return lambda node, g: (first(node.saved, g), second(node.saved, g))
+
+
+def _fitted(apply: Part, meta: int | None, broadcasts: bool, name: str, argument: str) -> Part:
+    """Return a rule whose result is fitted to its argument, whose shape and dtype stand at ``meta``."""
+    if meta is None:
+        return apply
+
+    def fitted(values: Values, g: Any) -> Any:
+        r, target = apply(values, g), values[meta]
+        if r is None or r.shape != target.shape or r.dtype is not target.dtype:
+            return fit(r, target, broadcasts, name, argument)
+        return r
+
+    return fitted
+
+
+def _of_parts(parts: list[Part], needs_xp: bool) -> Pull:
+    """Return the pullback of one or two parents with a rule each, on raw values and one output."""
+    if len(parts) == 1:
+        (only,) = parts
+        if needs_xp:
+            return lambda node, g: (only((SPACES[type(g)], g, *node.saved), g),)  # type: ignore[misc]
+        return lambda node, g: (only((None, g, *node.saved), g),)  # type: ignore[misc]
+    first, second = parts
+
+    def pull(node: Node, g: Any) -> Values:
+        values = (SPACES[type(g)] if needs_xp else None, g, *node.saved)  # type: ignore[misc]
+        return first(values, g), second(values, g)
+
+    return pull
 
 
 def _direct(primitive: Any, plan: Plan, rule: Any) -> Part | None:
@@ -170,6 +213,9 @@ def _application(primitive: Any, plan: Plan, rule: Any, entries: tuple[str, ...]
     pick = picker(places_of(names, entries, primitive, plan.count))
     settings = [(name, entries.index(name)) for name in rule.settings]
 
+    def plain(values: Values, g: Any) -> Any:
+        return call(*pick(values))
+
     def apply(values: Values, g: Any) -> Any:
         given = {name: values[i] for name, i in settings}
         if kernels is not None and (kernel := kernels[type(g)]) is not None:
@@ -177,6 +223,8 @@ def _application(primitive: Any, plan: Plan, rule: Any, entries: tuple[str, ...]
             if found is not NotImplemented:
                 return found
         return call(*pick(values), **given)
+
+    apply = plain if kernels is None and not settings else apply
 
     if plan.exact or guarded or not primitive.elementwise:
         return apply
