@@ -50,7 +50,7 @@ class Kernel(NamedTuple):
 KERNELS: dict[tuple[str, str, str], Kernel] = {}
 """Kernels by (backend, primitive, part).
 
-A part is ``"forward"``, ``"level"``, ``"vjp:<argument>[,<argument>]"``, or ``"jvp:<argument>,<argument>"``.
+A part is ``"forward"``, ``"level"`` or ``"vjp:<argument>[,<argument>]"``.
 """
 
 
@@ -60,18 +60,17 @@ def kernel(
     """File a kernel: a faster way to compute what the primitive ``name`` already computes on ``backend``.
 
     ``part`` is ``"forward"`` (parameters: the primitive's arrays, then its settings), ``"level"`` (the same, for what
-    levels evaluate: the members of a map, forward mode, nested tapes; operators on a tape never ask), ``"vjp:x"``
-    (parameters: names of a rule's alphabet, ``g`` among them, then settings), or ``"jvp:x1,x2"``: the output's
-    tangent where those arguments and no others have one (parameters: ``t_x1``, ``t_x2``, arguments, ``y``, settings).
+    levels evaluate: the members of a map, forward mode, nested tapes; operators on a tape never ask), or ``"vjp:x"``
+    (parameters: names of a rule's alphabet, ``g`` among them, then settings).
     ``when`` is a guard: it is called with the kernel's positional parameters, and the generic code runs where it
     returns False.
     """
 
     def file(function: Callable[..., Any]) -> Callable[..., Any]:
-        if part not in ("forward", "level") and not part.startswith(("vjp:", "jvp:")):
+        if part not in ("forward", "level") and not part.startswith("vjp:"):
             raise PrimitiveDefinitionError(
-                f"kernel {name!r} on {backend!r}: the part is {part!r}; it must be 'forward', 'level', "
-                "'vjp:<argument>' or 'jvp:<argument>,<argument>'"
+                f"kernel {name!r} on {backend!r}: the part is {part!r}; it must be 'forward', 'level' or "
+                "'vjp:<argument>'"
             )
         parameters = inspect.signature(function).parameters.values()
         names = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)

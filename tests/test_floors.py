@@ -23,6 +23,7 @@ FLOORS: dict[str, int] = {
     "agrad.arrival": 0,
     "agrad.backends": 1,
     "agrad.engine.observing": 2,
+    "agrad.engine.operation": 2,
     "agrad.engine.scalars": 2,
     "agrad.engine.tape": 2,
     "agrad.engine.protocols": 2,

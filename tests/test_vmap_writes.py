@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checker import assert_close
+from checker import assert_close, host
 
 import agrad
 
@@ -318,3 +318,17 @@ def test_several_values_where_a_mask_of_each_member_says_are_refused() -> None:
 
     with pytest.raises(agrad.errors.TracedValueError, match=r"x\[mask\] = number"):
         agrad.vmap(f)(MASKED)
+
+
+def test_a_view_of_a_product_without_axes_is_written_in_a_map(place: Any) -> None:
+    """NumPy's ``tensordot`` gives an array of no dimensions and no scalar."""
+
+    def program(x: Any) -> Any:
+        product = agrad.tensordot(x, x, axes=1)
+        row = agrad.reshape(product, (1, -1))
+        product[...] = 5.0
+        return row
+
+    xs = np.asarray([[0.5, 1.0], [2.0, 3.0]])
+    alone = np.stack([host(program(agrad.asarray(place(x)))) for x in xs])
+    np.testing.assert_array_equal(host(agrad.vmap(program)(place(xs))), alone)

@@ -114,28 +114,6 @@ def concat(*arrays: Raw, axis: int | None) -> Raw:
     return _fill_once(fill, np.empty(tuple(shape), arrays[0].dtype), *arrays)
 
 
-# ------------------------------------------------------------------ the tangent of a product
-
-
-def _sum_of_products(out: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> None:
-    np.multiply(a, b, out=out)
-    np.add(out, np.multiply(c, d), out=out)
-
-
-def _is_long_product(t_x1: Raw, t_x2: Raw, x1: Raw, x2: Raw, y: Raw) -> bool:
-    return (
-        type(y) is np.ndarray
-        and y.nbytes > BLOCK_BYTES
-        and y.dtype in DTYPES
-        and all(type(a) is np.ndarray and a.dtype is y.dtype for a in (t_x1, t_x2, x1, x2))
-    )
-
-
-@kernel("numpy", "multiply", "jvp:x1,x2", when=_is_long_product)
-def multiply_jvp(t_x1: Raw, t_x2: Raw, x1: Raw, x2: Raw, y: Raw) -> Raw:
-    return fill_in_blocks(_sum_of_products, np.empty(y.shape, y.dtype), t_x1, x2, x1, t_x2)
-
-
 # ------------------------------------------------------------------ outer products
 
 

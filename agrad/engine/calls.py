@@ -4,7 +4,6 @@ What checkpoints, hand-written rules and implicit derivatives record. A primitiv
 call has one pullback of its own, which the node keeps, and which a backward pass frees like any saved value.
 """
 
-import copy
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from agrad.backends import backend_of, selected
 from agrad.dtypes import is_complex
 from agrad.engine.levels import lift, select, users_line
+from agrad.engine.operation import Operation
 from agrad.engine.scalars import Scalar, deferred_array
 from agrad.engine.sweep import fit
 from agrad.engine.tape import Meta, Node, Plan, is_recording, mode, next_id
@@ -22,16 +22,11 @@ Pull = Callable[[Node, list[Any]], Sequence[Any]]
 """Takes the call's node and the cotangent of each output (None where unused) to those of the parents (None for 0)."""
 
 
-class Call:
-    """Stands as the primitive of the nodes of one function: its name, and how many outputs and parents there are."""
-
-    elementwise = masks = broadcasts = spreads = False
-    put = None
-    settings: tuple[str, ...] = ()
+class Call(Operation):
+    """The operation of the nodes of one function: its name, and how many outputs and parents there are."""
 
     def __init__(self, name: str, outputs: int, parents: int, linear: bool) -> None:
         self.name = name
-        self.identifier = name
         self.linear = linear
         self.outputs = None if outputs == 1 else tuple(f"output_{i}" for i in range(outputs))
         plan = Plan()
@@ -44,7 +39,6 @@ class Call:
         plan.pack = lambda *args: ()
         plan.pull = self._pull
         self.plan = plan
-        self._retaining: Plan | None = None
 
     def argument_names(self, count: int) -> tuple[str, ...]:
         """The operands have no names of their own: they are numbered."""
@@ -56,16 +50,6 @@ class Call:
 
     def bind(self, *args: Any) -> Any:
         raise MissingRuleError(f"{self.name} cannot be computed again from what the tape holds")
-
-    def variant(self, plan: Plan, *, retains: bool = False, **_: bool) -> Plan:
-        """The plan, or with ``retains`` one at which a backward pass keeps the cotangent."""
-        if not retains or plan.retains:
-            return plan
-        if self._retaining is None:
-            twin = copy.copy(plan)
-            twin.retains = twin.detours = True
-            self._retaining = twin
-        return self._retaining
 
     def _pull(self, node: Node, g: Any) -> tuple[Any, ...]:
         given = [g] if self.outputs is None else [g.by_output.get(i) for i in range(len(self.outputs))]

@@ -6,6 +6,7 @@ leaks when user code raises, and nested transforms cannot confuse each other's d
 """
 
 import cmath
+import functools
 import traceback
 from collections.abc import Sequence
 from functools import partial
@@ -16,6 +17,7 @@ import numpy as np
 from agrad.backends import backend_of_type
 from agrad.backends.base import FOLLOWERS
 from agrad.engine.observing import SWITCH, observed_run
+from agrad.engine.operation import Operation
 from agrad.engine.scalars import Scalar
 from agrad.engine.tape import Meta, Node, Plan, inside_rule, mode, next_id
 from agrad.engine.tensor import Batched, Lifted, Tensor, settle, wrap
@@ -56,10 +58,6 @@ def namespace_of(values: Sequence[Any]) -> Any:
     return space
 
 
-_TAKE_SCALARS = frozenset({"add", "subtract", "multiply", "divide"})
-"""Operations whose rules ask nothing of a number among their operands, so that it may change after a trace."""
-
-
 CAPTURED: list[Any] = []
 """The traces that read arrays anew at each call which the traced function knows besides its arguments."""
 
@@ -85,7 +83,7 @@ def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], in
                 newest = arg.level
         elif isinstance(arg, np.generic):
             scalars = True
-        elif isinstance(arg, Scalar) and primitive.name not in _TAKE_SCALARS:
+        elif isinstance(arg, Scalar) and not primitive.takes_traced_numbers:
             return dispatch(primitive, tuple([a.read() if a is arg else a for a in args]), settings, inside)
     if scalars:
         args = _without_scalars(args)
@@ -323,38 +321,27 @@ def select(node: Node, output: int) -> Node:
     return selector
 
 
-class Selector:
-    """Stands as the primitive of the nodes that pick one output."""
+class Selector(Operation):
+    """The operation of the nodes that pick one output."""
 
-    outputs = None
-    elementwise = masks = False
+    arrays = ("x",)
 
     def __init__(self, output: int) -> None:
         self.output = output
         self.name = f"output {output}"
 
-    def variant(self, plan: Plan, *, retains: bool = False, **_: bool) -> Plan:
-        """The plan, or with ``retains`` one of which a backward pass keeps the cotangent."""
-        return selector_plan(self.output, retains or plan.retains)
 
-
-_selectors: dict[tuple[int, bool], Plan] = {}
-
-
-def selector_plan(output: int, retains: bool = False) -> Plan:
-    """The plan of the nodes that pick one output."""
-    plan = _selectors.get((output, retains))
-    if plan is None:
-        plan = Plan()
-        plan.primitive = Selector(output)
-        plan.arguments = ("x",)
-        plan.positions = (0,)
-        plan.lifted = False
-        plan.detours = plan.retains = retains
-        plan.names = ()
-        plan.pack = lambda *args: ()
-        plan.pull = lambda node, g: (Parts({output: g}),)
-        _selectors[output, retains] = plan
+@functools.cache
+def selector_plan(output: int) -> Plan:
+    """Return the plan of the nodes that pick one output."""
+    plan = Plan()
+    plan.primitive = Selector(output)
+    plan.arguments = plan.primitive.arrays
+    plan.positions = (0,)
+    plan.lifted = plan.detours = plan.retains = False
+    plan.names = ()
+    plan.pack = lambda *args: ()
+    plan.pull = lambda node, g: (Parts({output: g}),)
     return plan
 
 

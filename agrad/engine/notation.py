@@ -72,6 +72,7 @@ def primitive(
     jointly: bool = False,
     overwrites: Names = (),
     batch: str | None = None,
+    **traits: Any,
 ) -> Any:
     """Make a function of ``(xp, arrays, /, *, settings)`` an operation that can be differentiated.
 
@@ -87,7 +88,7 @@ def primitive(
     ``batch`` is how ``vmap`` calls it for all members at once: ``"leading"`` (any leading axes are a batch already, and
     broadcast), ``"axis"`` (every array gets an axis in front, and settings that name axes, from the front, count one
     more), ``"loop"`` (a call a member), ``"values decide"`` (not at all); any other way is a rule filed with
-    ``.batch``.
+    ``.batch``. ``traits`` are those of ``agrad.engine.operation``, by name, such as ``kind="reduction"``.
 
     Gives the public function, which files rules by ``.vjp`` and ``.jvp``. Raises ``PrimitiveDefinitionError``, when the
     definition is read, for a signature or a rule that breaks the notation.
@@ -106,6 +107,7 @@ def primitive(
             jointly=jointly,
             overwrites=_tuple(overwrites),
             batch=batch,
+            traits=traits,
         )
 
     return define if forward is None else define(forward)
@@ -126,6 +128,7 @@ def _define(
     keeps_type: bool = False,
     overwrites: tuple[str, ...] = (),
     batch: str | None = None,
+    traits: Mapping[str, Any],
 ) -> Operation:
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters or parameters[0].name != "xp" or parameters[0].kind is not inspect.Parameter.POSITIONAL_ONLY:
@@ -164,6 +167,7 @@ def _define(
         overwrites=overwrites,
         batch=batch,
     )
+    made.declare(traits)
     public = _with_normalizers(made, normalize) if normalize else made.bind
     return _dress(public, made, function.__doc__)
 
@@ -234,6 +238,7 @@ def elementwise(
     keeps_type: bool = True,
     jointly: bool = False,
     doc: str | None = None,
+    **traits: Any,
 ) -> Operation:
     """An operation on each element, in one row: ``sin = elementwise("sin", lambda xp, g, x: g * xp.cos(x))``.
 
@@ -241,7 +246,7 @@ def elementwise(
     derivative. The Jacobian is diagonal, so the same rule takes a cotangent back and a tangent forward. None stands
     for an argument without a derivative. ``forward`` is the body, by default the function of that name of the
     namespace. ``keeps_type`` says that the result has the arguments' dtype, ``jointly`` that it is linear in all of
-    them at once (see ``primitive``). ``doc`` is the public docstring's first sentence.
+    them at once, ``traits`` the same as of ``primitive``. ``doc`` is the public docstring's first sentence.
     """
     names = ("x",) if len(rules) == 1 else tuple(f"x{i + 1}" for i in range(len(rules)))
     if forward is not None:
@@ -259,6 +264,7 @@ def elementwise(
             jointly=jointly,
             batch="leading",
         )
+        made.declare(traits)
         operation = _dress(made.bind, made, None)
     else:
         operation = _define(
@@ -273,6 +279,7 @@ def elementwise(
             elementwise=True,
             keeps_type=keeps_type,
             batch="leading",
+            traits=traits,
         )
     arrays = "an array" if len(names) == 1 else "arrays or numbers that broadcast"
     operation.__doc__ = (

@@ -4,7 +4,7 @@ A rule is a function of names: what it names it is handed, and what it names the
 rule is filed, at import. The notation that makes primitives is in ``notation.py``.
 """
 
-import copy
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from types import CodeType
@@ -17,10 +17,12 @@ from agrad.backends.base import Backend
 from agrad.engine.batching import SHARED, BatchRule, own_rule
 from agrad.engine.callpath import call_stub, call_text, observed_text
 from agrad.engine.explain import explained
-from agrad.engine.forward import Joint, Push, build_push
 from agrad.engine.levels import NUMBERS
 from agrad.engine.observing import SWITCH
-from agrad.engine.plans import RESERVED, build_plan, build_pull, compile_function
+from agrad.engine.operation import Operation, function_in
+from agrad.engine.plans import RESERVED, build_plan, compile_function
+from agrad.engine.pullback import build_pullback, picker
+from agrad.engine.pushforward import Push, build_pushforward
 from agrad.engine.tape import Plan
 from agrad.engine.views import put_rule, with_scalars
 from agrad.errors import (
@@ -83,7 +85,7 @@ class _Raw(dict[type, Function]):
 class _RuleKernels(dict[type, Function | None]):
     """The backends' own versions of a rule, by array type, None where there is none; found at the first cotangent."""
 
-    def __init__(self, primitive: "Primitive", rule: Rule | Joint) -> None:
+    def __init__(self, primitive: "Primitive", rule: Rule) -> None:
         super().__init__()
         self.primitive = primitive
         self.rule = rule
@@ -100,7 +102,7 @@ class _RuleKernels(dict[type, Function | None]):
         return found
 
 
-class Primitive:
+class Primitive(Operation):
     """An operation with its derivative rules. Made by ``@agrad.primitive``; called through ``public``."""
 
     def __init__(
@@ -131,7 +133,6 @@ class Primitive:
             )
         self.batching: BatchRule | None = None if batch is None else SHARED[batch]
         self.name = name
-        self.identifier = name.rpartition(".")[2]
         self.forward = forward
         self.by_name = forward is None
         self.arrays = arrays
@@ -153,9 +154,17 @@ class Primitive:
         """The numbers of the arguments that a kernel may write its results into where ``donate`` is true."""
         self.product = False
         """Whether each rule is the product of the cotangent and the one other value that it names."""
+        self.definition: Function | None = None
+        """``f(xp, *arrays, **settings)`` by operations of the standard, where ``forward`` calls the library's own."""
+        if elementwise:
+            self.kind = "elementwise"
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
-        self.put: Function | None = None
+        self.is_own = forward is None or str(forward.__module__).startswith("agrad.")
+        self.may_alias = not self.is_own
+        self.data_dependent_shape = batch == "values decide"
+        self.decompose_rules: tuple[str, ...] = ()
+        """The parts of the rules that run faster as the operations that they are made of, where these are fused."""
         self.by_layout = False
         """Whether the result is a view or a copy by how the axes of its argument lie in memory."""
         self.splits = False
@@ -164,7 +173,7 @@ class Primitive:
         """For an operation that gives the part of its array at its ``index``: what adds up many cotangents of parts."""
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
-        self._kernels: dict[Rule | Joint, _RuleKernels] = {}
+        self._kernels: dict[Rule, _RuleKernels] = {}
         self._recorded: dict[tuple[tuple[int, ...], int, bool, bool], Plan | None] = {}
         self._pushes: dict[tuple[tuple[int, ...], int, bool], Push | None] = {}
         self.raw, self.on_levels = _Raw(self, "forward"), _Raw(self, "level")
@@ -220,20 +229,6 @@ class Primitive:
             return ("t", "g")  # an elementwise rule serves both ways under the name g
         return ("g",) if self.outputs is None else tuple(f"g_{name}" for name in self.outputs)
 
-    def output_name(self, output: int) -> str:
-        """The name of one of several outputs; where their number varies, the name of all with its number."""
-        names = self.outputs or ("y",)
-        return f"{names[0]}[{output}]" if self.spreads else names[output]
-
-    def argument_names(self, count: int) -> tuple[str, ...]:
-        """The names of ``count`` arguments, the variadic ones numbered."""
-        extra = count - len(self.arrays)
-        return (*self.arrays, *(f"{self.variadic}_{i}" for i in range(extra)))
-
-    def argument_of(self, position: int) -> str:
-        """The declared argument that stands at a position."""
-        return self.arrays[position] if position < len(self.arrays) else str(self.variadic)
-
     def differentiable(self, position: int) -> bool:
         """Whether a derivative flows to the argument at a position, by its rules or for want of a decision."""
         return self.argument_of(position) not in self.constant
@@ -257,12 +252,12 @@ class Primitive:
         return Rule(missing, self, (argument,), kind)
 
     def push(self, traced: tuple[int, ...], count: int, lifted: bool) -> Push | None:
-        """See ``forward.build_push``; made at the first question."""
+        """See ``pushforward.build_pushforward``; made at the first question."""
         key = (traced, count, lifted)
         try:
             return self._pushes[key]
         except KeyError:
-            found = self._pushes[key] = build_push(self, traced, count, lifted)
+            found = self._pushes[key] = build_pushforward(self, traced, count, lifted)
             return found
 
     def recorded(self, traced: tuple[int, ...], count: int, lifted: bool, exact: bool = False) -> Plan | None:
@@ -294,20 +289,27 @@ class Primitive:
         return plan
 
     def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False, retains: bool = False) -> Plan:
-        """The same plan with another pull, for values among which are Tensors or for a guarded pass, or retaining."""
-        lifted, retains = lifted or plan.lifted, retains or plan.retains
-        key = (plan, lifted, guarded, retains)
+        """See ``Operation.variant``; each is made once."""
+        key = (plan, lifted or plan.lifted, guarded, retains or plan.retains)
         twin = self._variants.get(key)
         if twin is None:
-            twin = copy.copy(plan)
-            twin.lifted = lifted
-            twin.retains = retains
-            twin.detours = lifted or retains or plan.detours
-            twin.pull = build_pull(self, twin, guarded=guarded)
-            self._variants[key] = twin
+            twin = self._variants[key] = super().variant(plan, lifted=lifted, guarded=guarded, retains=retains)
         return twin
 
-    def kernels(self, rule: Rule | Joint) -> dict[type, Function | None]:
+    def function_of(self, kind: type | None) -> Function:
+        """See ``Operation.function_of``."""
+        return function_in(self, self.raw, kind)
+
+    def decomposed(self, xp: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """See ``Operation.decomposed``."""
+        body = self.definition or self.forward
+        return None if body is None else body(xp, *args, **settings)
+
+    def pull_of(self, plan: Plan, guarded: bool = False) -> Function:
+        """See ``Operation.pull_of``."""
+        return build_pullback(self, plan, guarded=guarded)
+
+    def kernels(self, rule: Rule) -> dict[type, Function | None]:
         """The backends' own versions of a rule, by array type, to be asked with ``[]``."""
         if rule not in self._kernels:
             self._kernels[rule] = _RuleKernels(self, rule)
@@ -319,9 +321,9 @@ class Primitive:
         for found in self._kernels.values():
             found.clear()
         for plan in self.plans.values():
-            plan.pull = build_pull(self, plan)
+            plan.pull = build_pullback(self, plan)
         for (_, _, guarded, _), twin in self._variants.items():
-            twin.pull = build_pull(self, twin, guarded=guarded)
+            twin.pull = build_pullback(self, twin, guarded=guarded)
 
     # ---------------------------------------------------------------- raw arrays
 
@@ -370,6 +372,7 @@ class Primitive:
     def file_put(self, function: Function) -> None:
         """File the rule of a write to the result, which may be a view: what the first array is after it."""
         self.put = put_rule(self, function)
+        self.may_alias = True
         self.build_anew()
 
     def file_batching(self, function: Function) -> None:
@@ -424,17 +427,7 @@ class Primitive:
             for part in self.name.split("."):
                 place = getattr(place, part)
             return place
-        arrays = [*self.arrays, *(["/"] if self.arrays else [])]
-        if self.variadic:
-            arrays.append(f"*{self.variadic}")
-        elif self.settings:
-            arrays.append("*")
-        operands = [*self.arrays, *([f"*{self.variadic}"] if self.variadic else [])]
-        text = (
-            f"def {self.identifier}({', '.join([*arrays, *self.settings])}):\n"
-            f"    return forward({', '.join(['xp', *operands, *(f'{s}={s}' for s in self.settings)])})\n"
-        )
-        return compile_function(self.identifier, text, {"forward": forward, "xp": xp})
+        return functools.partial(forward, xp)
 
     def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """The primitive on raw arrays and numbers, all of one backend."""
@@ -486,11 +479,15 @@ class Primitive:
     explain = explained
 
 
-def _guarded(kernel: Any, rule: Rule | Joint) -> Function:
-    """A kernel as a rule's stand-in: takes what the rule takes, NotImplemented where its guard says no."""
-    chosen = ", ".join(kernel.names)
-    settings = [*(["*"] if rule.settings else []), *rule.settings]
-    passed = ", ".join([*kernel.names, *(f"{name}={name}" for name in kernel.settings)])
-    guard = f"    if not when({chosen}):\n        return NotImplemented\n" if kernel.when is not None else ""
-    text = f"def kernel({', '.join([*rule.names, *settings])}):\n{guard}    return function({passed})\n"
-    return compile_function("kernel", text, {"when": kernel.when, "function": kernel.function})
+def _guarded(kernel: Any, rule: Rule) -> Function:
+    """Return a kernel that takes what the rule takes; it gives NotImplemented where its guard says no."""
+    pick = picker([rule.names.index(name) for name in kernel.names])
+    when, function, names = kernel.when, kernel.function, kernel.settings
+
+    def run(*values: Any, **settings: Any) -> Any:
+        chosen = pick(values)
+        if when is not None and not when(*chosen):
+            return NotImplemented
+        return function(*chosen, **{name: settings[name] for name in names})
+
+    return run

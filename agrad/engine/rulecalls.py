@@ -13,6 +13,7 @@ from agrad.backends import backend_of_type
 from agrad.dtypes import DType
 from agrad.engine.batching import through_all
 from agrad.engine.levels import SPACES, dispatch
+from agrad.engine.operation import Operation, function_in
 from agrad.engine.tape import Meta
 from agrad.engine.tensor import Batched, Tensor, settle
 from agrad.registry import KERNELS, namespace
@@ -61,20 +62,18 @@ class _Evaluations(dict[type, Any]):
         return found
 
 
-class RuleCall:
-    """What stands for a rule in the generated pull of a plan whose values are Tensors, and in a traced program."""
-
-    constant: tuple[str, ...] = ()
-    elementwise = False
-    put = None
+class RuleCall(Operation):
+    """A rule as an operation: in the pull of a plan whose values are Tensors, and in a traced program."""
 
     def __init__(self, primitive: Any, rule: Any) -> None:
         self.primitive = primitive
         self.rule = rule
         self.name = f"{primitive.name}.{rule.part}"
-        self.identifier = self.name
         self.names: tuple[str, ...] = tuple(n for n in rule.names if n != "xp")
-        self.outputs: tuple[str, ...] | None = rule.targets if len(rule.targets) > 1 else None
+        self.outputs = rule.targets if len(rule.targets) > 1 else None
+        if primitive.kind == "elementwise":
+            self.kind = "elementwise"
+        self.decompose = rule.part in primitive.decompose_rules
         self.raw = _Evaluations(self)
         single = primitive.elementwise and len(rule.targets) == 1
         self.through_maps = single and not any(n.endswith("_meta") for n in self.names)
@@ -106,7 +105,18 @@ class RuleCall:
         ]
         return dispatch(self, tuple(inside), settings)
 
-    bind = __call__
+    def bind(self, *values: Any, **settings: Any) -> Any:
+        """See ``Operation.bind``."""
+        return self(*values, **settings)
+
+    def function_of(self, kind: type | None) -> Any:
+        """See ``Operation.function_of``."""
+        return function_in(self, self.raw, kind)
+
+    def decomposed(self, xp: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """See ``Operation.decomposed``."""
+        handed = dict(zip(self.names, args, strict=True), xp=xp)
+        return self.rule.function(*[handed[name] for name in self.rule.names], **settings)
 
     def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """The rule on raw arrays."""
@@ -125,5 +135,4 @@ class RuleCall:
 
     def generic(self, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """The rule as it is written, in agrad's own namespace."""
-        handed = dict(zip(self.names, values, strict=True), xp=namespace)
-        return self.rule.function(*[handed[name] for name in self.rule.names], **settings)
+        return self.decomposed(namespace, values, settings)

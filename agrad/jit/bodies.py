@@ -4,19 +4,14 @@ The body of a primitive, or a rule of derivatives, is run against agrad's namesp
 shapes and dtypes and no elements of their own: all are one number in memory. Nothing is computed at size.
 """
 
-import math
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from agrad.engine.rulecalls import RuleCall
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import TracedValueError
-from agrad.jit.fusion import is_elementwise, with_single_values
+from agrad.jit.fusion import with_single_values
 from agrad.jit.ir import Instruction, Program, Variable
-from agrad.jit.memory import VIEWS
-from agrad.jit.rows import REDUCTIONS
 from agrad.jit.trace import Trace
 from agrad.registry import namespace
 from agrad.shapes import kept_shape
@@ -34,17 +29,17 @@ class _Shapes(Trace):
     def evaluate(self, primitive: Any, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """An array like the result: its dtype is that of a result of single elements, its shape follows from theirs."""
         shapes = [v.shape for v in values if hasattr(v, "shape")]
-        if is_elementwise(primitive):
+        if primitive.kind == "elementwise":
             shape = np.broadcast_shapes(*shapes)
-        elif primitive.name in REDUCTIONS:
+        elif primitive.kind == "reduction":
             ((given,), axis) = shapes, settings["axis"]
             shape = kept_shape(given, axis)
             if not settings["keepdims"]:
                 shape = tuple([n for a, n in enumerate(given) if a not in axis])
-        elif primitive.name == "matmul":
+        elif primitive.kind == "product" and len(shapes) == 2:
             a, b = shapes
             shape = (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
-        elif primitive.name in VIEWS:
+        elif primitive.is_view:
             return primitive.evaluate(values, settings)
         else:
             raise _Unknown
@@ -57,16 +52,6 @@ class _Shapes(Trace):
 def _filled(element: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """An array of one element in memory, as ``numpy.broadcast_to`` makes in ten times the time."""
     return np.ndarray(shape, element.dtype, element, strides=(0,) * len(shape))
-
-
-def _variance(xp: Any, x: Any, /, *, axis: tuple[int, ...], correction: float, keepdims: bool) -> Any:
-    deviations = x - xp.mean(x, axis=axis, keepdims=True)
-    freedom = max(math.prod([x.shape[a] for a in axis]) - correction, 0)
-    return xp.sum(xp.square(deviations), axis=axis, keepdims=keepdims) / freedom
-
-
-_DEFINITIONS: dict[str, Callable[..., Any]] = {"var": _variance}
-"""Of operations whose body is the libraries' own word for them."""
 
 
 def body_of(instruction: Instruction) -> Program | None:
@@ -83,7 +68,7 @@ def body_of(instruction: Instruction) -> Program | None:
     given = {v: wrap(_filled(np.ones(1, v.dtype), v.shape), trace, v) for v in arrays}
     values = tuple([given[v] if isinstance(v, Variable) else v for v in instruction.operands])
     try:
-        out = _call(operation, values, instruction.settings)
+        out = operation.decomposed(namespace, values, dict(instruction.settings))
     except (_Unknown, TracedValueError):
         return None
     finally:
@@ -98,14 +83,6 @@ def body_of(instruction: Instruction) -> Program | None:
 def _is_numpys(v: Variable) -> bool:
     """Whether it is one of NumPy's arrays or scalars."""
     return v.kind is not None and issubclass(v.kind, (np.ndarray, np.generic))
-
-
-def _call(operation: Any, values: tuple[Any, ...], settings: Mapping[str, Any]) -> Any:
-    """The body's result, in agrad's own namespace; None where there is no body."""
-    if isinstance(operation, RuleCall):
-        return operation.generic(values, dict(settings))
-    body = _DEFINITIONS.get(operation.name) or getattr(operation, "forward", None)
-    return None if body is None else body(namespace, *values, **settings)
 
 
 def in_place_of(instruction: Instruction, body: Program) -> list[Instruction]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from agrad.backends import backend_of
 from agrad.engine.levels import AMBIENT, Parts, lift, select
+from agrad.engine.operation import Operation
 from agrad.engine.tape import Node, Plan, next_id
 from agrad.engine.tensor import Tensor, wrap
 from agrad.jit.ir import Program, Variable, interpret
@@ -78,44 +79,18 @@ class Derivative:
         return tuple([x if reached else None for x, reached in zip(found, self.reached, strict=True)])
 
 
-class CallOperation:
-    """Stands as the primitive of the nodes of jitted calls."""
-
-    elementwise = masks = False
-    put = None
+class CallOperation(Operation):
+    """The operation of the nodes of jitted calls."""
 
     def __init__(self, derivative: Derivative) -> None:
         self.derivative = derivative
         self.name = f"jit({derivative.name})"
-        self.identifier = "jit"
         self.outputs = tuple(f"output_{i}" for i in range(len(derivative.outputs)))
         self.arrays = tuple(f"x{i}" for i in range(len(derivative.inputs)))
-        self.all_arrays = self.arrays
-        self.variadic = None
-        self.settings: tuple[str, ...] = ()
-        self._lifted: Plan | None = None
 
-    def output_name(self, output: int) -> str:
-        """The name of a recorded output."""
-        return self.outputs[output]
-
-    def argument_names(self, count: int) -> tuple[str, ...]:
-        """The names of the recorded inputs."""
-        return self.arrays[:count]
-
-    def argument_of(self, position: int) -> str:
-        """The recorded input that stands at a position."""
-        return self.arrays[position]
-
-    def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False, retains: bool = False) -> Plan:
-        """The plan for a pass whose values are Tensors, or of which the cotangent is kept."""
-        twin = Plan()
-        for name in ("arguments", "count", "exact", "names", "pack", "positions", "primitive"):
-            setattr(twin, name, getattr(plan, name))
-        twin.lifted, twin.retains = lifted or plan.lifted, retains or plan.retains
-        twin.detours = twin.lifted or twin.retains
-        twin.pull = self.derivative.pull_recorded if twin.lifted else self.derivative.pull
-        return twin
+    def pull_of(self, plan: Plan, guarded: bool = False) -> Any:
+        """See ``Operation.pull_of``."""
+        return self.derivative.pull_recorded if plan.lifted else self.derivative.pull
 
 
 def call_plan(derivative: Derivative) -> Plan:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends.numpy_fused import unsigned
+from agrad.engine.operation import Operation
 from agrad.jit.ir import Instruction, Program, Variable
 from agrad.registry import PRIMITIVES
 
@@ -17,10 +18,9 @@ SHORT = 64
 """Rows shorter than this lie as columns while they are reduced: NumPy's inner loop then runs over the long axis."""
 
 
-class CrossEntropy:
+class CrossEntropy(Operation):
     """``softmax_cross_entropy`` and its rule: from x (n, c), labels, g (n,) to loss, lse (n,) and g_x (n, c)."""
 
-    elementwise = False
     outputs = ("loss", "lse", "g_x")
     name = "softmax_cross_entropy and its rule"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from agrad.engine.operation import Operation
 from agrad.jit.ir import Instruction, Program, Variable
 from agrad.registry import PRIMITIVES
 
@@ -15,7 +16,7 @@ NARROW = {"e", "H"}
 """Dtypes of the factors of a product whose result is float32: float16, and the bits of bfloat16."""
 
 
-class Joined:
+class Joined(Operation):
     """A product and what follows it, as the operation of an instruction.
 
     relu: after the bias. mask: give also where the result of ReLU is positive. masked: the last operand is such a mask,
@@ -23,24 +24,23 @@ class Joined:
     of the second factor.
     """
 
-    elementwise = False
-
     def __init__(self, product: Any, *, relu: bool = False, mask: bool = False, masked: bool = False) -> None:
         self.product, self.relu, self.mask, self.masked = product, relu, mask, masked
         self.sums = False
-        self.outputs: tuple[str, ...] | None = ("y", "mask") if mask else None
+        self.outputs = ("y", "mask") if mask else None
+        self._take_name()
 
     def summing(self) -> "Joined":
         """The same with a sum over rows as its second output."""
         made = Joined(self.product, relu=self.relu, masked=self.masked)
         made.sums, made.outputs = True, ("product", "bias")
+        made._take_name()
         return made
 
-    @property
-    def name(self) -> str:
-        """What a program shows: ``linear_relu``, ``matmul_masked_sum`` and such."""
+    def _take_name(self) -> None:
+        """Set the name that a program shows: ``linear_relu``, ``matmul_masked_sum`` and such."""
         parts = {"relu": self.relu, "mask": self.mask, "masked": self.masked, "sum": self.sums}
-        return "_".join([self.product.name, *(part for part, there in parts.items() if there)])
+        self.name = "_".join([self.product.name, *(part for part, there in parts.items() if there)])
 
     def bind(self, *args: Any) -> Any:
         """The operations one by one, as a user calls them."""
@@ -56,10 +56,6 @@ class Joined:
             summed = found if self.masked else factors[1]
             return found, PRIMITIVES["sum"].bind(summed, axis=(0,), keepdims=False)
         return found
-
-    def evaluate(self, args: tuple[Any, ...], settings: Any) -> Any:
-        """The same on raw arrays."""
-        return self.bind(*args)
 
 
 def shape_of(instruction: Instruction) -> tuple[int, int, int] | None:

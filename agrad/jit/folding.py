@@ -6,7 +6,7 @@ whose gradient is a sum over rows, the step is NumPy's, without the questions th
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from agrad.backends.numpy_blas import ROUTINES, added_multiple, added_product
 from agrad.backends.numpy_fused import all_ones
 from agrad.backends.numpy_kernels import momentum_step, settle
+from agrad.engine.operation import Operation
 from agrad.jit.ir import Instruction, Program, Variable
 from agrad.jit.memory import Bases, overwritten
 from agrad.registry import PRIMITIVES
@@ -22,13 +23,12 @@ FEWEST = 1 << 13
 """Products of fewer elements than this are left alone: the calls cost more than the passes over memory."""
 
 
-class FoldedStep:
+class FoldedStep(Operation):
     """``sgd_update`` of a gradient that is computed on the way: operands p, the gradient's two, v; the settings stay.
 
     The gradient is ``matmul`` of two matrices, or the sum over the rows of one (``linear.vjp:bias``).
     """
 
-    elementwise = False
     overwrites = (0, 3)
 
     def __init__(self, gradient: Any) -> None:
@@ -46,6 +46,10 @@ class FoldedStep:
         """The same on raw arrays."""
         p, a, b, v = args
         return self.update.evaluate((p, self.gradient.evaluate((a, b), {}), v), settings)
+
+    def function_of(self, kind: type | None) -> Callable[..., Any]:
+        """See ``Operation.function_of``."""
+        return self.step
 
     def step(self, p: Any, a: Any, b: Any, v: Any, *, lr: float, momentum: float, donate: bool, **rest: Any) -> Any:
         """The same on NumPy's arrays, in place where ``donate`` says that nobody else can see p and v."""

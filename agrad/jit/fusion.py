@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends.threads import BLOCK_BYTES
-from agrad.engine.rulecalls import RuleCall
+from agrad.engine.operation import Operation
 from agrad.jit.ir import Instruction, Program, Variable, interpret, show
 from agrad.jit.memory import Bases, overwritten
 from agrad.jit.rows import is_of_rows, is_reshape, operand_is_of_rows, reduction_of, splits_of
@@ -23,16 +23,12 @@ LARGE = BLOCK_BYTES + 1
 
 Accepts = Callable[[Instruction], bool]
 
-_ALSO = frozenset({"where", "mask_unused", "astype", "cast"})
 
-
-class Group:
+class Group(Operation):
     """Operations on each element of arrays, and reductions, as the operation of one instruction.
 
     ``split``: how many leading axes of ``shape`` blocks are cut along. All, unless it is a group of rows.
     """
-
-    elementwise = False
 
     def __init__(self, program: Program, shape: tuple[int, ...], split: int | None = None) -> None:
         self.program = program
@@ -42,13 +38,9 @@ class Group:
         kind = "fused" if self.split == len(shape) else "fused rows"
         self.name = f"{kind}[{' '.join(i.name for i in program.instructions)}]"
 
-    def bind(self, *args: Any) -> tuple[Any, ...]:
-        """The operations one by one, as a user calls them."""
+    def bind(self, *args: Any, **settings: Any) -> tuple[Any, ...]:
+        """Call the operations one by one, as a user does."""
         return tuple(interpret(self.program, args))
-
-    def evaluate(self, args: tuple[Any, ...], settings: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The same on raw arrays."""
-        return self.bind(*args)
 
     def __str__(self) -> str:
         return show(self.program)
@@ -58,14 +50,7 @@ def works_by_element(instruction: Instruction) -> bool:
     """Whether each element of the one result is made of the elements at its place, and of nothing else."""
     if len(instruction.outputs) != 1 or instruction.outputs[0] is None or instruction.on_host:
         return False
-    return is_elementwise(instruction.operation)
-
-
-def is_elementwise(operation: Any) -> bool:
-    """Whether an operation, or that of which it is a rule, is one on each element."""
-    if isinstance(operation, RuleCall):
-        operation = operation.primitive
-    return bool(operation.elementwise) or operation.name in _ALSO
+    return instruction.operation.kind == "elementwise"
 
 
 def _is_single(v: Variable) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 from agrad.jit.cuda_streams import Streams, address, buffer_like, copy, write_numbers
 from agrad.jit.ir import Instruction, Program, Variable, instruction_text, names_of
 from agrad.jit.lowerings import Evaluation, plain
-from agrad.jit.memory import VIEWS, overwritten
+from agrad.jit.memory import overwritten
 
 CAPTURES = 8
 """A program whose captures are each used for fewer than ``WORTH`` replays runs without graphs after so many."""
@@ -46,9 +46,7 @@ def is_view(instruction: Instruction) -> bool:
     Indices that are arrays may come from the host's memory, and a transfer does.
     """
     arrays = [v for v in instruction.operands if isinstance(v, Variable)]
-    return (
-        instruction.name in VIEWS and instruction.name != "transfer" and len(arrays) == len(instruction.operands) == 1
-    )
+    return instruction.operation.is_view and len(arrays) == len(instruction.operands) == 1
 
 
 def segments(instructions: Sequence[Instruction], can: Callable[[Instruction], bool]) -> list[Segment]:

@@ -4,14 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 from agrad.backends import backend_of_type
+from agrad.engine.operation import Operation
 from agrad.jit.ir import HOST, HostCall, Instruction, Program, Variable
 from agrad.ops.updates import adam_floor, adam_given, adam_rate
 
 
-class FunctionOperation:
+class FunctionOperation(Operation):
     """A Python function of raw arrays as the operation of an instruction."""
-
-    elementwise = False
 
     def __init__(
         self,
@@ -21,9 +20,17 @@ class FunctionOperation:
         overwrites: tuple[int, ...] = (),
     ) -> None:
         self.name = name
-        self.bind = function
+        self.function = function
         self.outputs = outputs
         self.overwrites = overwrites
+
+    def bind(self, *args: Any, **settings: Any) -> Any:
+        """See ``Operation.bind``."""
+        return self.function(*args, **settings)
+
+    def function_of(self, kind: type | None) -> Callable[..., Any]:
+        """See ``Operation.function_of``."""
+        return self.function
 
 
 def with_adam_rates(program: Program) -> Program:

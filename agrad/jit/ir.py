@@ -10,6 +10,7 @@ from typing import Any
 
 from agrad.backends import backend_of_type
 from agrad.dtypes import dtype_name
+from agrad.engine.operation import Operation
 from agrad.engine.tape import Meta
 
 HOST = "host"
@@ -51,20 +52,20 @@ def variable_like(raw: Any) -> Variable:
     return Variable(tuple(raw.shape), raw.dtype, type(raw))
 
 
-class HostCall:
-    """A computation on numbers of the host: it stands as the operation of an instruction."""
-
-    outputs = None
-    elementwise = False
+class HostCall(Operation):
+    """A computation on numbers of the host."""
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
         self.function = function
-        self.name = name or getattr(function, "__name__", "call")
+        self.name = name or str(getattr(function, "__name__", "call"))
 
-    def evaluate(self, args: tuple[Any, ...], settings: Mapping[str, Any]) -> Any:
+    def bind(self, *args: Any, **settings: Any) -> Any:
+        """See ``Operation.bind``."""
         return self.function(*args)
 
-    bind = property(lambda self: self.function)
+    def function_of(self, kind: type | None) -> Callable[..., Any]:
+        """See ``Operation.function_of``."""
+        return self.function
 
 
 @dataclass(slots=True, eq=False)

@@ -20,7 +20,6 @@ from agrad.jit.graphs import GraphProgram
 from agrad.jit.host_numbers import FunctionOperation
 from agrad.jit.ir import HOST, HostCall, Instruction, Program, Variable
 from agrad.jit.lowerings import Compiled, evaluation, lowering, split_host
-from agrad.jit.memory import is_own
 
 # ------------------------------------------------------------------ groups
 
@@ -202,7 +201,7 @@ def can_capture(instruction: Instruction) -> bool:
     if is_product(instruction):
         return product_function(instruction) is not None
     operation = getattr(instruction.operation, "primitive", instruction.operation)
-    return is_own(operation) and operation.name.partition(".")[0] not in _NOT_CAPTURED
+    return operation.is_own and operation.name.partition(".")[0] not in _NOT_CAPTURED
 
 
 def function_of(instruction: Instruction, program: Program, tensor_float: bool = False) -> Callable[..., Any]:

@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agrad.backends import backend_of_type
 from agrad.jit.ir import HostCall, Instruction, Program, Variable, names_of
 
 Compiled = Callable[[Sequence[Any]], Sequence[Any]]
@@ -79,20 +78,8 @@ class Scope:
 
 def evaluation(instruction: Instruction, program: Program) -> Any:
     """The function that computes an instruction on raw arrays."""
-    operation = instruction.operation
-    if isinstance(operation, HostCall):
-        return operation.function
-    own = getattr(operation, "step", None)
-    if own is not None:
-        return own
-    if not hasattr(operation, "raw"):
-        return operation.bind
     kind = next((v.kind for v in instruction.operands if isinstance(v, Variable) and v.kind is not None), None)
-    if kind is None:
-        return lambda *args, **settings: operation.evaluate(args, settings)
-    backend = backend_of_type(kind)
-    assert backend is not None
-    return operation.raw[backend.array_types[0]]
+    return instruction.operation.function_of(kind)
 
 
 Evaluation = Callable[[Instruction, Program], Callable[..., Any]]

@@ -4,33 +4,10 @@ from typing import Any
 
 from agrad.jit.ir import Instruction, Program, Variable
 
-VIEWS = frozenset(
-    {
-        "astype", "broadcast_to", "cast", "conj", "expand_dims", "flip", "getitem", "imag", "matrix_transpose",
-        "permute_dims", "positive", "real", "reshape", "squeeze", "transfer", "linalg.diagonal",
-    }
-)  # fmt: skip
-"""Operations whose result may share memory with their operand."""
-
-
-_SHARING = VIEWS | {"unstack"}
-
-
-def may_share(instruction: Instruction) -> bool:
-    """Whether results may share memory with an operand: of views, and of primitives through which views are written."""
-    operation = instruction.operation
-    return operation.name in _SHARING or getattr(operation, "put", None) is not None or not is_own(operation)
-
-
-def is_own(operation: Any) -> bool:
-    """Whether an operation is agrad's own: nothing is known of one that a user defined."""
-    forward = getattr(operation, "forward", None)
-    return forward is None or forward.__module__.startswith("agrad.")
-
 
 def overwritten(instruction: Instruction) -> list[Variable]:
     """The variables that an instruction may write into and give back, as its operation declares."""
-    places = getattr(instruction.operation, "overwrites", ())
+    places = instruction.operation.overwrites
     return [v for v in map(instruction.operands.__getitem__, places) if isinstance(v, Variable)]
 
 
@@ -45,8 +22,8 @@ class Bases(dict[Variable, frozenset[Variable]]):
                 self.update({v: below | {v} for v in instruction.results})
 
     def shares(self, instruction: Instruction) -> bool:
-        """Whether results may share memory with operands."""
-        return may_share(instruction)
+        """Return whether results may share memory with operands."""
+        return instruction.operation.may_alias
 
     def __missing__(self, v: Variable) -> frozenset[Variable]:
         found = self[v] = frozenset((v,))

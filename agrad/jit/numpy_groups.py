@@ -20,9 +20,6 @@ SHORT = 128
 """Beside rows of fewer elements a whole operand is laid out as often as a block has rows, so that no inner loop begins
 anew at each: rows of ten take six times as long otherwise, those of 512 as long."""
 
-_KEEPS_OPERANDS = frozenset({"astype", "cast", "real", "imag", "conj", "positive"})
-"""Operations whose result may be their operand."""
-
 _HOW = {"max": "maximum", "min": "minimum"}
 
 
@@ -140,7 +137,7 @@ class _Text:
         """What may lie in the memory of another variable."""
         self._last = self.program.last_uses()
         for instruction in self.program.instructions:
-            keeps = instruction.name in _KEEPS_OPERANDS and ufunc_of(instruction, self.program) is None
+            keeps = instruction.operation.is_view and ufunc_of(instruction, self.program) is None
             if keeps or is_reshape(instruction):
                 x, out = next(_operands(instruction)), instruction.results[0]
                 base = self._base[out] = self._base.get(x, x)

@@ -18,7 +18,6 @@ from agrad.jit.folding import FoldedStep, is_plain, step_of_sum
 from agrad.jit.fusion import Group
 from agrad.jit.ir import Instruction, Program, Variable, names_of
 from agrad.jit.lowerings import Compiled, Evaluation, Scope, assignment, call_text, compile_program, evaluation
-from agrad.jit.memory import VIEWS
 from agrad.jit.numpy_groups import group_function, outputs_of_rows, ufunc_of
 from agrad.jit.storage import Sharing, Workspace
 
@@ -229,7 +228,7 @@ class Writer:
         first = instruction.operands[0] if instruction.operands else None
         number = self.number(first)
         reads = list(instruction.reads())
-        if instruction.name not in VIEWS or number is None or len(reads) > 1 or len(instruction.operands) > 1:
+        if not instruction.operation.is_view or number is None or len(reads) > 1 or len(instruction.operands) > 1:
             return False
         function = evaluation(instruction, self.program)
         made = self.workspace.view(number, lambda x: function(x, **instruction.settings))

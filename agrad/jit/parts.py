@@ -13,9 +13,6 @@ from agrad.jit.fusion import LARGE, works_by_element
 from agrad.jit.ir import Instruction, Program, Variable
 from agrad.jit.rows import is_reshape, reduction_of, splits_of
 
-WRITTEN_OUT = frozenset({"softmax", "log_softmax", "logsumexp", "var", "var.vjp:x", "gelu", "linear"})
-"""What gains by it, measured: of other operations the backend's own kernels are as fast."""
-
 
 def with_parts(minimum: int = LARGE) -> Callable[[Program], Program]:
     """The pass that writes out operations on arrays of at least ``minimum`` bytes."""
@@ -24,7 +21,7 @@ def with_parts(minimum: int = LARGE) -> Callable[[Program], Program]:
         kept: list[Instruction] = []
         constants = dict(program.constants)
         for instruction in program.instructions:
-            body = _parts(instruction, minimum) if instruction.name in WRITTEN_OUT else None
+            body = _parts(instruction, minimum) if instruction.operation.decompose else None
             if body is None:
                 kept.append(instruction)
             else:
@@ -58,7 +55,7 @@ def _is_of_rows(part: Instruction) -> bool:
     if reduction is not None:
         shape = part.operands[0].shape
         return min(reduction.axis) >= min(splits_of(shape, dtype), default=len(shape))
-    return works_by_element(part) or is_reshape(part) or part.name == "matmul"
+    return works_by_element(part) or is_reshape(part) or part.operation.kind == "product"
 
 
 def without_broadcasts(program: Program) -> Program:

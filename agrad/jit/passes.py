@@ -44,10 +44,6 @@ def _key(value: Any) -> Any:
     return (type(value), repr(value))  # 0.0 and -0.0 are equal, but not the same
 
 
-_COMMUTATIVE = frozenset({"add", "multiply"})
-"""Operations that give the same bits of real operands in either order."""
-
-
 def without_repetition(program: Program) -> Program:
     """Each computation once: an instruction equal to an earlier one gives way to that one's results."""
     seen: dict[Any, Instruction] = {}
@@ -59,7 +55,7 @@ def without_repetition(program: Program) -> Program:
         operation = instruction.operation
         same = operation.function if isinstance(operation, HostCall) else operation
         operands = list(map(_key, instruction.operands))
-        if instruction.name in _COMMUTATIVE and not any("complex" in v.text for v in instruction.results):
+        if operation.commutative and not any("complex" in v.text for v in instruction.results):
             operands.sort(key=repr)
         key = (
             id(same),

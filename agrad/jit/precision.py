@@ -11,15 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agrad.dtypes import dtype_name
+from agrad.engine.operation import Operation
 from agrad.errors import ConfigurationError
 from agrad.jit.ir import Instruction, Program, Variable
 
 PRECISIONS = ("tf32", "bfloat16", "float16")
-
-_PRODUCTS = frozenset({"matmul", "linear"})
-
-_TURNED = frozenset({"matrix_transpose", "permute_dims"})
-"""Operations that only turn an array: of a rounded one they are the turned one, rounded."""
 
 
 class Way(NamedTuple):
@@ -47,22 +43,20 @@ def way(backend: str) -> Callable[[Callable[[str], Way]], Callable[[str], Way]]:
     return file
 
 
-class Rounding:
+class Rounding(Operation):
     """An array rounded to a narrow dtype, as the operation of an instruction."""
-
-    outputs = None
-    elementwise = False
 
     def __init__(self, precision: str, found: Way) -> None:
         self.name = f"rounded[{precision}]"
-        self.bind = found.narrow
+        self._narrow = found.narrow
+
+    def bind(self, x: Any, **settings: Any) -> Any:
+        """See ``Operation.bind``."""
+        return self._narrow(x)
 
 
-class NarrowProduct:
+class NarrowProduct(Operation):
     """``matmul`` of rounded arrays, or ``linear`` of two and a float32 bias, as the operation of an instruction."""
-
-    outputs = None
-    elementwise = False
 
     def __init__(self, name: str, product: Callable[[Any, Any], Any], precision: str) -> None:
         self.name, self.product, self.precision = name, product, precision
@@ -95,7 +89,7 @@ def with_precision(program: Program) -> Program:
         if v not in rounded:
             source = made.get(v)
             rounded[v] = new = Variable(v.shape, found.dtype, v.kind)
-            if source is not None and source.name in _TURNED and _is_float32(source.operands[0]):
+            if source is not None and source.operation.kind == "transpose" and _is_float32(source.operands[0]):
                 turned = source.replaced({source.operands[0]: narrow(source.operands[0], found)})
                 kept.append(Instruction(turned.operation, turned.operands, turned.settings, (new,)))
             else:
@@ -104,7 +98,7 @@ def with_precision(program: Program) -> Program:
 
     for instruction in program.instructions:
         floats = all(map(_is_float32, (*instruction.operands, *instruction.results)))
-        if instruction.name not in _PRODUCTS or not floats or instruction.settings:
+        if instruction.operation.kind != "product" or not floats or instruction.settings:
             kept.append(instruction)
             continue
         found = found or _way_of(program, precision)

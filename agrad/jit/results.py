@@ -7,7 +7,7 @@ import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.jit.ir import Instruction, Program, Variable
-from agrad.jit.memory import Bases, may_share
+from agrad.jit.memory import Bases
 
 
 class Separation:
@@ -69,4 +69,4 @@ class _HandedOut(Bases):
 
     def shares(self, instruction: Instruction) -> bool:
         """Whether results may share memory with operands, or were operands while the function was traced."""
-        return may_share(instruction) or instruction.operation in self._giving
+        return instruction.operation.may_alias or instruction.operation in self._giving

@@ -18,9 +18,6 @@ Shape = tuple[int, ...]
 ROW_BYTES = 1 << 16
 """Bytes of the longest row: several of them make a block."""
 
-REDUCTIONS = frozenset({"sum", "mean", "max", "min"})
-_RESHAPES = frozenset({"reshape", "expand_dims", "squeeze"})
-
 
 class Reduction(NamedTuple):
     """A sum, mean, maximum or minimum over some axes of one array."""
@@ -51,7 +48,11 @@ def reduction_of(instruction: Instruction) -> Reduction | None:
     if instruction.name == "linear.vjp:bias":
         return Reduction("sum", (0,), False) if len(x.shape) == 2 and out.shape == x.shape[1:] else None
     settings = instruction.settings
-    if instruction.name not in REDUCTIONS or len(instruction.operands) != 1 or set(settings) != {"axis", "keepdims"}:
+    if (
+        instruction.operation.kind != "reduction"
+        or len(instruction.operands) != 1
+        or set(settings) != {"axis", "keepdims"}
+    ):
         return None
     axis = tuple(settings["axis"])
     return Reduction(instruction.name, axis, bool(settings["keepdims"])) if axis else None
@@ -59,7 +60,7 @@ def reduction_of(instruction: Instruction) -> Reduction | None:
 
 def is_reshape(instruction: Instruction) -> bool:
     """Whether it gives the elements of its one operand in another shape."""
-    return instruction.name in _RESHAPES and len(list(instruction.reads())) == 1 == len(instruction.results)
+    return instruction.operation.kind == "reshape" and len(list(instruction.reads())) == 1 == len(instruction.results)
 
 
 def splits_of(shape: Shape, dtype: np.dtype) -> frozenset[int]:

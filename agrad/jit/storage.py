@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from agrad.jit.ir import Instruction, Program, Variable
-from agrad.jit.memory import VIEWS, overwritten
+from agrad.jit.memory import overwritten
 
 LARGEST = 1 << 23
 """Bytes of the largest buffer that is kept; the C library hands larger arrays' memory out again by itself."""
@@ -33,7 +33,7 @@ class Sharing:
         self._own = {v for v in program.inputs if v in lent and v.kind is np.ndarray}
         for instruction in program.instructions:
             operands = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
-            if instruction.name in VIEWS and operands and instruction.results:
+            if instruction.operation.is_view and operands and instruction.results:
                 self._base[instruction.results[0]] = self.base(operands[0])
             elif is_fresh(instruction):
                 self._own.update(v for v in instruction.results if v.kind is np.ndarray and v.shape)

@@ -24,8 +24,6 @@ from agrad.jit.ir import HostCall, Instruction, Variable, variable_like
 TRACE_ID = -1
 """The number of every trace: below the ambient level's, so that all other levels stand on it."""
 
-_SHAPE_DEPENDS = frozenset({"unique_all", "unique_counts", "unique_inverse", "unique_values"})
-
 
 class UnknownState(Exception):
     """Tensors or stateful objects were met that the trace does not know; it has to begin again with them."""
@@ -166,13 +164,13 @@ class Trace(Level):
                 )
 
     def _check_shape_known(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> None:
-        name = primitive.name
-        if name in _SHAPE_DEPENDS:
+        if primitive.data_dependent_shape:
             raise TracedValueError(
-                f"{name} inside {self.named}, which is traced: the shape of its result depends on values, and a "
-                "program's shapes do not; call it outside of jit"
+                f"{primitive.name} inside {self.named}, which is traced: the shape of its result depends on values, "
+                "and a program's shapes do not; call it outside of jit"
             )
-        if name == "getitem" and any(isinstance(i, Tensor) and as_dtype(i.dtype).kind == "bool" for i in args[1:]):
+        masks = (i for i in args[1:] if isinstance(i, Tensor) and as_dtype(i.dtype).kind == "bool")
+        if primitive.kind == "indexing" and any(True for _ in masks):
             raise TracedValueError(
                 f"a boolean index inside {self.named}, which is traced: how much it picks depends on values; "
                 "use agrad.where(mask, x, 0), or pick outside of jit"

@@ -155,7 +155,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     return _roll(x, shift=shifts, axis=axes) if axes else CALLS["astype"](x, x.dtype)
 
 
-@primitive(linear="x", out="*parts", batch="axis")
+@primitive(linear="x", out="*parts", batch="axis", may_alias=True)
 def unstack(xp: Any, x: Any, /, *, axis: int) -> Any:
     lead = (slice(None),) * axis
     return tuple(xp.getitem(x, index=(*lead, i)) for i in range(x.shape[axis]))

@@ -12,7 +12,7 @@ from agrad.ops.shared import native_dtype, raw_of
 from agrad.registry import CALLS
 
 
-@primitive(linear="x", batch="leading")
+@primitive(linear="x", batch="leading", kind="elementwise", is_view=True)
 def astype(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
     return xp.astype(x, dtype, copy=copy)
 
@@ -29,7 +29,7 @@ def astype_put(xp: Any, x: Any, value: Any) -> Any:
     return xp.astype(value, x.dtype, copy=False)
 
 
-@primitive(constant="x", batch="leading")
+@primitive(constant="x", batch="leading", kind="elementwise", is_view=True)
 def cast(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
     """``astype`` to or from a dtype that has no derivative."""
     return xp.astype(x, dtype, copy=copy)

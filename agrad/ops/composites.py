@@ -81,6 +81,7 @@ gelu = elementwise(
     "gelu",
     _gelu_rule,
     forward=_gelu,
+    decompose=True,
     doc="Each element times the normal distribution function of it; ``approximate`` uses the tanh form. "
     "Hendrycks and Gimpel 2016, arXiv:1606.08415.",
 )
@@ -98,7 +99,7 @@ def _greatest(xp: Any, x: Any, axis: Any) -> Any:
     return xp.max(x, axis=axis, keepdims=True)
 
 
-@primitive(normalize={"axis": axes_of}, batch="axis")
+@primitive(normalize={"axis": axes_of}, batch="axis", decompose=True)
 def logsumexp(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """log(sum(exp(x))) over ``axis`` (an int, a tuple, or None for all), without overflow; of no elements minus inf.
 
@@ -134,7 +135,7 @@ def logsumexp_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool)
     return xp.sum(t * weights / total, axis=axis, keepdims=keepdims)
 
 
-@primitive(normalize={"axis": axis_of}, batch="axis")
+@primitive(normalize={"axis": axis_of}, batch="axis", decompose=True)
 def softmax(xp: Any, x: Any, /, *, axis: int = -1) -> Any:
     """exp(x) / sum(exp(x)) along one axis, without overflow. x: array of a floating dtype, not of shape ()."""
     e = xp.exp(x - _greatest(xp, x, axis))
@@ -147,7 +148,7 @@ def softmax_both(xp: Any, g: Any, y: Any, *, axis: int) -> Any:  # the Jacobian 
     return y * (g - xp.sum(g * y, axis=axis, keepdims=True))
 
 
-@primitive(normalize={"axis": axis_of}, batch="axis")
+@primitive(normalize={"axis": axis_of}, batch="axis", decompose=True)
 def log_softmax(xp: Any, x: Any, /, *, axis: int = -1) -> Any:
     """log(softmax(x)) along one axis, without overflow. x: array of a floating dtype and of one or more axes."""
     x = x - _greatest(xp, x, axis)
@@ -274,7 +275,7 @@ def softmax_cross_entropy_batch(
 # ------------------------------------------------------------------ the affine map
 
 
-@primitive(broadcasts=True)
+@primitive(broadcasts=True, kind="product", decompose=True)
 def linear(xp: Any, x: Any, weight: Any, bias: Any, /) -> Any:
     """``x @ weight + bias`` in one operation. x: (..., k); weight: (k, n); bias: (n,); gives (..., n)."""
     return xp.matmul(x, weight) + bias

@@ -15,12 +15,16 @@ from agrad.registry import CALLS
 
 # fmt: off
 # ------------------------------------------------------------------ arithmetic
-add      = elementwise("add",      lambda g: g,                     lambda g: g,       jointly=True)
-subtract = elementwise("subtract", lambda g: g,                     lambda g: -g,      jointly=True)
-multiply = elementwise("multiply", lambda g, x2: g * x2,            lambda g, x1: g * x1)
-divide   = elementwise("divide",   lambda g, x2: g / x2,            lambda g, y, x2: -(g * y / x2))
+add      = elementwise("add",      lambda g: g,                     lambda g: g,       jointly=True, commutative=True,
+                       takes_traced_numbers=True)
+subtract = elementwise("subtract", lambda g: g,                     lambda g: -g,      jointly=True,
+                       takes_traced_numbers=True)
+multiply = elementwise("multiply", lambda g, x2: g * x2,            lambda g, x1: g * x1,
+                       commutative=True, takes_traced_numbers=True)
+divide   = elementwise("divide",   lambda g, x2: g / x2,            lambda g, y, x2: -(g * y / x2),
+                       takes_traced_numbers=True)
 negative = elementwise("negative", lambda g: -g)
-positive = elementwise("positive", lambda g: g)
+positive = elementwise("positive", lambda g: g, is_view=True)
 square   = elementwise("square",   lambda g, x: 2 * g * x)
 sqrt     = elementwise("sqrt",     lambda g, y: g / (2 * y))
 reciprocal = elementwise("reciprocal", lambda g, y: -(g * y * y))
@@ -48,9 +52,9 @@ acosh    = elementwise("acosh",    lambda xp, g, x: g / (xp.sqrt(x - 1) * xp.sqr
 atanh    = elementwise("atanh",    lambda g, x: g / (1 - x * x))
 
 # ------------------------------------------------------------------ complex parts; real results of complex arguments
-real     = elementwise("real",     lambda g: g,                     keeps_type=False)
-imag     = elementwise("imag",     lambda xp, g, x_meta: _imag_rule(xp, g, x_meta), keeps_type=False)
-conj     = elementwise("conj",     lambda xp, g: xp.conj(g))
+real     = elementwise("real",     lambda g: g,                     keeps_type=False, is_view=True)
+imag     = elementwise("imag",     lambda xp, g, x_meta: _imag_rule(xp, g, x_meta), keeps_type=False, is_view=True)
+conj     = elementwise("conj",     lambda xp, g: xp.conj(g), is_view=True)
 abs      = elementwise("abs",      lambda xp, g, x: g * _conj_sign(xp, x), keeps_type=False)
 
 # ------------------------------------------------------------------ piecewise constant: no derivative, by decision
@@ -285,7 +289,7 @@ pow = elementwise(
 )
 
 
-@primitive(constant="condition", broadcasts=True, masks=True, jointly=True, batch="leading")
+@primitive(constant="condition", broadcasts=True, masks=True, jointly=True, batch="leading", kind="elementwise")
 def where(xp: Any, condition: Any, x1: Any, x2: Any, /) -> Any:
     """Choose from ``x1`` where ``condition`` holds and from ``x2`` elsewhere.
 
@@ -307,7 +311,7 @@ def where_x2(xp: Any, g: Any, condition: Any) -> Any:
     return xp.where(condition, xp.zeros_like(g), g)
 
 
-@primitive(constant="cotangent", masks=True, broadcasts=True, batch="leading")
+@primitive(constant="cotangent", masks=True, broadcasts=True, batch="leading", kind="elementwise")
 def mask_unused(xp: Any, cotangent: Any, part: Any, /) -> Any:
     """``part``, but 0 where ``cotangent`` is 0 and ``part`` is not finite: the guard of passes behind ``where``.
 

@@ -23,7 +23,7 @@ from agrad.shapes import ARRAY, broadcasts_to, size
 Template = tuple[Any, ...]
 
 
-@primitive(linear="x", constant="indices")
+@primitive(linear="x", constant="indices", kind="indexing", is_view=True)
 def getitem(xp: Any, x: Any, /, *indices: Any, index: Template) -> Any:
     return xp.getitem(x, *indices, index=index)
 

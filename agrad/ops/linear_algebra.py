@@ -41,7 +41,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return _outer(x1, x2)
 
 
-@primitive(linear=("x1", "x2"), broadcasts=True)
+@primitive(linear=("x1", "x2"), broadcasts=True, kind="product")
 def matmul(xp: Any, x1: Any, x2: Any, /) -> Any:
     return xp.matmul(x1, x2)
 

@@ -22,7 +22,7 @@ def _permutation(axes: Any, x: Any) -> tuple[int, ...]:
     return normalize_permutation(axes, ndim_of(x, "permute_dims"))
 
 
-@primitive(linear="x")
+@primitive(linear="x", kind="reshape", is_view=True)
 def reshape(xp: Any, x: Any, /, *, shape: Any) -> Any:
     return xp.reshape(x, shape)
 
@@ -56,7 +56,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     return no_view(out) if copy else out
 
 
-@primitive(linear="x")
+@primitive(linear="x", kind="transpose", is_view=True)
 def permute_dims(xp: Any, x: Any, /, *, axes: Any) -> Any:
     return xp.permute_dims(x, axes)
 
@@ -85,7 +85,7 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
     return _permute_dims(x, axes=_permutation(axes, x))
 
 
-@primitive(linear="x", batch="leading")
+@primitive(linear="x", batch="leading", kind="transpose", is_view=True)
 def matrix_transpose(xp: Any, x: Any, /) -> Any:
     """The last two axes exchanged. x: array of shape (..., m, n); gives (..., n, m)."""
     return xp.matrix_transpose(x)
@@ -116,7 +116,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     return _permute_dims(x, axes=tuple(order))
 
 
-@primitive(linear="x")
+@primitive(linear="x", is_view=True)
 def broadcast_to(xp: Any, x: Any, /, *, shape: Any) -> Any:
     return xp.broadcast_to(x, shape)
 
@@ -250,7 +250,7 @@ def _flip_axes(axis: Any, x: Any) -> tuple[int, ...]:
     return normalize_axes(axis, ndim_of(x, "flip"))
 
 
-@primitive(linear="x", normalize={"axis": _flip_axes}, batch="axis")
+@primitive(linear="x", normalize={"axis": _flip_axes}, batch="axis", is_view=True)
 def flip(xp: Any, x: Any, /, *, axis: Any = None) -> Any:
     """The elements in reverse order along ``axis`` (an int, a tuple, or None for all)."""
     return xp.flip(x, axis=axis)

@@ -5,6 +5,7 @@ from typing import Any
 
 from agrad.engine.batching import shift
 from agrad.engine.notation import primitive
+from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError, ShapeError
 from agrad.ops.casting import astype
 from agrad.ops.linear_algebra import inv, matmul
@@ -16,7 +17,7 @@ from agrad.shapes import inverse_permutation, normalize_axis, size
 Axes = tuple[int, ...]
 
 
-@primitive(linear="x", name="linalg.diagonal", batch="leading")
+@primitive(linear="x", name="linalg.diagonal", batch="leading", is_view=True)
 def diagonal(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
     return xp.linalg.diagonal(x, offset=offset)
 
@@ -226,7 +227,10 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
         raise ShapeError(f"tensordot: axes {axes!r} are no pairs of distinct axes")
     if any(x1.shape[a] != x2.shape[b] for a, b in zip(*pair, strict=True)):
         raise ShapeError(f"tensordot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not fit along axes {axes!r}")
-    return _tensordot(x1, x2, axes=pair)
+    out = _tensordot(x1, x2, axes=pair)
+    if isinstance(out, Tensor) and not out.shape:
+        out._link = None  # an array of no dimensions, and no scalar: it has views
+    return out
 
 
 def _identity(x: Any) -> Any:

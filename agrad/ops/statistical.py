@@ -30,7 +30,7 @@ def _narrowed(y: Any, dtype: Any) -> Any:
     return y if as_dtype(y.dtype) == as_dtype(dtype) else astype(y, dtype)
 
 
-@primitive(linear="x", batch="axis")
+@primitive(linear="x", batch="axis", kind="reduction")
 def sum(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.sum(x, axis=axis, keepdims=keepdims)
 
@@ -54,7 +54,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     return _narrowed(_sum(astype(x, dtype), axis=axes_of(axis, x), keepdims=keepdims), dtype)
 
 
-@primitive(linear="x", normalize={"axis": axes_of}, batch="axis")
+@primitive(linear="x", normalize={"axis": axes_of}, batch="axis", kind="reduction")
 def mean(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """The arithmetic mean over ``axis`` (an int, a tuple, or None for all). x: array of a floating dtype."""
     return xp.mean(x, axis=axis, keepdims=keepdims)
@@ -134,13 +134,13 @@ def _extreme_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) 
     return xp.sum(t * _winners(xp, x, y, axis), axis=axis, keepdims=keepdims)
 
 
-@primitive(normalize={"axis": axes_of}, batch="axis")
+@primitive(normalize={"axis": axes_of}, batch="axis", kind="reduction")
 def max(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """The greatest element over ``axis`` (an int, a tuple, or None for all). Ties share the derivative evenly."""
     return xp.max(x, axis=axis, keepdims=keepdims)
 
 
-@primitive(normalize={"axis": axes_of}, batch="axis")
+@primitive(normalize={"axis": axes_of}, batch="axis", kind="reduction")
 def min(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """The least element over ``axis`` (an int, a tuple, or None for all). Ties share the derivative evenly."""
     return xp.min(x, axis=axis, keepdims=keepdims)
@@ -166,7 +166,7 @@ def _of_deviation(x: Any, axis: tuple[int, ...], correction: float) -> float:
     return 2 / freedom if freedom > 0 else float("inf")
 
 
-@primitive(normalize={"axis": axes_of}, batch="axis")
+@primitive(normalize={"axis": axes_of}, batch="axis", decompose=True, decompose_rules=("vjp:x",))
 def var(xp: Any, x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """The variance over ``axis`` (an int, a tuple, or None for all): sum(abs(x - mean)**2) / (n - correction).
 
@@ -178,6 +178,15 @@ def var(xp: Any, x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdi
     if is_complex(x.dtype):  # not every library has the variance of complex numbers
         return xp.var(xp.real(x), **how) + xp.var(xp.imag(x), **how)
     return xp.var(x, **how)
+
+
+def _variance(xp: Any, x: Any, /, *, axis: tuple[int, ...], correction: float, keepdims: bool) -> Any:
+    deviations = x - xp.mean(x, axis=axis, keepdims=True)
+    freedom = _count(tuple(x.shape), axis) - correction
+    return xp.sum(xp.square(deviations), axis=axis, keepdims=keepdims) / (freedom if freedom > 0 else 0)
+
+
+var.primitive.definition = _variance
 
 
 @var.vjp

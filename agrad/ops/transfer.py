@@ -12,7 +12,7 @@ from agrad.ops.shared import ndim_of, raw_of
 from agrad.registry import CALLS
 
 
-@primitive(linear="x", batch="leading")
+@primitive(linear="x", batch="leading", may_alias=True)
 def transfer(xp: Any, x: Any, /, *, target: tuple[str, Any], source: tuple[str, Any]) -> Any:
     """``x`` on another backend and device; ``target`` and ``source`` are (backend, device)."""
     name, device = target

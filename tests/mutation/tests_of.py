@@ -42,7 +42,7 @@ TESTS = {
     "agrad/engine/callpath": "primitive engine varying_outputs tensor recording",
     "agrad/engine/calls": "custom_rules checkpointing implicit jit_calls control_flow inspect graph",
     "agrad/engine/explain": "tensor standard linalg backends moving primitive",
-    "agrad/engine/forward": "forward_mode transforms primitive varying_outputs custom_rules",
+    "agrad/engine/pushforward": "forward_mode transforms primitive varying_outputs custom_rules",
     "agrad/engine/graph": "graph graph_functions",
     "agrad/engine/inspect": "inspect graph repr anomaly profile",
     "agrad/engine/levels": "transforms tensor forward_mode vmap primitive recording inspect jit_transforms",
