@@ -17,8 +17,8 @@ Device = Any
 """A device as the array library itself names it."""
 
 
-FOLLOWERS: list[Any] = []
-"""What lets a library's current device go with the arrays, of those loaded that work on it alone and have several."""
+DEVICE_GUARDS: list[Any] = []
+"""At most one ``cupy_devices.DeviceGuard``: filled where CuPy is loaded and has several devices."""
 
 CONTENT = 1 << 14
 """Bytes that are compared for less than an operation costs."""
@@ -86,7 +86,7 @@ class Backend:
     """
 
     placed: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function
-    """A function of arrays, run on their device where the library does not see to it."""
+    """Wrap a function of arrays to run on their device, for a library that runs it on the current device."""
 
     def __repr__(self) -> str:
         return f"<agrad backend {self.name} {self.version}>"

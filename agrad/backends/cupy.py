@@ -12,7 +12,7 @@ import numpy as np
 import agrad.backends.cupy_kernels
 import agrad.backends.cupy_random  # noqa: F401 - both file kernels
 from agrad.backends import cupy_devices, special_words
-from agrad.backends.base import FOLLOWERS, Backend, vocabulary
+from agrad.backends.base import DEVICE_GUARDS, Backend, vocabulary
 from agrad.backends.indexing import host_index
 from agrad.backends.numpy import ALONE, references
 from agrad.registry import PRIMITIVES
@@ -231,6 +231,6 @@ BACKEND = Backend(
 )
 if COUNT > 1:
     cupy_devices.place_words(BACKEND.xp)
-    FOLLOWERS.append(cupy_devices.Follower())
+    DEVICE_GUARDS.append(cupy_devices.DeviceGuard())
     for _primitive in PRIMITIVES.values():
         _primitive.build_anew()

@@ -1,4 +1,4 @@
-"""Where CuPy has several devices: operations run where their arrays are, as CuPy itself works on the current device."""
+"""Device guards for CuPy with several devices: CuPy launches on the current device, not on that of the arrays."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ def _devices(values: Sequence[Any]) -> Iterator[int]:
 
 
 def placed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, run on the device of the arrays it is given; an error where these are several."""
+    """Wrap a function to run on the device of its arrays. Raises ``ValueError`` where they lie on several."""
 
     def call(*args: Any, **settings: Any) -> Any:
         current = getDevice()
@@ -35,7 +35,7 @@ def placed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def place_words(namespace: SimpleNamespace) -> None:
-    """Let all functions of a namespace run on the device of their arrays."""
+    """Wrap all functions of a namespace by ``placed``."""
     for name, word in vars(namespace).items():
         if isinstance(word, SimpleNamespace):
             place_words(word)
@@ -43,20 +43,20 @@ def place_words(namespace: SimpleNamespace) -> None:
             setattr(namespace, name, placed(word))
 
 
-class Follower:
-    """Lets CuPy's current device go with the arrays of a backward pass, from one node to the next."""
+class DeviceGuard:
+    """Switches CuPy's current device to that of the arrays, node by node of a backward pass."""
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """The current device is afterwards what it was before."""
+    def preserved(self) -> Iterator[None]:
+        """Restore the current device at the end."""
         before = getDevice()
         try:
             yield
         finally:
             setDevice(before)
 
-    def go_to(self, *values: Any) -> None:
-        """Work where the first array among some values is, from here on; they may be Tensors, and None."""
+    def switch_to(self, *values: Any) -> None:
+        """Make the device of the first array the current one. values: arrays, Tensors or None."""
         for value in values:
             value = getattr(value, "raw", value)
             if isinstance(value, ndarray):

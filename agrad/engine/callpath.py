@@ -7,7 +7,7 @@ and falls back to ``dispatch`` for everything that is not an ordinary operation 
 import weakref
 from typing import Any
 
-from agrad.backends.base import FOLLOWERS
+from agrad.backends.base import DEVICE_GUARDS
 from agrad.engine.levels import NUMBERS, dispatch, observed, selector_plan, unusual
 from agrad.engine.plans import entry_text, tuple_text
 from agrad.engine.tape import Meta, Node, Plan, attention, loosely, next_id
@@ -107,7 +107,7 @@ def call_text(primitive: Any) -> str:
 
 def _raw_call(primitive: Any, values: list[str], kind: str, arrays: bool) -> str:
     # CuPy's operators work on its current device
-    operator = OPERATORS.get(primitive.name) if primitive.by_name and not FOLLOWERS else None
+    operator = OPERATORS.get(primitive.name) if primitive.by_name and not DEVICE_GUARDS else None
     settings = [f"{name}={name}" for name in primitive.settings]
     call = f"RAW[type({kind})]({', '.join(values + settings)})"
     if operator is None or len(values) != 2:

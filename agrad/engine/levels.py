@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of_type
-from agrad.backends.base import FOLLOWERS
+from agrad.backends.base import DEVICE_GUARDS
 from agrad.engine.observing import SWITCH, observed_run
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import Scalar
@@ -405,9 +405,9 @@ def pushed(
     now = mode()
     if now.anomaly or now.observers:
         return _observed_push(primitive, traced, tangents, partial(push, tangents, inner, out, settings))
-    if FOLLOWERS:
-        with FOLLOWERS[0].kept():
-            FOLLOWERS[0].go_to(*(out if isinstance(out, tuple) else (out,)))
+    if DEVICE_GUARDS:
+        with DEVICE_GUARDS[0].preserved():
+            DEVICE_GUARDS[0].switch_to(*(out if isinstance(out, tuple) else (out,)))
             return tuple(push(tangents, inner, out, settings))
     found: tuple[Any, ...] = push(tangents, inner, out, settings)
     return found

@@ -8,7 +8,7 @@ from agrad.engine.pullback import build_pullback
 from agrad.engine.tape import Meta, Plan, loosely
 
 RESERVED = frozenset(
-    {"xp", "Tensor", "Node", "Meta", "next_id", "attention", "unusual", "dispatch", "loosely", "lift", "fit", "guard"}
+    {"xp", "Tensor", "Node", "Meta", "next_id", "attention", "unusual", "dispatch", "loosely"}
     | {"Link", "SHARING", "SPLIT", "weakly"}
 )
 """What generated code calls by name, so that no argument or setting may be called so. Its own locals begin with _."""

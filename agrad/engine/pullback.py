@@ -21,7 +21,10 @@ Part = Callable[[Values, Any], Any]
 
 
 def picker(places: Sequence[int | Sequence[int]]) -> Callable[[Values], Values]:
-    """Return the function from a tuple to the tuple of its entries at ``places``; in place of several, a tuple."""
+    """Return the function from a tuple to the tuple of its entries at ``places``.
+
+    For a sequence of places, the entry is itself a tuple: ``picker([0, [1, 2]])((5, 6, 7))`` is ``(5, (6, 7))``.
+    """
     if any(not isinstance(place, int) for place in places):
         pickers = [place if isinstance(place, int) else picker(place) for place in places]
         return lambda values: tuple([values[p] if isinstance(p, int) else p(values) for p in pickers])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.base import FOLLOWERS
+from agrad.backends.base import DEVICE_GUARDS
 from agrad.dtypes import dtype_name, is_complex
 from agrad.engine.levels import AMBIENT, SPACES, Parts, Selector, check_finite_cotangent, namespace_of, select
 from agrad.engine.observing import observed_run
@@ -51,9 +51,9 @@ def order(roots: Iterable[Node], since: int = 0) -> list[Node]:
 
 def sweep(cotangents: dict[Node, Any], **options: Any) -> dict[Node, Any]:
     """Carry the cotangents of some nodes back to the leaves, each node on the device of its arrays; see ``_sweep``."""
-    if not FOLLOWERS:
+    if not DEVICE_GUARDS:
         return _sweep(cotangents, **options)
-    with FOLLOWERS[0].kept():
+    with DEVICE_GUARDS[0].preserved():
         return _sweep(cotangents, **options)
 
 
@@ -217,9 +217,9 @@ def accumulate(node: Node, cotangent: Any) -> None:
     tensor = None if owner is None else owner()
     if tensor is None:
         return
-    if FOLLOWERS:
-        with FOLLOWERS[0].kept():
-            FOLLOWERS[0].go_to(cotangent)
+    if DEVICE_GUARDS:
+        with DEVICE_GUARDS[0].preserved():
+            DEVICE_GUARDS[0].switch_to(cotangent)
             _accumulate(tensor, cotangent)
     else:
         _accumulate(tensor, cotangent)
@@ -245,12 +245,12 @@ def _pull_for(level: Any, lifted: bool, guarded: bool) -> Pull | None:
         pull = _recorded_pull(level, guarded)
     elif lifted or guarded:
         pull = _detour(guarded)
-    elif mode().anomaly or mode().observers or FOLLOWERS:
+    elif mode().anomaly or mode().observers or DEVICE_GUARDS:
         pull = _plain_pull
     else:
         return None
-    if FOLLOWERS:
-        pull = _followed(pull)
+    if DEVICE_GUARDS:
+        pull = _device_guarded(pull)
     return _watched(pull) if mode().anomaly or mode().observers else pull
 
 
@@ -258,17 +258,17 @@ def _plain_pull(node: Node, g: Any) -> tuple[Any, ...]:
     return node.plan.pull(node, g)
 
 
-def _followed(pull: Pull) -> Pull:
-    """The pull on the device of its cotangent, and what is added to its results on theirs."""
-    follower = FOLLOWERS[0]
+def _device_guarded(pull: Pull) -> Pull:
+    """Run a pullback on the device of its cotangent, and leave the device of its results current for their sums."""
+    device_guard = DEVICE_GUARDS[0]
 
-    def followed(node: Node, g: Any) -> tuple[Any, ...]:
-        follower.go_to(*(g.by_output.values() if isinstance(g, Parts) else (g,)))
+    def on_device(node: Node, g: Any) -> tuple[Any, ...]:
+        device_guard.switch_to(*(g.by_output.values() if isinstance(g, Parts) else (g,)))
         parts = pull(node, g)
-        follower.go_to(*parts)
+        device_guard.switch_to(*parts)
         return parts
 
-    return followed
+    return on_device
 
 
 def _detour(guarded: bool) -> Pull:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
-from agrad.backends.base import FOLLOWERS
+from agrad.backends.base import DEVICE_GUARDS
 from agrad.engine.tape import Node, is_recording, mode
 from agrad.engine.tensor import Batched, Lifted, Tensor, settle, wrap
 from agrad.errors import LeafMutationError, OperandError, PrimitiveDefinitionError, ReadOnlyViewError
@@ -471,7 +471,7 @@ def copied(value: Any) -> Any:
     if not SHARING[type(value)]:
         return value
     backend = backend_of(value)
-    if FOLLOWERS:  # an assignment would not go to the device
+    if DEVICE_GUARDS:  # an assignment would not go to the device
         return backend.xp.asarray(value, copy=True)
     out = backend.xp.empty(tuple(value.shape), dtype=value.dtype, device=backend.device_of(value))
     out[...] = value

@@ -156,7 +156,7 @@ def _key(
     dtype: Any = None,
     tensor_float: bool = False,
 ) -> tuple[Any, ...]:
-    """Return what tells products apart of which cuBLASLt has one and not another."""
+    """Return the key of a product: cuBLASLt accepts all products of one key, or none."""
     end = epilogue_name(bias is not None, relu, mask, sums)
     chars = x.dtype.char, np.dtype(x.dtype if dtype is None else dtype).char
     return (end, *chars, (*x.shape, weight.shape[1]), tensor_float, layout(x), layout(weight))

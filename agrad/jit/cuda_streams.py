@@ -10,12 +10,12 @@ from typing import Any
 
 @cache
 def module(text: str) -> Any:
-    """The kernels of a CUDA text, compiled when the first one is asked for."""
+    """Return the module of a CUDA source. It is compiled when its first kernel is asked for."""
     return sys.modules["cupy"].RawModule(code=text, options=("-std=c++17",))
 
 
 def setter_text(chars: str) -> str:
-    """The kernel that writes a number into each of some arrays of these dtypes."""
+    """Return the source of ``set_numbers``: write one number into each array. chars: the dtypes, f or d."""
     kinds = [{"f": "float", "d": "double"}[c] for c in chars]
     parameters = [f"{kind}* p{k}" for k, kind in enumerate(kinds)] + [f"{kind} v{k}" for k, kind in enumerate(kinds)]
     body = " ".join(f"*p{k} = v{k};" for k in range(len(kinds)))
@@ -32,12 +32,12 @@ def write_numbers(targets: Sequence[Any], values: Sequence[float]) -> None:
 
 
 def address(x: Any) -> Any:
-    """What tells an array from others of its shape and dtype that a graph would have to treat differently."""
+    """Return the address and the strides of an array, for which a graph is captured."""
     return (x.data.ptr, x.strides)
 
 
 def buffer_like(x: Any) -> Any:
-    """A new array for values like these, its axes in memory in the same order."""
+    """Return a new array of the shape, the dtype and the memory order of ``x``."""
     return sys.modules["cupy"].empty_like(x)
 
 
@@ -48,9 +48,9 @@ def copy(target: Any, source: Any) -> None:
 
 @cache
 def capturing_stream(device: int) -> Any:
-    """The stream of a device, the current one, that graphs are captured on.
+    """Return the stream on which graphs are captured on a device, which is the current one.
 
-    It is one for all programs, as CuPy keeps memory that was given back for the stream that it was had on.
+    All programs share it: CuPy's pool reuses freed memory only for the stream on which it was allocated.
     """
     return sys.modules["cupy"].cuda.Stream(non_blocking=True)
 
@@ -71,9 +71,9 @@ class Streams:
 
     @contextlib.contextmanager
     def building(self) -> Iterator[None]:
-        """The time in which graphs are captured: after all work on the device, and before what this stream does next.
+        """Allocate from the graphs' pool and work on the capturing stream, after all work on the device.
 
-        The memory may be that of a graph which another stream still works on.
+        The wait is needed because another stream may still run a graph in the same memory.
         """
         self.cuda.Device().synchronize()
         now = self.cuda.get_current_stream()
@@ -85,7 +85,7 @@ class Streams:
             self._last, self._thread = now, threading.get_ident()
 
     def capture(self, run: Callable[[], None]) -> Callable[[], None]:
-        """The work that ``run`` gives to the GPU, which is not done yet, as a function that gives it out again."""
+        """Capture the work that ``run`` launches, without doing it. Return the function that launches the graph."""
         self.stream.begin_capture()
         try:
             run()
@@ -99,7 +99,7 @@ class Streams:
         return lambda: graph.launch(current())
 
     def follow(self) -> None:
-        """Let the current stream wait for the replay before, where that was on another one."""
+        """Make the current stream wait for the previous replay, if that was on another stream."""
         now, last = self.cuda.get_current_stream(), self._last
         if last is not None and (last.ptr != now.ptr or self._thread != threading.get_ident()):
             if last.ptr == self.cuda.Stream.ptds.ptr:  # each thread has one of its own, and nobody else can name it

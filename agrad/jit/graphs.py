@@ -72,7 +72,7 @@ def segments(instructions: Sequence[Instruction], can: Callable[[Instruction], b
 
 Env = dict[Variable, Any]
 Recipe = Callable[[Sequence[Any]], Any]
-"""Finds an array of this call: one in a buffer, or one that lies in an input's memory."""
+"""Takes the inputs of a call to one of its arrays: a buffer, or a view of an input."""
 
 
 class _Recording:
@@ -160,7 +160,7 @@ class _Builder:
         self._hand_out()
 
     def finish(self, values: Sequence[Any]) -> list[Any]:
-        """Do the rest without graphs, in as little memory as can be; gives the outputs."""
+        """Run the remaining instructions without graphs, freeing memory as early as possible; return the outputs."""
         program, env, made = self.owner.program, self.env, self.made
         for i, _ in made.copied:
             env[program.inputs[i]] = values[i]
