@@ -1,16 +1,16 @@
 """agrad: automatic differentiation for the Python array API standard.
 
-One engine and one set of derivative rules, on NumPy, CuPy, PyTorch, JAX, Dask and array-api-strict. This module is the
-face: everything public is named here, and it is an array API namespace whose arrays are Tensors.
+One engine and one set of derivative rules, on NumPy, CuPy, PyTorch, JAX, Dask and array-api-strict. This module names
+everything public, and is an array API namespace whose arrays are Tensors.
 """
 
-import importlib
-import math
-import sys
-from types import ModuleType
-from typing import Any
+import importlib as _importlib
+import math as _math
+import sys as _sys
+from types import ModuleType as _ModuleType
+from typing import Any as _Any
 
-from agrad.arrival import await_libraries as _await_libraries
+from agrad.arrival import await_einops as _await_einops
 from agrad.backends import (
     available_backends as available_backends,
     get_backend as get_backend,
@@ -21,7 +21,7 @@ from agrad.dtypes import DTYPES as _DTYPES
 from agrad.dtypes import DType as DType
 from agrad.engine.notation import elementwise as elementwise
 from agrad.engine.notation import primitive as primitive
-from agrad.engine.profile import profile as profile
+from agrad.inspecting.profile import profile as profile
 from agrad.engine.states import note_state as note_state
 from agrad.engine.tape import (
     detect_anomaly as detect_anomaly,
@@ -211,8 +211,8 @@ from agrad.jit.api import jit as jit
 from agrad.registry import CALLS as _CALLS
 from agrad.registry import namespace as _namespace
 from agrad.shapes import broadcast_shapes as broadcast_shapes
-from agrad.transforms.comparing import compare_backends as compare_backends
-from agrad.transforms.checkpointing import checkpoint as checkpoint
+from agrad.inspecting.compare import compare_backends as compare_backends
+from agrad.transforms.checkpoint import checkpoint as checkpoint
 from agrad.transforms.control import (
     cond as cond,
     scan as scan,
@@ -223,34 +223,34 @@ from agrad.transforms.custom import (
     custom_vjp as custom_vjp,
     stop_gradient as stop_gradient,
 )
-from agrad.transforms.derivatives import (
+from agrad.transforms.grad import (
     grad as grad,
     jvp as jvp,
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
-from agrad.transforms.implicit import (
+from agrad.solvers.implicit import (
     fixed_point as fixed_point,
     linear_solve as linear_solve,
     root as root,
 )
-from agrad.transforms.jacobians import (
+from agrad.transforms.jacobian import (
     hessian as hessian,
     jacfwd as jacfwd,
     jacobian as jacobian,
     jacrev as jacrev,
 )
-from agrad.transforms.mapping import vmap as vmap
+from agrad.transforms.vmap import vmap as vmap
 from agrad.transforms.numerical import numerical_rule as numerical_rule
-from agrad.transforms.ode import odeint as odeint
-from agrad.transforms.products import (
+from agrad.solvers.ode import odeint as odeint
+from agrad.transforms.linear import (
     elementwise_grad as elementwise_grad,
     gnvp as gnvp,
     hvp as hvp,
     linear_transpose as linear_transpose,
     linearize as linearize,
 )
-from agrad.transforms.tracing import graph as graph
+from agrad.inspecting.recorder import graph as graph
 
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"
@@ -265,28 +265,31 @@ uint8, uint16, uint32, uint64 = (_DTYPES[name] for name in ("uint8", "uint16", "
 float32, float64 = _DTYPES["float32"], _DTYPES["float64"]
 complex64, complex128 = _DTYPES["complex64"], _DTYPES["complex128"]
 
-e, pi, inf, nan = math.e, math.pi, math.inf, math.nan
+e, pi, inf, nan = _math.e, _math.pi, _math.inf, _math.nan
 newaxis = None
 
 
-def _module(api_version: str | None = None) -> ModuleType:
+def _module(api_version: str | None = None) -> _ModuleType:
     """This module, for ``Tensor.__array_namespace__``."""
     if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
         raise ValueError(f"agrad has the array API standard up to {__array_api_version__}, not {api_version!r}")
-    return sys.modules[__name__]
+    return _sys.modules[__name__]
 
 
 _namespace.module = _module
 
-# built on this face, as any user's package could be; loaded when first asked for, to keep the face quick to import
+# built on this module, as any user's package could be, and loaded when first asked for: this import stays quick
 _PACKAGES = ("data", "nn", "optim", "random", "testing")
+
+# by NumPy's names, for libraries that look them up in the package of an array's class
+_WORDS = ("cumsum", "einsum", "gradient", "pad", "quantile", "transpose")
 
 
 def _answer(name: str) -> None:
-    """File what answers NumPy's protocol: its handlers are loaded at the first call that needs them."""
+    """File a handler of NumPy's protocol that is loaded at its first call."""
 
-    def load(*args: Any) -> Any:
-        _CALLS[name] = getattr(importlib.import_module("agrad.interop.numpy"), name)
+    def load(*args: _Any) -> _Any:
+        _CALLS[name] = getattr(_importlib.import_module("agrad.interop.numpy"), name)
         return _CALLS[name](*args)
 
     _CALLS[name] = load
@@ -297,20 +300,22 @@ _answer("array_function")
 _answer("array_method")
 _answer("special_word")
 
-# by NumPy's names, for libraries that look them up in the package of an array's class
-_WORDS = ("cumsum", "einsum", "gradient", "pad", "quantile", "transpose")
 
-
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     if name in _PACKAGES:
-        return importlib.import_module(f"agrad.{name}")
+        return _importlib.import_module(f"agrad.{name}")
     if name in _WORDS:
-        return getattr(importlib.import_module("agrad.interop.words"), name)
+        return getattr(_importlib.import_module("agrad.interop.words"), name)
     raise AttributeError(f"module 'agrad' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*(name for name in globals() if not name.startswith("_")), *_PACKAGES, *_WORDS])
+    return _PUBLIC.copy()
 
 
-_await_libraries()
+_HERE = [name for name, value in globals().items() if name[0] != "_" and not isinstance(value, _ModuleType)]
+_PUBLIC = sorted([*_HERE, "errors", *_PACKAGES, *_WORDS])
+# type checkers read the imports above, and would take an assignment that they cannot evaluate for an empty list
+globals()["__all__"] = _PUBLIC
+
+_await_einops()

@@ -1,64 +1,41 @@
-"""What is filed with another library as soon as that is imported, whether before agrad or after it.
+"""Registration of agrad's backend with einops, in either order of imports.
 
-Some libraries are told of a new kind of array by a subclass of a class of theirs. To import them for that would make
-``import agrad`` slow, and to ask the user for another import would make code that works on arrays fail on Tensors.
+einops finds a new kind of array by a subclass of a class of its own. To import einops for that would make ``import
+agrad`` slow, and another import by the user would make code for arrays fail on Tensors. einops asks nothing of an array
+before it looks for the subclass: only its import can be noticed.
 """
 
 import importlib
-import importlib.util
 import sys
 import warnings
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-AWAITED = {"einops._backends": "agrad.interop.einops"}
-"""What is imported when another library's module has been."""
+BACKEND = "agrad.interop.einops"
 
 
-class _Usher(MetaPathFinder):
-    """Stands first among the finders, and leaves the finding to the others: it only has the last word."""
+class _EinopsFinder(MetaPathFinder):
+    """Register the backend when einops begins to load. It finds no module itself."""
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if fullname not in AWAITED or fullname in _found:
-            return None
-        _found.add(fullname)  # so that this finder is silent when the others are asked
-        try:
-            spec = importlib.util.find_spec(fullname)
-        finally:
-            _found.discard(fullname)
-        execute = getattr(getattr(spec, "loader", None), "exec_module", None)
-        if spec is None or spec.loader is None or execute is None:
-            return spec
-
-        def exec_module(module: ModuleType) -> None:
-            execute(module)
-            _found.add(fullname)
-            _meet(fullname)
-
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+        if fullname == "einops.einops":
+            _register()
 
 
-_found: set[str] = set()
-
-
-def _meet(name: str) -> None:
+def _register() -> None:
     try:
-        importlib.import_module(AWAITED[name])
-    except Exception as error:  # what another library has changed is no reason for it not to be imported
-        warnings.warn(f"agrad does not know this version of {name.partition('.')[0]}: {error}", stacklevel=2)
+        importlib.import_module(BACKEND)
+    except Exception as error:  # a change in einops must not make its import fail
+        warnings.warn(f"agrad does not know this version of einops: {error}", stacklevel=2)
 
 
-def await_libraries() -> None:
-    """File with the libraries that are imported already, and see to it that the others are met."""
-    for name in AWAITED:
-        if name in sys.modules:
-            _meet(name)
-    sys.meta_path.insert(0, _Usher())
+def await_einops() -> None:
+    """Register the backend with einops now, or when it is imported."""
+    if "einops" in sys.modules:
+        _register()
+    else:
+        sys.meta_path.insert(0, _EinopsFinder())
 
 
-__all__ = ["await_libraries"]
+__all__ = ["await_einops"]

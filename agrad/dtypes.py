@@ -10,7 +10,7 @@ import numpy as np
 
 
 class DType:
-    """A dtype of the array API standard, by name; equal to every array library's dtype of that name."""
+    """A dtype of the array API standard, equal to every library's dtype of that name."""
 
     __slots__ = ("__weakref__", "itemsize", "kind", "name")
 
@@ -65,7 +65,7 @@ _PYTHON = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
 
 def dtype_name(dtype: Any) -> str:
-    """The name of a dtype of any library: ``"float32"`` for numpy.float32, torch.float32, agrad.float32."""
+    """Return the name of a dtype of any library, such as ``"float32"``."""
     kind = type(dtype)
     if kind is DType:
         return dtype.name
@@ -107,10 +107,10 @@ def _as_dtype(dtype: Any) -> DType:
 
 
 def is_floating(dtype: Any) -> bool:
-    """True for the real and complex floating dtypes: those that have a derivative."""
+    """Return True for the floating dtypes, real and complex, which have derivatives."""
     return as_dtype(dtype).kind in ("real floating", "complex floating")
 
 
 def is_complex(dtype: Any) -> bool:
-    """True for the complex floating dtypes."""
+    """Return True for the complex floating dtypes."""
     return as_dtype(dtype).kind == "complex floating"

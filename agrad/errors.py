@@ -1,4 +1,4 @@
-"""Every error that agrad raises, so that a caller can catch one kind and a reader can see them all.
+"""The errors that agrad raises.
 
 Each class also derives from the built-in error that Python code would expect in its place, so
 ``except ValueError`` keeps working around code that has never heard of agrad.
@@ -12,7 +12,10 @@ LINES, LENGTH = 12, 2000
 
 
 def printable(text: str) -> str:
-    """``text`` with an escape for each character that a terminal acts on or cannot show; line breaks and tabs stay."""
+    """Return ``text`` with escapes for unprintable characters.
+
+    Those are the characters that a terminal acts on or cannot show; line breaks and tabs stay.
+    """
     if text.isprintable():
         return text
     return "".join(
@@ -24,13 +27,13 @@ def printable(text: str) -> str:
 
 
 def listed(names: Sequence[str], limit: int = 10, separator: str = ", ", width: int = 40) -> str:
-    """The first names of a list, each cut to ``width`` characters, for a message that stays readable."""
+    """Return the first names of a list, each cut to ``width``, for a readable message."""
     shown = [name[:width].replace("\n", "\\n") + "..." * (len(name) > width) for name in names[:limit]]
     return separator.join(shown + [f"... {len(names)} in all"] * (len(names) > limit))
 
 
 def brief(text: str) -> str:
-    """``text`` made printable, and cut after a few lines."""
+    """Return ``text`` made printable, and cut after a few lines."""
     shown = printable(text[:LENGTH])
     lines = shown.split("\n")
     if len(lines) > LINES:
@@ -51,11 +54,11 @@ class IndexRangeError(ShapeError, IndexError):
 
 
 class AxesError(IndexRangeError, AttributeError):
-    """An attribute of Tensors of another number of axes, so that ``hasattr`` says what is true."""
+    """An attribute of Tensors of another number of axes; ``hasattr`` is False then."""
 
 
 class DtypeError(AgradError, TypeError):
-    """A dtype that the operation has no meaning for (an integer to differentiate, say)."""
+    """A dtype that the operation does not take, such as an integer to differentiate."""
 
 
 class OperandError(AgradError, TypeError):
@@ -67,7 +70,7 @@ class MixedBackendsError(AgradError, TypeError):
 
 
 class BackendUnavailableError(AgradError, ImportError):
-    """A backend that was named and cannot run here; the message says why and what to install."""
+    """A backend that cannot run here; the message names the reason and the remedy."""
 
 
 class DeviceUnavailableError(AgradError, ValueError):
@@ -79,7 +82,7 @@ class RuleError(AgradError, RuntimeError):
 
 
 class PrimitiveDefinitionError(AgradError, TypeError):
-    """A primitive, a rule or a kernel whose signature breaks the notation; raised at import."""
+    """A primitive, rule or kernel with an invalid signature; raised at import."""
 
 
 class MissingRuleError(AgradError, NotImplementedError):
@@ -87,27 +90,30 @@ class MissingRuleError(AgradError, NotImplementedError):
 
 
 class MissingFunctionError(AgradError, NotImplementedError):
-    """A function of the standard that the array library of the arguments does not have."""
+    """A standard function that the array library of the arguments lacks."""
 
 
 class RefusedFunctionError(AgradError, TypeError):
-    """Another library's function was called in a way that cannot stay in the graph; the message names a remedy."""
+    """A call of another library's function that would leave the graph.
+
+    The message names a remedy.
+    """
 
 
 class GraphFreedError(AgradError, RuntimeError):
-    """A second backward pass through a graph whose saved values were freed by the first."""
+    """A second backward pass through a graph whose saved values are freed."""
 
 
 class NotDifferentiableError(AgradError, RuntimeError):
-    """``backward`` or a transform was asked of a value that no recorded operation made."""
+    """A derivative of a value that no recorded operation made."""
 
 
 class LeafMutationError(AgradError, RuntimeError):
-    """An in-place change that would lose a leaf that requires a gradient, or the derivative through a view."""
+    """An in-place change that would lose a leaf, or the derivative through a view."""
 
 
 class ReadOnlyViewError(AgradError, ValueError):
-    """A write to a view whose memory the array library gives for reading alone, or in which elements share a place."""
+    """A write to a read-only view, or to one whose elements share memory."""
 
 
 class DetachError(AgradError, TypeError):
@@ -115,15 +121,15 @@ class DetachError(AgradError, TypeError):
 
 
 class HiddenMemoryError(DetachError, AttributeError):
-    """An attribute that a Tensor has only while it requires no gradient, so that ``hasattr`` says what is true."""
+    """An attribute of Tensors without a gradient; ``hasattr`` is False for others."""
 
 
 class TracedValueError(AgradError, TypeError):
-    """A Python number, a truth value or an index was asked of a value inside a transform."""
+    """A value inside a transform used as a Python number, truth value or index."""
 
 
 class ConvergenceError(AgradError, ArithmeticError):
-    """An iteration that did not reach the accuracy asked for in the number of steps it may take."""
+    """An iteration that did not reach its accuracy in the permitted steps."""
 
 
 class AnomalyError(AgradError, FloatingPointError):
@@ -131,11 +137,11 @@ class AnomalyError(AgradError, FloatingPointError):
 
 
 class DerivativeError(AgradError, AssertionError):
-    """A derivative that finite differences, or another way to it, contradict: found by ``agrad.testing``."""
+    """A derivative that finite differences contradict, found by ``agrad.testing``."""
 
 
 class KinkError(AgradError, AssertionError):
-    """A point where a function has no derivative, at which it cannot be checked: found by ``agrad.testing``."""
+    """A point without a derivative, found by ``agrad.testing``."""
 
 
 class DataError(AgradError, ValueError):
@@ -153,8 +159,8 @@ class ConfigurationError(AgradError, ValueError):
 
 
 class SaveError(AgradError, OSError):
-    """A place that cannot be written to, found before work starts or while a file is written."""
+    """A place that cannot be written, found before work starts or during a write."""
 
 
 class MissingExtraError(AgradError, ImportError):
-    """An optional package that is not installed; the message names the pip extra that brings it."""
+    """An optional package that is missing; the message names the pip extra."""

@@ -1,4 +1,4 @@
-"""Philox4x64-10: random words that are a function of a key and a counter, in array API integer operations.
+"""Philox4x64-10: random words of a key and a counter, in integer operations.
 
 The generator is that of J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel random numbers: as easy as
 1, 2, 3", SC'11 (2011). A block of four 64-bit words is a bijection of a 256-bit counter, chosen by a 128-bit key; so
@@ -35,7 +35,7 @@ FRACTIONS = {"float32": 24, "float64": 53}
 
 
 def signed(word: int) -> int:
-    """The int64 whose bits are those of a word."""
+    """Return the int64 whose bits are those of a word."""
     word &= 2**64 - 1
     return word - 2**64 if word >> 63 else word
 
@@ -45,7 +45,7 @@ def _high(p: Any) -> Any:
 
 
 def _times(x: Any, factor: int) -> tuple[Any, Any]:
-    """The high and the low word of the product of words with a constant, from products of their halves."""
+    """Return the high and low word of the product of words with a constant."""
     m_low, m_high = factor & _LOW, factor >> 32
     low, high = x & _LOW, _high(x)
     first = high * m_low + _high(low * m_low)
@@ -54,7 +54,7 @@ def _times(x: Any, factor: int) -> tuple[Any, Any]:
 
 
 def turn(counter: Block, key: tuple[Any, Any]) -> tuple[Block, tuple[Any, Any]]:
-    """One round, and the key of the next."""
+    """Return one round, and the key of the next."""
     (c0, c1, c2, c3), (k0, k1) = counter, key
     high0, low0 = _times(c0, _MULTIPLIERS[0])
     high1, low1 = _times(c2, _MULTIPLIERS[1])
@@ -62,14 +62,14 @@ def turn(counter: Block, key: tuple[Any, Any]) -> tuple[Block, tuple[Any, Any]]:
 
 
 def blocks(counter: Block, key: tuple[Any, Any]) -> Block:
-    """The four words of each block, from those of its counter. Words are int64 arrays of one dimension or more."""
+    """Return the four words of each block, int64 arrays, from those of its counter."""
     for _ in range(ROUNDS):
         counter, key = turn(counter, key)
     return counter
 
 
 def generic(xp: Any, key: Any, blocks: Callable[[Block, tuple[Any, Any]], Block] = blocks) -> Stream:
-    """The stream of a key, uint32 of shape (4,), computed on its own device. ``xp`` must have int64.
+    """Return the stream of a key, uint32 (4,), on its own device; needs int64.
 
     ``blocks`` may be another way to write the same rounds down.
     """
@@ -87,12 +87,12 @@ def generic(xp: Any, key: Any, blocks: Callable[[Block, tuple[Any, Any]], Block]
 
 
 def keys(xp: Any, stream: Stream, count: int, domain: int, data: int) -> Any:
-    """``count`` keys made of the words of a domain: uint32 of shape (count, 4)."""
+    """Return ``count`` keys made of the words of a domain: uint32 of shape (count, 4)."""
     return bits(xp, lambda n: stream(n, domain, data), (count, 4), "uint32")
 
 
 def bits(xp: Any, stream: Stream, shape: tuple[int, ...], dtype: str) -> Any:
-    """Random bits as unsigned integers: the words in order, each cut into integers, the low bits first."""
+    """Return random bits as unsigned integers, cut from the words, low bits first."""
     width, n = WIDTHS[dtype], math.prod(shape)
     per_word = 64 // width
     words = stream(-(-n // per_word))
@@ -103,7 +103,7 @@ def bits(xp: Any, stream: Stream, shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def scaling(dtype: str, interior: bool) -> tuple[int, float, float]:
-    """How far a word is shifted to the right, what is added to it, and by what it is multiplied, to be uniform.
+    """Return the right shift, summand and factor that make a word uniform.
 
     On [0, 1) the multiples of 2**-24 or 2**-53; in the ``interior`` of it the middles between those of 2**-23 or
     2**-52, which are neither 0 nor 1.
@@ -113,7 +113,7 @@ def scaling(dtype: str, interior: bool) -> tuple[int, float, float]:
 
 
 def uniform(xp: Any, stream: Stream, shape: tuple[int, ...], dtype: str, interior: bool) -> Any:
-    """Uniform numbers of a floating dtype, one word each: the same word whatever the dtype."""
+    """Return uniform numbers of a floating dtype, one word each in every dtype."""
     shift, offset, scale = scaling(dtype, interior)
     whole = (stream(math.prod(shape)) >> shift) & (2 ** (64 - shift) - 1)
     out = xp.astype(whole, getattr(xp, dtype))
@@ -121,7 +121,10 @@ def uniform(xp: Any, stream: Stream, shape: tuple[int, ...], dtype: str, interio
 
 
 def mask(xp: Any, stream: Stream, shape: tuple[int, ...], threshold: int) -> Any:
-    """Whether each integer of ``bits`` in uint32 is below a threshold, from 0 to 2**32; computed without that dtype."""
+    """Return True where ``bits``, uint32, are below a threshold from 0 to 2**32.
+
+    Computed without that dtype.
+    """
     n = math.prod(shape)
     words = stream(-(-n // 2))
     below = xp.stack([(words & _LOW) < threshold, _high(words) < threshold], axis=1)
@@ -129,7 +132,7 @@ def mask(xp: Any, stream: Stream, shape: tuple[int, ...], threshold: int) -> Any
 
 
 def integers(xp: Any, stream: Stream, low: int, high: int, shape: tuple[int, ...], dtype: str) -> Any:
-    """Integers from ``low`` up to, not including, ``high``, each with the same probability; ``high - low`` <= 2**63.
+    """Return integers from ``low`` to ``high`` - 1, equally probable, at most 2**63.
 
     The 63 high bits of a word, by the remainder; those in the last, incomplete, span are drawn again.
     """
@@ -154,12 +157,12 @@ def _draw63(words: Any) -> Any:
 
 
 def permutation(xp: Any, stream: Stream, n: int) -> Any:
-    """The integers from 0 to n - 1 in random order: the stable order of n words."""
+    """Return the integers below n in random order, the stable order of n words."""
     return xp.argsort(stream(n), stable=True)
 
 
 def truth(value: Any) -> bool | None:
-    """The truth of an array of no dimensions, or None where another library is tracing it and does not know yet."""
+    """Return the truth of an array without dimensions, or None while it is traced."""
     try:
         return bool(value)
     except Exception:  # each library has an error of its own for it
@@ -167,12 +170,14 @@ def truth(value: Any) -> bool | None:
 
 
 def half(n: int) -> int:
-    """How many pairs of uniform numbers make ``n`` normal ones, rounded up to whole blocks."""
+    """Return the number of pairs of uniform numbers for ``n`` normal ones."""
     return 4 * -(-n // 8)
 
 
 def normal(xp: Any, u1: Any, u2: Any, n: int) -> Any:
-    """``n`` standard normal numbers of two arrays of ``half(n)`` uniform ones on [0, 1), of shape (n,).
+    """Return ``n`` standard normal numbers, from two arrays of uniform ones.
+
+    Each of the two has ``half(n)`` numbers on [0, 1).
 
     G. E. P. Box and M. E. Muller, "A note on the generation of random normal deviates", Ann. Math. Stat. 29 (1958).
     """

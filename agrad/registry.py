@@ -1,26 +1,30 @@
-"""Dictionaries by name, on the lowest floor, so that upper floors meet without importing each other upward.
+"""Dictionaries by name, in which lower modules find the functions of upper ones.
 
-``CALLS`` gives a Tensor's operators the operations defined floors above it; ``KERNELS`` gives a primitive
-the hand-written code that a backend files under the primitive's name; ``namespace`` is agrad's own array
-API namespace as derivative rules see it. All are filled while the package is imported.
+``CALLS`` holds functions that the engine calls and upper modules define; ``KERNELS`` the hand-written code of backends,
+by primitive; ``namespace`` is agrad's own array API namespace for derivative rules. All are filled at import.
 """
 
 import inspect
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, overload
 
 from agrad.errors import PrimitiveDefinitionError
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 CALLS: dict[str, Callable[..., Any]] = {}
-"""Public functions by their array API name: what a Tensor's operators and methods call."""
+"""Functions by name: public ones, by array API name, and others of upper modules."""
 
 PRIMITIVES: dict[str, Any] = {}
 """Every primitive by name."""
 
 
 class Section(SimpleNamespace):
-    """A section of the namespace in which a floor above may find more names, by ``CALLS["special_word"]``."""
+    """A section of the namespace.
+
+    ``CALLS["special_word"]`` resolves names that it lacks.
+    """
 
     def __getattr__(self, name: str) -> Any:
         find = None if name.startswith("_") else CALLS.get("special_word")
@@ -31,13 +35,47 @@ class Section(SimpleNamespace):
 
 
 namespace = SimpleNamespace(linalg=SimpleNamespace(), fft=SimpleNamespace(), special=Section())
-"""agrad's own namespace: the ``xp`` of a rule that is handed a Tensor."""
+"""agrad's own namespace: the ``xp`` of a rule with a Tensor among its arguments."""
+
+
+@overload
+def public(where: F, /) -> F: ...
+@overload
+def public(where: str, /) -> Callable[[F], F]: ...
+def public(where: Any, /) -> Any:
+    """Publish a function in agrad's namespace, or in a section of it.
+
+    Use ``@public`` or ``@public("linalg")``. Without a section it is filed in ``CALLS`` too. Raise
+    ``PrimitiveDefinitionError`` for a name that is taken.
+    """
+    if isinstance(where, str):
+        section = getattr(namespace, where)
+        return lambda function: _file(section, function)
+    CALLS[where.__name__] = _file(namespace, where)
+    return where
+
+
+def _file(section: SimpleNamespace, function: F) -> F:
+    name = function.__name__
+    if name in vars(section):
+        raise PrimitiveDefinitionError(f"two functions are named {name}")
+    setattr(section, name, function)
+    return function
+
+
+def file_primitive(primitive: Any) -> None:
+    """File one of agrad's own primitives.
+
+    Raise ``PrimitiveDefinitionError`` for a name that is taken.
+    """
+    if PRIMITIVES.setdefault(primitive.name, primitive) is not primitive:
+        raise PrimitiveDefinitionError(f"two primitives are named {primitive.name}")
 
 
 class Kernel(NamedTuple):
     """Hand-written code for one part of a primitive on one backend.
 
-    ``when`` takes the same keywords as the kernel's own parameters and says whether it applies.
+    ``when`` takes the kernel's positional parameters and returns True if the kernel applies.
     ``names`` are the kernel's positional parameters, taken from the rule's alphabet.
     """
 
@@ -57,13 +95,13 @@ A part is ``"forward"``, ``"level"`` or ``"vjp:<argument>[,<argument>]"``.
 def kernel(
     backend: str, name: str, part: str, when: Callable[..., bool] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """File a kernel: a faster way to compute what the primitive ``name`` already computes on ``backend``.
+    """File a kernel: faster code for a part of the primitive ``name`` on ``backend``.
 
-    ``part`` is ``"forward"`` (parameters: the primitive's arrays, then its settings), ``"level"`` (the same, for what
-    levels evaluate: the members of a map, forward mode, nested tapes; operators on a tape never ask), or ``"vjp:x"``
-    (parameters: names of a rule's alphabet, ``g`` among them, then settings).
-    ``when`` is a guard: it is called with the kernel's positional parameters, and the generic code runs where it
-    returns False.
+    ``part`` is ``"forward"`` (parameters: the primitive's arrays, then its settings), ``"level"`` (the same, for the
+    evaluations of levels: mapped members, forward mode, nested tapes; operators on a tape never use it), or ``"vjp:x"``
+    (parameters: names of a rule's alphabet, including ``g``, then settings).
+    ``when`` is a guard: it is called with the kernel's positional parameters, and the generic code runs if it returns
+    False.
     """
 
     def file(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -24,7 +24,7 @@ ARRAY = _ArraySlot()
 
 
 def normalize_axis(axis: int, ndim: int) -> int:
-    """One axis as a number in ``range(ndim)``."""
+    """Return one axis as a number in ``range(ndim)``."""
     axis = as_int(axis)
     if not -ndim <= axis < ndim:
         raise IndexRangeError(f"axis {axis} is out of range for an array of {ndim} dimensions")
@@ -32,7 +32,7 @@ def normalize_axis(axis: int, ndim: int) -> int:
 
 
 def normalize_axes(axis: int | Sequence[int] | None, ndim: int) -> Shape:
-    """The axes of a reduction as a sorted tuple of numbers in ``range(ndim)``; None means all of them."""
+    """Return the axes of a reduction, sorted and in ``range(ndim)``; None is all."""
     if axis is None:
         return tuple(range(ndim))
     axes = [normalize_axis(a, ndim) for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
@@ -42,7 +42,7 @@ def normalize_axes(axis: int | Sequence[int] | None, ndim: int) -> Shape:
 
 
 def normalize_permutation(axes: Sequence[int], ndim: int) -> Shape:
-    """A permutation of all axes as non-negative numbers."""
+    """Return a permutation of all axes as non-negative numbers."""
     out = tuple(normalize_axis(a, ndim) for a in axes)
     if len(out) != ndim or len(set(out)) != ndim:
         raise ShapeError(f"axes {tuple(axes)} is no permutation of the {ndim} axes of the array")
@@ -50,7 +50,7 @@ def normalize_permutation(axes: Sequence[int], ndim: int) -> Shape:
 
 
 def inverse_permutation(axes: Sequence[int]) -> Shape:
-    """The permutation that undoes ``axes``."""
+    """Return the permutation that undoes ``axes``."""
     inverse = [0] * len(axes)
     for i, axis in enumerate(axes):
         inverse[axis] = i
@@ -58,13 +58,13 @@ def inverse_permutation(axes: Sequence[int]) -> Shape:
 
 
 def kept_shape(shape: Shape, axes: Iterable[int]) -> Shape:
-    """``shape`` with the given axes of length one: what a reduction with ``keepdims`` would leave."""
+    """Return ``shape`` with the given axes of length one, as ``keepdims`` leaves it."""
     axes = set(axes)
     return tuple(1 if i in axes else n for i, n in enumerate(shape))
 
 
 def size(shape: Iterable[int]) -> int:
-    """The number of elements of an array of that shape."""
+    """Return the number of elements of an array of that shape."""
     count = 1
     for n in shape:
         count *= n
@@ -72,7 +72,7 @@ def size(shape: Iterable[int]) -> int:
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
-    """The shape that arrays of these shapes broadcast to."""
+    """Return the shape that arrays of these shapes broadcast to."""
     out: list[int] = [1] * max((len(s) for s in shapes), default=0)
     for shape in shapes:
         for i, n in enumerate(shape, len(out) - len(shape)):
@@ -84,19 +84,19 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
 
 
 def broadcasts_to(shape: Shape, target: Shape) -> bool:
-    """Whether an array of ``shape`` broadcasts to exactly ``target``."""
+    """Return True if an array of ``shape`` broadcasts to exactly ``target``."""
     lead = len(target) - len(shape)
     return lead >= 0 and all(n in (1, m) for n, m in zip(shape, target[lead:], strict=True))
 
 
 def broadcast_axes(shape: Shape, target: Shape) -> Shape:
-    """The axes of ``target`` over which an array of ``shape`` is repeated when it broadcasts to ``target``."""
+    """Return the axes of ``target`` along which broadcasting repeats ``shape``."""
     lead = len(target) - len(shape)
     return tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and target[i + lead] != 1)
 
 
 def resolve_reshape(shape: int | tuple[int, ...] | list[int], count: int) -> Shape:
-    """The target of a reshape with its one ``-1`` resolved; ``count`` is the number of elements."""
+    """Return the target of a reshape of ``count`` elements, without -1."""
     target = tuple(map(as_int, shape)) if isinstance(shape, (tuple, list)) else (as_int(shape),)
     unknown: int | None = None
     known = 1
@@ -117,7 +117,7 @@ def resolve_reshape(shape: int | tuple[int, ...] | list[int], count: int) -> Sha
 
 
 def fill_index(index: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
-    """An index template with its array operands put back."""
+    """Return an index template with its array operands put back."""
     if arrays:
         rest = iter(arrays)
         index = tuple(next(rest) if entry is ARRAY else entry for entry in index)
@@ -125,7 +125,7 @@ def fill_index(index: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
 
 
 def unlike_product(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Whether matrices of these shapes do not multiply."""
+    """Return True if matrices of these shapes do not multiply."""
     if not a or not b:
         return True
     if a[-1] != b[-2 if len(b) > 1 else 0]:

@@ -121,10 +121,9 @@ def plain(size: int, backend: str, device: str | None, precision: str) -> Job:
     random = load("agrad.random")
     x, w = (random.normal(random.key(k), (size, size), dtype=agrad.float32).data for k in (1, 2))
     if backend == "cupy":
-        from agrad.jit.cuda_products import gemm
-        from agrad.jit.precision import WAYS
+        from agrad.jit.lower.cuda.products import cupy_way, gemm
 
-        factors = [x, w] if precision == "tf32" else [WAYS["cupy"](precision).narrow(a) for a in (x, w)]
+        factors = [x, w] if precision == "tf32" else [cupy_way(precision).narrow(a) for a in (x, w)]
         product = lambda: gemm(*factors, x.dtype, precision == "tf32")  # noqa: E731
     elif backend == "torch" and x.is_cuda:
         torch = load("torch")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad.engine.sweep import sweep
+from agrad.engine.backward import backward_pass
 from agrad.testing.checks import (
     check_adjoint as check_adjoint,
 )
@@ -99,7 +99,7 @@ def check_makes_no_tensor(f: Function, xs: Arrays, rng: np.random.Generator) -> 
     gs = random_like(ys, rng)
     starts = {y.node: g for y, g in zip(ys, gs, strict=True) if y.node.parents}
     with counting_tensors() as count:
-        found = sweep(starts, retain=True)
+        found = backward_pass(starts, retain=True)
     assert count == [0], f"the backward pass made {count[0]} Tensors"
     assert not any(isinstance(g, agrad.Tensor) for g in found.values())
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from agrad import nn, optim
-from agrad.jit.graphs import GraphProgram
+from agrad.jit.lower.cuda.graphs import GraphProgram
 
 
 def draw(dtype: str, *shape: int) -> Any:

@@ -3,13 +3,13 @@
 import pytest
 
 from agrad.backends import threads
-from agrad.jit import numpy_groups
-from agrad.jit.fusion import with_groups
-from agrad.jit.parts import with_early_reductions, with_parts
-from agrad.jit.passes import OWN_PASSES
+from agrad.jit.compile import TARGETS
+from agrad.jit.lower.numpy import groups
+from agrad.jit.passes.decompose import decomposed, with_early_reductions
+from agrad.jit.passes.fusion import with_groups
 
 ANY_SIZE = {
-    "operations written out": with_parts(1),
+    "operations written out": decomposed(1),
     "reductions where their operands are": with_early_reductions(1),
     "fusion": with_groups(1, broadcasts=True),
 }
@@ -17,9 +17,9 @@ ANY_SIZE = {
 
 def use_small_blocks(monkeypatch: pytest.MonkeyPatch, size: int = 2) -> None:
     """Until the end of the test blocks are of ``size`` elements, or one row."""
-    own = [(name, ANY_SIZE.get(name, run)) for name, run in OWN_PASSES["numpy"]]
+    own = tuple([(name, ANY_SIZE.get(name, run)) for name, run in TARGETS["numpy"].passes])
     assert sum(name in ANY_SIZE for name, _ in own) == len(ANY_SIZE)
-    monkeypatch.setitem(OWN_PASSES, "numpy", own)
-    monkeypatch.setattr(numpy_groups, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(numpy_groups, "FEWEST", size)
+    monkeypatch.setitem(TARGETS, "numpy", TARGETS["numpy"]._replace(passes=own))
+    monkeypatch.setattr(groups, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(groups, "FEWEST", size)
     monkeypatch.setattr(threads, "THREADED", 2)

@@ -16,7 +16,7 @@ import numpy as np
 
 import agrad
 from agrad.backends import load, to_host
-from agrad.backends.special_words import NUMPY
+from agrad.backends.special import NUMPY
 
 TABLE: dict[str, list[Any]] = json.loads(Path(__file__).with_name("special_references.json").read_text())
 OSCILLATING = {"j0", "j1", "jn", "y0", "y1"}

@@ -94,13 +94,12 @@ import numpy as np
 import agrad
 from agrad import random
 from agrad.backends import load
-from agrad.jit.cuda_products import gemm, lt_of, product_function
-from agrad.jit.ir import Instruction, Variable
-from agrad.jit.precision import WAYS
+from agrad.jit.lower.cuda.products import cupy_way, gemm, lt_of, product_function
+from agrad.jit.program import Instruction, Variable
 from agrad.registry import PRIMITIVES
 from agrad.shapes import ARRAY
 
-xp = load("cupy").xp
+xp, placed = load("cupy").xp, load("cupy").placed
 first, second = cupy.cuda.Device(0), cupy.cuda.Device(1)
 with second:
     x, square, at = cupy.ones((3, 3), np.float32), cupy.eye(3, dtype=np.float32) * 2, cupy.asarray([0, 2, 2])
@@ -114,11 +113,11 @@ made = {
     "setitem": xp.setitem(x, x[0], at, index=(ARRAY,)), "from_parts": xp.from_parts(x, x),
     "scatter_add": xp.scatter_add(x, at, index=(ARRAY,), shape=(4, 3)),
     "scatter_add of integers": xp.scatter_add(at, at, index=(ARRAY,), shape=(4,)),
-    "gemm": gemm(x, x, x.dtype), "gemm in TF32": gemm(x, x, x.dtype, True),
+    "gemm": placed(gemm)(x, x, x.dtype), "gemm in TF32": placed(gemm)(x, x, x.dtype, True),
     "product": product_function(Instruction(PRIMITIVES["matmul"], (v, v), {}, (v,)))(x, x),
 }
 for precision in ("float16", "bfloat16"):
-    way = WAYS["cupy"](precision)
+    way = cupy_way(precision)
     narrow = made[precision] = way.narrow(x)
     made[precision + " product"] = way.product(narrow, narrow)
     made[precision + " batch"] = way.product(narrow[None], narrow)

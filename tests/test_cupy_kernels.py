@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from checker import host
 
-from agrad.backends import cupy_kernels, load  # noqa: F401 - the kernels are filed without CuPy too
-from agrad.backends.cupy_source import ELEMENTWISE, row_source
+from agrad.backends import load
+from agrad.backends.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
+from agrad.backends.cupy.source import ELEMENTWISE, row_source
 from agrad.registry import KERNELS, PRIMITIVES
 
 NVCC = shutil.which("nvcc")
@@ -39,7 +40,8 @@ def loop(name: str) -> str:
 @pytest.mark.parametrize("real", ["float", "double"])
 def test_the_text_is_cuda(tmp_path: Path, real: str) -> None:
     source = tmp_path / "kernels.cu"
-    source.write_text(row_source(real) + "typedef long long int64;\ntypedef int L;\n" + "".join(map(loop, ELEMENTWISE)))
+    types = "typedef long long int64;\ntypedef int L;\ntypedef unsigned int uint32;\ntypedef unsigned short uint16;\n"
+    source.write_text(row_source(real) + types + "".join(map(loop, ELEMENTWISE)))
     done = subprocess.run(
         [NVCC, "-ptx", "-std=c++17", "-Werror", "all-warnings", "-o", source.with_suffix(".ptx"), source],
         capture_output=True,
@@ -47,7 +49,7 @@ def test_the_text_is_cuda(tmp_path: Path, real: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert source.with_suffix(".ptx").read_text().count(".entry") == len(ELEMENTWISE) + 6
+    assert source.with_suffix(".ptx").read_text().count(".entry") == len(ELEMENTWISE) + 4
 
 
 def apply(name: str, part: str, /, *arrays: object, **settings: object) -> object:
@@ -309,7 +311,8 @@ def test_adam_is_the_generic_code(dtype: np.dtype, decoupled: bool, weight_decay
 TWO_DEVICES = """
 import cupy
 import numpy as np
-from agrad.backends import cupy_kernels, load  # noqa: F401 - the kernels are filed without CuPy too
+from agrad.backends import load
+from agrad.backends.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
 from agrad.registry import KERNELS
 
 load("cupy")

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agrad import data
+from agrad.cli.sources import check_source
 from agrad.errors import ConfigurationError, DataError
 
 FUZZ = settings(max_examples=100, deadline=None, database=None)
@@ -335,3 +336,12 @@ def test_a_data_set_is_whole_or_refused(change, message):
     assert data.Dataset(**parts).n_features == 2
     with pytest.raises(DataError, match=message):
         data.Dataset(**parts | change)
+
+
+def test_a_missing_table_is_said_before_its_label_is_asked_for(tmp_path):
+    there = tmp_path / "table.csv"
+    there.write_text("a,class\n1,2\n")
+    with pytest.raises(ConfigurationError, match="name the column that holds the classes"):
+        check_source(str(there), None, None)
+    with pytest.raises(ConfigurationError, match=r"nothing\.csv: there is no such file"):
+        check_source(str(tmp_path / "nothing.csv"), None, None)

@@ -1,4 +1,4 @@
-"""The pages of transforms, of testing and of inspecting: programs print what they say; every transform is listed."""
+"""The pages in docs: programs print what they say; every transform is listed; links lead somewhere."""
 
 import contextlib
 import io
@@ -11,7 +11,7 @@ import agrad
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "transforms"
 PAGES = sorted(page for page in FOLDER.glob("*.md") if page.name != "README.md")
-OTHERS = [FOLDER.parent / "testing.md", FOLDER.parent / "inspecting.md"]
+OTHERS = [FOLDER.parent / f"{name}.md" for name in ("testing", "inspecting", "operations", "jit", "architecture")]
 
 
 @pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: page.stem)
@@ -48,3 +48,38 @@ def test_every_transform_listed_exists() -> None:
     assert len(names) > 10
     for name in names:
         assert callable(getattr(agrad, name)), name
+
+
+ROOT = FOLDER.parent.parent
+DOCUMENTS = [*sorted((ROOT / "docs").rglob("*.md")), *ROOT.glob("*.md"), *sorted((ROOT / "bench").rglob("*.md"))]
+FENCED = re.compile(r"^ *```.*?^ *```$", flags=re.S | re.M)
+
+
+def anchors_of(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text(encoding="utf-8")), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def leads_somewhere(page: Path, target: str) -> bool:
+    """Return whether a relative link of a page names a file, and a heading of it where it has an anchor."""
+    path, _, anchor = target.partition("#")
+    found = page.parent / path if path else page
+    return found.exists() and (not anchor or anchor in anchors_of(found))
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    targets = re.findall(r"\]\((?!https?:)([^)\s]+)\)", text)
+    assert not [target for target in targets if not leads_somewhere(page, target)]
+
+
+BY_HAND = [page for page in DOCUMENTS if "results" not in page.parts or page.name == "README.md"]
+"""Without the tables that the benchmarks write."""
+
+
+@pytest.mark.parametrize("page", BY_HAND, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_fit_into_120_columns(page: Path) -> None:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert not [n for n, line in enumerate(lines, 1) if len(line) > 120 and not line.lstrip().startswith("|")]

@@ -10,8 +10,7 @@ import pytest
 
 import agrad
 from agrad import nn, optim
-from agrad.backends.numpy import donatable
-from agrad.errors import GraphFreedError
+from agrad.backends.numpy.backend import donatable
 
 
 def draw(*shape: int, seed: int = 0) -> np.ndarray:
@@ -144,14 +143,13 @@ class TestInPlace:
         stepped(w, kind)
         np.testing.assert_allclose(host(pullback(agrad.ones(4, dtype=agrad.float64))[0]), 2 * before)
 
-    def test_a_constant_that_the_graph_holds_weakly(self, kind: Any) -> None:
+    def test_a_constant_that_the_tape_does_not_keep(self, kind: Any) -> None:
         w, x = leaf(draw(4)), leaf(draw(4, seed=1))
         before = host(w)
         y = w.detach() + x
         stepped(w, kind)
         assert not np.array_equal(host(w), before)
-        with pytest.raises(GraphFreedError, match=r"add: x1 cannot be had, .* keep that Tensor alive"):
-            print(y.op.args)  # rather than the new values
+        assert repr(y.op.args[0]) == "(not kept)"  # rather than the new values
 
     def test_memory_that_is_not_its_own(self, kind: Any) -> None:
         buffer = bytearray(draw(6).tobytes())

@@ -173,7 +173,7 @@ def test_einops_knows_tensors_whichever_is_imported_first(first: str) -> None:
 def test_a_library_that_has_changed_is_imported_all_the_same() -> None:
     code = (
         "import warnings, agrad.arrival\n"
-        "agrad.arrival.AWAITED['einops._backends'] = 'agrad.interop.no_such_module'\n"
+        "agrad.arrival.BACKEND = 'agrad.interop.no_such_module'\n"
         "with warnings.catch_warnings(record=True) as heard:\n"
         "    warnings.simplefilter('always')\n"
         "    import einops\n"

@@ -54,7 +54,7 @@ def counted() -> tuple[Any, list[int]]:
     return double, calls
 
 
-# ---------------------------------------------------------------- the sweep
+# ---------------------------------------------------------------- the backward pass
 
 
 def test_a_diamond_is_visited_once(backend: str) -> None:

@@ -70,11 +70,12 @@ def test_values_that_no_rule_keeps_are_there(backend: str) -> None:
 def test_constants_are_shown_by_value_or_by_name() -> None:
     x = leaf([1.0, 2.0])
     c, d = agrad.asarray(np.array([7.0, 8.0])), agrad.asarray(np.array([1.0, 3.0]))
-    y = (x + c) * d
+    y = (x * c) * d + c
     tape = agrad.graph(y, names={"d": d})
     assert [str(i) for i in tape.rows[1].inputs] == ["%0", "[7.0, 8.0]"]
     same(tape.rows[1].inputs[1].value, [7.0, 8.0])
     assert [str(i) for i in tape.rows[2].inputs] == ["%1", "d"]
+    assert [str(i) for i in tape.rows[3].inputs] == ["%2", "?"]  # no derivative needs it: the tape does not keep it
 
 
 def test_consumers_are_those_that_reach_the_output() -> None:

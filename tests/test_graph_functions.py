@@ -8,8 +8,8 @@ import pytest
 from checker import assert_close, host
 
 import agrad
-from agrad.engine.graph import Graph
 from agrad.errors import ConfigurationError, OperandError
+from agrad.inspecting.graph import Graph
 
 W, X = np.asarray([[0.5, -1.0], [0.25, 2.0], [1.0, 0.1]]), np.linspace(-1.0, 1.0, 12).reshape(4, 3)
 

@@ -7,7 +7,7 @@ import pytest
 from checker import assert_close, host
 
 import agrad
-from agrad.errors import GraphFreedError, NotDifferentiableError, OperandError, RuleError
+from agrad.errors import NotDifferentiableError, OperandError, RuleError
 
 X = np.asarray([0.5, -1.0, 2.0])
 
@@ -33,8 +33,8 @@ def test_what_a_hook_records_with_does_not_change_when_cotangents_are_added() ->
     recorded: list[Any] = []
     late.register_hook(lambda g: recorded.append(w + g))
     agrad.sum(early * early + late * late).backward()
-    with pytest.raises(GraphFreedError, match=r"add: x2 cannot be had, .* keep that Tensor alive"):
-        _ = recorded[0].op.args  # held weakly, the cotangent is gone, and is not taken for the sum
+    _, cotangent = recorded[0].op.args
+    assert repr(cotangent) == "(not kept)"  # and it is not taken for the sum
 
 
 def test_a_hook_replaces_and_they_run_in_order() -> None:
@@ -139,5 +139,7 @@ def test_ordinary_nodes_are_as_they_were() -> None:
     x = agrad.asarray(X, requires_grad=True)
     y, hooked = agrad.sin(x), agrad.sin(x)
     hooked.register_hook(lambda g: None)
-    assert not y.node.plan.detours and hooked.node.plan.detours and y.node.plan is agrad.sin(x).node.plan
+    assert (
+        not y.node.plan.needs_slow_path and hooked.node.plan.needs_slow_path and y.node.plan is agrad.sin(x).node.plan
+    )
     assert not hasattr(y.node, "hooks")

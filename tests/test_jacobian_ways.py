@@ -82,3 +82,18 @@ def test_jacobian_of_functions_with_derivatives_of_their_own() -> None:
         agrad.jacobian(again)(x), np.concatenate([np.diag(np.cos(x)), np.diag(2 * x)]), "of a checkpointed function"
     )
     assert_close(agrad.jacobian(cube)(x), np.diag(3 * x**2), "in reverse")
+
+
+def test_infinite_slopes_behind_where() -> None:
+    """The recorded pullback keeps them: a guard puts 0 only where a branch is not used."""
+
+    def f(x: Any) -> Any:
+        return agrad.where(x >= 0, agrad.sqrt(x), 0.0 * x)
+
+    x = np.asarray([0.0, 1.0])
+    with np.errstate(all="ignore"):
+        assert agrad.linearize(f, x)[1](np.ones(2)).tolist() == [np.inf, 0.5]
+        tall = agrad.jacobian(lambda x: agrad.concat([f(x), x]))(x)
+        assert np.diagonal(tall).tolist() == [np.inf, 0.5]
+        unused = agrad.jacobian(lambda x: agrad.concat([agrad.where(x > 1.0, agrad.sqrt(x), x), x]))(x)
+        assert_close(unused, np.concatenate([np.eye(2)] * 2), "of a branch that is not used")

@@ -8,20 +8,19 @@ import pytest
 from checker import assert_close
 
 import agrad
-from agrad.engine.rulecalls import RuleCall
+from agrad.engine.rulecalls import RulePrimitive
 from agrad.jit.api import Jitted
-from agrad.jit.bodies import body_of, in_place_of
-from agrad.jit.ir import HOST, Instruction, Program, Variable, interpret
-from agrad.jit.parts import with_parts
+from agrad.jit.passes.decompose import body_of, decomposed, in_place_of
+from agrad.jit.program import HOST, Instruction, Program, Variable, interpret
 from agrad.registry import PRIMITIVES
 
 RNG = np.random.default_rng(8)
 X, W, B = RNG.standard_normal((6, 4)), RNG.standard_normal((4, 3)), RNG.standard_normal(3)
 
 
-def rule(name: str, argument: str) -> RuleCall:
+def rule(name: str, argument: str) -> RulePrimitive:
     primitive = PRIMITIVES[name]
-    return RuleCall(primitive, primitive.vjps[argument])
+    return RulePrimitive(primitive, primitive.vjps[argument])
 
 
 def instruction(operation: Any, operands: tuple[Any, ...], **settings: Any) -> tuple[Instruction, list[Any]]:
@@ -57,7 +56,7 @@ def test_written_out(operation: Any, operands: tuple[Any, ...], settings: dict[s
     """What is written out in large programs gives what the operation gives, of shapes and dtypes known beforehand."""
     made, arrays = instruction(operation, tuple([a.astype(dtype) for a in operands]), **settings)
     program = Program(list(made.reads()), {}, [made], list(made.results))
-    better = with_parts(1)(program)
+    better = decomposed(1)(program)
     assert made.operation.decompose and made.name not in [i.name for i in better.instructions]
     assert better.outputs == program.outputs
     values = dict(zip(better.inputs, arrays, strict=True))
@@ -75,7 +74,8 @@ def test_written_out(operation: Any, operands: tuple[Any, ...], settings: dict[s
 
 def test_all_that_is_written_out_is_here() -> None:
     declared = {p.name for p in PRIMITIVES.values() if p.decompose}
-    declared |= {f"{p.name}.{part}" for p in PRIMITIVES.values() for part in p.decompose_rules}
+    rules = [(p.name, part, traits) for p in PRIMITIVES.values() for part, traits in p.rule_traits.items()]
+    declared |= {f"{name}.{part}" for name, part, traits in rules if traits.get("decompose")}
     assert {operation.name for operation, _, _ in ROWS.values()} == declared
 
 

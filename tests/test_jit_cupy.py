@@ -12,13 +12,14 @@ import pytest
 from checker import host
 
 import agrad
-from agrad.engine.rulecalls import RuleCall
-from agrad.jit import cuda_source, numpy_groups
-from agrad.jit.cuda_streams import setter_text
-from agrad.jit.fusion import Group
-from agrad.jit.ir import Instruction, Program, Variable, interpret
-from agrad.jit.lower_cupy import group_function
-from agrad.jit.passes import OWN_PASSES, PASSES
+from agrad.engine.rulecalls import RulePrimitive
+from agrad.jit.compile import PASSES, TARGETS
+from agrad.jit.lower.cuda import source as cuda_source
+from agrad.jit.lower.cuda.program import group_function
+from agrad.jit.lower.cuda.streams import setter_text
+from agrad.jit.lower.numpy.groups import group_function as numpy_group_function
+from agrad.jit.passes.fusion import Group
+from agrad.jit.program import Instruction, Program, Variable, interpret
 from agrad.registry import PRIMITIVES
 
 NVCC = shutil.which("nvcc")
@@ -31,7 +32,7 @@ def draw(dtype: str, *shape: int) -> np.ndarray:
 def program_of(function: Callable[..., Any], *args: Any) -> Program:
     """The program that CuPy's passes make of a function, traced on NumPy's arrays."""
     program = agrad.jit(function).lower(*args).stages[0][1]
-    for _, run in [*PASSES, *OWN_PASSES["cupy"]]:
+    for _, run in [*PASSES, *TARGETS["cupy"].passes]:
         program = run(program)
     return program
 
@@ -128,7 +129,7 @@ def test_generated_kernels_compute_what_numpy_does(launch: Callable[..., Any], c
         for v in group.program.inputs:
             x = 0.7 if v.on_host else rng.normal(size=v.shape).astype(v.dtype)
             inputs.append(x)
-        expected = numpy_groups.group_function(group)(*inputs)
+        expected = numpy_group_function(group)(*inputs)
         shifted = []  # not aligned for packs
         for x in inputs:
             if np.ndim(x):
@@ -164,7 +165,7 @@ def test_nan_and_infinity_pass_as_in_numpy(launch: Callable[..., Any]) -> None:
 def test_rules_as_cupys_kernels_compute_them(launch: Callable[..., Any]) -> None:
     kind = np.dtype(np.float64)
     g, y = (Variable((9,), kind, np.ndarray) for _ in range(2))
-    rules = [RuleCall(PRIMITIVES[name], PRIMITIVES[name].vjps["x"]) for name in ("relu", "tanh", "sigmoid")]
+    rules = [RulePrimitive(PRIMITIVES[name], PRIMITIVES[name].vjps["x"]) for name in ("relu", "tanh", "sigmoid")]
     body = [Instruction(rule, (g, y), {}, (Variable((9,), kind, np.ndarray),)) for rule in rules]
     assert all(map(cuda_source.has_words, body))
     group = Group(Program([g, y], {}, body, [i.outputs[0] for i in body]), (9,))

@@ -7,11 +7,12 @@ import pytest
 
 import agrad
 from agrad import nn, optim
-from agrad.engine.rulecalls import RuleCall
-from agrad.jit.epilogues import Joined, with_epilogues
-from agrad.jit.ir import Instruction, Program, interpret
-from agrad.jit.lowerings import plain
-from agrad.jit.passes import PASSES, without_dead_code
+from agrad.engine.rulecalls import RulePrimitive
+from agrad.jit.compile import PASSES
+from agrad.jit.lower.cuda.epilogues import Joined, with_epilogues
+from agrad.jit.lower.plain import plain
+from agrad.jit.passes.cleanup import without_dead_code
+from agrad.jit.program import Instruction, Program, interpret
 from agrad.registry import PRIMITIVES
 
 
@@ -54,7 +55,7 @@ def step_program() -> tuple[Program, list[Any]]:
 def with_rules_of_relu(program: Program) -> Program:
     """``where(y > 0, g, 0)`` as one instruction, which CuPy's kernel for the rule makes of it."""
     made = {v: i for i in program.instructions for v in i.results}
-    rule = RuleCall(PRIMITIVES["relu"], PRIMITIVES["relu"].vjps["x"])
+    rule = RulePrimitive(PRIMITIVES["relu"], PRIMITIVES["relu"].vjps["x"])
     kept = []
     for i in program.instructions:
         if i.name == "where":

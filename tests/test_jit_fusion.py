@@ -13,9 +13,9 @@ from small_blocks import use_small_blocks
 
 import agrad
 from agrad.jit.api import Jitted
-from agrad.jit.fusion import Group, with_groups
-from agrad.jit.ir import Program, interpret
-from agrad.jit.parts import with_early_reductions, with_parts, without_broadcasts
+from agrad.jit.passes.decompose import decomposed, with_early_reductions, without_broadcasts
+from agrad.jit.passes.fusion import Group, with_groups
+from agrad.jit.program import Program, interpret
 
 RNG = np.random.default_rng(5)
 X, Y, B, C = (RNG.standard_normal(shape) for shape in ((6, 4), (6, 4), (4,), (6, 1)))
@@ -301,7 +301,7 @@ def test_parts_are_what_the_body_does(name: str, rank: int) -> None:
         made = agrad.jit(lambda x, axis=axis: getattr(agrad, name)(x, axis=axis))
         assert isinstance(made, Jitted)
         program = made.lower(x).stages[0][1]
-        better = with_parts(1)(program)
+        better = decomposed(1)(program)
         assert name not in {i.name for i in better.instructions}
         (got,), (expected,) = interpret(better, [x]), interpret(program, [x])
         assert_close(np.nan_to_num(got), np.nan_to_num(expected), name, 1e-14)

@@ -18,9 +18,10 @@ from table import Case
 from test_jit import DIFFERENTIABLE
 
 import agrad
-from agrad.jit import graphs, lower_cupy
-from agrad.jit.graphs import CAPTURES, segments
-from agrad.jit.ir import HostCall, Program
+from agrad.jit.lower.cuda import graphs
+from agrad.jit.lower.cuda import program as lower_cupy
+from agrad.jit.lower.cuda.graphs import CAPTURES, segments
+from agrad.jit.program import HostCall, Program
 from agrad.transforms.trees import flatten
 
 pytestmark = pytest.mark.needs("cupy")

@@ -10,7 +10,7 @@ import pytest
 
 import agrad
 from agrad.errors import IndexRangeError
-from agrad.jit import storage
+from agrad.jit.lower.numpy import buffers
 
 RNG = np.random.default_rng(3)
 X, W, B = (RNG.standard_normal(shape) for shape in ((6, 5), (5, 4), (4,)))
@@ -101,7 +101,7 @@ def test_buffers_are_used_again_for_what_comes_later() -> None:
 
 
 def test_no_more_is_kept_than_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "MOST", 0)
+    monkeypatch.setattr(buffers, "MOST", 0)
     jitted = agrad.jit(lambda x: agrad.sum(hidden(x, W, B)))
     jitted.lower(LONG)
     held, most = memory_of(jitted, LONG)

@@ -8,7 +8,7 @@ import pytest
 import agrad
 from agrad import nn, optim
 from agrad.errors import ConfigurationError
-from agrad.jit.precision import PRECISIONS
+from agrad.jit.passes.precision import PRECISIONS
 
 NARROW = {"numpy": ("float16",), "torch": ("float16", "bfloat16"), "jax": ("float16", "bfloat16")}
 NARROW["cupy"] = NARROW["torch"]

@@ -10,12 +10,22 @@ import pytest
 
 import agrad
 from agrad import nn, optim
-from agrad.jit import cublaslt, cuda_products
-from agrad.jit.cublaslt import CublasLtError
-from agrad.jit.cuda_products import Layout, Lt, epilogues_where_available, gemm, layout, lt_of, product_function
-from agrad.jit.epilogues import Joined
-from agrad.jit.ir import Instruction, Variable
-from agrad.jit.precision import WAYS, NarrowProduct
+from agrad.jit.lower.cuda import cublaslt
+from agrad.jit.lower.cuda import products as cuda_products
+from agrad.jit.lower.cuda.cublaslt import CublasLtError
+from agrad.jit.lower.cuda.epilogues import Joined
+from agrad.jit.lower.cuda.products import (
+    Layout,
+    Lt,
+    cupy_way,
+    epilogues_where_available,
+    gemm,
+    layout,
+    lt_of,
+    product_function,
+)
+from agrad.jit.passes.precision import NarrowProduct
+from agrad.jit.program import Instruction, Variable
 from agrad.registry import PRIMITIVES
 
 
@@ -337,7 +347,7 @@ def test_products_of_narrow_factors_by_cublas() -> None:
         if precision == "tf32":
             got = gemm(on_gpu(x), on_gpu(w), np.dtype("float32"), True)
         else:
-            way = WAYS["cupy"](precision)
+            way = cupy_way(precision)
             factors = way.narrow(on_gpu(x)), way.narrow(on_gpu(w))
             got = way.product(*factors)  # type: ignore[misc]
             batch = way.product(factors[0][None], factors[1])  # type: ignore[misc]
@@ -353,7 +363,7 @@ def test_narrow_products_by_cublaslt_and_by_what_it_refuses(lt: Lt) -> None:
 
     x, w, b = (draw("float32", *shape) for shape in ((4, 3), (3, 5), (5,)))
     for precision in ("float16", "bfloat16"):
-        way = WAYS["cupy"](precision)
+        way = cupy_way(precision)
         factors = [way.narrow(on_gpu(a)) for a in (x, w)]
         right = rounded(x, precision) @ rounded(w, precision)
         for name, more, expected in (("matmul", [], right), ("linear", [on_gpu(b)], right + b)):
@@ -379,7 +389,7 @@ def test_bfloat16_is_rounded_to_the_nearest() -> None:
     # a NaN whose bits below are all ones must not become an infinity, nor a zero of the other sign
     worst = np.array([0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001], np.uint32).view(np.float32)
     x = np.concatenate([draw("float32", 1000), ties, special, worst])
-    got = (WAYS["cupy"]("bfloat16").narrow(on_gpu(x)).get().astype(np.uint32) << 16).view(np.float32)
+    got = (cupy_way("bfloat16").narrow(on_gpu(x)).get().astype(np.uint32) << 16).view(np.float32)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(x))
     real = ~np.isnan(x)
     np.testing.assert_array_equal(got[real], rounded(x, "bfloat16")[real])

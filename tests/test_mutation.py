@@ -86,7 +86,7 @@ def test_what_is_left_alone(text: str) -> None:
 
 
 def test_the_package_has_mutants_of_every_kind_and_they_compile() -> None:
-    found = mutants_of("agrad/engine/sweep.py") + mutants_of("agrad/ops/elementwise.py")
+    found = mutants_of("agrad/engine/backward.py") + mutants_of("agrad/ops/elementwise.py")
     assert {m.kind for m in found} == set(KINDS)
     for mutant in found[::40]:
         assert mutant.text != mutants.source_of(mutant.file).text
@@ -206,7 +206,7 @@ def test_every_file_has_tests_that_exist() -> None:
         ("agrad/ops/manipulation.py", "return xp.reshape(g, x_meta.shape)", ["reshape"]),
         ("agrad/ops/elementwise.py", 'sqrt     = elementwise("sqrt"', ["sqrt"]),
         ("agrad/ops/elementwise.py", "size = xp.abs(x)", ["complex_sign"]),
-        ("agrad/engine/sweep.py", "def sum_to", []),
+        ("agrad/engine/backward.py", "def sum_to", []),
     ],
 )
 def test_a_line_of_the_calculus_belongs_to_primitives(file: str, text: str, names: list[str]) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import agrad
-from agrad.backends import load, numpy_fused
+from agrad.backends import load
+from agrad.backends.numpy import fused as numpy_fused
 from agrad.registry import KERNELS, PRIMITIVES
 
 FLOATS = (np.float32, np.float64)
@@ -166,24 +167,6 @@ def test_the_guard_wants_a_cotangent_like_the_output() -> None:
     assert declines("relu", "vjp:x", y[:1], y)
 
 
-# ------------------------------------------------------------------ the affine map
-
-
-@pytest.mark.parametrize("lead", [(4,), (2, 3), (0,), (1,)], ids=str)
-def test_linear(lead: tuple[int, ...], dtype: Any) -> None:
-    x, w, b = drawn((*lead, 5), dtype), drawn((5, 3), dtype, 1), drawn((3,), dtype, 2)
-    same(filed("linear", "forward", x, w, b), generic("linear", "forward")(x, w, b))
-
-
-def test_linear_declines_what_could_not_be_added_in_place() -> None:
-    x, w, b = np.ones((4, 5)), np.ones((5, 3)), np.ones(3)
-    assert declines("linear", "forward", x, w, np.ones((4, 3)))
-    assert declines("linear", "forward", x, np.ones((5, 1)), b)
-    assert declines("linear", "forward", x.astype(np.float32), w.astype(np.float32), b)
-    assert declines("linear", "forward", x.astype(int), w.astype(int), b.astype(int))
-    assert declines("linear", "forward", x[0], w, b)
-
-
 # ------------------------------------------------------------------ cross entropy
 
 
@@ -234,7 +217,7 @@ import sys
 
 import numpy as np
 
-from agrad.backends.numpy_fused import keep_memory
+from agrad.backends.numpy.backend import keep_memory
 
 keep_memory()
 x = np.ones((int(sys.argv[1]), 256), np.float32)

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import agrad
-from agrad.backends import numpy_products, threads
+from agrad.backends import threads
+from agrad.backends.numpy import blocks
+from agrad.backends.numpy import products as numpy_products
 from agrad.registry import KERNELS, PRIMITIVES
 
 ROWS, COLUMNS = 1200, 300
@@ -37,7 +39,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(count)
         threads.run_blocks(work, count, at_least)
 
-    monkeypatch.setattr(numpy_products, "run_blocks", run_blocks)
+    monkeypatch.setattr(blocks, "run_blocks", run_blocks)
     return found
 
 
@@ -146,7 +148,7 @@ def test_a_block_that_fails_is_the_callers_error() -> None:
 
     x = drawn(0, ROWS, COLUMNS)
     with pytest.raises(ZeroDivisionError, match="in a block"):
-        numpy_products.fill_in_blocks(fill, np.empty_like(x), x)
+        blocks.fill_in_blocks(fill, np.empty_like(x), x)
 
 
 # ------------------------------------------------------------------ outer products

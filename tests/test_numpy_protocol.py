@@ -1,7 +1,6 @@
 """NumPy's protocols beyond single functions: what is decided, what is refused, and what reads, copies and writes."""
 
 import copy
-import inspect
 import io
 import pickle
 import subprocess
@@ -49,26 +48,6 @@ def test_every_dispatched_function_without_a_handler_is_refused_by_name() -> Non
     ufuncs = {name for name, value in numpy_page.public() if isinstance(value, np.ufunc) and value not in UFUNCS}
     assert functions and ufuncs
     assert functions | ufuncs <= set(REFUSED)
-
-
-def test_handlers_take_what_numpys_functions_take_by_the_same_names() -> None:
-    free = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
-    wrong = []
-    for function, entry in FUNCTIONS.items():
-        mine = inspect.signature(entry.handler).parameters
-        if any(p.kind is p.VAR_KEYWORD for p in mine.values()):
-            continue  # hands all of it on
-        theirs = inspect.signature(function).parameters
-        named = [n for n, p in theirs.items() if p.kind not in free and p.kind is not p.POSITIONAL_ONLY and n != "out"]
-        wrong += [(entry.name, name) for name in named if name not in mine]
-        places = [n for n, p in theirs.items() if p.kind is not p.KEYWORD_ONLY and p.kind not in free and n != "out"]
-        count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in mine.values())
-        wrong += [(entry.name, "positions")] if count < len(places) and not _variadic(mine) else []
-    assert not wrong
-
-
-def _variadic(parameters: Any) -> bool:
-    return any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
 
 
 # ---------------------------------------------------------------- operators

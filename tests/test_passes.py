@@ -8,20 +8,20 @@ from checker import assert_close
 
 import agrad
 from agrad.backends import load
-from agrad.engine import sweep
+from agrad.engine import backward
 from agrad.errors import GraphFreedError
 
 
 def test_parts_of_an_array_are_added_up_in_one_new_array(monkeypatch: pytest.MonkeyPatch) -> None:
     """One after the other, each would cost an array of the whole one's size."""
     totals = []
-    total = sweep.Pool.total
+    total = backward.SliceCotangents.total
 
     def counted(self: Any) -> Any:
         totals.append(len(self.parts))
         return total(self)
 
-    monkeypatch.setattr(sweep.Pool, "total", counted)
+    monkeypatch.setattr(backward.SliceCotangents, "total", counted)
     x = np.arange(12.0).reshape(6, 2)
 
     def f(x: Any) -> Any:

@@ -206,9 +206,9 @@ for wrong in (lambda: random.uniform(key, dtype='float64'), lambda: random.bits(
 
 @pytest.mark.needs("dask")
 def test_dask_draws_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from agrad.backends import dask_random
+    from agrad.backends import dask as dask_backend
 
-    monkeypatch.setattr(dask_random, "_CHUNK", 64)
+    monkeypatch.setattr(dask_backend, "_CHUNK", 64)
     here, there = random.key(1), random.key(1, backend="dask")
     for draw in (
         lambda key: random.bits(key, (7, 43), dtype="uint16"),

@@ -11,7 +11,7 @@ from test_inspect import same
 
 import agrad
 from agrad.backends import backend_of
-from agrad.engine import summary
+from agrad.inspecting import text as summary
 
 
 def test_repr_names_value_dtype_backend_device_and_operation() -> None:

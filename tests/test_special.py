@@ -196,7 +196,7 @@ def test_scipy_is_asked_for_only_when_needed() -> None:
 def test_a_derivative_by_an_order_is_an_error(name: str, argument: str) -> None:
     f = getattr(special, name.removeprefix("special."))
     order, x = np.asarray([1.0, 2.0]), np.asarray([0.5, 1.5])
-    message = f"{f.primitive.name} has no derivative by {argument}"
+    message = f"special.{name.removeprefix('special.')} has no derivative by {argument}"
     with pytest.raises(MissingRuleError, match=message):
         agrad.grad(lambda v: agrad.sum(f(v, x)))(order)
     with pytest.raises(MissingRuleError, match=message):

@@ -99,7 +99,7 @@ class TestNumpysKernels(PrimitiveTest):
     reference = staticmethod(np.hypot)
 
 
-class TestAKernelBehindADoor(PrimitiveTest):
+class TestAKernelBehindAPublicFunction(PrimitiveTest):
     """Its settings reach the kernel in the form that rules see."""
 
     function = staticmethod(agrad.prod)

@@ -1,4 +1,4 @@
-"""The backends: which array libraries there are, loading one on first use, and which one new arrays are born on."""
+"""The backends: loading array libraries, and the backend of new arrays."""
 
 import importlib
 import importlib.metadata
@@ -14,8 +14,15 @@ import numpy as np
 from agrad.backends.base import Backend
 from agrad.errors import BackendUnavailableError, DeviceUnavailableError, OperandError
 
-_MODULES = {name: f"agrad.backends.{name}" for name in ("numpy", "cupy", "torch", "jax", "dask", "array_api_strict")}
-"""Where each backend lives. Third parties add theirs through the entry point group ``agrad.backends``."""
+_MODULES = {
+    "numpy": "agrad.backends.numpy.backend",
+    "cupy": "agrad.backends.cupy.backend",
+    "torch": "agrad.backends.torch",
+    "jax": "agrad.backends.jax",
+    "dask": "agrad.backends.dask",
+    "array_api_strict": "agrad.backends.strict",
+}
+"""The module of each backend. Third parties add theirs by the entry point group ``agrad.backends``."""
 
 _LIBRARIES = {"jaxlib": "jax"}
 """Top-level packages whose arrays belong to a backend of another name."""
@@ -41,7 +48,7 @@ def _modules() -> dict[str, str]:
 
 
 def load(name: str) -> Backend:
-    """The backend of that name, importing its library on the first call.
+    """Return the backend of that name, importing its library on the first call.
 
     Raises ``BackendUnavailableError`` with the reason and the remedy where it cannot run; it is never replaced
     by another one.
@@ -65,7 +72,7 @@ def load(name: str) -> Backend:
 
 
 def backend_of_type(kind: type) -> Backend | None:
-    """The backend whose arrays are of this type, or None where no backend knows it.
+    """Return the backend whose arrays are of this type, or None.
 
     ``OperandError`` for a kind of array whose meaning an operation on its data would lose.
     The library is imported already, or there would be no such type; its process-wide switches are not touched.
@@ -95,7 +102,7 @@ def _check_kind(kind: type, backend: Backend) -> None:
 
 
 def backend_of(array: Any) -> Backend:
-    """The backend of a raw array; ``OperandError`` for anything that is not an array of a known library."""
+    """Return the backend of a raw array. Raises ``OperandError`` for anything else."""
     backend = backend_of_type(type(array))
     if backend is None:
         raise OperandError(
@@ -106,7 +113,7 @@ def backend_of(array: Any) -> Backend:
 
 
 def backend_of_device(device: Any) -> Backend | None:
-    """The backend whose device this object is, of those in use; None for a name, and for an object of none."""
+    """Return the loaded backend that a device object belongs to, or None."""
     if device is None or isinstance(device, str):
         return None
     return next((b for b in tuple(_loaded.values()) if type(b.default_device()) is type(device)), None)
@@ -114,7 +121,7 @@ def backend_of_device(device: Any) -> Backend | None:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Where new arrays are born: a backend, and one of its devices (None: the library's default)."""
+    """The backend of new arrays, and one of its devices (None: the default one)."""
 
     backend: Backend
     device: Any = None
@@ -132,7 +139,10 @@ def _select(name: str, device: Any = None) -> Selection:
 
 
 def selected() -> Selection:
-    """The selection in force: the innermost ``use_backend``, else ``set_backend``, else the environment, else NumPy."""
+    """Return the selection in force.
+
+    That is the innermost ``use_backend``, else ``set_backend``, else the environment, else NumPy.
+    """
     inner = _innermost.get()
     if inner is not None:
         return inner
@@ -148,12 +158,12 @@ def selected() -> Selection:
 
 
 def get_backend() -> str:
-    """The name of the backend on which new arrays are born."""
+    """Return the name of the backend of new arrays."""
     return selected().backend.name
 
 
 def set_backend(name: str, device: Any = None) -> None:
-    """Select, for the whole process, the backend (and device) on which new arrays are born.
+    """Select the backend (and device) of new arrays for the whole process.
 
     Arrays that exist stay where they are, and an operation on them runs where they are. Raises
     ``BackendUnavailableError`` or ``DeviceUnavailableError`` and leaves the selection as it was.
@@ -163,7 +173,10 @@ def set_backend(name: str, device: Any = None) -> None:
 
 @contextmanager
 def use_backend(name: str, device: Any = None) -> Iterator[None]:
-    """Select a backend (and device) for new arrays inside a ``with`` block, in this thread or task only."""
+    """Select a backend (and device) for new arrays inside a ``with`` block.
+
+    The selection holds in this thread or task only.
+    """
     token = _innermost.set(_select(name, device))
     try:
         yield
@@ -173,7 +186,7 @@ def use_backend(name: str, device: Any = None) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class BackendReport:
-    """What ``available_backends`` says of one backend."""
+    """The report of ``available_backends`` on one backend."""
 
     name: str
     available: bool
@@ -184,9 +197,10 @@ class BackendReport:
 
 
 def available_backends() -> dict[str, BackendReport]:
-    """Every backend by name, with its version and devices, or the reason why it cannot run here.
+    """Return a report on every backend by name.
 
-    Loads each library that is installed, so the first call can take seconds.
+    It has the version and devices, or the reason why the backend cannot run here. Loads each library that is installed,
+    so the first call can take seconds.
     """
     reports = {}
     for name in _modules():
@@ -201,5 +215,5 @@ def available_backends() -> dict[str, BackendReport]:
 
 
 def to_host(array: Any) -> np.ndarray:
-    """A raw array of any backend as a NumPy array, which may share its memory."""
+    """Return a raw array as a NumPy array, which may share its memory."""
     return backend_of(array).to_host(array)

@@ -1,4 +1,4 @@
-"""What a backend is: a vocabulary of a dozen words over one array library, held in one plain record."""
+"""The record of a backend: one array library as agrad uses it."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,19 +14,19 @@ Raw = Any
 """An array of some array library, as the library itself made it."""
 
 Device = Any
-"""A device as the array library itself names it."""
+"""A device, as an object of the array library."""
 
 
 DEVICE_GUARDS: list[Any] = []
 """At most one ``cupy_devices.DeviceGuard``: filled where CuPy is loaded and has several devices."""
 
 CONTENT = 1 << 14
-"""Bytes that are compared for less than an operation costs."""
+"""Bytes that take less time to compare than an operation."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Backend:
-    """One array library, as agrad speaks to it.
+    """One array library.
 
     ``xp`` is array-api-compat's namespace with these extension words, which derivative rules may use:
 
@@ -53,36 +53,37 @@ class Backend:
     from_host: Callable[[np.ndarray, Device | None], Raw]
     """A copy of a NumPy array, with its dtype, on the device (None: the default one)."""
     synchronize: Callable[[], None]
-    """Wait until everything asked of the devices is done."""
+    """Wait until all work on the devices is done."""
     computed: Callable[[Sequence[Raw]], Sequence[Raw]] = lambda arrays: arrays
-    """The same arrays, worked out together where the library's are promises: one that is never kept grows with every
-    operation on it, and is worked out anew by every look at it."""
+    """Return the same arrays, computed together where the library's are lazy: a graph that is never computed grows with
+    every operation, and is computed anew at every look at its values."""
     on_select: Callable[[], None] = lambda: None
-    """Called when the user selects this backend: the place for a library's process-wide switches."""
+    """Set the process-wide switches of the library, when the user selects this backend."""
     shares_memory: Callable[[Raw, Raw], bool] | None = None
-    """Whether an array and one that was made from it lie in the same memory, so that a write to one is seen in the
-    other. None for a library whose arrays are never written into."""
+    """Return whether two arrays, one made from the other, share memory. None for a library of immutable arrays."""
     memory: Callable[[Raw], Hashable] = lambda x: None
-    """Which block of memory the array lies in, None where it cannot be written into: it is for reading alone, or its
-    elements share a place. To be given where ``shares_memory`` is; arrays of different blocks do not share any."""
+    """Return the block of memory of an array; None for one that is read-only or repeats elements. Arrays of different
+    blocks share no memory. Required where ``shares_memory`` is given."""
     apart: Callable[[Sequence[Raw]], bool] = lambda arrays: False
-    """Whether it is plain, without a look at ``memory``, that the arrays can be written into and share none."""
+    """Return True where the arrays are known to be writeable and to share no memory, without asking ``memory``."""
     laid_out_like: Callable[[Raw, Raw], Raw] = lambda x, like: x
-    """``x`` with its axes in memory in the order in which those of ``like`` are: which reshapes of it are views goes by
-    that. To be given, as an array and not as a number, where ``shares_memory`` is."""
+    """Return ``x``, as an array, with the memory order of ``like``, which decides the reshapes that are views. Required
+    where ``shares_memory`` is given."""
     strides: Callable[[Raw], tuple[int, ...]] = lambda x: ()
-    """How far apart in memory neighbours along each axis are, in any unit. To be given where ``shares_memory`` is."""
+    """Return the strides of an array, in any unit. Required where ``shares_memory`` is given."""
     read_only: Callable[[Raw], bool] = lambda x: False
-    """Whether the library refuses to write into the array."""
+    """Return whether the library refuses to write into the array."""
     content: Callable[[Raw], Callable[[], Any] | None] = lambda x: None
-    """A function whose value changes where something is written into the array, and without that does not: its bytes,
-    say. None where there is no cheap one (of more than ``CONTENT`` bytes), or nothing is ever written."""
+    """Return a function whose value changes with a write into the array and only then, such as its bytes. None where
+    there is no cheap one (more than ``CONTENT`` bytes), or arrays are immutable."""
+    weak_dtypes: bool = False
+    """True where operators, unlike functions, treat the dtype of an array without dimensions as weak."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Subclasses of the library's arrays, by name, that mean something else by the same operations, with the remedy."""
+    """Remedies by the names of array subclasses that give the same operations another meaning."""
     donatable: Callable[[Any], bool] = lambda holder: False
-    """Whether the array ``holder.data`` may be overwritten: the library lets it, and nobody but ``holder`` can see it.
+    """Return whether ``holder.data`` may be overwritten: the library allows it, and no other reference exists.
 
-    ``holder`` is a Tensor, say. The array itself is not handed over, as every hand on it would be counted.
+    ``holder`` is a Tensor, for one. An argument that is the array itself would be one more reference.
     """
 
     placed: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function
@@ -92,7 +93,7 @@ class Backend:
         return f"<agrad backend {self.name} {self.version}>"
 
     def device(self, spec: Device | str | None) -> Device:
-        """The device that ``spec`` names: a name, a device object of the library, or None for the default."""
+        """Return the device of a name or a device object; None: the default device."""
         if spec is None:
             return self.default_device()
         if not isinstance(spec, str):
@@ -105,7 +106,10 @@ class Backend:
 
 
 def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
-    """A namespace with everything public in ``module``, its ``linalg`` and ``fft``, and the extension words."""
+    """Return a namespace of all public names of ``module`` and the extension words.
+
+    Its ``linalg`` and ``fft`` are namespaces too.
+    """
 
     def arange_like(x: Any, n: int, /) -> Any:
         return made.arange(n, device=device_of(x))

@@ -1,5 +1,10 @@
-"""Dask: lazy arrays in chunks. What Dask's own indexing does not cover becomes one task on whole arrays."""
+"""Dask: lazy arrays in chunks.
 
+Indexing that Dask does not cover becomes one task on whole arrays. Each chunk of random numbers is a task that starts
+NumPy's Philox at the chunk's own position in the stream.
+"""
+
+import math
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
@@ -10,22 +15,26 @@ import dask
 import dask.array as da
 import numpy as np
 
-import agrad.backends.dask_random  # noqa: F401 - files kernels
-from agrad.backends import numpy as host
+from agrad.backends import host_random
 from agrad.backends.base import Backend, vocabulary
-from agrad.backends.dask_words import reshape
 from agrad.backends.indexing import explicit, host_index
-from agrad.backends.special_words import DaskWords
+from agrad.backends.numpy import backend as host
+from agrad.backends.numpy.words import scatter_add as host_scatter_add
+from agrad.backends.special import DaskWords
+from agrad.philox import WIDTHS
+from agrad.registry import kernel
 from agrad.shapes import ARRAY, fill_index, size
+
+# ------------------------------------------------------------------ indexing
 
 
 def _known(indices: tuple[Any, ...]) -> list[Any]:
-    """Index arrays with every mask computed, as a mask decides the shape of the result."""
+    """Return index arrays with every mask computed, as it decides a shape."""
     return [i if isinstance(i, da.Array) and i.dtype != bool else host_index(i, _to_host) for i in indices]
 
 
 def _shape_at(index: tuple[Any, ...], arrays: list[Any], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of ``x[index]``, for which integer arrays need not be computed, only their shapes known."""
+    """Return the shape of ``x[index]`` from the shapes of the integer arrays alone."""
     stand_ins = [np.zeros(a.shape, np.intp) if isinstance(a, da.Array) else a for a in arrays]
     return np.broadcast_to(np.False_, shape)[fill_index(index, stand_ins)].shape
 
@@ -46,7 +55,7 @@ def getitem(x: da.Array, /, *indices: Any, index: tuple[Any, ...]) -> da.Array:
     if not indices and not any(isinstance(entry, (bool, np.bool_)) for entry in index):
         return x[fill_index(explicit(index, x.shape), ())]
     arrays = _known(indices)
-    # with an index that is a Dask array, Dask drops what is out of range and says nothing
+    # with an index that is a Dask array, Dask silently drops what is out of range
     native = len(arrays) == 1 and isinstance(arrays[0], np.ndarray) and arrays[0].dtype != bool
     if native and arrays[0].ndim == 1 and _slices_only(index) and size(x.shape):
         return x[fill_index(explicit(index, x.shape), arrays)]
@@ -74,7 +83,10 @@ def take(x: da.Array, indices: Any, /, *, axis: int | None = None) -> da.Array:
 def scatter_add(g: da.Array, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> da.Array:
     if not indices:
         return setitem(da.zeros(shape, dtype=g.dtype), g, index=index)
-    return _one_task(partial(host.scatter_add, index=index, shape=shape), shape, g.dtype, g, *_known(indices))
+    return _one_task(partial(host_scatter_add, index=index, shape=shape), shape, g.dtype, g, *_known(indices))
+
+
+# ------------------------------------------------------------------ words of the standard
 
 
 def from_parts(x1: da.Array, x2: da.Array, /) -> da.Array:
@@ -142,7 +154,10 @@ def _matrix_word(name: str) -> Callable[..., Any]:
 
 
 def _computed(name: str) -> Callable[..., Any]:
-    """A word whose result's shape depends on values, which are computed for it: Dask's own leaves the shape unknown."""
+    """Return a word that computes its argument, as its result's shape depends on it.
+
+    Dask's own leaves the shape unknown.
+    """
     word = getattr(host.BACKEND.xp, name)
 
     def at_once(x: da.Array, /) -> Any:
@@ -151,6 +166,20 @@ def _computed(name: str) -> Callable[..., Any]:
 
     at_once.__name__ = name
     return at_once
+
+
+def reshape(x: da.Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Any:
+    """Return ``x`` in another shape.
+
+    It is in one chunk where the chunks of ``x`` do not split or merge evenly.
+    """
+    if not size(x.shape):
+        # Dask loses the chunks of an empty array
+        return da.zeros(np.zeros(x.shape, bool).reshape(shape).shape, dtype=x.dtype)
+    try:
+        return compat.reshape(x, shape, copy=copy)
+    except NotImplementedError:
+        return compat.reshape(x.rechunk(x.shape), shape, copy=copy)
 
 
 def repeat(x: da.Array, repeats: int, /, *, axis: int) -> da.Array:
@@ -202,3 +231,54 @@ BACKEND = Backend(
     computed=lambda arrays: dask.persist(*arrays),
     content=lambda x: partial(attrgetter("name"), x),
 )
+
+# ------------------------------------------------------------------ random numbers
+
+_CHUNK = 1 << 20
+"""Words of the generator in a chunk, a multiple of 4."""
+
+
+def _in_chunks(key: Any, shape: tuple[int, ...], dtype: Any, per_word: int, draw: Callable[..., np.ndarray]) -> Any:
+    """Return ``draw(key, first word, count)`` of all chunks, joined and reshaped."""
+    n, step = math.prod(shape), _CHUNK * per_word
+    parts = []
+    for start in range(0, n, step):
+        count = min(step, n - start)
+        parts.append(_task(draw, (count,), dtype, key, start // per_word, count))
+    return reshape(da.concatenate(parts) if parts else da.zeros((0,), dtype=dtype), shape)
+
+
+def _task(draw: Callable[..., np.ndarray], shape: tuple[int, ...], dtype: Any, *arguments: Any) -> Any:
+    return da.from_delayed(dask.delayed(draw, pure=True)(*arguments), shape, dtype=dtype)
+
+
+@kernel("dask", "random_keys", "forward")
+def keys(key: Any, *, count: int, domain: int, data: int) -> Any:
+    return _task(partial(host_random.keys, count=count, domain=domain, data=data), (count, 4), np.uint32, key)
+
+
+@kernel("dask", "random_bits", "forward")
+def bits(key: Any, *, shape: tuple[int, ...], dtype: str) -> Any:
+    return _in_chunks(key, shape, dtype, 64 // WIDTHS[dtype], partial(host_random.flat_bits, dtype=dtype))
+
+
+@kernel("dask", "random_uniform", "forward")
+def uniform(key: Any, *, shape: tuple[int, ...], dtype: str, interior: bool) -> Any:
+    draw = partial(host_random.flat_uniform, dtype=dtype, interior=interior)
+    return _in_chunks(key, shape, dtype, 1, draw)
+
+
+@kernel("dask", "random_mask", "forward")
+def mask(key: Any, *, shape: tuple[int, ...], threshold: int) -> Any:
+    return _in_chunks(key, shape, np.bool_, 2, partial(host_random.flat_mask, threshold=threshold))
+
+
+@kernel("dask", "random_integers", "forward")
+def integers(key: Any, *, low: int, high: int, shape: tuple[int, ...], dtype: str) -> Any:
+    draw = partial(host_random.integers, low=low, high=high, shape=shape, dtype=dtype)
+    return _task(draw, shape, dtype, key)
+
+
+@kernel("dask", "random_permutation", "forward")
+def permutation(key: Any, *, n: int) -> Any:
+    return _task(partial(host_random.permutation, n=n), (n,), np.intp, key)

@@ -1,7 +1,8 @@
-"""Random numbers on the host, with the bits that ``agrad.philox`` defines, from NumPy's own Philox.
+"""Random numbers on the host, from NumPy's own Philox.
 
-NumPy has the same generator (``numpy.random.Philox``, whose raw output NumPy promises never to change) in C, several
-times faster than any form of it in array operations; so it serves every backend whose arrays are in the host's memory.
+They have the bits that ``agrad.philox`` defines. NumPy has the same generator (``numpy.random.Philox``, whose raw
+output NumPy promises never to change) in C, several times faster than any form of it in array operations; so it serves
+every backend whose arrays are in the host's memory.
 """
 
 import math
@@ -18,7 +19,7 @@ _BLOCK = 1 << 14
 
 
 class _Own(threading.local):
-    """This thread's own two generators: to make one takes ten times as long as to set one's state."""
+    """Two generators a thread, as a new one takes ten times as long as a new state."""
 
     def __init__(self) -> None:
         self.pair = np.random.Philox(key=0), np.random.Philox(key=0)
@@ -31,7 +32,10 @@ _NO_BUFFER = np.zeros(4, np.uint64)
 def _generator(
     key: Any, *, first: int = 0, domain: int = philox.DRAWS, data: int = 0, second: bool = False
 ) -> np.random.Philox:
-    """One of this thread's generators, at the word ``first``, a multiple of 4, of a key, uint32 of shape (4,)."""
+    """Return one of this thread's generators, at the word ``first`` of a key.
+
+    first: a multiple of 4; key: uint32 of shape (4,).
+    """
     words = np.ascontiguousarray(key, dtype="<u4").view("<u8")
     counter = ((first >> 2) | (data << 64) | (domain << 192)) - 1  # NumPy counts up before each block
     parts = [(counter >> shift) & (2**64 - 1) for shift in (0, 64, 128, 192)]
@@ -48,7 +52,7 @@ def _generator(
 
 
 def stream(key: Any, first: int = 0) -> philox.Stream:
-    """The stream of a key from the word ``first`` on, a multiple of 4, by NumPy."""
+    """Return the stream of a key from the word ``first`` on, a multiple of 4."""
 
     def words(count: int, domain: int = philox.DRAWS, data: int = 0) -> Any:
         return _generator(key, first=first, domain=domain, data=data).random_raw(count).view(np.int64)
@@ -57,14 +61,14 @@ def stream(key: Any, first: int = 0) -> philox.Stream:
 
 
 def flat_bits(key: Any, first: int, n: int, dtype: str) -> np.ndarray:
-    """``n`` of ``philox.bits`` from the word ``first`` on, a multiple of 4; of shape (n,)."""
+    """Return ``philox.bits`` (n,) from the word ``first`` on, a multiple of 4."""
     words = _generator(key, first=first).random_raw(-(-n * philox.WIDTHS[dtype] // 64))
     cut = words.astype("<u8", copy=False).view(f"<u{philox.WIDTHS[dtype] // 8}")[:n]
     return cut.astype(dtype, copy=False)
 
 
 def flat_uniform(key: Any, first: int, n: int, dtype: str, interior: bool) -> np.ndarray:
-    """``n`` of ``philox.uniform`` from the word ``first`` on, a multiple of 4; of shape (n,)."""
+    """Return ``philox.uniform`` (n,) from the word ``first`` on, a multiple of 4."""
     out, generator = np.empty(n, dtype), _generator(key, first=first)
     for start in range(0, n, _BLOCK):
         _fill_uniform(generator, out[start : start + _BLOCK], interior)
@@ -83,7 +87,7 @@ def _fill_uniform(generator: np.random.Philox, out: np.ndarray, interior: bool) 
 
 
 def flat_mask(key: Any, first: int, n: int, threshold: int) -> np.ndarray:
-    """``n`` of ``philox.mask`` from the word ``first`` on, a multiple of 4; of shape (n,)."""
+    """Return ``philox.mask`` (n,) from the word ``first`` on, a multiple of 4."""
     if threshold >> 32:
         return np.ones(n, np.bool_)
     return flat_bits(key, first, n, "uint32") < np.uint32(threshold)
@@ -126,13 +130,19 @@ def permutation(key: Any, *, n: int) -> np.ndarray:
 
 
 def log_gamma(key: Any, alpha: Any) -> np.ndarray:
-    """The generic drawing of gamma distributed numbers, on NumPy: it asks for values between its steps."""
+    """Draw logarithms of gamma distributed numbers by the generic form on NumPy.
+
+    The form asks for values between its steps.
+    """
     return PRIMITIVES["random_log_gamma"].raw[np.ndarray](key, alpha)
 
 
 @kernel("numpy", "random_normal", "forward")
 def normal(key: Any, *, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """The Box-Muller transform block by block; the two uniform numbers of a pair are half the words apart."""
+    """Draw by the Box-Muller transform, block by block.
+
+    The two uniform numbers of a pair are half the words apart.
+    """
     n = math.prod(shape)
     half = philox.half(n)
     out = np.empty(n, dtype)

@@ -1,8 +1,7 @@
 """NumPy's indexing rules for libraries that know only a part of them.
 
-``plan`` splits any index into a basic one (a view) and one adjacent block of index arrays, which every
-library with views reads alike. The ``flat_`` words need less: positions counted on the host, ``take`` and
-``where``.
+``plan`` splits an index into a basic one (a view) and one adjacent block of index arrays, which all libraries with
+views read alike. The ``flat_`` words need only ``take`` and ``where``, with positions counted on the host.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,25 +17,30 @@ Index = tuple[Any, ...]
 
 
 def host_index(entry: Any, to_host: Callable[[Any], np.ndarray]) -> np.ndarray:
-    """One index array as a NumPy array; an empty list counts as integers, as in NumPy."""
+    """Return an index array as a NumPy array; an empty list is one of integers."""
     if not isinstance(entry, (list, tuple, int, np.ndarray, np.generic)):
         return to_host(entry)
     array = np.asarray(entry)
     return array.astype(np.intp) if not array.size and isinstance(entry, (list, tuple)) else array
 
 
-def check_bounds(index: Index, arrays: Sequence[np.ndarray | None], shape: Shape) -> None:
-    """Raise ``IndexRangeError`` for an integer out of range, where a library would clamp or drop it silently.
-
-    ``arrays`` stand for the ``ARRAY`` entries of ``index``; None stands for one that cannot be looked at,
-    which must be of integers.
-    """
+def _entries(index: Index, arrays: Sequence[Any]) -> list[tuple[Any, bool]]:
+    """Return the entries of an index, arrays filled in, each with True for an array."""
     rest = iter(arrays)
-    entries = [(next(rest), True) if entry is ARRAY else (entry, False) for entry in index]
+    return [(next(rest), True) if entry is ARRAY else (entry, False) for entry in index]
+
+
+def check_bounds(index: Index, arrays: Sequence[np.ndarray | None], shape: Shape) -> None:
+    """Raise ``IndexRangeError`` for an integer out of range.
+
+    Libraries call it that would clamp or drop such an integer silently. ``arrays`` stand for the ``ARRAY`` entries of
+    ``index``; None stands for an array of integers that cannot be read.
+    """
+    entries = _entries(index, arrays)
     used = sum(_consumes(entry, known) for entry, known in entries)
     if used > len(shape):
         raise IndexRangeError(f"too many indices: {used} for an array of shape {shape}")
-    # NumPy asks nothing of the other index arrays where one picks no element
+    # NumPy does not check the other index arrays where one picks no element
     nothing = any(entry is False or (is_array and _picks_nothing(entry)) for entry, is_array in entries)
     axis = 0
     for entry, is_array in entries:
@@ -57,6 +61,7 @@ def _picks_nothing(array: np.ndarray | None) -> bool:
 
 
 def _consumes(entry: Any, is_array: bool) -> int:
+    """Return the number of axes that an entry takes, without those of an Ellipsis."""
     if entry is Ellipsis or isinstance(entry, (bool, np.bool_)):
         return 0
     if entry is None:
@@ -67,7 +72,7 @@ def _consumes(entry: Any, is_array: bool) -> int:
 
 
 def explicit(index: Index, shape: Shape) -> Index:
-    """A basic index (an ``ARRAY`` stands for one axis), its Ellipsis written out and its slices in bounds."""
+    """Return a basic index without Ellipsis, slices in bounds. ``ARRAY`` is one axis."""
     used = sum(entry is ARRAY or _consumes(entry, False) for entry in index)
     out: list[Any] = []
     axis = 0
@@ -87,8 +92,10 @@ def explicit(index: Index, shape: Shape) -> Index:
 
 
 class Plan(NamedTuple):
-    """An index in steps: reverse the axes ``flip``, take the view ``basic``, permute it by ``axes`` (or do
-    not, for None), and index its axes ``first, first + 1, ...`` with ``arrays``, integers all.
+    """An index in steps.
+
+    Reverse the axes ``flip``, take the view ``basic``, permute it by ``axes`` (None: not at all), and index its axes
+    ``first, first + 1, ...`` with ``arrays``, all of integers.
     """
 
     flip: tuple[int, ...]
@@ -107,17 +114,15 @@ def plan(
 ) -> Plan:
     """Split an index by NumPy's rules, with steps made positive.
 
-    ``arrays`` are the library's own, of integers or booleans; ``nonzero`` and ``zeros`` make index arrays of
-    a mask and of a length. Raises ``ShapeError`` where the index does not fit ``shape``.
+    ``arrays`` are the library's own, of integers or booleans; ``nonzero`` and ``zeros`` make index arrays of a mask and
+    of a length. Raises ``IndexRangeError`` or ``ShapeError`` where the index does not fit ``shape``.
     """
-    rest = iter(arrays)
-    entries = [(next(rest), True) if entry is ARRAY else (entry, False) for entry in index]
+    entries = _entries(index, arrays)
     used = sum(_consumes(entry, is_array) for entry, is_array in entries)
     if used > len(shape) or sum(entry is Ellipsis for entry, _ in entries) > 1:
         raise IndexRangeError(f"the index {index} has too many entries for an array of shape {shape}")
     if not any(entry is Ellipsis for entry, _ in entries):
         entries.append((Ellipsis, False))
-    advanced = any(is_array or isinstance(entry, (bool, np.bool_)) for entry, is_array in entries)
 
     flip: list[int] = []
     basic: list[Any] = []
@@ -128,66 +133,73 @@ def plan(
     for entry, is_array in entries:
         consumed = len(shape) - used if entry is Ellipsis else _consumes(entry, is_array)
         produced = consumed
-        if is_array or isinstance(entry, (bool, np.bool_)):
-            runs.append(True)
-            new: tuple[Any, ...] = (entry,)
-            if not consumed:  # a truth value is a mask over a new axis of length one
-                basic.append(None)
-                new, produced = (zeros(int(bool(entry))),), 1
-            elif str(entry.dtype).endswith("bool"):
-                # NumPy lets a mask of no elements pass for any length
-                if any(m not in (0, n) for m, n in zip(entry.shape, shape[axis:], strict=False)):
-                    raise ShapeError(f"a mask of shape {tuple(entry.shape)} does not fit {shape} from axis {axis} on")
-                new = tuple(nonzero(entry))
+        runs.append(not (entry is Ellipsis or isinstance(entry, slice)) and (is_array or entry is not None))
+        if not consumed and (is_array or isinstance(entry, (bool, np.bool_))):  # a mask over a new axis of length one
+            basic.append(None)
+            blocks.append(zeros(int(bool(entry))))
+            indexed.append(out)
+            produced = 1
+        elif is_array:
             basic += [slice(None)] * consumed
+            blocks += _integers(entry, shape, axis, nonzero)
             indexed += range(out, out + produced)
-            blocks += new
-        elif entry is Ellipsis or entry is None:
-            runs.append(False)
-            basic += [slice(None)] * consumed if entry is Ellipsis else [None]
-            produced = consumed if entry is Ellipsis else 1
+        elif entry is Ellipsis:
+            basic += [slice(None)] * consumed
         elif isinstance(entry, slice):
-            runs.append(False)
-            start, stop, step = entry.indices(shape[axis])
-            if step < 0:
-                flip.append(axis)
-                count = len(range(start, stop, step))
-                start = shape[axis] - 1 - start
-                stop, step = start + (count - 1) * -step + 1 if count else start, -step
-            basic.append(slice(start, max(start, stop), step))
+            part, reversed_ = _ascending(entry, shape[axis])
+            basic.append(part)
+            flip += [axis] if reversed_ else []
         else:
-            runs.append(True)
             basic.append(entry)
-            produced = 0
+            produced = int(entry is None)
         axis += consumed
         out += produced
 
-    first = indexed[0] if indexed else 0
-    axes = None
-    if advanced and _separated(runs):
+    if indexed and _separated(runs):
         axes = (*indexed, *(i for i in range(out) if i not in indexed))
-        first = 0
-    return Plan(tuple(flip), tuple(basic), axes, first, tuple(blocks))
+        return Plan(tuple(flip), tuple(basic), axes, 0, tuple(blocks))
+    return Plan(tuple(flip), tuple(basic), None, indexed[0] if indexed else 0, tuple(blocks))
+
+
+def _integers(array: Any, shape: Shape, axis: int, nonzero: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Return an index array, of a mask from ``axis`` on the integers it stands for."""
+    if not str(array.dtype).endswith("bool"):
+        return (array,)
+    # NumPy lets a mask of no elements pass for any length
+    if any(m not in (0, n) for m, n in zip(array.shape, shape[axis:], strict=False)):
+        raise ShapeError(f"a mask of shape {tuple(array.shape)} does not fit {shape} from axis {axis} on")
+    return tuple(nonzero(array))
+
+
+def _ascending(part: slice, length: int) -> tuple[slice, bool]:
+    """Return a slice with a positive step, and True where the axis is reversed first."""
+    start, stop, step = part.indices(length)
+    if step > 0:
+        return slice(start, max(start, stop), step), False
+    count = len(range(start, stop, step))
+    start = length - 1 - start
+    stop = start + (count - 1) * -step + 1 if count else start
+    return slice(start, max(start, stop), -step), True
 
 
 def _separated(runs: Sequence[bool]) -> bool:
-    """Whether the index arrays (integers count as such) stand in more than one run."""
+    """Return whether index arrays (integers are such) stand in more than one run."""
     started = [now for before, now in zip([False, *runs], runs, strict=False) if now and not before]
     return len(started) > 1
 
 
 def positions(index: Index, arrays: Sequence[np.ndarray], shape: Shape) -> np.ndarray:
-    """Where each element of ``x[index]`` stands in the flattened ``x`` of that shape."""
+    """Return the positions of the elements of ``x[index]`` in the flattened ``x``."""
     return np.asarray(np.arange(size(shape)).reshape(shape)[fill_index(index, arrays)])
 
 
 def flat_getitem(xp: SimpleNamespace, x: Any, where: np.ndarray) -> Any:
-    """``x`` at flat positions, by ``take`` alone."""
+    """Return ``x`` at flat positions, by ``take`` alone."""
     return xp.reshape(_take(xp, x, where), where.shape)
 
 
 def flat_setitem(xp: SimpleNamespace, x: Any, value: Any, where: np.ndarray) -> Any:
-    """A new array equal to ``x`` but for ``value`` (of its dtype) at flat positions; the last one wins."""
+    """Return a copy of ``x`` with ``value`` at flat positions; the last one wins."""
     if not where.size:
         return xp.asarray(x, copy=True)
     source = np.full(size(x.shape), -1)
@@ -198,9 +210,9 @@ def flat_setitem(xp: SimpleNamespace, x: Any, value: Any, where: np.ndarray) -> 
 
 
 def flat_scatter_add(xp: SimpleNamespace, g: Any, where: np.ndarray, shape: Shape) -> Any:
-    """Zeros of ``shape`` with ``g`` added at flat positions.
+    """Return zeros of ``shape`` with ``g`` added at flat positions.
 
-    Repeated positions are summed in pairs: the number of steps is the logarithm of the largest count of one.
+    Repeated positions are summed in pairs, in as many steps as the logarithm of the largest number of repetitions.
     """
     if not where.size:
         return xp.zeros(shape, dtype=g.dtype, device=g.device)

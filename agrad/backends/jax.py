@@ -1,23 +1,40 @@
-"""JAX: immutable arrays; its 64-bit switch is turned on when the backend is selected, and nowhere else."""
+"""JAX: immutable arrays; selecting the backend turns on the 64-bit mode.
 
+Random numbers come from NumPy's Philox on the CPU; elsewhere, and in traces, from the generic one, compiled. That
+computes in 64 bits: where JAX's 64-bit mode is off it is on inside the compiled function alone, so that the bits are
+the same in both modes.
+"""
+
+from collections.abc import Callable
+from functools import cache, wraps
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-import agrad.backends.jax_random  # noqa: F401 - files kernels
-from agrad.backends import special_words
+from agrad import philox
+from agrad.backends import host_random
+from agrad.backends import special as special_words
 from agrad.backends.base import Backend, vocabulary
 from agrad.backends.indexing import check_bounds, host_index, positions
 from agrad.errors import DtypeError
+from agrad.registry import kernel
 from agrad.shapes import fill_index
+
+try:
+    from jax import enable_x64
+except ImportError:  # before JAX 0.8
+    from jax.experimental import enable_x64
+
+# ------------------------------------------------------------------ indexing
 
 
 def _arrays(index: tuple[Any, ...], indices: tuple[Any, ...], shape: tuple[int, ...]) -> list[Any]:
-    """The index arrays, once every integer that can be seen without waiting is known to be in range.
+    """Return the index arrays. Raises ``IndexRangeError`` for integers out of range.
 
-    JAX clamps or drops what is out of range; an array under a trace or on an accelerator is left to it.
+    JAX clamps or drops these silently. Arrays under a trace or on an accelerator are not checked.
     """
     arrays = [i if isinstance(i, jax.Array) else host_index(i, np.asarray) for i in indices]
     check_bounds(index, [_visible(array) for array in arrays], shape)
@@ -32,7 +49,7 @@ def _visible(array: Any) -> np.ndarray | None:
 
 
 def _at(x: jax.Array, indices: tuple[Any, ...], index: tuple[Any, ...]) -> tuple[jax.Array, tuple[Any, ...] | Any]:
-    """What to index and by what: ``x`` itself, or ``x`` flat where JAX reads the index unlike NumPy."""
+    """Return ``x`` and the index, both flat where JAX reads the index unlike NumPy."""
     arrays = _arrays(index, indices, x.shape)
     # a truth value beside other index arrays moves their axes in NumPy, and does not in JAX
     odd = any(isinstance(i, (bool, np.bool_)) for i in index) or any(a.dtype == bool and not a.ndim for a in arrays)
@@ -62,6 +79,9 @@ def scatter_add(g: jax.Array, /, *indices: Any, index: tuple[Any, ...], shape: t
 def searchsorted(x1: jax.Array, x2: jax.Array, /, *, side: str = "left") -> jax.Array:
     # JAX gives 32 bits where the standard has the default dtype of indices
     return jnp.searchsorted(x1, x2, side=side).astype(jnp.asarray(0).dtype)
+
+
+# ------------------------------------------------------------------ devices and memory
 
 
 def _devices() -> list[jax.Device]:
@@ -127,3 +147,77 @@ BACKEND = Backend(
     synchronize=_synchronize,
     on_select=lambda: jax.config.update("jax_enable_x64", True),
 )
+
+# ------------------------------------------------------------------ random numbers
+
+_XP = SimpleNamespace(**{**vars(BACKEND.xp), "arange_like": lambda x, n: jnp.arange(n)})
+"""The words of the generic draws. Under a trace an array has no device."""
+
+
+def _check(dtype: str) -> None:
+    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
+        raise DtypeError(
+            f"JAX has no {dtype} while its 64-bit mode is off; "
+            "select the backend with agrad.set_backend('jax'), which turns it on, or name another dtype"
+        )
+
+
+def _on_host(*arrays: jax.Array) -> bool:
+    return not any(isinstance(array, jax.core.Tracer) for array in arrays) and all(
+        device.platform == "cpu" for array in arrays for device in array.devices()
+    )
+
+
+def _blocks(counter: philox.Block, key: tuple[Any, Any]) -> philox.Block:
+    """Run the rounds as a loop of the compiled program.
+
+    Written out, they take a second to compile wherever they stand.
+    """
+
+    def turn(_: Any, state: Any) -> Any:
+        return philox.turn(*state)
+
+    return jax.lax.fori_loop(0, philox.ROUNDS, turn, (counter, key))[0]
+
+
+@cache
+def _compiled(name: str, settings: tuple[tuple[str, Any], ...], dtype: str | None) -> Callable[..., Any]:
+    """Return the generic function, compiled once a set of settings.
+
+    Its result is cast to ``dtype``, unless that is None.
+    """
+    form = getattr(philox, name)
+
+    def run(key: jax.Array) -> jax.Array:
+        out = form(_XP, philox.generic(_XP, key, _blocks), **dict(settings))
+        return out if dtype is None else out.astype(dtype)
+
+    return jax.jit(run)
+
+
+def _file_draw(name: str, when: Callable[..., bool] | None = None) -> None:
+    on_host = getattr(host_random, name)
+
+    @wraps(on_host)
+    def draw(key: jax.Array, **settings: Any) -> jax.Array:
+        if "dtype" in settings:
+            _check(settings["dtype"])
+        # the library's own dtype of indices
+        dtype = str(jax.dtypes.canonicalize_dtype(np.int64)) if name == "permutation" else None
+        if _on_host(key):
+            values = on_host(np.asarray(key), **settings)
+            return jax.device_put(values if dtype is None else values.astype(dtype), key.sharding)
+        with enable_x64(True):
+            return _compiled(name, tuple(sorted(settings.items())), dtype)(key)
+
+    kernel("jax", f"random_{name}", "forward", when=when)(draw)
+
+
+for _name in ("keys", "bits", "uniform", "mask", "integers", "permutation"):
+    _file_draw(_name)
+_file_draw("normal", when=_on_host)
+
+
+@kernel("jax", "random_log_gamma", "forward", when=_on_host)
+def _log_gamma(key: jax.Array, alpha: jax.Array) -> jax.Array:
+    return jax.device_put(host_random.log_gamma(np.asarray(key), np.asarray(alpha)), key.sharding)

@@ -1,4 +1,4 @@
-"""Running blocks of long arrays on as many threads as the process may use: NumPy releases the interpreter's lock."""
+"""Blocks of long arrays on threads: NumPy releases the interpreter's lock."""
 
 import contextvars
 import itertools
@@ -20,12 +20,12 @@ _pool: list[ThreadPoolExecutor] = []
 
 
 def cores() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def pool() -> ThreadPoolExecutor | None:
-    """The threads that help the one which calls; None on one processor."""
+    """Return the threads that help the calling one; None on one processor."""
     if cores() < 2:
         return None
     with _starting:
@@ -35,7 +35,7 @@ def pool() -> ThreadPoolExecutor | None:
 
 
 def _after_fork() -> None:
-    """A process that was forked has none of the threads, and nobody who would let go of the lock."""
+    """Drop the pool and the lock, whose threads a forked process does not have."""
     global _starting
     _pool.clear()
     _starting = threading.Lock()
@@ -46,10 +46,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def run_blocks(work: Callable[[Callable[[], int]], Any], count: int, at_least: int = THREADED) -> None:
-    """Call ``work(take)`` on each thread, where ``take()`` gives the numbers of the blocks, each one once.
+    """Call ``work(take)`` on each thread; ``take()`` gives numbers of blocks.
 
-    Numbers of ``count`` and above say that there is no more. Which thread does which block decides nothing. Fewer
-    blocks than ``at_least`` wake no other thread.
+    Each number is given once. Numbers from ``count`` on mean that no block is left. Results do not depend on
+    the thread of a block. Fewer blocks than ``at_least`` wake no other thread.
     """
     take = itertools.count().__next__
     helpers = pool() if count >= at_least else None

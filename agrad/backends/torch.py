@@ -1,6 +1,8 @@
 """PyTorch: arrays as PyTorch makes them; its own autograd is not used."""
 
-from functools import partial
+import math
+from collections.abc import Callable
+from functools import partial, wraps
 from operator import attrgetter
 from typing import Any
 
@@ -8,12 +10,16 @@ import array_api_compat.torch as compat
 import numpy as np
 import torch
 
-import agrad.backends.torch_random  # noqa: F401 - files kernels
-from agrad.backends import special_words
+from agrad import philox
+from agrad.backends import host_random
+from agrad.backends import special as special_words
 from agrad.backends.base import Backend, vocabulary
 from agrad.backends.indexing import Plan, host_index, plan
 from agrad.errors import DtypeError
+from agrad.registry import kernel
 from agrad.shapes import ARRAY, fill_index
+
+# ------------------------------------------------------------------ indexing
 
 
 def _index_tensor(entry: Any, device: torch.device) -> torch.Tensor:
@@ -24,7 +30,7 @@ def _index_tensor(entry: Any, device: torch.device) -> torch.Tensor:
 
 
 def _native(index: tuple[Any, ...]) -> bool:
-    """Whether PyTorch reads a basic index as NumPy does."""
+    """Return whether PyTorch reads a basic index as NumPy does."""
     return not any(
         isinstance(entry, (bool, np.bool_)) or (isinstance(entry, slice) and (entry.step or 1) < 0) for entry in index
     )
@@ -83,6 +89,9 @@ def scatter_add(g: torch.Tensor, /, *indices: Any, index: tuple[Any, ...], shape
     return out.flip(steps.flip) if steps.flip else out
 
 
+# ------------------------------------------------------------------ sets
+
+
 def isin(x1: torch.Tensor, x2: torch.Tensor, /, *, invert: bool = False) -> torch.Tensor:
     dtype = compat.result_type(x1, x2)
     x1, x2 = x1.to(dtype), x2.to(dtype)
@@ -95,12 +104,15 @@ def isin(x1: torch.Tensor, x2: torch.Tensor, /, *, invert: bool = False) -> torc
 
 
 def unique_all(x: torch.Tensor, /) -> tuple[torch.Tensor, ...]:
-    # PyTorch's unique does not say where an element stands first
+    # PyTorch's unique does not give the first position of an element
     values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
     places = torch.arange(x.numel(), device=x.device)
     first = torch.full(values.shape, x.numel(), dtype=torch.int64, device=x.device)
     first.scatter_reduce_(0, inverse.reshape(-1), places, "amin")
     return values, first, inverse, counts
+
+
+# ------------------------------------------------------------------ devices and memory
 
 
 def _devices() -> list[torch.device]:
@@ -157,6 +169,7 @@ def _laid_out_like(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 
 BACKEND = Backend(
     name="torch",
+    weak_dtypes=True,
     xp=vocabulary(
         compat,
         getitem=getitem,
@@ -182,3 +195,43 @@ BACKEND = Backend(
     memory=lambda x: None if 0 in x.stride() else x.untyped_storage().data_ptr(),
     content=lambda x: None if x.is_inference() else partial(attrgetter("_version"), x),
 )
+
+# ------------------------------------------------------------------ random numbers
+
+_FROM_HOST = 1 << 20
+"""Words up to which the host draws for another device: an estimate, of 450 launches against 3 ns a word and a copy."""
+
+
+def _count(settings: dict[str, Any]) -> int:
+    return math.prod(settings["shape"]) if "shape" in settings else settings.get("n") or 2 * settings.get("count", 0)
+
+
+def _on_host(*arrays: torch.Tensor) -> bool:
+    return all(array.device.type == "cpu" for array in arrays)
+
+
+def _file_draw(name: str, when: Callable[..., bool] | None = None) -> None:
+    """File a draw by NumPy's Philox.
+
+    Long draws for another device are array operations there.
+    """
+    on_host = getattr(host_random, name)
+
+    @wraps(on_host)
+    def draw(key: torch.Tensor, **settings: Any) -> torch.Tensor:
+        if not _on_host(key) and _count(settings) > _FROM_HOST:
+            found: torch.Tensor = getattr(philox, name)(BACKEND.xp, philox.generic(BACKEND.xp, key), **settings)
+            return found
+        return torch.from_numpy(on_host(key.cpu().numpy(), **settings)).to(key.device)
+
+    kernel("torch", f"random_{name}", "forward", when=when)(draw)
+
+
+for _name in ("keys", "bits", "uniform", "mask", "integers", "permutation"):
+    _file_draw(_name)
+_file_draw("normal", when=_on_host)
+
+
+@kernel("torch", "random_log_gamma", "forward", when=_on_host)
+def _log_gamma(key: torch.Tensor, alpha: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(np.asarray(host_random.log_gamma(key.numpy(), alpha.detach().numpy())))

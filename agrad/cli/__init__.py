@@ -1,4 +1,4 @@
-"""The command line: ``agrad train``, ``agrad evaluate``, ``agrad predict`` and ``agrad info``.
+"""The command line: ``agrad`` with train, evaluate, predict and info.
 
 Exit codes: 0 done; 1 bad data, a place that cannot be written, or a run that diverged; 2 options that
 make no sense, a backend, a device or an optional package that is not there; 128 + n stopped by signal n
@@ -39,7 +39,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line ``argv`` (None: that of the process) and return its exit code."""
+    """Run the command line ``argv`` (by default the process's); return the exit code."""
     options = parser()
     try:
         args = options.parse_args(argv)
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _drop_output() -> None:
-    """Send what is still to be printed nowhere: the interpreter would complain when it flushes at exit."""
+    """Discard output that is still buffered: its flush at exit would fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""What a training run is told: its options, their defaults for each data set, what a file keeps of them."""
+"""The settings of a training run: options, defaults for each data set, saved form."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ MOVABLE = ("epochs", "data")
 
 
 def option(name: str) -> str:
-    """How a setting is written on the command line: ``batch_size`` is ``--batch-size``."""
+    """Return the option of a setting: ``--batch-size`` for ``batch_size``."""
     return "--" + name.replace("_", "-")
 
 
 def shown(value: Any) -> str:
-    """A setting's value as one writes it on the command line."""
+    """Return a setting's value as text of the command line."""
     if isinstance(value, tuple):
         return ",".join(map(str, value)) or "none"
     if isinstance(value, float) and float(f"{value:g}") == value:
@@ -129,7 +129,7 @@ class Config:
         return self.dtype == "float32" or self.precision == "float32"
 
     def as_metadata(self) -> dict[str, Any]:
-        """The settings as a JSON object."""
+        """Return the settings as a JSON object."""
         return {**asdict(self), "hidden": list(self.hidden)}
 
 
@@ -147,14 +147,14 @@ def _check(name: str, value: Any, good: Any, expected: str) -> None:
 
 
 def resolve(given: Mapping[str, Any]) -> Config:
-    """The settings of a new run: those ``given`` by name, the others by default."""
+    """Return the settings of a new run: those ``given`` by name, others by default."""
     data = given.get("data") or "digits"
     own = OF_OPTIMIZER.get(given.get("optimizer") or COMMON["optimizer"], {})
     return Config(**{**COMMON, **DEFAULTS.get(data, {}), **own, "data": data, **_settings(given)})
 
 
 def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Config:
-    """The settings of a run that goes on: the saved ones, with what may change of those ``given``.
+    """Return the settings of a resumed run: the saved ones, with permitted changes.
 
     Raises ``ConfigurationError``, naming the option, where one is given that differs from the saved run and
     would change its numbers, or where ``--epochs`` leaves nothing to do after the ``done`` ones.
@@ -177,7 +177,7 @@ def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Co
 
 
 def from_metadata(saved: Any, path: str) -> Config:
-    """The settings in a model file. Raises ``DataError`` where they are not what ``as_metadata`` made."""
+    """Return the settings of a model file. Raises ``DataError`` for any other content."""
     names = {field.name for field in fields(Config)}
     if not isinstance(saved, dict) or set(saved) != names or not isinstance(saved["hidden"], list):
         raise DataError(f"{path!r}: expected the settings {', '.join(sorted(names))} in the header, found others")

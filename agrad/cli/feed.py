@@ -1,4 +1,4 @@
-"""Getting examples to where they are computed with: all at once where they fit, else batch by batch."""
+"""Examples on the device: all at once where they fit, else batch by batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHARE = 0.5
 
 
 def free_bytes(backend: Backend, device: Any) -> int | None:
-    """The free memory of a device with memory of its own; None where it has none, or does not say."""
+    """Return the free memory of a device, or None where it is not known."""
     if backend.name == "cupy":
         with backend.device(device) as chosen:
             return int(chosen.mem_info[0])
@@ -34,7 +34,7 @@ def free_bytes(backend: Backend, device: Any) -> int | None:
 
 
 class Feed:
-    """Examples X (n, d) and labels y (n,), given out in batches as arrays of a backend, on a device.
+    """Examples X (n, d) and labels y (n,), in batches of a backend's arrays.
 
     Where `resident`, all of them lie there from the start, and a batch is gathered on the device.
     """
@@ -52,11 +52,14 @@ class Feed:
         self._X, self._y = (X, y) if self._host else (self._move(X), self._move(y))
 
     def order(self, rows: np.ndarray) -> Any:
-        """The order of an epoch, int64 of shape (k,), where `batch` wants it: moved once, not once a step."""
+        """Return the order of an epoch, int64 (k,), on the device.
+
+        It is moved once, not at every step.
+        """
         return rows if self._host else self._move(rows)
 
     def batch(self, order: Any, start: int, stop: int) -> tuple[Any, Any]:
-        """The examples and labels numbered order[start:stop]."""
+        """Return the examples and labels numbered order[start:stop]."""
         rows = order[start:stop]
         if not self._host:
             return self._xp.take(self._X, rows, axis=0), self._xp.take(self._y, rows, axis=0)
@@ -64,6 +67,6 @@ class Feed:
         return (X, y) if self.resident else (self._move(X), self._move(y))
 
     def stretch(self, start: int, stop: int) -> tuple[Any, Any]:
-        """The examples and labels numbered from start to stop, in the order in which they lie."""
+        """Return the examples and labels from start to stop, in the order of memory."""
         X, y = self._X[start:stop, ...], self._y[start:stop]
         return (X, y) if self.resident else (self._move(X), self._move(y))

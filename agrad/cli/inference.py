@@ -71,7 +71,7 @@ def _logits(saved: Saved, examples: Examples, place: Place) -> np.ndarray:
 
 
 def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
-    """The examples to measure on: of the data trained on, only the test part, new to the model."""
+    """Return the examples to measure on: of the training data only the test part."""
     label = args.label if args.label is not None else saved.config.label
     data_dir = _data_dir(saved, args)
     if args.data is None:
@@ -99,7 +99,7 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
 
 
 def _data_dir(saved: Saved, args: argparse.Namespace) -> str | None:
-    """``--data-dir``, or that of training where the data are those it was given for."""
+    """Return ``--data-dir``, or that of training for the same data."""
     if args.data_dir is not None or saved.data_dir is None or args.data not in (None, saved.config.data):
         return args.data_dir
     return sources.located(saved.config.data, saved.data_dir, saved.folder)[1]
@@ -110,7 +110,7 @@ def _test_part(dataset: Dataset) -> Examples:
 
 
 def _by_class(scores: Scores, y: np.ndarray, names: tuple[str, ...]) -> list[str]:
-    """For each class: its examples, how many of them are told rightly, and what they are taken for most."""
+    """Return for each class its examples, the right ones, and the most common error."""
     width = max(5, *(len(name) for name in names))
     lines = [f"{'class':<{width}}  examples  accuracy  most often taken for"]
     for number, name in enumerate(names):

@@ -10,7 +10,7 @@ from agrad.errors import BackendUnavailableError, DeviceUnavailableError
 
 
 def run_info(backend: str | None, device: str | None) -> int:
-    """Print every backend with its devices or the reason why it cannot run, and the selected one."""
+    """Print every backend with its devices or the reason why it cannot run."""
     rows = [
         (
             name,

@@ -1,4 +1,4 @@
-"""Signals that ask a run to stop: the first is heard between two steps, the second stops it where it is."""
+"""Signals that stop a run: the first between two steps, the second at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """While its `with` block lasts, ``received`` is the first signal that asked the process to stop, or None.
+    """The first signal in a `with` block that asks the process to stop: ``received``.
 
     A second signal raises ``KeyboardInterrupt`` at once. Signals reach the main thread only; in another
     the block does nothing.
@@ -32,7 +32,7 @@ class Interrupts:
             signal.signal(number, handler)
 
     def __call__(self) -> bool:
-        """Whether the process was asked to stop."""
+        """Return True if the process was asked to stop."""
         return self.received is not None
 
     def _heard(self, number: int, frame: FrameType | None) -> None:

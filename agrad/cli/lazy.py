@@ -8,7 +8,9 @@ from agrad.backends import backend_of
 
 
 def settle(model: Any, optimizer: Any, *pending: list[Any]) -> None:
-    """Have Dask compute parameters, the optimizer's state and the last of each ``pending`` list, in one pass.
+    """Compute parameters, state and the last of each ``pending`` list with Dask.
+
+    All of them in one pass.
 
     A promise that is never kept would grow by every step, and be worked out anew by every use of it.
     """

@@ -1,4 +1,4 @@
-"""A network in a file: its tensors, what it was trained on, and all that is needed to go on training."""
+"""A network in a file, with all that is needed to use it and to resume training."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BESIDE = (OPTIMIZER, LOSS_SCALE, "data.")
 
 
 def build(config: Config, features: int, classes: int, place: Place) -> Any:
-    """A new network of the settings, its values drawn on the host from the seed alone."""
+    """Return a new network of the settings, with values drawn from the seed alone."""
     rng = random.Generator(config.seed)
     made = {
         "rng": rng,
@@ -61,7 +61,7 @@ def build(config: Config, features: int, classes: int, place: Place) -> Any:
 
 
 def arrays(config: Config, features: int, classes: int) -> dict[str, tuple[tuple[int, ...], str]]:
-    """The names, shapes and dtypes of what a network of the settings saves, found without making it."""
+    """Return the names, shapes and dtypes of a network of the settings, without it."""
     found: dict[str, tuple[tuple[int, ...], str]] = {}
     layers = 3 if config.dropout else 2
     for number, shape in enumerate(pairwise((features, *config.hidden, classes))):
@@ -73,7 +73,7 @@ def arrays(config: Config, features: int, classes: int) -> dict[str, tuple[tuple
 
 
 def schedule_for(config: Config, batches: int) -> Callable[[int], float]:
-    """The learning rate by the number of the step, counted from 0, of a run of ``batches`` steps an epoch."""
+    """Return the learning rate as a function of the step, from 0."""
     steps = config.epochs * batches
     if config.schedule == "cosine":
         return optim.Cosine(config.lr, steps)
@@ -87,7 +87,7 @@ def schedule_for(config: Config, batches: int) -> Callable[[int], float]:
 
 
 def optimizer_for(config: Config, model: Any, batches: int) -> Any:
-    """The optimizer of the settings, for the parameters of ``model`` and ``batches`` steps an epoch."""
+    """Return the optimizer of the settings for the parameters of ``model``."""
     parameters, decay = model.parameters(), config.weight_decay
     rate = schedule_for(config, batches)
     if config.optimizer == "sgd":
@@ -98,7 +98,7 @@ def optimizer_for(config: Config, model: Any, batches: int) -> Any:
 
 @dataclass(frozen=True)
 class Saved:
-    """What a model file holds."""
+    """The content of a model file."""
 
     path: str
     config: Config
@@ -111,11 +111,11 @@ class Saved:
     tensors: dict[str, np.ndarray]
 
     def changed(self, dataset: Dataset) -> str:
-        """How ``dataset`` differs from the data trained on; "" if it does not."""
+        """Return the difference of ``dataset`` to the data trained on; "" for none."""
         return sources.changed(dataset, self.description, self.fingerprint)
 
     def model(self, place: Place) -> Any:
-        """The network on a backend, with its saved values. Raises ``DataError`` where they do not fit."""
+        """Return the network on a backend with its saved values. Raises ``DataError``."""
         description = self.description
         model = build(self.config, description.n_features, len(description.class_names), place)
         values = {name: value for name, value in self.tensors.items() if not name.startswith(BESIDE)}
@@ -123,7 +123,7 @@ class Saved:
         return model
 
     def fill(self, optimizer: Any, scale: Any) -> None:
-        """Give an optimizer, and a loss scale if any, the saved state. Raises ``DataError`` where that does not fit."""
+        """Load the saved state into an optimizer and a loss scale. Raises ``DataError``."""
         for target, prefix, what in ((optimizer, OPTIMIZER, "optimizer's state"), (scale, LOSS_SCALE, "loss scale")):
             if target is not None:
                 state = {name.removeprefix(prefix): v for name, v in self.tensors.items() if name.startswith(prefix)}
@@ -148,7 +148,7 @@ def save(
     fingerprint: str,
     folder: str | None,
 ) -> None:
-    """Write everything to the file ``path``, whole or not at all. Raises ``SaveError``."""
+    """Write everything to the file ``path`` or nothing. Raises ``SaveError``."""
     tensors = dict(model.state_dict())
     tensors |= {OPTIMIZER + name: value for name, value in optimizer.state_dict().items()}
     if scale is not None:
@@ -172,7 +172,7 @@ def save(
 
 
 def load(path: str) -> Saved:
-    """What ``save`` wrote to the file ``path``. Raises ``DataError`` where that is not what stands there."""
+    """Load a file of ``save``. Raises ``DataError`` for any other content."""
     tensors, metadata = checkpoint.load(path)
     if metadata.get("format") != FORMAT:
         raise DataError(
@@ -215,7 +215,7 @@ def load(path: str) -> Saved:
 
 
 def _check_tensors(tensors: dict[str, np.ndarray], config: Config, classes: int, path: str) -> None:
-    """Raise ``DataError`` unless the tensors are those of the network of the settings, and finite."""
+    """Raise ``DataError`` unless the tensors fit the network and are finite."""
     held = {name: value for name, value in tensors.items() if not name.startswith(BESIDE)}
     # counted first: a header may name more layers than fit in memory
     found = sum(name.endswith(".weight") for name in held)

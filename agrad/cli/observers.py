@@ -1,4 +1,4 @@
-"""Who is told how a training run goes: the terminal or plain lines, the log, the plot."""
+"""Observers of a training run: terminal, plain lines, log and plot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Record = dict[str, Any]
 
 
 class Observer:
-    """Told of a run as it goes; does nothing of what it is told. Its `with` block is the time of the run."""
+    """An observer that ignores the run. Its `with` block lasts as long as the run."""
 
     def __enter__(self) -> Observer:
         return self
@@ -35,17 +35,19 @@ class Observer:
         return None
 
     def start(self, record: Record) -> None:
-        """The run begins: its settings, `batches` an epoch, and the `step` and `batch` it begins at."""
+        """Note the beginning: settings, `batches` an epoch, the first `step` and `batch`."""
 
     def steps(self, losses: np.ndarray, record: Record) -> None:
-        """The losses (k,) of the last k steps, and `epoch`, `batch`, `step`, `loss`, `accuracy`,
-        `samples_per_second` so far in the epoch."""
+        """Note the losses (k,) of the last k steps.
+
+        `record` has `epoch`, `batch`, `step`, `loss`, `accuracy` and `samples_per_second` so far in the epoch.
+        """
 
     def epoch(self, record: Record) -> None:
-        """An epoch is done."""
+        """Note a finished epoch."""
 
     def end(self, record: Record) -> None:
-        """The run is over, by itself ("end"), by a signal ("interrupted") or by a bad loss ("diverged")."""
+        """Note the end: "end", "interrupted" by a signal, or "diverged"."""
 
 
 class Lines(Observer):
@@ -60,7 +62,7 @@ class Lines(Observer):
 
 
 class Bar(Observer):
-    """A progress bar that shows the epoch under way, with the lines of those done above it.
+    """A progress bar of the current epoch, below the lines of the finished ones.
 
     Raises ``ImportError`` where rich is not installed.
     """
@@ -111,7 +113,10 @@ class Bar(Observer):
 
 
 def on_terminal(quiet: bool) -> Observer:
-    """What shows a run on the standard output: a bar on a terminal, where rich is there, else lines."""
+    """Return the observer for the standard output.
+
+    A bar on a terminal, where rich is installed, else lines.
+    """
     if quiet:
         return Observer()
     if sys.stdout.isatty():
@@ -121,7 +126,7 @@ def on_terminal(quiet: bool) -> Observer:
 
 
 def describe_start(record: Record) -> str:
-    """The first lines on a run."""
+    """Return the first lines on a run."""
     layers = "-".join(map(str, (record["features"], *record["hidden"], record["classes"])))
     parts = f"{record['train_examples']:,} training and {record['test_examples']:,} test examples"
     if record["validation_examples"]:
@@ -137,7 +142,7 @@ def describe_start(record: Record) -> str:
 
 
 def describe_epoch(record: Record, epochs: int) -> str:
-    """A line on an epoch that is done."""
+    """Return a line on an epoch that is done."""
     line = (
         f"epoch {record['epoch']:>{len(str(epochs))}}/{epochs}  loss {record['loss']:.4f}  "
         f"accuracy {record['accuracy']:.2%}"
@@ -148,7 +153,7 @@ def describe_epoch(record: Record, epochs: int) -> str:
 
 
 class Log(Observer):
-    """A file with one JSON object a line: first `start`, then each `epoch`, last `end` (or how it ended).
+    """A file with one JSON object a line: `start`, each `epoch`, and `end`.
 
     A run that goes on adds its lines to the file; a new one begins the file anew.
     """
@@ -193,7 +198,7 @@ def _plain(value: Any) -> Any:
 
 
 class Plot(Observer):
-    """A picture of the losses and accuracies by epoch, drawn when the run is over, however it ended."""
+    """A picture of losses and accuracies by epoch, drawn at the end of the run."""
 
     def __init__(self, path: str, history: Sequence[Record]) -> None:
         self._kind = os.path.splitext(path)[1].lower()

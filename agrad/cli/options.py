@@ -1,4 +1,4 @@
-"""The command line's words: its commands, their options and their help."""
+"""The commands of the command line, with their options and help."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ settings that depend on the data, where no option is given:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the command line; what it parses has ``command``, None where none was named."""
+    """Return the parser of the command line.
+
+    ``command`` of its result is None where none was given.
+    """
     top = argparse.ArgumentParser(
         prog="agrad",
         description="Automatic differentiation for the array API standard: train and use a network, on any backend.",
@@ -59,7 +62,18 @@ def _train(commands: Any) -> None:
         description="Train a multi-layer perceptron to tell classes apart; by default, handwritten digits.",
         epilog=EPILOG + _table(),
     )
-    data = train.add_argument_group("data")
+    _training_data(train.add_argument_group("data"))
+    _network(train.add_argument_group("network"))
+    _training(train.add_argument_group("training"))
+    _where(train).add_argument(
+        "--jit",
+        action=argparse.BooleanOptionalAction,
+        help="trace the training step once and replay it as a program (default: where that is faster)",
+    )
+    _output(train.add_argument_group("output"))
+
+
+def _training_data(data: Any) -> None:
     data.add_argument(
         "--data",
         metavar="NAME|FILE",
@@ -78,7 +92,9 @@ def _train(commands: Any) -> None:
         metavar="PART",
         help="hold out this part of the training examples and report on it each epoch (default: 0)",
     )
-    network = train.add_argument_group("network")
+
+
+def _network(network: Any) -> None:
     network.add_argument(
         "--hidden",
         type=_widths,
@@ -94,7 +110,9 @@ def _train(commands: Any) -> None:
         help="how products of float32 matrices are computed: float32; tf32 (refused where it does nothing); bfloat16 "
         "or float16, with sums in float32 (float16 with loss scaling). Parameters stay float32 (default: float32)",
     )
-    training = train.add_argument_group("training")
+
+
+def _training(training: Any) -> None:
     training.add_argument("--epochs", type=int, metavar="N", help="how often each example is seen")
     training.add_argument("--batch-size", type=int, metavar="N", help="examples a step")
     training.add_argument("--optimizer", metavar="NAME", help=_choice(config.OPTIMIZERS, "adam; sgd has momentum 0.9"))
@@ -115,12 +133,9 @@ def _train(commands: Any) -> None:
         metavar="N",
         help="decides initial values, order and dropout, on every backend (default: 0)",
     )
-    _where(train).add_argument(
-        "--jit",
-        action=argparse.BooleanOptionalAction,
-        help="trace the training step once and replay it as a program (default: where that is faster)",
-    )
-    output = train.add_argument_group("output")
+
+
+def _output(output: Any) -> None:
     output.add_argument(
         "--save",
         metavar="FILE",

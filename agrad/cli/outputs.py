@@ -1,4 +1,4 @@
-"""Files that a command writes: found out before the work starts, that nothing else is lost by them."""
+"""Checks of output files before the work starts: no file of another kind is lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ START = 2**20
 
 
 def check_output(option: str, path: str) -> None:
-    """Raise ``SaveError`` where ``path`` cannot be written, or holds a file that the option does not write.
+    """Raise ``SaveError`` unless ``path`` can be written without loss of another file.
 
     An empty file may be overwritten. Nothing that stands there is touched.
     """

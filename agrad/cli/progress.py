@@ -1,4 +1,4 @@
-"""Where a training run stands: what is saved with a model so that the run can go on from there."""
+"""The position of a training run, saved with a model to resume from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agrad.errors import DataError
 
 @dataclass
 class Progress:
-    """How far a run has come. `epoch` and `step` count what is done, `batch` the steps of this epoch."""
+    """The finished epochs, steps, and the steps of this epoch (`batch`)."""
 
     epoch: int = 0
     batch: int = 0
@@ -27,7 +27,7 @@ class Progress:
     """One record for each epoch done."""
 
     def fits(self, batches: int, size: int) -> bool:
-        """Whether the numbers agree for epochs of ``batches`` steps of ``size`` examples."""
+        """Return True if the numbers agree for epochs of ``batches`` steps."""
         return (
             self.batch < batches
             and self.step == self.epoch * batches + self.batch
@@ -36,12 +36,12 @@ class Progress:
         )
 
     def as_metadata(self) -> dict[str, Any]:
-        """Where the run stands, as a JSON object."""
+        """Return the position as a JSON object."""
         return asdict(self)
 
 
 def from_metadata(saved: Any, path: str) -> Progress:
-    """Where a saved run stands. Raises ``DataError`` where that is not what ``as_metadata`` made."""
+    """Return the position of a saved run. Raises ``DataError`` for other content."""
     kinds = {entry.name: entry.type for entry in fields(Progress)}
     good = isinstance(saved, dict) and set(saved) == set(kinds)
     if good:
@@ -61,7 +61,7 @@ def from_metadata(saved: Any, path: str) -> Progress:
 
 
 def _is_record(number: int, record: Any) -> bool:
-    """Whether that is a record of the epoch of that number: its numbers by name."""
+    """Return True for the record of an epoch of that number."""
     if not isinstance(record, dict) or record.get("event") != "epoch" or record.get("epoch") != number:
         return False
     return all(type(value) in (int, float) for name, value in record.items() if name != "event")

@@ -29,7 +29,7 @@ class Place:
 
 
 def device_name(device: Any) -> str:
-    """A device as ``--device`` takes it: ``cuda:0`` where CuPy writes ``<CUDA Device 0>``, say."""
+    """Return a device as ``--device`` takes it, such as ``cuda:0``."""
     text = str(device)
     found = re.fullmatch(r"<CUDA Device (\d+)>", text)
     if found:
@@ -39,7 +39,7 @@ def device_name(device: Any) -> str:
 
 
 def has_tensor_float(place: Place) -> bool:
-    """Whether products of float32 may be computed in TF32 there: on NVIDIA GPUs of compute capability 8 or more."""
+    """Return True for NVIDIA GPUs with TF32 products (compute capability 8 or more)."""
     device = place.backend.device(place.device)
     if place.backend.name == "cupy":
         return int(device.compute_capability) >= 80
@@ -51,7 +51,7 @@ def has_tensor_float(place: Place) -> bool:
 
 @contextmanager
 def chosen(backend: str | None, device: str | None) -> Iterator[Place]:
-    """Select what ``--backend`` and ``--device`` name, else what the environment does, else NumPy.
+    """Select backend and device by the options, else the environment, else NumPy.
 
     Raises ``BackendUnavailableError`` or ``DeviceUnavailableError``; nothing else is tried in its place.
     """

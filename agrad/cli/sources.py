@@ -1,4 +1,4 @@
-"""Where examples come from: the data set of a run, and the examples that a saved model is asked about."""
+"""The sources of examples: a run's data set, and those given to a saved model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAMPLE = 4096
 
 @dataclass(frozen=True)
 class Description:
-    """What a model must know of the data it was trained on, to be used on others."""
+    """A description of training data, for the use of a model on other data."""
 
     feature_shape: tuple[int, ...]
     feature_names: tuple[str, ...]
@@ -40,7 +40,7 @@ class Description:
 
 @dataclass(frozen=True)
 class Examples:
-    """Scaled examples (n, d), their class numbers (n,) or None, and words for what they are."""
+    """Scaled examples (n, d), class numbers (n,) or None, and a description."""
 
     X: np.ndarray
     y: np.ndarray | None
@@ -48,7 +48,7 @@ class Examples:
 
 
 def check_source(source: str, data_dir: str | None, label: str | None, needs_label: bool = True) -> None:
-    """Raise ``ConfigurationError`` for a ``--data`` of an unknown kind, or options that do not go with it."""
+    """Raise ``ConfigurationError`` for an unknown ``--data`` or unfit options."""
     kind = os.path.splitext(source)[1].lower()
     if source not in NAMED and kind not in KINDS:
         raise ConfigurationError(f"--data: expected digits, mnist, FILE.npz or FILE.csv, found {source!r}")
@@ -58,6 +58,8 @@ def check_source(source: str, data_dir: str | None, label: str | None, needs_lab
         if label is not None:
             raise ConfigurationError(f"--label goes with --data FILE.csv, not with --data {source}")
     elif label is None and needs_label:
+        if not os.path.exists(source):
+            raise ConfigurationError(f"--data {source}: there is no such file; name one, and its classes with --label")
         raise ConfigurationError(f"--data {source}: name the column that holds the classes with --label")
 
 
@@ -69,7 +71,9 @@ def load(
     dtype: str,
     report: Callable[[str], None] | None = None,
 ) -> data.Dataset:
-    """The data set that ``--data`` names, split into a train and a test part in one fixed way.
+    """Return the data set of ``--data``, split into train and test part.
+
+    The split is fixed.
 
     The split of one's own data does not depend on the seed of the run, so that runs can be compared and
     a saved model can find its test part again. Raises ``ConfigurationError`` and ``DataError``.
@@ -85,7 +89,7 @@ def load(
 
 
 def located(source: str, data_dir: str | None, folder: str | None) -> tuple[str, str | None]:
-    """The place of data that a run in ``folder`` named ``source`` and ``data_dir``: seen from here, else from there.
+    """Return the place of a run's data: seen from here, else from its ``folder``.
 
     Raises ``DataError`` where they are in neither.
     """
@@ -107,7 +111,7 @@ def _found(path: str, folder: str | None) -> str:
 
 
 def fingerprint(dataset: data.Dataset) -> str:
-    """Text that is the same for the same data, and another for other data, in whatever place they lie."""
+    """Return a text that is equal for equal data alone, wherever the data are."""
     digest = hashlib.blake2b(digest_size=16)
     for part in (dataset.X_train, dataset.X_test):
         digest.update(repr(part.shape).encode())
@@ -121,7 +125,7 @@ def fingerprint(dataset: data.Dataset) -> str:
 
 
 def changed(dataset: data.Dataset, description: Description, known: str) -> str:
-    """How ``dataset`` differs from the data of that description and of the fingerprint ``known``; "" if it does not."""
+    """Return the difference of ``dataset`` to the described data; "" for none."""
     # an npz file has no names of columns
     parts = []
     for what, now, before in (
@@ -138,7 +142,7 @@ def changed(dataset: data.Dataset, description: Description, known: str) -> str:
 
 
 def describe(dataset: data.Dataset, label: str | None) -> Description:
-    """What a model trained on ``dataset`` must know of it."""
+    """Return the description of ``dataset`` for a model trained on it."""
     return Description(
         dataset.feature_shape,
         dataset.feature_names,
@@ -151,7 +155,7 @@ def describe(dataset: data.Dataset, label: str | None) -> Description:
 
 
 def to_evaluate(source: str, description: Description, data_dir: str | None, label: str | None) -> Examples:
-    """The labelled examples of ``source``, as a model of that description expects them."""
+    """Return the labelled examples of ``source``, as the described model takes them."""
     check_source(source, data_dir, label, needs_label=description.label is None)
     if source in NAMED:
         dataset = load(source, data_dir=data_dir, label=None, dtype=description.dtype)
@@ -175,7 +179,10 @@ def to_evaluate(source: str, description: Description, data_dir: str | None, lab
 
 
 def to_predict(source: str, description: Description, data_dir: str | None) -> Examples:
-    """The examples of ``source``, labelled or not, as a model of that description expects them."""
+    """Return the examples of ``source``, as the described model takes them.
+
+    They may have labels.
+    """
     check_source(source, data_dir, None, needs_label=False)
     if source in NAMED:
         X = _test_part(load(source, data_dir=data_dir, label=None, dtype=description.dtype))
@@ -187,7 +194,7 @@ def to_predict(source: str, description: Description, data_dir: str | None) -> E
 
 
 def _test_part(dataset: data.Dataset) -> np.ndarray:
-    """The test part as it was before it was scaled: the model may have been trained on another scale."""
+    """Return the unscaled test part: the model may have another scale."""
     return np.asarray(dataset.X_test.astype(np.float64) * dataset.scale + dataset.mean)
 
 
@@ -208,7 +215,7 @@ def _numbers(names: np.ndarray, class_names: Sequence[str], source: str) -> np.n
 
 
 def _csv(source: str, description: Description, label: str | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """The model's columns of a CSV file, in the model's order, and the labels as text where asked for.
+    """Return the model's columns of a CSV file in its order, and labels as text.
 
     Columns go by their names. Only the column of labels may stand there beside the model's.
     """

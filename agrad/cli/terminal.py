@@ -1,4 +1,4 @@
-"""The one way in which the command line prints text that may come from files: as printable characters."""
+"""Printing of texts from files: as printable characters alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def complain(line: str) -> None:
 
 
 def write(text: str, stream: IO[str]) -> None:
-    """Write text with an escape for each character that a terminal acts on, or that the stream has no code for."""
+    """Write text, with escapes for characters that cannot be shown.
+
+    These are control characters, and those that the stream cannot encode.
+    """
     encoding = stream.encoding or "utf-8"
     stream.write(printable(text).encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()

@@ -1,4 +1,4 @@
-"""``agrad train``: from the options to a trained model, with everything checked before the work starts."""
+"""``agrad train``: from options to a trained model, checked before work starts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Observers(Observer):
 
 
 class Run:
-    """One ``agrad train``: the options checked, the data loaded, the model made; then trained."""
+    """One ``agrad train``: options checked, data loaded, model made, then trained."""
 
     def __init__(self, args: argparse.Namespace, place: Place, observers: tuple[Observer, ...] = ()) -> None:
         self.place = place
@@ -181,7 +181,7 @@ class Run:
                 )
 
     def go(self) -> int:
-        """Train, and return the exit code. Raises ``AnomalyError`` for a run that diverged, ``SaveError``."""
+        """Train and return the exit code. Raises ``AnomalyError`` and ``SaveError``."""
         config, dataset, place = self.config, self.dataset, self.place
         validate = None
         if self.held.size:

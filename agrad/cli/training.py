@@ -1,4 +1,4 @@
-"""The training loop: nothing is read back from the device inside a step, and no step depends on the clock."""
+"""The training loop; a step reads nothing from the device and no clock."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AT_ONCE = 1024
 
 
 class Scores:
-    """What a model makes of labelled examples: the mean `loss`, the `accuracy`, and the classes told (n,)."""
+    """The scores of a model: mean `loss`, `accuracy`, and predicted classes (n,)."""
 
     def __init__(self, losses: np.ndarray, told: np.ndarray, y: np.ndarray) -> None:
         self.loss = float(np.sum(losses, dtype=np.float64)) / y.shape[0]
@@ -38,7 +38,7 @@ class Scores:
 
 
 def predict(model: Any, feed: Feed, place: Place) -> np.ndarray:
-    """The logits (n, classes) of all examples, on the host."""
+    """Return the logits (n, classes) of all examples, on the host."""
     xp, host = place.backend.xp, place.backend.to_host
     was_training = model.training
     model.eval()
@@ -52,7 +52,7 @@ def predict(model: Any, feed: Feed, place: Place) -> np.ndarray:
 
 
 def measure(model: Any, feed: Feed, y: np.ndarray, place: Place) -> Scores:
-    """What the model makes of all examples of `feed`, whose class numbers are `y` (n,), on the host."""
+    """Return the scores of all examples of `feed`, with class numbers `y` (n,)."""
     logits = predict(model, feed, place).astype(np.float64)
     top = np.max(logits, axis=1, keepdims=True)
     sums = np.log(np.sum(np.exp(logits - top), axis=1)) + top[:, 0]
@@ -60,7 +60,7 @@ def measure(model: Any, feed: Feed, y: np.ndarray, place: Place) -> Scores:
 
 
 def raw(value: Any) -> Any:
-    """The raw array of a Tensor; a raw array as it is."""
+    """Return the raw array of a Tensor; a raw array as it is."""
     return value.data if isinstance(value, agrad.Tensor) else value
 
 
@@ -109,7 +109,9 @@ class Trainer:
         self._since = 0.0
 
     def run(self, stopped: Callable[[], bool], save: Callable[[], None]) -> bool:
-        """Train to the end, calling `save` after each epoch; False where `stopped` said to stop after a step.
+        """Train to the end, with `save` after each epoch.
+
+        Returns False where `stopped` ended it after a step.
 
         Raises ``AnomalyError``, with the step, where the loss or a parameter is not finite; `save` is not
         called with such parameters.
@@ -153,7 +155,7 @@ class Trainer:
             settle(self.model, self.optimizer, self._losses, self._hits)
 
     def _computed(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """One step: the loss of a batch before it, and how many of its examples were told right."""
+        """Take one step; return the loss before it and the number of right examples."""
         logits = self.model(X)
         loss = agrad.cross_entropy(logits, y)
         if self._scale is None:
@@ -221,7 +223,7 @@ class Trainer:
         self.observer.epoch(record)
 
     def check_parameters(self) -> None:
-        """Raise ``AnomalyError`` where a parameter is not finite: the last update may have been too much."""
+        """Raise ``AnomalyError`` for a parameter that is not finite after the last update."""
         for name, value in self.model.state_dict().items():
             if not np.isfinite(value).all():
                 step = self.progress.step - 1

@@ -1,4 +1,4 @@
-"""Data sets for classification, on the host as NumPy arrays, and the order in which they are seen.
+"""Data sets for classification as NumPy arrays, and the order of their examples.
 
 `load_digits` needs nothing but the package; `load_mnist`, `load_npz` and `load_csv` read files. All
 return a `Dataset`, or raise `agrad.errors.DataError` and load nothing.

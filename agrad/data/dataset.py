@@ -1,4 +1,4 @@
-"""The record of a classification data set on the host, and what every loader shares to make one."""
+"""Classification data sets on the host, and the helpers of all loaders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHOLE = 2.0**53  # beyond it, two integers may share a float
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A classification data set as NumPy arrays: a train part and a test part, ready for a network.
+    """A classification data set as NumPy arrays, with a train part and a test part.
 
     `X_train` of shape (n, d) and `X_test` of shape (m, d), float32 or float64, are already scaled:
     `X = (raw - mean) / scale`, with `mean` and `scale` float64 of shape (d,), known from the train part
@@ -65,16 +65,19 @@ class Dataset:
 
     @property
     def n_features(self) -> int:
-        """How many numbers one example has."""
+        """The number of features of an example."""
         return int(self.X_train.shape[1])
 
     def scaled(self, raw: np.ndarray) -> np.ndarray:
-        """Raw examples, shape (k, ...) with d numbers each, scaled as the train part was: (k, d)."""
+        """Return raw examples of shape (k, ...), scaled as the train part was: (k, d)."""
         return scaled(raw, self.mean, self.scale, self.X_train.dtype.name, self.name)
 
 
 def check_part(name: str, X: np.ndarray, y: np.ndarray, n_classes: int) -> None:
-    """Raise `DataError` unless X (n, d) is finite floats and y (n,) int64 in range(n_classes), n > 0."""
+    """Raise `DataError` unless X (n, d) is finite and y (n,) numbers classes, n > 0.
+
+    X holds floats, and y int64 in range(n_classes).
+    """
     if X.ndim != 2 or X.dtype.name not in FLOATS:
         raise DataError(f"{name}: X: expected float32 or float64 of shape (n, d), found {X.dtype} of {X.shape}")
     if y.ndim != 1 or y.dtype != np.int64:
@@ -113,7 +116,7 @@ def _doubtful(X: np.ndarray) -> bool:
 
 
 def float_name(dtype: object) -> str:
-    """The name of a dtype to train in. Raises `ConfigurationError` unless it is float32 or float64."""
+    """Return the name of a dtype to train in: float32 or float64."""
     try:
         name = np.dtype(dtype).name  # type: ignore[call-overload]
     except TypeError:
@@ -124,7 +127,7 @@ def float_name(dtype: object) -> str:
 
 
 def check_numbers(X: np.ndarray, name: str) -> None:
-    """Raise `DataError` unless X (n, ...) holds real numbers, one example of one feature or more."""
+    """Raise `DataError` unless X (n, ...) holds real numbers, at least one an example."""
     if X.dtype.kind not in "biuf":
         raise DataError(f"{name}: X: expected real numbers, found dtype {X.dtype}")
     if X.ndim == 0 or X.size == 0:
@@ -132,7 +135,7 @@ def check_numbers(X: np.ndarray, name: str) -> None:
 
 
 def flattened(X: np.ndarray, name: str) -> np.ndarray:
-    """X of shape (n, ...) as float64 of shape (n, d). Raises `DataError`: see `check_numbers`; not finite."""
+    """Return X of shape (n, ...) as float64 of shape (n, d). Raises `DataError`."""
     check_numbers(X, name)
     return _float64(X, name, 0)
 
@@ -145,7 +148,7 @@ def _float64(X: np.ndarray, name: str, first: int) -> np.ndarray:
 
 
 def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, name: str = "X") -> np.ndarray:
-    """`(raw - mean) / scale` in float64, then cast: what a model saved with `mean` and `scale` expects.
+    """Return `(raw - mean) / scale`, computed in float64, then cast.
 
     `raw` has shape (n, ...) with d numbers an example; `mean` and `scale` have shape (d,). The result
     is (n, d). Raises `DataError` where d differs, or a number is not finite before or after.
@@ -168,7 +171,7 @@ def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, nam
 
 
 def standardisation(flat: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """The mean and the standard deviation of each feature of float64 (n, d), both of shape (d,).
+    """Return mean and standard deviation of each feature of float64 (n, d), both (d,).
 
     A feature that does not vary (but for rounding) gets scale 1, so that it becomes 0 and stays finite.
     Raises `DataError` where a feature's range overflows float64.
@@ -185,7 +188,7 @@ def standardisation(flat: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray
 
 
 def class_numbers(y: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Labels of shape (n,), integers or text, as (int64 class numbers, the sorted distinct labels).
+    """Return labels (n,) as int64 class numbers, and the sorted distinct labels.
 
     Floats are taken where they hold whole numbers, and byte strings as UTF-8. Raises `DataError` for
     other dtypes and shapes, and for labels that are not whole numbers.
@@ -224,7 +227,7 @@ def plain_labels(y: np.ndarray, name: str) -> np.ndarray:
 
 
 def no_classes(y: np.ndarray) -> str:
-    """What to say of labels (n,) that are quantities, and what to do."""
+    """Return the error text for labels (n,) that are quantities."""
     return (
         f"these are quantities ({np.unique(y).size:,} different values in {y.shape[0]:,} rows), and only classes can "
         "be told apart (there is no regression): make classes of them, such as ranges, or, where the numbers are "
@@ -257,7 +260,7 @@ def check_classes(y: np.ndarray, name: str) -> None:
 
 
 def encodes(text: str) -> bool:
-    """Whether a text has a form in UTF-8, as one with half of a surrogate pair has not."""
+    """Return True for a text that UTF-8 can encode; half a surrogate pair it cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -266,7 +269,10 @@ def encodes(text: str) -> bool:
 
 
 def number_in(text: str) -> float | None:
-    """The number that `text` is, or None. Python reads "1_000" as 1000, which no table means."""
+    """Return the number that `text` is, or None.
+
+    Python reads "1_000" as 1000, which no table means.
+    """
     try:
         return None if "_" in text else float(text)
     except ValueError:
@@ -274,7 +280,7 @@ def number_in(text: str) -> float | None:
 
 
 def match_classes(y: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:
-    """The int64 numbers of labels `y` (n,) among the sorted `values` of the train part.
+    """Return the int64 numbers of labels `y` (n,) among the sorted `values`.
 
     Raises `DataError` for a label that is not among them.
     """
@@ -293,7 +299,7 @@ def match_classes(y: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:
 
 
 def stratified_split(y: np.ndarray, fraction: float, seed: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
-    """Split range(n) in two, the second part about `fraction` of every class: (most, few), sorted int64.
+    """Split range(n) into (most, few), sorted int64, with a part of every class.
 
     `y` holds class numbers, int64 of shape (n,). The split depends on `y`, `fraction` and `seed` alone.
     A class keeps at least one example in the first part. Raises `ConfigurationError` unless

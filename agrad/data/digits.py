@@ -14,7 +14,7 @@ FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "digits.npz")
 
 
 def load_digits(*, dtype: str = "float32") -> Dataset:
-    """The handwritten digits that come with agrad; nothing is downloaded.
+    """Return the handwritten digits that come with agrad; nothing is downloaded.
 
     1,797 grey images of 8 x 8 pixels, the test set of "Optical Recognition of Handwritten Digits"
     (E. Alpaydin and C. Kaynak, 1998, UCI Machine Learning Repository, https://doi.org/10.24432/C50P49,

@@ -1,4 +1,4 @@
-"""Fetching files from mirrors into a cache, each verified by its checksum before it is kept."""
+"""Downloads from mirrors into a cache, verified by checksums."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fetch(
     timeout: float,
     report: Callable[[str], None] | None = None,
 ) -> dict[str, bytes]:
-    """The unpacked content of each file by its name, from the cache where it is whole, else from a mirror.
+    """Return the unpacked content of each file by name, from the cache or a mirror.
 
     `paths` maps a file's name to its place in the cache; a mirror has it under that name and `.gz`.
     Raises `DataError` where no mirror gives a right copy, `SaveError` where the cache cannot be written.
@@ -40,7 +40,7 @@ def fetch(
 
 
 def make_directory(path: str) -> None:
-    """Make a directory and its parents where missing. Raises `SaveError` where that is refused."""
+    """Make a directory and its parents. Raises `SaveError` where that is refused."""
     try:
         os.makedirs(path, exist_ok=True)
     except (OSError, ValueError) as error:

@@ -26,7 +26,7 @@ PREFIX, SUFFIX = ".agrad-", ".tmp"
 
 
 def open_file(path: StrPath) -> IO[bytes]:
-    """A file opened to read its bytes. Raises `DataError` where it is missing or cannot be read."""
+    """Open a file to read its bytes. Raises `DataError` if missing or unreadable."""
     try:
         return open(path, "rb")
     except (OSError, ValueError) as error:
@@ -34,7 +34,7 @@ def open_file(path: StrPath) -> IO[bytes]:
 
 
 def read_file(path: StrPath) -> bytes:
-    """The bytes of a file as they stand. Raises `DataError` where it is missing or cannot be read."""
+    """Return the bytes of a file. Raises `DataError` if missing or unreadable."""
     with open_file(path) as file:
         try:
             return file.read()
@@ -43,13 +43,13 @@ def read_file(path: StrPath) -> bytes:
 
 
 def unreadable(path: StrPath, error: Exception) -> DataError:
-    """The `DataError` for a file that the system does not let us read."""
+    """Return the `DataError` of a file that the system does not let us read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return DataError(f"{os.fspath(path)!r} cannot be read: {reason}; expected an existing, readable file")
 
 
 def unpack(content: bytes, path: StrPath, limit: int) -> bytes:
-    """`content` as it is, or the first `limit` bytes of what it unpacks to where it is gzip, by its first two bytes.
+    """Return `content`, or where it is gzip the first `limit` bytes of its content.
 
     No more than that is unpacked. Raises `DataError` for a broken stream.
     """
@@ -81,7 +81,7 @@ def check_writable(path: StrPath) -> None:
 
 @contextlib.contextmanager
 def written_whole(path: StrPath) -> Iterator[IO[bytes]]:
-    """A file to write into that takes its place at `path` only once it is complete and on the disk.
+    """Open a file that replaces `path` only once it is complete and on the disk.
 
     Until then, and for ever if the body raises or the process dies, what stood at `path` stays as it
     was. Its permissions stay in any case. Where `path` is a symbolic link, the file that it points to is
@@ -116,7 +116,7 @@ def write_whole(path: StrPath, content: bytes) -> None:
 
 
 def _target(path: StrPath) -> str:
-    """The absolute name that a write to `path` would replace, after every check that needs no write."""
+    """Return the absolute name that a write to `path` would replace, after all checks."""
     name = os.fspath(path)
     if not name or name.endswith(os.sep):
         raise _refused(path, "the name of a file is expected")
@@ -167,7 +167,7 @@ def _temporary(directory: str) -> str:
 
 
 def _opened(directory: str) -> IO[bytes]:
-    """A new temporary file, locked as long as it is open, by which other processes know that it is in use."""
+    """Open a new temporary file, locked to show other processes that it is in use."""
     while True:
         # "x" obeys the umask, which tempfile's private files do not: a model is made to be shared
         file = open(_temporary(directory), "xb")  # noqa: SIM115 - closed by the caller
@@ -195,7 +195,7 @@ def _remove_leftovers(directory: str) -> None:
 
 
 def _keep_permissions(file: IO[bytes], target: str) -> None:
-    """Give `file` the permissions of the file `target`, and its owner where the system allows it."""
+    """Give `file` the permissions and, where allowed, the owner of the file `target`."""
     try:
         before = os.stat(target)
     except FileNotFoundError:

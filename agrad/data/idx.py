@@ -1,4 +1,4 @@
-"""The IDX format of the MNIST files: a magic number, the sizes, then the elements in big-endian order."""
+"""The IDX format of MNIST's files: a magic number, sizes, big-endian elements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_idx(path: StrPath) -> np.ndarray:
 
 
 def parse_idx(content: bytes, path: StrPath) -> np.ndarray:
-    """The array that the unpacked bytes of an IDX file hold; `path` is for the messages. See `read_idx`."""
+    """Return the array in the unpacked bytes of an IDX file; errors name `path`."""
     name = repr(os.fspath(path))
     start, shape, dtype = _header(content, path)
     expected = math.prod(shape) * dtype.itemsize
@@ -46,7 +46,7 @@ def parse_idx(content: bytes, path: StrPath) -> np.ndarray:
 
 
 def _header(content: bytes, path: StrPath) -> tuple[int, tuple[int, ...], np.dtype]:
-    """Where the elements start, and their shape and dtype, by the first bytes of an IDX file."""
+    """Return the start, shape and dtype of the elements of an IDX file."""
     name = repr(os.fspath(path))
     if len(content) < 4:
         raise DataError(f"{name}: expected an IDX file, whose header has 4 bytes or more; found {len(content)}")

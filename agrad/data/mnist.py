@@ -1,4 +1,4 @@
-"""MNIST from the four standard IDX files: in a directory, in the cache, or from the network."""
+"""MNIST's four standard IDX files: in a directory, in the cache, from the network."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ MIRRORS: Sequence[str] = (
 
 
 def cache_directory() -> str:
-    """Where downloads are kept: `$AGRAD_CACHE`, else `$XDG_CACHE_HOME/agrad`, else `~/.cache/agrad`."""
+    """Return the directory of downloads.
+
+    `$AGRAD_CACHE`, else `$XDG_CACHE_HOME/agrad`, else `~/.cache/agrad`.
+    """
     chosen = os.environ.get("AGRAD_CACHE")
     if chosen:
         return os.path.abspath(os.path.expanduser(chosen))
@@ -53,7 +56,7 @@ def load_mnist(
     timeout: float = 30.0,
     report: Callable[[str], None] | None = None,
 ) -> Dataset:
-    """The MNIST handwritten digits: 60,000 images of 28 x 28 to train on and 10,000 to test with.
+    """Return MNIST: 60,000 images of 28 x 28 to train on and 10,000 to test with.
 
     With `directory`, the four files are read from it: `train-images-idx3-ubyte`,
     `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`, each gzipped
@@ -104,7 +107,10 @@ def load_mnist(
 
 
 def find_files(directory: str) -> list[str]:
-    """The paths of the four files in `directory`, as in `STEMS`; a `DataError` names those missing."""
+    """Return the paths of the four files in `directory`, as in `STEMS`.
+
+    Raises `DataError`, which names those missing.
+    """
     if not os.path.isdir(directory):
         raise DataError(f"{directory!r}: expected a directory with the four MNIST files, found no such directory")
     paths = []

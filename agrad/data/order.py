@@ -1,4 +1,4 @@
-"""The order in which examples are seen: a function of (seed, epoch) alone, so that no state is kept.
+"""The order of examples in training, a function of (seed, epoch) without state.
 
 The orders come from PCG64's raw 64-bit output and a stable sort. NumPy promises that this output never
 changes (it makes no such promise for `Generator.permutation`), so a run is resumed, or repeated years
@@ -18,7 +18,7 @@ EPOCHS, SPLITS = 0, 1  # one stream of numbers for each use of a seed
 
 
 def permutation(n: int, seed: int, *stream: int) -> np.ndarray:
-    """A permutation of range(n), int64 of shape (n,), fixed for ever by `seed` and `stream`."""
+    """Return a permutation of range(n), int64, that `seed` and `stream` fix for ever."""
     n, seed = _whole(n, "n"), _whole(seed, "seed")
     if seed >= 2**64:
         raise ConfigurationError(f"seed: expected an integer below 2**64, found {seed}")
@@ -27,7 +27,7 @@ def permutation(n: int, seed: int, *stream: int) -> np.ndarray:
 
 
 def epoch_order(seed: int, epoch: int, n: int) -> np.ndarray:
-    """The order of the `n` training examples in one epoch: a permutation, int64 of shape (n,).
+    """Return the order of `n` examples in one epoch, int64 of shape (n,).
 
     The same (seed, epoch, n) gives the same order on every machine, so there is no state to save.
     Raises `ConfigurationError` for a negative number, or a seed of more than 64 bits.
@@ -38,7 +38,7 @@ def epoch_order(seed: int, epoch: int, n: int) -> np.ndarray:
 def batches(
     n: int, batch_size: int, *, seed: int, epoch: int, start: int = 0, drop_last: bool = False
 ) -> Iterator[np.ndarray]:
-    """The shuffled mini-batches of one epoch, as int64 arrays of indices into the training examples.
+    """Return an iterator of the shuffled mini-batches of one epoch, int64 indices.
 
     Every example comes once; the last batch is smaller where `batch_size` does not divide `n`, or is
     left out with `drop_last`. `start` skips that many batches, to go on in the middle of an epoch.

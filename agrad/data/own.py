@@ -1,4 +1,4 @@
-"""Data sets of one's own, from a NumPy archive or a table of comma-separated values."""
+"""Data sets from the user's files: a NumPy archive or a CSV table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCALINGS = ("auto", "standard", "bytes", "none")
 def load_npz(
     path: StrPath, *, test_fraction: float = 0.2, seed: int = 0, scaling: str = "auto", dtype: str = "float32"
 ) -> Dataset:
-    """A data set from a `.npz` file with the arrays X and y, and X_test and y_test if it is already split.
+    """Return a data set of a `.npz` file with X and y, and X_test and y_test if split.
 
     X has shape (n, ...) and any real dtype; each example is flattened. y has shape (n,): integers (of
     whatever values) or text; the distinct labels, sorted, become the classes 0, 1, ... Numbers count as
@@ -67,7 +67,7 @@ def load_csv(
     delimiter: str = ",",
     report: Callable[[str], None] | None = None,
 ) -> Dataset:
-    """A data set from a table with a header row: a column of labels, and numbers in all others.
+    """Return a data set of a CSV table with a header: a column of labels, and numbers.
 
     `label` is the name of the labels' column, or its number counted from 0 (from the end where
     negative). Labels are integers or text; the distinct ones, sorted, become the classes 0, 1, ...

@@ -1,4 +1,4 @@
-"""Reading arrays from the two formats people keep data in: a NumPy archive, comma-separated values."""
+"""Readers of NumPy archives and CSV tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNNAMED = re.compile(r"|Unnamed: \d+")
 
 
 class Table(NamedTuple):
-    """A CSV file: `X` float64 (n, d), its `columns`, and `y`, the labels' (n,) array (None without one)."""
+    """A CSV file: `X` float64 (n, d), its `columns`, and labels `y` (n,) or None."""
 
     X: np.ndarray
     columns: tuple[str, ...]
@@ -35,7 +35,7 @@ class Table(NamedTuple):
 def read_npz(
     path: StrPath, *, required: Sequence[str] = (), optional: Sequence[str] | None = None
 ) -> dict[str, np.ndarray]:
-    """The arrays of a `.npz` file, all of them or none.
+    """Return the arrays of a `.npz` file, all of them or none.
 
     `required` arrays must be there; with `optional`, only these and the required ones are read. Raises
     `DataError` where the file is missing, not an archive, damaged, lacks an array, or holds Python
@@ -107,7 +107,7 @@ def _member(archive: Any, member: str, name: str) -> np.ndarray:
 
 
 def read_csv(path: StrPath, label: str | int | None = None, *, delimiter: str = ",") -> Table:
-    """Read a table with a header row: every column a number, but for the column of labels.
+    """Read a table with a header row, with numbers in all columns but the labels'.
 
     `label` names that column, or counts it from 0 (from the end where negative; a text that is no
     column's name is taken as such a number); None means that there is none. Text is UTF-8. Empty lines
@@ -189,7 +189,7 @@ def _check_distinct(name: str, header: list[str]) -> None:
 
 
 def index_column(table: Table) -> str | None:
-    """The name of the column that a program wrote to number the rows, or None: unnamed, of integers all different.
+    """Return the name of an unnamed column of distinct integers, which number rows.
 
     pandas reads such a column, whose header is empty, as "Unnamed: 0".
     """

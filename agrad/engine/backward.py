@@ -1,134 +1,446 @@
-"""The imperative face's ``backward``: from a Tensor to the ``.grad`` of the leaves it was made from."""
+"""The backward pass, and the one place that fits a cotangent to its argument."""
 
-import weakref
+import threading
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
-from agrad.backends import backend_of
-from agrad.dtypes import dtype_name
-from agrad.engine.calls import array_of_number
-from agrad.engine.levels import AMBIENT, SPACES
-from agrad.engine.sweep import accumulate, sweep
-from agrad.engine.tape import LEAF, next_id
+import numpy as np
+
+from agrad.backends.base import DEVICE_GUARDS
+from agrad.dtypes import dtype_name, is_complex
+from agrad.engine.levels import (
+    GLOBAL_TAPE,
+    NAMESPACES,
+    GetOutput,
+    OutputCotangents,
+    check_finite_cotangent,
+    namespace_of,
+    select,
+)
+from agrad.engine.observing import observed_run
+from agrad.engine.tape import LEAF, Meta, Node, inside_rule, mode
 from agrad.engine.tensor import Tensor, wrap
-from agrad.engine.views import owned
-from agrad.errors import DtypeError, MixedBackendsError, NotDifferentiableError, OperandError, ShapeError
+from agrad.engine.views import copied
+from agrad.errors import AgradError, AnomalyError, GraphFreedError, RuleError
 from agrad.registry import CALLS
+from agrad.shapes import broadcast_axes
+
+Pull = Callable[[Node, Any], tuple[Any, ...]]
+Visit = Callable[[Node, Any], None]
+
+_accumulating = threading.Lock()
+
+_by_birth = attrgetter("id")
 
 
-def cotangent_for(y: Any, gradient: Any, what: str) -> Any:
-    """The cotangent to start from: ``gradient`` checked against ``y``, or one where ``y`` has one element.
+def topological_order(roots: Iterable[Node], since: int = 0) -> list[Node]:
+    """Return the roots and all nodes they were made from, parents last.
 
-    A Python number is the cotangent of an array of shape ().
+    since: a serial number; nodes numbered up to it are ends, whose own parents are not sought.
     """
-    raw = y.raw if isinstance(y, Tensor) else y
-    shape = tuple(y.shape)  # of a mapped value, one member's
-    if gradient is None:
-        if any(n != 1 for n in shape):
-            raise ShapeError(
-                f"{what} of an array of shape {shape} needs a cotangent of that shape; "
-                "give one, or reduce to one element first, with agrad.sum say"
-            )
-        like = y if len(raw.shape) != len(shape) else raw
-        return SPACES[type(like)].ones_like(like)
-    gradient = gradient if shape else array_of_number(gradient, raw)
-    given = gradient.raw if isinstance(gradient, Tensor) else gradient
-    if not hasattr(given, "shape"):
-        raise ShapeError(f"the cotangent must be an array of shape {shape}, not {type(given).__name__}")
-    if tuple(gradient.shape) != shape:
-        raise ShapeError(f"the cotangent has shape {tuple(gradient.shape)}; it must have the result's, {shape}")
-    if backend_of(given) is not backend_of(raw):
-        raise MixedBackendsError(
-            f"the cotangent is an array of {backend_of(given).name}, the result one of {backend_of(raw).name}; "
-            f'move it: g.to("{backend_of(raw).name}")'
-        )
-    if given.dtype != raw.dtype:
-        raise DtypeError(
-            f"the cotangent has dtype {dtype_name(given.dtype)}; it must have the result's, {dtype_name(raw.dtype)}"
-        )
-    return gradient
+    seen = set(roots)
+    stack = [node for node in seen if node.id > since]
+    while stack:
+        for parent in stack.pop().parents:
+            if parent not in seen:
+                seen.add(parent)
+                if parent.id > since:
+                    stack.append(parent)
+    # a node is younger than what it was made from
+    return sorted(seen, key=_by_birth, reverse=True)
 
 
-def backward(tensor: Tensor, gradient: Any, retain_graph: bool, create_graph: bool) -> None:
-    """See ``Tensor.backward``."""
-    if tensor.level is not AMBIENT:
-        raise NotDifferentiableError(
-            "backward() of a value inside a transform, which differentiates it itself; use agrad.grad inside"
-        )
-    node = tensor.node
-    if node is None:
-        raise NotDifferentiableError(
-            "backward() of a Tensor that nothing recorded: make an input with requires_grad=True, outside of no_grad"
-        )
-    g = cotangent_for(tensor, gradient, "backward()")
-    given = () if gradient is None else (gradient,)
-    if create_graph:
-        g = g if isinstance(g, Tensor) else wrap(g, AMBIENT)
-        leaves = sweep({node: g}, retain=True, level=AMBIENT)
-    else:
-        g = g.data if isinstance(g, Tensor) else g
-        leaves = sweep({node: g}, retain=retain_graph)
-    for leaf, cotangent in zip(leaves, owned(leaves.values(), given), strict=True):
-        accumulate(leaf, cotangent)
+def backward_pass(cotangents: dict[Node, Any], **options: Any) -> dict[Node, Any]:
+    """Run ``_backward_pass`` with each node on the device of its arrays."""
+    if not DEVICE_GUARDS:
+        return _backward_pass(cotangents, **options)
+    with DEVICE_GUARDS[0].preserved():
+        return _backward_pass(cotangents, **options)
 
 
-def retain_grad(tensor: Tensor) -> None:
-    """See ``Tensor.retain_grad``."""
-    node = tensor.node
-    if node is None:
-        raise NotDifferentiableError(
-            "retain_grad() of a Tensor that requires no gradient; set requires_grad=True on its leaf"
-        )
-    if node.plan is LEAF:
-        return
-    if not node.plan.retains:
-        node.plan = node.plan.primitive.variant(node.plan, retains=True)
-    if getattr(node, "owner", None) is None:
-        node.owner = weakref.ref(tensor)
+def _backward_pass(
+    cotangents: dict[Node, Any], *, retain: bool, level: Any = None, visit: Visit | None = None, since: int = 0
+) -> dict[Node, Any]:
+    """Carry cotangents back to the leaves; return the cotangent of each leaf reached.
+
+    retain: keep the saved values for another pass. level: run the rules on Tensors of that level, and record them.
+    visit: called with every node and its whole cotangent, in a pass that adds to no ``.grad``. since: a serial number;
+    the pass ends at the nodes numbered up to it, and returns their cotangents too.
+    """
+    guarded, lifted = False, level is not None or any(isinstance(g, Tensor) for g in cotangents.values())
+    sums_slices = level is None and visit is None and not (mode().anomaly or mode().observers or mode().trace)
+    pull = _pullback_for(level, lifted, guarded)
+    leaves: dict[Node, Any] = {}
+    take, nodes = cotangents.pop, topological_order(cotangents, since)
+    for node in [node for node in nodes if node.id > since] if since else nodes:
+        g = take(node, None)
+        if g is None:
+            continue
+        g = g.total() if type(g) is SliceCotangents else g
+        if visit is not None:
+            visit(node, g)
+        plan = node.plan
+        if plan is LEAF:
+            leaves[node] = g
+            continue
+        if node.saved is None:
+            raise freed(node)
+        if plan.needs_slow_path:
+            if plan.retains and visit is None:
+                g = _retained(node, g)
+            if (plan.lifted and not lifted) or (plan.primitive.masks and not guarded):
+                guarded, lifted = guarded or plan.primitive.masks, lifted or plan.lifted
+                pull = _pullback_for(level, lifted, guarded)
+        try:
+            if sums_slices and plan.needs_slow_path and plan.primitive.sum_slices is not None and plan.count == 1:
+                parts: tuple[Any, ...] = (SliceCotangents(node, g),)
+            else:
+                parts = plan.pullback(node, g) if pull is None else pull(node, g)
+        except AnomalyError:
+            raise
+        except Exception as error:
+            raise rule_failed(node, g, error) from error
+        for parent, part in zip(node.parents, parts, strict=True):
+            if part is not None:
+                if parent not in cotangents:
+                    cotangents[parent] = part
+                elif type(part) is SliceCotangents or (
+                    lifted and isinstance(part, Tensor) and type(cotangents[parent]) is not SliceCotangents
+                ):
+                    # on the left: an array library's + may reject foreign types
+                    cotangents[parent] = part + cotangents[parent]
+                else:
+                    # in no variable: where nobody else holds the array either, NumPy adds to it in its place
+                    cotangents[parent] = take(parent) + part
+        if not retain:
+            node.saved = None
+    if visit is None:
+        _run_hooks_of(leaves)
+    return leaves | {node: g.total() if type(g) is SliceCotangents else g for node, g in cotangents.items()}
 
 
-class HookHandle:
-    """What ``register_hook`` gives: ``remove()`` takes the hook away, and so does leaving it as a context manager."""
+def _run_hooks_of(leaves: dict[Node, Any]) -> None:
+    for node in leaves:
+        if hasattr(node, "hooks"):
+            leaves[node] = run_hooks(node, leaves[node])
 
-    __slots__ = ("_hooks", "_key")
 
-    def __init__(self, hooks: dict[int, Any], key: int) -> None:
-        self._hooks = hooks
-        self._key = key
+def freed(node: Node) -> GraphFreedError:
+    """Return the error of a second pass over a node whose values are freed."""
+    return GraphFreedError(
+        f"the values kept for {node.plan.primitive.name} were freed by an earlier backward pass; "
+        "give that pass retain_graph=True, or compute the result again"
+    )
 
-    def remove(self) -> None:
-        """Take the hook away; once more does nothing."""
-        self._hooks.pop(self._key, None)
 
-    def __enter__(self) -> "HookHandle":
+def _retained(node: Node, g: Any) -> Any:
+    """Run the hooks of a node, and keep its cotangent as the ``.grad`` of its Tensor."""
+    if hasattr(node, "hooks"):
+        g = run_hooks(node, g)
+    if hasattr(node, "owner"):
+        accumulate(node, copied(g))
+    return g
+
+
+class SliceCotangents:
+    """The cotangents of parts of one array, to be added up in one new array.
+
+    One by one each part would be put into zeros of the whole array's size, and these added: of an array that is read
+    part by part, time step by time step, the square of its size.
+    """
+
+    __slots__ = ("call", "indices", "meta", "parts")
+
+    def __init__(self, node: Node, g: Any) -> None:
+        saved = node.saved
+        assert saved is not None
+        self.call = node.plan.primitive.sum_slices
+        self.meta: Meta = saved[0]
+        self.parts = [g]
+        self.indices = [saved[-1]["index"]]
+
+    def __add__(self, other: Any) -> "SliceCotangents":
+        """Take up the cotangents of other parts, or of the whole array, in place.
+
+        A backward pass alone holds both.
+        """
+        if type(other) is SliceCotangents:
+            other.parts += self.parts
+            other.indices += self.indices
+            return other
+        self.parts.append(other)
+        self.indices.append(_WHOLE)
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
-        self.remove()
+    def total(self) -> Any:
+        """The cotangent of the whole array."""
+        parts, indices = self.parts, self.indices
+        if any(isinstance(part, Tensor) for part in parts):
+            # few at once: each number of arguments has code of its own
+            while len(parts) > _AT_ONCE:
+                first = self.call(*parts[:_AT_ONCE], indices=tuple(indices[:_AT_ONCE]), shape=self.meta.shape)
+                parts, indices = [first, *parts[_AT_ONCE:]], [_WHOLE, *indices[_AT_ONCE:]]
+        return fit(self.call(*parts, indices=tuple(indices), shape=self.meta.shape), self.meta, False, "getitem", "x")
 
 
-def register_hook(tensor: Tensor, hook: Any) -> HookHandle:
-    """See ``Tensor.register_hook``."""
-    if not callable(hook):
-        raise OperandError(f"register_hook takes a function of a gradient, not {type(hook).__name__}")
-    node = tensor.node
-    if not tensor.level.tape:
-        raise NotDifferentiableError(
-            f"register_hook() on a value that the {tensor.level.name} level carries: no gradient comes back to it; "
-            "register the hook on a Tensor of agrad.grad, or of backward()"
+_WHOLE = (Ellipsis,)
+_AT_ONCE = 32
+
+
+def run_hooks(node: Node, g: Any) -> Any:
+    """Return the cotangent of a node after its hooks, each of which may replace it."""
+    for hook in list(node.hooks.values()):
+        seen = g if isinstance(g, Tensor) else wrap(g, GLOBAL_TAPE)
+        given = hook(seen)
+        if given is None:
+            continue
+        raw = given.raw if isinstance(given, Tensor) else given
+        if not hasattr(raw, "shape") or tuple(given.shape) != tuple(seen.shape):
+            shape = tuple(given.shape) if hasattr(given, "shape") else type(given).__name__
+            raise RuleError(f"a hook gave {shape} for a gradient of shape {tuple(seen.shape)}; it gives one like it")
+        if dtype_name(raw.dtype) != dtype_name(seen.dtype):
+            raise RuleError(f"a hook gave {dtype_name(raw.dtype)} for a gradient of dtype {dtype_name(seen.dtype)}")
+        g = given if isinstance(g, Tensor) else raw
+    return g
+
+
+def accumulate(node: Node, cotangent: Any) -> None:
+    """Add a cotangent to the ``.grad`` of the Tensor of a node, while it exists.
+
+    The Tensor holds its gradient, not the node: one made with ``create_graph`` holds the node, and would hold itself.
+    """
+    owner = getattr(node, "owner", None)
+    tensor = None if owner is None else owner()
+    if tensor is None:
+        return
+    if DEVICE_GUARDS:
+        with DEVICE_GUARDS[0].preserved():
+            DEVICE_GUARDS[0].switch_to(cotangent)
+            _accumulate(tensor, cotangent)
+    else:
+        _accumulate(tensor, cotangent)
+
+
+def _accumulate(tensor: Tensor, cotangent: Any) -> None:
+    with _accumulating:  # two backward passes at once may reach one leaf
+        earlier = tensor.grad
+        if earlier is not None:
+            cotangent = earlier + cotangent if isinstance(cotangent, Tensor) else earlier.data + cotangent
+        recorded = isinstance(cotangent, Tensor) and cotangent.level.id >= 0
+        tensor._grad = cotangent if recorded else wrap(cotangent, GLOBAL_TAPE)
+
+
+def _pullback_for(level: Any, lifted: bool, guarded: bool) -> Pull | None:
+    """Return the function that runs pullbacks in a pass; None to call them in place.
+
+    Behind an operation that masks (``where``), cotangents are zero where a branch was not used, and there a value that
+    is not finite must not turn them into nan: a guarded pass mends that. Where cotangents may be Tensors, what was kept
+    raw is lifted beside them. Only a pass that meets such a node pays for it.
+    """
+    if level is not None:
+        pull = _recorded_pullback(level, guarded)
+    elif lifted or guarded:
+        pull = _detour(guarded)
+    elif mode().anomaly or mode().observers or DEVICE_GUARDS:
+        pull = _plain_pullback
+    else:
+        return None
+    if DEVICE_GUARDS:
+        pull = _device_guarded(pull)
+    return _watched(pull) if mode().anomaly or mode().observers else pull
+
+
+def _plain_pullback(node: Node, g: Any) -> tuple[Any, ...]:
+    return node.plan.pullback(node, g)
+
+
+def _device_guarded(pull: Pull) -> Pull:
+    """Run a pullback on the device of its cotangent.
+
+    Leave the device of its results current for their sums.
+    """
+    device_guard = DEVICE_GUARDS[0]
+
+    def on_device(node: Node, g: Any) -> tuple[Any, ...]:
+        device_guard.switch_to(*(g.by_output.values() if isinstance(g, OutputCotangents) else (g,)))
+        parts = pull(node, g)
+        device_guard.switch_to(*parts)
+        return parts
+
+    return on_device
+
+
+def _detour(guarded: bool) -> Pull:
+    def pull(node: Node, g: Any) -> tuple[Any, ...]:
+        plan = node.plan
+        guards = guarded and plan.primitive.elementwise
+        lifts = not plan.lifted and _holds_tensor(g)
+        if not (guards or lifts) or not plan.names:
+            return plan.pullback(node, g)
+        twin = plan.primitive.variant(plan, lifted=lifts, guarded=guards)
+        if not guards:
+            return twin.pullback(node, g)
+        with np.errstate(all="ignore"):
+            return twin.pullback(node, g)
+
+    return pull
+
+
+def _holds_tensor(g: Any) -> bool:
+    if isinstance(g, OutputCotangents):
+        return any(isinstance(part, Tensor) for part in g.by_output.values())
+    return isinstance(g, Tensor)
+
+
+def guard(g: Any, part: Any) -> Any:
+    """Return a rule's result, 0 where ``g`` is 0 and the result is not finite."""
+    return CALLS["guard"](g, part)
+
+
+def _watched(pull: Pull) -> Pull:
+    def watched(node: Node, g: Any) -> tuple[Any, ...]:
+        now = mode()
+        observers = () if isinstance(node.plan.primitive, GetOutput) else now.observers
+        with inside_rule():
+            parts: tuple[Any, ...] = observed_run(
+                observers, lambda observer, proceed: observer.pullback(node, g, proceed), lambda: pull(node, g)
+            )
+        if now.anomaly and not now.inside_rule:
+            for name, part in zip(node.plan.arguments, parts, strict=False):
+                check_finite_cotangent(node, g, name, part)
+        return parts
+
+    return watched
+
+
+def rule_failed(node: Node, g: Any, error: Exception) -> Exception:
+    """Return the error of a failed rule, with the shapes of its values."""
+    plan = node.plan
+    shapes = [
+        f"{name} {tuple(value.shape)}"
+        for name, value in zip(plan.names, node.saved or (), strict=False)
+        if hasattr(value, "shape")
+    ]
+    where = getattr(node, "where", None)
+    kind = type(error) if isinstance(error, AgradError) else RuleError
+    return kind(
+        f"the backward rule of {plan.primitive.name} for {', '.join(plan.arguments)} failed: {error}"
+        + f" (cotangent {tuple(getattr(g, 'shape', ()))}"
+        + (f", kept: {', '.join(shapes)}" if shapes else "")
+        + ")"
+        + (
+            f"; recorded at {where}"
+            if where
+            else "; run it under agrad.detect_anomaly() to see the line that recorded it"
         )
-    if node is None:
-        raise NotDifferentiableError(
-            "register_hook() on a Tensor that requires no gradient; set requires_grad=True on its leaf"
+    )
+
+
+def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
+    """Sum ``g`` over the axes along which ``shape`` was broadcast to its shape."""
+    axes = broadcast_axes(shape, tuple(g.shape))
+    if axes:
+        g = xp.sum(g, axis=axes, keepdims=len(g.shape) == len(shape))
+    return g if tuple(g.shape) == shape else xp.reshape(g, shape)
+
+
+def _to_dtype(xp: Any, value: Any, dtype: Any) -> Any:
+    name = dtype_name(dtype)
+    if dtype_name(value.dtype) == name:
+        return value
+    if is_complex(value.dtype) and not is_complex(dtype):
+        value = xp.real(value)  # the imaginary part of a real argument does not exist
+        if dtype_name(value.dtype) == name:
+            return value
+    return xp.astype(value, dtype)
+
+
+def _was_broadcast(target: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    lead = len(shape) - len(target)
+    return lead >= 0 and all(n in (1, m) for n, m in zip(target, shape[lead:], strict=True))
+
+
+def shrink(g: Any, target: Meta) -> Any:
+    """Sum a cotangent of a result over the axes along which an argument was broadcast."""
+    return sum_to(NAMESPACES[type(g)], g, target.shape) if _was_broadcast(target.shape, tuple(g.shape)) else g
+
+
+def product(g: Any, value: Any, target: Meta) -> Any:
+    """Return ``g * value``, or its sum along the last axis where that is asked for."""
+    shape = tuple(g.shape)
+    if (
+        target.shape[-1:] == (1,) != shape[-1:]
+        and getattr(value, "shape", ())[-1:] == g.shape[-1:]
+        and value.dtype == g.dtype
+        and not is_complex(g.dtype)
+        and _was_broadcast(target.shape, shape)
+    ):
+        xp = NAMESPACES[type(g)]
+        return xp.reshape(xp.vecdot(g, value), (*shape[:-1], 1))
+    return g * value
+
+
+def fit(g: Any, target: Meta, broadcasts: bool, name: str, argument: str) -> Any:
+    """Fit a cotangent to its argument: sum broadcast axes, restore the dtype.
+
+    Only a primitive that broadcasts may have axes summed; anywhere else a wrong shape is the rule's error.
+    """
+    if g is None:
+        return None
+    if not hasattr(g, "shape"):
+        raise RuleError(
+            f"the rule of {name} for {argument} returned {type(g).__name__}, not an array of shape {target.shape}"
         )
-    if not hasattr(node, "hooks"):
-        node.hooks = {}
-    if node.plan is not LEAF and not node.plan.retains:
-        node.plan = node.plan.primitive.variant(node.plan, retains=True)
-    key = next_id()
-    node.hooks[key] = hook
-    return HookHandle(node.hooks, key)
+    shape = tuple(g.shape)
+    xp = NAMESPACES[type(g)]
+    if shape != target.shape:
+        if not (broadcasts and _was_broadcast(target.shape, shape)):
+            raise RuleError(
+                f"the rule of {name} returned a cotangent of shape {shape} for {argument} of shape {target.shape}"
+            )
+        g = sum_to(xp, g, target.shape)
+    return _to_dtype(xp, g, target.dtype)
 
 
-CALLS["backward"] = backward
-CALLS["register_hook"] = register_hook
-CALLS["retain_grad"] = retain_grad
+def fit_tangent(t: Any, out: Any, name: str) -> Any:
+    """Fit a tangent to its output: broadcast to the shape, restore the dtype."""
+    if t is None:
+        return None
+    if not hasattr(t, "shape"):
+        raise RuleError(f"the forward rule of {name} returned {type(t).__name__}, not an array")
+    if t.shape == out.shape and t.dtype is out.dtype:
+        return t
+    xp = namespace_of((t,))
+    if tuple(t.shape) != tuple(out.shape):
+        t = xp.broadcast_to(t, tuple(out.shape))
+    return _to_dtype(xp, t, out.dtype)
+
+
+def _recorded_pullback(level: Any, guarded: bool) -> Pull:
+    """Return the function that runs pullbacks on Tensors of ``level``, recorded."""
+
+    def pull(node: Node, g: Any) -> tuple[Any, ...]:
+        plan = node.plan
+        primitive = plan.primitive
+        if not plan.names:
+            return plan.pullback(node, g)
+        links = dict(zip(plan.arguments, node.parents, strict=True))
+        outputs = primitive.outputs
+        values = []
+        for name, value in zip(plan.names, node.saved or (), strict=True):
+            if name in links:
+                value = wrap(value, level, links[name])
+            elif outputs is None and name == "y":
+                value = wrap(value, level, node)
+            elif outputs is not None and name in outputs:
+                value = wrap(value, level, select(node, outputs.index(name)))
+            values.append(value)
+        linked = Node()
+        linked.saved = tuple(values)
+        if guarded and primitive.elementwise:
+            with np.errstate(all="ignore"):
+                return primitive.variant(plan, lifted=True, guarded=True).pullback(linked, g)
+        return primitive.variant(plan, lifted=True).pullback(linked, g)
+
+    return pull

@@ -1,24 +1,25 @@
-"""The batch level: operations on many members at once, and the batching rules that most primitives share.
+"""The batch level, which maps operations over members, and shared batching rules.
 
-A Tensor of a batch level holds an array with one more axis than it shows, the mapped one, always in front. A rule is
-handed the arguments as they lie inside, and says how the primitive is called once for all members. Four words serve
-most primitives:
+The data of a Tensor of a batch level has one axis more than its shape, the mapped one, which always comes first. A
+batching rule gets the data of the arguments and calls the primitive once for all members. Most primitives name one of
+four shared rules:
 
 - ``"leading"``: axes before the operation's own are a batch already, and broadcast from the right;
 - ``"axis"``: every array gets the mapped axis, and settings that name axes, counted from the front, count one more;
-- ``"loop"``: each member by itself, the results stacked;
-- ``"values decide"``: none can be, as the shape of the result depends on values.
+- ``"loop"``: one call for each member, and the results are stacked;
+- ``"values decide"``: no rule is possible, because the shape of the result depends on values.
 
-Any other rule is a function of names, filed with ``.batch``: it may name ``xp``, ``batch_size``, the arguments (as they
-lie inside), ``<argument>_mapped`` (whether the argument has the mapped axis, in front), and after a ``*`` the settings.
+Any other rule is a function with named parameters, filed with ``.batch``: it may name ``xp``, ``batch_size``, the
+arguments (their data), ``<argument>_mapped`` (true if the argument has the mapped axis in front), and after a ``*`` the
+settings.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agrad.engine.levels import NUMBERS, SPACES, Level, lift, namespace_of
-from agrad.engine.observing import SWITCH
-from agrad.engine.scalars import Scalar
+from agrad.engine.levels import NAMESPACES, NUMBERS, Level, lift, namespace_of
+from agrad.engine.observing import OBSERVED
+from agrad.engine.scalars import TracedNumber
 from agrad.engine.tensor import Batched, Tensor, settle
 from agrad.errors import MissingRuleError, RuleError, TracedValueError
 from agrad.registry import namespace
@@ -27,11 +28,17 @@ Inner = Sequence[Any]
 Mapped = tuple[bool, ...]
 
 MAPPED = object()
-"""Stands in the place of a node in a mapped Tensor: what a batch level records is the axis in front."""
+"""The value of ``node`` in a mapped Tensor.
+
+The batch level's record is the first axis of the data.
+"""
 
 
 class Batch(Level):
-    """Carries the mapped axis, of ``members`` members: opened by ``vmap``. ``no_grad`` does not concern it."""
+    """A level of ``vmap``, which maps operations over ``members`` members.
+
+    ``no_grad`` has no effect on it.
+    """
 
     __slots__ = ("members",)
 
@@ -44,7 +51,10 @@ class Batch(Level):
         self.members = members
 
     def wrap(self, data: Any) -> Any:
-        """The mapped Tensor around an array, or an older level's Tensor, whose axis in front is the mapped one."""
+        """Return the mapped Tensor of data whose first axis is the mapped one.
+
+        The data is a raw array or a Tensor of an older level.
+        """
         tensor = Batched()
         tensor.data = data
         tensor.level = self
@@ -79,7 +89,7 @@ class Batch(Level):
             is_mapped = type(arg) is Batched and arg.level is self
             mapped.append(is_mapped)
             if is_mapped:
-                arg = arg.data  # no copy of it: nobody but this level has what is inside
+                arg = arg.data  # needs no new wrapper, because only this level holds the data
                 while isinstance(arg, Tensor) and arg.node is None:
                     arg = arg.data
             elif isinstance(arg, Tensor):
@@ -96,8 +106,11 @@ class Batch(Level):
         return self.member(primitive, out)
 
     def _straight(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], by_axis: bool) -> Any:
-        """The usual case of ``through_all``: raw arrays of one rank, all mapped by this level alone. None elsewhere."""
-        if SWITCH.lookers:
+        """Compute the usual case of ``through_all``, and return None in any other.
+
+        The arguments are raw arrays of one rank, all mapped by this level alone.
+        """
+        if OBSERVED:
             return None
         values = []
         rank = 0
@@ -123,16 +136,16 @@ class Batch(Level):
         return self.member(primitive, out)
 
     def member(self, primitive: Any, out: Any) -> Any:
-        """What the primitive gave for all members, as a Tensor of this level."""
+        """Return the primitive's result for all members as a Tensor of this level."""
         shape: Any = getattr(out, "shape", ())
         if not len(shape) or shape[0] != self.members:
             raise self.misshapen(primitive, tuple(shape))
         if isinstance(out, Tensor):
-            out._link = None  # nobody can write to what is inside
+            out._link = None  # no user can write to the data of a Tensor
         return self.wrap(out)
 
     def misshapen(self, primitive: Any, shape: tuple[int, ...]) -> RuleError:
-        """The error of a batching rule whose result has not the mapped axis in front."""
+        """Return the error of a batching rule whose result lacks the mapped axis."""
         return RuleError(
             f"the batching rule of {primitive.name} gave a result of shape {shape}; its first axis must be "
             f"the mapped one, of length {self.members}"
@@ -145,18 +158,21 @@ class Batch(Level):
         )
 
 
-# ---------------------------------------------------------------- what rules are made of
+# ---------------------------------------------------------------- helpers of the rules
 
 
 def with_rank(xp: Any, value: Any, ndim: int) -> Any:
-    """A mapped value whose members have ``ndim`` dimensions, axes of length one put in front of theirs."""
+    """Return a mapped value whose members have ``ndim`` dimensions.
+
+    The missing axes have length one and stand in front of the member's own.
+    """
     shape = tuple(value.shape)
     missing = ndim - (len(shape) - 1)
     return xp.reshape(value, (shape[0], *(1,) * missing, *shape[1:])) if missing > 0 else value
 
 
 def spread(xp: Any, value: Any, mapped: bool, members: int) -> Any:
-    """The value with the mapped axis: an unmapped one repeated."""
+    """Return the value with the mapped axis: an unmapped one is repeated."""
     return value if mapped else xp.broadcast_to(value, (members, *value.shape))
 
 
@@ -164,17 +180,21 @@ def spread(xp: Any, value: Any, mapped: bool, members: int) -> Any:
 
 
 def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], by_axis: bool = False) -> Any:
-    """An operation that takes any leading axes for a batch, through all nested batch levels at once.
+    """Evaluate an operation at all nested batch levels at once, or return None.
 
-    ``by_axis``: one whose settings count the axes from the front. An array has the axis of the oldest of its levels in
-    front. None where some other level lies between them and the arrays, which is to record what each does; by axis,
-    where an array has not the axes of all the levels; or where a newer level lies inside an older one, as in the
-    pullback of a function mapped before, which is then mapped itself: level by level is right there too.
+    The operation takes any leading axes for a batch. An array has the axis of the oldest of its levels in front.
+    ``by_axis``: the operation has settings that count the axes from the front.
+
+    None means that the levels must be processed one by one:
+
+    - another level lies between them and the arrays, and must record each operation;
+    - by axis, an array lacks the axes of some levels;
+    - a newer level lies inside an older one, as in the mapped pullback of a function that was mapped before.
     """
     values: list[Any] = []
     owned: list[list[Any]] = []
     ranks: list[int] = []
-    levels: list[Any] = []  # newest first, as those of each array are
+    levels: list[Any] = []  # newest first, like those of each array
     for arg in args:
         own: list[Any] = []
         while isinstance(arg, Tensor):
@@ -185,8 +205,8 @@ def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any],
             elif arg.node is not None:
                 return None
             arg = arg.data
-        if isinstance(arg, Scalar):
-            arg = arg.read()  # beside arrays that the trace takes for constants
+        if isinstance(arg, TracedNumber):
+            arg = arg.read()  # the trace takes the arrays beside it for constants
         values.append(arg)
         owned.append(own)
         ranks.append(len(arg.shape) - len(own) if hasattr(arg, "shape") else 0)
@@ -204,14 +224,14 @@ def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any],
         for i, own in enumerate(owned):
             if own and (ranks[i] != rank or own != levels):
                 values[i] = _aligned(values[i], own, levels, rank - ranks[i])
-    out = primitive.bind(*values, **settings) if SWITCH.lookers else primitive.evaluate(tuple(values), settings)
+    out = primitive.bind(*values, **settings) if OBSERVED else primitive.evaluate(tuple(values), settings)
     if isinstance(out, tuple):
         return tuple([_wrapped(levels, primitive, part) for part in out])
     return _wrapped(levels, primitive, out)
 
 
 def _wrapped(levels: list[Any], primitive: Any, out: Any) -> Any:
-    """What a primitive gave for the members of all ``levels``, as a Tensor of the newest."""
+    """Return a primitive's result for all ``levels`` as a Tensor of the newest."""
     shape = tuple(getattr(out, "shape", ()))
     for level in reversed(levels):
         if not shape or shape[0] != level.members:
@@ -226,9 +246,10 @@ def _newest_first(level: Batch) -> int:
 
 
 def _aligned(value: Any, own: list[Any], levels: list[Any], missing: int) -> Any:
-    """An array with an axis for each of the levels from its oldest on, and ``missing`` axes in front of the member's.
+    """Return an array with an axis for each of the levels from its oldest on.
 
-    Levels are newest first, and their axes oldest first.
+    ``missing`` axes of length one are added in front of the member's own. Levels are newest first, their axes oldest
+    first.
     """
     count = len(own)
     if own == levels[:count]:
@@ -238,11 +259,14 @@ def _aligned(value: Any, own: list[Any], levels: list[Any], missing: int) -> Any
     else:
         lead = [level.members if level in own else 1 for level in levels[: levels.index(own[-1]) + 1]]
         lead.reverse()
-    return SPACES[type(value)].reshape(value, (*lead, *(1,) * missing, *value.shape[count:]))
+    return NAMESPACES[type(value)].reshape(value, (*lead, *(1,) * missing, *value.shape[count:]))
 
 
 def leading(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
-    """Axes before the operation's own are a batch already: members of fewer axes get ones in front."""
+    """Call an operation that takes leading axes for a batch.
+
+    Members of fewer axes get axes of length one in front.
+    """
     if len(inner) > 1:
         ndims = [
             len(value.shape) - is_mapped if hasattr(value, "shape") else 0
@@ -259,7 +283,7 @@ def leading(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings
 
 
 def shift(axes: Any, by: int = 1) -> Any:
-    """Axes counted from the front, of an array with ``by`` more axes there."""
+    """Return axes counted from the front, for an array with ``by`` more axes there."""
     return tuple([a + by for a in axes]) if isinstance(axes, tuple) else axes + by
 
 
@@ -268,7 +292,10 @@ def _moved(settings: dict[str, Any], by: int) -> dict[str, Any]:
 
 
 def axis(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
-    """Every array gets the mapped axis, by being repeated, and settings that name axes count one more."""
+    """Call an operation with the mapped axis on every array.
+
+    Unmapped arrays are repeated along it, and settings that name axes count one more.
+    """
     if not all(mapped):
         xp = namespace_of(inner)
         inner = [spread(xp, value, is_mapped, members) for value, is_mapped in zip(inner, mapped, strict=True)]
@@ -276,7 +303,10 @@ def axis(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: d
 
 
 def loop(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
-    """Each member by itself, the results stacked: right for any primitive, and as slow as a loop."""
+    """Call the primitive for each member and stack the results.
+
+    This is right for any primitive, and as slow as a loop.
+    """
     xp = namespace_of(inner)
     if not members:
         raise MissingRuleError(f"{primitive.name} is mapped member by member, and there is none to learn a shape from")
@@ -293,7 +323,10 @@ def loop(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: d
 
 
 def values_decide(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
-    """For primitives whose result's shape depends on values, which members cannot share."""
+    """Raise ``TracedValueError``: the members' results may differ in shape.
+
+    It is the rule of primitives whose result's shape depends on values.
+    """
     raise TracedValueError(
         f"{primitive.name} under vmap: the shape of its result depends on values, and members have different ones; "
         "call it outside of vmap, or keep the shape and choose values with agrad.where"
@@ -308,11 +341,11 @@ SHARED: dict[str, BatchRule] = {
     "loop": loop,
     "values decide": values_decide,
 }
-"""The batching rules that have a word."""
+"""The shared batching rules by name."""
 
 
 def own_rule(rule: Any, primitive: Any) -> BatchRule:
-    """A rule of names as a batching rule."""
+    """Return a rule with named parameters as a batching rule."""
     fixed = len(primitive.arrays)
     places = {name: i for i, name in enumerate(primitive.arrays)}
     flags = {f"{name}_mapped": i for name, i in places.items()}

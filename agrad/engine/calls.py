@@ -1,7 +1,7 @@
-"""Calls: a whole function on the tape as one operation, whose pullback is any code.
+"""Calls: a whole function on the tape as one operation, with any pullback.
 
-What checkpoints, hand-written rules and implicit derivatives record. A primitive has its rules by name and for good; a
-call has one pullback of its own, which the node keeps, and which a backward pass frees like any saved value.
+Checkpoints, hand-written rules and implicit derivatives record them. A primitive has fixed rules, filed by name; a call
+has a pullback of its own, which the node keeps, and which a backward pass frees like any saved value.
 """
 
 import functools
@@ -10,20 +10,23 @@ from typing import Any
 
 from agrad.backends import backend_of, selected
 from agrad.dtypes import is_complex
+from agrad.engine.backward import fit
 from agrad.engine.levels import lift, select, users_line
 from agrad.engine.operation import Operation
-from agrad.engine.scalars import Scalar, deferred_array
-from agrad.engine.sweep import fit
+from agrad.engine.scalars import TracedNumber, host_array_call
 from agrad.engine.tape import Meta, Node, Plan, is_recording, mode, next_id
 from agrad.engine.tensor import Tensor, settle
 from agrad.errors import MissingRuleError
 
 Pull = Callable[[Node, list[Any]], Sequence[Any]]
-"""Takes the call's node and the cotangent of each output (None where unused) to those of the parents (None for 0)."""
+"""A function of the call's node and the cotangent of each output (None if unused).
+
+It returns the cotangents of the parents, None for 0.
+"""
 
 
 class Call(Operation):
-    """The operation of the nodes of one function: its name, and how many outputs and parents there are."""
+    """The operation of the nodes of one function."""
 
     def __init__(self, name: str, outputs: int, parents: int, linear: bool) -> None:
         self.name = name
@@ -35,17 +38,17 @@ class Call(Operation):
         plan.positions = tuple(range(parents))
         plan.arguments = self.argument_names(parents)
         plan.names = ()
-        plan.exact = plan.lifted = plan.detours = plan.retains = False
-        plan.pack = lambda *args: ()
-        plan.pull = self._pull
+        plan.exact = plan.lifted = plan.needs_slow_path = plan.retains = False
+        plan.keep = lambda values: ()
+        plan.pullback = self._pull
         self.plan = plan
 
     def argument_names(self, count: int) -> tuple[str, ...]:
-        """The operands have no names of their own: they are numbered."""
+        """Return numbered names, because the operands have no names of their own."""
         return tuple(f"operand_{i}" for i in range(count))
 
     def output_name(self, output: int) -> str:
-        """What the graph calls an output."""
+        """Return the name of an output in the graph."""
         return str(output)
 
     def bind(self, *args: Any) -> Any:
@@ -63,9 +66,9 @@ def _call(name: str, outputs: int, parents: int, linear: bool) -> Call:
 
 
 def record_call(name: str, parents: Sequence[Node], outputs: int, pull: Pull, *, linear: bool = False) -> list[Node]:
-    """Record a function as one operation on a tape; gives the node of each of its outputs.
+    """Record a function as one operation, and return the node of each output.
 
-    ``linear`` says that the outputs are linear in what the parents stand for.
+    ``linear``: the outputs are linear in the parents' values.
     """
     call = _call(name, outputs, len(parents), linear)
     node = Node()
@@ -78,32 +81,40 @@ def record_call(name: str, parents: Sequence[Node], outputs: int, pull: Pull, *,
     return [node] if call.outputs is None else [select(node, i) for i in range(outputs)]
 
 
-def live(value: Any) -> Any:
-    """An operand without the levels that record nothing of it: an array, or a Tensor of a level that does."""
+def recorded_part(value: Any) -> Any:
+    """Return an operand without the levels that do not record it.
+
+    It is an array, or a Tensor of a level that does.
+    """
     value = settle(value)
     while isinstance(value, Tensor) and value.level.derivative and not is_recording(value.level.id):
         value = settle(value.data)
     return value
 
 
-def newest(values: Sequence[Any]) -> Any:
-    """The newest level among the values, None where no Tensor is."""
+def newest_level(values: Sequence[Any]) -> Any:
+    """Return the newest level among the values, or None where no Tensor is."""
     levels = [value.level for value in values if isinstance(value, Tensor)]
     return max(levels, key=lambda level: level.id, default=None)
 
 
-def alike(values: Sequence[Any]) -> list[Any]:
-    """The values, raw arrays lifted to constants where any is a Tensor: strangers do not meet in an operator."""
+def lift_all(values: Sequence[Any]) -> list[Any]:
+    """Return the values, raw arrays lifted to constant Tensors where any is a Tensor.
+
+    An array library's operators may reject Tensors beside its own arrays.
+    """
     return [lift(value) for value in values] if any(isinstance(v, Tensor) for v in values) else list(values)
 
 
 def array_of_number(value: Any, like: Any = None) -> Any:
-    """A Python float or complex as an array, inside of a trace a traced one; anything else as it is.
+    """Return a Python float or complex as an array, anything else as it is.
+
+    Inside a trace the array is a traced one.
 
     ``like``: an array of the library, the device and the dtype wanted (a complex number is complex all the same); by
     default those are the selected ones, and float64 or complex128.
     """
-    number = value.value if isinstance(value, Scalar) else value
+    number = value.value if isinstance(value, TracedNumber) else value
     kind = type(number)
     if kind not in (float, complex):
         return value
@@ -121,9 +132,9 @@ def array_of_number(value: Any, like: Any = None) -> Any:
     def place(number: Any) -> Any:
         return xp.asarray(number, dtype=dtype, device=device)
 
-    return deferred_array(kind, (value,), place)
+    return host_array_call(kind, (value,), place)
 
 
 def fitted(g: Any, meta: Meta, name: str, place: str) -> Any:
-    """A cotangent that a user's rule gave, checked against its operand and with its dtype."""
+    """Return the cotangent of a user's rule, fitted to its operand."""
     return fit(g, meta, False, name, place)

@@ -1,6 +1,6 @@
-"""What to say where an array library refuses an operation, or code asks a Tensor for a raw array's values.
+"""Error texts of refused operations and of requests for raw values.
 
-The shapes, devices and kinds of what an operation was given; the function that asked, found among the callers.
+The texts name the shapes, devices and types of the operands, or the function among the callers that asked.
 """
 
 import linecache
@@ -23,18 +23,21 @@ from agrad.shapes import broadcast_shapes, unlike_product
 
 
 def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Exception:
-    """The error where a library refused: agrad's own for shapes, devices and numbers, or the library's with a note."""
+    """Return the error to raise where a library refused an operation.
+
+    It is agrad's own for shapes, devices and numbers that do not fit, else the library's with a note on the shapes.
+    """
     if isinstance(error, AgradError):
         return error
     name = primitive.name
     shapes = [tuple(a.shape) for a in args if hasattr(a, "shape")]
     text = " and ".join(map(str, shapes))
-    if name == "matmul" and len(shapes) == 2 and unlike_product(*shapes):
-        return ShapeError(f"matmul: shapes {text} do not multiply")
-    if primitive.broadcasts and name != "matmul":
-        matrices = name in ("linalg.solve", "linalg.over_triangle")
+    if primitive.kind == "product":
+        if len(shapes) > 1 and unlike_product(*shapes[:2]):
+            return ShapeError(f"{name}: shapes {text} do not multiply")
+    elif primitive.broadcasts:
         try:
-            broadcast_shapes(*([shape[:-2] for shape in shapes] if matrices else shapes))
+            broadcast_shapes(*([shape[:-2] for shape in shapes] if primitive.matrices else shapes))
         except ShapeError:
             return ShapeError(f"{name}: shapes {text} do not broadcast")
     raws = [a.raw if isinstance(a, Tensor) else a for a in args]
@@ -56,14 +59,17 @@ def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Except
     return error
 
 
-# ------------------------------------------------------------------ who asked for values
+# ------------------------------------------------------------------ requests for values
 
 _CONVERSION = "numpy.asarray()"
 _OWN = str(Path(__file__).parents[1])
 
 
 def detach_error(what: str) -> DetachError:
-    """The error of a conversion that would leave the graph: names the function that asked, and what to call instead."""
+    """Return the error of a conversion that would leave the graph.
+
+    It names the function that asked, and the remedy.
+    """
     remedy = ""
     if what == _CONVERSION:
         what, remedy = _conversion()
@@ -97,7 +103,7 @@ def _conversion() -> tuple[str, str]:
 
 
 def _askers(frame: FrameType | None) -> list[FrameType]:
-    """The callers' frames of one installed package, from the one in which the values were asked for outwards."""
+    """Return the callers' frames of one installed package, the innermost first."""
     while frame is not None and frame.f_code.co_filename.startswith(_OWN):
         frame = frame.f_back
     found: list[FrameType] = []
@@ -125,7 +131,10 @@ _NOTES = {
 
 
 def called(f: Callable[..., Any], /, *args: Any, **settings: Any) -> Any:
-    """What a function of the user's gives; other libraries' errors about Tensors get a note with the remedy."""
+    """Call a function of the user's.
+
+    Other libraries' errors about Tensors get a note with the remedy.
+    """
     try:
         return f(*args, **settings)
     except (ValueError, TypeError) as error:
@@ -136,7 +145,7 @@ def called(f: Callable[..., Any], /, *args: Any, **settings: Any) -> Any:
 
 
 def _raw_arrays(error: Exception) -> str:
-    """The raw arrays that the user's innermost line names."""
+    """Return the names of the raw arrays in the user's innermost line."""
     names = ""
     trace = error.__traceback__
     while trace is not None:

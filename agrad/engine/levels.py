@@ -1,8 +1,9 @@
-"""Levels: what recording means. An operation is handed to the newest level among its arguments.
+"""Levels: the ways of recording an operation.
 
-A level evaluates the operation on what is inside its Tensors (which hands it to the next older level, and in the end
-to the raw arrays) and records it in its own way. Levels are numbered by birth; nothing is pushed or popped, so nothing
-leaks when user code raises, and nested transforms cannot confuse each other's derivatives.
+The newest level among the arguments of a call processes it.
+A level evaluates the operation on the data of its Tensors (which calls the next older level, and in the end computes on
+raw arrays) and records it in its own way. Levels are numbered in the order of creation. There is no stack of levels:
+nothing remains on one when user code raises, and nested transforms cannot mix up each other's derivatives.
 """
 
 import cmath
@@ -16,9 +17,9 @@ import numpy as np
 
 from agrad.backends import backend_of_type
 from agrad.backends.base import DEVICE_GUARDS
-from agrad.engine.observing import SWITCH, observed_run
+from agrad.engine.observing import OBSERVED, observed_run
 from agrad.engine.operation import Operation
-from agrad.engine.scalars import Scalar
+from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import Meta, Node, Plan, inside_rule, mode, next_id
 from agrad.engine.tensor import Batched, Lifted, Tensor, settle, wrap
 from agrad.engine.views import linked
@@ -26,11 +27,11 @@ from agrad.errors import AnomalyError
 from agrad.registry import namespace
 
 NUMBERS = frozenset({bool, int, float})
-"""Python's weak scalars. A complex one may turn a real array complex, so it takes the long way."""
+"""Python's weak scalars, without complex: one may turn a real array complex."""
 
 
 class _Spaces(dict[type, Any]):
-    """The namespace a rule gets, by the type of what it is handed: a backend's for its arrays, agrad's for Tensors."""
+    """The namespaces for rules, by argument type: a backend's, or agrad's for Tensors."""
 
     def __missing__(self, kind: type) -> Any:
         if issubclass(kind, Tensor):
@@ -44,34 +45,35 @@ class _Spaces(dict[type, Any]):
         return space
 
 
-SPACES = _Spaces()
+NAMESPACES = _Spaces()
 
 
 def namespace_of(values: Sequence[Any]) -> Any:
-    """agrad's namespace where any of the values is a Tensor, else the backend's whose arrays they are."""
+    """Return agrad's namespace if any value is a Tensor, else that of their backend."""
     space = None
     for value in values:
         if isinstance(value, Tensor):
             return namespace
         if space is None and hasattr(value, "shape"):
-            space = SPACES[type(value)]
+            space = NAMESPACES[type(value)]
     return space
 
 
 CAPTURED: list[Any] = []
-"""The traces that read arrays anew at each call which the traced function knows besides its arguments."""
+"""Traces that read again, at each call, the arrays used besides the arguments."""
 
 
 def captured(value: Any) -> Any:
-    """What stands for such an array in the trace that is going on here; any other value as it is."""
+    """Return the present trace's tracer for a captured array, else the value itself."""
     trace = mode().trace
     return value if trace is None or isinstance(value, Tensor) else trace.captured(value)
 
 
 def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], inside: bool = False) -> Any:
-    """Evaluate a primitive on any mixture of arguments: the long way, which is always right.
+    """Evaluate a primitive on any mixture of arguments by the slow path.
 
-    ``inside``: the result goes inside a newer level's Tensor, where nobody can write to it, so that it is no view.
+    ``inside``: the result becomes the data of a newer level's Tensor. No user can write to it there, so it is not
+    linked as a view.
     """
     if CAPTURED:
         args = tuple(map(captured, args))
@@ -83,20 +85,20 @@ def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], in
                 newest = arg.level
         elif isinstance(arg, np.generic):
             scalars = True
-        elif isinstance(arg, Scalar) and not primitive.takes_traced_numbers:
+        elif isinstance(arg, TracedNumber) and not primitive.takes_traced_numbers:
             return dispatch(primitive, tuple([a.read() if a is arg else a for a in args]), settings, inside)
     if scalars:
         args = _without_scalars(args)
     if newest is None:
-        if any(isinstance(arg, Scalar) for arg in args):
-            args = tuple([arg.read() if isinstance(arg, Scalar) else arg for arg in args])
+        if any(isinstance(arg, TracedNumber) for arg in args):
+            args = tuple([arg.read() if isinstance(arg, TracedNumber) else arg for arg in args])
         return primitive.evaluate(args, settings)
     out = newest.process(primitive, args, settings)
     return out if inside or primitive.put is None else linked(primitive, args, settings, out)
 
 
 def _without_scalars(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments, NumPy's scalars among them made Python numbers where an array of another library is."""
+    """Make NumPy scalars Python numbers if the first array is of another library."""
     for arg in args:
         if hasattr(arg, "shape") and not isinstance(arg, np.generic):
             raw = arg.raw if isinstance(arg, Tensor) else arg
@@ -107,24 +109,24 @@ def _without_scalars(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class Level:
-    """What all levels share: evaluating an operation on what is inside this level's Tensors."""
+    """Base class of the levels: it evaluates operations on the data of its Tensors."""
 
     __slots__ = ("id",)
 
     tape = False
-    """Whether Tensors of this level are recorded as nodes."""
+    """True if Tensors of this level are recorded as nodes."""
 
     short = False
-    """Whether the short call path may record them, as nodes and nothing else."""
+    """True if the short call path may record them, as nodes and nothing else."""
 
     derivative = True
-    """Whether it records derivatives, which ``no_grad`` silences."""
+    """True if it records derivatives, which ``no_grad`` turns off."""
 
     whole_rules = False
-    """Whether a rule for which the backend has a kernel is one operation of this level (see ``rulecalls``)."""
+    """True if a rule with a kernel is one operation of this level: see ``rulecalls``."""
 
     kind: type[Tensor] = Lifted
-    """What its Tensors are that the short call path does not take."""
+    """The class of its Tensors that the short call path does not take."""
 
     name = "level"
 
@@ -132,7 +134,7 @@ class Level:
         self.id = next_id() if level_id is None else level_id
 
     def inside(self, value: Any) -> Any:
-        """The argument as an older level sees it."""
+        """Return the argument without this level."""
         if isinstance(value, Tensor):
             return settle(value.data) if value.level is self else settle(value)
         return value
@@ -149,7 +151,7 @@ class Level:
                 if arg.level is self:
                     if arg.node is not None:
                         traced.append(i)
-                    arg = arg.data  # no copy of it: nobody but this level has what is inside
+                    arg = arg.data  # needs no new wrapper, because only this level holds the data
                     while isinstance(arg, Tensor) and arg.node is None:
                         arg = arg.data
                 else:
@@ -158,12 +160,12 @@ class Level:
                     lifted = True
                     long_way = long_way or type(arg) is not Tensor
             inner.append(arg)
-        if long_way and not SWITCH.lookers:
+        if long_way and not OBSERVED:
             out = dispatch(primitive, tuple(inner), settings, inside=True)
-        elif lifted or SWITCH.lookers or now.trace is not None:
+        elif lifted or OBSERVED or now.trace is not None:
             out = primitive.bind(*inner, **settings)
             if primitive.put is not None and isinstance(out, Tensor):
-                out._link = None  # nobody can write to what is inside
+                out._link = None  # no user can write to the data of a Tensor
         else:
             out = primitive.evaluate(tuple(inner), settings)
         if not traced or self.id < now.oldest:
@@ -185,21 +187,25 @@ class Level:
         traced: tuple[int, ...],
         lifted: bool,
     ) -> Any:
-        """The result ``out`` of the arguments ``inner``, recorded: those at ``traced`` have a record of this level.
+        """Return the result ``out``, recorded at this level.
 
-        ``lifted``: whether there are Tensors inside.
+        ``inner``: the arguments without this level, of which those at ``traced`` are recorded. ``lifted``: true if
+        Tensors are among them.
         """
         raise NotImplementedError
 
     def check_concrete(self, tensor: Tensor, what: str) -> None:
-        """Raise ``TracedValueError`` where a Tensor of this level has no value of its own to give."""
+        """Raise ``TracedValueError`` if a Tensor of this level has no value of its own."""
         data = tensor.data
         if isinstance(data, Tensor):
             data._check_concrete(what)
 
 
 def _are_alike(values: Sequence[Any]) -> bool:
-    """Whether all show one shape and one dtype, so that an elementwise result does too. Weak scalars do not count."""
+    """Return True if all values have one shape and one dtype.
+
+    An elementwise result then has them too. Weak scalars and mapped axes do not count.
+    """
     shape = dtype = None
     for value in values:
         if type(value) in NUMBERS:
@@ -219,7 +225,10 @@ def _are_alike(values: Sequence[Any]) -> bool:
 
 
 class Reverse(Level):
-    """Records a node an operation: opened by ``grad``, ``vjp`` and the like; the ambient level is one too."""
+    """A level of reverse mode, which records a node for each operation.
+
+    ``grad``, ``vjp`` and others open one; the global tape is one.
+    """
 
     __slots__ = ()
 
@@ -237,7 +246,8 @@ class Reverse(Level):
         lifted: bool,
     ) -> Any:
         exact = primitive.keeps_type and (len(inner) == 1 or (lifted and primitive.elementwise and _are_alike(inner)))
-        plan = primitive.recorded(traced, len(inner), lifted, exact)
+        numbers = tuple([i for i, value in enumerate(inner) if type(value) in NUMBERS])
+        plan = primitive.recorded(traced, len(inner), lifted, exact, numbers)
         if plan is None:
             return self._constant(out)
         outs = out if isinstance(out, tuple) else (out,)
@@ -245,7 +255,7 @@ class Reverse(Level):
         node.id = next_id()
         node.plan = plan
         node.parents = tuple([args[i].node for i in plan.positions])
-        node.saved = plan.pack(*inner, *outs, **settings)
+        node.saved = plan.keep((*inner, *outs, settings))
         now = mode()
         if now.anomaly or (now.observers and any(observer.lines for observer in now.observers)):
             node.where = users_line()
@@ -255,7 +265,7 @@ class Reverse(Level):
 
 
 class Forward(Level):
-    """Carries the tangent itself in place of a node: memory does not grow with the number of operations."""
+    """A level of forward mode: it stores tangents; memory does not grow with calls."""
 
     __slots__ = ()
 
@@ -279,49 +289,49 @@ class Forward(Level):
         return tuple([wrap(part, self, t) for part, t in zip(out, out_tangents, strict=True)])
 
 
-AMBIENT = Reverse(0)
-"""The level of Tensors that users make: it is always open, and older than every other."""
+GLOBAL_TAPE = Reverse(0)
+"""The level of Tensors that users make: always open, and older than every other."""
 
 
 def lift(value: Any) -> Any:
-    """A raw array as a constant Tensor; anything else as it is.
+    """Return a raw array as a constant Tensor, and any other value itself.
 
-    Rules that are handed a Tensor are handed nothing raw beside it: array-api-strict's operators refuse strangers.
+    A rule with a Tensor argument gets no raw array: array-api-strict operators reject foreign array types.
     """
     if isinstance(value, Tensor):
         return value
     if isinstance(value, tuple):
         return tuple([lift(part) for part in value])
-    return wrap(value, AMBIENT) if hasattr(value, "shape") else value
+    return wrap(value, GLOBAL_TAPE) if hasattr(value, "shape") else value
 
 
-class Parts:
-    """The cotangents of an operation with several outputs, gathered as they arrive."""
+class OutputCotangents:
+    """The cotangents of an operation with several outputs, collected as they arrive."""
 
     __slots__ = ("by_output",)
 
     def __init__(self, by_output: dict[int, Any]) -> None:
         self.by_output = by_output
 
-    def __add__(self, other: "Parts") -> "Parts":
-        """This one, with the other's taken up: a backward pass alone holds it, and there may be many to come."""
-        mine = self.by_output
+    def __add__(self, other: "OutputCotangents") -> "OutputCotangents":
+        """Add the other's cotangents in place: only the backward pass holds this object."""
+        mine = self.by_output  # changed in place, because many more may follow
         for i, g in other.by_output.items():
             mine[i] = mine[i] + g if i in mine else g
         return self
 
 
 def select(node: Node, output: int) -> Node:
-    """The node of one output of an operation that has several."""
+    """Return the node of one output of an operation that has several."""
     selector = Node()
     selector.id = next_id()
-    selector.plan = selector_plan(output)
+    selector.plan = get_output_plan(output)
     selector.parents = (node,)
     selector.saved = ()
     return selector
 
 
-class Selector(Operation):
+class GetOutput(Operation):
     """The operation of the nodes that pick one output."""
 
     arrays = ("x",)
@@ -332,26 +342,29 @@ class Selector(Operation):
 
 
 @functools.cache
-def selector_plan(output: int) -> Plan:
+def get_output_plan(output: int) -> Plan:
     """Return the plan of the nodes that pick one output."""
     plan = Plan()
-    plan.primitive = Selector(output)
+    plan.primitive = GetOutput(output)
     plan.arguments = plan.primitive.arrays
     plan.positions = (0,)
-    plan.lifted = plan.detours = plan.retains = False
+    plan.lifted = plan.needs_slow_path = plan.retains = False
     plan.names = ()
-    plan.pack = lambda *args: ()
-    plan.pull = lambda node, g: (Parts({output: g}),)
+    plan.keep = lambda values: ()
+    plan.pullback = lambda node, g: (OutputCotangents({output: g}),)
     return plan
 
 
 def meta(value: Any) -> Meta:
-    """Shape and dtype of a raw array or a Tensor."""
+    """Return the shape and dtype of a raw array or a Tensor."""
     return Meta(tuple(value.shape), value.dtype)
 
 
 def unusual(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out: Any) -> Any:
-    """Where the short call path turns to when ``attention`` says so: recording is off, or anomalies are looked for."""
+    """Finish a call below the ``recording_floor`` by the slow path.
+
+    Recording is off there, or anomalies are detected.
+    """
     level = max((arg.level for arg in args if isinstance(arg, Tensor)), key=lambda lv: lv.id)
     now = mode()
     if now.trace is not None:
@@ -364,7 +377,7 @@ def unusual(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out
 
 
 def observed(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-    """A primitive's call while operations are looked at: as ever, but evaluations on raw arrays are shown."""
+    """Call a primitive as usual, but show evaluations on raw arrays to observers."""
     now = mode()
     for arg in args:
         if isinstance(arg, Tensor):
@@ -391,15 +404,16 @@ def pushed(
     settings: dict[str, Any],
     lifted: bool | None = None,
 ) -> tuple[Any, ...] | None:
-    """The tangents of an operation's outputs, of those of its arguments at ``traced``; None where all are zero.
+    """Return the tangents of an operation's outputs, or None if all are zero.
 
-    ``lifted``: whether there are Tensors among ``inner``, the arguments as they lie inside the level, if that is known.
+    ``tangents``: those of the arguments at ``traced``. ``inner``: the arguments without the level. ``lifted``: true if
+    there are Tensors among these, None if not known.
     """
     if not lifted:
         for value in tangents if lifted is False else (*tangents, *inner):
             if isinstance(value, Tensor):
                 lifted = True
-    push = primitive.push(traced, len(inner), bool(lifted))
+    push = primitive.pushforward(traced, len(inner), bool(lifted))
     if push is None:
         return None
     now = mode()
@@ -414,11 +428,11 @@ def pushed(
 
 
 def _observed_push(primitive: Any, traced: tuple[int, ...], tangents: list[Any], push: Any) -> tuple[Any, ...]:
-    """The tangents of an operation's outputs, which ``push`` makes of the arguments', looked at."""
+    """Return the output tangents that ``push`` computes, under observers and checks."""
     now = mode()
     with inside_rule():
         found: tuple[Any, ...] = observed_run(
-            now.observers, lambda observer, proceed: observer.push(primitive, proceed), push
+            now.observers, lambda observer, proceed: observer.pushforward(primitive, proceed), push
         )
     if now.anomaly and not now.inside_rule and not all(t is None or _finite(t) for t in found):
         names = primitive.argument_names(max(traced) + 1)
@@ -433,7 +447,7 @@ def _observed_push(primitive: Any, traced: tuple[int, ...], tangents: list[Any],
 
 
 def users_line() -> str:
-    """The innermost line of code on the stack that is not agrad's own."""
+    """Return the innermost line of code on the stack that is not agrad's own."""
     package = __name__.partition(".")[0]
     for frame, line in traceback.walk_stack(None):
         module = frame.f_globals.get("__name__", "")
@@ -444,19 +458,19 @@ def users_line() -> str:
 
 
 def _finite(value: Any) -> bool:
-    """Whether all values are finite, and the tangents that a forward level carries beside them."""
+    """Return True if all values are finite, and the tangents of forward levels too."""
     while isinstance(value, Tensor):
         if isinstance(value.level, Forward) and not (value.node is None or _finite(value.node)):
             return False
         value = value.data
     if not hasattr(value, "dtype"):
         return not isinstance(value, (float, complex)) or cmath.isfinite(value)
-    xp = SPACES[type(value)]
+    xp = NAMESPACES[type(value)]
     return not xp.isdtype(value.dtype, ("real floating", "complex floating")) or bool(xp.all(xp.isfinite(value)))
 
 
 def check_finite(primitive: Any, args: tuple[Any, ...], out: Any) -> None:
-    """Raise ``AnomalyError`` where a result of raw arrays and numbers holds a NaN or an infinity."""
+    """Raise ``AnomalyError`` if a result on raw arrays holds a NaN or an infinity."""
     for part in out if isinstance(out, tuple) else (out,):
         if not _finite(part):
             names = primitive.argument_names(len(args))
@@ -470,11 +484,11 @@ def check_finite(primitive: Any, args: tuple[Any, ...], out: Any) -> None:
 
 
 def check_finite_cotangent(node: Node, g: Any, name: str, cotangent: Any) -> None:
-    """Raise ``AnomalyError`` where a backward rule made a NaN or an infinity."""
-    if cotangent is not None and not isinstance(cotangent, Parts) and not _finite(cotangent):
+    """Raise ``AnomalyError`` if a backward rule made a NaN or an infinity."""
+    if cotangent is not None and not isinstance(cotangent, OutputCotangents) and not _finite(cotangent):
         where = getattr(node, "where", None)
         line = f"; the operation was recorded at {where}" if where else ""
-        if not all(map(_finite, g.by_output.values() if isinstance(g, Parts) else (g,))):
+        if not all(map(_finite, g.by_output.values() if isinstance(g, OutputCotangents) else (g,))):
             raise AnomalyError(
                 f"the backward rule of {node.plan.primitive.name} was handed a cotangent that holds a NaN or an "
                 f"infinity already: the one given, or a sum of finite ones{line}"

@@ -1,57 +1,59 @@
-"""The notation of operations: ``@primitive``, ``.vjp``, ``.jvp``, ``.batch``, ``.door``, ``elementwise``.
+"""The notation of operations: ``@primitive``, ``elementwise`` and their rules.
 
-A primitive has the array API's own signature with ``xp`` in front::
+A primitive is a function of an array namespace, of arrays and of settings. Where callers may write arguments in several
+forms, the public function stands beside it and brings them to the one form that the primitive knows::
 
-    @primitive(linear="x", normalize={"axis": axes_of}, batch="axis")
-    def sum(xp, x, /, *, axis=None, keepdims=False):
+    @primitive(name="sum", linear="x", batch="axis")
+    def sum_p(xp, x, /, *, axis, keepdims):
         return xp.sum(x, axis=axis, keepdims=keepdims)
 
-    @sum.vjp
+    @sum_p.vjp
     def sum_vjp(xp, g, x_meta, *, axis):
         return xp.broadcast_to(kept(xp, g, x_meta.shape, axis), x_meta.shape)
+
+    def sum(x, /, *, axis=None, keepdims=False):
+        return sum_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
 Before the slash stand arrays, which may be differentiated, after it settings; a ``*arrays`` after the slash takes any
 number of arrays. A rule may name ``xp``, the cotangent ``g`` (or the tangent ``t``), the output ``y`` (or the outputs'
 own names), the arguments, ``<argument>_meta`` for an argument's shape and dtype only, and after a ``*`` the settings.
-How ``vmap`` calls it is a word, ``batch="axis"``, or a rule of names too (see ``batching``).
+``vmap`` calls the primitive by a word, ``batch="axis"``, or by a rule of names (see ``batching``). A call with all
+settings, in the order of the definition, is the fastest.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
-from agrad.engine.plans import compile_function
 from agrad.engine.primitive import Primitive
 from agrad.errors import PrimitiveDefinitionError
 
 Names = str | Sequence[str]
-Normalizers = Mapping[str, Callable[[Any, Any], Any]]
 
 
 class Operation(Protocol):
-    """A public operation: a plain function that also files its own rules."""
+    """A function that calls a primitive and files its rules."""
 
     primitive: Primitive
     bind: Callable[..., Any]
+    """The function itself."""
 
     def __call__(self, *args: Any, **settings: Any) -> Any: ...
     def vjp(self, *targets: Any) -> Any:
-        """File the rule that takes a cotangent back to the arguments ``targets`` (by default the first)."""
+        """File the vjp rule of the arguments ``targets`` (by default the first)."""
 
     def jvp(self, *targets: Any) -> Any:
         """File the rule that takes the tangent of the argument ``targets`` forward."""
 
     def batch(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """File the rule that calls the operation once for all members of a batch; see ``agrad.engine.batching``."""
+        """File the batching rule; see ``agrad.engine.batching``."""
 
     def put(self, function: Any) -> Any:
-        """File what the argument is after ``value`` was written into the result, for a result that may be a view.
+        """File the write_back rule: the argument after ``value`` is written to the result.
 
-        Without this rule, in-place changes of the result are not seen in the argument, whatever memory they share.
+        For a result that may be a view. Without this rule, changes of the result in place are not seen in the argument,
+        whatever memory they share.
         """
-
-    def door(self, function: Callable[..., Any]) -> "Operation":
-        """Make ``function``, which brings its arguments to one form and calls ``bind``, the public one."""
 
 
 def _tuple(names: Names) -> tuple[str, ...]:
@@ -67,76 +69,65 @@ def primitive(
     constant: Names = (),
     broadcasts: bool = False,
     out: Names | None = None,
-    normalize: Normalizers | None = None,
     masks: bool = False,
     jointly: bool = False,
     overwrites: Names = (),
     batch: str | None = None,
     **traits: Any,
 ) -> Any:
-    """Make a function of ``(xp, arrays, /, *, settings)`` an operation that can be differentiated.
+    """Make a function of ``(xp, arrays, /, *, settings)`` a differentiable operation.
 
-    ``linear`` names arguments in which the operation is linear: there it is its own forward rule. ``constant`` names
-    those that have no derivative (labels, an index). ``broadcasts`` says that arguments broadcast against each other,
-    so that cotangents may have axes summed. ``out`` names several outputs, which rules then name in place of ``y``,
-    with cotangents ``g_<name>`` (None where unused). With one name behind a star, ``out="*parts"``, their number is
-    what the function gives: rules name none of them, and are handed ``g_parts``, the cotangents by the outputs'
-    numbers. ``normalize`` gives, by setting, ``f(value, first_array)``. ``masks`` says that some elements of an
-    argument may go unused: whatever they are, they get the cotangent zero. ``jointly`` says that it is linear in all
-    arguments with a derivative at once, as a sum is and a product is not: the tangents of all make one call.
-    ``overwrites`` names arguments that a kernel may write its results into where the setting ``donate`` is true.
-    ``batch`` is how ``vmap`` calls it for all members at once: ``"leading"`` (any leading axes are a batch already, and
-    broadcast), ``"axis"`` (every array gets an axis in front, and settings that name axes, from the front, count one
-    more), ``"loop"`` (a call a member), ``"values decide"`` (not at all); any other way is a rule filed with
-    ``.batch``. ``traits`` are those of ``agrad.engine.operation``, by name, such as ``kind="reduction"``.
+    Parameters
+    ----------
+    name : the name of the operation, by default the function's.
+    linear : the arguments in which the operation is linear: there it is its own forward rule.
+    constant : the arguments that have no derivative (labels, an index).
+    broadcasts : arguments broadcast against each other, so that cotangents may have axes to sum.
+    out : names of several outputs, which rules then name in place of ``y``, with cotangents ``g_<name>`` (None where
+        unused). One name behind a star, ``out="*parts"``: as many outputs as the function gives. Rules name none of
+        them, and are handed ``g_parts``, the cotangents by the outputs' numbers.
+    masks : elements of an argument may go unused: whatever they are, they get the cotangent zero.
+    jointly : the operation is linear in all arguments with a derivative at once, as a sum is and a product is not: the
+        tangents of all make one call.
+    overwrites : the arguments that a kernel may write its results into where the setting ``donate`` is true.
+    batch : how ``vmap`` calls the operation for all members at once: ``"leading"`` (any leading axes are a batch
+        already, and broadcast), ``"axis"`` (every array gets an axis in front, and settings that name axes, from the
+        front, count one more), ``"loop"`` (one call a member), ``"values decide"`` (not at all); any other way is a
+        rule filed with ``.batch``.
+    traits : those of ``agrad.engine.operation``, by name, such as ``kind="reduction"``.
 
-    Gives the public function, which files rules by ``.vjp`` and ``.jvp``. Raises ``PrimitiveDefinitionError``, when the
-    definition is read, for a signature or a rule that breaks the notation.
+    Returns the function that calls the operation; it files rules by ``.vjp`` and ``.jvp``. Raises
+    ``PrimitiveDefinitionError``, at the definition, for a signature or a rule that breaks the notation.
     """
 
     def define(function: Callable[..., Any]) -> Operation:
         return _define(
             function,
-            name=name or function.__name__,
+            name or function.__name__,
+            traits,
             linear=_tuple(linear),
             constant=_tuple(constant),
             broadcasts=broadcasts,
-            out=None if out is None else _tuple(out),
-            normalize=normalize or {},
+            outputs=None if out is None else tuple(n.removeprefix("*") for n in _tuple(out)),
+            spreads=out is not None and any(n.startswith("*") for n in _tuple(out)),
             masks=masks,
             jointly=jointly,
             overwrites=_tuple(overwrites),
             batch=batch,
-            traits=traits,
         )
 
     return define if forward is None else define(forward)
 
 
-def _define(
-    function: Callable[..., Any],
-    *,
-    name: str,
-    linear: tuple[str, ...],
-    constant: tuple[str, ...],
-    broadcasts: bool,
-    out: tuple[str, ...] | None,
-    normalize: Normalizers,
-    masks: bool = False,
-    jointly: bool = False,
-    elementwise: bool = False,
-    keeps_type: bool = False,
-    overwrites: tuple[str, ...] = (),
-    batch: str | None = None,
-    traits: Mapping[str, Any],
-) -> Operation:
+def _define(function: Callable[..., Any], name: str, traits: dict[str, Any], **how: Any) -> Operation:
+    """Make the primitive of a function, whose signature says the arguments."""
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters or parameters[0].name != "xp" or parameters[0].kind is not inspect.Parameter.POSITIONAL_ONLY:
         raise PrimitiveDefinitionError(
             f"{name}: a primitive's signature is (xp, arrays, /, *, settings); the first is not 'xp' before the slash"
         )
     arrays = tuple(p.name for p in parameters[1:] if p.kind is p.POSITIONAL_ONLY)
-    variadic = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
+    variadic = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
     settings = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     strange = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.VAR_KEYWORD)]
     if strange:
@@ -145,56 +136,25 @@ def _define(
         )
     if not arrays and not variadic:
         raise PrimitiveDefinitionError(f"{name}: a primitive takes at least one array before the slash")
-    unknown = [key for key in normalize if key not in {p.name for p in settings}]
-    if unknown:
-        raise PrimitiveDefinitionError(f"{name}: normalize names {', '.join(map(repr, unknown))}, no settings of it")
     made = Primitive(
         function,
         name=name,
         arrays=arrays,
-        variadic=variadic[0] if variadic else None,
+        variadic=variadic,
         settings=tuple(p.name for p in settings),
         defaults={p.name: p.default for p in settings if p.default is not p.empty},
-        linear=linear,
-        constant=constant,
-        broadcasts=broadcasts,
-        elementwise=elementwise,
-        keeps_type=keeps_type,
-        outputs=None if out is None else tuple(n.removeprefix("*") for n in out),
-        spreads=out is not None and any(n.startswith("*") for n in out),
-        masks=masks,
-        jointly=jointly,
-        overwrites=overwrites,
-        batch=batch,
+        **how,
     )
     made.declare(traits)
-    public = _with_normalizers(made, normalize) if normalize else made.bind
-    return _dress(public, made, function.__doc__)
+    return _dress(made, function.__doc__, function.__module__)
 
 
-def _with_normalizers(made: Primitive, normalize: Normalizers) -> Callable[..., Any]:
-    scope: dict[str, Any] = {"bind": made.bind, "DEFAULTS": made.defaults}
-    arrays = [*made.arrays, "/"]
-    settings = [f"{s}=DEFAULTS[{s!r}]" if s in made.defaults else s for s in made.settings]
-    passed = []
-    for s in made.settings:
-        if s in normalize:
-            scope[f"normalize_{s}"] = normalize[s]
-            passed.append(f"{s}=normalize_{s}({s}, {made.arrays[0]})")
-        else:
-            passed.append(f"{s}={s}")
-    text = (
-        f"def {made.identifier}({', '.join([*arrays, '*', *settings])}):\n"
-        f"    return bind({', '.join([*made.arrays, *passed])})\n"
-    )
-    return cast(Callable[..., Any], compile_function(made.identifier, text, scope))
-
-
-def _dress(public: Any, made: Primitive, doc: str | None) -> Operation:
-    """Give a public function its docstring and the means to file rules."""
+def _dress(made: Primitive, doc: str | None, module: str) -> Operation:
+    """Return the function that calls a primitive and files its rules."""
+    call: Any = made.bind
     if doc is not None:
-        public.__doc__ = doc
-    public.__module__ = getattr(made.forward, "__module__", None) or __name__
+        call.__doc__ = doc
+    call.__module__ = module
 
     def filer(kind: str) -> Callable[..., Any]:
         def file(*targets: Any) -> Any:
@@ -215,20 +175,16 @@ def _dress(public: Any, made: Primitive, doc: str | None) -> Operation:
         return rule
 
     def put(function: Callable[..., Any]) -> Callable[..., Any]:
-        made.file_put(function)
+        made.file_write_back(function)
         return function
 
-    def door(function: Callable[..., Any]) -> Operation:
-        return _dress(function, made, function.__doc__ or doc)
-
-    public.primitive = made
-    public.bind = made.bind
-    public.vjp = filer("vjp")
-    public.jvp = filer("jvp")
-    public.batch = batch
-    public.put = put
-    public.door = door
-    return cast(Operation, public)
+    call.primitive = made
+    call.bind = call
+    call.vjp = filer("vjp")
+    call.jvp = filer("jvp")
+    call.batch = batch
+    call.put = put
+    return cast(Operation, call)
 
 
 def elementwise(
@@ -240,47 +196,37 @@ def elementwise(
     doc: str | None = None,
     **traits: Any,
 ) -> Operation:
-    """An operation on each element, in one row: ``sin = elementwise("sin", lambda xp, g, x: g * xp.cos(x))``.
+    """Make an operation on each element, with one rule for each argument.
 
-    One rule an argument (named ``x``, or ``x1`` and ``x2``, or as ``forward`` names them): ``g`` times the partial
-    derivative. The Jacobian is diagonal, so the same rule takes a cotangent back and a tangent forward. None stands
-    for an argument without a derivative. ``forward`` is the body, by default the function of that name of the
-    namespace. ``keeps_type`` says that the result has the arguments' dtype, ``jointly`` that it is linear in all of
-    them at once, ``traits`` the same as of ``primitive``. ``doc`` is the public docstring's first sentence.
+    Parameters
+    ----------
+    rules : one for each argument (named ``x``, or ``x1`` and ``x2``, or as ``forward`` names them): ``g`` times the
+        partial derivative. The Jacobian is diagonal, so the same rule takes a cotangent back and a tangent forward.
+        None stands for an argument without a derivative.
+    forward : the body, by default the function of that name of the namespace.
+    keeps_type : the result has the arguments' dtype.
+    jointly, traits : as of ``primitive``.
+    doc : the first sentence of the docstring.
     """
-    names = ("x",) if len(rules) == 1 else tuple(f"x{i + 1}" for i in range(len(rules)))
-    if forward is not None:
+    if forward is None:
+        names: tuple[str, ...] = ("x",) if len(rules) == 1 else tuple(f"x{i + 1}" for i in range(len(rules)))
+    else:
         parameters = list(inspect.signature(forward).parameters.values())[1:]
         names = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_ONLY)
+    how: dict[str, Any] = {
+        "constant": tuple(n for n, rule in zip(names, rules, strict=True) if rule is None),
+        "broadcasts": True,
+        "elementwise": True,
+        "keeps_type": keeps_type,
+        "jointly": jointly,
+        "batch": "leading",
+    }
     if forward is None:
-        made = Primitive(
-            None,
-            name=name,
-            arrays=names,
-            constant=tuple(n for n, rule in zip(names, rules, strict=True) if rule is None),
-            broadcasts=True,
-            elementwise=True,
-            keeps_type=keeps_type,
-            jointly=jointly,
-            batch="leading",
-        )
+        made = Primitive(None, name=name, arrays=names, **how)
         made.declare(traits)
-        operation = _dress(made.bind, made, None)
+        operation = _dress(made, None, __name__)
     else:
-        operation = _define(
-            forward,
-            name=name,
-            linear=(),
-            constant=tuple(n for n, rule in zip(names, rules, strict=True) if rule is None),
-            broadcasts=True,
-            out=None,
-            normalize={},
-            jointly=jointly,
-            elementwise=True,
-            keeps_type=keeps_type,
-            batch="leading",
-            traits=traits,
-        )
+        operation = _define(forward, name, traits, **how)
     arrays = "an array" if len(names) == 1 else "arrays or numbers that broadcast"
     operation.__doc__ = (
         f"{doc or f'The array API standard`s ``{name}`` of each element.'}\n\n"

@@ -1,4 +1,4 @@
-"""Operation: what a node of the tape, or an instruction of a program, refers to, and its traits."""
+"""Operation: the base class of the operations of nodes and instructions; traits."""
 
 import copy
 from collections.abc import Callable, Mapping
@@ -10,17 +10,25 @@ from agrad.errors import PrimitiveDefinitionError
 
 Function = Callable[..., Any]
 
-KINDS = frozenset({"elementwise", "reduction", "reshape", "transpose", "indexing", "product", "other"})
-"""What ``Operation.kind`` may be."""
+KINDS = frozenset(
+    {"elementwise", "reduction", "row_sum", "broadcast", "reshape", "transpose", "indexing", "product", "other"}
+)
+"""The values of ``Operation.kind``."""
 
 TRAITS = frozenset(
-    {"commutative", "decompose", "decompose_rules", "is_view", "kind", "may_alias", "takes_traced_numbers"}
-)
+    {
+        "commutative", "decompose", "is_view", "kind", "matrices", "may_alias", "no_alias", "operator", "rule_traits",
+        "takes_traced_numbers",
+    }
+)  # fmt: skip
 """The traits that the definition of a primitive may declare."""
 
 
 def function_in(operation: "Operation", table: Mapping[type, Function], kind: type | None) -> Function:
-    """Return the function of a table by array type; for numbers alone the operation's ``evaluate``."""
+    """Return the function for an array type, from a table by type.
+
+    For numbers alone it is the operation's ``evaluate``.
+    """
     backend = None if kind is None else backend_of_type(kind)
     if backend is None:
         return lambda *args, **settings: operation.evaluate(args, settings)
@@ -28,9 +36,9 @@ def function_in(operation: "Operation", table: Mapping[type, Function], kind: ty
 
 
 class Operation:
-    """Base class of whatever a node or an instruction refers to; its attributes are the defaults of the traits.
+    """Base class of the operations of nodes and instructions.
 
-    A subclass overrides what differs, and asks nothing of the tables of others.
+    Its attributes are the defaults of the traits. A subclass overrides those that differ.
     """
 
     name: str
@@ -41,40 +49,58 @@ class Operation:
     constant: tuple[str, ...] = ()
     """The arguments without a derivative."""
     outputs: tuple[str, ...] | None = None
-    """The names of several outputs; None: one output, which stands in no tuple."""
+    """The names of several outputs; None: one output, not in a tuple."""
     spreads = False
-    """Whether the number of outputs is what a call gives."""
+    """True if the number of outputs varies from call to call."""
     elementwise = False
-    """Whether the Jacobian is diagonal, so that one rule serves both modes."""
+    """True if the Jacobian is diagonal: one rule then serves both modes."""
     broadcasts = False
+    matrices = False
+    """True if operands are matrices: only the axes before the last two broadcast."""
     masks = False
-    """Whether elements of an argument may go unused."""
+    """True if elements of an argument may be unused."""
     overwrites: tuple[int, ...] = ()
-    """The numbers of the operands that may be written into where the setting ``donate`` is true."""
+    """The positions of operands that may be overwritten if ``donate`` is true."""
     put: Function | None = None
-    """Gives the first argument after a write into the result, which may be a view of it."""
+    """The write-back rule: it gives the first argument after a write to the result."""
 
     kind = "other"
-    """One of ``KINDS``. elementwise: each element of the result is made of the operands' elements at its place.
-    reduction: over the axes ``axis``, also of the results for parts of them. reshape, transpose: the elements of the
-    operand, in another shape or order. indexing: elements at positions. product: of matrices."""
+    """One of ``KINDS``.
+
+    elementwise: each element of the result depends on the operands' elements at its place. reduction: over the axes
+    ``axis``, and may also combine the results for parts of them. row_sum: the sum over all axes of the first operand
+    but the last. broadcast, reshape, transpose: the elements of the operand, in another shape or order. indexing:
+    elements at positions. product: of matrices.
+    """
     is_view = False
-    """Whether the one result has elements of the first operand, and may lie in its memory."""
+    """True if the one result has elements of the first operand, perhaps in its memory."""
     is_own = True
-    """Whether it is agrad's own; nothing is known of an operation that a user defines."""
+    """True if it is agrad's own; nothing is known of an operation that a user defines."""
     may_alias = False
-    """Whether a result may lie in an operand's memory."""
+    """True if a result may share an operand's memory."""
+    no_alias = False
+    """True if results are always new arrays, or those given to be overwritten."""
     commutative = False
-    """Whether real operands give the same bits in either order."""
+    """True if real operands give the same bits in either order."""
     data_dependent_shape = False
-    """Whether the shape of a result depends on values."""
+    """True if the shape of a result depends on values."""
     takes_traced_numbers = False
-    """Whether no rule asks for the value of a number among the operands, so that it may change after a trace."""
+    """True if no rule reads the value of a number among the operands.
+
+    The number may then change after a trace.
+    """
+    by_layout = False
+    """True if the argument's layout decides if the result is a view or a copy."""
+    sum_slices: Function | None = None
+    """The function that sums many cotangents of parts of one array.
+
+    For an operation that returns the part of its array at its ``index``.
+    """
     decompose = False
-    """Whether it runs faster as the operations that it is made of, where these are fused."""
+    """True if it runs faster as the operations that it is made of, if these are fused."""
 
     def declare(self, traits: Mapping[str, Any]) -> None:
-        """Set traits. Raise ``PrimitiveDefinitionError`` for names and kinds that there are not."""
+        """Set traits. Raise ``PrimitiveDefinitionError`` for unknown names and kinds."""
         unknown = sorted(traits.keys() - TRAITS)
         if unknown:
             raise PrimitiveDefinitionError(
@@ -90,7 +116,7 @@ class Operation:
 
     @property
     def identifier(self) -> str:
-        """The name without the namespaces in front of it."""
+        """The name without its namespaces."""
         return self.name.rpartition(".")[2]
 
     def bind(self, *args: Any, **settings: Any) -> Any:
@@ -102,11 +128,17 @@ class Operation:
         return self.bind(*args, **settings)
 
     def function_of(self, kind: type | None) -> Function:
-        """Return the function that computes the operation on raw arrays of one type (None: on numbers)."""
+        """Return the function of the operation on raw arrays of one type.
+
+        None: on numbers.
+        """
         return self.bind
 
     def decomposed(self, xp: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """Compute the operation by others, in a namespace; give None where it is not made of others."""
+        """Compute the operation by others, in a namespace.
+
+        Return None if it is not made of others.
+        """
         return None
 
     def argument_names(self, count: int) -> tuple[str, ...]:
@@ -118,7 +150,10 @@ class Operation:
         return self.arrays[position] if position < len(self.arrays) else str(self.variadic)
 
     def output_name(self, output: int) -> str:
-        """Return the name of one of several outputs; where their number varies, the name of all with its number."""
+        """Return the name of one of several outputs.
+
+        If their number varies, it is the name of all with the output's number.
+        """
         names = self.outputs or ("y",)
         return f"{names[0]}[{output}]" if self.spreads else names[output]
 
@@ -130,10 +165,10 @@ class Operation:
         twin = copy.copy(plan)
         twin.lifted = lifted or plan.lifted
         twin.retains = retains or plan.retains
-        twin.detours = lifted or retains or plan.detours
-        twin.pull = self.pull_of(twin, guarded)
+        twin.needs_slow_path = lifted or retains or plan.needs_slow_path
+        twin.pullback = self.pullback_of(twin, guarded)
         return twin
 
-    def pull_of(self, plan: Plan, guarded: bool = False) -> Function:
+    def pullback_of(self, plan: Plan, guarded: bool = False) -> Function:
         """Return the pullback of the nodes of a plan."""
-        return plan.pull
+        return plan.pullback

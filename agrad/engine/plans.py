@@ -1,78 +1,75 @@
-"""Plans: what the nodes of an operation keep, once for each set of arguments that was on the tape."""
+"""Plans: the values that the nodes of an operation keep."""
 
-import linecache
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from agrad.engine.pullback import build_pullback
-from agrad.engine.tape import Meta, Plan, loosely
-
-RESERVED = frozenset(
-    {"xp", "Tensor", "Node", "Meta", "next_id", "attention", "unusual", "dispatch", "loosely"}
-    | {"Link", "SHARING", "SPLIT", "weakly"}
-)
-"""What generated code calls by name, so that no argument or setting may be called so. Its own locals begin with _."""
+from agrad.engine.pullback import Values, build_pullback, picker
+from agrad.engine.tape import ARGUMENT, RESULT, SETTINGS, Meta, Plan
 
 
-def compile_function(name: str, text: str, scope: dict[str, Any]) -> Any:
-    """The function ``name`` that ``text`` defines; tracebacks can show its lines."""
-    file = f"<agrad {name} {abs(hash(text)):x}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    exec(compile(text, file, "exec"), scope)
-    return scope[name]
+def saved_names(
+    primitive: Any, positions: tuple[int, ...], arguments: tuple[str, ...], exact: bool, numbers: tuple[int, ...] = ()
+) -> tuple[str, ...]:
+    """Return the names of the values that a node keeps: those its rules name.
 
-
-# ---------------------------------------------------------------- what a node keeps
-
-
-def saved_names(primitive: Any, positions: tuple[int, ...], arguments: tuple[str, ...], exact: bool) -> tuple[str, ...]:
-    """What the tape keeps: what the rules of the arguments at ``positions`` name, and nothing else that has memory.
-
-    Settings and Python numbers cost nothing and are kept for ``op.args``; other operands are held weakly. Where a
-    cotangent may need fitting, its argument's shape and dtype are kept too.
+    No other array is kept.
+    Settings and Python numbers cost nothing and are kept for ``op.args``. Where a cotangent may need fitting, the shape
+    and dtype of its argument are kept too.
     """
-    wanted: list[str] = []
-    for rule in primitive.rules_for(positions):
-        wanted += rule.kept
-    parents = {arguments[i] for i in positions}
     names: list[str] = []
-    for name in wanted:
-        for entry in _spread(primitive, name, arguments):
-            if entry not in names:
-                names.append(entry)
+    for rule in primitive.rules_for(positions):
+        for name in rule.kept:
+            names += [entry for entry in _entries(primitive, name, arguments) if entry not in names]
     if not exact:
-        names += [f"{name}_meta" for name in arguments if name in parents and f"{name}_meta" not in names]
-    names += [f"~{name}" for name in arguments if name not in parents and name not in names]
-    return (*names, *primitive.settings)
+        names += [f"{arguments[i]}_meta" for i in positions if f"{arguments[i]}_meta" not in names]
+    names += [arguments[i] for i in numbers if arguments[i] not in names]
+    return (*sorted(names, key=_is_meta, reverse=True), *([SETTINGS] if primitive.settings else []))
 
 
-def _spread(primitive: Any, name: str, arguments: tuple[str, ...]) -> Iterable[str]:
-    """The entries behind a rule's name: the operands one by one where it is that of the variadic argument."""
-    base, suffix = (name[:-5], "_meta") if name.endswith("_meta") else (name, "")
+def _is_meta(name: str) -> bool:
+    return name.endswith("_meta")
+
+
+def _entries(primitive: Any, name: str, arguments: tuple[str, ...]) -> Iterable[str]:
+    """Return the entries behind a rule's name: one for each variadic operand."""
+    base, suffix = (name[:-5], "_meta") if _is_meta(name) else (name, "")
     if base == primitive.variadic:
         return [f"{a}{suffix}" for a in arguments[len(primitive.arrays) :]]
     return [name]
 
 
-def entry_text(name: str) -> str:
-    """The expression that makes a saved entry out of a call's local variables."""
-    if name.startswith("~"):
-        return f"loosely({name[1:]})"
-    if name.endswith("_meta"):
-        return f"Meta({name[:-5]}.shape, {name[:-5]}.dtype)"
-    return name
+def keeper(names: tuple[str, ...], entries: tuple[str, ...]) -> Callable[[Values], Values]:
+    """Return the function from all values of a call to those that a node keeps.
+
+    names: the values to keep, shapes and dtypes first. entries: the names of arguments and outputs, and ``SETTINGS``,
+    which stands at the end, behind any number of outputs.
+    """
+    places = [-1 if name == SETTINGS else entries.index(name.removesuffix("_meta")) for name in names]
+    metas = [place for name, place in zip(names, places, strict=True) if _is_meta(name)]
+    pick = picker(places[len(metas) :])
+    if not metas:
+        return pick
+    if len(metas) == 1:
+        (first,) = metas
+        return lambda values: (_meta(values[first]), *pick(values))
+    if len(metas) == 2:
+        one, two = metas
+        return lambda values: (_meta(values[one]), _meta(values[two]), *pick(values))
+    return lambda values: (*[_meta(values[place]) for place in metas], *pick(values))
 
 
-def tuple_text(entries: Iterable[str]) -> str:
-    entries = list(entries)
-    return f"({', '.join(entries)}{',' if len(entries) == 1 else ''})"
+def _meta(value: Any) -> Meta:
+    # half the time of Meta(shape, dtype)
+    return tuple.__new__(Meta, (value.shape, value.dtype))
 
 
-# ---------------------------------------------------------------- a plan: pack and pull
+def build_plan(
+    primitive: Any, positions: tuple[int, ...], count: int, exact: bool, numbers: tuple[int, ...] = ()
+) -> Plan:
+    """Return the plan of nodes with arguments at ``positions`` on the tape.
 
-
-def build_plan(primitive: Any, positions: tuple[int, ...], count: int, exact: bool) -> Plan:
-    """The plan of nodes whose arguments at ``positions``, of ``count`` arguments, are on the tape."""
+    count: the number of arguments. numbers: the positions of Python numbers.
+    """
     arguments = primitive.argument_names(count)
     plan = Plan()
     plan.primitive = primitive
@@ -81,16 +78,10 @@ def build_plan(primitive: Any, positions: tuple[int, ...], count: int, exact: bo
     plan.exact = exact
     plan.lifted = plan.retains = False
     plan.arguments = tuple(arguments[i] for i in positions)
-    plan.names = saved_names(primitive, positions, arguments, exact)
-    if primitive.pool is not None and count == 1:
-        plan.pool = (primitive.pool, plan.names.index("index"), plan.names.index(f"{arguments[0]}_meta"))
-    plan.detours = primitive.masks or plan.pool is not None
-    outputs = primitive.outputs or ("y",)
-    results = [f"*{outputs[0]}"] if primitive.spreads else outputs
-    parameters = ", ".join([*arguments, *results, *primitive.settings])
-    entries = tuple_text(map(entry_text, plan.names))
-    plan.pack = compile_function(
-        "pack", f"def pack({parameters}):\n    return {entries}\n", {"loosely": loosely, "Meta": Meta}
-    )
-    plan.pull = build_pullback(primitive, plan)
+    plan.names = saved_names(primitive, positions, arguments, exact, numbers)
+    plan.needs_slow_path = primitive.masks or (primitive.sum_slices is not None and count == 1)
+    outputs = () if primitive.spreads else primitive.outputs or ("y",)
+    plan.keep = keeper(plan.names, (*arguments, *outputs))
+    plan.kept = ARGUMENT if plan.names == arguments[:1] else RESULT if plan.names == ("y",) else ""
+    plan.pullback = build_pullback(primitive, plan)
     return plan

@@ -1,4 +1,4 @@
-"""Primitive: an operation, its rules, its plans, and its evaluation on raw arrays and on tangents.
+"""Primitive: an operation with its rules, its plans, and its evaluation on arrays.
 
 A rule is a function of names: what it names it is handed, and what it names the tape keeps. Names are checked when the
 rule is filed, at import. The notation that makes primitives is in ``notation.py``.
@@ -7,7 +7,7 @@ rule is filed, at import. The notation that makes primitives is in ``notation.py
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from types import CodeType
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,15 @@ import numpy as np
 from agrad.backends import backend_of_type
 from agrad.backends.base import Backend
 from agrad.engine.batching import SHARED, BatchRule, own_rule
-from agrad.engine.callpath import call_stub, call_text, observed_text
+from agrad.engine.call import PairPlans, Pairs, build_call
 from agrad.engine.explain import explained
 from agrad.engine.levels import NUMBERS
-from agrad.engine.observing import SWITCH
 from agrad.engine.operation import Operation, function_in
-from agrad.engine.plans import RESERVED, build_plan, compile_function
-from agrad.engine.pullback import build_pullback, picker
+from agrad.engine.plans import build_plan
+from agrad.engine.pullback import build_pullback
 from agrad.engine.pushforward import Push, build_pushforward
 from agrad.engine.tape import Plan
-from agrad.engine.views import put_rule, with_scalars
+from agrad.engine.views import with_scalars, write_back_rule
 from agrad.errors import (
     AgradError,
     MissingRuleError,
@@ -38,7 +37,7 @@ Function = Callable[..., Any]
 
 
 class Rule:
-    """One derivative rule. Its signature is its memory contract: it is handed, and the tape keeps, what it names."""
+    """One derivative rule; its signature names the values that the tape keeps for it."""
 
     __slots__ = ("function", "kept", "names", "part", "settings", "targets")
 
@@ -69,7 +68,7 @@ class Rule:
 
 
 class _Raw(dict[type, Function]):
-    """A primitive's evaluation on raw arrays, by their type; resolved at the first array of a type."""
+    """A primitive's evaluation on raw arrays by type, resolved at the first array."""
 
     def __init__(self, primitive: "Primitive", part: str) -> None:
         super().__init__()
@@ -82,28 +81,36 @@ class _Raw(dict[type, Function]):
         return self.setdefault(kind, self.primitive.adopt(backend, self.part))
 
 
-class _RuleKernels(dict[type, Function | None]):
-    """The backends' own versions of a rule, by array type, None where there is none; found at the first cotangent."""
+class _RuleKernels(dict[type, Kernel | None]):
+    """The kernels of a rule by array type; None where a backend has none."""
 
     def __init__(self, primitive: "Primitive", rule: Rule) -> None:
         super().__init__()
         self.primitive = primitive
         self.rule = rule
 
-    def __missing__(self, kind: type) -> Function | None:
+    def __missing__(self, kind: type) -> Kernel | None:
         primitive, rule, backend = self.primitive, self.rule, backend_of_type(kind)
-        found = None
-        if backend is not None:
-            kernel = KERNELS.get((backend.name, primitive.name, rule.part))
-            if kernel is not None:
-                primitive.check_kernel(kernel, rule.names, rule.settings, backend.name)
-                found = _guarded(kernel, rule)
-        self[kind] = found
-        return found
+        kernel = None if backend is None else KERNELS.get((backend.name, primitive.name, rule.part))
+        if kernel is not None and backend is not None:
+            primitive.check_kernel(kernel, rule.names, rule.settings, backend.name)
+        self[kind] = kernel
+        return kernel
 
 
 class Primitive(Operation):
-    """An operation with its derivative rules. Made by ``@agrad.primitive``; called through ``public``."""
+    """An operation with its derivative rules; ``bind`` calls it."""
+
+    product = False
+    """Whether each rule is the product of the cotangent and the one other value that it names."""
+    definition: Function | None = None
+    """``f(xp, *arrays, **settings)`` by operations of the standard, where ``forward`` calls the library's own."""
+    operator: Function | None = None
+    """The operator of Python that is the operation, for two arguments."""
+    rule_traits: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    """The traits of rules as operations, by their part, such as ``{"vjp:x": {"no_alias": True}}``."""
+    splits = False
+    """Whether the result is a part of each element, and a view of a scalar too."""
 
     def __init__(
         self,
@@ -151,60 +158,57 @@ class Primitive(Operation):
         self.masks = masks
         self.jointly = jointly
         self.overwrites = tuple([self._overwritten(argument) for argument in overwrites])
-        """The numbers of the arguments that a kernel may write its results into where ``donate`` is true."""
-        self.product = False
-        """Whether each rule is the product of the cotangent and the one other value that it names."""
-        self.definition: Function | None = None
-        """``f(xp, *arrays, **settings)`` by operations of the standard, where ``forward`` calls the library's own."""
-        if elementwise:
-            self.kind = "elementwise"
+        self.kind = "elementwise" if elementwise else "other"
         self.vjps: dict[str, Rule] = {}
         self.jvps: dict[str, Rule] = {}
         self.is_own = forward is None or str(forward.__module__).startswith("agrad.")
         self.may_alias = not self.is_own
         self.data_dependent_shape = batch == "values decide"
-        self.decompose_rules: tuple[str, ...] = ()
-        """The parts of the rules that run faster as the operations that they are made of, where these are fused."""
-        self.by_layout = False
-        """Whether the result is a view or a copy by how the axes of its argument lie in memory."""
-        self.splits = False
-        """Whether the result is a part of each element, so that it is a view of a scalar too."""
-        self.pool: Function | None = None
-        """For an operation that gives the part of its array at its ``index``: what adds up many cotangents of parts."""
-        self.plans: dict[tuple[Any, ...], Plan] = {}
-        self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
-        self._kernels: dict[Rule, _RuleKernels] = {}
-        self._recorded: dict[tuple[tuple[int, ...], int, bool, bool], Plan | None] = {}
-        self._pushes: dict[tuple[tuple[int, ...], int, bool], Push | None] = {}
-        self.raw, self.on_levels = _Raw(self, "forward"), _Raw(self, "level")
         self.alphabet = (
             *self.all_arrays,
             *(f"{a}_meta" for a in self.all_arrays),
             *(() if spreads else outputs or ("y",)),
         )
-        taken = RESERVED if outputs is not None else RESERVED | {"y"}
-        for given in (*self.all_arrays, *settings, *(outputs or ())):
+        self._check_names()
+        self._make_tables()
+        self.bind: Function = build_call(self)
+
+    def _check_names(self) -> None:
+        """Raise ``PrimitiveDefinitionError`` for names that are reserved or unknown."""
+        name, outputs = self.name, self.outputs
+        taken = {"xp"} if outputs is not None else {"xp", "y"}
+        for given in (*self.all_arrays, *self.settings, *(outputs or ())):
             if given in taken or given.startswith("_"):
                 raise PrimitiveDefinitionError(
                     f"{name}: no argument, setting or output may be named {given!r}, which means something else in "
-                    "rules or in generated code; give it another name"
+                    "rules; give it another name"
                 )
-        if spreads and (variadic is not None or len(outputs or ()) != 1):
+        if self.spreads and (self.variadic is not None or len(outputs or ()) != 1):
             raise PrimitiveDefinitionError(
                 f"{name}: outputs whose number varies, out='*name', stand alone, and beside a fixed number of arguments"
             )
-        for given in (*linear, *constant):
+        for given in (*self.linear, *self.constant):
             if given not in self.all_arrays:
                 raise PrimitiveDefinitionError(
                     f"{name} is declared linear or constant in {given!r}, which is no array argument of it; "
                     f"those are {', '.join(self.all_arrays)}"
                 )
-        self.scope: dict[str, Any] = {"DEFAULTS": self.defaults, "BUILD": self.build}
-        self._built = False
-        self.bind: Function = compile_function(self.identifier, call_stub(self), self.scope)
-        self._code = self._stub = self.bind.__code__
-        self._observed: CodeType | None = None
-        SWITCH.enlist(self)
+
+    def _make_tables(self) -> None:
+        """Make the tables of plans, pushforwards and evaluations."""
+        self.plans: dict[tuple[Any, ...], Plan] = {}
+        self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
+        self._kernels: dict[Rule, _RuleKernels] = {}
+        self._recorded: dict[tuple[Any, ...], Plan | None] = {}
+        self._pushes: dict[tuple[tuple[int, ...], int, bool], Push | None] = {}
+        self.raw, self.on_levels = _Raw(self, "forward"), _Raw(self, "level")
+        self.pairs, self.pair_plans = Pairs(self), PairPlans(self)
+        self.unary_plans: list[Plan] = []
+        """The plan of one argument, once it is made."""
+        self.plans_by_traced: dict[tuple[int, ...], Plan | None] = {}
+        """The plans of any number of arguments: by their number, then the positions of those on the tape."""
+        self.write_back_rules: list[Function] = []
+        """The rule of a write to the result, once it is filed."""
 
     def __repr__(self) -> str:
         return (
@@ -222,7 +226,7 @@ class Primitive(Operation):
     # ---------------------------------------------------------------- what the call path asks
 
     def incoming(self, kind: str) -> tuple[str, ...]:
-        """The names under which a rule is handed cotangents (``g``), a tangent (``t``), or what is mapped."""
+        """Return the names of cotangents, tangents or flags in rules of a kind."""
         if kind == "batch":
             return ("batch_size", *(f"{name}_mapped" for name in self.all_arrays))
         if kind == "jvp":
@@ -230,11 +234,11 @@ class Primitive(Operation):
         return ("g",) if self.outputs is None else tuple(f"g_{name}" for name in self.outputs)
 
     def differentiable(self, position: int) -> bool:
-        """Whether a derivative flows to the argument at a position, by its rules or for want of a decision."""
+        """Return whether the argument at a position is not declared constant."""
         return self.argument_of(position) not in self.constant
 
     def rules_for(self, positions: tuple[int, ...]) -> list[Rule]:
-        """The vjp rules that serve these arguments, each once."""
+        """Return the vjp rules that serve these arguments, each once."""
         rules: list[Rule] = []
         for i in positions:
             rule = self.vjps.get(self.argument_of(i)) or self._missing_rule("vjp", self.argument_of(i))
@@ -251,8 +255,8 @@ class Primitive(Operation):
 
         return Rule(missing, self, (argument,), kind)
 
-    def push(self, traced: tuple[int, ...], count: int, lifted: bool) -> Push | None:
-        """See ``pushforward.build_pushforward``; made at the first question."""
+    def pushforward(self, traced: tuple[int, ...], count: int, lifted: bool) -> Push | None:
+        """Return the pushforward; see ``pushforward.build_pushforward``."""
         key = (traced, count, lifted)
         try:
             return self._pushes[key]
@@ -260,32 +264,42 @@ class Primitive(Operation):
             found = self._pushes[key] = build_pushforward(self, traced, count, lifted)
             return found
 
-    def recorded(self, traced: tuple[int, ...], count: int, lifted: bool, exact: bool = False) -> Plan | None:
-        """The plan of nodes of ``count`` arguments, those at ``traced`` on the tape; None where none has a derivative.
+    def recorded(
+        self, traced: tuple[int, ...], count: int, lifted: bool, exact: bool = False, numbers: tuple[int, ...] = ()
+    ) -> Plan | None:
+        """Return the plan of nodes with arguments at ``traced`` on the tape, or None.
 
-        ``lifted``: for values among which are Tensors. ``exact``: cotangents need no fitting.
+        count: the number of arguments. lifted: there are Tensors among the values. exact: cotangents need no fitting.
+        numbers: the positions of Python numbers, which are kept.
         """
-        key = (traced, count, lifted, exact)
+        key = (traced, count, lifted, exact, numbers)
         try:
             return self._recorded[key]
         except KeyError:
             positions = tuple([i for i in traced if self.differentiable(i)])
-            plan = self.plan(positions, count, exact=exact) if positions else None
+            plan = self.plan(positions, count, exact=exact, numbers=numbers) if positions else None
             if lifted and plan is not None:
                 plan = self.variant(plan, lifted=True)
             self._recorded[key] = plan
             return plan
 
     def forward_rule(self, argument: str) -> Rule:
-        """The jvp rule of an argument."""
+        """Return the jvp rule of an argument."""
         return self.jvps.get(argument) or self._missing_rule("jvp", argument)
 
-    def plan(self, positions: tuple[int, ...], count: int, *, exact: bool = False) -> Plan:
-        """The plan of nodes of ``count`` arguments with those at ``positions`` on the tape."""
-        key = (positions, count, exact)
+    def plan(
+        self, positions: tuple[int, ...], count: int, *, exact: bool = False, numbers: tuple[int, ...] = ()
+    ) -> Plan:
+        """Return the plan of nodes with arguments at ``positions`` on the tape.
+
+        The settings are those of ``recorded``.
+        """
+        key = (positions, count, exact, numbers)
         plan = self.plans.get(key)
         if plan is None:
-            plan = self.plans[key] = build_plan(self, positions, count, exact)
+            plan = self.plans[key] = build_plan(self, positions, count, exact, numbers)
+            if count == 1 and exact is self.keeps_type:
+                self.unary_plans.append(plan)
         return plan
 
     def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False, retains: bool = False) -> Plan:
@@ -305,43 +319,27 @@ class Primitive(Operation):
         body = self.definition or self.forward
         return None if body is None else body(xp, *args, **settings)
 
-    def pull_of(self, plan: Plan, guarded: bool = False) -> Function:
-        """See ``Operation.pull_of``."""
+    def pullback_of(self, plan: Plan, guarded: bool = False) -> Function:
+        """See ``Operation.pullback_of``."""
         return build_pullback(self, plan, guarded=guarded)
 
-    def kernels(self, rule: Rule) -> dict[type, Function | None]:
-        """The backends' own versions of a rule, by array type, to be asked with ``[]``."""
+    def kernels(self, rule: Rule) -> dict[type, Kernel | None]:
+        """Return the kernels of a rule by array type."""
         if rule not in self._kernels:
             self._kernels[rule] = _RuleKernels(self, rule)
         return self._kernels[rule]
 
     def kernel_filed(self) -> None:
-        """A backend has filed a kernel of a rule: plans that were made before are to ask for it too."""
+        """Build the existing pullbacks anew: a backend has filed a kernel."""
         self._pushes.clear()
         for found in self._kernels.values():
             found.clear()
         for plan in self.plans.values():
-            plan.pull = build_pullback(self, plan)
+            plan.pullback = build_pullback(self, plan)
         for (_, _, guarded, _), twin in self._variants.items():
-            twin.pull = build_pullback(self, twin, guarded=guarded)
+            twin.pullback = build_pullback(self, twin, guarded=guarded)
 
     # ---------------------------------------------------------------- raw arrays
-
-    def build(self) -> Function:
-        """Give ``bind`` its code: at the first call, when all rules are filed, or anew after a later rule."""
-        built = compile_function(self.identifier, call_text(self), self.scope)
-        self._code = built.__code__
-        self._built = True
-        self.install()
-        return self.bind
-
-    def install(self) -> None:
-        """Give ``bind`` the code due now: its own, or, while operations are looked at, that of the long way."""
-        with SWITCH.lock:  # else another thread's switch may come between the question and the answer
-            if SWITCH.lookers and self._observed is None:
-                # in a scope of its own, as compiling binds the name
-                self._observed = compile_function(self.identifier, observed_text(self), dict(self.scope)).__code__
-            self.bind.__code__ = self._observed if SWITCH.lookers and self._observed else self._code
 
     def file(self, kind: str, function: Function, targets: tuple[str, ...]) -> None:
         """File a rule for the arguments ``targets`` (by default the first one)."""
@@ -359,24 +357,18 @@ class Primitive(Operation):
                     f"{self.name} is declared constant in {target!r}, so it has no {kind} for it"
                 )
             table[target] = rule
-        self.build_anew()
-        for made in (self.plans, self._variants, self._recorded, self._pushes):
+        for made in (self.plans, self._variants, self._recorded, self._pushes, self.pair_plans, self.unary_plans):
             made.clear()
+        self.plans_by_traced.clear()
 
-    def build_anew(self) -> None:
-        if self._built:
-            self._code = self._stub
-            self._built = False
-            self.install()
-
-    def file_put(self, function: Function) -> None:
-        """File the rule of a write to the result, which may be a view: what the first array is after it."""
-        self.put = put_rule(self, function)
+    def file_write_back(self, function: Function) -> None:
+        """File the write_back rule: the first array after a write to the result."""
+        self.put = write_back_rule(self, function)
+        self.write_back_rules[:] = [self.put]
         self.may_alias = True
-        self.build_anew()
 
     def file_batching(self, function: Function) -> None:
-        """File the rule that calls the primitive once for all members of a batch; see ``batching``."""
+        """File the batching rule: one call for all members; see ``batching``."""
         if "batch_size" in (*self.all_arrays, *self.settings):
             raise PrimitiveDefinitionError(
                 f"{self.name} has an argument named 'batch_size', which in a batching rule is the number of members; "
@@ -385,9 +377,9 @@ class Primitive(Operation):
         self.batching = own_rule(Rule(function, self, (), "batch"), self)
 
     def adopt(self, backend: Backend, part: str) -> Function:
-        """Take up a backend at its first array: the evaluation on its arrays, by its kernel where it has one."""
+        """Return the evaluation on arrays of a backend, by its kernel if it has one."""
         if any(key[:2] == (backend.name, self.name) and key[2] != part for key in KERNELS):
-            self.kernel_filed()  # of a primitive that is not agrad's own nobody else says so
+            self.kernel_filed()  # a primitive that is not agrad's own hears of kernels here alone
         return backend.placed(self._adopted(backend, part))
 
     def _adopted(self, backend: Backend, part: str) -> Function:
@@ -410,7 +402,7 @@ class Primitive(Operation):
     def check_kernel(
         self, kernel: Kernel, known: tuple[str, ...], known_settings: tuple[str, ...], backend: str
     ) -> None:
-        """Raise ``PrimitiveDefinitionError`` for a kernel that names more than the code it stands for."""
+        """Raise ``PrimitiveDefinitionError`` for a kernel that names unknown values."""
         unknown = [n for n in kernel.names if n not in known] + [n for n in kernel.settings if n not in known_settings]
         if unknown:
             raise PrimitiveDefinitionError(
@@ -419,7 +411,7 @@ class Primitive(Operation):
             )
 
     def generic(self, backend: Backend) -> Function:
-        """The evaluation on raw arrays of a backend without its kernel."""
+        """Return the evaluation on raw arrays of a backend without its kernel."""
         xp = backend.xp
         forward = self.forward
         if forward is None:
@@ -430,13 +422,13 @@ class Primitive(Operation):
         return functools.partial(forward, xp)
 
     def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """The primitive on raw arrays and numbers, all of one backend."""
+        """Compute the primitive on raw arrays and numbers, all of one backend."""
         kind = type(args[0])
         for arg in args:
             if type(arg) is not kind and type(arg) not in NUMBERS:
                 break
         else:
-            if kind in self.on_levels:  # met before: the ordinary case, spared the questions below
+            if kind in self.on_levels:  # the usual case, without the checks below
                 try:
                     return self.on_levels[kind](*args, **settings)
                 except AgradError:
@@ -477,17 +469,3 @@ class Primitive(Operation):
         )
 
     explain = explained
-
-
-def _guarded(kernel: Any, rule: Rule) -> Function:
-    """Return a kernel that takes what the rule takes; it gives NotImplemented where its guard says no."""
-    pick = picker([rule.names.index(name) for name in kernel.names])
-    when, function, names = kernel.when, kernel.function, kernel.settings
-
-    def run(*values: Any, **settings: Any) -> Any:
-        chosen = pick(values)
-        if when is not None and not when(*chosen):
-            return NotImplemented
-        return function(*chosen, **{name: settings[name] for name in names})
-
-    return run

@@ -1,6 +1,6 @@
-"""NumPy's protocols and the methods of its arrays, as a Tensor answers them.
+"""NumPy's protocols and the methods of its arrays, as Tensors implement them.
 
-Operators are answered at once, all else by handlers that floors above file.
+Operators are computed at once, all else by handlers that upper modules file in ``CALLS``.
 """
 
 from collections.abc import Callable
@@ -17,14 +17,20 @@ _ALIKE = (
 )  # fmt: skip
 _OPERATORS = {np.power: "pow", **{getattr(np, name): name for name in _ALIKE}}
 _LEFT = frozenset({np.ndarray, np.int64, np.float32, np.float64, np.complex128})
-"""Left operands that need no look into: NumPy asks for an operator's ufunc where a Tensor stands on their right."""
+"""The types of left operands for which an operator's ufunc is computed at once.
+
+NumPy calls the ufunc for an operator with a Tensor on the right of these.
+"""
 
 _METHODS = (
     "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "conj", "conjugate", "copy", "cumprod", "cumsum",
     "diagonal", "dot", "fill", "flatten", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "reshape",
     "round", "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var",
 )  # fmt: skip
-"""The methods of NumPy's arrays that Tensors have, for code that calls them on whatever it is given."""
+"""The methods of NumPy's arrays that Tensors have.
+
+They serve code that calls these methods on any array.
+"""
 
 
 def _like_numpys(name: str) -> Callable[..., Any]:
@@ -37,14 +43,20 @@ def _like_numpys(name: str) -> Callable[..., Any]:
 
 
 class NumPyOperand:
-    """What NumPy finds on an operand that is not its own, and what code finds that takes any array for NumPy's."""
+    """The NumPy protocols and array methods of an operand.
+
+    NumPy calls the protocols on operands of other libraries. The methods serve code that treats any array as NumPy's.
+    """
 
     __slots__ = ()
 
     dtype: Any
 
     def __array_ufunc__(self, ufunc: Any, method: str, /, *inputs: Any, **settings: Any) -> Any:
-        """NumPy's universal functions on Tensors, and NumPy's operators with an array on the left of a Tensor."""
+        """Compute a NumPy universal function on Tensors.
+
+        NumPy calls it for its operators too, with an array on the left of a Tensor.
+        """
         if method == "__call__" and not settings and type(inputs[0]) in _LEFT:
             name = _OPERATORS.get(ufunc)
             if name is not None:
@@ -55,7 +67,7 @@ class NumPyOperand:
         return CALLS["array_ufunc"](ufunc, method, inputs, settings)
 
     def __array_function__(self, function: Any, types: Any, args: Any, settings: Any) -> Any:
-        """NumPy's other functions on Tensors."""
+        """Compute any other NumPy function on Tensors."""
         return CALLS["array_function"](self, function, types, args, settings)
 
     def __divmod__(self, other: Any, /) -> tuple[Any, Any]:
@@ -66,15 +78,15 @@ class NumPyOperand:
 
     @property
     def real(self) -> Any:
-        """The real part; the Tensor itself where it is real."""
+        """The real part, or the Tensor itself if it is real."""
         return CALLS["real"](self) if self.dtype.kind == "complex floating" else self
 
     @property
     def imag(self) -> Any:
-        """The imaginary part, zeros where the Tensor is real."""
+        """The imaginary part, or zeros if the Tensor is real."""
         if self.dtype.kind == "complex floating":
             return CALLS["imag"](self)
         zeros = CALLS["zeros_like"](self)
-        return CALLS["broadcast_to"](zeros, zeros.shape)  # which NumPy gives for reading alone
+        return CALLS["broadcast_to"](zeros, zeros.shape)  # read-only, like NumPy's
 
     vars().update({name: _like_numpys(name) for name in _METHODS})

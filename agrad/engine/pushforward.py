@@ -1,4 +1,4 @@
-"""Pushforwards: from the tangents of an operation's arguments to those of its outputs.
+"""Pushforwards: the tangents of outputs from those of its arguments.
 
 As for pullbacks, which values each rule is handed is decided once for each set of arguments that carry a tangent.
 """
@@ -6,9 +6,9 @@ As for pullbacks, which values each rule is handed is decided once for each set 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agrad.engine.levels import SPACES, lift
-from agrad.engine.pullback import Values, picker, places_of
-from agrad.engine.sweep import fit_tangent
+from agrad.engine.backward import fit_tangent
+from agrad.engine.levels import NAMESPACES, lift
+from agrad.engine.pullback import Values, picker, places_of, settings_picker
 from agrad.engine.tape import Meta
 from agrad.registry import namespace
 
@@ -21,8 +21,9 @@ Part = Callable[[Values, dict[str, Any]], Any]
 
 
 def build_pushforward(primitive: Any, traced: tuple[int, ...], count: int, lifted: bool) -> Push | None:
-    """Return the pushforward of an operation on ``count`` arguments, those at ``traced`` with tangents; None: all zero.
+    """Return the pushforward of an operation; None where all tangents are zero.
 
+    count: the number of arguments. traced: the positions of those with tangents.
     lifted: whether Tensors may be among the values. Then rules get agrad's own namespace and no raw array: the
     operators of an array library may reject foreign types.
     """
@@ -43,7 +44,7 @@ def build_pushforward(primitive: Any, traced: tuple[int, ...], count: int, lifte
         if lifted:
             tangents, inner = [lift(t) for t in tangents], [lift(x) for x in inner]
             out = lift(out) if single else tuple([lift(y) for y in out])
-        xp = namespace if lifted else SPACES[type(out if single else out[0])] if needs_xp else None
+        xp = namespace if lifted else NAMESPACES[type(out if single else out[0])] if needs_xp else None
         values = (xp, *inner, *((out,) if single else out[: len(outputs)]), *tangents)
         return (*values, *[Meta(tuple(values[i].shape), values[i].dtype) for _, i in metas]) if metas else values
 
@@ -77,7 +78,7 @@ Builder = Callable[[tuple[str, ...]], Part]
 def _parts(
     primitive: Any, positions: tuple[int, ...], count: int, lifted: bool, entries: tuple[str, ...]
 ) -> list[tuple[Builder, Sequence[str]]]:
-    """Return how each summand is built, once all entries are known, and the names that it is handed."""
+    """Return the builder of each summand, with the names of its values."""
     fixed, together = len(primitive.arrays), _linear_together(primitive, positions, count)
     found: list[tuple[Builder, Sequence[str]]] = []
     if together:
@@ -95,7 +96,7 @@ def _parts(
 
 
 def _linear_together(primitive: Any, positions: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """Return the arguments in all of which at once the operation is linear, where their tangents are there."""
+    """Return the arguments in all of which at once the operation is linear."""
     fixed = len(primitive.arrays)
     if primitive.jointly:
         found = tuple(i for i, name in enumerate(primitive.arrays) if name not in primitive.constant)
@@ -109,7 +110,10 @@ def _linear_together(primitive: Any, positions: tuple[int, ...], count: int) -> 
 def _call(
     primitive: Any, replaced: tuple[int, ...], positions: tuple[int, ...], count: int, lifted: bool
 ) -> tuple[Builder, Sequence[str]]:
-    """The operation itself, with tangents in place of some arguments, zeros where one has no tangent."""
+    """Return the builder of a call of the operation on tangents.
+
+    Tangents stand in place of some arguments, zeros where one has no tangent.
+    """
     first = next(i for i in replaced if i in positions)
 
     def build(entries: tuple[str, ...]) -> Part:
@@ -120,7 +124,7 @@ def _call(
         def part(values: Values, settings: dict[str, Any]) -> Any:
             args = list(pick(values))
             for i in zeros:
-                args[i] = (namespace if lifted else SPACES[type(args[i])]).zeros_like(args[i])
+                args[i] = (namespace if lifted else NAMESPACES[type(args[i])]).zeros_like(args[i])
             return (primitive.bind if lifted else primitive.raw[type(values[like])])(*args, **settings)
 
         return part
@@ -129,9 +133,13 @@ def _call(
 
 
 def _rule(primitive: Any, argument: str, tangents: list[str | None], count: int) -> tuple[Builder, Sequence[str]]:
-    """The forward rule of an argument. ``tangents``: the entry of its tangent; of the variadic one, those of all."""
+    """Return the builder of the forward rule of an argument.
+
+    tangents: the entry of its tangent; of the variadic argument, those of all.
+    """
     rule = primitive.forward_rule(argument)
     call, several = rule.function, argument == primitive.variadic
+    settings_of = settings_picker(rule.settings, primitive.settings)
 
     def build(entries: tuple[str, ...]) -> Part:
         spots = [0 if t is None else entries.index(t) for t in tangents]
@@ -145,7 +153,7 @@ def _rule(primitive: Any, argument: str, tangents: list[str | None], count: int)
             given = tuple([values[i] if i else None for i in spots]) if several else values[spots[0]]
             for k in own:
                 args[k] = given
-            return call(*args, **{name: settings[name] for name in rule.settings})
+            return call(*args, **settings_of(settings))
 
         return part
 

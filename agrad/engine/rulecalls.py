@@ -1,10 +1,9 @@
-"""A derivative rule as one operation: of a traced program, or on all members of a map.
+"""Derivative rules as single operations, of a traced program or on mapped members.
 
-A backend may file a kernel for a rule. Inside a trace rules run on Tensors, in agrad's own namespace, so that each of
-their operations would be an instruction of its own. Where the values are of a trace alone and their backend has a
-kernel for the rule, the rule is one instruction instead, and a replay computes what an ordinary backward pass does.
-Likewise, where nothing but a map lies between an elementwise rule and the arrays, it goes through once for all members,
-by the kernel.
+A backend may file a kernel for a rule. Inside a trace rules run on Tensors, in agrad's own namespace, and each of
+their operations would be an instruction. If the values belong to a trace alone and their backend has a kernel for the
+rule, the rule is one instruction instead, and a replay computes the same values as an ordinary backward pass.
+Likewise, if only batch levels lie between an elementwise rule and the arrays, the kernel runs once for all members.
 """
 
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 from agrad.backends import backend_of_type
 from agrad.dtypes import DType
 from agrad.engine.batching import through_all
-from agrad.engine.levels import SPACES, dispatch
+from agrad.engine.levels import NAMESPACES, dispatch
 from agrad.engine.operation import Operation, function_in
 from agrad.engine.tape import Meta
 from agrad.engine.tensor import Batched, Tensor, settle
@@ -21,12 +20,15 @@ from agrad.shapes import broadcast_shapes
 
 
 def rule_has_kernels(primitive: Any, rule: Any) -> bool:
-    """Whether any backend that is loaded files a kernel for the rule."""
+    """Return True if any loaded backend files a kernel for the rule."""
     return any(key[1:] == (primitive.name, rule.part) for key in KERNELS)
 
 
 def _is_mapped(value: Any) -> bool:
-    """Whether a value is a Tensor of a map, levels at which it is a constant apart."""
+    """Return True if a value is a Tensor of a map.
+
+    Levels at which it is constant do not count.
+    """
     while isinstance(value, Tensor):
         if value.node is not None:
             return type(value) is Batched
@@ -35,9 +37,12 @@ def _is_mapped(value: Any) -> bool:
 
 
 class _Evaluations(dict[type, Any]):
-    """A rule on raw arrays, by their type: the backend's kernel where its guard agrees, else the rule."""
+    """The evaluations of a rule on raw arrays, by array type.
 
-    def __init__(self, call: "RuleCall") -> None:
+    Each runs the backend's kernel if its guard accepts the values, else the rule.
+    """
+
+    def __init__(self, call: "RulePrimitive") -> None:
         super().__init__()
         self.call = call
 
@@ -45,15 +50,18 @@ class _Evaluations(dict[type, Any]):
         primitive, rule = self.call.primitive, self.call.rule
         kernel = primitive.kernels(rule)[kind]
         function, place = rule.function, rule.names.index("xp") if "xp" in rule.names else None
-        xp = SPACES[kind]
+        xp = NAMESPACES[kind]
+        chosen = [] if kernel is None else [rule.names.index(name) for name in kernel.names]
 
         def evaluate(*values: Any, **settings: Any) -> Any:
             if place is not None:
                 values = (*values[:place], xp, *values[place:])
             if kernel is not None:
-                out = kernel(*values, **settings)
-                if out is not NotImplemented:
-                    return out
+                given = [values[i] for i in chosen]
+                if kernel.when is None or kernel.when(*given):
+                    out = kernel.function(*given, **{name: settings[name] for name in kernel.settings})
+                    if out is not NotImplemented:
+                        return out
             return function(*values, **settings)
 
         backend = backend_of_type(kind)
@@ -62,8 +70,11 @@ class _Evaluations(dict[type, Any]):
         return found
 
 
-class RuleCall(Operation):
-    """A rule as an operation: in the pull of a plan whose values are Tensors, and in a traced program."""
+class RulePrimitive(Operation):
+    """A rule as an operation of a traced program.
+
+    It also runs in the pullback of a plan whose values are Tensors.
+    """
 
     def __init__(self, primitive: Any, rule: Any) -> None:
         self.primitive = primitive
@@ -73,7 +84,7 @@ class RuleCall(Operation):
         self.outputs = rule.targets if len(rule.targets) > 1 else None
         if primitive.kind == "elementwise":
             self.kind = "elementwise"
-        self.decompose = rule.part in primitive.decompose_rules
+        self.declare(primitive.rule_traits.get(rule.part, {}))
         self.raw = _Evaluations(self)
         single = primitive.elementwise and len(rule.targets) == 1
         self.through_maps = single and not any(n.endswith("_meta") for n in self.names)
@@ -96,7 +107,7 @@ class RuleCall(Operation):
                 return self.generic(values, settings)
         if traced is None or not self.primitive.kernels(self.rule)[type(traced.raw)]:
             return self.generic(values, settings)
-        space = SPACES[type(traced.raw)]
+        space = NAMESPACES[type(traced.raw)]
         inside = [
             Meta(value.shape, getattr(space, value.dtype.name))
             if isinstance(value, Meta) and isinstance(value.dtype, DType)
@@ -106,33 +117,33 @@ class RuleCall(Operation):
         return dispatch(self, tuple(inside), settings)
 
     def bind(self, *values: Any, **settings: Any) -> Any:
-        """See ``Operation.bind``."""
+        """Call the rule on Tensors or arrays."""
         return self(*values, **settings)
 
     def function_of(self, kind: type | None) -> Any:
-        """See ``Operation.function_of``."""
+        """Return the function that computes the rule on raw arrays of one type."""
         return function_in(self, self.raw, kind)
 
     def decomposed(self, xp: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """See ``Operation.decomposed``."""
+        """Compute the rule by the operations that it is made of, in a namespace."""
         handed = dict(zip(self.names, args, strict=True), xp=xp)
         return self.rule.function(*[handed[name] for name in self.rule.names], **settings)
 
     def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """The rule on raw arrays."""
+        """Evaluate the rule on raw arrays."""
         kind = type(args[0])
-        if kind not in self.raw:  # not met before, or a number
+        if kind not in self.raw:  # a new array type, or a number
             kind = next(type(arg) for arg in args if backend_of_type(type(arg)) is not None)
         out = self.raw[kind](*args, **settings)
         if self.through_maps:
             shapes = {tuple(arg.shape) for arg in args if hasattr(arg, "shape")}
             if shapes != {tuple(out.shape)}:
-                # a rule that gives the cotangent as it is, say, has not the members of the others
+                # a rule that returns the cotangent unchanged, say, lacks the mapped axes of the other values
                 shape = broadcast_shapes(*shapes)
                 if tuple(out.shape) != shape:
-                    out = SPACES[kind].broadcast_to(out, shape)
+                    out = NAMESPACES[kind].broadcast_to(out, shape)
         return out
 
     def generic(self, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """The rule as it is written, in agrad's own namespace."""
+        """Evaluate the rule as written, in agrad's own namespace."""
         return self.decomposed(namespace, values, settings)

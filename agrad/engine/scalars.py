@@ -1,9 +1,9 @@
-"""Host scalars: Python numbers that a traced function may be called with again, of another value.
+"""Traced numbers: Python numbers that may change between traced calls.
 
-A learning rate, a step counter or a seed is a Python number, read anew at each call. While a function is traced it is a
-``Scalar``: it knows its value now and the expression it came from, so that a replay can compute it again. Where Python
-has to know the number itself (``float()``, a comparison that steers an ``if``), the trace notes what it saw; a call for
-which that is no longer so is traced anew.
+A learning rate, a step counter or a seed is a Python number, read again at each call. While a function is traced it is
+a ``TracedNumber``: it knows its present value and the expression that computed it, which a replay evaluates again.
+Where Python needs the number itself (``float()``, a comparison in an ``if``), the trace records the value, and a call
+with another value is traced again.
 """
 
 import math
@@ -18,8 +18,11 @@ from agrad.engine.tape import mode
 NUMBERS = (bool, int, float, complex)
 
 
-class Scalar:
-    """A number of the host inside a trace. Arithmetic with numbers gives another one, and with arrays an array."""
+class TracedNumber:
+    """A number of the host inside a trace.
+
+    Arithmetic with numbers gives another traced number, and with arrays an array.
+    """
 
     __slots__ = ("trace", "value", "variable")
 
@@ -29,14 +32,17 @@ class Scalar:
         self.variable = variable
 
     def read(self) -> Any:
-        """The number itself. From now on the trace holds only where the expression has this value."""
+        """Return the number itself.
+
+        From now on the trace is valid only for calls in which the expression has this value.
+        """
         self.trace.hold(self)
         return self.value
 
     def _apply(self, function: Callable[..., Any], *operands: Any) -> Any:
         other = operands[0] if operands[0] is not self else operands[-1]
-        if type(other) in NUMBERS or isinstance(other, Scalar):
-            return deferred(function, *operands)
+        if type(other) in NUMBERS or isinstance(other, TracedNumber):
+            return host_call(function, *operands)
         if hasattr(other, "level"):  # a Tensor, which takes the scalar as its operand
             return NotImplemented
         return function(*[o.read() if o is self else o for o in operands])
@@ -45,8 +51,11 @@ class Scalar:
         return np.asarray(self.read(), dtype=dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, /, *inputs: Any, **settings: Any) -> Any:
-        """NumPy's own functions of the number as it is, with an array perhaps, which the trace takes for a constant."""
-        read = [arg.read() if isinstance(arg, Scalar) else arg for arg in inputs]
+        """Call a NumPy function with the number itself.
+
+        An array among the inputs is a constant of the trace.
+        """
+        read = [arg.read() if isinstance(arg, TracedNumber) else arg for arg in inputs]
         return getattr(ufunc, method)(*read, **settings)
 
     def __add__(self, other: Any) -> Any:
@@ -112,13 +121,13 @@ class Scalar:
     __hash__ = object.__hash__
 
     def __neg__(self) -> Any:
-        return deferred(operator.neg, self)
+        return host_call(operator.neg, self)
 
     def __pos__(self) -> Any:
         return self
 
     def __abs__(self) -> Any:
-        return deferred(abs, self)
+        return host_call(abs, self)
 
     def __bool__(self) -> bool:
         return bool(self.read())
@@ -148,34 +157,36 @@ class Scalar:
         return f"<traced {type(self.value).__name__} {self.value!r}>"
 
 
-def announce(holder: Any) -> None:
-    """Tell the trace that is going on, if any, that an object's ``traced_attributes`` are read or written.
+def mark_state_used(holder: Any) -> None:
+    """Mark an object's ``traced_attributes`` as used in the present trace, if any.
 
-    Where it does not know the object, it begins again with it among what it reads and writes.
+    They are read or written. If the trace does not know the object, it starts again with the object in its captured
+    state.
     """
     trace = mode().trace
     if trace is not None:
         trace.meet_holder(holder)
 
 
-def deferred(function: Callable[..., Any], *args: Any) -> Any:
-    """``function(*args)``; where a traced scalar is among the arguments, again at each replay.
+def host_call(function: Callable[..., Any], *args: Any) -> Any:
+    """Call ``function(*args)``, again at each replay for traced numbers.
 
-    The function is one of the host: its arguments and its result are numbers, and it has no effects. Its result may
-    change from call to call only with its arguments.
+    It is a function of the host: its arguments and its result are numbers, and it has no side effects. Its result must
+    depend on its arguments alone.
     """
-    scalars = [arg for arg in args if isinstance(arg, Scalar)]
+    scalars = [arg for arg in args if isinstance(arg, TracedNumber)]
     if not scalars:
         return function(*args)
     return scalars[0].trace.host(function, args)
 
 
-def deferred_array(function: Callable[..., Any], args: tuple[Any, ...], place: Callable[[Any], Any]) -> Any:
-    """``place(function(*args))``, for a function of host numbers that gives a NumPy array.
+def host_array_call(function: Callable[..., Any], args: tuple[Any, ...], place: Callable[[Any], Any]) -> Any:
+    """Call ``place(function(*args))``, again at each replay for traced numbers.
 
-    ``place`` makes a Tensor of it. Where a traced scalar is among the arguments, both are done at each replay.
+    ``function`` takes numbers of the host and returns a NumPy array, of which ``place`` makes a Tensor. If a traced
+    number is among ``args``, both run again at each replay.
     """
-    scalars = [arg for arg in args if isinstance(arg, Scalar)]
+    scalars = [arg for arg in args if isinstance(arg, TracedNumber)]
     if not scalars:
         return place(function(*args))
     return scalars[0].trace.host_array(function, args, place)

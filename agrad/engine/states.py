@@ -1,4 +1,4 @@
-"""State that changes while a function runs, and that the function's second run must find as the first one did."""
+"""State that a function changes, and that its recomputation must find unchanged."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class _State(NamedTuple):
-    """The state of one owner: what it was, and how it is read and set."""
+    """The state of one owner: its earlier value, and the functions to read and set it."""
 
     owner: Any
     value: Any
@@ -16,16 +16,17 @@ class _State(NamedTuple):
 
 
 Recorded = dict[int, _State]
-"""By the identity of an owner, which is held: its state before it first changed."""
+"""States before their first change, by the identity of the owner, which is held."""
 
 _recording: ContextVar[tuple[Recorded, ...]] = ContextVar("agrad_states", default=())
 
 
 def note_state(owner: Any, read: Callable[[], Any], load: Callable[[Any], None]) -> None:
-    """Say that ``owner``'s state is about to change in a way that results depend on, as a generator's does at a draw.
+    """Save the state of ``owner``, for a checkpoint, before it changes.
 
-    ``read()`` gives the state, ``load(state)`` restores it. Inside ``agrad.checkpoint`` the state is remembered, and is
-    there again while the function is recomputed; elsewhere nothing happens.
+    Call it before each change on which results depend, such as a draw of a random generator. ``read()`` returns the
+    state, ``load(state)`` restores it. Inside ``agrad.checkpoint`` the state is saved, and is restored while the
+    function is recomputed; elsewhere nothing happens.
     """
     for states in _recording.get():
         if id(owner) not in states:
@@ -34,7 +35,7 @@ def note_state(owner: Any, read: Callable[[], Any], load: Callable[[Any], None])
 
 @contextlib.contextmanager
 def recording_states() -> Iterator[Recorded]:
-    """Remember what is noted inside: gives the dictionary that fills."""
+    """Save the states noted inside, and yield the dictionary that they are saved in."""
     states: Recorded = {}
     token = _recording.set((*_recording.get(), states))
     try:
@@ -45,7 +46,7 @@ def recording_states() -> Iterator[Recorded]:
 
 @contextlib.contextmanager
 def replaying(states: Recorded) -> Iterator[None]:
-    """Set the states back to what they were, and afterwards to what they are now."""
+    """Restore the saved states inside, and the present ones afterwards."""
     now = [(state, state.read()) for state in states.values()]
     for state in states.values():
         state.load(state.value)

@@ -1,4 +1,4 @@
-"""What the tape is made of: a node an operation, the plan its nodes share, and whether recording is on."""
+"""The tape: its nodes, the plans that nodes share, and the recording mode."""
 
 import functools
 import inspect
@@ -9,77 +9,94 @@ from contextlib import ContextDecorator, contextmanager
 from contextvars import ContextVar, Token
 from typing import Any, NamedTuple
 
-from agrad.engine.observing import SWITCH, Observer
+from agrad.engine.observing import OBSERVED, Observer
 
 
 class Meta(NamedTuple):
-    """Of an argument, only its shape and dtype: what a rule gets that names ``<argument>_meta``."""
+    """The shape and dtype of an argument, for rules that name ``<argument>_meta``."""
 
     shape: tuple[int, ...]
     dtype: Any
 
 
-class Plan:
-    """What all nodes of one primitive share that keep the same things for the same differentiable arguments.
+ARGUMENT, RESULT = "argument", "result"
+"""The most frequent contents of a node: the only argument, or the only result."""
 
+SETTINGS = "**settings"
+"""The name of the dictionary of settings, the last value that a node keeps."""
+
+
+class Plan:
+    """The part that similar nodes of one primitive share.
+
+    These nodes keep the same values for the same differentiable arguments.
     ``positions`` are those of the arguments that are on the tape, in the order of a node's ``parents``.
-    ``names`` says what each entry of a node's ``saved`` is: an argument, an output, a setting, ``<argument>_meta``,
-    or ``~<argument>`` for an operand that no rule names and that is held weakly, for ``op.args`` alone.
-    ``pull(node, g)`` gives the cotangents of the parents.
+    ``names`` names each entry of a node's ``saved``: ``<argument>_meta``, an argument, an output, or ``SETTINGS``.
+    ``pullback(node, g)`` returns the cotangents of the parents.
     """
 
     __slots__ = (
         "arguments",
         "count",
-        "detours",
         "exact",
+        "keep",
+        "kept",
         "lifted",
         "names",
-        "pack",
-        "pool",
+        "needs_slow_path",
         "positions",
         "primitive",
-        "pull",
+        "pullback",
         "retains",
     )
 
     primitive: Any
     count: int
-    """Of how many arguments, the variadic ones counted."""
+    """The number of arguments, including the variadic ones."""
     exact: bool
-    """Whether cotangents need no fitting: the result has the arguments' own shape and dtype."""
-    detours: bool
-    """Whether a backward pass has to look closer here: the plan is lifted or retains, or the operation leaves some
-    elements of an argument unused, as ``where`` does (see ``sweep``)."""
+    """True if cotangents need no fitting.
+
+    The result then has the shape and dtype of the arguments.
+    """
+    needs_slow_path: bool
+    """True if a backward pass must take the slow path at these nodes.
+
+    The plan is lifted or retains, or the operation leaves some elements of an argument unused, as ``where`` does (see
+    ``backward``).
+    """
     retains: bool
-    """Whether a backward pass adds the cotangent to the node's ``grad``."""
+    """True if a backward pass adds the cotangent to the node's ``grad``."""
     lifted: bool
-    """Whether the values kept are Tensors, so that rules run in agrad's own namespace."""
-    pool: tuple[Callable[..., Any], int, int] | None
-    """For a part of an array: what adds up many parts' cotangents, and where a node keeps the index and the array's
-    shape (see ``sweep.Pool``)."""
+    """True if the values kept are Tensors: rules then run in agrad's own namespace."""
     arguments: tuple[str, ...]
     positions: tuple[int, ...]
     names: tuple[str, ...]
-    pack: Callable[..., tuple[Any, ...]]
-    pull: Callable[..., tuple[Any, ...]]
+    keep: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+    """The function that selects the values a node keeps.
 
-    def __init__(self) -> None:
-        self.pool = None
+    Its argument is one tuple of the arguments, the outputs and the settings.
+    """
+    kept: str
+    """``ARGUMENT`` or ``RESULT`` if a node keeps that array alone.
+
+    A call then does not need ``keep``.
+    """
+    pullback: Callable[..., tuple[Any, ...]]
 
 
 LEAF = Plan()
 LEAF.primitive = None
-LEAF.detours = LEAF.lifted = LEAF.retains = False
+LEAF.needs_slow_path = LEAF.lifted = LEAF.retains = False
 LEAF.arguments = LEAF.positions = LEAF.names = ()
 
 
 class Node:
-    """One operation on the tape. It holds no Tensor, so that no reference cycle keeps memory alive.
+    """One operation on the tape.
 
-    ``id`` numbers nodes by birth, which is a topological order. ``owner`` (a weak reference to the Tensor) exists on
-    leaves and retaining nodes only, ``where`` (a line of the user's code) only under ``detect_anomaly``, ``hooks``
-    only where one was registered.
+    It holds no Tensor, because a reference cycle would keep memory alive.
+    ``id`` numbers nodes in the order of creation, a topological order. ``owner`` (a weak reference to the Tensor)
+    exists on leaves and retaining nodes only, ``where`` (a line of the user's code) only under ``detect_anomaly``,
+    ``hooks`` only where one was registered.
     """
 
     __slots__ = ("hooks", "id", "owner", "parents", "plan", "saved", "where")
@@ -98,7 +115,7 @@ next_id: Callable[[], int] = itertools.count(1).__next__
 
 
 def leaf_node(owner: Any = None) -> Node:
-    """A node with no operation: where a derivative ends."""
+    """Return a node with no operation, where a derivative ends."""
     node = Node()
     node.id = next_id()
     node.plan = LEAF
@@ -107,61 +124,60 @@ def leaf_node(owner: Any = None) -> Node:
     return node
 
 
-def loosely(value: Any) -> Any:
-    """A weak reference to an array, or the value itself where it takes none (numbers, NumPy's scalars)."""
-    try:
-        return weakref.ref(value)
-    except TypeError:
-        return value
-
-
 class Mode(NamedTuple):
-    """How operations are recorded in this thread or task."""
+    """The recording mode of this thread or task."""
 
     oldest: int = 0
     """Levels numbered below this do not record."""
     anomaly: bool = False
-    """Whether to stop at the first NaN or infinity."""
+    """True to stop at the first NaN or infinity."""
     inside_rule: bool = False
-    """Whether a rule runs that is looked at as a whole: what it makes on its way may be masked before its end."""
+    """True while a rule runs of which only the result is checked for anomalies.
+
+    The rule may mask a NaN in its intermediate values before it returns.
+    """
     observers: tuple[Observer, ...] = ()
     trace: Any = None
-    """The trace that operations are recorded in as a program, or None outside of ``jit``."""
+    """The trace that records operations as a program, or None outside of ``jit``."""
 
 
 _mode: ContextVar[Mode] = ContextVar("agrad_mode", default=Mode())  # noqa: B039 (a tuple)
-_attention: ContextVar[float] = ContextVar("agrad_attention", default=0)
+_recording_floor: ContextVar[float] = ContextVar("agrad_recording_floor", default=0)
 
-attention: Callable[[], float] = _attention.get
-"""The call path's one question: operations of levels numbered below this take the long way.
+recording_floor: Callable[[], float] = _recording_floor.get
+"""The level number below which operations take the slow path.
 
-The long way (``levels.unusual``) then asks ``mode`` whether recording is off or anomalies are looked for.
+It is the only part of the mode that the fast call path reads. The slow path (``levels.unusual``) reads the rest from
+``mode``: recording may be off, or anomalies detected.
 """
 
 mode: Callable[[], Mode] = _mode.get
 
 
-def _heed(now: Mode) -> float:
+def _floor_of(now: Mode) -> float:
     return float("inf") if now.anomaly or now.trace is not None else now.oldest
 
 
 @contextmanager
 def tracing(trace: Any) -> Iterator[None]:
-    """Have operations on Tensors that the trace does not know shown to it, which all take the long way."""
+    """Send all operations to the slow path, where the trace checks unknown Tensors."""
     new = _mode.get()._replace(trace=trace)
-    token, seen = _mode.set(new), _attention.set(_heed(new))
+    token, seen = _mode.set(new), _recording_floor.set(_floor_of(new))
     try:
         yield
     finally:
-        _attention.reset(seen)
+        _recording_floor.reset(seen)
         _mode.reset(token)
 
 
 class _ModeChange(ContextDecorator):
-    """A context manager, usable again and nested, and a decorator, that changes the mode inside it."""
+    """A context manager and decorator that changes the mode inside it.
+
+    It may be reused and nested.
+    """
 
     looks = False
-    """Whether operations inside are looked at (see ``observing``)."""
+    """True if operations inside are observed (see ``observing``)."""
 
     def __init__(self) -> None:
         self._tokens: list[tuple[Token[Mode], Token[float]]] = []
@@ -173,7 +189,10 @@ class _ModeChange(ContextDecorator):
         return type(self)()
 
     def __call__(self, function: Any) -> Any:
-        """The function with the mode in force while its body runs; for generators and coroutines, each time it does."""
+        """Return the function with the mode in force while its body runs.
+
+        The bodies of generators and coroutines have it each time they resume.
+        """
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -193,21 +212,21 @@ class _ModeChange(ContextDecorator):
 
     def __enter__(self) -> Any:
         if self.looks:
-            SWITCH.look(1)
+            OBSERVED.append(None)
         new = self._change(_mode.get())
-        self._tokens.append((_mode.set(new), _attention.set(_heed(new))))
+        self._tokens.append((_mode.set(new), _recording_floor.set(_floor_of(new))))
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         earlier, seen = self._tokens.pop()
-        _attention.reset(seen)
+        _recording_floor.reset(seen)
         _mode.reset(earlier)
         if self.looks:
-            SWITCH.look(-1)
+            OBSERVED.pop()
 
 
 def _each_resumption(generator: Any, change: Callable[[], _ModeChange]) -> Generator[Any, Any, Any]:
-    """The generator, with the mode in force while it runs and not while its caller does."""
+    """Run the generator with the mode in force, but not while its caller runs."""
     resume, value = generator.send, None
     try:
         while True:
@@ -228,9 +247,10 @@ def _each_resumption(generator: Any, change: Callable[[], _ModeChange]) -> Gener
 
 
 class no_grad(_ModeChange):
-    """Record nothing inside: results are constants. A context manager and a decorator.
+    """A context manager and decorator that records nothing: results are constants.
 
-    It silences what was opened outside of it. A transform called inside (``grad(f)(x)``) still records its own level.
+    It stops the recording of levels opened outside of it. A transform called inside (``grad(f)(x)``) still records its
+    own level.
     """
 
     def _change(self, now: Mode) -> Mode:
@@ -238,14 +258,17 @@ class no_grad(_ModeChange):
 
 
 class enable_grad(_ModeChange):
-    """Record again, inside ``no_grad``. A context manager and a decorator."""
+    """A context manager and decorator that records again inside ``no_grad``."""
 
     def _change(self, now: Mode) -> Mode:
         return now._replace(oldest=0)
 
 
 class recording_from(_ModeChange):
-    """Record the level of that number, and what is recorded anyway: for what computes again what a level recorded."""
+    """A mode that records the level of that number, besides those recorded already.
+
+    It serves code that recomputes values which that level recorded.
+    """
 
     def __init__(self, level_id: int) -> None:
         super().__init__()
@@ -256,18 +279,21 @@ class recording_from(_ModeChange):
 
 
 class outside_rules(_ModeChange):
-    """Look at each operation, where anomalies are looked for, inside a rule too: for one that is a pass of its own."""
+    """A mode that checks each operation for anomalies inside a rule too.
+
+    It serves rules that run a whole pass of their own, and has an effect only under ``detect_anomaly``.
+    """
 
     def _change(self, now: Mode) -> Mode:
         return now._replace(inside_rule=False)
 
 
 class detect_anomaly(_ModeChange):
-    """Stop at the first operation that makes a NaN or an infinity, forward or backward, naming the user's line.
+    """A mode that stops at the first operation that makes a NaN or an infinity.
 
-    Every operation is looked at, recorded or not, at every level and in every transform; a derivative rule's result is,
-    not what the rule makes on its way. Operations are several times slower inside. Raises ``AnomalyError``; a rule that
-    fails inside also names the line.
+    It checks every operation, forward or backward, recorded or not, at every level and in every transform. Of a
+    derivative rule it checks the result, not the intermediate values. Operations are several times slower inside.
+    Raises ``AnomalyError``, which names the user's line; the error of a rule that fails inside names the line too.
     """
 
     looks = True
@@ -278,7 +304,7 @@ class detect_anomaly(_ModeChange):
 
 @contextmanager
 def inside_rule() -> Iterator[None]:
-    """While a rule runs whose result is looked at as a whole."""
+    """Mark that a rule runs of which only the result is checked for anomalies."""
     token = _mode.set(_mode.get()._replace(inside_rule=True))
     try:
         yield
@@ -287,5 +313,8 @@ def inside_rule() -> Iterator[None]:
 
 
 def is_recording(level_id: int) -> bool:
-    """Whether operations of that level are recorded here and now. A trace, numbered below 0, records always."""
+    """Return True if operations of that level are recorded in the current mode.
+
+    A trace, numbered below 0, always records.
+    """
     return level_id < 0 or level_id >= _mode.get().oldest

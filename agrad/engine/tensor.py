@@ -1,9 +1,11 @@
-"""Tensor: an array that remembers how it was made. Its operators look operations up by name on the lowest floor."""
+"""Tensor: an array that knows the operation that made it.
+
+Its methods find functions of upper modules by name in ``registry.CALLS``.
+"""
 
 import math
-from collections.abc import Callable, Iterator
-from copy import deepcopy
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -11,50 +13,15 @@ from agrad.backends import backend_of
 from agrad.dtypes import DType, as_dtype, is_floating
 from agrad.engine.protocols import NumPyOperand
 from agrad.engine.tape import LEAF, Node, leaf_node, mode
-from agrad.errors import AxesError, DetachError, DtypeError, HiddenMemoryError, NotDifferentiableError, OperandError
+from agrad.errors import DetachError, DtypeError, HiddenMemoryError, NotDifferentiableError, OperandError
 from agrad.registry import CALLS, namespace
-
-
-def _binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    # OperandError means that agrad does not know the other operand: its own class may, so Python is told to ask it
-    def method(self: "Tensor", other: Any, /) -> Any:
-        try:
-            return CALLS[name](self, other)
-        except OperandError:
-            return NotImplemented
-
-    def reflected(self: "Tensor", other: Any, /) -> Any:
-        try:
-            return CALLS[name](other, self)
-        except OperandError:
-            return NotImplemented
-
-    return method, reflected
-
-
-def _unary(name: str) -> Callable[["Tensor"], Any]:
-    def method(self: "Tensor") -> Any:
-        return CALLS[name](self)
-
-    return method
-
-
-def _in_place(name: str) -> Callable[["Tensor", Any], Any]:
-    def method(self: "Tensor", other: Any, /) -> Any:
-        try:
-            result = CALLS[name](self, other)
-        except OperandError:
-            return NotImplemented
-        return self._rebind(result, f"in-place {name}")
-
-    return method
 
 
 class Tensor(NumPyOperand):
     """An array of the array API standard that knows the operation that made it.
 
     ``data`` is the raw array of the backend (or, inside nested transforms, a Tensor of an older level), ``level``
-    the recording it belongs to, and ``node`` its place on the tape, None for a constant.
+    is the level that records it, and ``node`` its place on the tape, None for a constant.
     Make one with ``agrad.asarray``; the class takes no arguments.
     """
 
@@ -65,7 +32,7 @@ class Tensor(NumPyOperand):
     node: Any
     _grad: "Tensor | None"
     _link: Any
-    """What makes this Tensor a view of another one (see ``views``); unset on results that never are."""
+    """The link of a view to its base (see ``views``), unset on results that are none."""
 
     __array_priority__: ClassVar[float] = 1e6
 
@@ -113,29 +80,11 @@ class Tensor(NumPyOperand):
             data = data.data
         return data
 
-    @property
-    def T(self) -> "Tensor":
-        if self.ndim != 2:
-            raise AxesError(f".T is of two axes, not of shape {self.shape}; write x.mT, or agrad.permute_dims(x, axes)")
-        return CALLS["permute_dims"](self, (1, 0))
-
-    @property
-    def mT(self) -> "Tensor":
-        return CALLS["matrix_transpose"](self)
-
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         return namespace.module(api_version)
 
-    def to_device(self, device: Any, /, *, stream: Any = None) -> "Tensor":
-        """The same values on another device of the same backend; differentiable."""
-        return CALLS["to_device"](self, device, stream=stream)
-
-    def to(self, target: Any, /) -> "Tensor":
-        """The same values on another backend (``"cupy"``) or device; differentiable."""
-        return CALLS["to"](self, target)
-
     def numpy(self) -> np.ndarray:
-        """The values as a NumPy array, copied from the device where need be.
+        """Return the values as a NumPy array, copied from the device if necessary.
 
         Raises ``DetachError`` for a Tensor that requires a gradient: use ``.detach().numpy()``.
         """
@@ -144,7 +93,10 @@ class Tensor(NumPyOperand):
         return np.asarray(backend_of(raw).to_host(raw))
 
     def item(self) -> bool | int | float | complex:
-        """The one value of a Tensor of one element, as a Python number. Carries no gradient."""
+        """Return the value of a Tensor of one element as a Python number.
+
+        It carries no gradient.
+        """
         self._check_concrete("item()")
         raw = self.raw
         return backend_of(raw).to_host(raw).item()
@@ -153,7 +105,7 @@ class Tensor(NumPyOperand):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether operations on this Tensor are recorded. Settable on leaves."""
+        """True if operations on this Tensor are recorded. Settable on leaves."""
         return self.node is not None and self.level.id >= 0
 
     @requires_grad.setter
@@ -173,12 +125,12 @@ class Tensor(NumPyOperand):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no recorded operation made this Tensor."""
+        """True if no recorded operation made this Tensor."""
         return self.node is None or (type(self.node) is Node and self.node.plan is LEAF)
 
     @property
     def grad(self) -> "Tensor | None":
-        """The gradient that backward passes have added up, or None before the first.
+        """The sum of the gradients of all backward passes, or None before the first.
 
         Kept on leaves, and on other Tensors after ``retain_grad()``.
         """
@@ -195,11 +147,11 @@ class Tensor(NumPyOperand):
         self._grad = value
 
     def zero_grad(self) -> None:
-        """Forget the gradient added up so far."""
+        """Set ``.grad`` to None."""
         self.grad = None
 
     def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
-        """Add the gradient of this Tensor to ``.grad`` of every leaf that it was made from.
+        """Add this Tensor's gradient to ``.grad`` of every leaf that it was made from.
 
         ``gradient`` is the cotangent of this Tensor, an array of its shape; it may be left out for a Tensor of one
         element. The values the tape keeps are freed unless ``retain_graph`` is set (``create_graph`` sets it);
@@ -209,21 +161,29 @@ class Tensor(NumPyOperand):
         CALLS["backward"](self, gradient, retain_graph or create_graph, create_graph)
 
     def retain_grad(self) -> None:
-        """Have backward passes keep this Tensor's gradient in ``.grad`` although it is no leaf."""
+        """Make backward passes keep the gradient of this non-leaf Tensor in ``.grad``."""
         CALLS["retain_grad"](self)
 
     def register_hook(self, hook: Any) -> Any:
-        """Have backward passes call ``hook`` with this Tensor's whole gradient; what it returns, if not None, replaces
-        it. Gives a handle, whose ``remove()`` takes the hook away."""
+        """Call ``hook`` in backward passes with the whole gradient of this Tensor.
+
+        A result other than None replaces the gradient. Returns a handle, whose ``remove()`` removes the hook.
+        """
         return CALLS["register_hook"](self, hook)
 
     def detach(self) -> "Tensor":
-        """The values as they are now, as a constant. What is written into either later does not show in the other."""
+        """Return the present values as a constant.
+
+        Later writes to either Tensor do not change the other.
+        """
         return constant(self.data, self.level) if self.level.id >= 0 else self
 
     @property
     def op(self) -> Any:
-        """The operation that made this Tensor (``.name``, ``.args``, ``.settings``), or None for a leaf."""
+        """The operation that made this Tensor, or None for a leaf.
+
+        It has the attributes ``.name``, ``.args`` and ``.settings``.
+        """
         return CALLS["inspect_op"](self)
 
     @property
@@ -233,7 +193,10 @@ class Tensor(NumPyOperand):
 
     @property
     def grad_fn(self) -> Any:
-        """The pullback of ``op``: called with a cotangent, it gives those of ``parents``. None for a leaf."""
+        """The pullback of ``op``, or None for a leaf.
+
+        Called with a cotangent, it returns those of ``parents``.
+        """
         return CALLS["inspect_grad_fn"](self)
 
     # ------------------------------------------------------------------ conversions
@@ -267,7 +230,7 @@ class Tensor(NumPyOperand):
         return int(self._number("an index"))
 
     def __bool__(self) -> bool:
-        # a comparison or a test steers Python and not a value, so nothing of a gradient is lost by it
+        # a test in Python selects a branch and enters no value, so no gradient is lost: requires_grad is allowed
         if self.size != 1:
             raise TypeError(f"the truth of a Tensor of shape {self.shape} is ambiguous; use agrad.any() or agrad.all()")
         self._check_concrete("bool()")
@@ -276,17 +239,18 @@ class Tensor(NumPyOperand):
     def __dlpack__(
         self, /, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
-        """The memory as a DLPack capsule, for another library's ``from_dlpack``; the settings are the standard's.
+        """Return the memory as a DLPack capsule, for another library's ``from_dlpack``.
 
-        Raises ``DetachError`` for a Tensor that requires a gradient, which the capsule cannot carry.
+        The settings are the standard's. Raises ``DetachError`` for a Tensor that requires a gradient, which the capsule
+        cannot carry.
         """
         self._check_detached("__dlpack__()")
         asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
-        # what is not asked for is left out, as libraries differ in what they know
+        # settings of None are left out, because not every library knows all of them
         return self._dlpack("__dlpack__")(**{name: value for name, value in asked.items() if value is not None})
 
     def __dlpack_device__(self) -> tuple[Any, int]:
-        """The kind of device and its number, by DLPack's own count."""
+        """Return the device type and the device number, as DLPack numbers them."""
         self._check_concrete("__dlpack_device__()")
         return self._dlpack("__dlpack_device__")()
 
@@ -298,10 +262,11 @@ class Tensor(NumPyOperand):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """The memory on a CUDA device, for Numba, CuPy and others; there is no such attribute for any other memory.
+        """The memory on a CUDA device, for Numba, CuPy and others.
 
-        Raises ``HiddenMemoryError``, a ``DetachError``, for a Tensor that requires a gradient: there ``hasattr`` says
-        no, so that CuPy's arrays leave their operators to the Tensor and do not compute on its memory.
+        The attribute does not exist for any other memory. Raises ``HiddenMemoryError``, a ``DetachError``, for a Tensor
+        that requires a gradient: ``hasattr`` is then False, and CuPy's arrays leave their operators to the Tensor
+        instead of computing on its memory.
         """
         found = getattr(self.raw, "__cuda_array_interface__", None)
         if found is None:
@@ -326,43 +291,19 @@ class Tensor(NumPyOperand):
             raise TypeError("a Tensor of no dimensions cannot be iterated over")
         return (self[i] for i in range(self.shape[0]))
 
-    def __contains__(self, value: Any) -> bool:
-        return bool(CALLS["any"](CALLS["equal"](self, value)))
-
     def __repr__(self) -> str:
         return CALLS["inspect_repr"](self)
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and self.size == 1 else repr(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        if not self.is_leaf:
-            raise DetachError("a Tensor made by a recorded operation cannot be copied or pickled; use .detach()")
-        return CALLS["inspect_rebuild"], (self.raw, self.requires_grad)
-
-    def __deepcopy__(self, memo: Any) -> "Tensor":
-        """A copy of the values: of a leaf another leaf, of a recorded result a result that is recorded too."""
-        if not self.is_leaf:
-            return CALLS["astype"](self, self.dtype, copy=True)
-        return CALLS["inspect_rebuild"](deepcopy(self.raw, memo), self.requires_grad)
-
     # ------------------------------------------------------------------ indexing and change in place
 
-    def __getitem__(self, index: Any, /) -> "Tensor":
-        return CALLS["getitem"](self, index)
-
-    def __setitem__(self, index: Any, value: Any, /) -> None:
-        CALLS["check_writable"](self, "x[i] = v")
-        self._rebind(CALLS["setitem"](self, value, index), "x[i] = v")
-        self._link = getattr(self, "_link", None)  # from now on an array, of no dimensions too
-
-    def _rebind(self, result: Any, what: str) -> Any:
-        return CALLS["write"](self, result, what)
-
     def assign(self, raw: Any) -> None:
-        """Put a raw array of the same shape and dtype in the place of the values: how an optimizer updates a leaf.
+        """Replace the values by a raw array of the same shape and dtype.
 
-        Nothing is recorded and the leaf stays the leaf it is; graphs recorded before keep the old values.
+        Optimizers update leaves in this way. Nothing is recorded and the leaf remains the same leaf; graphs recorded
+        before keep the old values.
         """
         if raw.shape != self.data.shape or raw.dtype != self.data.dtype:
             raise OperandError(
@@ -378,58 +319,43 @@ class Tensor(NumPyOperand):
 
     __hash__ = object.__hash__
 
-    __add__, __radd__ = _binary("add")
-    __sub__, __rsub__ = _binary("subtract")
-    __mul__, __rmul__ = _binary("multiply")
-    __truediv__, __rtruediv__ = _binary("divide")
-    __floordiv__, __rfloordiv__ = _binary("floor_divide")
-    __mod__, __rmod__ = _binary("remainder")
-    __pow__, __rpow__ = _binary("pow")
-    __matmul__, __rmatmul__ = _binary("matmul")
-    __and__, __rand__ = _binary("bitwise_and")
-    __or__, __ror__ = _binary("bitwise_or")
-    __xor__, __rxor__ = _binary("bitwise_xor")
-    __lshift__, __rlshift__ = _binary("bitwise_left_shift")
-    __rshift__, __rrshift__ = _binary("bitwise_right_shift")
-    __lt__, _ = _binary("less")
-    __le__, _ = _binary("less_equal")
-    __gt__, _ = _binary("greater")
-    __ge__, _ = _binary("greater_equal")
-    __eq__, _ = _binary("equal")
-    __ne__, _ = _binary("not_equal")
-    del _
+    if TYPE_CHECKING:  # installed by agrad.ops.operators
 
-    __neg__ = _unary("negative")
-    __pos__ = _unary("positive")
-    __abs__ = _unary("abs")
-    __invert__ = _unary("bitwise_invert")
+        def _binary(self, other: Any, /) -> Any: ...
 
-    __iadd__ = _in_place("add")
-    __isub__ = _in_place("subtract")
-    __imul__ = _in_place("multiply")
-    __itruediv__ = _in_place("divide")
-    __ifloordiv__ = _in_place("floor_divide")
-    __imod__ = _in_place("remainder")
-    __ipow__ = _in_place("pow")
-    __imatmul__ = _in_place("matmul")
-    __iand__ = _in_place("bitwise_and")
-    __ior__ = _in_place("bitwise_or")
-    __ixor__ = _in_place("bitwise_xor")
-    __ilshift__ = _in_place("bitwise_left_shift")
-    __irshift__ = _in_place("bitwise_right_shift")
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _binary
+        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _binary
+        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _binary
+        __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __lt__ = __le__ = __gt__ = __ge__ = _binary
+
+        def _unary(self) -> Any: ...
+
+        __neg__ = __pos__ = __abs__ = __invert__ = _unary
+
+        def __getitem__(self, index: Any, /) -> Any: ...
+        def __setitem__(self, index: Any, value: Any, /) -> None: ...
+        def to(self, target: Any, /) -> Any: ...
+        def to_device(self, device: Any, /, *, stream: Any = None) -> Any: ...
+
+        T: Any
+        mT: Any
 
 
 class Lifted(Tensor):
-    """A Tensor that the short call path does not take: of another level than a tape, or around another Tensor.
+    """A Tensor that the short call path does not take.
 
-    Only its class tells it apart, so that the short path pays nothing for the question.
+    Its level is not a tape, or its data is another Tensor. Only its class distinguishes it, because the short path
+    reads the type anyway and needs no further test.
     """
 
     __slots__ = ()
 
 
 class Batched(Lifted):
-    """A Tensor of a batch level: its data has one more axis than it shows, the mapped one, in front."""
+    """A Tensor of a batch level.
+
+    Its data has one axis more than its ``shape``: the mapped axis, which comes first.
+    """
 
     __slots__ = ()
 
@@ -450,7 +376,7 @@ class Batched(Lifted):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether an older level records what becomes of the members."""
+        """True if an older level records operations on the members."""
         return isinstance(self.data, Tensor) and self.data.requires_grad
 
     @requires_grad.setter
@@ -462,7 +388,7 @@ class Batched(Lifted):
         return False
 
     def detach(self) -> "Tensor":
-        """The same members as constants; they stay mapped."""
+        """Return the same members as constants; they stay mapped."""
         return wrap(self.data.detach() if isinstance(self.data, Tensor) else self.data, self.level, self.node)
 
 
@@ -470,7 +396,10 @@ Lifted.__name__ = Lifted.__qualname__ = Batched.__name__ = Batched.__qualname__ 
 
 
 def wrap(data: Any, level: Any, node: Node | Any = None) -> Tensor:
-    """A Tensor of ``data`` at a level; ``node`` is what the level records, None for a constant."""
+    """Return a Tensor of ``data`` at a level.
+
+    ``node`` is the level's record of it, None for a constant.
+    """
     tensor = Tensor() if level.short and not isinstance(data, Tensor) else level.kind()
     tensor.data = data
     tensor.level = level
@@ -479,14 +408,15 @@ def wrap(data: Any, level: Any, node: Node | Any = None) -> Tensor:
 
 
 def constant(data: Any, level: Any) -> Tensor:
-    """A Tensor that no derivative flows to."""
+    """Return a Tensor that no derivative flows to."""
     return wrap(data, level)
 
 
 def settle(value: Any) -> Any:
-    """``value`` without the levels at which it is a constant: the raw array, or the Tensor that is recorded.
+    """Strip the levels at which ``value`` is constant.
 
-    The latter as another object: the given one is the user's, and may stand for something else before the tape is read.
+    Returns the raw array, or the Tensor that is recorded. A Tensor is returned in a new wrapper, because the user may
+    change theirs in place before the tape is read.
     """
     while isinstance(value, Tensor):
         if value.node is not None:

@@ -1,9 +1,9 @@
-"""Views: Tensors that stand for a part of another's memory, and what a write to one of them does to the others.
+"""Views: Tensors that share another's memory, and writes to Tensors that share it.
 
-Underneath everything is functional: no array is ever written into. What a write does is decided by the arrays: where
-the library made a view, so that in its own code a write would be seen on both sides, the Tensors are made to agree.
-The new values are put into the base by the ``put`` rules of the operations that made the view, and every other view
-is taken anew from the new base, so derivatives follow by the ordinary rules.
+The implementation is functional: no array is ever written into. The arrays decide the effect of a write: if the library
+made a view, a write in its own code would change both arrays, and so both Tensors change. The ``put`` rules of the
+operations that made the view put the new values into the base, and every other view is computed again from the new
+base. Derivatives follow by the ordinary rules.
 """
 
 import inspect
@@ -20,15 +20,15 @@ from agrad.engine.tensor import Batched, Lifted, Tensor, settle, wrap
 from agrad.errors import LeafMutationError, OperandError, PrimitiveDefinitionError, ReadOnlyViewError
 from agrad.registry import CALLS, namespace
 
-Steps = tuple[Any, ...]
-"""What made a view of its base: a primitive and the values of its settings, then perhaps another primitive, ..."""
+Steps = tuple[tuple[Any, dict[str, Any]], ...]
+"""The operations that made a view of its base: primitives, each with its settings."""
 
 
 class Link(weakref.ref[Tensor]):
-    """What makes a Tensor a view of another one, its base. The view holds it.
+    """The link from a view to its base, which the view holds.
 
-    It is itself a weak reference to the base, by which the base finds its views: nothing is filed with a base, a view
-    that is let go takes its link along, and there is no cycle.
+    It is itself a weak reference to the base, by which the base finds its views. The base holds nothing: the link is
+    freed with the view, and there is no reference cycle.
     """
 
     __slots__ = ("base", "steps", "view")
@@ -39,7 +39,10 @@ class Link(weakref.ref[Tensor]):
 
 
 class _Sharing(dict[type, bool]):
-    """Whether arrays of a type may share memory, so that there are views of them; NumPy's scalars where ``scalars``."""
+    """Flags by array type: True if arrays of the type may share memory.
+
+    NumPy's scalars count as arrays only if ``scalars``.
+    """
 
     def __init__(self, *, scalars: bool) -> None:
         super().__init__()
@@ -54,13 +57,14 @@ class _Sharing(dict[type, bool]):
 
 SHARING = _Sharing(scalars=False)
 SPLIT = _Sharing(scalars=True)
-"""The same of results that are parts of each element."""
+"""The same flags for results that are parts of each element."""
 
 
-def put_rule(primitive: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """What a primitive's argument is after a write to the result, as a function of the argument, value and settings.
+def write_back_rule(primitive: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a write-back rule as a function of the argument, value and settings.
 
-    ``function`` is the rule, which may name ``xp``, the argument, ``value``, and settings after a star.
+    It gives a primitive's argument after a write to the result. ``function`` is the rule, which may name ``xp``, the
+    argument, ``value``, and settings after a star.
     """
     parameters = inspect.signature(function).parameters.values()
     names = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
@@ -81,13 +85,16 @@ def put_rule(primitive: Any, function: Callable[..., Any]) -> Callable[..., Any]
 
 
 def link(view: Tensor, base: Tensor, steps: Steps) -> None:
-    """Have ``view``, which ``steps`` made of ``base``, follow what is written into it, and the other way round."""
+    """Link ``view``, which ``steps`` made of ``base``: a write to one changes both."""
     made = view._link = Link(base)
     made.base, made.steps, made.view = base, steps, weakref.ref(view)
 
 
 class _CopiedElements(dict[tuple[type, bool], bool]):
-    """Whether an element picked from an array of a type is a copy, as NumPy's are where no ``...`` is in the index."""
+    """Flags by array type and ``...`` in the index: True if an element is a copy.
+
+    NumPy's elements are copies unless the index has a ``...``.
+    """
 
     def __missing__(self, key: tuple[type, bool]) -> bool:
         kind, with_ellipsis = key
@@ -104,7 +111,7 @@ COPIED_ELEMENTS = _CopiedElements()
 
 
 class _Scalars(dict[type, bool]):
-    """Whether a result of no dimensions, for an array of a type, is a scalar of which there are no views: NumPy's."""
+    """Flags by array type: True if 0-dimensional results are scalars, as NumPy's are."""
 
     def __missing__(self, kind: type) -> bool:
         backend = backend_of_type(kind)
@@ -119,7 +126,7 @@ SCALARS = _Scalars()
 
 
 def with_scalars(function: Callable[..., Any], backend: Any) -> Callable[..., Any]:
-    """An elementwise function that gives scalars of no dimensions where the library's own elementwise ones do."""
+    """Return an elementwise function that returns scalars if the library's own do."""
     if isinstance(function, np.ufunc) or backend.shares_memory is None or not SCALARS[backend.array_types[0]]:
         return function
 
@@ -131,24 +138,24 @@ def with_scalars(function: Callable[..., Any], backend: Any) -> Callable[..., An
 
 
 def linked(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out: Any) -> Any:
-    """The result of an operation that may give a view, as a view of its first argument where there are views."""
+    """Return the result of an operation, linked to the first argument if it is a view."""
     base = args[0]
-    alone = len(args) == len(primitive.arrays)  # what is picked by index arrays is a copy
+    alone = len(args) == len(primitive.arrays)  # indexing by index arrays copies
     shares = SPLIT if primitive.splits else SHARING
     if alone and isinstance(out, Tensor) and isinstance(base, Tensor) and shares[type(out.raw)]:
         # an element of each member of a map lies in a view of all members' elements
-        element = primitive.name == "getitem" and not out.shape
+        element = primitive.sum_slices is not None and not out.shape
         if element and COPIED_ELEMENTS[type(out.raw), Ellipsis in settings["index"]]:
             return out
         if not primitive.splits and _is_scalar_member(base):
             out._link = None
             return out
-        link(out, base, (primitive, *[settings[name] for name in primitive.settings]))
+        link(out, base, ((primitive, settings),))
     return out
 
 
 def _is_scalar_member(tensor: Tensor) -> bool:
-    """Whether each member of a map that this is made of would, computed alone, be a scalar and no array."""
+    """Return True if each mapped member, computed alone, would be a scalar."""
     if tensor.shape or hasattr(tensor, "_link") or not SCALARS[type(tensor.raw)]:
         return False
     inner: Any = tensor
@@ -158,15 +165,15 @@ def _is_scalar_member(tensor: Tensor) -> bool:
 
 
 def is_view_at(view: Any, base: Any, steps: Steps) -> bool:
-    """Whether ``view`` is a Tensor that ``steps`` made of ``base``, and still shares its memory."""
+    """Return True if ``steps`` made ``view`` of ``base`` and both still share memory."""
     made = getattr(view, "_link", None) if isinstance(view, Tensor) else None
     return made is not None and made.base is base and made.steps == steps and shares_memory(view, made)
 
 
 def shares_memory(view: Tensor, made: Link) -> bool:
-    """Whether a view and its base still lie in the same memory. A trace is told where the base's layout decides."""
+    """Return True if a view and its base share memory; mark traces that need layouts."""
     trace = mode().trace
-    if trace is not None and any(getattr(step, "by_layout", False) for step in made.steps):
+    if trace is not None and any(primitive.by_layout for primitive, _ in made.steps):
         trace.by_layout = True
     one, other = view.raw, made.base.raw
     if isinstance(one, np.generic) and isinstance(other, np.generic):  # a part of a scalar
@@ -176,7 +183,10 @@ def shares_memory(view: Tensor, made: Link) -> bool:
 
 
 def lies_in_a_row(vector: Tensor) -> bool:
-    """Whether the elements of a Tensor of one dimension follow one another in memory. A trace is told of a no."""
+    """Return True if the elements of a 1-dimensional Tensor are contiguous in memory.
+
+    If they are not, the trace is marked as dependent on layouts.
+    """
     raw = vector.raw
     backend = backend_of(raw)
     if backend.shares_memory is None or vector.size < 2:
@@ -189,35 +199,25 @@ def lies_in_a_row(vector: Tensor) -> bool:
     return bool(in_a_row)
 
 
-def _split(steps: Steps) -> list[tuple[Any, dict[str, Any]]]:
-    found, i = [], 0
-    while i < len(steps):
-        names = steps[i].settings
-        found.append((steps[i], dict(zip(names, steps[i + 1 : i + 1 + len(names)], strict=True))))
-        i += 1 + len(names)
-    return found
-
-
 def _replay(base: Tensor, steps: Steps) -> Any:
     value: Any = base
-    for primitive, settings in _split(steps):
+    for primitive, settings in steps:
         value = primitive.bind(value, **settings)
     return value
 
 
 def _put(base: Tensor, steps: Steps, value: Any) -> Any:
-    """What ``base`` is after ``value`` was put into the view of it that ``steps`` make."""
-    split = _split(steps)
+    """Return ``base`` with ``value`` put into the view of it that ``steps`` make."""
     stages: list[Any] = [base]
-    for primitive, settings in split[:-1]:
+    for primitive, settings in steps[:-1]:
         stages.append(primitive.bind(stages[-1], **settings))
-    for stage, (primitive, settings) in zip(reversed(stages), reversed(split), strict=True):
+    for stage, (primitive, settings) in zip(reversed(stages), reversed(steps), strict=True):
         value = primitive.put(stage, value, settings)
     return value
 
 
 def _above(tensor: Tensor) -> list[tuple["weakref.ref[Tensor]", Steps]]:
-    """The Tensors that this one is a view of, from the nearest up, each with the steps that lead down from it."""
+    """Return the bases of a Tensor, nearest first, each with the steps of its view."""
     found = []
     made = getattr(tensor, "_link", None)
     while made is not None and shares_memory(tensor, made):
@@ -228,9 +228,10 @@ def _above(tensor: Tensor) -> list[tuple["weakref.ref[Tensor]", Steps]]:
 
 
 def bases_of(tensor: Tensor) -> list[tuple[Tensor, Steps]]:
-    """The Tensors that a write to this one must reach, from the nearest up, with the steps down to the one before.
+    """Return the bases that a write to this Tensor must change, nearest first.
 
-    A base that only this view held is forgotten: nobody can look at it, nor at another view of it.
+    Each comes with the steps from it to the one before. A base that only this view held is left out, because neither it
+    nor another view of it can be read.
     """
     above = _above(tensor)
     tensor._link = None
@@ -248,7 +249,10 @@ def bases_of(tensor: Tensor) -> list[tuple[Tensor, Steps]]:
 
 
 def _below(root: Tensor) -> list[tuple[Tensor, Tensor, Steps, bool]]:
-    """The views of a Tensor and their views: view, base, steps, and whether it was taken while nothing was recorded."""
+    """Return the views of a Tensor and their views: view, base, steps, silent.
+
+    ``silent`` is true if the view was made while nothing was recorded.
+    """
     found, bases = [], [root]
     for base in bases:
         for made in weakref.getweakrefs(base):
@@ -264,7 +268,7 @@ def _below(root: Tensor) -> list[tuple[Tensor, Tensor, Steps, bool]]:
 
 
 def _check_readable(tensor: Tensor, what: str) -> None:
-    """Raise ``ReadOnlyViewError`` for a view that the library gives for reading alone, whether or not it is a copy."""
+    """Raise ``ReadOnlyViewError`` for a read-only view, be it a copy or not."""
     backend = backend_of(tensor.raw)
     if backend.read_only(tensor.raw):
         root = tensor
@@ -295,12 +299,12 @@ def _check(tensor: Tensor, bases: list[tuple[Tensor, Steps]], what: str) -> None
 
 
 def become(tensor: Tensor, result: Tensor) -> None:
-    """Make a Tensor stand for ``result``, of the same shape and dtype, from now on.
+    """Replace a Tensor by ``result``, of the same shape and dtype, in place.
 
-    Where nothing is recorded the values alone change: a leaf stays the leaf it is, and a result keeps its place on
-    the tape, whose derivatives are those at the values it was recorded with.
+    If nothing is recorded, only the values change: a leaf remains the same leaf, and a result keeps its place on the
+    tape, whose derivatives are those at the values it was recorded with.
     """
-    if result.level.id < 0:  # what stands for a raw array while a function is traced: nothing but values
+    if result.level.id < 0:  # a tracer of a raw array, which has no record of a derivative
         tensor.__class__ = result.__class__
         tensor.data, tensor.level, tensor.node = result.data, result.level, result.node
         return
@@ -308,7 +312,7 @@ def become(tensor: Tensor, result: Tensor) -> None:
     if isinstance(value, Tensor) and value.level.id >= 0:
         tensor.__class__ = value.__class__
         tensor.data, tensor.level, tensor.node = value.data, value.level, value.node
-        retained = type(before) is Node and before.plan.retains and hasattr(before, "owner")  # and no hook alone
+        retained = type(before) is Node and before.plan.retains and hasattr(before, "owner")  # a hook alone: no owner
         if retained and before is not value.node:
             del before.owner
             CALLS["retain_grad"](tensor)
@@ -318,16 +322,16 @@ def become(tensor: Tensor, result: Tensor) -> None:
 
 
 def _with_values(data: Any, raw: Any) -> Any:
-    """``raw`` in the place of the raw array of ``data``, at all of its levels and in all of its places on tapes."""
+    """Return ``data`` with ``raw`` as its raw array and with its levels and nodes."""
     return wrap(_with_values(data.data, raw), data.level, data.node) if isinstance(data, Tensor) else raw
 
 
 def _unrecorded(old: Any, new: Any) -> Any:
-    """``new``, but in the places of ``old`` on those tapes that record nothing here and now."""
+    """Return ``new`` with the nodes of ``old`` on tapes that do not record at present."""
     if not isinstance(old, Tensor):
         return new
     if isinstance(new, Tensor):
-        if new.level is old.level and not new.level.derivative:  # what is recorded is recorded inside
+        if new.level is old.level and not new.level.derivative:  # an older level, inside this one, has the record
             return wrap(_unrecorded(old.data, settle(new.data)), new.level, new.node)
         return new
     silent = old.node is not None and old.level.derivative and not is_recording(old.level.id)
@@ -335,23 +339,24 @@ def _unrecorded(old: Any, new: Any) -> Any:
 
 
 def _replace(tensor: Tensor, result: Any) -> None:
-    """Make a Tensor stand for ``result``, with its axes in memory in the order in which they were."""
+    """Replace a Tensor by ``result`` in place, and keep the order of axes in memory."""
     old = tensor.raw
     become(tensor, result)
     if SHARING[type(old)]:
         new = tensor.raw
-        # a Tensor that vmap has begun to map over has one axis more
+        # the Tensor has one axis more if vmap has begun to map over it
         laid = backend_of(old).laid_out_like(new, old) if tuple(new.shape) == tuple(old.shape) else new
         if laid is not new:
             tensor.data = _with_values(tensor.data, laid)
 
 
 def members_apart(mapped: Any, *, packed: bool) -> Any:
-    """The same members, each in a stretch of memory of its own, its axes there in the order in which they were.
+    """Return mapped members that lie apart in memory, copied if necessary.
 
-    mapped: an array or a Tensor whose first axis is the mapped one. Results are laid out as operands are, so with that
-    axis among a member's own, a reshape of a member might be a copy where it is a view for a member alone. Unless
-    ``packed``, a gap stays where the mapped axis was: a reshape of what lay on both sides of it is still a copy.
+    The order of a member's axes in memory is kept. mapped: an array or a Tensor whose first axis is the mapped one.
+    Results have the layout of operands: if the mapped axis lies among a member's own in memory, a reshape of a member
+    might be a copy although it is a view for a member alone. Unless ``packed``, a gap remains at the place of the
+    mapped axis: a reshape of axes on both sides of it is still a copy.
     """
     raw = mapped.raw if isinstance(mapped, Tensor) else mapped
     backend = backend_of(raw)
@@ -372,13 +377,16 @@ def members_apart(mapped: Any, *, packed: bool) -> Any:
 
 
 def is_protected(tensor: Tensor) -> bool:
-    """Whether this is a leaf that requires a gradient, here and now, so that it must not be changed in place."""
-    # inside a transform the leaf is the transform's own, and this object may well stand for something else
+    """Return True for a leaf that requires a gradient and is recorded at present.
+
+    It must not be changed in place.
+    """
+    # inside a transform the leaf belongs to the transform, so this Tensor object may be replaced
     return tensor.node is not None and tensor.level.id == 0 and tensor.is_leaf and is_recording(0)
 
 
 def _check_argument(tensor: Tensor) -> None:
-    """Raise ``TracedValueError`` where a leaf stands for a traced function's argument that is none."""
+    """Raise ``TracedValueError`` for a leaf that represents a non-leaf argument."""
     trace = mode().trace
     if trace is not None:
         trace.check_writable(tensor)
@@ -395,11 +403,11 @@ def check_writable(tensor: Tensor, what: str) -> None:
 
 
 def write(tensor: Tensor, result: Any, what: str) -> Any:
-    """Make a Tensor stand for ``result``, and every Tensor that shares its memory see it: how all change in place ends.
+    """Replace a Tensor by ``result``, and update every Tensor that shares its memory.
 
-    No array is written into. Gives the Tensor itself, or NotImplemented where that is the result. Raises, before
-    anything is changed, ``OperandError`` for another shape or dtype, ``LeafMutationError`` for a leaf that requires a
-    gradient and a view of one, ``ReadOnlyViewError`` for a view that cannot be written to.
+    All changes in place end here; no array is written into. Returns the Tensor itself, or NotImplemented if that is the
+    result. Raises, before any change, ``OperandError`` for another shape or dtype, ``LeafMutationError`` for a leaf
+    that requires a gradient and a view of one, ``ReadOnlyViewError`` for a view that cannot be written to.
     """
     if result is NotImplemented or result is tensor:
         return result
@@ -434,13 +442,14 @@ def _write_through(tensor: Tensor, result: Tensor, what: str) -> None:
 
 
 def owned(values: Iterable[Any], given: Sequence[Any] = ()) -> list[Any]:
-    """The values, copied where they cannot be written into or share memory with an earlier one or one ``given``.
+    """Return the values, copied if they are read-only or share memory.
 
-    Raw arrays, and Tensors around them outside of all transforms; anything else stays as it is.
+    They must not share it with an earlier value or one ``given``. Only raw arrays are copied, and Tensors around them
+    outside of all transforms.
     """
     values = list(values)
     kinds = set(map(type, values))
-    if len(kinds) == 1 and not given:  # most often: gradients of leaves
+    if len(kinds) == 1 and not given:  # the usual case: gradients of leaves
         only = backend_of_type(kinds.pop())
         if only is not None and only.apart(values):
             return values
@@ -467,11 +476,11 @@ def owned(values: Iterable[Any], given: Sequence[Any] = ()) -> list[Any]:
 
 
 def copied(value: Any) -> Any:
-    """A copy of a raw array of a library in which arrays share memory; anything else as it is."""
+    """Return a copy of a raw array whose library shares memory, else the value itself."""
     if not SHARING[type(value)]:
         return value
     backend = backend_of(value)
-    if DEVICE_GUARDS:  # an assignment would not go to the device
+    if DEVICE_GUARDS:  # an assignment would not run on the array's device
         return backend.xp.asarray(value, copy=True)
     out = backend.xp.empty(tuple(value.shape), dtype=value.dtype, device=backend.device_of(value))
     out[...] = value

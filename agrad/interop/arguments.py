@@ -1,7 +1,7 @@
-"""What NumPy's functions are handed, brought to Tensors: what all handlers share."""
+"""Arguments of NumPy's functions as Tensors: the helpers that all handlers share."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -9,12 +9,45 @@ import agrad
 from agrad import Tensor
 from agrad.backends import backend_of_type
 from agrad.errors import DetachError, DtypeError, RefusedFunctionError, TracedValueError
+from agrad.registry import CALLS
 
 NUMBERS = (bool, int, float, complex)
 
+Floating = Annotated[Tensor, "floating"]
+"""A parameter of a handler that is brought to a floating dtype, real or complex."""
+Promoted = Annotated[Tensor, "promoted"]
+"""Parameters that are brought to one dtype, by NumPy's promotion."""
+PromotedFloating = Annotated[Tensor, "promoted floating"]
+"""Parameters that are brought to one floating dtype."""
+
+
+class Array(NamedTuple):
+    """An array parameter of a handler.
+
+    ``floating``: it is brought to a floating dtype; ``promoted``: to one dtype with the others of that kind.
+    """
+
+    place: int
+    name: str
+    floating: bool
+    promoted: bool
+
+
+def arrays_of(handler: Any, names: tuple[str, ...]) -> tuple[Array, ...]:
+    """Return the parameters of a handler that are annotated as arrays."""
+    conversions: dict[Any, tuple[bool, bool]] = {
+        Tensor: (False, False),
+        Tensor | None: (False, False),
+        Floating: (True, False),
+        Promoted: (False, True),
+        PromotedFloating: (True, True),
+    }
+    annotated = {name: kind for name, kind in handler.__annotations__.items() if kind in conversions}
+    return tuple(Array(i, name, *conversions[annotated[name]]) for i, name in enumerate(names) if name in annotated)
+
 
 def like_of(*values: Any) -> Tensor | None:
-    """The first Tensor among the values, nested sequences searched."""
+    """Return the first Tensor among the values and in nested sequences, or None."""
     for value in values:
         if isinstance(value, Tensor):
             return value
@@ -26,13 +59,13 @@ def like_of(*values: Any) -> Tensor | None:
 
 
 def constant(values: Any, like: Tensor) -> Tensor:
-    """Numbers or a NumPy array as a constant Tensor where ``like`` is."""
-    # by DLPack and the like a view could come back; what is given here is ours or is never written
+    """Return numbers or a NumPy array as a constant Tensor where ``like`` is."""
+    # this may be a view: the values are made here, or are never written to
     return agrad.asarray(np.asarray(values), backend=like.backend, device=like.device)
 
 
 def tensor(value: Any, like: Tensor | None = None) -> Tensor:
-    """A Tensor of an argument as NumPy reads it: an array, a number, or a nested sequence of these."""
+    """Return the Tensor of an array, a number, or a nested sequence of these."""
     if isinstance(value, Tensor):
         return value
     if isinstance(value, (list, tuple)) and like_of(value) is not None:
@@ -46,13 +79,47 @@ def tensor(value: Any, like: Tensor | None = None) -> Tensor:
 
 
 def tensors(*values: Any) -> list[Any]:
-    """Tensors of all the arguments, on the backend of the first Tensor among them; None stays None."""
+    """Return Tensors of all arguments, on the backend of the first; None stays None."""
     like = like_of(*values)
     return [None if value is None else tensor(value, like) for value in values]
 
 
+def converted(arrays: tuple[Array, ...], args: Sequence[Any], settings: dict[str, Any]) -> Sequence[Any]:
+    """Return the positional arguments with arrays converted by their annotations.
+
+    Arrays in ``settings`` are converted in place.
+    """
+    found: list[Tensor] = []
+    together = []
+    for array in arrays:
+        place, name, floating, promotes = array
+        value = args[place] if place < len(args) else settings.get(name)
+        if value is None:
+            continue
+        x = value if isinstance(value, Tensor) else tensor(value, like_of(*args, *settings.values()))
+        if floating:
+            x = inexact(x)
+        if x is not value:
+            args = _with(array, x, args, settings)
+        if promotes:
+            together.append(array)
+            found.append(x)
+    if len(found) > 1:
+        for array, value, new in zip(together, found, promoted(*found), strict=True):
+            if new is not value:
+                args = _with(array, new, args, settings)
+    return args
+
+
+def _with(array: Array, value: Tensor, args: Sequence[Any], settings: dict[str, Any]) -> Sequence[Any]:
+    if array.place < len(args):
+        return [*args[: array.place], value, *args[array.place + 1 :]]
+    settings[array.name] = value
+    return args
+
+
 def values_of(value: Any) -> np.ndarray:
-    """The values on the host, for what steers an operation and is no part of its derivative."""
+    """Return the values on the host, for positions, which have no derivative."""
     if isinstance(value, Tensor):
         return value.detach().numpy()
     if isinstance(value, (list, tuple)) and like_of(value) is not None:
@@ -63,7 +130,7 @@ def values_of(value: Any) -> np.ndarray:
 
 
 def is_concrete(x: Tensor) -> bool:
-    """Whether the values are there to be read, which inside some transforms they are not."""
+    """Return True if the values can be read, which in some transforms they cannot."""
     try:
         x._check_concrete("a look at the values")
     except TracedValueError:
@@ -72,7 +139,10 @@ def is_concrete(x: Tensor) -> bool:
 
 
 def dtype_of(dtype: Any) -> Any:
-    """agrad's dtype for whatever NumPy takes for one. Raises ``DtypeError`` for those outside the standard."""
+    """Return agrad's dtype for anything that NumPy takes as one.
+
+    Raises ``DtypeError`` for dtypes outside the standard.
+    """
     try:
         return getattr(agrad, np.dtype(dtype).name)
     except (AttributeError, TypeError):
@@ -83,38 +153,38 @@ def dtype_of(dtype: Any) -> Any:
 
 
 def cast(x: Tensor, dtype: Any) -> Tensor:
-    """The Tensor in a dtype as NumPy names it; None leaves it as it is."""
+    """Return the Tensor in a dtype that NumPy knows; None keeps its own."""
     if dtype is None or x.dtype == dtype_of(dtype):
         return x
     return agrad.astype(x, dtype_of(dtype))
 
 
 def is_inexact(x: Any) -> bool:
-    """Whether the dtype is floating, real or complex."""
+    """Return True for a floating dtype, real or complex."""
     return agrad.isdtype(x.dtype, ("real floating", "complex floating"))
 
 
 def is_complex(x: Any) -> bool:
-    """Whether the dtype is complex."""
+    """Return True for a complex dtype."""
     return agrad.isdtype(x.dtype, "complex floating")
 
 
 def inexact(x: Any) -> Tensor:
-    """Integers and truth values as float64; floating dtypes stay."""
+    """Return integers and truth values as float64; floating dtypes stay."""
     return x if is_inexact(x) else agrad.astype(x, agrad.float64)
 
 
 def promoted(*xs: Tensor, least: Any = None) -> list[Tensor]:
-    """The Tensors in the dtype that NumPy promotes theirs (and ``least``) to."""
-    kinds = [np.dtype(x.dtype.name) for x in xs]
-    if least is None and all(kind == kinds[0] for kind in kinds):
+    """Return the Tensors in the dtype that NumPy promotes theirs (and ``least``) to."""
+    kinds = [x.dtype for x in xs]
+    if least is None and kinds.count(kinds[0]) == len(kinds):
         return list(xs)
-    target = np.result_type(*kinds, *([] if least is None else [least]))
+    target = np.result_type(*[np.dtype(kind.name) for kind in kinds], *([] if least is None else [least]))
     return [cast(x, target) for x in xs]
 
 
 def alike(*values: Any, floating: bool = False) -> list[Tensor]:
-    """All as Tensors of the dtype that NumPy promotes theirs to; Python's numbers give way to the arrays' dtypes."""
+    """Return Tensors of one dtype by NumPy's promotion; Python's numbers are weak."""
     like = like_of(*values)
     arrays = [None if type(v) in NUMBERS else tensor(v, like) for v in values]
     weak = [v for v in values if type(v) in NUMBERS]
@@ -129,34 +199,54 @@ def alike(*values: Any, floating: bool = False) -> list[Tensor]:
 
 
 def numeric(x: Tensor) -> Tensor:
-    """Truth values as the integers that NumPy's sums take them for."""
+    """Return truth values as integers, as NumPy's sums take them."""
     return agrad.astype(x, agrad.int64) if x.dtype == agrad.bool else x
 
 
 def axis_of(axis: Any, ndim: int) -> int:
-    """One axis, not negative. Raises NumPy's ``AxisError``."""
+    """Return one axis, not negative. Raises NumPy's ``AxisError``."""
     return int(np.lib.array_utils.normalize_axis_index(int(axis), ndim))
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Axes, not negative: all of them for None."""
+    """Return axes, not negative: all of them for None."""
     if axis is None:
         return tuple(range(ndim))
     return tuple(int(a) for a in np.lib.array_utils.normalize_axis_tuple(axis, ndim))
 
 
+def with_axis(x: Tensor, axis: Any) -> tuple[Tensor, int]:
+    """Return the array and its axis, not negative; for None the flat array and 0."""
+    return (flat(x), 0) if axis is None else (x, axis_of(axis, x.ndim))
+
+
+def on_axis(n: int, axis: int, ndim: int) -> tuple[int, ...]:
+    """Return a shape of ``ndim`` dimensions, ``n`` along ``axis`` and 1 elsewhere."""
+    return tuple(n if i == axis else 1 for i in range(ndim))
+
+
+def resized(x: Tensor, axis: int, n: int) -> tuple[int, ...]:
+    """Return the shape of the array with the length ``n`` along ``axis``."""
+    return (*x.shape[:axis], n, *x.shape[axis + 1 :])
+
+
+def zeros(shape: tuple[int, ...], like: Tensor, dtype: Any = None) -> Tensor:
+    """Return zeros where ``like`` is, by default in its dtype."""
+    return agrad.zeros(shape, dtype=like.dtype if dtype is None else dtype, backend=like.backend, device=like.device)
+
+
 def along(axis: int, index: Any) -> tuple[Any, ...]:
-    """``index`` at ``axis`` and everything along the axes before it."""
+    """Return an index with ``index`` at ``axis``, and all along the axes before it."""
     return (*(slice(None),) * axis, index)
 
 
 def flat(x: Tensor) -> Tensor:
-    """All elements in row-major order, in one dimension."""
+    """Return all elements in row-major order, in one dimension."""
     return agrad.reshape(x, (-1,)) if x.ndim != 1 else x
 
 
 def merged(x: Tensor, axis: Any) -> tuple[Tensor, tuple[int, ...]]:
-    """The array with the axes of a reduction moved to the end and made one, and the shape that keepdims gives."""
+    """Join a reduction's axes at the end; return that, and the shape for keepdims."""
     axes = axes_of(axis, x.ndim)
     rest = [i for i in range(x.ndim) if i not in axes]
     kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
@@ -167,7 +257,10 @@ def merged(x: Tensor, axis: Any) -> tuple[Tensor, tuple[int, ...]]:
 
 
 def picked(x: Tensor, positions: np.ndarray, axis: int | None = None) -> Tensor:
-    """The elements at whole-number positions along ``axis``, or of the flattened array, in the positions' shape."""
+    """Return the elements at positions along ``axis``, or of the flattened array.
+
+    In the latter case in the shape of the positions.
+    """
     positions = np.asarray(positions)
     if axis is None:
         out = agrad.take(flat(x), constant(positions.reshape(-1), x), axis=0)
@@ -176,28 +269,21 @@ def picked(x: Tensor, positions: np.ndarray, axis: int | None = None) -> Tensor:
 
 
 def rearranged(x: Tensor, function: Any) -> Tensor:
-    """What ``function``, NumPy's own, makes of the array, where it only moves, repeats or drops elements."""
+    """Return ``function`` of the array, which moves, repeats or drops elements."""
     positions = np.arange(x.size).reshape(x.shape)
     return picked(x, function(positions))
 
 
 def rejects(function: str, why: str, remedy: str) -> RefusedFunctionError:
-    """The error of a call that cannot stay in the graph."""
+    """Return the error of a call that cannot stay in the graph."""
     return RefusedFunctionError(f"numpy.{function} {why}; {remedy}")
 
 
-def defaults_only(function: str, **given: tuple[Any, Any]) -> None:
-    """Raise for a setting that is not at its default; each is given as (value, default)."""
-    for setting, (value, default) in given.items():
-        if value is not default and not (isinstance(value, type(default)) and value == default):
-            raise rejects(function, f"takes no {setting}={value!r} for Tensors", f"leave {setting} out")
-
-
 def deliver(result: Any, out: Any, function: str, casting: str = "same_kind") -> Any:
-    """Make ``out`` stand for a result, as NumPy's ``out=`` asks.
+    """Write a result to ``out``, as NumPy's ``out=`` asks, and return that.
 
-    A Tensor is rebound, so that its gradient is right. An ndarray would lose the gradient and is refused for a result
-    that has one.
+    A Tensor is rebound and keeps the gradient. An ndarray would lose the gradient, and is refused for a result that has
+    one.
     """
     if isinstance(result, tuple):
         outs = out if isinstance(out, tuple) else (out,)
@@ -223,11 +309,11 @@ def deliver(result: Any, out: Any, function: str, casting: str = "same_kind") ->
         raise DtypeError(f"numpy.{function}: a result of {result.dtype} does not go into out= of {out.dtype}")
     if result.shape != out.shape and np.broadcast_shapes(result.shape, out.shape) == out.shape:
         result = agrad.broadcast_to(result, out.shape)
-    return out._rebind(cast(result, out.dtype), f"out= of numpy.{function}")
+    return CALLS["write"](out, cast(result, out.dtype), f"out= of numpy.{function}")
 
 
 def masked(x: Tensor, where: Any, fill: Any) -> Tensor:
-    """The elements where ``where`` holds, and the number ``fill`` elsewhere."""
+    """Return the elements where ``where`` holds, and the number ``fill`` elsewhere."""
     mask = tensor(where, x)
     return agrad.where(cast(mask, bool), x, agrad.full_like(x, fill))
 
@@ -236,14 +322,9 @@ _SIMPLE = (Tensor, *NUMBERS, np.generic, type(None))
 
 
 def known(value: Any) -> bool:
-    """Whether an operand is one that handlers understand."""
+    """Return True for an operand of a class that handlers know."""
     if isinstance(value, _SIMPLE):
         return True
     if isinstance(value, (list, tuple)):
         return all(map(known, value))
     return type(value) is np.ndarray or (not isinstance(value, np.ndarray) and backend_of_type(type(value)) is not None)
-
-
-def shapes_of(values: Sequence[Any]) -> list[tuple[int, ...]]:
-    """The shapes of arrays."""
-    return [tuple(value.shape) for value in values]

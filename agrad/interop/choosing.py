@@ -7,6 +7,7 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.interop.arguments import (
+    Floating,
     alike,
     along,
     axis_of,
@@ -20,9 +21,10 @@ from agrad.interop.arguments import (
     picked,
     promoted,
     rejects,
+    resized,
     tensor,
-    tensors,
     values_of,
+    with_axis,
 )
 from agrad.interop.table import implements
 from agrad.interop.ufuncs import operands
@@ -31,7 +33,7 @@ _MISSING: Any = object()
 
 
 @implements("where")
-def _where(condition: Any, x: Any = _MISSING, y: Any = _MISSING, /) -> Any:
+def _where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Any:
     like = like_of(condition, x, y)
     assert like is not None
     mask = cast(tensor(condition, like), bool)
@@ -48,11 +50,10 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
         raise ValueError("numpy.select takes as many choices as conditions, and one at least")
     like = like_of(conditions, choices, default)
     *parts, out = alike(*choices, default)
-    masks = [tensor(c, like) for c in conditions]
-    for mask, part in zip(reversed(masks), reversed(parts), strict=True):
-        out = agrad.where(cast(mask, bool), part, out)
+    for condition, part in zip(reversed(conditions), reversed(parts), strict=True):
+        out = agrad.where(cast(tensor(condition, like), bool), part, out)
     # rows lie one after the other, as in NumPy's result
-    return agrad.reshape(agrad.reshape(out, (-1,)), out.shape) if out.ndim > 1 else out
+    return agrad.reshape(flat(out), out.shape) if out.ndim > 1 else out
 
 
 @implements("piecewise")
@@ -71,13 +72,12 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> T
         if not mask.any():
             continue
         index = constant(mask, x)
-        # the function sees only the elements that are its own, as with NumPy
+        # as with NumPy, a function is given the elements of its condition alone
         part = function(x[index], *args, **kw) if callable(function) else function
         part = agrad.broadcast_to(cast(tensor(part, x), x.dtype), (int(mask.sum()),))
-        places = constant(np.cumsum(mask.reshape(-1)).reshape(mask.shape) * mask, x)
+        places = np.cumsum(mask.reshape(-1)).reshape(mask.shape) * mask
         padded = agrad.concat([agrad.zeros_like(part)[:1], part], axis=0)
-        spread = agrad.reshape(agrad.take(padded, flat(places), axis=0), x.shape)
-        out = agrad.where(index, spread, out)
+        out = agrad.where(index, picked(padded, places), out)
     return out
 
 
@@ -87,9 +87,8 @@ def _choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
     assert like is not None
     parts = list(choices)
     parts = alike(*parts) if like_of(parts) is not None else promoted(*[tensor(c, like) for c in parts])
-    which = values_of(a)
-    # NumPy itself says what an index out of range means
-    which = np.choose(which, [np.int64(i) for i in range(len(parts))], mode=mode)
+    # NumPy applies the mode to indices out of range
+    which = np.choose(values_of(a), [np.int64(i) for i in range(len(parts))], mode=mode)
     shape = np.broadcast_shapes(which.shape, *[p.shape for p in parts])
     stacked = agrad.stack([agrad.broadcast_to(p, shape) for p in parts], axis=0)
     index = constant(np.broadcast_to(which, shape)[None].astype(np.int64), like)
@@ -97,25 +96,19 @@ def _choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
 
 
 @implements("compress")
-def _compress(condition: Any, a: Any, axis: Any = None) -> Tensor:
-    x = tensor(a, like_of(condition))
-    if axis is None:
-        x, axis = flat(x), 0
-    return picked(x, np.flatnonzero(values_of(condition)), axis_of(axis, x.ndim))
+def _compress(condition: Any, a: Tensor, axis: Any = None) -> Tensor:
+    x, axis = with_axis(a, axis)
+    return picked(x, np.flatnonzero(values_of(condition)), axis)
 
 
 @implements("extract")
-def _extract(condition: Any, arr: Any) -> Tensor:
-    x = tensor(arr, like_of(condition))
-    return picked(flat(x), np.flatnonzero(values_of(condition)), 0)
+def _extract(condition: Any, arr: Tensor) -> Tensor:
+    return picked(arr, np.flatnonzero(values_of(condition)))
 
 
 @implements("take")
-def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tensor:
-    x = tensor(a, like_of(indices))
-    if axis is None:
-        x, axis = flat(x), 0
-    axis = axis_of(axis, x.ndim)
+def _take(a: Tensor, indices: Any, axis: Any = None, mode: str = "raise") -> Tensor:
+    x, axis = with_axis(a, axis)
     if isinstance(indices, Tensor) and mode == "raise":
         return x[along(axis, indices)]
     index = values_of(indices)
@@ -125,19 +118,17 @@ def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tensor
 
 
 @implements("take_along_axis")
-def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tensor:
-    x = tensor(arr, like_of(indices))
-    if axis is None:
-        x, axis = flat(x), 0
-    return agrad.take_along_axis(x, indices, axis=axis_of(axis, x.ndim))
+def _take_along_axis(arr: Tensor, indices: Any, axis: Any = -1) -> Tensor:
+    x, axis = with_axis(arr, axis)
+    return agrad.take_along_axis(x, indices, axis=axis)
 
 
 @implements("clip")
-def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None, **settings: Any) -> Tensor:
+def _clip(a: Tensor, a_min: Any = None, a_max: Any = None, min: Any = None, max: Any = None, **settings: Any) -> Tensor:
     if settings:
         raise rejects("clip", f"takes no {', '.join(settings)} for Tensors", "clip first, and choose with numpy.where")
     low, high = a_min if min is None else min, a_max if max is None else max
-    x = tensor(a, like_of(low, high))
+    x = a
     for limit, function in ((low, agrad.maximum), (high, agrad.minimum)):
         if limit is not None:
             x = function(*operands(x, limit))
@@ -145,8 +136,7 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max:
 
 
 @implements("nan_to_num")
-def _nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
-    x = tensor(x)
+def _nan_to_num(x: Tensor, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
     if not copy:
         raise rejects("nan_to_num", "with copy=False would change a Tensor in place", "leave copy away")
     if not is_inexact(x):
@@ -166,34 +156,32 @@ def _nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, n
 
 
 @implements("round", "around")
-def _round(a: Any, decimals: int = 0) -> Tensor:
-    x = tensor(a)
-    if decimals == 0 or (decimals > 0 and not is_inexact(x)):
-        return agrad.round(x)
+def _round(a: Tensor, decimals: int = 0) -> Tensor:
+    if decimals == 0 or (decimals > 0 and not is_inexact(a)):
+        return agrad.round(a)
     scale = 10.0 ** abs(decimals)
-    scaled = inexact(x)
+    scaled = inexact(a)
     out = agrad.round(scaled * scale) / scale if decimals > 0 else agrad.round(scaled / scale) * scale
-    return cast(out, x.dtype)
+    return cast(out, a.dtype)
 
 
 @implements("fix")
-def _fix(x: Any) -> Tensor:
-    return agrad.trunc(tensor(x))
+def _fix(x: Tensor) -> Tensor:
+    return agrad.trunc(x)
 
 
 @implements("real")
-def _real(val: Any) -> Tensor:
-    return tensor(val).real
+def _real(val: Tensor) -> Tensor:
+    return val.real
 
 
 @implements("imag")
-def _imag(val: Any) -> Tensor:
-    return tensor(val).imag
+def _imag(val: Tensor) -> Tensor:
+    return val.imag
 
 
 @implements("angle")
-def _angle(z: Any, deg: bool = False) -> Tensor:
-    z = inexact(tensor(z))
+def _angle(z: Floating, deg: bool = False) -> Tensor:
     if is_complex(z):
         out = agrad.atan2(agrad.imag(z), agrad.real(z))
     else:  # 0 or pi: constant between the jumps at 0
@@ -203,9 +191,8 @@ def _angle(z: Any, deg: bool = False) -> Tensor:
 
 
 @implements("real_if_close")
-def _real_if_close(a: Any, tol: float = 100) -> Tensor:
-    x = tensor(a)
-    return agrad.real(x) if is_complex(x) and not np.iscomplexobj(np.real_if_close(values_of(x), tol)) else x
+def _real_if_close(a: Tensor, tol: float = 100) -> Tensor:
+    return agrad.real(a) if is_complex(a) and not np.iscomplexobj(np.real_if_close(values_of(a), tol)) else a
 
 
 # ------------------------------------------------------------------ writing: the Tensor is rebound
@@ -240,12 +227,11 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 @implements("place")
 def _place(arr: Any, mask: Any, vals: Any) -> None:
-    x = _target(arr, "place")
-    _write(x, np.flatnonzero(values_of(mask)), vals)
+    _write(_target(arr, "place"), np.flatnonzero(values_of(mask)), vals)
 
 
 def _write(x: Tensor, places: np.ndarray, values: Any) -> None:
-    """Write values, repeated as often as need be, at places of the flattened array."""
+    """Write values, repeated as often as needed, at places of the flattened array."""
     new = flat(cast(tensor(values, x), x.dtype))
     if not places.size:
         return
@@ -270,15 +256,12 @@ def _putmask(a: Any, mask: Any, values: Any) -> None:
 @implements("put_along_axis")
 def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     x = _target(arr, "put_along_axis")
-    shape = x.shape
-    if axis is None:
-        shape, axis = (x.size,), 0
-    places = np.arange(x.size).reshape(shape)
+    shape = (x.size,) if axis is None else x.shape
+    axis = 0 if axis is None else axis_of(axis, x.ndim)
     index = values_of(indices)
-    axis = axis_of(axis, len(shape))
-    lead = tuple(1 if i == axis else n for i, n in enumerate(shape))
-    index = np.broadcast_to(index, np.broadcast_shapes(index.shape, lead))
+    index = np.broadcast_to(index, np.broadcast_shapes(index.shape, (*shape[:axis], 1, *shape[axis + 1 :])))
     new = agrad.broadcast_to(cast(tensor(values, x), x.dtype), index.shape)
+    places = np.arange(x.size).reshape(shape)
     _write(x, np.take_along_axis(places, index, axis).reshape(-1), new)
 
 
@@ -291,29 +274,23 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 
 @implements("diff")
-def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Tensor:
-    x = tensor(a, like_of(prepend, append))
+def _diff(a: Tensor, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     if n == 0:  # NumPy joins nothing then
-        return x
-    axis = axis_of(axis, x.ndim)
-    ends = []
-    for end in (prepend, append):
-        if end is np._NoValue:
-            ends.append(None)
-            continue
-        (end,) = tensors(tensor(end, x))
-        shape = tuple(1 if i == axis else m for i, m in enumerate(x.shape))
-        ends.append(agrad.broadcast_to(end, shape) if end.ndim == 0 else end)
-    parts = iter(promoted(*[part for part in (ends[0], x, ends[1]) if part is not None]))
-    before, x, after = [None if part is None else next(parts) for part in (ends[0], x, ends[1])]
+        return a
+    axis = axis_of(axis, a.ndim)
+    parts = []
+    for part in (prepend, a, append):
+        if part is not None:
+            x = tensor(part, a)
+            parts.append(agrad.broadcast_to(x, resized(a, axis, 1)) if x.ndim == 0 else x)
+    parts = promoted(*parts)
+    x = agrad.concat(parts, axis=axis) if len(parts) > 1 else parts[0]
     if x.dtype == agrad.bool:
-        out = agrad.diff(agrad.astype(x, agrad.int8), axis=axis, n=n, prepend=before, append=after)
-        return out != 0
-    return agrad.diff(x, axis=axis, n=n, prepend=before, append=after)
+        return agrad.diff(agrad.astype(x, agrad.int8), axis=axis, n=n) != 0
+    return agrad.diff(x, axis=axis, n=n)
 
 
 @implements("ediff1d")
-def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
-    x = flat(tensor(ary, like_of(to_end, to_begin)))
-    parts = [to_begin, agrad.diff(x), to_end]
-    return agrad.concat([flat(cast(tensor(p, x), x.dtype)) for p in parts if p is not None], axis=0)
+def _ediff1d(ary: Tensor, to_end: Any = None, to_begin: Any = None) -> Tensor:
+    parts = [to_begin, agrad.diff(flat(ary)), to_end]
+    return agrad.concat([flat(cast(tensor(p, ary), ary.dtype)) for p in parts if p is not None], axis=0)

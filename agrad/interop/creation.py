@@ -1,4 +1,4 @@
-"""NumPy's functions that make arrays of Tensors or like Tensors, and its triangles and diagonals."""
+"""NumPy's functions that make arrays, and its triangles and diagonals, on Tensors."""
 
 import math
 from typing import Any
@@ -15,78 +15,45 @@ from agrad.interop.arguments import (
     dtype_of,
     flat,
     like_of,
+    picked,
     promoted,
     rejects,
     tensor,
     tensors,
+    zeros,
 )
 from agrad.interop.table import LIKE, find, implements
 
-_SHAPE = Any
 
-
-def _shaped_like(name: str, like: Any, dtype: Any, shape: _SHAPE) -> Tensor:
-    x = tensor(like)
+def _made_like(name: str, x: Tensor, dtype: Any, shape: Any) -> Tensor:
     kind = x.dtype if dtype is None else dtype_of(dtype)
     return getattr(agrad, name)(x.shape if shape is None else shape, dtype=kind, backend=x.backend, device=x.device)
 
 
 @implements("zeros_like")
-def _zeros_like(
-    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: _SHAPE = None, *, device: Any = None
-) -> Tensor:
-    return _shaped_like("zeros", a, dtype, shape)
+def _zeros_like(a: Tensor, dtype: Any = None, shape: Any = None) -> Tensor:
+    return _made_like("zeros", a, dtype, shape)
 
 
 @implements("ones_like")
-def _ones_like(
-    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: _SHAPE = None, *, device: Any = None
-) -> Tensor:
-    return _shaped_like("ones", a, dtype, shape)
+def _ones_like(a: Tensor, dtype: Any = None, shape: Any = None) -> Tensor:
+    return _made_like("ones", a, dtype, shape)
 
 
 @implements("empty_like")
-def _empty_like(
-    prototype: Any,
-    /,
-    dtype: Any = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: _SHAPE = None,
-    *,
-    device: Any = None,
-) -> Tensor:
-    return _shaped_like("empty", prototype, dtype, shape)
+def _empty_like(prototype: Tensor, dtype: Any = None, shape: Any = None) -> Tensor:
+    return _made_like("empty", prototype, dtype, shape)
 
 
 @implements("full_like")
-def _full_like(
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: _SHAPE = None,
-    *,
-    device: Any = None,
-) -> Tensor:
-    x, fill = tensors(a, fill_value)
-    fill = cast(fill, x.dtype if dtype is None else dtype)
-    size = x.shape if shape is None else shape
-    return agrad.broadcast_to(fill, size)
+def _full_like(a: Tensor, fill_value: Tensor, dtype: Any = None, shape: Any = None) -> Tensor:
+    fill = cast(fill_value, a.dtype if dtype is None else dtype)
+    return agrad.broadcast_to(fill, a.shape if shape is None else shape)
 
 
 @implements("linspace")
 def _linspace(
-    start: Any,
-    stop: Any,
-    num: Any = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
-    axis: int = 0,
-    *,
-    device: Any = None,
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
 ) -> Any:
     start, stop = agrad.broadcast_arrays(*alike(start, stop, floating=True))
     num = int(num)
@@ -114,14 +81,10 @@ def _logspace(
 
 @implements("geomspace")
 def _geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Tensor:
-    start, stop = promoted(*tensors(start, stop), least=np.float64)
-    start, stop = agrad.broadcast_arrays(start, stop)
-    # by the ratio, so that two negative ends need no logarithm of a negative number
-    return cast(
-        agrad.expand_dims(start, axis=axis)
-        * agrad.exp(_linspace(agrad.zeros_like(start), agrad.log(stop / start), num, endpoint, axis=axis)),
-        dtype,
-    )
+    start, stop = agrad.broadcast_arrays(*promoted(*tensors(start, stop), least=np.float64))
+    # by the ratio: two negative ends need no logarithm of a negative number
+    powers = _linspace(agrad.zeros_like(start), agrad.log(stop / start), num, endpoint, axis=axis)
+    return cast(agrad.expand_dims(start, axis=axis) * agrad.exp(powers), dtype)
 
 
 @implements("meshgrid")
@@ -137,13 +100,13 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str =
 
 
 @implements("tril")
-def _tril(m: Any, k: int = 0) -> Tensor:
-    return agrad.tril(_matrix(tensor(m)), k=int(k))
+def _tril(m: Tensor, k: int = 0) -> Tensor:
+    return agrad.tril(_matrix(m), k=int(k))
 
 
 @implements("triu")
-def _triu(m: Any, k: int = 0) -> Tensor:
-    return agrad.triu(_matrix(tensor(m)), k=int(k))
+def _triu(m: Tensor, k: int = 0) -> Tensor:
+    return agrad.triu(_matrix(m), k=int(k))
 
 
 def _matrix(x: Tensor) -> Tensor:
@@ -152,51 +115,45 @@ def _matrix(x: Tensor) -> Tensor:
 
 
 @implements("diagonal")
-def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    x = tensor(a)
-    return agrad.linalg.diagonal(agrad.moveaxis(x, (axis1, axis2), (-2, -1)), offset=int(offset))
+def _diagonal(a: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    return agrad.linalg.diagonal(agrad.moveaxis(a, (axis1, axis2), (-2, -1)), offset=int(offset))
 
 
 @implements("diag")
-def _diag(v: Any, k: int = 0) -> Tensor:
-    x = tensor(v)
-    if x.ndim == 2:
-        return agrad.linalg.diagonal(x, offset=int(k))
-    if x.ndim != 1:
+def _diag(v: Tensor, k: int = 0) -> Tensor:
+    if v.ndim == 2:
+        return agrad.linalg.diagonal(v, offset=int(k))
+    if v.ndim != 1:
         raise ValueError("numpy.diag takes an array of one or two dimensions")
-    n = x.shape[0] + abs(int(k))
-    places = np.full((n, n), x.shape[0])
-    rows = np.arange(x.shape[0])
-    places[rows + max(-k, 0), rows + max(k, 0)] = rows
-    padded = agrad.concat([x, agrad.zeros((1,), dtype=x.dtype, backend=x.backend, device=x.device)], axis=0)
-    return agrad.reshape(agrad.take(padded, constant(places.reshape(-1), x), axis=0), (n, n))
+    k, count = int(k), v.shape[0]
+    # off the diagonal stands the zero behind the last element
+    places = np.diag(np.arange(-count, 0), k) + count
+    return picked(agrad.concat([v, zeros((1,), v)]), places)
 
 
 @implements("diagflat")
-def _diagflat(v: Any, k: int = 0) -> Tensor:
-    return _diag(flat(tensor(v)), k)
+def _diagflat(v: Tensor, k: int = 0) -> Tensor:
+    return _diag(flat(v), k)
 
 
 @implements("trace")
-def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
-    x = cast(tensor(a), dtype)
-    return agrad.linalg.trace(agrad.moveaxis(x, (axis1, axis2), (-2, -1)), offset=int(offset))
+def _trace(a: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
+    return agrad.linalg.trace(agrad.moveaxis(cast(a, dtype), (axis1, axis2), (-2, -1)), offset=int(offset))
 
 
 @implements("vander")
-def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
-    x = tensor(x)
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Return the powers of a vector as columns, as ``numpy.vander`` does."""
     if x.ndim != 1:
         raise ValueError("numpy.vander takes an array of one dimension")
     count = x.shape[0] if N is None else int(N)
     (x,) = promoted(x, least=np.int64)
+    if not count:
+        return zeros((x.shape[0], 0), x)
     # products and no powers, whose derivatives at 0 need care
     columns = [agrad.ones_like(x)]
     while len(columns) < count:
         columns.append(columns[-1] * x)
-    columns = columns[:count]
-    if not count:
-        return agrad.zeros((x.shape[0], 0), dtype=x.dtype, backend=x.backend, device=x.device)
     return agrad.stack(columns if increasing else columns[::-1], axis=1)
 
 
@@ -204,7 +161,7 @@ def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
 
 
 def _stand_in(value: Any) -> Any:
-    """A NumPy array of no elements' worth for what NumPy asks of dtypes."""
+    """Return an empty NumPy array in place of a Tensor, to ask about dtypes."""
     return np.empty(value.shape, value.dtype.name) if isinstance(value, Tensor) else value
 
 
@@ -224,21 +181,27 @@ def _common_type(*arrays: Any) -> type:
 
 
 @implements("min_scalar_type")
-def _min_scalar_type(a: Any, /) -> np.dtype:
-    x = tensor(a)
-    return np.min_scalar_type(x.item() if x.ndim == 0 else _stand_in(x))
+def _min_scalar_type(a: Tensor) -> np.dtype:
+    return np.min_scalar_type(a.item() if a.ndim == 0 else _stand_in(a))
 
 
 # ------------------------------------------------------------------ like=
 
 
-def _like_of_protocol(name: str) -> None:
-    """File a function that makes arrays, which comes to Tensors by ``like=`` alone: its array, put where that is."""
+_CONVERTING = "array asarray asanyarray ascontiguousarray asfortranarray require"
+_MAKING = (
+    "arange empty eye frombuffer fromfile fromfunction fromiter fromstring full genfromtxt identity loadtxt ones tri "
+    "zeros"
+)
+
+
+def _on_like(name: str) -> None:
+    """Register a function that makes an array and is dispatched on ``like=`` alone."""
     function = find(name)
 
     def handler(like: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Tensor:
         if like_of(args) is not None:
-            if name not in ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require"):
+            if name not in _CONVERTING.split():
                 raise rejects(f"{name}(like=)", "takes no Tensors", "use agrad's function of that name")
             dtype = args[1] if len(args) > 1 else settings.get("dtype")
             out = cast(tensor(args[0], like), dtype)
@@ -249,27 +212,5 @@ def _like_of_protocol(name: str) -> None:
         LIKE[function] = handler
 
 
-for _name in (
-    "arange",
-    "array",
-    "asanyarray",
-    "asarray",
-    "ascontiguousarray",
-    "asfortranarray",
-    "empty",
-    "eye",
-    "frombuffer",
-    "fromfile",
-    "fromfunction",
-    "fromiter",
-    "fromstring",
-    "full",
-    "genfromtxt",
-    "identity",
-    "loadtxt",
-    "ones",
-    "require",
-    "tri",
-    "zeros",
-):
-    _like_of_protocol(_name)
+for _name in f"{_CONVERTING} {_MAKING}".split():
+    _on_like(_name)

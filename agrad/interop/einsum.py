@@ -1,7 +1,7 @@
-"""``numpy.einsum`` and NumPy's products of vectors, matrices and arrays, on Tensors.
+"""``numpy.einsum`` and NumPy's products of arrays, on Tensors.
 
-A sum over indices is brought to products of two operands at a time, in the order that ``numpy.einsum_path`` finds, and
-each of these to one batched matrix product.
+A sum over indices becomes products of two operands at a time, in the order of ``numpy.einsum_path``, and each of these
+becomes one batched matrix product.
 """
 
 import functools
@@ -14,6 +14,7 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.interop.arguments import (
+    Promoted,
     axis_of,
     cast,
     flat,
@@ -29,12 +30,12 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def _as_text(entries: Sequence[Any]) -> str:
-    """A list of whole numbers and an ellipsis as letters."""
+    """Return a list of whole numbers and an ellipsis as letters."""
     return "".join("..." if entry is Ellipsis else _LETTERS[int(entry)] for entry in entries)
 
 
 def _subscripts(operands: tuple[Any, ...]) -> tuple[list[str], str | None, list[Any]]:
-    """The indices of each operand and of the result (None where they are not said), and the operands."""
+    """Return the indices of operands and result (None if implicit), and the operands."""
     if isinstance(operands[0], str):
         text = operands[0].replace(" ", "")
         inputs, arrow, out = text.partition("->")
@@ -47,7 +48,7 @@ def _subscripts(operands: tuple[Any, ...]) -> tuple[list[str], str | None, list[
 
 
 def _without_ellipsis(inputs: list[str], out: str | None, arrays: list[Tensor]) -> tuple[list[str], str]:
-    """The indices with letters in the place of the ellipses, and those of the result where they are understood."""
+    """Return the indices with letters for ellipses, and those of the result."""
     if len(inputs) != len(arrays):
         raise ValueError(f"numpy.einsum: indices for {len(inputs)} operands, of which there are {len(arrays)}")
     used = set("".join(inputs) + (out or ""))
@@ -56,11 +57,9 @@ def _without_ellipsis(inputs: list[str], out: str | None, arrays: list[Tensor]) 
     for labels, width, x in zip(inputs, widths, arrays, strict=True):
         if width < 0 or (width and "..." not in labels):
             raise ValueError(f"numpy.einsum: the indices {labels!r} do not fit an operand of shape {x.shape}")
-    longest = max((w for labels, w in zip(inputs, widths, strict=True) if "..." in labels), default=0)
-    letters = "".join(spare[:longest])
+    letters = "".join(spare[: max(widths, default=0)])
     full = [
-        labels.replace("...", letters[longest - width :]) if "..." in labels else labels
-        for labels, width in zip(inputs, widths, strict=True)
+        labels.replace("...", letters[len(letters) - width :]) for labels, width in zip(inputs, widths, strict=True)
     ]
     if out is None:
         plain = "".join(inputs).replace("...", "")
@@ -93,7 +92,7 @@ def _einsum(*operands: Any, optimize: Any = False, dtype: Any = None, **settings
 
 
 def _path(text: str, sizes: tuple[tuple[str, int], ...], optimize: Any) -> Sequence[tuple[int, ...]]:
-    """Which operands to bring together, step by step."""
+    """Return the operands that are multiplied, step by step."""
     count = text.count(",") + 1
     if count < 3:
         return [tuple(range(count))]
@@ -124,7 +123,10 @@ Term = tuple[Tensor, str]
 
 
 def _distinct(x: Tensor, label: str, sizes: dict[str, int]) -> Term:
-    """An operand without repeated indices, of which it keeps the diagonal, and without axes that only broadcast."""
+    """Return an operand with distinct indices, without axes that only broadcast.
+
+    Of a repeated index it has the diagonal.
+    """
     once = "".join(dict.fromkeys(label))
     if once != label:
         x = rearranged(x, lambda places: np.einsum(f"{label}->{once}", places))
@@ -136,14 +138,14 @@ def _distinct(x: Tensor, label: str, sizes: dict[str, int]) -> Term:
 
 
 def _summed(term: Term, needed: set[str]) -> Term:
-    """A term summed over the indices that nothing else has."""
+    """Sum a term over the indices that are not needed."""
     x, label = term
     axes = tuple(i for i, c in enumerate(label) if c not in needed)
     return (agrad.sum(x, axis=axes), "".join(c for c in label if c in needed)) if axes else term
 
 
 def _product(first: Term, second: Term, needed: set[str]) -> Term:
-    """The product of two terms, summed over the indices that are not needed any more."""
+    """Return the product of two terms, summed over the indices not needed later."""
     a, la = _summed(first, needed | set(second[1]))
     b, lb = _summed(second, needed | set(la))
     shared = [c for c in la if c in lb]
@@ -155,7 +157,6 @@ def _product(first: Term, second: Term, needed: set[str]) -> Term:
     a = _ordered(a, la, [*batch, *left, *inner])
     b = _ordered(b, lb, [*batch, *inner, *right])
     label = "".join([*batch, *left, *right])
-    shape = tuple(size[c] for c in label)
 
     def count(names: list[str]) -> int:
         return math.prod(size[c] for c in names)
@@ -167,7 +168,7 @@ def _product(first: Term, second: Term, needed: set[str]) -> Term:
     lead = [count(batch)] if batch else []
     a = _shaped(a, (*lead, count(left), count(inner)))
     b = _shaped(b, (*lead, count(inner), count(right)))
-    return _shaped(agrad.matmul(a, b), shape), label
+    return _shaped(agrad.matmul(a, b), tuple(size[c] for c in label)), label
 
 
 def _shaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -189,13 +190,8 @@ def _einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = F
 # ------------------------------------------------------------------ products
 
 
-def _pair(a: Any, b: Any) -> list[Tensor]:
-    return promoted(*tensors(a, b))
-
-
 @implements("dot")
-def _dot(a: Any, b: Any) -> Tensor:
-    a, b = _pair(a, b)
+def _dot(a: Promoted, b: Promoted) -> Tensor:
     if not a.ndim or not b.ndim:
         return a * b
     if a.ndim <= 2 and b.ndim <= 2:
@@ -204,8 +200,7 @@ def _dot(a: Any, b: Any) -> Tensor:
 
 
 @implements("inner")
-def _inner(a: Any, b: Any, /) -> Tensor:
-    a, b = _pair(a, b)
+def _inner(a: Promoted, b: Promoted) -> Tensor:
     if not a.ndim or not b.ndim:
         return a * b
     if a.ndim == b.ndim == 1:
@@ -214,20 +209,18 @@ def _inner(a: Any, b: Any, /) -> Tensor:
 
 
 @implements("vdot")
-def _vdot(a: Any, b: Any, /) -> Tensor:
-    a, b = [flat(x) for x in _pair(a, b)]
+def _vdot(a: Promoted, b: Promoted) -> Tensor:
+    a, b = flat(a), flat(b)
     return agrad.sum((agrad.conj(a) if is_complex(a) else a) * b)
 
 
 @implements("outer", "linalg.outer")
-def _outer(a: Any, b: Any) -> Tensor:
-    a, b = [flat(x) for x in _pair(a, b)]
-    return a[:, None] * b[None, :]
+def _outer(a: Promoted, b: Promoted) -> Tensor:
+    return flat(a)[:, None] * flat(b)[None, :]
 
 
 @implements("tensordot", "linalg.tensordot")
-def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
-    a, b = _pair(a, b)
+def _tensordot(a: Promoted, b: Promoted, axes: Any = 2) -> Tensor:
     if not isinstance(axes, (int, np.integer)):
         left, right = (tuple(int(i) for i in np.atleast_1d(part)) for part in axes)
         axes = (tuple(axis_of(i, a.ndim) for i in left), tuple(axis_of(i, b.ndim) for i in right))
@@ -236,44 +229,34 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
 
 
 @implements("linalg.matmul")
-def _matmul(x1: Any, x2: Any, /) -> Tensor:
-    return agrad.matmul(*_pair(x1, x2))
+def _matmul(x1: Promoted, x2: Promoted) -> Tensor:
+    return agrad.matmul(x1, x2)
 
 
 @implements("linalg.vecdot")
-def _vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
-    return agrad.vecdot(*_pair(x1, x2), axis=axis)
+def _vecdot(x1: Promoted, x2: Promoted, axis: int = -1) -> Tensor:
+    return agrad.vecdot(x1, x2, axis=axis)
 
 
 @implements("kron")
-def _kron(a: Any, b: Any) -> Tensor:
-    a, b = _pair(a, b)
+def _kron(a: Promoted, b: Promoted) -> Tensor:
     n = max(a.ndim, b.ndim)
-    sa, sb = (1,) * (n - a.ndim) + a.shape, (1,) * (n - b.ndim) + b.shape
-    a = agrad.reshape(a, tuple(m for pair in zip(sa, (1,) * n, strict=True) for m in pair))
-    b = agrad.reshape(b, tuple(m for pair in zip((1,) * n, sb, strict=True) for m in pair))
-    return agrad.reshape(a * b, tuple(p * q for p, q in zip(sa, sb, strict=True)))
+    a, b = (agrad.reshape(x, (*(1,) * (n - x.ndim), *x.shape)) for x in (a, b))
+    product = agrad.expand_dims(a, axis=tuple(range(1, 2 * n, 2))) * agrad.expand_dims(
+        b, axis=tuple(range(0, 2 * n, 2))
+    )
+    return agrad.reshape(product, tuple(p * q for p, q in zip(a.shape, b.shape, strict=True)))
 
 
-@implements("cross")
-def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Tensor:
+@implements("cross", "linalg.cross")
+def _cross(a: Promoted, b: Promoted, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Tensor:
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = _pair(a, b)
     a, b = agrad.moveaxis(a, axisa, -1), agrad.moveaxis(b, axisb, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
         raise rejects("cross", "takes vectors of two numbers no more", "give them a third one, 0, with numpy.pad")
-    out = agrad.linalg.cross(*_broadcast_but_last(a, b), axis=-1)
+    out = agrad.linalg.cross(*agrad.broadcast_arrays(a, b), axis=-1)
     return agrad.moveaxis(out, -1, axis_of(axisc, out.ndim))
-
-
-@implements("linalg.cross")
-def _linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
-    return _cross(x1, x2, axis=axis)
-
-
-def _broadcast_but_last(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
-    return agrad.broadcast_arrays(a, b)
 
 
 @implements("linalg.multi_dot")
@@ -292,7 +275,10 @@ def _multi_dot(arrays: Any) -> Tensor:
 
 
 def _cheapest(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Where to split each run of a chain of matrices, for the fewest multiplications (Cormen et al., section 15.2)."""
+    """Return the splits of a chain of matrices with the fewest multiplications.
+
+    By dynamic programming (Cormen et al., section 15.2).
+    """
     n = len(sizes) - 1
     cost = {(i, i): 0 for i in range(n)}
     split: dict[tuple[int, int], int] = {}

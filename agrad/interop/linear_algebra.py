@@ -8,73 +8,64 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.interop.arguments import (
+    Floating,
+    PromotedFloating,
     axes_of,
     axis_of,
     cast,
     constant,
-    defaults_only,
     inexact,
     is_complex,
-    promoted,
-    tensor,
-    tensors,
+    rejects,
     values_of,
+    zeros,
 )
 from agrad.interop.table import implements
 from agrad.registry import PRIMITIVES
 
 
-def _floating(a: Any) -> Tensor:
-    return inexact(tensor(a))
-
-
-def _pair(a: Any, b: Any) -> list[Tensor]:
-    return promoted(*[inexact(x) for x in tensors(a, b)])
-
-
-@implements("linalg.solve")
-def _solve(a: Any, b: Any) -> Tensor:
-    return agrad.linalg.solve(*_pair(a, b))
-
-
 @implements("linalg.inv")
-def _inv(a: Any) -> Tensor:
-    return agrad.linalg.inv(_floating(a))
+def _inv(a: Floating) -> Tensor:
+    return agrad.linalg.inv(a)
 
 
 @implements("linalg.det")
-def _det(a: Any) -> Tensor:
-    return agrad.linalg.det(_floating(a))
+def _det(a: Floating) -> Tensor:
+    return agrad.linalg.det(a)
 
 
 @implements("linalg.slogdet")
-def _slogdet(a: Any) -> Any:
-    return agrad.linalg.slogdet(_floating(a))
+def _slogdet(a: Floating) -> Any:
+    return agrad.linalg.slogdet(a)
+
+
+@implements("linalg.solve")
+def _solve(a: PromotedFloating, b: PromotedFloating) -> Tensor:
+    return agrad.linalg.solve(a, b)
 
 
 @implements("linalg.cholesky")
-def _cholesky(a: Any, /, *, upper: bool = False) -> Tensor:
-    x = _floating(a)
+def _cholesky(a: Floating, upper: bool = False) -> Tensor:
     # libraries read the lower triangle for either factor, NumPy the upper one for the upper factor
-    return agrad.linalg.cholesky(_adjoint(x) if upper else x, upper=upper)
+    return agrad.linalg.cholesky(_adjoint(a) if upper else a, upper=upper)
 
 
 @implements("linalg.qr")
-def _qr(a: Any, mode: str = "reduced") -> Any:
+def _qr(a: Floating, mode: str = "reduced") -> Any:
     if mode == "r":
-        return agrad.linalg.qr(_floating(a), mode="reduced").R
-    defaults_only("linalg.qr", mode=(mode if mode != "complete" else "reduced", "reduced"))
-    return agrad.linalg.qr(_floating(a), mode=mode)
+        return agrad.linalg.qr(a, mode="reduced").R
+    if mode not in ("reduced", "complete"):
+        raise rejects("linalg.qr", f"takes no mode={mode!r} for Tensors", "leave mode out")
+    return agrad.linalg.qr(a, mode=mode)
 
 
 @implements("linalg.svd")
-def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    x = _floating(a)
+def _svd(a: Floating, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     if hermitian:
-        return _hermitian_svd(x, bool(compute_uv))
+        return _hermitian_svd(a, bool(compute_uv))
     if not compute_uv:
-        return agrad.linalg.svdvals(x)
-    return agrad.linalg.svd(x, full_matrices=full_matrices)
+        return agrad.linalg.svdvals(a)
+    return agrad.linalg.svd(a, full_matrices=full_matrices)
 
 
 class _SvdResult(NamedTuple):
@@ -84,7 +75,10 @@ class _SvdResult(NamedTuple):
 
 
 def _hermitian_svd(x: Tensor, compute_uv: bool) -> Any:
-    """By the eigenvalues, as NumPy does: their sizes, descending, and their signs in the vectors on the right."""
+    """Decompose a Hermitian matrix by its eigenvalues, as NumPy does.
+
+    The singular values descend; the signs are in the vectors on the right.
+    """
     if not compute_uv:
         return agrad.sort(agrad.abs(agrad.linalg.eigvalsh(x)), axis=-1, descending=True)
     w, v = agrad.linalg.eigh(x)
@@ -95,15 +89,15 @@ def _hermitian_svd(x: Tensor, compute_uv: bool) -> Any:
 
 
 def _completed(x: Tensor) -> Tensor:
-    """The Hermitian matrix of which the lower triangle is given."""
+    """Return the Hermitian matrix whose lower triangle is given."""
     below = agrad.tril(x, k=-1)
     diagonal = agrad.tril(x) - below
     return below + _adjoint(below) + (diagonal + _adjoint(diagonal)) / 2
 
 
 @implements("linalg.svdvals")
-def _svdvals(x: Any, /) -> Tensor:
-    return agrad.linalg.svdvals(_floating(x))
+def _svdvals(x: Floating) -> Tensor:
+    return agrad.linalg.svdvals(x)
 
 
 def _adjoint(x: Tensor) -> Tensor:
@@ -118,17 +112,16 @@ def _reads_upper(UPLO: str) -> bool:
 
 
 @implements("linalg.eigh")
-def _eigh(a: Any, UPLO: str = "L") -> Any:
-    x, upper = _floating(a), _reads_upper(UPLO)
-    if upper and x.backend == "numpy":  # LAPACK's vectors have other signs when it reads the other triangle
-        return _EigResult(*PRIMITIVES["linalg.eigh"].bind(x, upper=True))
-    return agrad.linalg.eigh(_adjoint(x) if upper else x)
+def _eigh(a: Floating, UPLO: str = "L") -> Any:
+    upper = _reads_upper(UPLO)
+    if upper and a.backend == "numpy":  # LAPACK's vectors have other signs when it reads the other triangle
+        return _EigResult(*PRIMITIVES["linalg.eigh"].bind(a, upper=True))
+    return agrad.linalg.eigh(_adjoint(a) if upper else a)
 
 
 @implements("linalg.eigvalsh")
-def _eigvalsh(a: Any, UPLO: str = "L") -> Tensor:
-    x = _floating(a)
-    return agrad.linalg.eigvalsh(_adjoint(x) if _reads_upper(UPLO) else x)
+def _eigvalsh(a: Floating, UPLO: str = "L") -> Tensor:
+    return agrad.linalg.eigvalsh(_adjoint(a) if _reads_upper(UPLO) else a)
 
 
 class _EigResult(NamedTuple):
@@ -136,34 +129,30 @@ class _EigResult(NamedTuple):
     eigenvectors: Tensor
 
 
-def _real_where_possible(*parts: Tensor) -> tuple[Tensor, ...]:
-    # NumPy gives real arrays where all eigenvalues are
-    if np.all(values_of(parts[0]).imag == 0):
+def _real_where_possible(x: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
+    # NumPy gives real arrays for a real matrix with real eigenvalues
+    if not is_complex(x) and np.all(values_of(parts[0]).imag == 0):
         return tuple(agrad.real(part) for part in parts)
     return parts
 
 
 @implements("linalg.eig")
-def _eig(a: Any) -> Any:
-    x = _floating(a)
-    w, v = agrad.linalg.eig(x)
-    return _EigResult(w, v) if is_complex(x) else _EigResult(*_real_where_possible(w, v))
+def _eig(a: Floating) -> Any:
+    return _EigResult(*_real_where_possible(a, *agrad.linalg.eig(a)))
 
 
 @implements("linalg.eigvals")
-def _eigvals(a: Any) -> Tensor:
-    x = _floating(a)
-    w = agrad.linalg.eigvals(x)
-    return w if is_complex(x) else _real_where_possible(w)[0]
+def eigvals(a: Floating) -> Tensor:
+    """Return the eigenvalues of a matrix, as ``numpy.linalg.eigvals`` does."""
+    return _real_where_possible(a, agrad.linalg.eigvals(a))[0]
 
 
 @implements("linalg.pinv")
-def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Tensor:
-    x = _floating(a)
-    x = _completed(x) if hermitian else x
+def _pinv(a: Floating, rcond: Any = None, hermitian: bool = False, rtol: Any = np._NoValue) -> Tensor:
+    x = _completed(a) if hermitian else a
     cut = rcond if rtol is np._NoValue else rtol
     if cut is None:
-        # NumPy's own: 1e-15 by rcond, and the standard's where rtol=None is asked for
+        # NumPy's default for rcond is 1e-15, and the standard's for an explicit rtol=None
         cut = 1e-15 if rtol is np._NoValue else max(x.shape[-2:]) * agrad.finfo(x.dtype).eps
     cut = values_of(cut)
     if not cut.ndim:
@@ -173,54 +162,43 @@ def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np.
 
 
 @implements("linalg.matrix_power")
-def _matrix_power(a: Any, n: int) -> Tensor:
-    x = tensor(a)
-    return agrad.linalg.matrix_power(x if n >= 0 else inexact(x), int(n))
+def _matrix_power(a: Tensor, n: int) -> Tensor:
+    return agrad.linalg.matrix_power(a if n >= 0 else inexact(a), int(n))
 
 
 @implements("linalg.diagonal")
-def _diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
-    return agrad.linalg.diagonal(tensor(x), offset=int(offset))
+def _diagonal(x: Tensor, offset: int = 0) -> Tensor:
+    return agrad.linalg.diagonal(x, offset=int(offset))
 
 
 @implements("linalg.trace")
-def _trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
-    return agrad.linalg.trace(cast(tensor(x), dtype), offset=int(offset))
+def _trace(x: Tensor, offset: int = 0, dtype: Any = None) -> Tensor:
+    return agrad.linalg.trace(cast(x, dtype), offset=int(offset))
 
 
 @implements("linalg.vector_norm")
-def _vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
-    x = _floating(x)
+def _vector_norm(x: Floating, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     return agrad.linalg.vector_norm(x, axis=axes_of(axis, x.ndim), keepdims=keepdims, ord=ord)
 
 
 @implements("linalg.matrix_norm")
-def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
-    return agrad.linalg.matrix_norm(_floating(x), keepdims=keepdims, ord=ord)
+def _matrix_norm(x: Floating, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+    return agrad.linalg.matrix_norm(x, keepdims=keepdims, ord=ord)
 
 
 @implements("linalg.norm")
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
-    x = _floating(x)
-    if axis is None and (ord is None or x.ndim == 1):
-        if ord is None:
-            axes = axes_of(None, x.ndim)
-            return agrad.linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=2)
-        return agrad.linalg.vector_norm(x, axis=(0,), keepdims=keepdims, ord=ord)
+def _norm(x: Floating, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
     axes = axes_of(axis, x.ndim)
-    if len(axes) == 1:
+    if len(axes) == 1 or (axis is None and ord is None):
         return agrad.linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
         raise ValueError("numpy.linalg.norm goes over one axis (of a vector) or two (of a matrix)")
-    if axis is not None:
-        axes = tuple(axis_of(i, x.ndim) for i in axis)
     out = agrad.linalg.matrix_norm(agrad.moveaxis(x, axes, (-2, -1)), ord="fro" if ord is None else ord)
     return agrad.expand_dims(out, axis=tuple(sorted(axes))) if keepdims else out
 
 
 @implements("linalg.cond")
-def _cond(x: Any, p: Any = None) -> Tensor:
-    x = _floating(x)
+def _cond(x: Floating, p: Any = None) -> Tensor:
     if p is None or p in (2, -2):
         s = agrad.linalg.svdvals(x)
         return s[..., 0] / s[..., -1] if p != -2 else s[..., -1] / s[..., 0]
@@ -228,8 +206,8 @@ def _cond(x: Any, p: Any = None) -> Tensor:
 
 
 @implements("linalg.lstsq")
-def _lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, ...]:
-    a, b = _pair(a, b)
+def lstsq(a: PromotedFloating, b: PromotedFloating, rcond: Any = None) -> tuple[Any, ...]:
+    """Solve a least squares problem, as ``numpy.linalg.lstsq`` does."""
     if a.ndim != 2 or b.ndim not in (1, 2):
         raise np.linalg.LinAlgError("numpy.linalg.lstsq takes a matrix, and a vector or a matrix")
     m, n = a.shape
@@ -238,29 +216,24 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, ...]:
     s = agrad.linalg.svdvals(a)
     host = values_of(s)
     rank = int(np.sum(host > cut * host.max(initial=0.0)))
-    real = agrad.real(a).dtype
-    inverse = agrad.linalg.pinv(a, rtol=float(cut))
-    x = agrad.matmul(inverse, b)
+    x = agrad.matmul(agrad.linalg.pinv(a, rtol=float(cut)), b)
     if rank < n or m <= n:
-        return x, agrad.zeros((0,), dtype=real, backend=a.backend, device=a.device), rank, s
+        return x, zeros((0,), a, agrad.real(a).dtype), rank, s
     rest = b - agrad.matmul(a, x)
     squares = agrad.real(rest) ** 2 + agrad.imag(rest) ** 2 if is_complex(rest) else rest * rest
-    residuals = agrad.sum(squares, axis=0)
-    return x, agrad.reshape(residuals, (-1,)), rank, s
+    return x, agrad.reshape(agrad.sum(squares, axis=0), (-1,)), rank, s
 
 
 @implements("linalg.tensorinv")
-def _tensorinv(a: Any, ind: int = 2) -> Tensor:
-    x = _floating(a)
+def _tensorinv(a: Floating, ind: int = 2) -> Tensor:
     if ind <= 0:
         raise ValueError("numpy.linalg.tensorinv: ind is a positive number of axes")
-    lead, rest = x.shape[:ind], x.shape[ind:]
-    return agrad.reshape(agrad.linalg.inv(agrad.reshape(x, (math.prod(lead), math.prod(rest)))), (*rest, *lead))
+    lead, rest = a.shape[:ind], a.shape[ind:]
+    return agrad.reshape(agrad.linalg.inv(agrad.reshape(a, (math.prod(lead), math.prod(rest)))), (*rest, *lead))
 
 
 @implements("linalg.tensorsolve")
-def _tensorsolve(a: Any, b: Any, axes: Any = None) -> Tensor:
-    a, b = _pair(a, b)
+def _tensorsolve(a: PromotedFloating, b: PromotedFloating, axes: Any = None) -> Tensor:
     if axes is not None:
         last = [axis_of(i, a.ndim) for i in axes]
         a = agrad.permute_dims(a, (*(i for i in range(a.ndim) if i not in last), *last))
@@ -268,5 +241,5 @@ def _tensorsolve(a: Any, b: Any, axes: Any = None) -> Tensor:
     size = math.prod(shape)
     if a.size != size**2:
         raise np.linalg.LinAlgError(f"numpy.linalg.tensorsolve: an array of shape {a.shape} makes no square matrix")
-    flat = agrad.linalg.solve(agrad.reshape(a, (-1, size)), agrad.reshape(b, (-1,)))
-    return agrad.reshape(flat, shape)
+    solution = agrad.linalg.solve(agrad.reshape(a, (-1, size)), agrad.reshape(b, (-1,)))
+    return agrad.reshape(solution, shape)

@@ -1,4 +1,4 @@
-"""The methods of NumPy's universal functions on Tensors: reduce, accumulate, reduceat, outer and at."""
+"""Methods of NumPy's ufuncs on Tensors: reduce, accumulate, reduceat, outer, at."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,34 +30,17 @@ Function = Callable[..., Any]
 _REDUCTIONS: dict[np.ufunc, Function] = {
     np.add: lambda x, axis: agrad.sum(numeric(x), axis=axis),
     np.multiply: lambda x, axis: agrad.prod(numeric(x), axis=axis),
-    np.logical_and: lambda x, axis: agrad.all(x, axis=axis),
-    np.logical_or: lambda x, axis: agrad.any(x, axis=axis),
-    np.logaddexp: lambda x, axis: agrad.logsumexp(x, axis=axis),
-}
-_EXTREMES: dict[np.ufunc, Function] = {
-    np.maximum: lambda x, axis: agrad.max(x, axis=axis),
-    np.minimum: lambda x, axis: agrad.min(x, axis=axis),
+    np.logical_and: agrad.all,
+    np.logical_or: agrad.any,
+    np.logaddexp: agrad.logsumexp,
+    np.maximum: agrad.max,
+    np.minimum: agrad.min,
 }
 ASSOCIATIVE = {
-    np.add,
-    np.multiply,
-    np.maximum,
-    np.minimum,
-    np.fmax,
-    np.fmin,
-    np.logaddexp,
-    np.logaddexp2,
-    np.logical_and,
-    np.logical_or,
-    np.logical_xor,
-    np.bitwise_and,
-    np.bitwise_or,
-    np.bitwise_xor,
-    np.gcd,
-    np.lcm,
-    np.hypot,
+    *(np.add, np.multiply, np.maximum, np.minimum, np.fmax, np.fmin, np.logaddexp, np.logaddexp2, np.hypot),
+    *(np.logical_and, np.logical_or, np.logical_xor, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm),
 }
-"""Ufuncs whose running results may be computed by doubling."""
+"""Ufuncs whose operands may be combined in any order."""
 
 
 def reduce(
@@ -69,7 +52,10 @@ def reduce(
     initial: Any = None,
     where: Any = True,
 ) -> Tensor:
-    """``ufunc.reduce``: over several axes only where the order of the operands does not matter."""
+    """Return ``ufunc.reduce``.
+
+    Over several axes only where the order of the operands does not matter.
+    """
     combine = UFUNCS[ufunc]
     x = cast(tensor(array), dtype)
     axes = axes_of(axis, x.ndim)
@@ -82,19 +68,15 @@ def reduce(
         x = agrad.where(cast(where, bool), x, cast(tensor(fill, x), x.dtype))
     kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
     out = _reduced(ufunc, combine, x, axes)
-    if dtype is not None:
-        out = cast(out, dtype)
+    out = cast(out, dtype)
     if initial is not None:
         out = combine(out, initial)
     return agrad.reshape(out, kept) if keepdims else out
 
 
 def _reduced(ufunc: np.ufunc, combine: Function, x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    known = _REDUCTIONS.get(ufunc)
-    if known is not None:
-        return known(x, axes)
-    if ufunc in _EXTREMES:
-        return _EXTREMES[ufunc](x, axes)
+    if ufunc in _REDUCTIONS:
+        return _REDUCTIONS[ufunc](x, axis=axes)
     if len(axes) > 1 and ufunc not in ASSOCIATIVE:
         raise ValueError(f"numpy.{ufunc.__name__}.reduce: the order matters, so it goes over one axis and not {axes}")
     x, _ = merged(x, axes)
@@ -103,7 +85,7 @@ def _reduced(ufunc: np.ufunc, combine: Function, x: Tensor, axes: tuple[int, ...
         if ufunc.identity is None:
             raise ValueError(f"numpy.{ufunc.__name__}.reduce of no elements has no value")
         return agrad.full_like(agrad.sum(x, axis=-1), ufunc.identity)
-    while len(parts) > 1 and ufunc in ASSOCIATIVE:  # in pairs, so that the graph is not deep
+    while len(parts) > 1 and ufunc in ASSOCIATIVE:  # in pairs, for a graph of little depth
         pairs = [combine(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = (*pairs, *(parts[-1:] if len(parts) % 2 else ()))
     out = parts[0]
@@ -113,11 +95,10 @@ def _reduced(ufunc: np.ufunc, combine: Function, x: Tensor, axes: tuple[int, ...
 
 
 def accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None) -> Tensor:
-    """``ufunc.accumulate``: all running results along one axis."""
+    """Return ``ufunc.accumulate``, the running results along one axis."""
     combine = UFUNCS[ufunc]
     x = cast(tensor(array), dtype)
     axis = axis_of(axis, x.ndim)
-    n = x.shape[axis]
     if ufunc is np.add:
         return cast(agrad.cumulative_sum(numeric(x), axis=axis), dtype)
     if ufunc is np.multiply:
@@ -125,13 +106,16 @@ def accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None) ->
     if ufunc in ASSOCIATIVE:
         return doubled(combine, x, axis)
     parts = list(agrad.unstack(x, axis=axis))
-    for i in range(1, n):
+    for i in range(1, len(parts)):
         parts[i] = combine(parts[i - 1], parts[i])
-    return cast(agrad.stack(promoted(*parts), axis=axis), dtype) if n else x
+    return cast(agrad.stack(promoted(*parts), axis=axis), dtype) if parts else x
 
 
 def doubled(combine: Function, x: Tensor, axis: int) -> Tensor:
-    """The running results of an associative function, by combining over steps of 1, 2, 4 and so on."""
+    """Return the running results of an associative function.
+
+    By combining over steps of 1, 2, 4, ...
+    """
     step = 1
     while step < x.shape[axis]:
         rest = combine(x[along(axis, slice(None, -step))], x[along(axis, slice(step, None))])
@@ -141,7 +125,7 @@ def doubled(combine: Function, x: Tensor, axis: int) -> Tensor:
 
 
 def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Tensor:
-    """``ufunc.reduceat``: reductions of the slices that begin at ``indices`` along one axis."""
+    """Return ``ufunc.reduceat``, reductions of slices that begin at ``indices``."""
     x = cast(tensor(array), dtype)
     axis = axis_of(axis, x.ndim)
     starts = [int(i) for i in values_of(indices).reshape(-1)]
@@ -149,15 +133,14 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: An
     if any(not 0 <= i < n for i in starts):
         raise IndexError(f"numpy.{ufunc.__name__}.reduceat: indices {starts} for an axis of length {n}")
     parts = []
-    for i, start in enumerate(starts):
-        stop = starts[i + 1] if i + 1 < len(starts) else n
+    for start, stop in zip(starts, [*starts[1:], n], strict=True):
         piece = x[along(axis, slice(start, max(stop, start + 1)))]
         parts.append(reduce(ufunc, piece, axis=axis, dtype=dtype))
     return agrad.stack(promoted(*parts), axis=axis)
 
 
 def outer(ufunc: np.ufunc, a: Any, b: Any, **settings: Any) -> Any:
-    """``ufunc.outer``: of every element of ``a`` with every element of ``b``."""
+    """Return ``ufunc.outer``, of every element of ``a`` with every element of ``b``."""
     combine = UFUNCS[ufunc]
     if settings:
         raise rejects(f"{ufunc.__name__}.outer", f"takes no {', '.join(settings)} for Tensors", "leave them out")
@@ -166,7 +149,7 @@ def outer(ufunc: np.ufunc, a: Any, b: Any, **settings: Any) -> Any:
 
 
 def at(ufunc: np.ufunc, array: Any, index: Any, value: Any = None) -> None:
-    """``ufunc.at``: the Tensor is rebound to what the unbuffered change in place makes of it."""
+    """Change elements in place, as ``ufunc.at``; the Tensor is rebound."""
     name = f"{ufunc.__name__}.at"
     if not isinstance(array, Tensor):
         raise rejects(name, f"would write Tensors into a {type(array).__name__}", "make it a Tensor: agrad.asarray(a)")
@@ -191,7 +174,7 @@ def at(ufunc: np.ufunc, array: Any, index: Any, value: Any = None) -> None:
 
 
 def choose_where(result: Any, where: Any, out: Any, name: str) -> Any:
-    """A ufunc's result where ``where`` holds, and what ``out`` held elsewhere."""
+    """Return a ufunc's result where ``where`` holds, and ``out`` elsewhere."""
     if out is None:
         raise rejects(name, "with where= leaves the other elements unset", "give out=, or use numpy.where")
     if not isinstance(out, Tensor):
@@ -200,7 +183,10 @@ def choose_where(result: Any, where: Any, out: Any, name: str) -> Any:
 
 
 def guarded(operand: Any, where: Any) -> Any:
-    """An operand whose elements that ``where`` leaves out are 1, where every common function is finite."""
+    """Return an operand with 1 where ``where`` does not hold.
+
+    Every common function is finite there: a nan of an element that is left out would reach the gradient.
+    """
     if isinstance(operand, (bool, int, float, complex)) or not np.shape(operand):
         return operand
     operand = tensor(operand)

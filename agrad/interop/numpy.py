@@ -1,7 +1,7 @@
-"""NumPy's own names on Tensors: the answers to ``__array_ufunc__`` and ``__array_function__``.
+"""Answers to NumPy's protocols ``__array_ufunc__`` and ``__array_function__``.
 
-Loaded at the first call that needs it. A function that is not in the tables is refused with an error that names what to
-use instead: nothing detaches silently.
+Loaded at the first call that needs it. A function that is not in the tables is refused with an error that names a
+remedy: nothing detaches silently.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ import agrad
 from agrad import Tensor
 from agrad.backends import backend_of, backend_of_type
 from agrad.errors import RefusedFunctionError
-from agrad.interop import (  # noqa: F401 - each files its handlers
+from agrad.interop import (  # noqa: F401 - each registers its handlers
     choosing,
     creation,
     einsum,
@@ -32,16 +32,16 @@ from agrad.interop import (  # noqa: F401 - each files its handlers
 from agrad.interop.arguments import cast, deliver, dtype_of, known
 from agrad.interop.methods import accumulate, at, choose_where, guarded, outer, reduce, reduceat
 from agrad.interop.scipy import find_ufunc, find_word
-from agrad.interop.table import FUNCTIONS, LIKE, REFUSED, UFUNCS, Entry, find
+from agrad.interop.table import FUNCTIONS, LIKE, REFUSED, UFUNCS, answer, find
 
 _METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat, "outer": outer}
 _IGNORED = ("order", "subok", "casting")
 
 
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-    """What a call of a ufunc, or of one of its methods, gives where a Tensor is among the operands.
+    """Return the result of a ufunc or of one of its methods on Tensors.
 
-    NotImplemented where an operand is of a class that neither agrad nor NumPy knows, so that it is asked itself. Raises
+    NotImplemented for an operand of a class that neither agrad nor NumPy knows; NumPy asks that class itself. Raises
     ``RefusedFunctionError`` (a ``TypeError``) for a ufunc that is not NumPy's own or has no meaning for Tensors.
     """
     if not settings and method == "__call__":
@@ -88,10 +88,10 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings:
 def array_function(
     asked: Tensor, function: Any, types: Sequence[type], args: tuple[Any, ...], settings: dict[str, Any]
 ) -> Any:
-    """What a call of one of NumPy's functions gives where a Tensor is among its arguments.
+    """Return the result of one of NumPy's functions with a Tensor among its arguments.
 
-    NotImplemented where an argument is of a class that agrad does not know. Raises ``RefusedFunctionError`` (a
-    ``TypeError``) for a function that Tensors cannot go through; its message says what to use instead.
+    NotImplemented for an argument of a class that agrad does not know. Raises ``RefusedFunctionError``, a
+    ``TypeError``, for a function that takes no Tensors; its message names a remedy.
     """
     for kind in types:
         if not issubclass(kind, Tensor) and kind is not np.ndarray and backend_of_type(kind) is None:
@@ -107,14 +107,17 @@ def array_function(
 
 
 def special_word(name: str) -> Any:
-    """A function by SciPy's name that ``agrad.special`` has not among its own; None where there is none."""
+    """Return a function of SciPy's name that ``agrad.special`` lacks, or None."""
     return find_word(name)
 
 
 def array_method(name: str, x: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-    """What a method of NumPy's arrays gives on a Tensor: NumPy's function of its name, but for the ways of methods."""
-    if name in _OWN_WAYS:
-        return _OWN_WAYS[name](x, *args, **settings)
+    """Call a method of NumPy's arrays on a Tensor.
+
+    It is NumPy's function of its name, but for those in ``_METHODS_ALONE``.
+    """
+    if name in _METHODS_ALONE:
+        return _METHODS_ALONE[name](x, *args, **settings)
     if name in ("reshape", "transpose") and args and not isinstance(args[0], (tuple, list)) and args != (None,):
         args = (args,)
     if name in ("conj", "conjugate"):
@@ -152,7 +155,7 @@ def _tolist(x: Tensor) -> Any:
     return backend_of(x.raw).to_host(x.raw).tolist()
 
 
-_OWN_WAYS: dict[str, Callable[..., Any]] = {
+_METHODS_ALONE: dict[str, Callable[..., Any]] = {
     "astype": _astype,
     "copy": _copy,
     "fill": _fill,
@@ -160,25 +163,11 @@ _OWN_WAYS: dict[str, Callable[..., Any]] = {
     "sort": _sort,
     "tolist": _tolist,
 }
-"""The methods that do otherwise than NumPy's function of their name, or are alone."""
-
-
-def answer(entry: Entry, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-    """Call a handler; what it makes goes into ``out`` where that is given."""
-    out = None
-    if entry.out is not None:
-        if "out" in settings:
-            out = settings.pop("out")
-        elif len(args) > entry.out:
-            out = args[entry.out]
-            settings |= dict(zip(entry.parameters[entry.out + 1 :], args[entry.out + 1 :], strict=False))
-            args = args[: entry.out]
-    result = entry.handler(*args, **settings)
-    return result if out is None else deliver(result, out, entry.name)
+"""Methods that differ from NumPy's function of their name, or have none."""
 
 
 def refusal(function: Any) -> RefusedFunctionError:
-    """The error for a function without a handler."""
+    """Return the error for a function without a handler."""
     module = getattr(function, "__module__", "numpy")
     name = f"{module}.{function.__name__}"
     remedy = REFUSED.get(name.removeprefix("numpy."))

@@ -1,4 +1,4 @@
-"""NumPy's functions that Tensors do not go through, with what to use instead, and those that read without a gradient.
+"""NumPy's functions that take no Tensors, and those that only read values.
 
 A function that prints reads the values, as ``repr`` does; one that would have to leave the graph is refused.
 """
@@ -15,44 +15,34 @@ from agrad.interop.table import find, implements, refuses
 # ------------------------------------------------------------------ reading
 
 
-def _reading(*names: str) -> None:
-    """Functions for the eye: NumPy's own, of the values, as ``repr`` and ``bool`` read them too."""
-    for name in names:
-        implements(name)(_read(find(name)))
-
-
-def _read(function: Callable[..., Any]) -> Callable[..., Any]:
+def _printing(function: Callable[..., Any]) -> Callable[..., Any]:
     def handler(a: Any, *args: Any, **settings: Any) -> Any:
         return function(a.detach().numpy(), *args, **settings)
 
     return handler
 
 
-_reading("array2string", "array_repr", "array_str")
+def _saving(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return NumPy's function of the values; a Tensor with a gradient is refused."""
 
-
-def _values_only(*names: str) -> None:
-    """Functions that take the values out of the graph: they take Tensors without a gradient, and refuse the others."""
-    for name in names:
-        implements(name)(_strict(find(name)))
-
-
-def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
     def handler(*args: Any, **settings: Any) -> Any:
-        return function(*map(_plain, args), **{key: _plain(value) for key, value in settings.items()})
+        return function(*map(_without_gradient, args), **{k: _without_gradient(v) for k, v in settings.items()})
 
     return handler
 
 
-def _plain(value: Any) -> Any:
+def _without_gradient(value: Any) -> Any:
     if isinstance(value, Tensor):
-        return np.asarray(value)  # says how to detach where there is a gradient
+        return np.asarray(value)  # its error names .detach()
     if isinstance(value, (list, tuple)) and like_of(value) is not None:
-        return type(value)(_plain(part) for part in value)
+        return type(value)(_without_gradient(part) for part in value)
     return value
 
 
-_values_only("save", "savetxt", "savez", "savez_compressed")
+for _name in ("array2string", "array_repr", "array_str"):
+    implements(_name)(_printing(find(_name)))
+for _name in ("save", "savetxt", "savez", "savez_compressed"):
+    implements(_name)(_saving(find(_name)))
 
 
 # ------------------------------------------------------------------ refused
@@ -75,7 +65,7 @@ refuses(
 # ------------------------------------------------------------------ not asked
 
 NOT_ASKED: dict[str, str] = {}
-"""The rest of NumPy's names, by which no Tensor comes to a handler, with what happens to one."""
+"""NumPy's other names, which do not dispatch on Tensors, with what happens to one."""
 
 
 def _aside(reason: str, names: str) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.interop.arguments import along, axis_of, cast, constant, picked, rejects, tensor
+from agrad.interop.arguments import along, axis_of, cast, constant, on_axis, picked, rejects, resized, tensor
 from agrad.interop.table import implements
 
 _BY_PLACE = ("edge", "reflect", "symmetric", "wrap")
@@ -15,8 +15,8 @@ _STATISTICS = {"maximum": np.max, "minimum": np.min, "mean": np.mean, "median": 
 
 
 @implements("pad")
-def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tensor:
-    x = tensor(array)
+def _pad(array: Tensor, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tensor:
+    x = array
     if isinstance(pad_width, dict):
         given = {axis_of(k, x.ndim): v for k, v in pad_width.items()}
         pad_width = [given.get(i, (0, 0)) for i in range(x.ndim)]
@@ -41,12 +41,12 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
 
 
 def _pairs(value: Any, ndim: int) -> list[Any]:
-    """One pair an axis, as NumPy broadcasts a number or pairs."""
+    """Return a pair for each axis, broadcast from a number or pairs as NumPy does."""
     return np.broadcast_to(np.asarray(value), (ndim, 2)).tolist()
 
 
 def _end(value: Any, axis: int, side: int, x: Tensor) -> Tensor:
-    """A padding value of one side of an axis, a number or a Tensor of no dimensions."""
+    """Return the padding value of one side of an axis as a Tensor of no dimensions."""
     while isinstance(value, (list, tuple)) or (hasattr(value, "shape") and len(value.shape)):
         entries = len(value) if isinstance(value, (list, tuple)) else value.shape[0]
         inner = isinstance(value[0], (list, tuple)) or (hasattr(value[0], "shape") and len(value[0].shape))
@@ -62,7 +62,7 @@ def _padded(x: Tensor, axis: int, widths: Sequence[int], mode: str, settings: di
     for side, width in enumerate(widths):
         if not width:
             continue
-        shape = tuple(int(width) if i == axis else n for i, n in enumerate(x.shape))
+        shape = resized(x, axis, int(width))
         if mode == "constant":
             part = agrad.broadcast_to(_end(settings.get(known, 0), axis, side, x), shape)
         elif mode == "linear_ramp":
@@ -70,7 +70,7 @@ def _padded(x: Tensor, axis: int, widths: Sequence[int], mode: str, settings: di
             end = _end(settings.get(known, 0), axis, side, x)
             steps = np.arange(width) / width
             steps = (steps if side == 0 else steps[::-1]).astype(x.dtype.name)
-            ramp = constant(steps.reshape([-1 if i == axis else 1 for i in range(x.ndim)]), x)
+            ramp = constant(steps.reshape(on_axis(-1, axis, x.ndim)), x)
             part = end + (edge - end) * ramp
         else:
             length = settings.get(known)

@@ -7,24 +7,32 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.interop.arguments import constant, flat, inexact, like_of, promoted, rejects, tensor, tensors, values_of
-from agrad.interop.creation import _vander as vander
-from agrad.interop.linear_algebra import _eigvals as eigvals
-from agrad.interop.linear_algebra import _lstsq as lstsq
+from agrad.interop.arguments import (
+    Promoted,
+    constant,
+    flat,
+    inexact,
+    is_complex,
+    promoted,
+    rejects,
+    tensor,
+    tensors,
+    values_of,
+    zeros,
+)
+from agrad.interop.creation import vander
+from agrad.interop.linear_algebra import eigvals, lstsq
 from agrad.interop.signals import convolved
 from agrad.interop.table import implements
 
 
 def _coefficients(*polynomials: Any) -> list[Tensor]:
-    out = []
-    for p in tensors(*polynomials):
-        out.append(flat(p) if p.ndim == 0 else p)
-    return promoted(*out)
+    return promoted(*[flat(p) if p.ndim == 0 else p for p in tensors(*polynomials)])
 
 
 def _padded(x: Tensor, before: int) -> Tensor:
-    """The coefficients with zeros for so many higher powers."""
-    return agrad.concat([agrad.zeros((before,), dtype=x.dtype, backend=x.backend, device=x.device), x]) if before else x
+    """Return the coefficients with zeros for ``before`` higher powers."""
+    return agrad.concat([zeros((before,), x), x]) if before else x
 
 
 def _joined(a: Any, b: Any) -> tuple[Tensor, Tensor]:
@@ -52,8 +60,7 @@ def _polymul(a1: Any, a2: Any) -> Tensor:
 
 @implements("polydiv")
 def _polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
-    u, v = _coefficients(u, v)
-    u, v = inexact(u), inexact(v)
+    u, v = [inexact(p) for p in _coefficients(u, v)]
     steps = max(u.shape[0] - v.shape[0] + 1, 0)
     quotient = []
     rest = u
@@ -71,8 +78,7 @@ def _polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
 
 
 @implements("polyval")
-def _polyval(p: Any, x: Any) -> Any:
-    p, x = promoted(*tensors(p, x))
+def _polyval(p: Promoted, x: Promoted) -> Any:
     out = agrad.zeros_like(x)
     for c in agrad.unstack(p):
         out = out * x + c
@@ -80,8 +86,8 @@ def _polyval(p: Any, x: Any) -> Any:
 
 
 @implements("polyder")
-def _polyder(p: Any, m: int = 1) -> Tensor:
-    (p,) = promoted(flat(tensor(p)), least=np.int64)
+def _polyder(p: Tensor, m: int = 1) -> Tensor:
+    (p,) = promoted(flat(p), least=np.int64)
     if m < 0:
         raise ValueError("numpy.polyder: the order of the derivative is not negative")
     for _ in range(int(m)):
@@ -93,13 +99,12 @@ def _polyder(p: Any, m: int = 1) -> Tensor:
 
 
 @implements("polyint")
-def _polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
+def _polyint(p: Tensor, m: int = 1, k: Any = None) -> Tensor:
     m = int(m)
     if m < 0:
         raise ValueError("numpy.polyint: the order of the integral is not negative")
-    like = like_of(p, k)
-    p = inexact(promoted(flat(tensor(p, like)), least=np.int64)[0])
-    constants = flat(tensor(0.0 if k is None else k, like))
+    p = inexact(promoted(flat(p), least=np.int64)[0])
+    constants = flat(tensor(0.0 if k is None else k, p))
     if constants.shape[0] == 1 and m > 1:
         constants = agrad.broadcast_to(constants, (m,))
     if constants.shape[0] < m:
@@ -112,26 +117,24 @@ def _polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
 
 
 @implements("roots")
-def _roots(p: Any) -> Tensor:
-    p = flat(tensor(p))
+def _roots(p: Tensor) -> Tensor:
+    p = flat(p)
     places = np.flatnonzero(values_of(p))
     if not len(places):
-        return agrad.zeros((0,), dtype=agrad.float64, backend=p.backend, device=p.device)
-    zeros = p.shape[0] - int(places[-1]) - 1
+        return zeros((0,), p, agrad.float64)
+    count = p.shape[0] - int(places[-1]) - 1
     p = inexact(p[int(places[0]) : int(places[-1]) + 1])
     n = p.shape[0] - 1
     if n < 1:
-        return agrad.zeros((zeros,), dtype=p.dtype, backend=p.backend, device=p.device)
+        return zeros((count,), p)
     shift = constant(np.eye(n, k=-1)[1:].astype(p.dtype.name), p)
     found = eigvals(agrad.concat([agrad.reshape(-p[1:] / p[0], (1, n)), shift], axis=0))
-    if not zeros:
-        return found
-    return agrad.concat([found, agrad.zeros((zeros,), dtype=found.dtype, backend=p.backend, device=p.device)])
+    return agrad.concat([found, zeros((count,), found)]) if count else found
 
 
 @implements("poly")
-def _poly(seq_of_zeros: Any) -> Tensor:
-    x = tensor(seq_of_zeros)
+def _poly(seq_of_zeros: Tensor) -> Tensor:
+    x = seq_of_zeros
     if x.ndim == 2 and x.shape[0] == x.shape[1]:
         x = eigvals(x)
     elif x.ndim != 1:
@@ -139,7 +142,7 @@ def _poly(seq_of_zeros: Any) -> Tensor:
     out = agrad.ones_like(x[:1])
     for i in range(x.shape[0]):
         out = convolved(out, agrad.concat([agrad.ones_like(x[:1]), -x[i : i + 1]]))
-    if agrad.isdtype(out.dtype, "complex floating"):
+    if is_complex(out):
         # roots in conjugate pairs make real coefficients
         roots = np.sort_complex(values_of(x))
         if np.all(roots == np.sort_complex(roots.conj())):

@@ -1,7 +1,7 @@
-"""NumPy's medians, quantiles and percentiles on Tensors: sorted elements, joined by weights that NumPy itself gives.
+"""NumPy's medians, quantiles and percentiles on Tensors.
 
-A quantile is a joint of two neighbours in the sorted array. Where it lies depends on the number of elements alone: it
-is the same quantile of 0, 1, 2, ..., of which every element equals its own place.
+A quantile lies between two neighbours in the sorted array. Its place depends on the number of elements alone: it is the
+same quantile of 0, 1, 2, ..., where every element equals its own place, and NumPy computes that.
 """
 
 import math
@@ -11,19 +11,18 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.interop.arguments import cast, constant, defaults_only, inexact, merged, tensor, values_of
-from agrad.interop.reductions import given
+from agrad.interop.arguments import Floating, cast, constant, inexact, is_complex, merged, values_of
 from agrad.interop.table import implements
 
-_NONE: Any = np._NoValue
-
-
 _ELEMENTS = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
-"""Methods that give an element as it is."""
+"""Methods whose result is an element."""
 
 
 def _places(counts: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
-    """Where the quantiles of ``counts`` sorted numbers lie: shape (quantiles, counts), nan where there are none."""
+    """Return the places of quantiles of ``counts`` sorted numbers.
+
+    Shape (quantiles, counts), nan where there are no numbers.
+    """
     out = np.full((q.size, counts.size), math.nan)
     for i, count in enumerate(counts.reshape(-1)):
         if count:
@@ -39,11 +38,14 @@ _PARAMETERS = {
     "median_unbiased": (1 / 3, 1 / 3),
     "normal_unbiased": (3 / 8, 3 / 8),
 }
-"""The methods whose places are continuous in the quantile, with alpha and beta of Hyndman and Fan 1996."""
+"""Methods whose places are continuous in the quantile, with alpha and beta of Hyndman and Fan (1996)."""
 
 
 def _slopes(counts: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
-    """The derivatives of the places by the quantiles, of the same shape: 0 beyond the ends and for steps."""
+    """Return the derivatives of the places by the quantiles.
+
+    They are 0 beyond the ends and for steps.
+    """
     if method not in _PARAMETERS:
         return np.zeros((q.size, counts.size))
     alpha, beta = _PARAMETERS[method]
@@ -53,9 +55,11 @@ def _slopes(counts: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
 
 
 def _at(rows: Tensor, places: np.ndarray, counts: np.ndarray, moved: Tensor | None) -> Tensor:
-    """The sorted rows between their places, of which the first ``counts`` of a row are numbers.
+    """Interpolate the sorted rows at places.
 
-    ``moved``: zeros with the derivatives of the places, for quantiles that are differentiated.
+    The first ``counts`` elements of a row are numbers.
+
+    ``moved``: zeros with the derivatives of the places, for differentiated quantiles.
     """
     empty = np.isnan(places)
     places = np.where(empty, 0.0, places)
@@ -78,9 +82,8 @@ def _at(rows: Tensor, places: np.ndarray, counts: np.ndarray, moved: Tensor | No
     return agrad.where(constant(~empty, rows), out, agrad.full_like(out, math.nan)) if empty.any() else out
 
 
-def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Tensor:
-    x = inexact(tensor(a, q))
-    if agrad.isdtype(x.dtype, "complex floating"):
+def _quantile(x: Tensor, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Tensor:
+    if is_complex(x):
         raise TypeError("quantiles of complex numbers are not defined, as they have no order")
     where = values_of(q).astype(np.float64)
     x, kept = merged(x, axis)
@@ -105,50 +108,43 @@ def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: 
 
 
 def _moved(q: Any, where: np.ndarray, slopes: np.ndarray, rows: Tensor) -> Tensor | None:
-    """What quantiles that are differentiated move their places by: 0, with the derivative ``slopes``."""
+    """Return 0 with the derivative ``slopes`` by the quantiles, None if they are 0."""
     if not isinstance(q, Tensor) or not slopes.any():
         return None
     change = agrad.reshape(cast(q, rows.dtype) - constant(where.astype(rows.dtype.name), rows), (1, -1))
     return change * constant(slopes.astype(rows.dtype.name), rows)
 
 
-def _method(method: str, interpolation: Any) -> str:
-    return method if interpolation is None else interpolation
-
-
-def _file(name: str, scale: float, skip_nan: bool) -> None:
+def _register(name: str, scale: float, skip_nan: bool) -> None:
     def handler(
-        a: Any,
+        a: Floating,
         q: Any,
         axis: Any = None,
-        overwrite_input: bool = False,
         method: str = "linear",
-        keepdims: Any = False,
-        *,
-        weights: Any = None,
+        keepdims: bool = False,
         interpolation: Any = None,
     ) -> Any:
-        defaults_only(name, weights=(weights, None))
+        method = method if interpolation is None else interpolation
         # an array of quantiles is of float64, and so is what is interpolated by it
-        weak = type(q) in (int, float) or _method(method, interpolation) in _ELEMENTS
+        weak = type(q) in (int, float) or method in _ELEMENTS
         q = inexact(q) / scale if isinstance(q, Tensor) else np.asarray(q, dtype=np.float64) / scale
-        out = _quantile(a, q, axis, _method(method, interpolation), bool(given(keepdims, False)), skip_nan)
+        out = _quantile(a, q, axis, method, keepdims, skip_nan)
         return out if weak else cast(out, np.float64)
 
     implements(name)(handler)
 
 
-_file("quantile", 1, False)
-_file("percentile", 100, False)
-_file("nanquantile", 1, True)
-_file("nanpercentile", 100, True)
+_register("quantile", 1, False)
+_register("percentile", 100, False)
+_register("nanquantile", 1, True)
+_register("nanpercentile", 100, True)
 
 
 @implements("median")
-def _median(a: Any, axis: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
-    return _quantile(a, 0.5, axis, "linear", bool(given(keepdims, False)), False)
+def _median(a: Floating, axis: Any = None, keepdims: bool = False) -> Any:
+    return _quantile(a, 0.5, axis, "linear", keepdims, False)
 
 
 @implements("nanmedian")
-def _nanmedian(a: Any, axis: Any = None, overwrite_input: bool = False, keepdims: Any = _NONE) -> Any:
-    return _quantile(a, 0.5, axis, "linear", bool(given(keepdims, False)), True)
+def _nanmedian(a: Floating, axis: Any = None, keepdims: bool = False) -> Any:
+    return _quantile(a, 0.5, axis, "linear", keepdims, True)

@@ -1,4 +1,4 @@
-"""NumPy's sums, products, means, extremes and running results, with and without nan, on Tensors."""
+"""NumPy's sums, means, extremes and running results, on Tensors."""
 
 import math
 from typing import Any
@@ -8,11 +8,11 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.interop.arguments import (
+    Floating,
     axes_of,
     axis_of,
     cast,
     constant,
-    flat,
     inexact,
     is_complex,
     is_concrete,
@@ -20,93 +20,82 @@ from agrad.interop.arguments import (
     masked,
     numeric,
     tensor,
-    tensors,
     values_of,
+    with_axis,
 )
 from agrad.interop.table import implements
 from agrad.registry import CALLS
 
-_ALL: Any = np._NoValue
-"""What NumPy's own functions hand on for a setting that was not given."""
 
-
-def given(value: Any, default: Any) -> Any:
-    """A setting, or its default where it was not given."""
-    return default if value is _ALL else value
-
-
-def _selected(a: Any, where: Any, fill: Any) -> Tensor:
-    """The array, with ``fill`` where ``where`` does not hold."""
-    a = tensor(a)
-    if where is _ALL or where is True:
+def _selected(a: Tensor, where: Any, fill: Any) -> Tensor:
+    """Return the array, with ``fill`` where ``where`` does not hold."""
+    if where is True:
         return a
     shape = np.broadcast_shapes(tuple(np.shape(where)), a.shape)
     return masked(agrad.broadcast_to(a, shape), agrad.broadcast_to(tensor(where, a), shape), fill)
 
 
 def _shaped(x: Tensor, axis: Any, keepdims: Any) -> dict[str, Any]:
-    return {"axis": axes_of(axis, x.ndim), "keepdims": bool(given(keepdims, False))}
+    return {"axis": axes_of(axis, x.ndim), "keepdims": bool(keepdims)}
 
 
 @implements("sum")
 def _sum(
-    a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = _ALL, initial: Any = _ALL, where: Any = _ALL
+    a: Tensor, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Any:
-    x = _selected(cast(tensor(a), dtype), where, 0)
+    x = _selected(cast(a, dtype), where, 0)
     out = agrad.sum(numeric(x), **_shaped(x, axis, keepdims))
-    return cast(out if initial is _ALL else out + initial, dtype)
+    return cast(out if initial is None else out + initial, dtype)
 
 
 @implements("prod")
 def _prod(
-    a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = _ALL, initial: Any = _ALL, where: Any = _ALL
+    a: Tensor, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Any:
-    x = _selected(cast(tensor(a), dtype), where, 1)
+    x = _selected(cast(a, dtype), where, 1)
     out = agrad.prod(numeric(x), **_shaped(x, axis, keepdims))
-    return cast(out if initial is _ALL else out * initial, dtype)
+    return cast(out if initial is None else out * initial, dtype)
 
 
 def _count(x: Tensor, axis: Any, keepdims: Any, where: Any) -> Any:
-    """How many elements a mean is over: a number, or with ``where`` a constant array."""
-    axes = axes_of(axis, x.ndim)
-    if where is _ALL or where is True:
-        return math.prod(x.shape[i] for i in axes)
+    """Return the number of elements of a mean, with ``where`` as a constant array."""
+    if where is True:
+        return math.prod(x.shape[i] for i in axes_of(axis, x.ndim))
     mask = agrad.broadcast_to(cast(tensor(where, x), bool), x.shape)
-    return agrad.sum(agrad.astype(mask, agrad.real(x).dtype), axis=axes, keepdims=bool(given(keepdims, False)))
+    return agrad.sum(agrad.astype(mask, agrad.real(x).dtype), **_shaped(x, axis, keepdims))
 
 
 @implements("mean")
-def _mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = _ALL, where: Any = _ALL) -> Any:
-    x = _selected(inexact(cast(tensor(a), dtype)), where, 0)
-    if where is _ALL or where is True:
+def _mean(a: Tensor, axis: Any = None, dtype: Any = None, keepdims: bool = False, where: Any = True) -> Any:
+    x = _selected(inexact(cast(a, dtype)), where, 0)
+    if where is True:
         return cast(agrad.mean(x, **_shaped(x, axis, keepdims)), dtype)
     return cast(agrad.sum(x, **_shaped(x, axis, keepdims)) / _count(x, axis, keepdims, where), dtype)
 
 
 def _squares(x: Tensor) -> Tensor:
-    """The squared magnitudes."""
+    """Return the squared magnitudes."""
     return agrad.real(x) ** 2 + agrad.imag(x) ** 2 if is_complex(x) else x * x
 
 
 @implements("var")
 def _var(
-    a: Any,
+    a: Tensor,
     axis: Any = None,
     dtype: Any = None,
     ddof: Any = 0,
-    keepdims: Any = _ALL,
-    where: Any = _ALL,
-    mean: Any = _ALL,
-    correction: Any = _ALL,
+    keepdims: bool = False,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
 ) -> Any:
-    x = inexact(cast(tensor(a), dtype))
-    ddof = given(correction, ddof)
-    if not is_complex(x) and (where is _ALL or where is True) and mean is _ALL and math.prod(x.shape):
-        axes = axes_of(axis, x.ndim)
-        if math.prod(x.shape[i] for i in axes) > ddof:
-            return agrad.var(x, axis=axes, correction=float(ddof), keepdims=bool(given(keepdims, False)))
+    x = inexact(cast(a, dtype))
+    ddof = ddof if correction is None else correction
+    plain = where is True and mean is None and not is_complex(x)
+    if plain and math.prod(x.shape) and _count(x, axis, keepdims, True) > ddof:
+        return agrad.var(x, correction=float(ddof), **_shaped(x, axis, keepdims))
     x = _selected(x, where, 0)
-    centre = _mean(x, axis, None, True, where) if mean is _ALL else tensor(mean, x)
+    centre = _mean(x, axis, None, True, where) if mean is None else tensor(mean, x)
     spread = _selected(_squares(x - centre), where, 0)
     count = _count(spread, axis, keepdims, where)
     rest = agrad.maximum(count - ddof, 0) if isinstance(count, Tensor) else constant(max(count - ddof, 0.0), spread)
@@ -114,245 +103,200 @@ def _var(
 
 
 @implements("std")
-def _std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = _ALL,
-    where: Any = _ALL,
-    mean: Any = _ALL,
-    correction: Any = _ALL,
-) -> Any:
-    return CALLS["length"](_var(a, axis, dtype, ddof, keepdims, where, mean, correction))
+def _std(a: Tensor, **settings: Any) -> Any:
+    return CALLS["length"](_var(a, **settings))
 
 
 def _extreme(name: str) -> Any:
     function, pair = getattr(agrad, name), agrad.maximum if name == "max" else agrad.minimum
 
-    def handler(a: Any, axis: Any = None, keepdims: Any = _ALL, initial: Any = _ALL, where: Any = _ALL) -> Any:
-        if where is not _ALL and where is not True and initial is _ALL:
+    def handler(a: Tensor, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Any:
+        if where is not True and initial is None:
             raise ValueError(f"numpy.{name}: where= needs initial=, as there is no least or greatest of no elements")
         x = _selected(a, where, initial)
-        if initial is not _ALL and not x.size:
+        if initial is not None and not x.size:
             return agrad.full_like(agrad.sum(x, **_shaped(x, axis, keepdims)), initial, dtype=x.dtype)
         out = function(x, **_shaped(x, axis, keepdims))
-        return out if initial is _ALL else pair(out, initial)
+        return out if initial is None else pair(out, initial)
 
     return handler
 
 
-implements("max", "amax")(_extreme("max"))
-implements("min", "amin")(_extreme("min"))
+_max = implements("max", "amax")(_extreme("max"))
+_min = implements("min", "amin")(_extreme("min"))
 
 
 @implements("ptp")
-def _ptp(a: Any, axis: Any = None, keepdims: Any = _ALL) -> Any:
-    x = tensor(a)
-    return agrad.max(x, **_shaped(x, axis, keepdims)) - agrad.min(x, **_shaped(x, axis, keepdims))
+def _ptp(a: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
+    return _max(a, axis, keepdims) - _min(a, axis, keepdims)
 
 
-def _truth(name: str) -> Any:
+def _truth(name: str) -> None:
     function = getattr(agrad, name)
 
-    def handler(a: Any, axis: Any = None, keepdims: Any = _ALL, *, where: Any = _ALL) -> Any:
+    def handler(a: Tensor, axis: Any = None, keepdims: bool = False, where: Any = True) -> Any:
         x = _selected(a, where, name == "all")
         return function(x if x.dtype == agrad.bool else x != 0, **_shaped(x, axis, keepdims))
 
-    return handler
+    implements(name)(handler)
 
 
-implements("all")(_truth("all"))
-implements("any")(_truth("any"))
+_truth("all")
+_truth("any")
 
 
 @implements("count_nonzero")
-def _count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    x = tensor(a)
-    return agrad.count_nonzero(x, axis=axes_of(axis, x.ndim), keepdims=keepdims)
+def _count_nonzero(a: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
+    return agrad.count_nonzero(a, **_shaped(a, axis, keepdims))
 
 
-@implements("argmax")
-def _argmax(a: Any, axis: Any = None, *, keepdims: Any = _ALL) -> Any:
-    return agrad.argmax(_comparable(tensor(a)), axis=axis, keepdims=bool(given(keepdims, False)))
+def _place(name: str) -> None:
+    function, without_numbers = getattr(agrad, name), getattr(np, f"nan{name}")
+
+    def handler(a: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
+        return function(cast(a, np.int8) if a.dtype == agrad.bool else a, axis=axis, keepdims=bool(keepdims))
+
+    def nan_handler(a: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
+        return constant(without_numbers(values_of(a), axis=axis, keepdims=bool(keepdims)), a)
+
+    implements(name)(handler)
+    implements(f"nan{name}")(nan_handler)
 
 
-@implements("argmin")
-def _argmin(a: Any, axis: Any = None, *, keepdims: Any = _ALL) -> Any:
-    return agrad.argmin(_comparable(tensor(a)), axis=axis, keepdims=bool(given(keepdims, False)))
-
-
-def _comparable(x: Tensor) -> Tensor:
-    return cast(x, np.int8) if x.dtype == agrad.bool else x
+_place("argmax")
+_place("argmin")
 
 
 # ------------------------------------------------------------------ running results
 
 
-def _running(function: Any, a: Any, axis: Any, dtype: Any) -> Tensor:
-    x = tensor(a)
-    if axis is None:
-        x, axis = flat(x), 0
-    return cast(function(numeric(cast(x, dtype)), axis=axis_of(axis, x.ndim)), dtype)
-
-
 @implements("cumsum")
-def _cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    return _running(agrad.cumulative_sum, a, axis, dtype)
+def _cumsum(a: Tensor, axis: Any = None, dtype: Any = None) -> Any:
+    x, axis = with_axis(numeric(cast(a, dtype)), axis)
+    return cast(agrad.cumulative_sum(x, axis=axis), dtype)
 
 
 @implements("cumprod")
-def _cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    return _running(agrad.cumulative_prod, a, axis, dtype)
+def _cumprod(a: Tensor, axis: Any = None, dtype: Any = None) -> Any:
+    x, axis = with_axis(numeric(cast(a, dtype)), axis)
+    return cast(agrad.cumulative_prod(x, axis=axis), dtype)
 
 
-def _standard_running(name: str) -> Any:
+def _cumulative(name: str) -> None:
     function = getattr(agrad, name)
 
-    def handler(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
-        x = numeric(cast(tensor(x), dtype))
+    def handler(x: Tensor, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
+        x = numeric(cast(x, dtype))
         return cast(function(x, axis=axis, include_initial=include_initial), dtype)
 
-    return handler
+    implements(name)(handler)
 
 
-implements("cumulative_sum")(_standard_running("cumulative_sum"))
-implements("cumulative_prod")(_standard_running("cumulative_prod"))
+_cumulative("cumulative_sum")
+_cumulative("cumulative_prod")
 
 
 # ------------------------------------------------------------------ without nan
 
 
-def without_nan(a: Any, fill: float) -> Tensor:
-    """The array, with ``fill`` where it is nan."""
-    x = tensor(a)
+def _without_nan(x: Tensor, fill: float) -> Tensor:
+    """Return the array, with ``fill`` where it is nan."""
     return agrad.where(agrad.isnan(x), agrad.full_like(x, fill), x) if is_inexact(x) else x
 
 
-def _numbers(a: Any, where: Any) -> tuple[Tensor, Any]:
-    """The array, and where it is a number and ``where`` holds."""
-    x = inexact(tensor(a))
+def _is_number(x: Tensor, where: Any) -> Tensor:
+    """Return True where the array is not nan and ``where`` holds."""
     is_number = agrad.logical_not(agrad.isnan(x))
-    if where is not _ALL and where is not True:
-        is_number = is_number & cast(tensor(where, x), bool)
-    return x, is_number
+    return is_number if where is True else is_number & cast(tensor(where, x), bool)
 
 
 @implements("nansum")
-def _nansum(
-    a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = _ALL, initial: Any = _ALL, where: Any = _ALL
-) -> Any:
-    return _sum(without_nan(a, 0), axis, dtype, keepdims, initial, where)
+def _nansum(a: Tensor, **settings: Any) -> Any:
+    return _sum(_without_nan(a, 0), **settings)
 
 
 @implements("nanprod")
-def _nanprod(
-    a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = _ALL, initial: Any = _ALL, where: Any = _ALL
-) -> Any:
-    return _prod(without_nan(a, 1), axis, dtype, keepdims, initial, where)
+def _nanprod(a: Tensor, **settings: Any) -> Any:
+    return _prod(_without_nan(a, 1), **settings)
 
 
 @implements("nancumsum")
-def _nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    return _cumsum(without_nan(a, 0), axis, dtype)
+def _nancumsum(a: Tensor, **settings: Any) -> Any:
+    return _cumsum(_without_nan(a, 0), **settings)
 
 
 @implements("nancumprod")
-def _nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    return _cumprod(without_nan(a, 1), axis, dtype)
+def _nancumprod(a: Tensor, **settings: Any) -> Any:
+    return _cumprod(_without_nan(a, 1), **settings)
 
 
 @implements("nanmean")
-def _nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = _ALL, *, where: Any = _ALL) -> Any:
-    x, mask = _numbers(a, where)
-    return _mean(x, axis, dtype, keepdims, mask)
+def _nanmean(a: Floating, where: Any = True, **settings: Any) -> Any:
+    return _mean(a, where=_is_number(a, where), **settings)
 
 
 @implements("nanvar")
 def _nanvar(
-    a: Any,
+    a: Floating,
     axis: Any = None,
-    dtype: Any = None,
     ddof: Any = 0,
-    keepdims: Any = _ALL,
-    *,
-    where: Any = _ALL,
-    mean: Any = _ALL,
-    correction: Any = _ALL,
+    keepdims: bool = False,
+    where: Any = True,
+    correction: Any = None,
+    **settings: Any,
 ) -> Any:
-    x, mask = _numbers(a, where)
-    out = _var(x, axis, dtype, ddof, keepdims, mask, mean, correction)
-    # NumPy says nan where no more numbers are left than degrees of freedom taken away
-    return masked(out, _count(x, axis, keepdims, mask) > float(given(correction, ddof)), math.nan)
+    mask = _is_number(a, where)
+    ddof = ddof if correction is None else correction
+    out = _var(a, axis, ddof=ddof, keepdims=keepdims, where=mask, **settings)
+    # nan in NumPy where no more numbers are left than the degrees of freedom
+    return masked(out, _count(a, axis, keepdims, mask) > float(ddof), math.nan)
 
 
 @implements("nanstd")
-def _nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = _ALL,
-    *,
-    where: Any = _ALL,
-    mean: Any = _ALL,
-    correction: Any = _ALL,
-) -> Any:
-    return CALLS["length"](
-        _nanvar(a, axis, dtype, ddof, keepdims, where=where, mean=mean, correction=correction),
-    )
+def _nanstd(a: Floating, **settings: Any) -> Any:
+    return CALLS["length"](_nanvar(a, **settings))
 
 
-def _nan_extreme(name: str) -> Any:
-    whole, fill = _extreme(name), -math.inf if name == "max" else math.inf
+def _nan_extreme(name: str, whole: Any, fill: float) -> None:
+    def handler(a: Tensor, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Any:
+        out = whole(_without_nan(a, fill), axis, keepdims, initial, where)
+        if not is_inexact(a) or initial is not None:
+            return out
+        return masked(out, agrad.any(_is_number(a, True), **_shaped(a, axis, keepdims)), math.nan)
 
-    def handler(a: Any, axis: Any = None, keepdims: Any = _ALL, initial: Any = _ALL, where: Any = _ALL) -> Any:
-        x = tensor(a)
-        if not is_inexact(x):
-            return whole(x, axis, keepdims, initial, where)
-        out = whole(without_nan(x, fill), axis, keepdims, initial, where)
-        some = agrad.any(agrad.logical_not(agrad.isnan(x)), **_shaped(x, axis, keepdims))
-        return masked(out, some, math.nan) if initial is _ALL else out
-
-    return handler
+    implements(name)(handler)
 
 
-implements("nanmax")(_nan_extreme("max"))
-implements("nanmin")(_nan_extreme("min"))
-
-
-def _nan_place(name: str) -> Any:
-    function = getattr(np, name)
-
-    def handler(a: Any, axis: Any = None, *, keepdims: Any = _ALL) -> Any:
-        return constant(function(values_of(a), axis=axis, keepdims=bool(given(keepdims, False))), tensor(a))
-
-    return handler
-
-
-implements("nanargmax")(_nan_place("nanargmax"))
-implements("nanargmin")(_nan_place("nanargmin"))
+_nan_extreme("nanmax", _max, -math.inf)
+_nan_extreme("nanmin", _min, math.inf)
 
 
 @implements("average")
-def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = _ALL) -> Any:
-    x, w = tensors(a, weights)
-    x = inexact(x)
-    keep = bool(given(keepdims, False))
-    axes = axes_of(axis, x.ndim)
-    if w is None:
-        out = agrad.mean(x, axis=axes, keepdims=keep)
-        total = constant(np.float64(math.prod(x.shape[i] for i in axes)), x)
+def _average(
+    a: Floating, axis: Any = None, weights: Tensor | None = None, returned: bool = False, keepdims: bool = False
+) -> Any:
+    shaped = _shaped(a, axis, keepdims)
+    if weights is None:
+        out = agrad.mean(a, **shaped)
+        total = constant(np.float64(_count(a, axis, keepdims, True)), a)
     else:
-        if w.shape != x.shape:
-            if axis is None or w.shape != tuple(x.shape[i] for i in np.atleast_1d(axis)):
-                raise ValueError(f"numpy.average: weights of shape {w.shape} do not fit an array of shape {x.shape}")
-            places = [axis_of(i, x.ndim) for i in np.atleast_1d(axis)]
-            w = agrad.permute_dims(w, tuple(int(i) for i in np.argsort(places)))
-            w = agrad.reshape(w, tuple(x.shape[i] if i in axes else 1 for i in range(x.ndim)))
-        w = inexact(w)
-        total = agrad.sum(agrad.broadcast_to(w, x.shape), axis=axes, keepdims=keep)
+        w = inexact(_weights_along(a, axis, weights))
+        total = agrad.sum(agrad.broadcast_to(w, a.shape), **shaped)
         if is_concrete(total) and not np.all(values_of(total)):
             raise ZeroDivisionError("numpy.average: the weights sum to zero, so that they cannot be normalized")
-        out = agrad.sum(x * w, axis=axes, keepdims=keep) / total
+        out = agrad.sum(a * w, **shaped) / total
     return (out, agrad.broadcast_to(cast(total, out.dtype), out.shape)) if returned else out
+
+
+def _weights_along(x: Tensor, axis: Any, weights: Tensor) -> Tensor:
+    """Return weights in a shape that broadcasts.
+
+    They are those of the array, or of its axes ``axis`` in that order.
+    """
+    if weights.shape == x.shape:
+        return weights
+    if axis is None or weights.shape != tuple(x.shape[i] for i in np.atleast_1d(axis)):
+        raise ValueError(f"numpy.average: weights of shape {weights.shape} do not fit an array of shape {x.shape}")
+    places = [axis_of(i, x.ndim) for i in np.atleast_1d(axis)]
+    weights = agrad.permute_dims(weights, tuple(int(i) for i in np.argsort(places)))
+    return agrad.reshape(weights, tuple(x.shape[i] if i in places else 1 for i in range(x.ndim)))

@@ -1,7 +1,7 @@
-"""SciPy's universal functions on Tensors, and what SciPy looks up in ``agrad.special`` for arrays of agrad's.
+"""SciPy's ufuncs on Tensors, and its functions looked up in ``agrad.special``.
 
-``agrad.special`` has the functions that are primitives. Those of SciPy's that are made of them are here, by SciPy's
-names: what distributions, transformations of Box and Cox, and losses ask for. All are differentiable in their floating
+``agrad.special`` has the functions that are primitives. SciPy's functions that are compositions of them are here, by
+SciPy's names: for distributions, Box-Cox transformations and losses. All are differentiable in their floating
 arguments, in every order; counts (``k`` of ``bdtr``, ``nbdtr``, ``pdtr``) are rounded down and have no derivative.
 """
 
@@ -29,7 +29,10 @@ _DEGREE = math.pi / 180
 
 
 def word(*names: str) -> Callable[[Function], Function]:
-    """File a function by SciPy's names; it is handed operands of one floating dtype, or numbers beside them."""
+    """Register a function by SciPy's names.
+
+    Its operands are of one floating dtype, or numbers.
+    """
 
     def file(function: Function) -> Function:
         def on_operands(*values: Any) -> Any:
@@ -45,14 +48,14 @@ def word(*names: str) -> Callable[[Function], Function]:
 
 
 def find_word(name: str) -> Function | None:
-    """A function of SciPy's name that ``agrad.special`` does not have by itself; None where there is none."""
+    """Return a function of SciPy's name that ``agrad.special`` lacks, or None."""
     if name in _ALIASES:
         return getattr(special, _ALIASES[name])
     return WORDS.get(name)
 
 
 def find_ufunc(ufunc: np.ufunc) -> Function | None:
-    """What computes one of SciPy's ufuncs, filed with those of NumPy; None for a ufunc that is not SciPy's.
+    """Return and register the handler of a ufunc of SciPy's; None for others.
 
     Raises ``RefusedFunctionError``, a ``TypeError``, for one of SciPy's that has no counterpart.
     """
@@ -79,29 +82,25 @@ def find_ufunc(ufunc: np.ufunc) -> Function | None:
     return handler
 
 
-def _series(x: Any, coefficients: list[float]) -> Any:
-    total = coefficients[-1]
+def _over(function: Function, x: Any, radius: float, coefficients: list[float]) -> Any:
+    """Return function(x) / x, by its series nearer to 0 than ``radius``."""
+    near = agrad.abs(x) < radius
+    inside = agrad.where(near, x, agrad.zeros_like(x))
+    outside = agrad.where(near, agrad.ones_like(x), x)
+    series: Any = coefficients[-1]
     for c in coefficients[-2::-1]:
-        total = total * x + c
-    return total
+        series = series * inside + c
+    return agrad.where(near, series, function(outside) / outside)
 
 
 def _exp_minus_1_over(x: Any) -> Any:
-    """(exp(x) - 1) / x, by its series where the quotient and its derivatives would cancel."""
-    near = agrad.abs(x) < 0.5
-    inside = agrad.where(near, x, agrad.zeros_like(x))
-    outside = agrad.where(near, agrad.ones_like(x), x)
-    series = _series(inside, [1 / math.factorial(n + 1) for n in range(16)])
-    return agrad.where(near, series, agrad.expm1(outside) / outside)
+    """Return (exp(x) - 1) / x, by its series near 0, where the quotient would cancel."""
+    return _over(agrad.expm1, x, 0.5, [1 / math.factorial(n + 1) for n in range(16)])
 
 
 def _log1p_over(x: Any) -> Any:
-    """log(1 + x) / x, by its series where the quotient and its derivatives would cancel."""
-    near = agrad.abs(x) < 0.1
-    inside = agrad.where(near, x, agrad.zeros_like(x))
-    outside = agrad.where(near, agrad.ones_like(x), x)
-    series = _series(inside, [(-1.0) ** n / (n + 1) for n in range(18)])
-    return agrad.where(near, series, agrad.log1p(outside) / outside)
+    """Return log(1 + x) / x, by its series near 0, where the quotient would cancel."""
+    return _over(agrad.log1p, x, 0.1, [(-1.0) ** n / (n + 1) for n in range(18)])
 
 
 word("expm1")(agrad.expm1)
@@ -118,12 +117,12 @@ word("loggamma")(lambda x: _within(x >= 0, special.gammaln(x)))
 
 
 def _within(domain: Any, value: Any) -> Any:
-    """``value`` where its arguments are in the domain, and elsewhere nan, as its derivative is."""
+    """Return ``value`` in its domain, and elsewhere nan, with a derivative of nan."""
     return agrad.where(domain, value, value * math.nan)
 
 
 def _turned(x: Any) -> tuple[Any, Any, Any]:
-    """Of an angle in degrees, the number of quarter turns, and the sine and cosine of what is left, at most 45."""
+    """Return the quarter turns of an angle in degrees, and the rest's sine and cosine."""
     turns = agrad.round(x / 90)
     rest = (x - 90 * turns) * _DEGREE
     return agrad.remainder(turns, 4.0), agrad.sin(rest), agrad.cos(rest)
@@ -245,12 +244,12 @@ def _pseudo_huber(delta: Any, r: Any) -> Any:
 
 
 def _arrays(*values: Any) -> list[Any]:
-    """Tensors of all the operands, numbers in the dtype of the others."""
+    """Return Tensors of all operands, numbers in the dtype of the others."""
     like = next(v for v in values if isinstance(v, Tensor))
     return [v if isinstance(v, Tensor) else agrad.full_like(like, v) for v in values]
 
 
-# distribution functions: SciPy's arguments, each by the form that does not cancel in its own tail
+# distribution functions of SciPy's arguments, each in the form that does not cancel in its tail
 
 word("chdtr")(lambda v, x: special.gammainc(v / 2, x / 2))
 word("chdtrc")(lambda v, x: special.gammaincc(v / 2, x / 2))

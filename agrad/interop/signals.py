@@ -1,4 +1,4 @@
-"""NumPy's interpolation, convolution, integration and differences, and its special functions, on Tensors."""
+"""NumPy's interpolation, convolution, integration and differences, on Tensors."""
 
 import math
 from typing import Any
@@ -8,6 +8,7 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.interop.arguments import (
+    Floating,
     alike,
     along,
     axes_of,
@@ -17,11 +18,13 @@ from agrad.interop.arguments import (
     inexact,
     is_complex,
     like_of,
+    on_axis,
     picked,
     promoted,
     tensor,
     tensors,
     values_of,
+    zeros,
 )
 from agrad.interop.table import implements
 
@@ -61,14 +64,16 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
 
 
 def convolved(a: Tensor, v: Tensor) -> Tensor:
-    """The full convolution of two vectors: every window of the longer one times the shorter one reversed."""
+    """Return the full convolution of two vectors.
+
+    By windows of the longer one times the shorter one reversed.
+    """
     if a.shape[0] < v.shape[0]:
         a, v = v, a
     n, m = a.shape[0], v.shape[0]
-    padding = agrad.zeros((m - 1,), dtype=a.dtype, backend=a.backend, device=a.device)
-    padded = agrad.concat([padding, a, padding]) if m > 1 else a
+    padding = zeros((m - 1,), a)
     windows = np.arange(n + m - 1)[:, None] + np.arange(m)[None, :]
-    rows = agrad.reshape(agrad.take(padded, constant(windows.reshape(-1), a), axis=0), windows.shape)
+    rows = picked(agrad.concat([padding, a, padding]) if m > 1 else a, windows)
     return agrad.matmul(rows, agrad.flip(v, axis=0))
 
 
@@ -80,7 +85,10 @@ def _vectors(name: str, a: Any, v: Any) -> list[Tensor]:
 
 
 def _cut(full: Tensor, n: int, m: int, mode: Any, name: str) -> Tensor:
-    """The part of a full convolution with a longer vector of ``n`` and a shorter one of ``m`` that a mode names."""
+    """Return a mode's part of the full convolution of ``n`` and ``m`` elements.
+
+    The vector of ``n`` is not the shorter one.
+    """
     modes: dict[Any, tuple[int, int]] = {
         "full": (0, n + m - 1),
         "same": ((m - 1) // 2, n),
@@ -108,7 +116,7 @@ def _correlate(a: Any, v: Any, mode: Any = "valid") -> Tensor:
     n, m = a.shape[0], v.shape[0]
     if n >= m:
         return _cut(full, n, m, mode, "correlate")
-    # NumPy correlates the longer with the shorter, and turns the result round
+    # NumPy correlates the longer with the shorter, and flips the result
     return agrad.flip(_cut(agrad.flip(full, axis=0), m, n, mode, "correlate"), axis=0)
 
 
@@ -116,15 +124,13 @@ def _correlate(a: Any, v: Any, mode: Any = "valid") -> Tensor:
 
 
 @implements("trapezoid", "trapz")
-def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
-    y, x = tensors(y, x) if x is not None else (tensor(y, like_of(dx)), None)
-    y = inexact(y)
+def _trapezoid(y: Floating, x: Tensor | None = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     axis = axis_of(axis, y.ndim)
     if x is not None:
         x, y = promoted(inexact(x), y)
         dx = agrad.diff(x, axis=axis if x.ndim > 1 else 0)
         if x.ndim == 1:
-            dx = agrad.reshape(dx, tuple(-1 if i == axis else 1 for i in range(y.ndim)))
+            dx = agrad.reshape(dx, on_axis(-1, axis, y.ndim))
     ends = y[along(axis, slice(1, None))] + y[along(axis, slice(None, -1))]
     return agrad.sum(dx * ends / 2.0, axis=axis)
 
@@ -147,7 +153,7 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
 
 
 def _slope(f: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
-    """Central differences inside and one-sided ones of first or second order at the ends (Fornberg 1988)."""
+    """Return central differences, and one-sided ones at the ends (Fornberg 1988)."""
     n = f.shape[axis]
     if n < edge_order + 1:
         raise ValueError(f"numpy.gradient: an axis of {n} elements is too short; it needs {edge_order + 1}")
@@ -156,9 +162,9 @@ def _slope(f: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
     if h.ndim:
         if h.shape != (n,):
             raise ValueError(f"numpy.gradient: {h.shape} coordinates for an axis of length {n}")
-        h = agrad.reshape(agrad.diff(h), tuple(-1 if i == axis else 1 for i in range(f.ndim)))
+        h = agrad.reshape(agrad.diff(h), on_axis(-1, axis, f.ndim))
     else:
-        h = agrad.broadcast_to(h, tuple(n - 1 if i == axis else 1 for i in range(f.ndim)))
+        h = agrad.broadcast_to(h, on_axis(n - 1, axis, f.ndim))
 
     def at(x: Tensor, start: int, stop: int | None) -> Tensor:
         return x[along(axis, slice(start, stop))]
@@ -167,8 +173,7 @@ def _slope(f: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
     slopes = agrad.diff(f, axis=axis) / h
     if n > 2:
         a, b = at(h, 0, -1), at(h, 1, None)
-        middle = (at(slopes, 0, -1) * b + at(slopes, 1, None) * a) / (a + b)
-        parts = [middle]
+        parts = [(at(slopes, 0, -1) * b + at(slopes, 1, None) * a) / (a + b)]
     if edge_order == 1:
         first, last = at(slopes, 0, 1), at(slopes, -1, None)
     else:
@@ -180,12 +185,12 @@ def _slope(f: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
 
 
 @implements("unwrap")
-def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * math.pi) -> Tensor:
-    x = tensor(p)
+def _unwrap(p: Tensor, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Tensor:
+    x = p
     host = values_of(x)
     discont = None if discont is None else np.asarray(discont)
     out = np.unwrap(host, discont, axis, period=np.asarray(period)[()])
-    # what is added is a constant between its steps
+    # the shift is constant between its steps
     shift = out - host
     x = x if np.dtype(x.dtype.name) == shift.dtype else inexact(x) if shift.dtype.kind == "f" else x
     return x + constant(shift.astype(x.dtype.name), x)
@@ -195,8 +200,8 @@ def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * ma
 
 
 @implements("sinc")
-def _sinc(x: Any) -> Tensor:
-    y = inexact(tensor(x)) * math.pi
+def _sinc(x: Floating) -> Tensor:
+    y = x * math.pi
     # by its series about 0, where the quotient and its derivatives lose their digits
     near = agrad.abs(y) < 0.5
     square = agrad.where(near, y, agrad.zeros_like(y)) ** 2
@@ -208,8 +213,7 @@ def _sinc(x: Any) -> Tensor:
 
 
 @implements("i0")
-def _i0(x: Any) -> Tensor:
-    x = inexact(tensor(x))
+def _i0(x: Floating) -> Tensor:
     if is_complex(x):
         raise TypeError("numpy.i0 takes no complex numbers")
     return agrad.special.i0(x)

@@ -1,78 +1,138 @@
-"""Which of NumPy's functions take Tensors: the tables that handlers are filed in, by NumPy's own names."""
+"""Tables of the handlers of NumPy's functions, and the binding of their arguments.
+
+A handler takes parameters of NumPy's function by the same names. The annotations of its arrays say what they are
+brought to: ``Tensor``, ``Floating``, ``Promoted`` or ``PromotedFloating``. Settings that it does not take must be at
+NumPy's default, except those of memory and algorithms; ``out`` is handled for all functions alike.
+"""
 
 import inspect
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-Handler = Callable[..., Any]
+from agrad.interop.arguments import Array, arrays_of, converted, deliver, rejects
 
-KEYWORD = 1 << 16
-"""The position of a parameter that has none."""
+Handler = Callable[..., Any]
 
 
 class Entry(NamedTuple):
-    """What answers one of NumPy's functions. ``out``: the position of its ``out`` parameter, None where it has none."""
+    """One of NumPy's functions, with its handler.
+
+    ``parameters``: NumPy's parameters with their defaults; None for a handler that takes ``*args``. ``names``: those
+    that the handler takes. ``leading``: the number of parameters that begin both signatures.
+    """
 
     name: str
     handler: Handler
-    out: int | None
-    parameters: tuple[str, ...]
+    parameters: dict[str, Any] | None
+    names: frozenset[str]
+    leading: int
+    arrays: tuple[Array, ...]
 
 
 FUNCTIONS: dict[Any, Entry] = {}
 """Handlers by NumPy's function."""
 
 UFUNCS: dict[np.ufunc, Handler] = {}
-"""What computes a ufunc's result from its operands."""
+"""Handlers of ufuncs, which take the operands."""
 
 LIKE: dict[Any, Handler] = {}
-"""Functions that make arrays, and come to Tensors by ``like=``: what is called with that Tensor and the arguments."""
+"""Functions that make arrays, dispatched on ``like=``: handlers that take that Tensor and the arguments."""
 
 REFUSED: dict[str, str] = {}
-"""Functions that Tensors cannot go through, by name, with what to use instead."""
+"""Functions that take no Tensors, by name, with a remedy."""
+
+_IGNORED = {"subok", "casting", "device", "copy", "kind", "stable", "overwrite_input", "sorted"}
+"""Settings that change no value of a result."""
+
+_MEMORY_ORDERS = ("C", "F", "A", "K")
 
 
 def find(name: str) -> Any:
-    """NumPy's object of a name (``"linalg.solve"``), None where this NumPy has none."""
+    """Return NumPy's object of a name (``"linalg.solve"``), or None."""
     place: Any = np
     for part in name.split("."):
         place = getattr(place, part, None)
     return place
 
 
-def _signature(name: str, function: Any) -> tuple[tuple[str, ...], int | None]:
-    """The parameters' names, and the position of ``out`` (``KEYWORD`` where it has none, None without it)."""
+def _parameters(name: str, function: Any, taken: tuple[str, ...]) -> dict[str, Any]:
+    """Return NumPy's parameters and their defaults.
+
+    Those that have no name in a call are given the handler's names.
+    """
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # written in C, in a NumPy that does not tell
-        names = {"dot": ("a", "b", "out"), "concatenate": ("arrays", "axis", "out", "dtype", "casting")}.get(name, ())
-        return names, names.index("out") if names else None
-    names = tuple(p.name for p in parameters)
-    if "out" not in names:
-        return names, None
-    place = names.index("out")
-    return names, KEYWORD if parameters[place].kind is inspect.Parameter.KEYWORD_ONLY else place
+        out = {"dot": 2, "concatenate": 2}.get(name, len(taken))
+        return dict.fromkeys((*taken[:out], "out", *taken[out:]))
+    unnamed = sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
+    names = (*taken[:unnamed], *(p.name for p in parameters[len(taken[:unnamed]) :]))
+    return {name: p.default for name, p in zip(names, parameters, strict=True)}
 
 
 def implements(*names: str) -> Callable[[Handler], Handler]:
-    """File a handler for NumPy's functions of these names; those that this NumPy does not have are left out.
+    """Register a handler of NumPy's functions of these names.
 
-    A handler takes what NumPy's function takes, by the same names, but for ``out``, which is seen to for all alike.
+    Names that this NumPy does not have are left out.
     """
 
-    def file(handler: Handler) -> Handler:
+    def register(handler: Handler) -> Handler:
+        code = handler.__code__
+        taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         for name in names:
             function = find(name)
-            if function is not None:
-                parameters, out = _signature(name, function)
-                FUNCTIONS[function] = Entry(name, handler, out, parameters)
+            if function is None:
+                continue
+            parameters = None if code.co_flags & inspect.CO_VARARGS else _parameters(name, function, taken)
+            pairs = zip(parameters or (), taken[: code.co_argcount], strict=False)
+            leading = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+            known = frozenset(parameters or taken if code.co_flags & inspect.CO_VARKEYWORDS else taken)
+            FUNCTIONS[function] = Entry(name, handler, parameters, known, leading, arrays_of(handler, taken))
         return handler
 
-    return file
+    return register
 
 
 def refuses(*names: str, remedy: str) -> None:
-    """File functions that no Tensor goes through, with what to use instead."""
+    """Register functions that take no Tensors, with a remedy."""
     REFUSED.update(dict.fromkeys(names, remedy))
+
+
+def answer(entry: Entry, args: Sequence[Any], settings: dict[str, Any]) -> Any:
+    """Call a handler; its result is written to ``out`` where that is given."""
+    out = None
+    if entry.parameters is not None and len(args) > entry.leading:
+        if len(args) > len(entry.parameters):
+            raise TypeError(f"numpy.{entry.name} takes {len(entry.parameters)} arguments, not {len(args)}")
+        named = list(zip(entry.parameters, args, strict=False))
+        settings = {**dict(named[entry.leading :]), **settings}
+        args = args[: entry.leading]
+    for name, value in settings.items():
+        if name not in entry.names or value is np._NoValue:
+            out = settings.get("out")
+            settings = {name: value for name, value in settings.items() if _is_taken(entry, name, value)}
+            break
+    if entry.arrays:
+        args = converted(entry.arrays, args, settings)
+    result = entry.handler(*args, **settings)
+    return result if out is None else deliver(result, out, entry.name)
+
+
+def _is_taken(entry: Entry, name: str, value: Any) -> bool:
+    """Return True if the handler takes a setting.
+
+    Raises ``RefusedFunctionError`` for a setting that would be ignored.
+    """
+    if value is np._NoValue or name == "out":
+        return False
+    if name in entry.names or entry.parameters is None or name not in entry.parameters:
+        return True
+    default = entry.parameters[name]
+    if name in _IGNORED or (name == "order" and value in _MEMORY_ORDERS):
+        return False
+    if value is default or (isinstance(value, type(default)) and value == default):
+        return False
+    raise rejects(entry.name, f"takes no {name}={value!r} for Tensors", f"leave {name} out")

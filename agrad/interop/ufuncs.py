@@ -28,7 +28,10 @@ Handler = Callable[..., Any]
 
 
 def ufunc(*names: str) -> Callable[[Handler], Handler]:
-    """File what computes the ufuncs of these names; a name that this NumPy does not have is left out."""
+    """Register the handler of ufuncs of these names.
+
+    Names that this NumPy does not have are left out.
+    """
 
     def file(handler: Handler) -> Handler:
         for name in names:
@@ -41,7 +44,9 @@ def ufunc(*names: str) -> Callable[[Handler], Handler]:
 
 
 def operands(*values: Any, floating: bool = False) -> list[Any]:
-    """The operands as NumPy promotes them: Python's numbers stay weak, arrays of several dtypes become of one.
+    """Return the operands in the dtype that NumPy promotes theirs to.
+
+    Python's numbers are weak, and stay numbers.
 
     NumPy's scalars are arrays to NumPy and numbers to every other library.
     """
@@ -66,7 +71,7 @@ def operands(*values: Any, floating: bool = False) -> list[Any]:
 
 
 def _alike(values: tuple[Any, ...]) -> bool:
-    """Whether the operands are Tensors of one floating dtype, and floats at most beside them: the common case."""
+    """Return True for Tensors of one floating dtype with floats, the common case."""
     kind = None
     for value in values:
         if isinstance(value, Tensor):
@@ -80,7 +85,10 @@ def _alike(values: tuple[Any, ...]) -> bool:
 
 
 def _fitting(number: Any, dtype: Any) -> Any:
-    """A weak number as a dtype takes it: array-api-strict takes no int for a truth value and no float for an int."""
+    """Return a weak number as a dtype takes it.
+
+    array-api-strict takes no int for a truth value and no float for an int.
+    """
     if dtype.kind == "real floating":
         return float(number)
     return int(number) if dtype.kind.endswith("integer") else number
@@ -188,7 +196,7 @@ def _fmin(x1: Any, x2: Any) -> Any:
 
 
 def _but_nan(function: Handler, x1: Any, x2: Any) -> Any:
-    """``function`` of two numbers, and of a number and a nan the number."""
+    """Return ``function`` of two numbers; of a number and a nan, the number."""
     x1, x2 = alike(x1, x2)
     if not is_inexact(x1):
         return function(x1, x2)
@@ -235,7 +243,10 @@ def _ldexp(x1: Any, x2: Any) -> Any:
 
 
 def _scaled(x: Tensor, exponent: np.ndarray) -> Tensor:
-    """``x * 2**exponent``, in three exact steps, as one factor may be no number of the dtype."""
+    """Return ``x * 2**exponent``, in three exact steps.
+
+    One factor alone may be no number of the dtype.
+    """
     first = exponent // 3
     second = (exponent - first) // 2
     for part in (first, second, exponent - first - second):

@@ -1,22 +1,22 @@
-"""NumPy's functions that other libraries look up in the namespace of an array, beside those of the standard.
+"""NumPy's functions that libraries look up in the namespace of an array.
 
-opt_einsum asks the package of an array's class for ``einsum`` and ``transpose``, xarray the array's namespace for
-``pad``, ``quantile``, ``cumsum`` and ``gradient``. The face has them by these
-names, and loads this module when first asked.
+opt_einsum asks the package of an array's class for ``einsum`` and ``transpose``, xarray asks the array's namespace for
+``pad``, ``quantile``, ``cumsum`` and ``gradient``. ``agrad`` has them by these names, and loads this module when first
+asked.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-import agrad
+import agrad.interop.numpy  # noqa: F401 - registers the handlers
 from agrad import Tensor
-from agrad.interop.arguments import tensor
-from agrad.interop.numpy import answer
-from agrad.interop.table import FUNCTIONS, find
+from agrad.interop.table import FUNCTIONS, answer, find
 
 
 def einsum(*operands: Any, out: Tensor | None = None, **settings: Any) -> Tensor:
-    """Einstein's sum, as ``numpy.einsum`` takes it: ``einsum("ij,jk->ik", a, b)``; differentiable in the operands.
+    """Return Einstein's sum over indices, as ``numpy.einsum``.
+
+    For example ``einsum("ij,jk->ik", a, b)``; differentiable in the operands.
 
     Operands are Tensors or arrays of one library. A Tensor given as ``out`` is rebound to the result. Raises
     ``ValueError`` for indices that do not fit the operands' shapes.
@@ -25,18 +25,25 @@ def einsum(*operands: Any, out: Tensor | None = None, **settings: Any) -> Tensor
 
 
 def transpose(x: Any, axes: Sequence[int] | None = None, /) -> Tensor:
-    """``x`` with its axes in the order ``axes``, reversed without one: ``permute_dims`` by its name in NumPy."""
-    x = tensor(x)
-    return agrad.permute_dims(x, tuple(range(x.ndim))[::-1] if axes is None else tuple(axes))
+    """Return ``x`` with its axes in another order, reversed by default.
+
+    As ``numpy.transpose``.
+    """
+    return answer(FUNCTIONS[find("transpose")], (x, axes), {})
 
 
 def pad(x: Any, pad_width: Any, mode: Any = "constant", **settings: Any) -> Tensor:
-    """``x`` with more elements on its borders, as ``numpy.pad`` takes it and in its modes; differentiable."""
+    """Return ``x`` with more elements on its borders, as ``numpy.pad``.
+
+    Differentiable, in the modes of ``numpy.pad``.
+    """
     return answer(FUNCTIONS[find("pad")], (x, pad_width, mode), settings)
 
 
 def quantile(x: Any, q: Any, **settings: Any) -> Any:
-    """The quantiles ``q`` of ``x``, as ``numpy.quantile`` takes them; differentiable in both.
+    """Return the quantiles ``q`` of ``x``, as ``numpy.quantile``.
+
+    Differentiable in both.
 
     The derivative by a quantile that is an element of ``x`` is that of the interval above it, and for the greatest
     element below it.
@@ -45,14 +52,17 @@ def quantile(x: Any, q: Any, **settings: Any) -> Any:
 
 
 def cumsum(x: Any, axis: int | None = None, **settings: Any) -> Tensor:
-    """The running sums along an axis, of the flattened array without one, as ``numpy.cumsum`` takes it."""
+    """Return the running sums along an axis, as ``numpy.cumsum``.
+
+    By default those of the flattened array.
+    """
     return answer(FUNCTIONS[find("cumsum")], (x, axis), settings)
 
 
 def gradient(f: Any, *spacing: Any, **settings: Any) -> Any:
-    """The differences of neighbours over their distance, as ``numpy.gradient`` takes it; differentiable in ``f``.
+    """Return the differences of neighbours over their distance, as ``numpy.gradient``.
 
-    Not the derivative of a function, which is ``agrad.grad``.
+    Differentiable in ``f``. The derivative of a function is ``agrad.grad``.
     """
     return answer(FUNCTIONS[find("gradient")], (f, *spacing), settings)
 

@@ -1,4 +1,4 @@
-"""``jit``: a function traced once for each signature, made a program, and replayed without agrad's work an operation.
+"""``jit``: functions traced once for each signature and replayed as programs.
 
 ``trace`` records what a function does, ``ir`` is the program, ``passes`` make it a better one, ``lowerings`` make a
 Python function of it for a backend, ``state`` finds what a function reads and writes besides its arguments, and

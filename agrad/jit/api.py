@@ -8,26 +8,22 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from agrad.backends import Selection, backend_of_type, selected
-from agrad.engine.levels import AMBIENT
+from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tape import is_recording, mode
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, OperandError
-from agrad.jit import entry as state
-from agrad.jit import lower_cupy as lower_cupy  # these file the backends' own lowerings
-from agrad.jit import lower_jax as lower_jax
-from agrad.jit import lower_numpy as lower_numpy
-from agrad.jit import lower_torch as lower_torch
-from agrad.jit.access import like_array, match_function
+from agrad.jit import entry as entries
+from agrad.jit.bindings import like_array, match_function
+from agrad.jit.capture import Tracing
 from agrad.jit.entry import Entry
-from agrad.jit.ir import show
-from agrad.jit.precision import PRECISIONS
+from agrad.jit.passes.precision import PRECISIONS
+from agrad.jit.program import show
 from agrad.jit.trace import UnknownState
-from agrad.jit.tracing import Tracing
 from agrad.transforms.trees import flatten, unflatten
 
 
 class CacheInfo(NamedTuple):
-    """How often a jitted function was replayed and traced, and how many of its programs are kept."""
+    """Counts of a jitted function's replays and traces, and of the programs it keeps."""
 
     hits: int
     misses: int
@@ -75,7 +71,7 @@ class Jitted:
         self._known: list[Any] = []
         self._hits = self._misses = 0
         self._latest: tuple[Callable[[Sequence[Any]], bool], Entry, Selection] | None = None
-        """What tells whether a call is of the last one's signature, the entry of that, and where arrays were born."""
+        """The test for the last call's signature, its entry, and the backend selected then."""
 
     @staticmethod
     def _static_places(
@@ -118,7 +114,7 @@ class Jitted:
         latest = self._latest
         if latest is not None and not kwargs and not now.oldest:
             matches, candidate, place = latest
-            with state.STATE_LOCK:
+            with entries.STATE_LOCK:
                 if matches(args) and selected() is place and (inputs := candidate.gather(args)) is not None:
                     entry = candidate
                     self._hits += 1
@@ -140,11 +136,11 @@ class Jitted:
         except Exception as error:
             error.add_note(f"in the program that agrad.jit made of {self._name}")
             raise
-        with state.STATE_LOCK:
+        with entries.STATE_LOCK:
             return entry.finish(values, inputs, leaves)
 
     def _find(self, key: Any, leaves: Sequence[Any]) -> tuple[Entry | None, Any]:
-        with state.STATE_LOCK:
+        with entries.STATE_LOCK:
             for entry in self._entries.get(key, ()):
                 inputs = entry.gather(leaves)
                 if inputs is not None:
@@ -158,7 +154,7 @@ class Jitted:
             args, kwargs = self._arguments(given, spec, static)
             return self.__wrapped__(*args, **kwargs)
 
-        with state.STATE_LOCK:
+        with entries.STATE_LOCK:
             entry, inputs = self._find(key, leaves)  # another thread may have been first
             if entry is not None:
                 return entry, inputs
@@ -166,7 +162,7 @@ class Jitted:
                 held = [value for _, value in static]
                 tracing = Tracing(self.__wrapped__, self._name, leaves, call, self._known, key[3], held, self._options)
                 try:
-                    entry = tracing.entry().complete()
+                    entry = tracing.run().complete()
                     break
                 except UnknownState as met:
                     self._known += met.found
@@ -188,7 +184,7 @@ class Jitted:
             return entry, inputs
 
     def _signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any, Any]:
-        """The leaves of the arguments, the key of their signature, and how to put them together again.
+        """Return the arguments' leaves, their key, their structure, and the static ones.
 
         The key is None where the arguments belong to levels that no single program can record.
         """
@@ -211,15 +207,15 @@ class Jitted:
                 if isinstance(data, Tensor) or not own.tape:
                     return leaves, None, spec, static
                 recorded = leaf.node is not None and is_recording(own.id)
-                is_leaf = own is AMBIENT and leaf.is_leaf
-                if recorded and own is not AMBIENT:
+                is_leaf = own is GLOBAL_TAPE and leaf.is_leaf
+                if recorded and own is not GLOBAL_TAPE:
                     if level is not None and level is not own:
                         return leaves, None, spec, static
                     level = own
                 elif recorded and not is_leaf:
-                    if level is not None and level is not AMBIENT:
+                    if level is not None and level is not GLOBAL_TAPE:
                         return leaves, None, spec, static
-                    level = AMBIENT
+                    level = GLOBAL_TAPE
                 kinds.append((Tensor, recorded, is_leaf, *like_array(data)))
             elif kind is float or kind is complex:
                 kinds.append(kind)
@@ -227,7 +223,7 @@ class Jitted:
                 kinds.append(like_array(leaf))
             else:
                 kinds.append((kind, leaf))
-        lent = self._lent(leaves, spec) if self._donated else ()
+        donated = self._donated_leaves(leaves, spec) if self._donated else ()
         same = tuple([id(leaf) for leaf in leaves if isinstance(leaf, Tensor)])
         pattern = tuple([same.index(i) for i in same])
         place = selected()
@@ -235,10 +231,10 @@ class Jitted:
             spec,
             tuple(kinds),
             pattern,
-            lent,
+            donated,
             static,
             is_recording(0),
-            level is None or level is AMBIENT,
+            level is None or level is GLOBAL_TAPE,
             place.backend.name,
             str(place.device),
         )
@@ -248,8 +244,8 @@ class Jitted:
             self._unhashable(leaves, static)
         return leaves, key, spec, static
 
-    def _lent(self, leaves: Sequence[Any], spec: Any) -> tuple[int, ...]:
-        """The numbers of the leaves whose arrays a program may write into: donated ones that are given once."""
+    def _donated_leaves(self, leaves: Sequence[Any], spec: Any) -> tuple[int, ...]:
+        """Return the numbers of donated leaves that are given once and are writable."""
         found: list[int] = []
         at = 0
         for number, argument in enumerate(spec.children()[0].children()):
@@ -286,19 +282,19 @@ class Jitted:
     # ------------------------------------------------------------------ reports
 
     def cache_info(self) -> CacheInfo:
-        """How often a call was a replay (hits) or had to be traced (misses), and how many programs are kept."""
+        """Count the replays (hits), the traces (misses), and the programs that are kept."""
         return CacheInfo(self._hits, self._misses, self._size, self._count)
 
     def cache_clear(self) -> None:
         """Forget all programs."""
-        with state.STATE_LOCK:
+        with entries.STATE_LOCK:
             self._entries.clear()
             self._known.clear()
             self._count = self._hits = self._misses = 0
             self._latest = None
 
     def lower(self, *args: Any, **kwargs: Any) -> "Lowered":
-        """The program that a call with these arguments runs, as it was traced and after each pass; it is not run."""
+        """Return the program of a call with these arguments, without a run."""
         leaves, key, spec, static = self._signature(args, kwargs)
         if key is None or mode().trace is not None:
             raise OperandError(f"jit({self._name}).lower takes arrays outside of transforms")
@@ -312,7 +308,10 @@ class Jitted:
 
 
 class Lowered:
-    """The program of one signature; printing it shows it before and after each pass, and the code that is run."""
+    """The program of one signature.
+
+    Printing it shows the program before and after each pass, and the code that is run.
+    """
 
     def __init__(self, name: str, entry: Entry) -> None:
         self.name = name
@@ -334,7 +333,10 @@ class Lowered:
 
 
 def _may_be_overwritten(leaf: Any) -> bool:
-    """Whether the array of an argument that the caller gave away may be written into: NumPy says what is read-only."""
+    """Return True where a donated argument's array may be written into.
+
+    NumPy knows which arrays are read-only.
+    """
     if isinstance(leaf, Tensor) and leaf.node is not None:
         return False
     raw = leaf.data if isinstance(leaf, Tensor) else leaf
@@ -353,7 +355,7 @@ def jit(
     precision: str | None = None,
     torch_compile: bool | None = None,
 ) -> Any:
-    """The function, traced once for each signature of its arguments and replayed as a program.
+    """Trace a function once for each signature, and replay the program.
 
     function: a function of nested containers of arrays; it may be a whole training step, with ``value_and_grad``,
     ``backward`` and an optimizer inside. The first call of a signature (shapes, dtypes, backend, device, structure,
@@ -369,7 +371,7 @@ def jit(
     state of optimizers, are read at each call and written back, arrays are read; where anything else changed, it is
     traced anew, and more than 1,000 values to compare raise ``ConfigurationError``. A change to them inside raises
     ``TracedValueError``, as do ``bool()``, ``item()`` and such of traced values. C code, computed attribute names, the
-    time and the environment are not seen; see docs/design.md. ``cache_size`` programs are kept, ``f.cache_info()``
+    time and the environment are not seen; see docs/jit.md. ``cache_size`` programs are kept, ``f.cache_info()``
     tells of them, and ``print(f.lower(*args))`` shows one. Results share no memory with arguments or each other.
 
     precision: how ``matmul`` and ``linear`` multiply float32 matrices, forward and backward; all else stays float32, so

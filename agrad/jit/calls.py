@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from agrad.backends import backend_of
-from agrad.engine.levels import AMBIENT, Parts, lift, select
+from agrad.engine.levels import GLOBAL_TAPE, OutputCotangents, lift, select
 from agrad.engine.operation import Operation
 from agrad.engine.tape import Node, Plan, next_id
 from agrad.engine.tensor import Tensor, wrap
-from agrad.jit.ir import Program, Variable, interpret
-from agrad.jit.lowerings import Compiled
+from agrad.jit.lower.plain import Compiled
+from agrad.jit.program import Program, Variable, interpret
 from agrad.registry import namespace
-from agrad.transforms.derivatives import vjp
+from agrad.transforms.grad import vjp
 
 
 @dataclass(slots=True, eq=False)
 class Derivative:
-    """How a program's results are recorded: what flows to which inputs, and by what program."""
+    """The derivative of a program: the recorded inputs and outputs, and the pullback."""
 
     name: str
     forward: Program
@@ -39,8 +39,8 @@ class Derivative:
     reached: list[bool]
     """Which recorded inputs a cotangent reaches."""
 
-    def _cotangents(self, g: Parts) -> list[Any]:
-        """One cotangent for each recorded output, zeros where none arrived."""
+    def _cotangents(self, g: OutputCotangents) -> list[Any]:
+        """Return one cotangent for each recorded output, zeros where none arrived."""
         found = [g.by_output.get(i) for i in range(len(self.outputs))]
         like = next(part for part in found if part is not None)
         like = like.raw if isinstance(like, Tensor) else like
@@ -51,16 +51,16 @@ class Derivative:
             for part, meta in zip(found, self.metas, strict=True)
         ]
 
-    def pull(self, node: Node, g: Parts) -> tuple[Any, ...]:
-        """The cotangents of the recorded inputs, by the backward program where all values are raw."""
+    def pullback(self, node: Node, g: OutputCotangents) -> tuple[Any, ...]:
+        """Return the cotangents of the recorded inputs, by the backward program if raw."""
         assert node.saved is not None
         gs = self._cotangents(g)
         if any(isinstance(part, Tensor) for part in (*gs, *node.saved)):
             return self.pull_recorded(node, g)
         return tuple(self.backward([*node.saved[-1], *gs]))
 
-    def pull_recorded(self, node: Node, g: Parts) -> tuple[Any, ...]:
-        """The cotangents as Tensors that are recorded: the operations of the program, one by one, differentiated."""
+    def pull_recorded(self, node: Node, g: OutputCotangents) -> tuple[Any, ...]:
+        """Return the cotangents as recorded Tensors, by differentiating the program."""
         assert node.saved is not None
         *points, inputs, _ = node.saved
 
@@ -88,28 +88,31 @@ class CallOperation(Operation):
         self.outputs = tuple(f"output_{i}" for i in range(len(derivative.outputs)))
         self.arrays = tuple(f"x{i}" for i in range(len(derivative.inputs)))
 
-    def pull_of(self, plan: Plan, guarded: bool = False) -> Any:
-        """See ``Operation.pull_of``."""
-        return self.derivative.pull_recorded if plan.lifted else self.derivative.pull
+    def pullback_of(self, plan: Plan, guarded: bool = False) -> Any:
+        """See ``Operation.pullback_of``."""
+        return self.derivative.pull_recorded if plan.lifted else self.derivative.pullback
 
 
 def call_plan(derivative: Derivative) -> Plan:
-    """The plan of the nodes of calls. The derivative knows nothing of it, so that they are in no cycle."""
+    """Return the plan of the nodes of calls.
+
+    The derivative holds no reference to it, which would make a cycle.
+    """
     plan = Plan()
     plan.primitive = CallOperation(derivative)
     plan.arguments = plan.primitive.arrays
     plan.positions = tuple(range(len(plan.arguments)))
     plan.count = len(plan.arguments)
     plan.exact = True
-    plan.detours = plan.retains = plan.lifted = False
+    plan.needs_slow_path = plan.retains = plan.lifted = False
     plan.names = (*plan.arguments, "inputs", "residuals")
-    plan.pack = lambda *values: values
-    plan.pull = derivative.pull
+    plan.keep = lambda values: values
+    plan.pullback = derivative.pullback
     return plan
 
 
 def record_call(plan: Plan, values: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) -> Any:
-    """The leaves of the result, those that are recorded with their place on the tape."""
+    """Return the leaves of the result, the recorded ones with a node on the tape."""
     derivative: Derivative = plan.primitive.derivative
     node = Node()
     node.id = next_id()
@@ -118,7 +121,7 @@ def record_call(plan: Plan, values: Sequence[Any], inputs: Sequence[Any], leaves
     node.parents = tuple([tensor.node for tensor in owners])
     kept = tuple([inputs[i] for i in derivative.inputs])
     node.saved = (*kept, list(inputs), [values[i] for i in derivative.residuals])
-    level = next((t.level for t in owners if t.level is not AMBIENT), AMBIENT)
+    level = next((t.level for t in owners if t.level is not GLOBAL_TAPE), GLOBAL_TAPE)
     selected = {place: select(node, k) for k, place in enumerate(derivative.outputs)}
     out = []
     for leaf in derivative.leaves:
@@ -127,5 +130,5 @@ def record_call(plan: Plan, values: Sequence[Any], inputs: Sequence[Any], leaves
         elif leaf.place in selected:
             out.append(wrap(values[leaf.place], level, selected[leaf.place]))
         else:
-            out.append(wrap(values[leaf.place], AMBIENT) if leaf.tensor else values[leaf.place])
+            out.append(wrap(values[leaf.place], GLOBAL_TAPE) if leaf.tensor else values[leaf.place])
     return out

@@ -1,4 +1,4 @@
-"""One traced signature of a function: how inputs are gathered, the program is run, and results are handed out."""
+"""One traced signature of a function: its program, its inputs and its results."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -8,12 +8,12 @@ from typing import Any, cast
 from agrad.backends import backend_of
 from agrad.engine.tape import Plan
 from agrad.engine.tensor import Lifted, Tensor
-from agrad.jit.access import finish_function, gather_function
+from agrad.jit.bindings import finish_function, gather_function
 from agrad.jit.calls import call_plan, record_call
-from agrad.jit.ir import Program
-from agrad.jit.lowerings import Compiled
-from agrad.jit.results import Separation
-from agrad.jit.state import Surroundings
+from agrad.jit.lower.plain import Compiled
+from agrad.jit.passes.aliasing import ResultCopies
+from agrad.jit.program import Program
+from agrad.jit.state import CapturedState
 from agrad.transforms.trees import flatten, unflatten
 
 STATE_LOCK = threading.RLock()
@@ -23,7 +23,7 @@ forked process has another one."""
 
 @dataclass(slots=True, eq=False)
 class Slot:
-    """A leaf Tensor that a function reads, and perhaps writes: one it reaches by itself, or one of its arguments."""
+    """A leaf Tensor that a program reads or writes: captured, or an argument."""
 
     tensor: Tensor | None
     """None where it is an argument."""
@@ -35,21 +35,21 @@ class Slot:
     needs_grad: bool
     has_grad: bool
     donates: bool = False
-    """Whether the program is told if the array may be overwritten."""
+    """True where the program is told if the array may be overwritten."""
     data: Any = None
     """The output that is the new array, or None where it stays."""
     grad: Any = None
     """The output that is the new gradient; None where it stays."""
     clears: bool = False
-    """Whether the gradient is None afterwards."""
+    """True where the gradient is None afterwards."""
 
     def find(self, leaves: Sequence[Any]) -> Tensor:
-        """The Tensor of this call."""
+        """Return the Tensor of this call."""
         return cast(Tensor, leaves[self.leaf]) if self.tensor is None else self.tensor
 
 
 def slot_of(tensor: Tensor, leaf: int = -1) -> Slot:
-    """The slot of a Tensor as it is now."""
+    """Return the slot of a Tensor as it is now."""
     data = tensor.data
     return Slot(
         None if leaf >= 0 else tensor,
@@ -64,7 +64,7 @@ def slot_of(tensor: Tensor, leaf: int = -1) -> Slot:
 
 @dataclass(slots=True, eq=False)
 class Attribute:
-    """An attribute of a stateful object: its structure and how its leaves are read and written."""
+    """An attribute of a stateful object, with the structure and kinds of its leaves."""
 
     holder: Any
     name: str
@@ -75,10 +75,10 @@ class Attribute:
     """The numbers of the leaves that are inputs."""
     new_spec: Any = None
     new_leaves: tuple[Any, ...] | None = None
-    """What the leaves are afterwards, as outputs or values; None where the attribute stays."""
+    """The new leaves as outputs or values; None where the attribute stays."""
 
     def take(self) -> list[Any] | None:
-        """The inputs of this call, or None where the attribute is no longer of the kind that was traced."""
+        """Return the inputs of this call; None where the attribute has changed in kind."""
         leaves, spec = flatten(getattr(self.holder, self.name))
         if spec != self.spec:
             return None
@@ -89,37 +89,37 @@ class Attribute:
 
 
 def like(leaf: Any) -> Any:
-    """What a state's leaf must be like for a program to hold."""
+    """Return a key of the leaves of state for which a program holds."""
     if hasattr(leaf, "shape"):
         return (type(leaf), tuple(leaf.shape), leaf.dtype)
     return type(leaf) if type(leaf) in (int, float) else (leaf,)
 
 
-class SameLayout:
-    """Tells if the arrays among a program's inputs lie in memory as those of the first call did."""
+class StrideGuard:
+    """Test of the inputs' strides: they must be those of the first call."""
 
     def __init__(self) -> None:
         self._kept: list[Any] | None = None
 
     def __call__(self, inputs: Sequence[Any]) -> bool:
-        now = [_layout(x) for x in inputs if hasattr(x, "shape")]
+        now = [_strides(x) for x in inputs if hasattr(x, "shape")]
         if self._kept is None:
             self._kept = now
         return now == self._kept
 
 
-def _layout(raw: Any) -> list[int]:
+def _strides(raw: Any) -> list[int]:
     # along an axis of one element there is no next one
     return [step for step, n in zip(backend_of(raw).strides(raw), raw.shape, strict=False) if n > 1]
 
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """What a function is for one signature."""
+    """The program of one signature, with all that a call of it needs."""
 
     program: Program
     run: Compiled
-    surroundings: Surroundings
+    state: CapturedState
     slots: list[Slot]
     attributes: list[Attribute]
     leaf_inputs: list[int]
@@ -135,11 +135,11 @@ class Entry:
     fixed: dict[int, int]
     """The numbers of the leaves that are Tensors which the function also reaches by itself, with these slots."""
     inline: bool = False
-    """Whether a call runs the function itself: what it records cannot be recorded of a program."""
-    layout: SameLayout | None = None
+    """True where a call runs the function itself, as a program cannot record it."""
+    strides: StrideGuard | None = None
     """Tells if inputs are of the layout that was traced, where the program depends on it."""
     derivative: Any = None
-    """How the results are recorded on the tape, a ``Derivative``, or None."""
+    """The ``Derivative`` with which results are recorded on the tape, or None."""
     stages: list[tuple[str, Program]] = field(default_factory=list)
     """The program before and after each pass."""
     own: set[int] = field(init=False)
@@ -148,12 +148,12 @@ class Entry:
     """The inputs of a call, or None where the function has to be traced anew."""
     plan: Plan | None = field(init=False)
     """That of the nodes of recorded calls."""
-    separate: Separation | None = field(init=False)
+    separate: ResultCopies | None = field(init=False)
     """Copies results that share memory with what others hold; None where none may."""
     write: Callable[..., Any] = field(init=False)
     """Writes back what changed, and gives the result where it is not recorded."""
     matches: Callable[[Sequence[Any]], bool] | None = None
-    """Whether positional arguments are of this signature; None where only taking it can tell."""
+    """The test of positional arguments for this signature, or None."""
 
     def __post_init__(self) -> None:
         self.own = {id(slot.tensor) for slot in self.slots if slot.tensor is not None}
@@ -164,7 +164,7 @@ class Entry:
         leaves += [slot.grad for slot in self.slots if slot.grad is not None]
         state = [slot.data for slot in self.slots if slot.data is not None]
         self.plan = None if self.derivative is None else call_plan(self.derivative)
-        separation = Separation(self.program, leaves, state)
+        separation = ResultCopies(self.program, leaves, state)
         self.separate = separation if separation.steps else None
         self.gather = gather_function(self)
         self.write = finish_function(self)
@@ -182,7 +182,7 @@ class Entry:
 
 @dataclass(slots=True, frozen=True)
 class Out:
-    """A leaf of a result that the program computes: which of its outputs, and whether it is handed out as a Tensor."""
+    """The number of an output in the result, and if it becomes a Tensor."""
 
     place: int
     tensor: bool

@@ -1,4 +1,4 @@
-"""Guards: what a program takes for granted of the objects that its function reaches, compared at each call.
+"""Guards of captured objects, compared at each call.
 
 The members of containers, the attributes of objects and the contents of cells are to be the very objects that were
 there when the function was traced. Where ``==`` can tell, copies of the containers are compared, which is one call
@@ -66,7 +66,7 @@ class Guards:
             self._members += (*parts, _END)
 
     def guard_values(self, look: Look, what: Sequence[str], numbers: bool = False) -> None:
-        """Guard a fixed number of objects, each named in ``what``; ``look`` finds them where they stand."""
+        """Guard a fixed number of objects, which ``look`` finds and ``what`` names."""
         kept = look()
         self._named.append((look, kept, what))
         if all(_is_exact(v, numbers) for v in kept):
@@ -95,7 +95,7 @@ class Guards:
 
     # ------------------------------------------------------------------ whether it holds
 
-    def hold(self) -> bool:
+    def holds(self) -> bool:
         """Tell if all is as it was."""
         try:
             if self._live != self._copies or [*map(operator.call, self._looks)] != self._looked:
@@ -112,7 +112,7 @@ class Guards:
             return False
 
     def _alike(self) -> bool:
-        """Compare by type and value; from then on the equal objects that are there now are the ones looked for."""
+        """Compare by type and value, and keep the objects that are there now."""
         row = self._row_now()
         if not _all_alike(row, self._row):
             return False
@@ -134,7 +134,10 @@ class Guards:
 
 
 def _is_exact(value: Any, numbers: bool) -> bool:
-    """Tell if only what can stand for a value is ``==`` to it; other arrays of several elements refuse the question."""
+    """Return True where ``==`` to the value is enough to stand for it.
+
+    Arrays of several elements refuse the question.
+    """
     kind = type(value)
     if kind.__eq__ is _EQUAL or kind in (str, bytes, types.CodeType):
         return True
@@ -148,7 +151,7 @@ def _all_alike(row: Sequence[Any], kept: Sequence[Any]) -> bool:
 
 
 def alike(a: Any, b: Any) -> bool:
-    """Tell if two objects can stand for each other: they are the same, or plain values of one type that are equal."""
+    """Return True for the same object, and for equal plain values of one type."""
     if a is b:
         return True
     if type(a) is not type(b):

@@ -1,4 +1,4 @@
-"""What a function reads and writes besides its arguments, found by looking at what it can reach.
+"""Captured state: all that a function reads and writes besides its arguments.
 
 From the function's closure, the globals it names, its defaults, its ``self`` and its arguments, through attributes that
 code names and through containers: leaf Tensors, whose values and gradients may change from call to call; objects that
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
-from agrad.engine.levels import AMBIENT
+from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError
 from agrad.jit.guards import PLAIN, Guards
@@ -39,7 +39,7 @@ _MAKING = ("__init__", "__new__", "__post_init__", "__init_subclass__", "__set_n
 _PARTS = ("the code", "the defaults", "the keyword defaults")
 
 
-class Surroundings(Guards):
+class CapturedState(Guards):
     """The state that a function can reach, and guards of what it is reached through.
 
     title: what errors call the function.
@@ -114,7 +114,7 @@ class Surroundings(Guards):
         if isinstance(value, PLAIN) or id(value) in self._seen:
             return
         if isinstance(value, Tensor):
-            if value.level is AMBIENT and value.is_leaf and not isinstance(value.data, Tensor):
+            if value.level is GLOBAL_TAPE and value.is_leaf and not isinstance(value.data, Tensor):
                 self.add_tensor(value)
             return
         self._seen[id(value)] = value
@@ -164,7 +164,10 @@ class Surroundings(Guards):
             )
 
     def _array(self, value: Any, place: str) -> None:
-        """Guard the content of an array, or have it read at each call; it is not to be written while it is traced."""
+        """Guard the content of an array, or have it read at each call.
+
+        It is not to be written while it is traced.
+        """
         backend = backend_of(value)
         look = backend.content(value)
         if look is None and backend.shares_memory is None:
@@ -190,7 +193,8 @@ class Surroundings(Guards):
 
     def _function(self, function: types.FunctionType, place: str) -> None:
         code, defaults = function.__code__, function.__defaults__ or ()
-        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        made_by_engine = str(function.__globals__.get("__name__")).startswith("agrad.engine")
+        for name, cell in [] if made_by_engine else zip(code.co_freevars, function.__closure__ or (), strict=True):
             try:
                 self._queue.append((cell.cell_contents, name))
             except ValueError:  # not bound yet
@@ -217,7 +221,7 @@ class Surroundings(Guards):
         self._objects.append(_Space(function, vars(function), place))
 
     def _is_trusted(self, module: str | None) -> bool:
-        """Tell if code belongs to agrad or to a library, of which it is taken for granted that nothing is changed."""
+        """Return True for code of agrad or of a library, which is assumed not to change."""
         root = _root(module)
         if root == "agrad":
             return not str(module).startswith(("agrad.cli", "agrad.data"))
@@ -229,7 +233,7 @@ class Surroundings(Guards):
             found.is_made = found.is_made or is_made
 
     def _methods(self, kind: type) -> None:
-        """Look at what code reaches by a class: the attributes that it names, and methods which syntax calls."""
+        """Visit what code reaches by a class: named attributes and special methods."""
         for base in kind.__mro__:
             root = _root(base.__module__)
             if root in _LIBRARIES or root in sys.stdlib_module_names or base.__module__.startswith("agrad.engine"):
@@ -321,16 +325,16 @@ class _Slots:
 
 
 class _Class:
-    """What code names of a class: the attributes by name, each with the class that defines it."""
+    """The attributes of a class that code names, each with the class that defines it."""
 
     def __init__(self, kind: type) -> None:
         self.kind = kind
         self.is_made = False
-        """Whether the function can make objects of it."""
+        """True where the function can make objects of it."""
         self.found: dict[str, type] = {}
 
     def guard(self, guards: Guards) -> None:
-        """Guard attributes as they are looked up, and those that make something at each look where they stand."""
+        """Guard attributes where they are looked up, or defined for descriptors."""
         plain: list[str] = []
         made: list[str] = []
         for name, base in self.found.items():
@@ -355,7 +359,7 @@ def _named(value: Any, named: bool) -> bool:
 
 
 def _unless_log(value: Any, named: bool) -> bool:
-    """Take of an object that declares its state all but plain values that no code names, such as a list of losses."""
+    """Return False for plain values that no code names, such as a list of losses."""
     return named or not _is_plain(value)
 
 
@@ -375,7 +379,10 @@ def _attributes(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _state_of(value: Any) -> tuple[str, ...]:
-    """The declared attributes that are state: a schedule in the place of a number is none."""
+    """Return the declared attributes that are state.
+
+    A schedule in the place of a number is none.
+    """
     space = vars(value)
     found = [(name, space.get(name)) for name in type(value).traced_attributes]
     return tuple([n for n, v in found if isinstance(v, (int, float, list, tuple)) and not isinstance(v, bool)])
@@ -383,7 +390,10 @@ def _state_of(value: Any) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _names_in(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The globals that code and the functions defined in it name, and attributes, also those handed to ``getattr``."""
+    """Return the globals and attributes that code and the functions in it name.
+
+    Names handed to ``getattr`` are among them.
+    """
     global_names: dict[str, None] = {}
     attributes: dict[str, None] = {}
     for instruction in dis.get_instructions(code):
@@ -401,14 +411,14 @@ def _names_in(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 _GLOBAL = ("_GLOBAL", "_NAME", "_GLOBALS")
-"""How the names of instructions end that look a global up or set it."""
+"""Endings of the names of instructions that look a global up or set it."""
 
 _ATTRIBUTE = ("_ATTR", "_METHOD", "_CONST")
-"""How those end that look an attribute up or set it, or load a literal."""
+"""Endings for instructions that look an attribute up or set it, or load a literal."""
 
 
 def _functions_of(member: Any) -> list[types.FunctionType]:
-    """The functions of a class's member: a method, or what a property or another descriptor is made of."""
+    """Return the functions of a class's member: a method, or those of a descriptor."""
     parts = [member, *(getattr(member, name, None) for name in ("fget", "fset", "__func__", "func"))]
     return [part for part in parts if isinstance(part, types.FunctionType)]
 

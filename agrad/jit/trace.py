@@ -1,4 +1,4 @@
-"""The trace level: it runs a function once on real values, and notes each operation as an instruction.
+"""The trace level: runs a function once on real values and records instructions.
 
 It is older than every other level, so that what users have (Tensors that require a gradient, transforms, their
 derivatives) stands on traced arrays, and whatever ends in an operation on arrays ends here. As the values are real,
@@ -13,20 +13,20 @@ import numpy as np
 
 from agrad.backends import backend_of_type
 from agrad.dtypes import as_dtype
-from agrad.engine.levels import AMBIENT, Level
-from agrad.engine.scalars import Scalar
-from agrad.engine.sweep import order
+from agrad.engine.backward import topological_order
+from agrad.engine.levels import GLOBAL_TAPE, Level
+from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import LEAF, next_id
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import TracedValueError
-from agrad.jit.ir import HostCall, Instruction, Variable, variable_like
+from agrad.jit.program import HostCall, Instruction, Variable, variable_like
 
 TRACE_ID = -1
 """The number of every trace: below the ambient level's, so that all other levels stand on it."""
 
 
 class UnknownState(Exception):
-    """Tensors or stateful objects were met that the trace does not know; it has to begin again with them."""
+    """Tensors or objects unknown to the trace were met; it begins again with them."""
 
     def __init__(self, found: list[Any]) -> None:
         super().__init__("state that the trace does not know")
@@ -34,7 +34,7 @@ class UnknownState(Exception):
 
 
 class Trace(Level):
-    """One tracing of one function. Its Tensors hold real values, and a variable in the place of a node."""
+    """One tracing of a function. Its Tensors hold real values, and variables as nodes."""
 
     __slots__ = (
         "born",
@@ -42,7 +42,7 @@ class Trace(Level):
         "closed",
         "constants",
         "evaluating",
-        "giving",
+        "given_back",
         "guards",
         "holders",
         "instructions",
@@ -61,20 +61,20 @@ class Trace(Level):
         self.born = next_id()
         self.closed = False
         self.evaluating = False
-        """Whether an operation is evaluated: what it is made of works on the values of now."""
+        """True while an operation is computed on the values of now."""
         self.by_layout = False
-        """Whether what is a view was asked where the layout of arrays decides."""
+        """True where a view was met that depends on the layout of an array."""
         self.thread = get_ident()
         self.named = named
-        """What errors call the function."""
+        """The name of the function in errors."""
         self.instructions: list[Instruction] = []
         self.constants: dict[int, tuple[Any, Variable]] = {}
-        self.giving: set[Any] = set()
+        self.given_back: set[Any] = set()
         """Operations that gave back their operand itself."""
         self.holders: set[int] = set()
         """The ids of the stateful objects whose attributes are inputs."""
         self.no_leaves: list[tuple[Tensor, Variable]] = []
-        """What stands for arguments that are no leaves, with what it was: their places on a tape stay."""
+        """Stand-ins of arguments that are no leaves, with their variables."""
         self.reads_anew: Callable[[Any], bool] = lambda raw: False
         """Tells if an array that the function knows besides its arguments is read at each call."""
         self.guards: list[tuple[Variable, Any]] = []
@@ -83,22 +83,22 @@ class Trace(Level):
     # ------------------------------------------------------------------ inputs
 
     def array(self, raw: Any) -> Tensor:
-        """A traced array with the value ``raw``, of a new variable."""
+        """Return a traced array with the value ``raw``, of a new variable."""
         return wrap(raw, self, variable_like(raw))
 
-    def scalar(self, value: Any) -> Scalar:
-        """A traced number of the host."""
-        return Scalar(value, self, variable_like(value))
+    def scalar(self, value: Any) -> TracedNumber:
+        """Return a traced number of the host."""
+        return TracedNumber(value, self, variable_like(value))
 
     def constant_variable(self, raw: Any) -> Variable:
-        """The variable of an array that the function knows besides its arguments."""
+        """Return the variable of an array that the function knows besides its arguments."""
         known = self.constants.get(id(raw))
         if known is None:
             known = self.constants[id(raw)] = (raw, variable_like(raw))
         return known[1]
 
     def captured(self, value: Any) -> Any:
-        """A traced array in the place of one that is read anew at each call; any other value as it is."""
+        """Return a traced array for one that is read at each call, or the value as it is."""
         is_array = not self.evaluating and hasattr(value, "shape") and backend_of_type(type(value)) is not None
         return wrap(value, self, self.constant_variable(value)) if is_array and self.reads_anew(value) else value
 
@@ -115,7 +115,7 @@ class Trace(Level):
         finally:
             self.evaluating = outer
         if any(out is value for value in values):
-            self.giving.add(primitive)
+            self.given_back.add(primitive)
         single = primitive.outputs is None
         made = [None if part is None else self.array(part) for part in ((out,) if single else out)]
         self.instructions.append(
@@ -129,18 +129,18 @@ class Trace(Level):
         return made[0] if single else tuple(made)
 
     def evaluate(self, primitive: Any, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """The values of an operation's results, of which the trace takes shapes, dtypes and types."""
+        """Compute results, of which the trace takes shapes, dtypes and types."""
         return primitive.evaluate(values, settings)
 
     def _split(self, given: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-        """Arguments as the values of now, and as a program writes them."""
+        """Return arguments as the values of now, and as a program writes them."""
         values: list[Any] = []
         noted: list[Any] = []
         for arg in given:
             if isinstance(arg, Tensor):
                 values.append(arg.data)
                 noted.append(arg.node if arg.node is not None else self.constant_variable(arg.data))
-            elif isinstance(arg, Scalar):
+            elif isinstance(arg, TracedNumber):
                 values.append(arg.value)
                 noted.append(arg.variable)
             else:
@@ -150,7 +150,7 @@ class Trace(Level):
         return values, noted
 
     def check_open(self, args: Iterable[Any]) -> None:
-        """Raise ``TracedValueError`` for a value that has outlived its trace, or comes from another trace or thread."""
+        """Raise ``TracedValueError`` for values of a closed or another trace, or thread."""
         if get_ident() != self.thread and not self.closed:
             raise TracedValueError(
                 f"{self.named} is being traced in another thread, and this one computes with its state: call it once "
@@ -186,20 +186,23 @@ class Trace(Level):
 
     # ------------------------------------------------------------------ numbers of the host
 
-    def hold(self, scalar: Scalar) -> None:
+    def hold(self, scalar: TracedNumber) -> None:
         """Note that the trace holds only where this number has its value of now."""
         if not any(variable is scalar.variable for variable, _ in self.guards):
             self.guards.append((scalar.variable, scalar.value))
 
     def host(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """A function of numbers of the host, called now and at each replay."""
+        """Call a function of numbers of the host, now and at each replay."""
         values, operands = self._split(args)
         out = self.scalar(function(*values))
         self.instructions.append(Instruction(HostCall(function), tuple(operands), {}, (out.variable,)))
         return out
 
     def host_array(self, function: Callable[..., Any], args: tuple[Any, ...], place: Callable[[Any], Any]) -> Tensor:
-        """An array made on the host of numbers, now and at each replay; ``place`` makes a Tensor of it."""
+        """Make an array of numbers on the host, now and at each replay.
+
+        ``place`` makes a Tensor of it.
+        """
         values, operands = self._split(args)
 
         def make(*numbers: Any) -> Any:
@@ -209,10 +212,10 @@ class Trace(Level):
         out = self.array(make(*values))
         name = getattr(function, "__name__", "call")
         self.instructions.append(Instruction(HostCall(make, name), tuple(operands), {}, (out.node,)))
-        return wrap(out, AMBIENT)
+        return wrap(out, GLOBAL_TAPE)
 
     def check_writable(self, tensor: Tensor) -> None:
-        """Raise ``TracedValueError`` for what stands for an argument that is a Tensor and no leaf."""
+        """Raise ``TracedValueError`` for a stand-in of an argument that is no leaf."""
         if any(tensor is stand_in for stand_in, _ in self.no_leaves):
             raise TracedValueError(
                 f"{self.named} writes into an argument of shape {tensor.shape} that is no leaf; a program does "
@@ -229,11 +232,11 @@ class Trace(Level):
         """
         unknown: list[Tensor] = []
         for arg in args:
-            if not isinstance(arg, Tensor) or arg.level is not AMBIENT or isinstance(arg.data, Tensor):
+            if not isinstance(arg, Tensor) or arg.level is not GLOBAL_TAPE or isinstance(arg.data, Tensor):
                 continue
             if arg.node is None or (arg.node.id > self.born and arg.node.plan is LEAF):
                 continue
-            for node in order([arg.node]):
+            for node in topological_order([arg.node]):
                 if node.plan is LEAF and node.id < self.born:
                     owner = node.owner() if getattr(node, "owner", None) is not None else None
                     if owner is not None and not isinstance(owner.data, Tensor):
@@ -242,17 +245,17 @@ class Trace(Level):
             raise UnknownState(unknown)
 
     def meet_holder(self, holder: Any) -> None:
-        """Raise ``UnknownState`` for an object with traced attributes that are no inputs of the trace."""
+        """Raise ``UnknownState`` for an object whose traced attributes are not inputs."""
         if id(holder) not in self.holders:
             raise UnknownState([holder])
 
 
 def traced_value(value: Any, trace: Trace) -> Any:
-    """What stands for a result in the program: a variable, or the value itself where nothing traced is in it.
+    """Return the variable that stands for a result, or the value as it is.
 
     Raises ``TracedValueError`` where it belongs to a level inside the function that has been left.
     """
-    if isinstance(value, Scalar):
+    if isinstance(value, TracedNumber):
         return value.variable
     bare = value.bare if isinstance(value, Tensor) else value
     if isinstance(bare, Tensor):

@@ -1,4 +1,6 @@
-"""Tensors and their description in one `.safetensors` file, written whole or not at all.
+"""Tensors and their description in one `.safetensors` file.
+
+The file is written as a whole or not at all.
 
 A file holds NumPy arrays by name and one JSON object, in the header's `__metadata__` under the key
 "agrad". A model's parameters, an optimiser's state ("optimizer.0.m") and a run's position all go in
@@ -37,7 +39,7 @@ KEY = "agrad"
 
 
 def save(path: StrPath, tensors: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
-    """Write `tensors`, any NumPy arrays by name, and `metadata`, a JSON object, to the file `path`.
+    """Write NumPy arrays by name and `metadata`, a JSON object, to the file `path`.
 
     Until the new file is complete and on the disk, what stood at `path` stays as it was: also where the
     process is killed, which can leave no more than a `.agrad-*.tmp` beside it. Numbers come back bit for
@@ -62,7 +64,7 @@ def save(path: StrPath, tensors: Mapping[str, np.ndarray], metadata: Mapping[str
 def load(
     path: StrPath, expected: Mapping[str, tuple[tuple[int, ...], str | None]] | None = None
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays, by name, and the metadata that `save` wrote to `path`.
+    """Return the arrays, by name, and the metadata that `save` wrote to `path`.
 
     The arrays are writable and own their memory. With `expected`, they are checked as by
     `check_tensors`.
@@ -94,7 +96,7 @@ def check_tensors(
     tensors: Mapping[str, np.ndarray],
     expected: Mapping[str, tuple[tuple[int, ...], str | None]],
 ) -> None:
-    """Raise `DataError` unless `tensors`, from the file `path`, are just what is expected.
+    """Raise `DataError` unless the tensors of the file `path` are the expected ones.
 
     `expected` gives for each name the shape and the dtype's name, None for any dtype. The message lists
     the first arrays that are missing, not expected, or of another shape or dtype.
@@ -124,7 +126,7 @@ def _require(path: StrPath) -> None:
 
 
 def _plain(name: object, value: np.ndarray) -> np.ndarray:
-    """`value` as safetensors takes it: in C order (it would store any other wrongly), in native bytes."""
+    """Return `value` in C order and native bytes; safetensors stores others wrongly."""
     if not isinstance(name, str) or not name or name == "__metadata__" or not encodes(name):
         raise ConfigurationError(f"expected names of tensors as non-empty text, found {name!r}")
     array = np.asarray(value)
@@ -171,7 +173,7 @@ def _check_json(value: object, where: str) -> None:
 
 
 def _header(content: bytes, name: str) -> tuple[dict[str, Any], int]:
-    """The header of a safetensors file, and how many bytes follow it."""
+    """Return the header of a safetensors file, and the number of bytes behind it."""
     if len(content) < 8:
         raise DataError(f"{name}: expected a safetensors file, of 8 bytes or more; found {len(content)} bytes")
     length = int.from_bytes(content[:8], "little")

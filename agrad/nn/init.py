@@ -1,4 +1,4 @@
-"""Initial values: float64 arrays drawn on the host, and the parameters made of them.
+"""Initial values, float64 arrays drawn on the host, and parameters of them.
 
 The last axis of a weight counts its outputs and the others its inputs, as in ``x @ weight``.
 """
@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 
 def parameter(values: np.ndarray, *, dtype: Any = None, backend: str | None = None, device: Any = None) -> agrad.Tensor:
-    """A leaf that requires a gradient, of ``values``, an array on the host.
+    """Return a leaf that requires a gradient, from ``values``, an array on the host.
 
     It is born on the selected backend unless another is named; ``dtype`` is float32 by default. The values are
     rounded to it on the host, so that every backend gets the same ones.
@@ -30,7 +30,7 @@ def parameter(values: np.ndarray, *, dtype: Any = None, backend: str | None = No
 
 
 def fans(shape: Shape) -> tuple[int, int]:
-    """How many inputs each output of a weight of ``shape`` has, and how many outputs it has."""
+    """Return the number of inputs of an output and the number of outputs of a weight."""
     if len(shape) < 2:
         raise ShapeError(f"a weight has two axes or more, (inputs, outputs); found shape {tuple(shape)}")
     return math.prod(shape[:-1]), shape[-1]
@@ -48,12 +48,18 @@ def normal(shape: Shape, std: float, rng: Rng = None) -> np.ndarray:
 
 
 def kaiming_uniform(shape: Shape, rng: Rng = None, *, a: float = math.sqrt(5)) -> np.ndarray:
-    """He et al. 2015, arXiv:1502.01852, for a leaky ReLU of slope ``a``; by default PyTorch's for a Linear."""
+    """Draw uniform numbers for a leaky ReLU of slope ``a``.
+
+    He et al. 2015, arXiv:1502.01852. The default slope is that of PyTorch's Linear.
+    """
     return uniform(shape, math.sqrt(6 / ((1 + a * a) * fans(shape)[0])), rng)
 
 
 def kaiming_normal(shape: Shape, rng: Rng = None, *, a: float = 0.0) -> np.ndarray:
-    """He et al. 2015, arXiv:1502.01852, for a leaky ReLU of slope ``a``; by default for a ReLU."""
+    """Draw normal numbers for a leaky ReLU of slope ``a``, by default a ReLU.
+
+    He et al. 2015, arXiv:1502.01852.
+    """
     return normal(shape, math.sqrt(2 / ((1 + a * a) * fans(shape)[0])), rng)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import agrad
 from agrad import random
-from agrad.engine.scalars import announce, deferred_array
+from agrad.engine.scalars import host_array_call, mark_state_used
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn import init
 from agrad.nn.module import Module
@@ -91,7 +91,7 @@ class Sigmoid(Module):
 
 
 class GELU(Module):
-    """Each element times the normal distribution function of it; ``approximate`` uses the tanh form."""
+    """Each element times its normal distribution function; ``approximate`` uses tanh."""
 
     def __init__(self, approximate: bool = False) -> None:
         self.approximate = approximate
@@ -140,7 +140,7 @@ class Flatten(Module):
 
 
 class Dropout(Module):
-    """In training, each element becomes 0 with probability ``p`` and the others are divided by 1 - p.
+    """Zero elements with probability ``p`` in training, and divide the rest by 1 - p.
 
     The mask of the n-th call in training is a function of (seed, n) alone. The seed is drawn from ``rng`` when the
     module is made, and ``state_dict`` saves it with the number of calls: a run that is resumed continues bit for bit,
@@ -162,7 +162,7 @@ class Dropout(Module):
             return x
         if not isinstance(x, agrad.Tensor):
             x = agrad.asarray(x)
-        announce(self)
+        mark_state_used(self)
         agrad.note_state(self, self.host_state, self.load_host_state)
         kept = self.mask(self.calls, x.shape, backend=x.backend, device=x.device)
         self.calls += 1
@@ -170,8 +170,8 @@ class Dropout(Module):
         return x * (agrad.astype(kept, x.dtype) * scale)
 
     def mask(self, call: int, shape: tuple[int, ...], *, backend: str = "numpy", device: Any = None) -> agrad.Tensor:
-        """Which elements the call numbered ``call`` keeps: truth values of ``shape``, on a backend and device."""
-        key = deferred_array(self._key, (call,), lambda words: agrad.asarray(words, backend=backend, device=device))
+        """Return the elements that call number ``call`` keeps, as truth values."""
+        key = host_array_call(self._key, (call,), lambda words: agrad.asarray(words, backend=backend, device=device))
         return random.bernoulli(key, 1 - self.p, shape)
 
     def _key(self, call: int) -> np.ndarray:
@@ -190,7 +190,7 @@ class Dropout(Module):
 
 
 class Sequential(Module):
-    """Modules in a row: each is called with what the one before gave. ``model[0]`` is the first of them."""
+    """Modules in a chain, each called with the result of the one before it."""
 
     def __init__(self, *modules: Module) -> None:
         for i, module in enumerate(modules):

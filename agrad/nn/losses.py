@@ -33,7 +33,9 @@ class CrossEntropyLoss(_Loss):
 
 
 class MSELoss(_Loss):
-    """The squared difference of prediction and target, two arrays of one shape, of which one at least is an array.
+    """The squared difference of prediction and target of one shape.
+
+    One of the two at least is an array.
 
     ``reduction``: ``"mean"`` or ``"sum"`` over all elements, or ``"none"``. Raises ``ShapeError`` for shapes that
     differ, also where they would broadcast.

@@ -40,7 +40,7 @@ def _walk(value: Any, name: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
 
 
 class Module:
-    """A function with parameters; a subclass sets them in ``__init__`` and computes in ``forward``.
+    """A function with parameters, set in ``__init__`` and used in ``forward``.
 
     Among its attributes, a leaf Tensor that requires a gradient is a parameter, and any other leaf Tensor a buffer,
     which is saved and moved along but not trained. Modules are found likewise, and both also in lists, tuples and
@@ -55,7 +55,7 @@ class Module:
     """Whether the module is being trained: what dropout asks. Set it with ``train()`` and ``eval()``."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What calling the module computes; each subclass defines its own."""
+        """Return the result of a call of the module; each subclass defines its own."""
         raise ConfigurationError(f"{type(self).__name__} defines no forward(self, x), so it cannot be called")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -64,7 +64,7 @@ class Module:
     # ------------------------------------------------------------------ what it is made of
 
     def members(self) -> Iterator[tuple[str, Any]]:
-        """The attributes, by name, among which parameters, buffers and modules are looked for."""
+        """Return the attributes, by name, that may hold parameters, buffers and modules."""
         return ((name, value) for name, value in vars(self).items() if not name.startswith("_"))
 
     def named_modules(self) -> list[tuple[str, "Module"]]:
@@ -75,19 +75,22 @@ class Module:
         return [(name, value) for name, value in _walk(self, "", set()) if isinstance(value, agrad.Tensor)]
 
     def named_parameters(self) -> list[tuple[str, agrad.Tensor]]:
-        """The parameters with names as ``"0.weight"``, in the order in which the attributes were set."""
+        """Return the parameters by names like ``"0.weight"``, in the order of attributes."""
         return [(name, tensor) for name, tensor in self._tensors() if tensor.requires_grad]
 
     def parameters(self) -> list[agrad.Tensor]:
-        """The parameters: what an optimizer takes."""
+        """Return the parameters, as an optimizer takes them."""
         return [tensor for _, tensor in self.named_parameters()]
 
     def named_buffers(self) -> list[tuple[str, agrad.Tensor]]:
-        """The leaf Tensors that require no gradient, frozen parameters among them, with their names."""
+        """Return by name the leaf Tensors that require no gradient.
+
+        Frozen parameters are among them.
+        """
         return [(name, tensor) for name, tensor in self._tensors() if not tensor.requires_grad]
 
     def buffers(self) -> list[agrad.Tensor]:
-        """The leaf Tensors that require no gradient."""
+        """Return the leaf Tensors that require no gradient."""
         return [tensor for _, tensor in self.named_buffers()]
 
     # ------------------------------------------------------------------ modes
@@ -99,7 +102,7 @@ class Module:
         return self
 
     def eval(self) -> "Module":
-        """The same as ``train(False)``."""
+        """Switch to evaluation, as ``train(False)`` does."""
         return self.train(False)
 
     def zero_grad(self) -> None:
@@ -110,14 +113,17 @@ class Module:
     # ------------------------------------------------------------------ state
 
     def host_state(self) -> dict[str, int]:
-        """What this one module must remember besides its Tensors, as integers of 0 or more by name; saved with it."""
+        """Return the saved state of this module besides Tensors: integers of 0 or more."""
         return {}
 
     def load_host_state(self, state: Mapping[str, int]) -> None:
         """Take back what ``host_state`` gave."""
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Parameters, buffers and host state by name, as NumPy arrays on the host that share no memory with them."""
+        """Return parameters, buffers and host state by name, as NumPy arrays.
+
+        They are on the host and share no memory with the module.
+        """
         state = {name: np.array(tensor.detach().numpy()) for name, tensor in self._tensors()}
         for prefix, module in self.named_modules():
             for key, number in module.host_state().items():
@@ -125,7 +131,9 @@ class Module:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take the values that ``state_dict`` gave, from any backend, onto the backend and device where they are now.
+        """Load values of ``state_dict``, from any backend.
+
+        They go where the module's Tensors are now.
 
         Names, shapes and dtypes must be just those of ``state_dict()``. Otherwise raises ``DataError``, which lists
         what does not fit, and the module is as it was.
@@ -148,7 +156,7 @@ class Module:
     # ------------------------------------------------------------------ where and in what dtype
 
     def to(self, target: Any, /) -> "Module":
-        """Move parameters and buffers to a backend, named (``"cupy"``), or to a device of their own; gives the module.
+        """Move parameters and buffers to a backend or device, and return the module.
 
         They stay the same Tensors, without their gradients. An optimizer that has taken a step holds state beside
         them: make it after moving. Raises ``BackendUnavailableError`` or ``DeviceUnavailableError``, and moves nothing.
@@ -157,7 +165,7 @@ class Module:
         return self._replace(tensors, [tensor.detach().to(target).raw for tensor in tensors])
 
     def astype(self, dtype: Any, /) -> "Module":
-        """Cast parameters and buffers of floating dtypes to another floating dtype; gives the module.
+        """Cast floating parameters and buffers to another dtype, and return the module.
 
         They stay the same Tensors, without their gradients. Raises ``DtypeError``, and casts nothing, for a dtype
         that is not floating, or a real one where there are complex values.
@@ -182,7 +190,7 @@ class Module:
     # ------------------------------------------------------------------ display
 
     def settings(self) -> str:
-        """What stands between the parentheses in the ``repr`` of a module with no modules in it."""
+        """Return the text in parentheses of the ``repr`` of a module without modules."""
         return ""
 
     def _text(self, indent: str) -> str:
@@ -198,7 +206,7 @@ class Module:
 
 
 def _children(module: Module) -> list[tuple[str, Module]]:
-    """The modules just below a module, with their names in it."""
+    """Return the modules just below a module, with their names in it."""
     found: list[tuple[str, Module]] = []
 
     def look(value: Any, name: str) -> None:
@@ -219,7 +227,7 @@ def check_state(
     expected: Mapping[str, tuple[tuple[int, ...], str]],
     counts: Collection[str],
 ) -> None:
-    """Raise ``DataError``, with the first things wrong, unless ``arrays`` are of the names, shapes and dtypes expected.
+    """Raise ``DataError`` unless ``arrays`` have the expected names and dtypes.
 
     Those named in ``counts`` are one integer of 0 or more each.
     """
@@ -239,5 +247,5 @@ def check_state(
 
 
 def on_device_of(tensor: agrad.Tensor, values: np.ndarray) -> Any:
-    """A raw array of its own with ``values``, where the Tensor's array is."""
+    """Return a new raw array of ``values`` where the Tensor's array is."""
     return agrad.asarray(values, backend=tensor.backend, device=tensor.device, copy=True).raw

@@ -1,4 +1,4 @@
-"""Where the numbers of initialisers and dropout come from: keys of ``agrad.random``, the same for every backend.
+"""Keys of random numbers for initialisers and dropout, the same on every backend.
 
 A source is an ``agrad.random.Generator``; a NumPy generator is one as well, of which each use draws a seed.
 """
@@ -19,7 +19,9 @@ _default = [Generator(secrets.randbits(128))]
 
 
 def manual_seed(seed: int) -> None:
-    """Start the default generator anew, for the whole process: initial values and dropout seeds follow from ``seed``.
+    """Restart the default generator of the process.
+
+    Initial values and dropout seeds follow from ``seed``.
 
     Raises ``ConfigurationError`` unless ``seed`` is an integer from 0 to 2**128 - 1.
     """
@@ -33,7 +35,7 @@ def manual_seed(seed: int) -> None:
 
 
 def generator(rng: Rng = None) -> Generator:
-    """``rng`` as a source of keys, or the default one where it is None."""
+    """Return ``rng`` as a source of keys, or the default one where it is None."""
     if rng is None:
         return _default[0]
     if isinstance(rng, np.random.Generator):
@@ -49,6 +51,6 @@ def generator(rng: Rng = None) -> Generator:
 
 
 def draw_seed(rng: Rng = None) -> int:
-    """An integer from 0 to 2**63 - 1, from the next key of a source."""
+    """Return an integer from 0 to 2**63 - 1, from the next key of a source."""
     low, high, *_ = generator(rng).key(backend="numpy").numpy().tolist()
     return low | (high & 0x7FFFFFFF) << 32

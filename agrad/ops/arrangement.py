@@ -1,4 +1,4 @@
-"""Repeating, rolling, splitting and differencing: arrays made of the elements of another."""
+"""Repeating, tiling, rolling, splitting and differencing."""
 
 from operator import index as as_int
 from typing import Any
@@ -7,34 +7,32 @@ import numpy as np
 
 from agrad.backends import backend_of
 from agrad.dtypes import as_dtype
-from agrad.engine.notation import primitive
 from agrad.engine.tensor import Tensor
 from agrad.engine.views import linked
 from agrad.errors import DtypeError, OperandError, ShapeError
+from agrad.ops.casting import astype
+from agrad.ops.definition import primitive
 from agrad.ops.indexing import getitem, take
 from agrad.ops.manipulation import concat, reshape
-from agrad.ops.shared import axis_of, ndim_of, raw_of
-from agrad.registry import CALLS
+from agrad.ops.shared import axis_of, cut, ndim_of, raw_of
+from agrad.registry import public
 from agrad.shapes import normalize_axis, size
 
 
-@primitive(linear="x", batch="axis")
-def repeat(xp: Any, x: Any, /, *, repeats: int, axis: int) -> Any:
+@primitive(name="repeat", linear="x", batch="axis")
+def repeat_p(xp: Any, x: Any, /, *, repeats: int, axis: int) -> Any:
     return xp.repeat(x, repeats, axis=axis)
 
 
-@repeat.vjp
+@repeat_p.vjp
 def repeat_vjp(xp: Any, g: Any, x_meta: Any, *, repeats: int, axis: int) -> Any:
     lead, rest = x_meta.shape[: axis + 1], x_meta.shape[axis + 1 :]
     return xp.sum(xp.reshape(g, (*lead, repeats, *rest)), axis=axis + 1)
 
 
-_repeat = repeat.bind
-
-
-@repeat.door
+@public
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
-    """Each element along ``axis`` (None: of the flattened array) repeated.
+    """Repeat each element along ``axis`` (None: of the flattened array).
 
     repeats: how often, an int, or an integer array of shape (1,) or one of as many elements as the axis has; no
     derivative. An array is read on the host, as it decides the shape of the result.
@@ -50,11 +48,11 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     times = as_int(repeats)
     if times < 0:
         raise OperandError(f"repeat takes a number of repetitions that is not negative, not {times}")
-    return _repeat(x, repeats=times, axis=axis)
+    return repeat_p(x, repeats=times, axis=axis)
 
 
 def _repeated(repeats: Any, x: Any, n: int) -> Any:
-    """The places along an axis of ``n`` elements that repeating makes, on the device of ``x``."""
+    """Return the places along an axis of ``n`` elements, each as often as it repeats."""
     if isinstance(repeats, Tensor):
         repeats._check_concrete("an array of repeats")
     raw, times = raw_of(x), raw_of(repeats)
@@ -71,7 +69,7 @@ def _repeated(repeats: Any, x: Any, n: int) -> Any:
 
 
 def _spread(shape: tuple[int, ...], repetitions: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape in which the copies along each axis, as many as are repeated, have an axis of their own before it."""
+    """Return a shape with an axis for the copies before each axis."""
     return tuple([n for pair in zip(repetitions, shape, strict=True) for n in pair])
 
 
@@ -84,30 +82,28 @@ def _tiled(xp: Any, x: Any, repetitions: tuple[int, ...]) -> Any:
     return xp.reshape(flat, tuple([n * m for n, m in zip(repetitions, shape, strict=True)]))
 
 
-@primitive(linear="x")
-def tile(xp: Any, x: Any, /, *, repetitions: tuple[int, ...]) -> Any:
+@primitive(name="tile", linear="x")
+def tile_p(xp: Any, x: Any, /, *, repetitions: tuple[int, ...]) -> Any:
     return _tiled(xp, x, repetitions)
 
 
-@tile.vjp
+@tile_p.vjp
 def tile_vjp(xp: Any, g: Any, x_meta: Any, *, repetitions: tuple[int, ...]) -> Any:
     copies = xp.reshape(g, _spread(x_meta.shape, repetitions))
     return xp.sum(copies, axis=tuple(range(0, 2 * len(repetitions), 2)))
 
 
-@tile.batch
+@tile_p.batch
 def tile_batch(xp: Any, x: Any, *, repetitions: tuple[int, ...]) -> Any:
     return _tiled(xp, x, (1, *repetitions))
 
 
-_tile = tile.bind
-
-
-@tile.door
+@public
 def tile(x: Any, repetitions: Any, /) -> Any:
-    """The whole array repeated along each axis; ``repetitions`` is a tuple, on whose left ones are understood.
+    """Repeat the whole array along each axis.
 
-    Where it is longer than ``x`` has axes, axes of length one are put before those of ``x``.
+    ``repetitions``: an int or a tuple, with ones understood on its left. Where it is longer than ``x`` has axes, axes
+    of length one are put before those of ``x``.
     """
     ndim = ndim_of(x, "tile")
     times = tuple(as_int(n) for n in repetitions) if isinstance(repetitions, (tuple, list)) else (as_int(repetitions),)
@@ -116,26 +112,23 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     if len(times) > ndim:
         x = reshape(x, (1,) * (len(times) - ndim) + tuple(x.shape))
     if all(n == 1 for n in times):
-        return CALLS["astype"](x, x.dtype)  # a copy, where reshaping would give a view
-    return _tile(x, repetitions=(1,) * (ndim - len(times)) + times)
+        return astype(x, x.dtype)  # a copy, where reshaping would give a view
+    return tile_p(x, repetitions=(1,) * (ndim - len(times)) + times)
 
 
-@primitive(linear="x", batch="axis")
-def roll(xp: Any, x: Any, /, *, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
+@primitive(name="roll", linear="x", batch="axis")
+def roll_p(xp: Any, x: Any, /, *, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
     return xp.roll(x, shift, axis=axis)
 
 
-@roll.vjp
+@roll_p.vjp
 def roll_vjp(xp: Any, g: Any, *, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
     return xp.roll(g, tuple(-n for n in shift), axis=axis)
 
 
-_roll = roll.bind
-
-
-@roll.door
+@public
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
-    """The elements moved by ``shift`` places along ``axis``; what falls off the end comes back at the start.
+    """Move the elements by ``shift`` places along ``axis``, around the end.
 
     ``shift`` and ``axis`` are ints or tuples of one length (one shift may serve several axes). With ``axis=None`` the
     flattened array is rolled and brought back to its shape.
@@ -145,67 +138,60 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     if axis is None:
         if len(shifts) != 1:
             raise ShapeError(f"roll: the shifts {shifts} need as many axes")
-        flat = _roll(reshape(x, (-1,)), shift=shifts, axis=(0,))
+        flat = roll_p(reshape(x, (-1,)), shift=shifts, axis=(0,))
         return reshape(flat, tuple(x.shape))
     axes = tuple(normalize_axis(a, ndim) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
     if len(shifts) == 1:
         shifts *= len(axes)
     if len(shifts) != len(axes):
         raise ShapeError(f"roll: {len(shifts)} shifts {shifts} for {len(axes)} axes {axes}")
-    return _roll(x, shift=shifts, axis=axes) if axes else CALLS["astype"](x, x.dtype)
+    return roll_p(x, shift=shifts, axis=axes) if axes else astype(x, x.dtype)
 
 
-@primitive(linear="x", out="*parts", batch="axis", may_alias=True)
-def unstack(xp: Any, x: Any, /, *, axis: int) -> Any:
+@primitive(name="unstack", linear="x", out="*parts", batch="axis", may_alias=True)
+def unstack_p(xp: Any, x: Any, /, *, axis: int) -> Any:
     lead = (slice(None),) * axis
     return tuple(xp.getitem(x, index=(*lead, i)) for i in range(x.shape[axis]))
 
 
-@unstack.vjp
+@unstack_p.vjp
 def unstack_vjp(xp: Any, g_parts: Any, x_meta: Any, *, axis: int) -> Any:
     unused = None if len(g_parts) == x_meta.shape[axis] else xp.zeros_like(next(iter(g_parts.values())))
     return xp.stack([g_parts.get(i, unused) for i in range(x_meta.shape[axis])], axis=axis)
 
 
-_unstack = unstack.bind
-
-
-@unstack.door
+@public
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """The arrays that lie along ``axis``, without it: a tuple of as many as the axis is long."""
+    """Return the arrays along ``axis``, without that axis, as a tuple.
+
+    Writes to a part reach ``x`` where the library gives views.
+    """
     ndim_of(x, "unstack")
     axis = axis_of(axis, x)
-    parts = _unstack(x, axis=axis)
+    parts = unstack_p(x, axis=axis)
     lead = (slice(None),) * axis
     # each is the view that indexing gives, whose writes reach x and the other views of it
     return tuple(linked(getitem.primitive, (x,), {"index": (*lead, i)}, part) for i, part in enumerate(parts))
 
 
-def _cut(x: Any, axis: int, start: int, stop: int) -> Any:
-    return x[(*(slice(None),) * axis, slice(start, stop), ...)]
-
-
-@primitive(linear="x", batch="axis")
-def diff(xp: Any, x: Any, /, *, axis: int) -> Any:
+@primitive(name="diff", linear="x", batch="axis")
+def diff_p(xp: Any, x: Any, /, *, axis: int) -> Any:
     n = x.shape[axis]
-    return _cut(x, axis, min(1, n), n) - _cut(x, axis, 0, max(n - 1, 0))
+    return cut(x, axis, min(1, n), n) - cut(x, axis, 0, max(n - 1, 0))
 
 
-@diff.vjp
+@diff_p.vjp
 def diff_vjp(xp: Any, g: Any, x_meta: Any, *, axis: int) -> Any:
     n = x_meta.shape[axis]
     if n < 2:
         return xp.sum(xp.zeros_like(g), axis=axis, keepdims=True) if n else g
-    inner = _cut(g, axis, 0, n - 2) - _cut(g, axis, 1, n - 1)
-    return xp.concat([-_cut(g, axis, 0, 1), inner, _cut(g, axis, n - 2, n - 1)], axis=axis)
+    inner = cut(g, axis, 0, n - 2) - cut(g, axis, 1, n - 1)
+    return xp.concat([-cut(g, axis, 0, 1), inner, cut(g, axis, n - 2, n - 1)], axis=axis)
 
 
-_diff = diff.bind
-
-
-@diff.door
+@public
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
-    """The differences x[i + 1] - x[i] along ``axis``, taken ``n`` times.
+    """Return the differences x[i + 1] - x[i] along ``axis``, taken ``n`` times.
 
     x: array of a numeric dtype. ``prepend`` and ``append``: arrays to join to it first, of its shape but for the axis;
     where ``n`` is 0, nothing is joined.
@@ -218,8 +204,5 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     if len(parts) > 1:
         x = concat(parts, axis=axis)
     for _ in range(n):
-        x = _diff(x, axis=axis)
+        x = diff_p(x, axis=axis)
     return x
-
-
-__all__ = ["diff", "repeat", "roll", "tile", "unstack"]

@@ -1,4 +1,4 @@
-"""Where an index's arrays put their axes in the result, and how an index over one member becomes one over all.
+"""The axes of an index's result, and an index over all members of a batch.
 
 By NumPy's rules the index arrays (and with them integers) broadcast to one block of axes. It stands where they stand,
 or in front of all other axes where something separates them.
@@ -17,9 +17,10 @@ Template = tuple[Any, ...]
 
 
 class Layout(NamedTuple):
-    """Of the result of an index: how many axes the block has, before how many others it stands, and all axes.
+    """The axes of the result of an index.
 
-    ``separated``: whether the block stands in front because something separates the index arrays.
+    ``block``: the number of axes of the block; ``first``: the number of other axes before it; ``rank``: the number of
+    all axes. ``separated``: whether the block stands in front because something separates the index arrays.
     """
 
     block: int
@@ -28,14 +29,14 @@ class Layout(NamedTuple):
     separated: bool
 
     def block_first(self, xp: Any, value: Any) -> Any:
-        """A mapped value with its member's block of axes in front of the others, right behind the mapped axis."""
+        """Move a member's block of axes in front of the others, behind the mapped axis."""
         if not self.first or not self.block:
             return value
         lead, stop = 1 + self.first, 1 + self.first + self.block
         return xp.permute_dims(value, (0, *range(lead, stop), *range(1, lead), *range(stop, len(value.shape))))
 
     def block_back(self, xp: Any, value: Any) -> Any:
-        """The inverse of ``block_first``."""
+        """Undo ``block_first``."""
         if not self.first or not self.block:
             return value
         stop = 1 + self.block
@@ -48,7 +49,10 @@ def _is_mask(array: Any) -> bool:
 
 
 def is_mapped_mask(array: Any, x: Any) -> bool:
-    """Whether an index array is a mask of all of ``x`` that ``vmap`` maps over, at any level."""
+    """Return whether ``vmap`` maps over an index array that is a mask of all of ``x``.
+
+    At any level.
+    """
     inner = array
     while isinstance(inner, Tensor) and not isinstance(inner, Batched):
         inner = inner.data
@@ -56,7 +60,7 @@ def is_mapped_mask(array: Any, x: Any) -> bool:
 
 
 def layout(index: Template, arrays: Sequence[Any], mapped: Sequence[bool], ndim: int) -> Layout:
-    """The layout of ``x[index]`` for a member ``x`` of ``ndim`` axes."""
+    """Return the layout of ``x[index]`` for a member ``x`` of ``ndim`` axes."""
     ndims = [len(array.shape) - is_mapped for array, is_mapped in zip(arrays, mapped, strict=True)]
     block = max((1 if _is_mask(array) else n for array, n in zip(arrays, ndims, strict=True)), default=0)
     consumed = [n if _is_mask(array) else 1 for array, n in zip(arrays, ndims, strict=True)]
@@ -81,10 +85,10 @@ def layout(index: Template, arrays: Sequence[Any], mapped: Sequence[bool], ndim:
 def over_members(
     xp: Any, index: Template, arrays: Sequence[Any], mapped: Sequence[bool], block: int
 ) -> tuple[Template, list[Any]]:
-    """An index with mapped arrays as one whose block has the mapped axis in front.
+    """Return an index with mapped arrays as an index over all members.
 
-    Masks that are not mapped become integers. Raises ``TracedValueError`` for one that is: members would pick different
-    numbers of elements.
+    Its block has the mapped axis in front. Masks that are not mapped become integers. Raises ``TracedValueError`` for
+    one that is: members would pick different numbers of elements.
     """
     rest = iter(zip(arrays, mapped, strict=True))
     template: list[Any] = []
@@ -109,12 +113,12 @@ def over_members(
 
 
 def members(xp: Any, like: Any, count: int, block: int) -> Any:
-    """The index array of the mapped axis itself, for a block of ``block`` axes behind it."""
+    """Return the index array of the mapped axis, for a block of ``block`` more axes."""
     return xp.reshape(xp.arange_like(like, count), (count, *(1,) * block))
 
 
 def aligned(xp: Any, value: Any, mapped: bool, rank: int) -> Any:
-    """A value to write, with an axis for the members in front and ``rank`` axes behind it."""
+    """Return a value to write with an axis for the members, and ``rank`` axes behind."""
     shape = tuple(value.shape)
     lead, own = (shape[:1], shape[1:]) if mapped else ((1,), shape)
     own = own[max(len(own) - rank, 0) :]  # NumPy lets a value have axes of length one to spare

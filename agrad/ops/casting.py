@@ -1,57 +1,56 @@
-"""Dtypes: ``astype``, and the standard's questions about dtypes, for dtypes of any library."""
+"""Dtypes: ``astype``, and functions on the dtypes of any library."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from agrad.backends import backend_of, selected
 from agrad.dtypes import DType, as_dtype, is_floating
-from agrad.engine.notation import primitive
 from agrad.engine.tensor import Tensor
 from agrad.errors import DtypeError
+from agrad.ops.definition import primitive
 from agrad.ops.shared import native_dtype, raw_of
-from agrad.registry import CALLS
+from agrad.ops.transfer import to_device
+from agrad.registry import public
 
 
-@primitive(linear="x", batch="leading", kind="elementwise", is_view=True)
-def astype(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
+@primitive(name="astype", linear="x", batch="leading", kind="elementwise", is_view=True)
+def astype_p(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
     return xp.astype(x, dtype, copy=copy)
 
 
-@astype.vjp
+@astype_p.vjp
 def astype_vjp(xp: Any, g: Any, x_meta: Any) -> Any:
     if xp.isdtype(g.dtype, "complex floating") and not xp.isdtype(x_meta.dtype, "complex floating"):
         g = xp.real(g)
     return xp.astype(g, x_meta.dtype)
 
 
-@astype.put
+@public
+@primitive(constant="x", batch="leading", kind="elementwise", is_view=True)
+def cast(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
+    """Cast to or from a dtype that has no derivative."""
+    return xp.astype(x, dtype, copy=copy)
+
+
+@astype_p.put
+@cast.put
 def astype_put(xp: Any, x: Any, value: Any) -> Any:
     return xp.astype(value, x.dtype, copy=False)
 
 
-@primitive(constant="x", batch="leading", kind="elementwise", is_view=True)
-def cast(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
-    """``astype`` to or from a dtype that has no derivative."""
-    return xp.astype(x, dtype, copy=copy)
-
-
-@cast.put
-def cast_put(xp: Any, x: Any, value: Any) -> Any:
-    return xp.astype(value, x.dtype, copy=False)
-
-
-_astype, _cast = astype.bind, cast.bind
-
-
-@astype.door
+@public
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    """The array in another dtype. Differentiable between floating dtypes; any other result is a constant."""
+    """Cast the array to another dtype.
+
+    Differentiable between floating dtypes; any other result is a constant. ``copy=False`` may give ``x`` itself. Raises
+    ``DtypeError`` for a floating Tensor and a dtype that the standard does not have.
+    """
     if device is not None:
-        x = CALLS["to_device"](x, device)
+        x = to_device(x, device)
     floats = is_floating(dtype) and is_floating(x.dtype)
     if not floats and isinstance(x, Tensor) and is_floating(x.dtype) and as_dtype(dtype).kind == "other":
         raise DtypeError(f"astype of a floating Tensor to {dtype}, which agrad has no derivative of; cast x.detach()")
-    return (_astype if floats else _cast)(x, dtype=native_dtype(dtype, x), copy=copy)
+    return (astype_p if floats else cast)(x, dtype=native_dtype(dtype, x), copy=copy)
 
 
 def _xp_for(values: tuple[Any, ...]) -> Any:
@@ -62,7 +61,7 @@ def _xp_for(values: tuple[Any, ...]) -> Any:
 
 
 def _native(value: Any, xp: Any) -> Any:
-    """A Tensor as its raw array, a dtype of any library as this one's."""
+    """Return the raw array of a Tensor, and a dtype of any library as this one's."""
     if isinstance(value, Tensor):
         return value.raw
     if hasattr(value, "shape") or isinstance(value, (bool, int, float, complex)):
@@ -70,20 +69,33 @@ def _native(value: Any, xp: Any) -> Any:
     return getattr(xp, as_dtype(value).name)
 
 
+@public
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype that the arguments (arrays, dtypes of any library, numbers) promote to."""
+    """Return the dtype that the arguments promote to.
+
+    They are arrays, dtypes of any library, or numbers.
+    """
     xp = _xp_for(arrays_and_dtypes)
     return as_dtype(xp.result_type(*[_native(value, xp) for value in arrays_and_dtypes]))
 
 
+@public
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Whether an array, or a dtype, can be cast to the dtype ``to`` by the standard's promotion rules."""
+    """Return whether the standard's promotion rules cast ``from_`` to ``to``.
+
+    ``from_`` is an array or a dtype, ``to`` a dtype.
+    """
     xp = _xp_for((from_,))
     return bool(xp.can_cast(_native(from_, xp), _native(to, xp)))
 
 
+@public
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype of any library is of a kind: a dtype, the name of a kind, or a tuple of these."""
+    """Return whether a dtype is of a kind.
+
+    ``dtype``: of any library. ``kind``: a dtype, the name of a kind, or a tuple of these. Raises ``ValueError`` for
+    another name.
+    """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     found = as_dtype(dtype)
@@ -105,7 +117,10 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FInfo:
-    """The machine limits of a floating dtype, as Python numbers; of a complex one, those of its parts."""
+    """The machine limits of a floating dtype, as Python numbers.
+
+    Those of a complex dtype are those of its parts.
+    """
 
     bits: int
     eps: float
@@ -134,8 +149,12 @@ def _limits(name: str, type: Any) -> tuple[Any, DType]:
     return getattr(xp, name)(getattr(xp, dtype.name)), dtype
 
 
+@public
 def finfo(type: Any, /) -> FInfo:
-    """The machine limits of a floating dtype, or of an array's. Raises ``DtypeError`` for any other dtype."""
+    """Return the machine limits of a floating dtype, or of an array's dtype.
+
+    Raises ``DtypeError`` for any other dtype.
+    """
     found, dtype = _limits("finfo", type)
     limits = (float(getattr(found, name)) for name in ("eps", "max", "min", "smallest_normal"))
     part = as_dtype(found.dtype) if dtype.kind == "real floating" else as_dtype(_PARTS[dtype.name])
@@ -145,10 +164,11 @@ def finfo(type: Any, /) -> FInfo:
 _PARTS = {"complex64": "float32", "complex128": "float64"}
 
 
+@public
 def iinfo(type: Any, /) -> IInfo:
-    """The machine limits of an integer dtype, or of an array's. Raises ``DtypeError`` for any other dtype."""
+    """Return the machine limits of an integer dtype, or of an array's dtype.
+
+    Raises ``DtypeError`` for any other dtype.
+    """
     found, dtype = _limits("iinfo", type)
     return IInfo(int(found.bits), int(found.max), int(found.min), dtype)
-
-
-__all__ = ["astype", "can_cast", "cast", "finfo", "iinfo", "isdtype", "result_type"]

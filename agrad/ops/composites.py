@@ -1,4 +1,4 @@
-"""What neural networks are made of: activations, softmax and cross entropy, the affine map.
+"""Functions of neural networks: activations, softmax, cross entropy, linear maps.
 
 Those whose derivative is shorter than that of their body have a row of their own, so that the tape keeps less and a
 backend may file one fused kernel.
@@ -11,14 +11,15 @@ import numpy as np
 
 from agrad.dtypes import as_dtype, is_complex
 from agrad.engine.batching import spread, with_rank
-from agrad.engine.notation import elementwise, primitive
 from agrad.errors import DtypeError, IndexRangeError, ShapeError
+from agrad.ops.definition import elementwise, primitive
 from agrad.ops.elementwise import multiply
 from agrad.ops.manipulation import reshape
 from agrad.ops.shared import axes_of, axis_of, keep, ndim_of
 from agrad.ops.special.normal import erf
 from agrad.ops.statistical import mean
 from agrad.ops.statistical import sum as sum_
+from agrad.registry import public
 from agrad.shapes import size
 
 
@@ -36,6 +37,8 @@ relu = elementwise(
     "relu",
     lambda xp, g, y: xp.where(y > 0, g, xp.zeros_like(g)),
     forward=_relu,
+    no_alias=True,
+    rule_traits={"vjp:x": {"no_alias": True}},
     doc="The positive part of each element; its derivative at 0 is 0.",
 )
 
@@ -55,6 +58,7 @@ sigmoid = elementwise(
     "sigmoid",
     lambda g, y: g * (y * (1 - y)),
     forward=_sigmoid,
+    no_alias=True,
     doc="The logistic function 1 / (1 + exp(-x)) of each element.",
 )
 
@@ -92,20 +96,18 @@ def _finite_or_zero(xp: Any, m: Any) -> Any:
 
 
 def _greatest(xp: Any, x: Any, axis: Any) -> Any:
-    """The greatest element over ``axis``, which is kept; of complex ones the greatest real part; of none minus inf."""
+    """Return the greatest element over ``axis``, which is kept.
+
+    Of complex elements it is the greatest real part; of no elements minus infinity.
+    """
     x = xp.real(x) if is_complex(x.dtype) else x
     if not size(x.shape[i] for i in (axis if isinstance(axis, tuple) else (axis,))):
         return xp.sum(x, axis=axis, keepdims=True) - math.inf
     return xp.max(x, axis=axis, keepdims=True)
 
 
-@primitive(normalize={"axis": axes_of}, batch="axis", decompose=True)
-def logsumexp(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """log(sum(exp(x))) over ``axis`` (an int, a tuple, or None for all), without overflow; of no elements minus inf.
-
-    x: array of a floating dtype; complex results are on the principal branch. Where the result is infinite, the
-    derivative by an infinite element is NaN.
-    """
+@primitive(name="logsumexp", batch="axis", decompose=True)
+def logsumexp_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     m = _finite_or_zero(xp, _greatest(xp, x, axis))
     y = xp.log(xp.sum(xp.exp(x - m), axis=axis, keepdims=True)) + m
     return y if keepdims else xp.squeeze(y, axis=axis)
@@ -113,69 +115,100 @@ def logsumexp(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -
 
 @primitive(constant="x", batch="leading")
 def weight_total(xp: Any, x: Any, /) -> Any:
-    """Sums of weights, 1 but for rounding, which beside a large logarithm is of any size; 1 where not finite."""
+    """Replace sums of weights that are 0 or not finite by 1.
+
+    A sum is 1 but for rounding, which beside a large logarithm is of any size.
+    """
     return xp.where(xp.isfinite(x) & (x != 0), x, xp.ones_like(x))
 
 
 def _weights(xp: Any, x: Any, y: Any, axis: Any) -> tuple[Any, Any]:
-    """Multiples of the derivatives by the elements, and what they are multiples by."""
+    """Return weights that are proportional to the derivatives, and their sum."""
     weights = xp.exp(x - keep(xp, y, tuple(x.shape), axis))
-    return weights, weight_total.bind(xp.sum(weights, axis=axis, keepdims=True))
+    return weights, weight_total(xp.sum(weights, axis=axis, keepdims=True))
 
 
-@logsumexp.vjp
+@logsumexp_p.vjp
 def logsumexp_vjp(xp: Any, g: Any, x: Any, y: Any, *, axis: Any) -> Any:
     weights, total = _weights(xp, x, y, axis)
     return keep(xp, g, tuple(x.shape), axis) / total * weights
 
 
-@logsumexp.jvp
+@logsumexp_p.jvp
 def logsumexp_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) -> Any:
     weights, total = _weights(xp, x, y, axis)
     return xp.sum(t * weights / total, axis=axis, keepdims=keepdims)
 
 
-@primitive(normalize={"axis": axis_of}, batch="axis", decompose=True)
-def softmax(xp: Any, x: Any, /, *, axis: int = -1) -> Any:
-    """exp(x) / sum(exp(x)) along one axis, without overflow. x: array of a floating dtype, not of shape ()."""
+@public
+def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return log(sum(exp(x))) over ``axis``, without overflow.
+
+    ``axis``: an int, a tuple, or None for all. The result of no elements is minus infinity. x: array of a floating
+    dtype; complex results are on the principal branch. Where the result is infinite, the derivative by an infinite
+    element is NaN.
+    """
+    return logsumexp_p(x, axis=axes_of(axis, x), keepdims=keepdims)
+
+
+@primitive(name="softmax", batch="axis", decompose=True)
+def softmax_p(xp: Any, x: Any, /, *, axis: int) -> Any:
     e = xp.exp(x - _greatest(xp, x, axis))
     return e / xp.sum(e, axis=axis, keepdims=True)
 
 
-@softmax.vjp
-@softmax.jvp
+@softmax_p.vjp
+@softmax_p.jvp
 def softmax_both(xp: Any, g: Any, y: Any, *, axis: int) -> Any:  # the Jacobian is symmetric
     return y * (g - xp.sum(g * y, axis=axis, keepdims=True))
 
 
-@primitive(normalize={"axis": axis_of}, batch="axis", decompose=True)
-def log_softmax(xp: Any, x: Any, /, *, axis: int = -1) -> Any:
-    """log(softmax(x)) along one axis, without overflow. x: array of a floating dtype and of one or more axes."""
+@public
+def softmax(x: Any, /, *, axis: int = -1) -> Any:
+    """Return exp(x) / sum(exp(x)) along one axis, without overflow.
+
+    x: array of a floating dtype and of one or more axes.
+    """
+    return softmax_p(x, axis=axis_of(axis, x))
+
+
+@primitive(name="log_softmax", batch="axis", decompose=True)
+def log_softmax_p(xp: Any, x: Any, /, *, axis: int) -> Any:
     x = x - _greatest(xp, x, axis)
     return x - xp.log(xp.sum(xp.exp(x), axis=axis, keepdims=True))
 
 
-@log_softmax.vjp
+@log_softmax_p.vjp
 def log_softmax_vjp(xp: Any, g: Any, y: Any, *, axis: int) -> Any:
     return g - xp.exp(y) * xp.sum(g, axis=axis, keepdims=True)
 
 
-@log_softmax.jvp
+@log_softmax_p.jvp
 def log_softmax_jvp(xp: Any, t: Any, y: Any, *, axis: int) -> Any:
     return t - xp.sum(xp.exp(y) * t, axis=axis, keepdims=True)
+
+
+@public
+def log_softmax(x: Any, /, *, axis: int = -1) -> Any:
+    """Return log(softmax(x)) along one axis, without overflow.
+
+    x: array of a floating dtype and of one or more axes.
+    """
+    return log_softmax_p(x, axis=axis_of(axis, x))
 
 
 # ------------------------------------------------------------------ cross entropy
 
 
 def _is_class(xp: Any, x: Any, labels: Any) -> Any:
-    """A boolean (n, c) array: whether each column is the row's label."""
+    """Return a boolean (n, c) array: true in the column of the row's label."""
     return xp.reshape(labels, (-1, 1)) == xp.astype(xp.arange_like(x, x.shape[1]), labels.dtype)
 
 
-@primitive(out=("loss", "lse"), constant="labels")
+@public
+@primitive(out=("loss", "lse"), constant="labels", no_alias=True, rule_traits={"vjp:x": {"no_alias": True}})
 def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
-    """Row by row, the cross entropy of softmax(x) with integer labels, and logsumexp(x).
+    """Return the cross entropy of softmax(x) with labels, and logsumexp(x), by rows.
 
     x: (n, c) logits of a real floating dtype; labels: (n,) integers in range(c). Gives two arrays of shape (n,).
     The second output is there for the first one's rule, which so need not compute it again.
@@ -218,8 +251,9 @@ def softmax_cross_entropy_jvp(xp: Any, t: Any, x: Any, labels: Any, lse: Any) ->
 _REDUCTIONS = ("mean", "sum", "none")
 
 
+@public
 def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> Any:
-    """The cross entropy of softmax(logits) with the labels, computed stably and in one operation.
+    """Return the cross entropy of softmax(logits) with the labels.
 
     logits: (..., c) of a real floating dtype. labels: (...) integers in range(c), or (..., c) probabilities (one-hot
     rows, say) of a floating dtype. ``reduction``: ``"mean"`` or ``"sum"`` over all rows, or ``"none"``, giving (...).
@@ -268,16 +302,20 @@ def softmax_cross_entropy_batch(
     x, labels = spread(xp, x, x_mapped, batch_size), spread(xp, labels, labels_mapped, batch_size)
     shape = tuple(labels.shape)
     rows = size(shape)
-    parts = softmax_cross_entropy.bind(xp.reshape(x, (rows, x.shape[-1])), xp.reshape(labels, (rows,)))
+    parts = softmax_cross_entropy(xp.reshape(x, (rows, x.shape[-1])), xp.reshape(labels, (rows,)))
     return tuple([xp.reshape(part, shape) for part in parts])
 
 
 # ------------------------------------------------------------------ the affine map
 
 
-@primitive(broadcasts=True, kind="product", decompose=True)
+@public
+@primitive(broadcasts=True, kind="product", decompose=True, rule_traits={"vjp:bias": {"kind": "row_sum"}})
 def linear(xp: Any, x: Any, weight: Any, bias: Any, /) -> Any:
-    """``x @ weight + bias`` in one operation. x: (..., k); weight: (k, n); bias: (n,); gives (..., n)."""
+    """Return ``x @ weight + bias``, as one operation.
+
+    x: (..., k); weight: (k, n); bias: (n,), all of a floating dtype. Gives (..., n).
+    """
     return xp.matmul(x, weight) + bias
 
 
@@ -331,16 +369,3 @@ def linear_batch(
         bias = with_rank(xp, bias, max(ndim, 2))
     y = xp.add(xp.matmul(x, weight), bias)
     return xp.reshape(y, (y.shape[0], y.shape[-1])) if ndim < 2 else y
-
-
-__all__ = [
-    "cross_entropy",
-    "gelu",
-    "linear",
-    "log_softmax",
-    "logsumexp",
-    "relu",
-    "sigmoid",
-    "softmax",
-    "softmax_cross_entropy",
-]

@@ -1,4 +1,4 @@
-"""New arrays. They are born on the selected backend, unless the arguments say otherwise."""
+"""New arrays, on the selected backend unless the arguments say otherwise."""
 
 from functools import partial
 from typing import Any
@@ -7,8 +7,8 @@ import numpy as np
 
 from agrad.backends import Backend, backend_of, backend_of_device, backend_of_type, load, selected
 from agrad.dtypes import as_dtype, is_floating
-from agrad.engine.levels import AMBIENT, CAPTURED, captured
-from agrad.engine.scalars import Scalar, deferred_array
+from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, captured
+from agrad.engine.scalars import TracedNumber, host_array_call
 from agrad.engine.tensor import Tensor, constant, wrap
 from agrad.errors import DtypeError, OperandError, ShapeError
 from agrad.ops.casting import astype
@@ -16,10 +16,11 @@ from agrad.ops.elementwise import add, multiply
 from agrad.ops.manipulation import broadcast_to, reshape, stack
 from agrad.ops.shared import ndim_of, no_view, raw_of
 from agrad.ops.transfer import to, to_device
+from agrad.registry import namespace, public
 
 
 def _place(backend: str | None, device: Any) -> tuple[Backend, Any]:
-    """The backend and device for a new array: as named, else as selected."""
+    """Return the backend and device of a new array: as named, else as selected."""
     if backend is not None:
         found = load(backend)
         return found, None if device is None else found.device(device)
@@ -37,15 +38,15 @@ def _native(dtype: Any, backend: Backend) -> Any:
 
 
 def _born(raw: Any, requires_grad: bool) -> Tensor:
-    tensor = wrap(raw, AMBIENT)
+    tensor = wrap(raw, GLOBAL_TAPE)
     if requires_grad:
         tensor.requires_grad = True
     return tensor
 
 
 def _read(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments, traced numbers by their value: the trace holds for these alone."""
-    return tuple([arg.read() if isinstance(arg, Scalar) else arg for arg in args])
+    """Return the arguments with traced numbers read: the trace holds for these alone."""
+    return tuple([arg.read() if isinstance(arg, TracedNumber) else arg for arg in args])
 
 
 def _new(name: str, args: tuple[Any, ...], dtype: Any, device: Any, backend: str | None, requires_grad: bool) -> Tensor:
@@ -60,13 +61,14 @@ _NO_NUMBERS = (np.object_, np.character, np.datetime64, np.timedelta64, np.void)
 
 
 def _of_numbers(raw: Any) -> Any:
-    """``raw``, an array; ``DtypeError`` for one of objects, text, dates or records."""
+    """Return an array. Raise ``DtypeError`` for objects, text, dates and records."""
     dtype = raw.dtype
     if as_dtype(dtype).kind == "other" and isinstance(dtype, np.dtype) and issubclass(dtype.type, _NO_NUMBERS):
         raise DtypeError(f"asarray takes numbers and booleans, not an array of dtype {dtype}; convert it first")
     return raw
 
 
+@public
 def asarray(
     obj: Any,
     /,
@@ -77,7 +79,7 @@ def asarray(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A Tensor of a number, a nested sequence, an array of a known library, or a Tensor.
+    """Make a Tensor of a number, a nested sequence, an array or a Tensor.
 
     An array stays on its own backend and device unless others are named, and its memory is shared unless ``copy`` is
     True. Numbers and sequences go to the selected backend. A device that is another backend's own object names that
@@ -91,7 +93,7 @@ def asarray(
     if isinstance(obj, Tensor) or backend_of_type(type(obj)) is not None:
         # what stands for a raw array in a traced function becomes a Tensor, as the raw array does
         obj = np.asarray(obj) if isinstance(obj, np.generic) else obj  # of a scalar there are no views
-        out = constant(_of_numbers(obj), AMBIENT) if not isinstance(obj, Tensor) or obj.level.id < 0 else obj
+        out = constant(_of_numbers(obj), GLOBAL_TAPE) if not isinstance(obj, Tensor) or obj.level.id < 0 else obj
         if backend is not None:
             out = to(out, backend)
         if device is not None:
@@ -107,8 +109,8 @@ def asarray(
                 out._check_concrete("requires_grad=True")
             return _born(bare, True)
         return out
-    if isinstance(obj, Scalar):
-        made = deferred_array(
+    if isinstance(obj, TracedNumber):
+        made = host_array_call(
             type(obj.value), (obj,), lambda number: asarray(number, dtype=dtype, device=device, backend=backend)
         )
         return asarray(made, requires_grad=requires_grad)
@@ -129,7 +131,10 @@ def asarray(
 
 
 def _first_array(obj: Any) -> Any:
-    """The first Tensor in a nested sequence, or array of a library other than NumPy; None where there is none."""
+    """Return the first Tensor, or array of a library but NumPy, in a nested sequence.
+
+    None where there is none.
+    """
     if isinstance(obj, (list, tuple)):
         return next((found for part in obj if (found := _first_array(part)) is not None), None)
     if isinstance(obj, Tensor):
@@ -139,10 +144,13 @@ def _first_array(obj: Any) -> Any:
 
 
 def _stacked(obj: Any, known: Any) -> Any:
-    """A nested sequence as one array, recorded where its Tensors are. ``known``: the array numbers go beside."""
+    """Stack a nested sequence with Tensors into one array.
+
+    ``known``: the array beside which numbers are placed.
+    """
     if isinstance(obj, (list, tuple)):
         return stack([_stacked(part, known) for part in obj])
-    return obj if hasattr(obj, "shape") else deferred_array(_same, (obj,), partial(_like, raw=raw_of(known)))
+    return obj if hasattr(obj, "shape") else host_array_call(_same, (obj,), partial(_like, raw=raw_of(known)))
 
 
 def _same(number: Any) -> Any:
@@ -150,7 +158,10 @@ def _same(number: Any) -> Any:
 
 
 def _like(number: Any, raw: Any) -> Any:
-    """A number on an array's backend and device, of its dtype unless that is of a lesser kind."""
+    """Place a number on an array's backend and device.
+
+    It gets the array's dtype, unless that is of a lesser kind.
+    """
     backend = backend_of(raw)
     dtype = as_dtype(raw.dtype)
     if is_floating(dtype):
@@ -162,7 +173,10 @@ def _like(number: Any, raw: Any) -> Any:
 
 
 def _numpy_dtype(obj: Any) -> Any:
-    """The dtype that NumPy's arrays in a nested sequence ask for, beside which numbers are weak; None without one."""
+    """Return the dtype that the NumPy arrays in a nested sequence promote to.
+
+    Numbers beside them are weak. None where there are no arrays.
+    """
     dtypes: set[Any] = set()
     weak: dict[type, Any] = {}
     parts = [obj]
@@ -178,41 +192,48 @@ def _numpy_dtype(obj: Any) -> Any:
 
 
 def _plain(obj: Any) -> Any:
-    """A nested sequence with NumPy's scalars turned into numbers, which every library takes."""
+    """Turn NumPy's scalars and arrays in a nested sequence into numbers and lists.
+
+    Every library takes these.
+    """
     if isinstance(obj, (list, tuple)):
         return [_plain(part) for part in obj]
     if isinstance(obj, np.generic) or (isinstance(obj, np.ndarray) and obj.ndim == 0):
         return obj.item()
     if isinstance(obj, np.ndarray):
         return obj.tolist()
-    return obj.read() if isinstance(obj, Scalar) else obj
+    return obj.read() if isinstance(obj, TracedNumber) else obj
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
     return tuple(int(n) for n in shape) if isinstance(shape, (tuple, list)) else (int(shape),)
 
 
+@public
 def zeros(
     shape: Any, *, dtype: Any = None, device: Any = None, backend: str | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """A Tensor of zeros of ``shape`` (an int or a tuple)."""
+    """Make a Tensor of zeros of ``shape`` (an int or a tuple)."""
     return _new("zeros", (_shape(shape),), dtype, device, backend, requires_grad)
 
 
+@public
 def ones(
     shape: Any, *, dtype: Any = None, device: Any = None, backend: str | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """A Tensor of ones of ``shape`` (an int or a tuple)."""
+    """Make a Tensor of ones of ``shape`` (an int or a tuple)."""
     return _new("ones", (_shape(shape),), dtype, device, backend, requires_grad)
 
 
+@public
 def empty(
     shape: Any, *, dtype: Any = None, device: Any = None, backend: str | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """A Tensor of ``shape`` (an int or a tuple) whose values are whatever the memory held."""
+    """Make a Tensor of ``shape`` (an int or a tuple) with arbitrary values."""
     return _new("empty", (_shape(shape),), dtype, device, backend, requires_grad)
 
 
+@public
 def full(
     shape: Any,
     fill_value: Any,
@@ -222,15 +243,19 @@ def full(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Any:
-    """A Tensor of ``shape`` (an int or a tuple) filled with a number or a Tensor of one element (differentiable)."""
+    """Make a Tensor of ``shape`` (an int or a tuple), filled with one value.
+
+    ``fill_value``: a number, or a Tensor of one element, which is differentiated.
+    """
     shape = _shape(shape)
-    if hasattr(fill_value, "shape") or isinstance(fill_value, Scalar):
+    if hasattr(fill_value, "shape") or isinstance(fill_value, TracedNumber):
         value = asarray(fill_value, dtype=dtype, device=device, backend=backend)
         from_one = value if not value.shape else value[(0,) * value.ndim]
         return no_view(broadcast_to(from_one, shape))
     return _new("full", (shape, fill_value), dtype, device, backend, requires_grad)
 
 
+@public
 def arange(
     start: Any,
     /,
@@ -242,12 +267,16 @@ def arange(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The numbers from ``start`` up to, not including, ``stop`` in steps of ``step``; with one argument, from 0."""
+    """Make a Tensor of the numbers from ``start`` to before ``stop``, ``step`` apart.
+
+    With one argument, from 0 to before it.
+    """
     if stop is None:
         start, stop = 0, start
     return _new("arange", (start, stop, step), dtype, device, backend, requires_grad)
 
 
+@public
 def linspace(
     start: Any,
     stop: Any,
@@ -260,7 +289,10 @@ def linspace(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Any:
-    """``num`` evenly spaced numbers from ``start`` to ``stop``, numbers or Tensors of shape () (differentiable)."""
+    """Make ``num`` evenly spaced numbers from ``start`` to ``stop``.
+
+    They are numbers, or Tensors of shape (), which are differentiated. ``endpoint``: include ``stop``.
+    """
     start, stop = _read((start, stop))
     known = next((v for v in (start, stop) if hasattr(v, "shape")), None)
     if known is None:
@@ -277,6 +309,7 @@ def linspace(
     return add(multiply(start, 1 - steps), multiply(stop, steps))
 
 
+@public
 def eye(
     n_rows: int,
     n_cols: int | None = None,
@@ -288,29 +321,31 @@ def eye(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A matrix with ones on its ``k``-th diagonal and zeros elsewhere."""
+    """Make a matrix with ones on its ``k``-th diagonal and zeros elsewhere."""
     place, native = _place(backend, device)
     keywords = {} if native is None else {"device": native}
     raw = place.xp.eye(n_rows, n_cols, k=k, dtype=_native(dtype, place), **keywords)
     return _born(raw, requires_grad)
 
 
+@public
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, backend: str | None = None) -> Tensor:
-    """A Tensor of the selected backend (or of ``backend``) that holds the memory of an array with ``__dlpack__``.
+    """Make a Tensor that holds the memory of an array with ``__dlpack__``.
 
-    ``copy``: True for a copy always, False for an error where one would be needed, None for one only there.
-    ``device``: where to put it. A Tensor stays differentiable: one that requires a gradient is moved by ``to``, which
-    copies. Raises ``OperandError`` for what has no ``__dlpack__``, and ``BufferError`` for what cannot be handed over.
+    It is of the selected backend, or of ``backend``. ``copy``: True for a copy always, False for an error where one
+    would be needed, None for one only there. ``device``: where to put it. A Tensor stays differentiable: one that
+    requires a gradient is moved by ``to``, which copies. Raises ``OperandError`` for what has no ``__dlpack__``, and
+    ``BufferError`` for what cannot be handed over.
     """
     if not hasattr(x, "__dlpack__") and backend_of_type(type(x)) is None:
         raise OperandError(f"from_dlpack takes an object with __dlpack__, not {type(x).__name__}; use agrad.asarray")
     place = selected().backend if backend is None else load(backend)
     target = None if device is None else place.device(device)
-    known = x if isinstance(x, Tensor) else None if backend_of_type(type(x)) is None else constant(x, AMBIENT)
+    known = x if isinstance(x, Tensor) else None if backend_of_type(type(x)) is None else constant(x, GLOBAL_TAPE)
     if known is not None and backend_of(known.raw) is not place:
         shared = None if copy or known.requires_grad else _shared(known.raw, place, copy)
         if shared is not None:
-            return asarray(constant(shared, AMBIENT), device=target)
+            return asarray(constant(shared, GLOBAL_TAPE), device=target)
         known, copy = to(known, place.name), None
     if known is not None and backend_of(known.raw) is place:
         if copy is False and target not in (None, place.device_of(known.raw)):
@@ -324,11 +359,14 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
         raise BufferError(f"from_dlpack: backend {place.name!r} takes no array without a copy")
     else:
         made = place.from_host(np.from_dlpack(source), target)
-    return asarray(constant(made, AMBIENT), device=target)
+    return asarray(constant(made, GLOBAL_TAPE), device=target)
 
 
 def _shared(raw: Any, place: Backend, copy: bool | None) -> Any:
-    """The memory of an array as one of another backend; None where that takes a copy, unless none may be made."""
+    """Return the memory of an array as an array of another backend.
+
+    None where that takes a copy; a ``BufferError`` where ``copy`` is False.
+    """
     native = getattr(place.xp, "from_dlpack", None)
     try:
         if native is None or not hasattr(raw, "__dlpack__"):
@@ -339,6 +377,16 @@ def _shared(raw: Any, place: Backend, copy: bool | None) -> Any:
             return None
         names = f"{backend_of(raw).name!r} as one of {place.name!r}"
         raise BufferError(f"from_dlpack: an array of {names} cannot be had without a copy: {error}") from error
+
+
+def _arange_like(x: Any, n: int, /) -> Any:
+    """Return the integers below ``n``, raw, on the backend and device of ``x``."""
+    raw = raw_of(x)
+    return backend_of(raw).xp.arange_like(raw, n)
+
+
+# in rules, by the signature of the backends' own
+namespace.arange_like = _arange_like
 
 
 def _filled_like(x: Any, name: str, args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
@@ -356,26 +404,40 @@ def _filled_like(x: Any, name: str, args: tuple[Any, ...], dtype: Any, device: A
     if not isinstance(x, Tensor):
         return out
     # beside what is traced stands what is traced too: array-api-strict's operators refuse a Tensor on their right
-    return constant(out, AMBIENT if x.level.id >= 0 else x.level)
+    return constant(out, GLOBAL_TAPE if x.level.id >= 0 else x.level)
 
 
+@public
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """Zeros of the shape, dtype, backend and device of ``x``: a Tensor for a Tensor, else a raw array. A constant."""
+    """Make zeros of the shape, dtype, backend and device of ``x``.
+
+    A constant Tensor for a Tensor, else a raw array.
+    """
     return _filled_like(x, "zeros", (), dtype, device)
 
 
+@public
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """Ones of the shape, dtype, backend and device of ``x``: a Tensor for a Tensor, else a raw array. A constant."""
+    """Make ones of the shape, dtype, backend and device of ``x``.
+
+    A constant Tensor for a Tensor, else a raw array.
+    """
     return _filled_like(x, "ones", (), dtype, device)
 
 
+@public
 def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """An array like ``x`` whose values are whatever the memory held."""
+    """Make an array like ``x`` with arbitrary values."""
     return _filled_like(x, "empty", (), dtype, device)
 
 
+@public
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """An array like ``x`` filled with a number, or with a Tensor of no dimensions (differentiable)."""
+    """Make an array like ``x``, filled with one value.
+
+    ``fill_value``: a number, or a Tensor of no dimensions, which is differentiated. Raises ``ShapeError`` for an array
+    of any other shape.
+    """
     if hasattr(fill_value, "shape"):
         ndim_of(x, "full_like")
         if tuple(fill_value.shape):
@@ -383,7 +445,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
         raw = raw_of(x)
         here = backend_of(raw)
         value = (
-            constant(fill_value, AMBIENT)
+            constant(fill_value, GLOBAL_TAPE)
             if isinstance(x, Tensor) and not isinstance(fill_value, Tensor)
             else fill_value
         )
@@ -393,8 +455,13 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     return _filled_like(x, "full", (fill_value,), dtype, device)
 
 
+@public
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
-    """Coordinate grids of one-dimensional arrays; ``indexing="xy"`` exchanges the first two axes. Differentiable."""
+    """Return coordinate grids of one-dimensional arrays.
+
+    ``indexing``: ``"xy"`` exchanges the first two axes, ``"ij"`` does not. Differentiable. Raises ``OperandError`` for
+    arrays of another number of dimensions.
+    """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")
     for x in arrays:
@@ -411,21 +478,3 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
         no_view(broadcast_to(reshape(x, tuple(-1 if i == place else 1 for i in range(n))), tuple(shape)))
         for x, place in zip(arrays, places, strict=True)
     )
-
-
-__all__ = [
-    "arange",
-    "asarray",
-    "empty",
-    "empty_like",
-    "eye",
-    "from_dlpack",
-    "full",
-    "full_like",
-    "linspace",
-    "meshgrid",
-    "ones",
-    "ones_like",
-    "zeros",
-    "zeros_like",
-]

@@ -1,4 +1,4 @@
-"""Decompositions of matrices: eigenvalues, singular values, QR, and the pseudo-inverse.
+"""Decompositions of matrices: eigenvalues, singular values and QR.
 
 Where factors are unique but for signs and phases, the derivative moves them as little as it can; that of a function
 that does not depend on the choice is right. The vectors of equal values are any basis of one space: their derivative
@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from agrad.backends import backend_of
 from agrad.dtypes import is_complex
-from agrad.engine.notation import primitive
 from agrad.engine.tensor import Tensor
 from agrad.errors import MissingFunctionError, OperandError
+from agrad.ops.definition import primitive
 from agrad.ops.linear_algebra import over_triangle
 from agrad.ops.matrices import (
     adjoint,
@@ -27,24 +27,25 @@ from agrad.ops.matrices import (
     rows,
     safe_inverse,
 )
+from agrad.registry import public
 
 
 class EighResult(NamedTuple):
-    """What ``eigh`` and ``eig`` give."""
+    """The result of ``eigh`` and of ``eig``."""
 
     eigenvalues: Any
     eigenvectors: Any
 
 
 class QRResult(NamedTuple):
-    """What ``qr`` gives."""
+    """The result of ``qr``."""
 
     Q: Any
     R: Any
 
 
 class SVDResult(NamedTuple):
-    """What ``svd`` gives."""
+    """The result of ``svd``."""
 
     U: Any
     S: Any
@@ -67,7 +68,7 @@ def _real_diagonal(xp: Any, x: Any) -> Any:
 
 
 def _square(xp: Any, d: Any, like: Any) -> Any:
-    """Diagonal matrices of ``d`` with the dtype of ``like``."""
+    """Return diagonal matrices of ``d`` with the dtype of ``like``."""
     d = xp.astype(d, like.dtype) if is_complex(like.dtype) else d
     return on_diagonal(xp, d, d.shape[-1], d.shape[-1])
 
@@ -76,12 +77,15 @@ def _square(xp: Any, d: Any, like: Any) -> Any:
 
 
 @primitive(name="linalg.eigh", out=("w", "V"), batch="leading")
-def eigh(xp: Any, x: Any, /, *, upper: bool) -> Any:
-    """``upper``: the upper triangle is read, by a library that has the choice; which one decides signs of vectors."""
+def eigh_p(xp: Any, x: Any, /, *, upper: bool) -> Any:
+    """Decompose; with ``upper`` by the upper triangle, where a library has the choice.
+
+    The triangle decides the signs of vectors.
+    """
     return tuple(xp.linalg.eigh(x, UPLO="U") if upper else xp.linalg.eigh(x))
 
 
-@eigh.vjp
+@eigh_p.vjp
 def eigh_vjp(xp: Any, g_w: Any, g_V: Any, w: Any, V: Any) -> Any:
     # Giles 2008, "An extended collection of matrix derivative results", section 3.1; for complex matrices Boeddeker
     # et al. 2017, arXiv:1701.00392, section 4
@@ -93,56 +97,51 @@ def eigh_vjp(xp: Any, g_w: Any, g_V: Any, w: Any, V: Any) -> Any:
     return conjugate(xp, hermitian_part(xp, xp.matmul(xp.matmul(V, inner), adjoint(xp, V))))
 
 
-@eigh.jvp
+@eigh_p.jvp
 def eigh_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
     inner = xp.matmul(xp.matmul(adjoint(xp, V), hermitian_part(xp, t)), V)
     return _real_diagonal(xp, inner), xp.matmul(V, inner * inverse_gaps(xp, w))
 
 
-_eigh = eigh.bind
-
-
-@eigh.door
+@public("linalg")
 def eigh(x: Any, /) -> EighResult:
-    """The eigenvalues, ascending, and the orthonormal eigenvectors of Hermitian matrices.
+    """Return the eigenvalues and eigenvectors of Hermitian matrices.
 
-    x: (..., n, n) of a floating dtype; which triangle is read is the array library's affair. Gives the named tuple
-    (eigenvalues (..., n), real; eigenvectors (..., n, n), as columns). The derivative is that along Hermitian changes
-    of ``x``, given as a Hermitian gradient. Where eigenvalues are equal it is right for the eigenvalues, and NaN for
-    the eigenvectors and for second derivatives, which go through them.
+    The eigenvalues are ascending, the eigenvectors orthonormal. x: (..., n, n) of a floating dtype; which triangle is
+    read is the array library's affair. Gives the named tuple (eigenvalues (..., n), real; eigenvectors (..., n, n), as
+    columns). The derivative is that along Hermitian changes of ``x``, given as a Hermitian gradient. Where eigenvalues
+    are equal it is right for the eigenvalues, and NaN for the eigenvectors and for second derivatives, which go through
+    them.
     """
     check_matrices(x, "eigh", square=True)
-    return EighResult(*_eigh(x, upper=False))
+    return EighResult(*eigh_p(x, upper=False))
 
 
 @primitive(name="linalg.eigvalsh", constant="x", batch="leading")
-def eigvalsh(xp: Any, x: Any, /) -> Any:
+def eigvalsh_p(xp: Any, x: Any, /) -> Any:
     return xp.linalg.eigvalsh(x)
 
 
-_eigvalsh = eigvalsh.bind
-
-
-@eigvalsh.door
+@public("linalg")
 def eigvalsh(x: Any, /) -> Any:
-    """The eigenvalues of Hermitian matrices, ascending. x: (..., n, n) of a floating dtype; gives (..., n), real.
+    """Return the eigenvalues of Hermitian matrices, ascending.
 
-    Where they are differentiated they come from ``eigh``, as their derivative needs the vectors. Where some are equal
-    the first derivative is right, and later ones are NaN.
+    x: (..., n, n) of a floating dtype; gives (..., n), real. Where they are differentiated they come from ``eigh``, as
+    their derivative needs the vectors. Where some are equal the first derivative is right, and later ones are NaN.
     """
     check_matrices(x, "eigvalsh", square=True)
-    return _eigh(x, upper=False)[0] if differentiated(x) else _eigvalsh(x)
+    return eigh_p(x, upper=False)[0] if differentiated(x) else eigvalsh_p(x)
 
 
 # ------------------------------------------------------------------ general square matrices
 
 
 @primitive(name="linalg.eig", out=("w", "V"), batch="leading")
-def eig(xp: Any, x: Any, /) -> Any:
+def eig_p(xp: Any, x: Any, /) -> Any:
     return tuple(_word(xp, "eig")(x))
 
 
-@eig.vjp
+@eig_p.vjp
 def eig_vjp(xp: Any, g_w: Any, g_V: Any, w: Any, V: Any) -> Any:
     # Boeddeker et al. 2017, section 4.2, for eigenvectors of length one
     adjoint_V = adjoint(xp, V)
@@ -157,7 +156,7 @@ def eig_vjp(xp: Any, g_w: Any, g_V: Any, w: Any, V: Any) -> Any:
     return conjugate(xp, xp.linalg.solve(adjoint_V, xp.matmul(inner, adjoint_V)))
 
 
-@eig.jvp
+@eig_p.jvp
 def eig_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
     inner = xp.linalg.solve(V, xp.matmul(xp.astype(t, V.dtype), V))
     turned = xp.matmul(V, inner * inverse_gaps(xp, w))
@@ -165,48 +164,49 @@ def eig_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
     return xp.linalg.diagonal(inner), turned - V * columns(xp, xp.astype(lengths, V.dtype))
 
 
-_eig = eig.bind
-
-
-@eig.door
+@public("linalg")
 def eig(x: Any, /) -> EighResult:
-    """The eigenvalues and the eigenvectors, of length one, of square matrices, in no particular order.
+    """Return the eigenvalues and eigenvectors of square matrices.
 
-    x: (..., n, n) of a floating dtype. Gives the named tuple (eigenvalues (..., n), eigenvectors (..., n, n), as
-    columns), both complex. Raises ``MissingFunctionError`` where the array library has no ``eig``. Where eigenvalues
-    are equal, the derivative of the eigenvectors is NaN.
+    The eigenvectors have length one; the order is arbitrary. x: (..., n, n) of a floating dtype. Gives the named tuple
+    (eigenvalues (..., n), eigenvectors (..., n, n), as columns), both complex. Raises ``MissingFunctionError`` where
+    the array library has no ``eig``. Where eigenvalues are equal, the derivative of the eigenvectors is NaN.
     """
     check_matrices(x, "eig", square=True)
-    return EighResult(*_eig(x))
+    return EighResult(*eig_p(x))
 
 
+@public("linalg")
 def eigvals(x: Any, /) -> Any:
-    """The eigenvalues of square matrices, complex, in no particular order. x: (..., n, n); gives (..., n).
+    """Return the eigenvalues of square matrices, complex, in an arbitrary order.
 
-    Those of a Tensor come from ``eig``, as their derivative needs the vectors. Raises ``MissingFunctionError`` where
-    the array library has neither.
+    x: (..., n, n) of a floating dtype; gives (..., n). Those of a Tensor come from ``eig``, as their derivative needs
+    the vectors. Raises ``MissingFunctionError`` where the array library has neither.
     """
     check_matrices(x, "eigvals", square=True)
-    return _eig(x)[0] if isinstance(x, Tensor) else _word(backend_of(x).xp, "eigvals")(x)
+    return eig_p(x)[0] if isinstance(x, Tensor) else _word(backend_of(x).xp, "eigvals")(x)
 
 
 # ------------------------------------------------------------------ singular values
 
 
 @primitive(name="linalg.svd", out=("U", "S", "Vh"), batch="leading")
-def svd(xp: Any, x: Any, /, *, full_matrices: bool) -> Any:
+def svd_p(xp: Any, x: Any, /, *, full_matrices: bool) -> Any:
     return tuple(xp.linalg.svd(x, full_matrices=full_matrices))
 
 
 def _split_svd(xp: Any, U: Any, Vh: Any, k: int) -> tuple[Any, Any, Any, Any]:
-    """The singular vectors U1 and V1h of the k singular values, and the rest, None where there is none."""
+    """Return the singular vectors U1 and V1h of the k singular values, and the rest.
+
+    None where there is no rest.
+    """
     U1, U2 = (U[..., :, :k], U[..., :, k:]) if U.shape[-1] > k else (U, None)
     V1h, V2h = (Vh[..., :k, :], Vh[..., k:, :]) if Vh.shape[-2] > k else (Vh, None)
     return U1, U2, V1h, V2h
 
 
 def _outside(xp: Any, g: Any, basis: Any, rest: Any, k: int) -> Any:
-    """What a cotangent ``g`` of orthonormal columns says of their turning out of their own span.
+    """Return the part of a cotangent of orthonormal columns that leaves their span.
 
     ``basis``: the k columns; ``rest``: the columns that complete them and turn against them, None where there are none.
     """
@@ -217,7 +217,7 @@ def _outside(xp: Any, g: Any, basis: Any, rest: Any, k: int) -> Any:
     return xp.matmul(rest, turn)
 
 
-@svd.vjp
+@svd_p.vjp
 def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, x_meta: Any, U: Any, S: Any, Vh: Any) -> Any:
     # Wan and Zhang 2019, arXiv:1909.02659, with the complex matrices' own term; Giles 2008, section 3.2, for the values
     m, n = x_meta.shape[-2:]
@@ -257,7 +257,10 @@ def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, x_meta: Any, U: Any, S: Any,
 
 
 def _turned(xp: Any, basis: Any, rest: Any, turn: Any, out: Any) -> Any:
-    """The change of orthonormal columns that turn by ``turn`` among themselves and by ``out`` out of their span."""
+    """Return the change of orthonormal columns that turn.
+
+    ``turn``: among themselves; ``out``: out of their span.
+    """
     change = xp.matmul(basis, turn)
     if out is None:
         return change
@@ -267,7 +270,7 @@ def _turned(xp: Any, basis: Any, rest: Any, turn: Any, out: Any) -> Any:
     return xp.concat([change + xp.matmul(rest, out), -xp.matmul(basis, adjoint(xp, out))], axis=-1)
 
 
-@svd.jvp
+@svd_p.jvp
 def svd_jvp(xp: Any, t: Any, x_meta: Any, U: Any, S: Any, Vh: Any) -> Any:
     m, n = x_meta.shape[-2:]
     k = S.shape[-1]
@@ -290,12 +293,9 @@ def svd_jvp(xp: Any, t: Any, x_meta: Any, U: Any, S: Any, Vh: Any) -> Any:
     return t_U, t_S, adjoint(xp, t_V)
 
 
-_svd = svd.bind
-
-
-@svd.door
+@public("linalg")
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
-    """The singular value decomposition ``x = U @ diag(S) @ Vh``.
+    """Return the singular value decomposition ``x = U @ diag(S) @ Vh``.
 
     x: (..., m, n) of a floating dtype. Gives the named tuple (U, S, Vh): S of shape (..., k), real and descending,
     k = min(m, n); U (..., m, m) and Vh (..., n, n), or without ``full_matrices`` (..., m, k) and (..., k, n). At a
@@ -304,45 +304,46 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     matrix is real and square.
     """
     check_matrices(x, "svd")
-    return SVDResult(*_svd(x, full_matrices=bool(full_matrices)))
+    return SVDResult(*svd_p(x, full_matrices=bool(full_matrices)))
 
 
 @primitive(name="linalg.svdvals", constant="x", batch="leading")
-def svdvals(xp: Any, x: Any, /) -> Any:
+def svdvals_p(xp: Any, x: Any, /) -> Any:
     return xp.linalg.svdvals(x)
 
 
-_svdvals = svdvals.bind
-
-
-@svdvals.door
+@public("linalg")
 def svdvals(x: Any, /) -> Any:
-    """The singular values, descending. x: (..., m, n) of a floating dtype; gives (..., min(m, n)), real.
+    """Return the singular values, descending.
 
-    Where they are differentiated they come from ``svd``, as their derivative needs the vectors. The derivative of one
-    that is exactly 0 is 0; where some are equal the first derivative is right, and later ones are NaN.
+    x: (..., m, n) of a floating dtype; gives (..., min(m, n)), real. Where they are differentiated they come from
+    ``svd``, as their derivative needs the vectors. The derivative of one that is exactly 0 is 0; where some are equal
+    the first derivative is right, and later ones are NaN.
     """
     check_matrices(x, "svdvals")
-    return _svd(x, full_matrices=False)[1] if differentiated(x) else _svdvals(x)
+    return svd_p(x, full_matrices=False)[1] if differentiated(x) else svdvals_p(x)
 
 
 # ------------------------------------------------------------------ QR
 
 
 @primitive(name="linalg.qr", out=("Q", "R"), batch="leading")
-def qr(xp: Any, x: Any, /, *, mode: str) -> Any:
+def qr_p(xp: Any, x: Any, /, *, mode: str) -> Any:
     return tuple(xp.linalg.qr(x, mode=mode))
 
 
 def _turn_of(xp: Any, c: Any) -> Any:
-    """The anti-Hermitian part of ``c`` in its split into an anti-Hermitian and an upper one of real diagonal."""
+    """Return the anti-Hermitian part of ``c`` = anti-Hermitian + upper triangular.
+
+    The upper triangular part has a real diagonal.
+    """
     lower = xp.tril(c, k=-1)
     turn = lower - adjoint(xp, lower)
     k = c.shape[-1]
     return turn + on_diagonal(xp, imaginary_diagonal(xp, c), k, k) if is_complex(c.dtype) else turn
 
 
-@qr.jvp
+@qr_p.jvp
 def qr_jvp(xp: Any, t: Any, x_meta: Any, Q: Any, R: Any) -> Any:
     # Walter and Lehmann 2018, arXiv:1009.6112, for tall matrices; wide and complete: Roberts and Roberts 2020,
     # arXiv:2009.10071
@@ -350,7 +351,7 @@ def qr_jvp(xp: Any, t: Any, x_meta: Any, Q: Any, R: Any) -> Any:
     k = min(m, n)
     Q1, Q2 = (Q[..., :, :k], Q[..., :, k:]) if Q.shape[-1] > k else (Q, None)
     R1 = R[..., :k, :k]
-    change = over_triangle.bind(t[..., :, :k], R1, upper=True)
+    change = over_triangle(t[..., :, :k], R1, upper=True)
     turn = _turn_of(xp, xp.matmul(adjoint(xp, Q1), change))
     t_Q = _turned(xp, Q1, Q2, turn, change if m > k else None)
     t_R = xp.triu(xp.matmul(adjoint(xp, Q1), t) - xp.matmul(turn, R[..., :k, :]))
@@ -359,7 +360,7 @@ def qr_jvp(xp: Any, t: Any, x_meta: Any, Q: Any, R: Any) -> Any:
     return t_Q, t_R
 
 
-@qr.vjp
+@qr_p.vjp
 def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_meta: Any, Q: Any, R: Any) -> Any:
     m, n = x_meta.shape[-2:]
     k = min(m, n)
@@ -378,29 +379,22 @@ def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_meta: Any, Q: Any, R: Any) -> Any:
     if is_complex(inner.dtype):
         inner = inner + on_diagonal(xp, imaginary_diagonal(xp, turn), k, k)
     across = adjoint(xp, R1)
-    inner = over_triangle.bind(inner, across, upper=False)
+    inner = over_triangle(inner, across, upper=False)
     if n > k:
         inner = xp.concat([inner, xp.zeros_like(R[..., :k, k:])], axis=-1)
     total = xp.matmul(Q1, inner if g_R is None else inner + g_R)
-    return conjugate(xp, total if out is None else total + over_triangle.bind(out, across, upper=False))
+    return conjugate(xp, total if out is None else total + over_triangle(out, across, upper=False))
 
 
-_qr = qr.bind
-
-
-@qr.door
+@public("linalg")
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
-    """The decomposition ``x = Q @ R`` into orthonormal columns and an upper triangular matrix.
+    """Return the decomposition ``x = Q @ R``.
 
-    x: (..., m, n) of a floating dtype. Gives the named tuple (Q, R): with k = min(m, n), Q (..., m, k) and
-    R (..., k, n), or in the mode ``"complete"`` Q (..., m, m) and R (..., m, n). The derivative exists where the first
-    k columns of ``x`` are independent. Raises ``OperandError`` for another mode.
+    Q has orthonormal columns, R is upper triangular. x: (..., m, n) of a floating dtype. Gives the named tuple (Q, R):
+    with k = min(m, n), Q (..., m, k) and R (..., k, n), or in the mode ``"complete"`` Q (..., m, m) and R (..., m, n).
+    The derivative exists where the first k columns of ``x`` are independent. Raises ``OperandError`` for another mode.
     """
     check_matrices(x, "qr")
     if mode not in ("reduced", "complete"):
         raise OperandError(f"qr: mode is 'reduced' or 'complete', not {mode!r}")
-    return QRResult(*_qr(x, mode=mode))
-
-
-__all__: list[str] = []
-LINALG = ["eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
+    return QRResult(*qr_p(x, mode=mode))

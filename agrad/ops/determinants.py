@@ -3,14 +3,15 @@
 from typing import Any, NamedTuple
 
 from agrad.dtypes import is_complex
-from agrad.engine.notation import primitive
 from agrad.engine.tensor import Tensor
+from agrad.ops.definition import primitive
 from agrad.ops.matrices import adjoint, check_matrices, columns, conjugate, on_diagonal, rows
 from agrad.ops.shared import raw_of
+from agrad.registry import public
 
 
 class SlogdetResult(NamedTuple):
-    """What ``slogdet`` gives."""
+    """The result of ``slogdet``."""
 
     sign: Any
     logabsdet: Any
@@ -18,7 +19,10 @@ class SlogdetResult(NamedTuple):
 
 @primitive(name="linalg.adjugate", batch="leading")
 def adjugate(xp: Any, x: Any, /) -> Any:
-    """The transposed matrix of cofactors, det(x) inv(x), of singular matrices too. x: (..., n, n), floating."""
+    """Return the transposed matrix of cofactors, det(x) inv(x).
+
+    Of singular matrices too. x: (..., n, n) of a floating dtype.
+    """
     n = x.shape[-1]
     if n < 2:
         return xp.ones_like(x)
@@ -41,26 +45,30 @@ def adjugate(xp: Any, x: Any, /) -> Any:
 
 
 def _mean_size(xp: Any, s: Any) -> Any:
-    """The geometric mean of positive vectors rounded to a power of two, by which products are divided exactly."""
+    """Return the geometric mean of positive vectors, rounded to a power of two.
+
+    A division by it is exact.
+    """
     return 2.0 ** xp.round(xp.mean(xp.log2(s), axis=-1, keepdims=True))
 
 
 @adjugate.jvp
 def adjugate_jvp(xp: Any, t: Any, x: Any) -> Any:
-    return adjugate_change.bind(x, t)
+    return adjugate_change(x, t)
 
 
 @adjugate.vjp
 def adjugate_vjp(xp: Any, g: Any, x: Any) -> Any:
     # the derivative is its own transpose between transposed matrices
-    return xp.matrix_transpose(adjugate_change.bind(x, xp.matrix_transpose(g)))
+    return xp.matrix_transpose(adjugate_change(x, xp.matrix_transpose(g)))
 
 
 @primitive(name="linalg.adjugate_change", linear="v", batch="leading", broadcasts=True)
 def adjugate_change(xp: Any, x: Any, v: Any, /) -> Any:
-    """The derivative of ``adjugate`` at ``x`` along ``v``, at singular matrices too. x, v: (..., n, n), floating.
+    """Return the derivative of ``adjugate`` at ``x`` along ``v``.
 
-    Its own derivative by ``x`` is that of regular matrices.
+    At singular matrices too. x, v: (..., n, n) of a floating dtype. Its own derivative by ``x`` is that of regular
+    matrices.
     """
     n = x.shape[-1]
     if n < 2:
@@ -85,16 +93,16 @@ def adjugate_change(xp: Any, x: Any, v: Any, /) -> Any:
 
 
 def _second_change(xp: Any, x: Any, v: Any, t: Any) -> Any:
-    """The derivative of ``adjugate_change(x, v)`` by ``x`` along ``t``, of regular matrices.
+    """Return the derivative of ``adjugate_change(x, v)`` by ``x`` along ``t``.
 
-    That of (tr(y v) y - y v y) / det(x), where y is the adjugate.
+    Of regular matrices: the derivative of (tr(y v) y - y v y) / det(x), where y is the adjugate.
     """
-    y = adjugate.bind(x)
+    y = adjugate(x)
     # the determinant is each diagonal element of the product with the adjugate
     det = xp.sum(x[..., 0, :] * y[..., :, 0], axis=-1)[..., None, None]
-    dy = adjugate_change.bind(x, t)
+    dy = adjugate_change(x, t)
     yv, yt, dyv = xp.matmul(y, v), xp.matmul(y, t), xp.matmul(dy, v)
-    trace, change = _trace(xp, yv), adjugate_change.bind(x, v)
+    trace, change = _trace(xp, yv), adjugate_change(x, v)
     return (_trace(xp, dyv) * y + trace * dy - xp.matmul(dyv, y) - xp.matmul(yv, dy) - _trace(xp, yt) * change) / det
 
 
@@ -117,46 +125,44 @@ def adjugate_change_x_vjp(xp: Any, g: Any, x: Any, v: Any) -> Any:
 
 @adjugate_change.vjp("v")
 def adjugate_change_v_vjp(xp: Any, g: Any, x: Any) -> Any:
-    return xp.matrix_transpose(adjugate_change.bind(x, xp.matrix_transpose(g)))
+    return xp.matrix_transpose(adjugate_change(x, xp.matrix_transpose(g)))
 
 
 @primitive(name="linalg.det", batch="leading")
-def det(xp: Any, x: Any, /) -> Any:
+def det_p(xp: Any, x: Any, /) -> Any:
     return xp.linalg.det(x)
 
 
-@det.vjp
+@det_p.vjp
 def det_vjp(xp: Any, g: Any, x: Any, y: Any) -> Any:
     # Jacobi's formula; Giles 2008, "An extended collection of matrix derivative results", section 2.2.4. y, of no use
     # here, is kept for kernels that take the adjugate by it
-    return xp.matrix_transpose(adjugate.bind(x)) * g[..., None, None]
+    return xp.matrix_transpose(adjugate(x)) * g[..., None, None]
 
 
-@det.jvp
+@det_p.jvp
 def det_jvp(xp: Any, t: Any, x: Any) -> Any:
-    return xp.sum(xp.matrix_transpose(adjugate.bind(x)) * t, axis=(-2, -1))
+    return xp.sum(xp.matrix_transpose(adjugate(x)) * t, axis=(-2, -1))
 
 
-_det = det.bind
-
-
-@det.door
+@public("linalg")
 def det(x: Any, /) -> Any:
-    """The determinant of each matrix. x: (..., n, n) of a floating dtype; gives (...).
+    """Return the determinant of each matrix.
 
-    The first and second derivatives are right for singular matrices too. Later ones divide by the determinant, so they
-    are those of regular matrices; ``slogdet`` spares their range.
+    x: (..., n, n) of a floating dtype; gives (...). Raises ``ShapeError`` for matrices that are not square. The first
+    and second derivatives are right for singular matrices too. Later ones divide by the determinant, so they are those
+    of regular matrices; ``slogdet`` spares their range.
     """
     check_matrices(x, "det", square=True)
-    return _det(x)
+    return det_p(x)
 
 
 @primitive(name="linalg.slogdet", out=("sign", "logabsdet"), batch="leading")
-def slogdet(xp: Any, x: Any, /) -> Any:
+def slogdet_p(xp: Any, x: Any, /) -> Any:
     return tuple(xp.linalg.slogdet(x))
 
 
-@slogdet.vjp
+@slogdet_p.vjp
 def slogdet_vjp(xp: Any, g_sign: Any, g_logabsdet: Any, x: Any, sign: Any) -> Any:
     # d log(det(x)) = tr(inv(x) dx): its real part changes logabsdet, its imaginary one turns the sign
     factor = None
@@ -170,7 +176,7 @@ def slogdet_vjp(xp: Any, g_sign: Any, g_logabsdet: Any, x: Any, sign: Any) -> An
     return xp.matrix_transpose(xp.linalg.inv(x)) * factor[..., None, None]
 
 
-@slogdet.jvp
+@slogdet_p.jvp
 def slogdet_jvp(xp: Any, t: Any, x: Any, sign: Any) -> Any:
     change = xp.linalg.trace(xp.linalg.solve(x, t))
     if not is_complex(change.dtype):
@@ -178,26 +184,23 @@ def slogdet_jvp(xp: Any, t: Any, x: Any, sign: Any) -> Any:
     return sign * xp.astype(xp.imag(change), sign.dtype) * 1j, xp.real(change)
 
 
-_slogdet = slogdet.bind
-
-
-@slogdet.door
+@public("linalg")
 def slogdet(x: Any, /) -> SlogdetResult:
-    """The sign of the determinant (for complex matrices det / abs(det)) and the logarithm of its size.
+    """Return the sign and the logarithm of the size of each determinant.
 
-    x: (..., n, n) of a floating dtype. Gives the named tuple (sign, logabsdet (real)), of shape (...). The derivative
-    is that of regular matrices.
+    The sign of a complex determinant is det / abs(det). x: (..., n, n) of a floating dtype. Gives the named tuple
+    (sign, logabsdet (real)), of shape (...). The derivative is that of regular matrices.
     """
     check_matrices(x, "slogdet", square=True)
-    return SlogdetResult(*_slogdet(x))
+    return SlogdetResult(*slogdet_p(x))
 
 
 @primitive(name="linalg.pinv", batch="leading")
-def pinv(xp: Any, x: Any, /, *, rtol: Any) -> Any:
+def pinv_p(xp: Any, x: Any, /, *, rtol: Any) -> Any:
     return xp.linalg.pinv(x) if rtol is None else xp.linalg.pinv(x, rtol=rtol)
 
 
-@pinv.jvp
+@pinv_p.jvp
 def pinv_jvp(xp: Any, t: Any, x: Any, y: Any) -> Any:
     # Golub and Pereyra 1973, "The differentiation of pseudo-inverses and nonlinear least squares", equation 4.12
     th, yh = adjoint(xp, t), adjoint(xp, y)
@@ -207,7 +210,7 @@ def pinv_jvp(xp: Any, t: Any, x: Any, y: Any) -> Any:
     return out - xp.matmul(xp.matmul(y, t), y)
 
 
-@pinv.vjp
+@pinv_p.vjp
 def pinv_vjp(xp: Any, g: Any, x: Any, y: Any) -> Any:
     gh, yh = xp.matrix_transpose(g), adjoint(xp, y)
     left = xp.matmul(gh, xp.matmul(y, yh))
@@ -216,24 +219,22 @@ def pinv_vjp(xp: Any, g: Any, x: Any, y: Any) -> Any:
     return conjugate(xp, out - xp.matmul(xp.matmul(yh, adjoint(xp, gh)), yh))
 
 
-_pinv = pinv.bind
-
-
-@pinv.door
+@public("linalg")
 def pinv(x: Any, /, *, rtol: Any = None) -> Any:
-    """The Moore-Penrose pseudo-inverse. x: (..., m, n) of a floating dtype; gives (..., n, m).
+    """Return the Moore-Penrose pseudo-inverse.
 
-    ``rtol``: singular values below it, relative to the greatest, count as 0 (None: the array library's own choice); a
-    number or an array of shape (...), which is constant. The derivative is that along changes that keep the rank.
+    x: (..., m, n) of a floating dtype; gives (..., n, m). ``rtol``: singular values below it, relative to the greatest,
+    count as 0 (None: the array library's own choice); a number or an array of shape (...), which is constant. The
+    derivative is that along changes that keep the rank.
     """
     check_matrices(x, "pinv")
     if isinstance(rtol, Tensor):
         rtol._check_concrete("pinv's rtol")
-    return _pinv(x, rtol=raw_of(rtol))
+    return pinv_p(x, rtol=raw_of(rtol))
 
 
 @primitive(name="linalg.matrix_rank", constant="x", batch="leading")
-def matrix_rank(xp: Any, x: Any, /, *, rtol: Any) -> Any:
+def matrix_rank_p(xp: Any, x: Any, /, *, rtol: Any) -> Any:
     # the standard's own definition, as not every library takes rtol, or a batch
     S = xp.linalg.svdvals(x)
     if not S.shape[-1]:
@@ -246,15 +247,11 @@ def matrix_rank(xp: Any, x: Any, /, *, rtol: Any) -> Any:
     return xp.count_nonzero(limit < S, axis=-1)
 
 
-_matrix_rank = matrix_rank.bind
-
-
-@matrix_rank.door
+@public("linalg")
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
-    """The number of singular values above ``rtol`` times the greatest. x: (..., m, n), floating. Integers; constant."""
+    """Return the number of singular values above ``rtol`` times the greatest.
+
+    x: (..., m, n) of a floating dtype. Integers, without a derivative.
+    """
     check_matrices(x, "matrix_rank")
-    return _matrix_rank(x, rtol=rtol)
-
-
-__all__: list[str] = []
-LINALG = ["det", "matrix_rank", "pinv", "slogdet"]
+    return matrix_rank_p(x, rtol=rtol)

@@ -1,28 +1,30 @@
-"""Elementwise functions, a row each: ``g`` times the partial derivative, which is the vjp and the jvp at once.
+"""Elementwise functions, one row each.
 
-Complex functions follow the convention of JAX and autograd: a rule multiplies by the derivative without conjugating,
-so that for a real function of z the gradient is the one whose real pairing gives the change (2 conj(z) for abs(z)**2).
+A rule is ``g`` times the partial derivative: the vjp and the jvp at once. Complex functions follow the convention of
+JAX and autograd: a rule multiplies by the derivative without conjugating, so that for a real function of z the gradient
+is the one whose real pairing gives the change (2 conj(z) for abs(z)**2).
 """
 
 import math
+import operator
 from typing import Any
 
 from agrad.dtypes import is_complex, is_floating
-from agrad.engine.notation import elementwise, primitive
 from agrad.errors import ReadOnlyViewError
+from agrad.ops.definition import elementwise, primitive
 from agrad.ops.shared import array_arguments
-from agrad.registry import CALLS
+from agrad.registry import CALLS, namespace, public
 
 # fmt: off
 # ------------------------------------------------------------------ arithmetic
 add      = elementwise("add",      lambda g: g,                     lambda g: g,       jointly=True, commutative=True,
-                       takes_traced_numbers=True)
+                       takes_traced_numbers=True, operator=operator.add)
 subtract = elementwise("subtract", lambda g: g,                     lambda g: -g,      jointly=True,
-                       takes_traced_numbers=True)
+                       takes_traced_numbers=True, operator=operator.sub)
 multiply = elementwise("multiply", lambda g, x2: g * x2,            lambda g, x1: g * x1,
-                       commutative=True, takes_traced_numbers=True)
+                       commutative=True, takes_traced_numbers=True, operator=operator.mul)
 divide   = elementwise("divide",   lambda g, x2: g / x2,            lambda g, y, x2: -(g * y / x2),
-                       takes_traced_numbers=True)
+                       takes_traced_numbers=True, operator=operator.truediv)
 negative = elementwise("negative", lambda g: -g)
 positive = elementwise("positive", lambda g: g, is_view=True)
 square   = elementwise("square",   lambda g, x: 2 * g * x)
@@ -58,7 +60,7 @@ conj     = elementwise("conj",     lambda xp, g: xp.conj(g), is_view=True)
 abs      = elementwise("abs",      lambda xp, g, x: g * _conj_sign(xp, x), keeps_type=False)
 
 # ------------------------------------------------------------------ piecewise constant: no derivative, by decision
-sign     = elementwise("sign",     None)
+sign_p   = elementwise("sign",     None, public=False)
 floor    = elementwise("floor",    None)
 ceil     = elementwise("ceil",     None)
 round    = elementwise("round",    None)
@@ -70,20 +72,20 @@ signbit  = elementwise("signbit",  None)
 logical_not   = elementwise("logical_not",    None)
 bitwise_invert = elementwise("bitwise_invert", None)
 
-less          = elementwise("less",          None, None)
-less_equal    = elementwise("less_equal",    None, None)
-greater       = elementwise("greater",       None, None)
-greater_equal = elementwise("greater_equal", None, None)
-equal         = elementwise("equal",         None, None)
-not_equal     = elementwise("not_equal",     None, None)
+less          = elementwise("less",          None, None, operator=operator.lt)
+less_equal    = elementwise("less_equal",    None, None, operator=operator.le)
+greater       = elementwise("greater",       None, None, operator=operator.gt)
+greater_equal = elementwise("greater_equal", None, None, operator=operator.ge)
+equal         = elementwise("equal",         None, None, operator=operator.eq)
+not_equal     = elementwise("not_equal",     None, None, operator=operator.ne)
 logical_and   = elementwise("logical_and",   None, None)
 logical_or    = elementwise("logical_or",    None, None)
 logical_xor   = elementwise("logical_xor",   None, None)
-bitwise_and   = elementwise("bitwise_and",   None, None)
-bitwise_or    = elementwise("bitwise_or",    None, None)
-bitwise_xor   = elementwise("bitwise_xor",   None, None)
-bitwise_left_shift  = elementwise("bitwise_left_shift",  None, None)
-bitwise_right_shift = elementwise("bitwise_right_shift", None, None)
+bitwise_and   = elementwise("bitwise_and",   None, None, operator=operator.and_)
+bitwise_or    = elementwise("bitwise_or",    None, None, operator=operator.or_)
+bitwise_xor   = elementwise("bitwise_xor",   None, None, operator=operator.xor)
+bitwise_left_shift  = elementwise("bitwise_left_shift",  None, None, operator=operator.lshift)
+bitwise_right_shift = elementwise("bitwise_right_shift", None, None, operator=operator.rshift)
 floor_divide  = elementwise("floor_divide",  None, None)
 # fmt: on
 nextafter = elementwise("nextafter", lambda g: g, None)
@@ -94,7 +96,7 @@ multiply.primitive.product = True
 
 @primitive(broadcasts=True, jointly=True, batch="leading")
 def from_parts(xp: Any, x1: Any, x2: Any, /) -> Any:
-    """Complex numbers of their real parts and their imaginary parts, real arrays that broadcast."""
+    """Make complex numbers of real and imaginary parts, real arrays that broadcast."""
     return xp.from_parts(x1, x2)
 
 
@@ -116,6 +118,9 @@ def from_parts_real_jvp(xp: Any, t: Any) -> Any:
 @from_parts.jvp("x2")
 def from_parts_imag_jvp(xp: Any, t: Any) -> Any:
     return xp.from_parts(xp.zeros_like(t), t)
+
+
+namespace.from_parts = from_parts
 
 
 @positive.put
@@ -143,11 +148,8 @@ def imag_put(xp: Any, x: Any, value: Any) -> Any:
 real.primitive.splits = imag.primitive.splits = True
 
 
-_sign = sign.bind
-
-
 def _over_size(xp: Any, value: Any, x: Any) -> Any:
-    """``value / abs(x)``, and 0 where ``x`` is 0."""
+    """Return ``value / abs(x)``, and 0 where ``x`` is 0."""
     size = xp.abs(x)
     zero = size == 0
     return xp.where(zero, xp.zeros_like(value), value / xp.where(zero, xp.ones_like(size), size))
@@ -158,6 +160,7 @@ complex_sign = elementwise(
     lambda xp, g, x, y: _over_size(xp, g - xp.conj(y) * xp.astype(xp.real(g * y), y.dtype), x),
     forward=lambda xp, x, /: _over_size(xp, x, x),
     doc="x / abs(x), and 0 at 0, of complex numbers: unlike the sign of real ones, not piecewise constant.",
+    public=False,
 )
 
 
@@ -166,16 +169,13 @@ def complex_sign_jvp(xp: Any, t: Any, x: Any, y: Any) -> Any:
     return _over_size(xp, t - y * xp.astype(xp.real(xp.conj(y) * t), y.dtype), x)
 
 
-_complex_sign = complex_sign.bind
-
-
-@sign.door
+@public
 def sign(x: Any, /) -> Any:
-    """-1, 0 or 1 by the sign of each element; x / abs(x), and 0 at 0, for complex ones.
+    """Return -1, 0 or 1 by the sign of each element.
 
-    Differentiable for complex dtypes; for real ones a constant.
+    Of a complex one it is x / abs(x), and 0 at 0. Differentiable for complex dtypes; for real ones a constant.
     """
-    return (_complex_sign if hasattr(x, "dtype") and is_complex(x.dtype) else _sign)(x)
+    return (complex_sign if hasattr(x, "dtype") and is_complex(x.dtype) else sign_p)(x)
 
 
 def _imag_rule(xp: Any, g: Any, x: Any) -> Any:
@@ -187,7 +187,7 @@ def _imag_rule(xp: Any, g: Any, x: Any) -> Any:
 
 def _conj_sign(xp: Any, x: Any) -> Any:
     # not xp.sign for complex numbers: NumPy's divides 0 by 0
-    return xp.conj(_complex_sign(x)) if is_complex(x.dtype) else xp.sign(x)
+    return xp.conj(complex_sign(x)) if is_complex(x.dtype) else xp.sign(x)
 
 
 remainder = elementwise(
@@ -286,36 +286,35 @@ pow = elementwise(
     lambda xp, g, x1, x2: _pow_base(xp, g, x1, x2),
     lambda xp, g, x1, x2, y: _pow_exponent(xp, g, x1, x2, y),
     doc="``x1`` to the power ``x2``, elementwise; ``0**0`` is 1 and its derivative by the base is 0.",
+    operator=operator.pow,
 )
 
 
-@primitive(constant="condition", broadcasts=True, masks=True, jointly=True, batch="leading", kind="elementwise")
-def where(xp: Any, condition: Any, x1: Any, x2: Any, /) -> Any:
-    """Choose from ``x1`` where ``condition`` holds and from ``x2`` elsewhere.
-
-    condition: boolean array; x1, x2: arrays or numbers; the three broadcast. A branch that is not chosen gets the
-    cotangent 0, whatever its values are: a NaN or an infinity in the unused branch never poisons the gradient.
-    """
+@primitive(
+    name="where", constant="condition", broadcasts=True, masks=True, jointly=True, batch="leading", kind="elementwise"
+)
+def where_p(xp: Any, condition: Any, x1: Any, x2: Any, /) -> Any:
     return xp.where(condition, x1, x2)
 
 
-@where.vjp("x1")
-@where.jvp("x1")
+@where_p.vjp("x1")
+@where_p.jvp("x1")
 def where_x1(xp: Any, g: Any, condition: Any) -> Any:
     return xp.where(condition, g, xp.zeros_like(g))
 
 
-@where.vjp("x2")
-@where.jvp("x2")
+@where_p.vjp("x2")
+@where_p.jvp("x2")
 def where_x2(xp: Any, g: Any, condition: Any) -> Any:
     return xp.where(condition, xp.zeros_like(g), g)
 
 
 @primitive(constant="cotangent", masks=True, broadcasts=True, batch="leading", kind="elementwise")
 def mask_unused(xp: Any, cotangent: Any, part: Any, /) -> Any:
-    """``part``, but 0 where ``cotangent`` is 0 and ``part`` is not finite: the guard of passes behind ``where``.
+    """Return ``part``, but 0 where ``cotangent`` is 0 and ``part`` is not finite.
 
-    Both arrays have one shape. A derivative of it that is not finite is guarded in the same way.
+    The guard of passes behind ``where``. Both arrays have one shape. A derivative of it that is not finite is guarded
+    in the same way.
     """
     return xp.where((cotangent == 0) & ~xp.isfinite(part), xp.zeros_like(part), part)
 
@@ -324,16 +323,20 @@ def mask_unused(xp: Any, cotangent: Any, part: Any, /) -> Any:
 @mask_unused.jvp("part")
 def mask_unused_part(xp: Any, g: Any, cotangent: Any, part: Any) -> Any:
     masked = (cotangent == 0) & ~xp.isfinite(part)
-    return mask_unused.bind(cotangent, xp.where(masked, xp.zeros_like(g), g))
+    return mask_unused(cotangent, xp.where(masked, xp.zeros_like(g), g))
 
 
-CALLS["guard"] = mask_unused.bind
-_where = where.bind
+CALLS["guard"] = mask_unused
 
 
-@where.door
+@public
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
-    return _where(*array_arguments("where", condition, x1, x2))
+    """Choose from ``x1`` where ``condition`` holds and from ``x2`` elsewhere.
+
+    condition: boolean array; x1, x2: arrays or numbers; the three broadcast. A branch that is not chosen gets the
+    cotangent 0, whatever its values are: a NaN or an infinity in the unused branch never poisons the gradient.
+    """
+    return where_p(*array_arguments("where", condition, x1, x2))
 
 
 def _between(xp: Any, x: Any, /, *, low: float, high: float) -> Any:
@@ -349,11 +352,12 @@ between = elementwise(
     _between_rule,
     forward=_between,
     doc="Each element limited to the range of two numbers, the lower one first, in one operation.",
+    public=False,
 )
 
 
 def _is_range(x: Any, low: Any, high: Any) -> bool:
-    """Whether the limits are numbers, the lower one first, and ``x`` an array of real floating numbers."""
+    """Return whether the limits are two numbers in order, and ``x`` is real floating."""
     return (
         type(low) in (int, float)
         and type(high) in (int, float)
@@ -364,10 +368,12 @@ def _is_range(x: Any, low: Any, high: Any) -> bool:
     )
 
 
+@public
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-    """Each element limited to the range from ``min`` to ``max``, arrays or numbers (None: no limit) that broadcast.
+    """Limit each element to the range from ``min`` to ``max``.
 
-    The derivative by ``x`` is 1 inside the range and 0 outside, by a limit the reverse; at a limit they share it.
+    They are arrays or numbers that broadcast, or None for no limit. The derivative by ``x`` is 1 inside the range and 0
+    outside, by a limit the reverse; at a limit they share it.
     """
     if _is_range(x, min, max):
         return between(x, low=min, high=max)
@@ -376,74 +382,3 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     if max is not None:
         x = minimum(x, max)
     return positive(x) if min is None and max is None else x
-
-
-__all__ = [
-    "abs",
-    "acos",
-    "acosh",
-    "add",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "bitwise_and",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "ceil",
-    "clip",
-    "conj",
-    "copysign",
-    "cos",
-    "cosh",
-    "divide",
-    "equal",
-    "exp",
-    "expm1",
-    "floor",
-    "floor_divide",
-    "greater",
-    "greater_equal",
-    "imag",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "less",
-    "less_equal",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "logaddexp",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "maximum",
-    "minimum",
-    "multiply",
-    "negative",
-    "nextafter",
-    "not_equal",
-    "positive",
-    "pow",
-    "real",
-    "reciprocal",
-    "remainder",
-    "round",
-    "sign",
-    "signbit",
-    "sin",
-    "sinh",
-    "sqrt",
-    "square",
-    "subtract",
-    "tan",
-    "tanh",
-    "trunc",
-    "where",
-]

@@ -1,22 +1,24 @@
-"""Fourier transforms. Lengths are brought about before and after each transform by padding and cropping.
+"""Fourier transforms. Arrays are padded or cropped to a length before them.
 
 The matrix of a discrete Fourier transform is symmetric, and cotangents pair without conjugation, so a transform is its
 own transpose. Those between real and Hermitian arrays are each other's, up to the weights of coefficients that stand
 for two.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import index as as_int
 from typing import Any
 
 from agrad.backends import selected
 from agrad.dtypes import as_dtype
-from agrad.engine.levels import AMBIENT
-from agrad.engine.notation import primitive
+from agrad.engine.levels import GLOBAL_TAPE
+from agrad.engine.notation import Operation
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import OperandError, ShapeError
+from agrad.ops.definition import primitive
 from agrad.ops.indexing import getitem, scatter_add
 from agrad.ops.shared import axes_of, ndim_of
+from agrad.registry import public
 from agrad.shapes import normalize_axis
 
 Axes = tuple[int, ...]
@@ -45,27 +47,27 @@ def _length(n: Any, name: str) -> int:
 
 
 def _resized(x: Any, lengths: dict[int, int]) -> Any:
-    """``x`` with its axes cropped, or padded with zeros at their ends, to these lengths."""
+    """Crop axes of ``x``, or pad them with zeros at their ends, to these lengths."""
     shape = tuple(x.shape)
     cropped = tuple(slice(0, min(size, lengths.get(i, size))) for i, size in enumerate(shape))
     target = tuple(lengths.get(i, size) for i, size in enumerate(shape))
     if any(s.stop < size for s, size in zip(cropped, shape, strict=True)):
-        x = getitem.bind(x, index=cropped)
-    return x if tuple(x.shape) == target else scatter_add.bind(x, index=cropped, shape=target)
+        x = getitem(x, index=cropped)
+    return x if tuple(x.shape) == target else scatter_add(x, index=cropped, shape=target)
 
 
-def _run(bind: Callable[..., Any], x: Any, lengths: dict[int, int], **settings: Any) -> Any:
-    """The transform ``bind`` of ``x`` with its axes of these lengths."""
+def _run(operation: Operation, x: Any, lengths: dict[int, int], **settings: Any) -> Any:
+    """Transform ``x`` with its axes of these lengths."""
     empty = [i for i, size in enumerate(x.shape) if not size and i not in lengths]
     if not empty:
-        return bind(_resized(x, lengths), **settings)
-    # PyTorch transforms no batch without a member, so one is lent
-    y = bind(_resized(x, {**lengths, **dict.fromkeys(empty, 1)}), **settings)
-    return getitem.bind(y, index=tuple(slice(0, 0 if i in empty else None) for i in range(len(x.shape))))
+        return operation(_resized(x, lengths), **settings)
+    # PyTorch transforms no batch without a member: transform one, and drop it
+    y = operation(_resized(x, {**lengths, **dict.fromkeys(empty, 1)}), **settings)
+    return getitem(y, index=tuple(slice(0, 0 if i in empty else None) for i in range(len(x.shape))))
 
 
 def _doubled(xp: Any, g: Any, n: int, axis: int, factor: float) -> Any:
-    """``g`` with every coefficient that stands for itself and its conjugate multiplied by ``factor``."""
+    """Multiply by ``factor`` the coefficients that stand for their conjugates too."""
     count = g.shape[axis]
     place = xp.arange_like(g, count)
     single = place == 0 if n % 2 else (place == 0) | (place == n // 2)
@@ -77,21 +79,21 @@ def _doubled(xp: Any, g: Any, n: int, axis: int, factor: float) -> Any:
 
 
 @primitive(linear="x", name="fft.fft", batch="axis")
-def fft(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
+def fft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
     return xp.fft.fft(x, axis=axis, norm=norm)
 
 
-@fft.vjp
+@fft_p.vjp
 def fft_vjp(xp: Any, g: Any, *, axis: int, norm: str) -> Any:
     return xp.fft.fft(g, axis=axis, norm=norm)
 
 
 @primitive(linear="x", name="fft.ifft", batch="axis")
-def ifft(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
+def ifft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
     return xp.fft.ifft(x, axis=axis, norm=norm)
 
 
-@ifft.vjp
+@ifft_p.vjp
 def ifft_vjp(xp: Any, g: Any, *, axis: int, norm: str) -> Any:
     return xp.fft.ifft(g, axis=axis, norm=norm)
 
@@ -100,52 +102,52 @@ def ifft_vjp(xp: Any, g: Any, *, axis: int, norm: str) -> Any:
 
 
 @primitive(linear="x", name="fft.rfft", batch="axis")
-def rfft(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
+def rfft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
     return xp.fft.rfft(x, axis=axis, norm=norm)
 
 
 def _from_rfft(xp: Any, g: Any, n: int, axis: int, norm: str) -> Any:
-    """The transpose of ``rfft`` of length n."""
+    """Apply the transpose of ``rfft`` of length n."""
     return xp.fft.irfft(_doubled(xp, xp.conj(g), n, axis, 0.5), n=n, axis=axis, norm=INVERSE_NORM[norm])
 
 
-@rfft.vjp
+@rfft_p.vjp
 def rfft_vjp(xp: Any, g: Any, x_meta: Any, *, axis: int, norm: str) -> Any:
     return _from_rfft(xp, g, x_meta.shape[axis], axis, norm)
 
 
 @primitive(linear="x", name="fft.irfft", batch="axis")
-def irfft(xp: Any, x: Any, /, *, n: int, axis: int, norm: str) -> Any:
+def irfft_p(xp: Any, x: Any, /, *, n: int, axis: int, norm: str) -> Any:
     return xp.fft.irfft(x, n=n, axis=axis, norm=norm)
 
 
 def _from_irfft(xp: Any, g: Any, n: int, axis: int, norm: str) -> Any:
-    """The transpose of ``irfft`` of length n."""
+    """Apply the transpose of ``irfft`` of length n."""
     return _doubled(xp, xp.conj(xp.fft.rfft(g, axis=axis, norm=INVERSE_NORM[norm])), n, axis, 2.0)
 
 
-@irfft.vjp
+@irfft_p.vjp
 def irfft_vjp(xp: Any, g: Any, *, n: int, axis: int, norm: str) -> Any:
     return _from_irfft(xp, g, n, axis, norm)
 
 
 @primitive(linear="x", name="fft.hfft", batch="axis")
-def hfft(xp: Any, x: Any, /, *, n: int, axis: int, norm: str) -> Any:
+def hfft_p(xp: Any, x: Any, /, *, n: int, axis: int, norm: str) -> Any:
     return xp.fft.hfft(x, n=n, axis=axis, norm=norm)
 
 
-@hfft.vjp
+@hfft_p.vjp
 def hfft_vjp(xp: Any, g: Any, *, n: int, axis: int, norm: str) -> Any:
     # hfft is irfft of the conjugate under the inverse norm
     return _doubled(xp, xp.fft.rfft(g, axis=axis, norm=norm), n, axis, 2.0)
 
 
 @primitive(linear="x", name="fft.ihfft", batch="axis")
-def ihfft(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
+def ihfft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
     return xp.fft.ihfft(x, axis=axis, norm=norm)
 
 
-@ihfft.vjp
+@ihfft_p.vjp
 def ihfft_vjp(xp: Any, g: Any, x_meta: Any, *, axis: int, norm: str) -> Any:
     n = x_meta.shape[axis]
     return xp.fft.irfft(_doubled(xp, g, n, axis, 0.5), n=n, axis=axis, norm=norm)
@@ -155,31 +157,31 @@ def ihfft_vjp(xp: Any, g: Any, x_meta: Any, *, axis: int, norm: str) -> Any:
 
 
 @primitive(linear="x", name="fft.fftn", batch="axis")
-def fftn(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
+def fftn_p(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
     return xp.fft.fftn(x, axes=axes, norm=norm)
 
 
-@fftn.vjp
+@fftn_p.vjp
 def fftn_vjp(xp: Any, g: Any, *, axes: Axes, norm: str) -> Any:
     return xp.fft.fftn(g, axes=axes, norm=norm)
 
 
 @primitive(linear="x", name="fft.ifftn", batch="axis")
-def ifftn(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
+def ifftn_p(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
     return xp.fft.ifftn(x, axes=axes, norm=norm)
 
 
-@ifftn.vjp
+@ifftn_p.vjp
 def ifftn_vjp(xp: Any, g: Any, *, axes: Axes, norm: str) -> Any:
     return xp.fft.ifftn(g, axes=axes, norm=norm)
 
 
 @primitive(linear="x", name="fft.rfftn", batch="axis")
-def rfftn(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
+def rfftn_p(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
     return xp.fft.rfftn(x, axes=axes, norm=norm)
 
 
-@rfftn.vjp
+@rfftn_p.vjp
 def rfftn_vjp(xp: Any, g: Any, x_meta: Any, *, axes: Axes, norm: str) -> Any:
     *others, last = axes
     if others:
@@ -188,12 +190,12 @@ def rfftn_vjp(xp: Any, g: Any, x_meta: Any, *, axes: Axes, norm: str) -> Any:
 
 
 @primitive(linear="x", name="fft.irfftn", batch="axis")
-def irfftn(xp: Any, x: Any, /, *, n: int, axes: Axes, norm: str) -> Any:
+def irfftn_p(xp: Any, x: Any, /, *, n: int, axes: Axes, norm: str) -> Any:
     lengths = [x.shape[axis] for axis in axes]
     return xp.fft.irfftn(x, s=(*lengths[:-1], n), axes=axes, norm=norm)
 
 
-@irfftn.vjp
+@irfftn_p.vjp
 def irfftn_vjp(xp: Any, g: Any, *, n: int, axes: Axes, norm: str) -> Any:
     *others, last = axes
     g = _from_irfft(xp, g, n, last, norm)
@@ -203,63 +205,57 @@ def irfftn_vjp(xp: Any, g: Any, *, n: int, axes: Axes, norm: str) -> Any:
 # ------------------------------------------------------------------ shifts
 
 
-@primitive(linear="x", name="fft.fftshift", normalize={"axes": axes_of}, batch="axis")
-def fftshift(xp: Any, x: Any, /, *, axes: Any = None) -> Any:
-    """The coefficient of frequency 0 moved to the middle of ``axes`` (an int, a tuple, or None for all)."""
+@primitive(linear="x", name="fft.fftshift", batch="axis")
+def fftshift_p(xp: Any, x: Any, /, *, axes: Axes) -> Any:
     return xp.fft.fftshift(x, axes=axes)
 
 
-@primitive(linear="x", name="fft.ifftshift", normalize={"axes": axes_of}, batch="axis")
-def ifftshift(xp: Any, x: Any, /, *, axes: Any = None) -> Any:
-    """The inverse of ``fftshift``."""
+@primitive(linear="x", name="fft.ifftshift", batch="axis")
+def ifftshift_p(xp: Any, x: Any, /, *, axes: Axes) -> Any:
     return xp.fft.ifftshift(x, axes=axes)
 
 
-@fftshift.vjp
+@fftshift_p.vjp
 def fftshift_vjp(xp: Any, g: Any, *, axes: Axes) -> Any:
     return xp.fft.ifftshift(g, axes=axes)
 
 
-@ifftshift.vjp
+@ifftshift_p.vjp
 def ifftshift_vjp(xp: Any, g: Any, *, axes: Axes) -> Any:
     return xp.fft.fftshift(g, axes=axes)
 
 
 # ------------------------------------------------------------------ the public functions
 
-_LENGTHS = """
-    Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
-"""
+
+def _one_axis(operation: Operation, x: Any, n: int | None, axis: int, norm: str) -> Any:
+    """Transform along one axis, whose length the transform keeps."""
+    name = operation.primitive.name
+    axis = _axis(x, axis, name)
+    size = _length(x.shape[axis] if n is None else n, name)
+    return _run(operation, x, {axis: size}, axis=axis, norm=_norm(norm, name))
 
 
-def _one_axis(made: Any, text: str) -> Callable[..., Any]:
-    """The public form of a transform along one axis, of which the lengths before and after are the same."""
-    name, bind = made.primitive.name, made.bind
-
-    def transform(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-        axis = _axis(x, axis, name)
-        size = _length(x.shape[axis] if n is None else n, name)
-        return _run(bind, x, {axis: size}, axis=axis, norm=_norm(norm, name))
-
-    transform.__doc__ = text + _LENGTHS
-    return transform
+def _from_half(operation: Operation, x: Any, n: int | None, axis: int, norm: str) -> Any:
+    """Transform half of a Hermitian array to a real one of length ``n``."""
+    name = operation.primitive.name
+    axis = _axis(x, axis, name)
+    size = _length(2 * (x.shape[axis] - 1) if n is None else n, name)
+    return _run(operation, x, {axis: size // 2 + 1}, n=size, axis=axis, norm=_norm(norm, name))
 
 
-def _from_half(made: Any, text: str) -> Callable[..., Any]:
-    """The public form of a transform along one axis from one half of a Hermitian array to a real one."""
-    name, bind = made.primitive.name, made.bind
-
-    def transform(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-        axis = _axis(x, axis, name)
-        size = _length(2 * (x.shape[axis] - 1) if n is None else n, name)
-        return _run(bind, x, {axis: size // 2 + 1}, n=size, axis=axis, norm=_norm(norm, name))
-
-    transform.__doc__ = text + _LENGTHS
-    return transform
+def _several_axes(operation: Operation, x: Any, s: Any, axes: Any, norm: str) -> Any:
+    """Transform along several axes, whose lengths the transform keeps."""
+    name = operation.primitive.name
+    chosen, sizes = _sizes(x, s, axes, name)
+    return _run(operation, x, dict(zip(chosen, sizes, strict=True)), axes=chosen, norm=_norm(norm, name))
 
 
 def _sizes(x: Any, s: Any, axes: Any, name: str, *, half: bool = False) -> tuple[Axes, list[int]]:
-    """The axes of a transform of several, and its length along each. ``half``: from half of a Hermitian array."""
+    """Return the axes of a transform of several, and its length along each.
+
+    ``half``: the transform is from half of a Hermitian array.
+    """
     ndim = ndim_of(x, name)
     if axes is None:
         chosen = tuple(range(ndim)) if s is None else tuple(range(ndim - len(s), ndim))
@@ -278,56 +274,138 @@ def _sizes(x: Any, s: Any, axes: Any, name: str, *, half: bool = False) -> tuple
     return chosen, sizes
 
 
-def _several_axes(made: Any, text: str) -> Callable[..., Any]:
-    name, bind = made.primitive.name, made.bind
+@public("fft")
+def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """Return the discrete Fourier transform along one axis.
 
-    def transform(
-        x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
-    ) -> Any:
-        chosen, sizes = _sizes(x, s, axes, name)
-        return _run(bind, x, dict(zip(chosen, sizes, strict=True)), axes=chosen, norm=_norm(norm, name))
-
-    transform.__doc__ = text + _LENGTHS
-    return transform
+    x: array of a floating dtype. ``n``: its length, to which ``x`` is cropped or padded with zeros.
+    ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both directions).
+    Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    """
+    return _one_axis(fft_p, x, n, axis, norm)
 
 
-def _public(made: Any, kind: Callable[..., Any], first: str, types: str) -> Any:
-    lengths = "``n``: its length" if kind in (_one_axis, _from_half) else "``s``: its length along each of ``axes``"
-    function = kind(
-        made,
-        f"{first}\n\n    x: {types}. {lengths}, to which ``x`` is cropped or padded with zeros.\n"
-        "    ``norm``: where the factor 1/n is, ``'backward'``, ``'forward'``, or ``'ortho'`` for its root in each.",
-    )
-    function.__name__ = function.__qualname__ = made.primitive.identifier
-    return made.door(function)
+@public("fft")
+def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """Return the inverse discrete Fourier transform along one axis.
+
+    x: array of a floating dtype. ``n``: its length, to which ``x`` is cropped or padded with zeros.
+    ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both directions).
+    Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    """
+    return _one_axis(ifft_p, x, n, axis, norm)
 
 
-_irfftn = irfftn.bind
+@public("fft")
+def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """Return the first n // 2 + 1 values of the transform of real values.
+
+    x: array of a real floating dtype. ``n``: its length, to which ``x`` is cropped or padded with zeros.
+    ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both directions).
+    Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    """
+    return _one_axis(rfft_p, x, n, axis, norm)
 
 
-@irfftn.door
+@public("fft")
+def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """Return the inverse of ``rfft``: n real values, by default 2 (m - 1).
+
+    x: complex array. ``n``: its length, to which ``x`` is cropped or padded with zeros.
+    ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both directions).
+    Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    """
+    return _from_half(irfft_p, x, n, axis, norm)
+
+
+@public("fft")
+def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """Return the transform of a Hermitian array, from its half: n real values.
+
+    x: complex array. ``n``: its length, to which ``x`` is cropped or padded with zeros.
+    ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both directions).
+    Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    """
+    return _from_half(hfft_p, x, n, axis, norm)
+
+
+@public("fft")
+def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """Return the inverse of ``hfft``: the first n // 2 + 1 values.
+
+    x: array of a real floating dtype. ``n``: its length, to which ``x`` is cropped or padded with zeros.
+    ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both directions).
+    Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    """
+    return _one_axis(ihfft_p, x, n, axis, norm)
+
+
+@public("fft")
+def fftn(
+    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Any:
+    """Return the discrete Fourier transform along several axes.
+
+    x: array of a floating dtype. ``s``: its length along each of ``axes``, to which ``x`` is cropped or padded
+    with zeros. ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both
+    directions). Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    """
+    return _several_axes(fftn_p, x, s, axes, norm)
+
+
+@public("fft")
+def ifftn(
+    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Any:
+    """Return the inverse discrete Fourier transform along several axes.
+
+    x: array of a floating dtype. ``s``: its length along each of ``axes``, to which ``x`` is cropped or padded
+    with zeros. ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both
+    directions). Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    """
+    return _several_axes(ifftn_p, x, s, axes, norm)
+
+
+@public("fft")
+def rfftn(
+    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Any:
+    """Return ``rfft`` along the last of ``axes``, ``fftn`` along the others.
+
+    x: array of a real floating dtype. ``s``: its length along each of ``axes``, to which ``x`` is cropped or padded
+    with zeros. ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both
+    directions). Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    """
+    return _several_axes(rfftn_p, x, s, axes, norm)
+
+
+@public("fft")
 def irfftn(
     x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Any:
-    """The inverse of ``rfftn``: real, from the half of a Hermitian array along the last of ``axes``.
+    """Return the inverse of ``rfftn``.
 
-    x: complex array. ``s``: the lengths of the result along ``axes``; that of the last is 2 (m - 1) by default.
+    The result is real, from half of a Hermitian array along the last of ``axes``. x: complex array. ``s``: the lengths
+    of the result along ``axes``; that of the last is 2 (m - 1) by default. ``norm`` and errors are as of ``rfftn``.
     """
     chosen, sizes = _sizes(x, s, axes, "fft.irfftn", half=True)
     lengths = dict(zip(chosen, [*sizes[:-1], sizes[-1] // 2 + 1], strict=True))
-    return _run(_irfftn, x, lengths, n=sizes[-1], axes=chosen, norm=_norm(norm, "fft.irfftn"))
+    return _run(irfftn_p, x, lengths, n=sizes[-1], axes=chosen, norm=_norm(norm, "fft.irfftn"))
 
 
-_FLOATING, _REAL, _COMPLEX = "array of a floating dtype", "array of a real floating dtype", "complex array"
-fft = _public(fft, _one_axis, "The discrete Fourier transform along one axis.", _FLOATING)
-ifft = _public(ifft, _one_axis, "The inverse discrete Fourier transform along one axis.", _FLOATING)
-rfft = _public(rfft, _one_axis, "The transform of real values along one axis: its first n // 2 + 1 values.", _REAL)
-irfft = _public(irfft, _from_half, "The inverse of ``rfft``: n real values, by default 2 (m - 1).", _COMPLEX)
-hfft = _public(hfft, _from_half, "The transform of a Hermitian array, from its half: n real values.", _COMPLEX)
-ihfft = _public(ihfft, _one_axis, "The inverse of ``hfft``: the first n // 2 + 1 values.", _REAL)
-fftn = _public(fftn, _several_axes, "The discrete Fourier transform along several axes.", _FLOATING)
-ifftn = _public(ifftn, _several_axes, "The inverse discrete Fourier transform along several axes.", _FLOATING)
-rfftn = _public(rfftn, _several_axes, "``rfft`` along the last of ``axes``, ``fftn`` along the others.", _REAL)
+@public("fft")
+def fftshift(x: Any, /, *, axes: Any = None) -> Any:
+    """Move the coefficient of frequency 0 to the middle of ``axes``.
+
+    ``axes``: an int, a tuple, or None for all.
+    """
+    return fftshift_p(x, axes=axes_of(axes, x))
+
+
+@public("fft")
+def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
+    """Return the inverse of ``fftshift``."""
+    return ifftshift_p(x, axes=axes_of(axes, x))
 
 
 def _frequencies(name: str, n: int, d: float, dtype: Any, device: Any) -> Tensor:
@@ -338,24 +416,22 @@ def _frequencies(name: str, n: int, d: float, dtype: Any, device: Any) -> Tensor
     )
     if dtype is not None:
         raw = backend.xp.astype(raw, getattr(backend.xp, as_dtype(dtype).name))
-    return wrap(raw, AMBIENT)
+    return wrap(raw, GLOBAL_TAPE)
 
 
+@public("fft")
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The n frequencies of ``fft`` for samples ``d`` apart: 0 and the positive ones, then the negative ones.
+    """Return the n frequencies of ``fft`` for samples ``d`` apart.
 
-    A constant Tensor of shape (n,) on the selected backend.
+    First 0 and the positive ones, then the negative ones. A constant Tensor of shape (n,) on the selected backend.
     """
     return _frequencies("fftfreq", n, d, dtype, device)
 
 
+@public("fft")
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The n // 2 + 1 frequencies of ``rfft`` of length n for samples ``d`` apart, on the selected backend. Constant."""
+    """Return the n // 2 + 1 frequencies of ``rfft`` for samples ``d`` apart.
+
+    n: the length of the transform. A constant Tensor on the selected backend.
+    """
     return _frequencies("rfftfreq", n, d, dtype, device)
-
-
-__all__: list[str] = []
-# fmt: off
-FFT = ["fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft",
-       "rfftfreq", "rfftn"]
-# fmt: on

@@ -11,13 +11,17 @@ import numpy as np
 from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import as_dtype, is_complex
 from agrad.engine.batching import spread
-from agrad.engine.notation import primitive
 from agrad.engine.tensor import Tensor
 from agrad.engine.views import is_view_at, members_apart
 from agrad.errors import DtypeError, MixedBackendsError, OperandError, ShapeError
 from agrad.ops.batched_index import aligned, is_mapped_mask, layout, members, over_members
+from agrad.ops.casting import astype
+from agrad.ops.creation import asarray
+from agrad.ops.definition import primitive
+from agrad.ops.elementwise import add, where
+from agrad.ops.manipulation import reshape
 from agrad.ops.shared import array_arguments, axis_of, holds_tensor, ndim_of, raw_of
-from agrad.registry import CALLS
+from agrad.registry import CALLS, namespace, public
 from agrad.shapes import ARRAY, broadcasts_to, size
 
 Template = tuple[Any, ...]
@@ -57,7 +61,7 @@ def getitem_put(xp: Any, x: Any, value: Any, *, index: Template) -> Any:
 
 @primitive(linear="x", constant="indices")
 def scatter_add(xp: Any, x: Any, /, *indices: Any, index: Template, shape: Any) -> Any:
-    """Zeros of ``shape`` with ``x`` added at the index; repeated positions accumulate."""
+    """Return zeros of ``shape`` with ``x`` added at the index; repeated places add up."""
     return xp.scatter_add(x, *indices, index=index, shape=shape)
 
 
@@ -93,7 +97,10 @@ def scatter_add_batch(
 
 @primitive(linear="parts")
 def scatter_sum(xp: Any, /, *parts: Any, indices: tuple[Template, ...], shape: tuple[int, ...]) -> Any:
-    """Zeros of ``shape`` with each part added at its index; no index has arrays."""
+    """Return zeros of ``shape`` with each part added at its index.
+
+    No index has arrays.
+    """
     total = None
     for part, index in zip(parts, indices, strict=True):
         whole = part if index == (Ellipsis,) else xp.scatter_add(part, index=index, shape=shape)
@@ -112,15 +119,18 @@ def scatter_sum_batch(
 ) -> Any:
     parts = [spread(xp, part, mapped, batch_size) for part, mapped in zip(parts, parts_mapped, strict=True)]
     inner = tuple(index if index == (Ellipsis,) else (slice(None), *index) for index in indices)
-    return scatter_sum.bind(*parts, indices=inner, shape=(batch_size, *shape))
+    return scatter_sum(*parts, indices=inner, shape=(batch_size, *shape))
 
 
-getitem.primitive.pool = scatter_sum.bind
+getitem.primitive.sum_slices = scatter_sum
 
 
 @primitive(constant="indices", broadcasts=True, masks=True, jointly=True)
 def setitem(xp: Any, x: Any, value: Any, /, *indices: Any, index: Template) -> Any:
-    """``x`` but for ``value`` at the index. Where a position is named twice, one of the values stands there."""
+    """Return ``x`` with ``value`` at the index.
+
+    Where a place is named twice, one of the values stands there.
+    """
     return xp.setitem(x, value, *indices, index=index)
 
 
@@ -159,9 +169,9 @@ def setitem_batch(
 
 
 def _winners(xp: Any, whole: Any, picked: Any, indices: Any, index: Template) -> Any:
-    """True where a written value is the one that stands in the result, False where a later one overwrote it.
+    """Return which written values stand in the result.
 
-    whole, picked: an array like the result, and what it has at the index.
+    False where a later value overwrote it. whole, picked: an array like the result, and what it has at the index.
     """
     order = xp.reshape(xp.arange_like(whole, size(picked.shape)), tuple(picked.shape))
     written = xp.setitem(xp.zeros_like(whole, dtype=order.dtype), order, *indices, index=index)
@@ -169,7 +179,7 @@ def _winners(xp: Any, whole: Any, picked: Any, indices: Any, index: Template) ->
 
 
 def _names_twice(indices: Any) -> bool:
-    """Whether an index may name a position twice: only integer arrays can."""
+    """Return whether an index may name a place twice, as only integer arrays can."""
     return any(as_dtype(i.dtype).kind != "bool" for i in indices)
 
 
@@ -186,17 +196,17 @@ def setitem_value_jvp(xp: Any, t: Any, y: Any, indices: Any, *, index: Template)
     return xp.setitem(xp.zeros_like(y), t, *indices, index=index)
 
 
-@primitive(linear="x", constant="indices")
-def take(xp: Any, x: Any, indices: Any, /, *, axis: int) -> Any:
+@primitive(name="take", linear="x", constant="indices")
+def take_p(xp: Any, x: Any, indices: Any, /, *, axis: int) -> Any:
     return xp.take(x, indices, axis=axis)
 
 
-@take.vjp("x")
+@take_p.vjp("x")
 def take_vjp(xp: Any, g: Any, x_meta: Any, indices: Any, *, axis: int) -> Any:
     return xp.scatter_add(g, indices, index=(slice(None),) * axis + (ARRAY,), shape=x_meta.shape)
 
 
-@take.batch
+@take_p.batch
 def take_batch(
     xp: Any, x: Any, indices: Any, x_mapped: bool, indices_mapped: bool, batch_size: int, *, axis: int
 ) -> Any:
@@ -206,20 +216,18 @@ def take_batch(
     return getitem_batch(xp, x, (indices,), x_mapped, (True,), batch_size, index=index)
 
 
-_take = take.bind
-
-
-@take.door
+@public
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
-    """The elements at ``indices`` (a one-dimensional integer array) along ``axis``; repeated ones accumulate gradients.
+    """Return the elements at ``indices`` along ``axis``.
 
-    ``axis`` may be left out for an array of one dimension.
+    ``indices``: an integer array of one dimension; repeated ones add up their gradients. ``axis`` may be left out for
+    an array of one dimension.
     """
     if axis is None:
         if ndim_of(x, "take") != 1:
             raise OperandError(f"take from an array of shape {tuple(x.shape)} needs an axis")
         axis = 0
-    return _take(x, _index_array(indices, raw_of(x)), axis=axis_of(axis, x))
+    return take_p(x, _index_array(indices, raw_of(x)), axis=axis_of(axis, x))
 
 
 _SEQUENCES = (list, tuple, range)
@@ -227,7 +235,10 @@ _SEQUENCES = (list, tuple, range)
 
 
 def _index_array(entry: Any, raw: Any) -> Any:
-    """An array of an index, on the backend and device of the array it indexes; Tensors stay Tensors."""
+    """Place an array of an index on the backend and device of the indexed array.
+
+    Tensors stay Tensors.
+    """
     backend, on_host = backend_of(raw), isinstance(entry, (*_SEQUENCES, np.ndarray, np.generic))
     if on_host:
         host = np.asarray(entry)
@@ -246,7 +257,7 @@ def _index_array(entry: Any, raw: Any) -> Any:
 
 
 def along_axis(xp: Any, order: Any, shape: tuple[int, ...], axis: int) -> tuple[Any, ...]:
-    """The index arrays that pick, from an array of ``shape``, the elements at ``order`` along ``axis``.
+    """Return the index arrays of the elements at ``order`` along ``axis``.
 
     All but the one at ``axis`` count through their own axis; the arrays broadcast against one another.
     """
@@ -257,10 +268,12 @@ def along_axis(xp: Any, order: Any, shape: tuple[int, ...], axis: int) -> tuple[
     )
 
 
+@public
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
-    """The elements at ``indices``, an integer array of as many dimensions as ``x``, along ``axis``.
+    """Return the elements at ``indices`` along ``axis``.
 
-    The other axes broadcast. Negative indices count from the end; repeated ones accumulate gradients.
+    ``indices``: an integer array of as many dimensions as ``x``. The other axes broadcast. Negative indices count from
+    the end; repeated ones accumulate gradients.
     """
     ndim = ndim_of(x, "take_along_axis")
     axis = axis_of(axis, x)
@@ -271,11 +284,11 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
             f"not {as_dtype(order.dtype)}{tuple(order.shape)}"
         )
     xp = backend_of(raw_of(x)).xp
-    return _getitem(x, *along_axis(xp, order, tuple(x.shape), axis), index=(ARRAY,) * ndim)
+    return getitem(x, *along_axis(xp, order, tuple(x.shape), axis), index=(ARRAY,) * ndim)
 
 
 def split_index(index: Any, x: Any) -> tuple[Template, list[Any]]:
-    """An index as Python wrote it, as a template and the arrays that fill it."""
+    """Return a Python index as a template and the arrays that fill it."""
     template: list[Any] = []
     arrays: list[Any] = []
     for entry in index if isinstance(index, tuple) else (index,):
@@ -306,19 +319,16 @@ def _plain(entry: Any) -> Any:
     return entry
 
 
-_getitem, _setitem, _scatter_add = getitem.bind, setitem.bind, scatter_add.bind
-
-
 def get_at(x: Any, index: Any, /) -> Any:
-    """``x[index]`` for an index as Python writes it."""
+    """Return ``x[index]`` for a Python index."""
     if type(index) is int:
-        return _getitem(x, index=(index,))
+        return getitem(x, index=(index,))
     template, arrays = split_index(index, x)
-    return _getitem(x, *arrays, index=template)
+    return getitem(x, *arrays, index=template)
 
 
 def set_at(x: Any, value: Any, index: Any, /) -> Any:
-    """What ``x`` is after ``x[index] = value``.
+    """Return ``x`` as it is after ``x[index] = value``.
 
     value: a number, an array that broadcasts to ``x[index]``, or a nested list of these; cast to the dtype of ``x``.
     Raises ``ShapeError`` where it does not broadcast, ``DtypeError`` for complex values in a real array.
@@ -326,7 +336,7 @@ def set_at(x: Any, value: Any, index: Any, /) -> Any:
     if isinstance(value, (list, tuple)):
         backend, device = backend_of(raw_of(x)), backend_of(raw_of(x)).device_of(raw_of(x))
         if holds_tensor(value):
-            value = CALLS["asarray"](value, backend=backend.name, device=device)
+            value = asarray(value, backend=backend.name, device=device)
         else:
             value = backend.from_host(np.asarray(value), device)
     elif not hasattr(value, "shape"):
@@ -338,20 +348,20 @@ def set_at(x: Any, value: Any, index: Any, /) -> Any:
             f"x[i] = v: x is an array of {backend_of(raw_of(x)).name}, v one of numpy; move v: agrad.asarray(v).to(...)"
         )
     template, arrays = split_index(index, x)
-    if not arrays and is_view_at(value, x, (getitem.primitive, template)):
+    if not arrays and is_view_at(value, x, ((getitem.primitive, {"index": template}),)):
         return x  # as in x[i] += v, which first changes the view x[i], and x by it
     if value.dtype != x.dtype:
         if is_complex(value.dtype):
             _check_kind(x, f"of dtype {as_dtype(value.dtype)}")
-        value = CALLS["astype"](value, x.dtype)
+        value = astype(value, x.dtype)
     if template == (ARRAY,) and size(value.shape) == 1 and is_mapped_mask(arrays[0], x):
         # members pick different numbers of elements, and all get the one value
-        return CALLS["where"](arrays[0], CALLS["reshape"](value, ()), x)
+        return where(arrays[0], reshape(value, ()), x)
     try:
-        return _setitem(x, value, *arrays, index=template)
+        return setitem(x, value, *arrays, index=template)
     except Exception as error:
         lead = _extra_ones(x, value, template, arrays, error)
-        return _setitem(x, CALLS["reshape"](value, tuple(value.shape)[lead:]), *arrays, index=template)
+        return setitem(x, reshape(value, tuple(value.shape)[lead:]), *arrays, index=template)
 
 
 def _check_kind(x: Any, what: str) -> None:
@@ -360,9 +370,12 @@ def _check_kind(x: Any, what: str) -> None:
 
 
 def _extra_ones(x: Any, value: Any, template: Template, arrays: list[Any], error: Exception) -> int:
-    """How many axes of length one ``value`` has in front of what fits; raises where that is not what is wrong."""
+    """Return the number of axes of length one to drop in front of ``value``.
+
+    Raise ``ShapeError``, or the given error, where such axes are not the cause of it.
+    """
     # a wrong index fails here too, and says what is wrong with it
-    picked = tuple(_getitem(x, *arrays, index=template).shape)
+    picked = tuple(getitem(x, *arrays, index=template).shape)
     shape = tuple(value.shape)
     lead = max(len(shape) - len(picked), 0)
     if any(n != 1 for n in shape[:lead]) or not broadcasts_to(shape[lead:], picked):
@@ -375,13 +388,16 @@ def _extra_ones(x: Any, value: Any, template: Template, arrays: list[Any], error
 
 
 def add_at(x: Any, value: Any, index: Any, /) -> Any:
-    """``x`` with ``value`` added at an index; at a position that is named twice, both values are."""
+    """Return ``x`` with ``value`` added at an index.
+
+    At a place that is named twice, both values are added.
+    """
     template, arrays = split_index(index, x)
-    return CALLS["add"](x, _scatter_add(value, *arrays, index=template, shape=tuple(x.shape)))
+    return add(x, scatter_add(value, *arrays, index=template, shape=tuple(x.shape)))
 
 
+# in rules, by the signatures of the backends' own
+namespace.getitem, namespace.setitem, namespace.scatter_add = getitem, setitem, scatter_add
 CALLS["getitem"] = get_at
 CALLS["setitem"] = set_at
 CALLS["add_at"] = add_at
-
-__all__ = ["take", "take_along_axis"]

@@ -1,13 +1,14 @@
-"""What the namespace says of itself: ``__array_namespace_info__``, by the backend on which new arrays are born."""
+"""The standard's inspection of a namespace: ``__array_namespace_info__``."""
 
 from typing import Any
 
 from agrad.backends import Backend, selected
 from agrad.dtypes import DType, as_dtype
+from agrad.registry import public
 
 
 class NamespaceInfo:
-    """The standard's inspection: capabilities, devices, and dtypes with their defaults, of the selected backend."""
+    """Capabilities, devices and dtypes of the selected backend."""
 
     def __init__(self) -> None:
         selection = selected()
@@ -18,25 +19,28 @@ class NamespaceInfo:
         return self._backend.xp.__array_namespace_info__()
 
     def capabilities(self) -> dict[str, Any]:
-        """Whether boolean indices and shapes that depend on values are possible, and the most axes there can be."""
+        """Return the capabilities by name, and the greatest number of axes."""
         # agrad's own indexing takes masks on every backend
         return {**self._info().capabilities(), "boolean indexing": True}
 
     def default_device(self) -> Any:
-        """The device on which new arrays are born."""
+        """Return the device of new arrays."""
         return self._backend.default_device() if self._device is None else self._device
 
     def devices(self) -> tuple[Any, ...]:
-        """The devices of the selected backend."""
+        """Return the devices of the selected backend."""
         return tuple(self._backend.devices())
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
-        """The dtypes that numbers of each kind get on ``device`` (None: where new arrays are born)."""
+        """Return the default dtypes on ``device`` (None: that of new arrays), by kind."""
         native = self._info().default_dtypes(device=self._on(device))
         return {kind: as_dtype(dtype) for kind, dtype in native.items()}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
-        """The dtypes there are on ``device``, by name; ``kind`` as for ``isdtype``, one or a tuple."""
+        """Return the dtypes on ``device``, by name.
+
+        ``kind``: one of the kinds of ``isdtype``, or a tuple of them.
+        """
         native = self._info().dtypes(device=self._on(device), kind=kind)
         return {name: as_dtype(dtype) for name, dtype in native.items()}
 
@@ -44,9 +48,10 @@ class NamespaceInfo:
         return self.default_device() if device is None else self._backend.device(device)
 
 
+@public
 def __array_namespace_info__() -> NamespaceInfo:
-    """What agrad can do on the selected backend, as the array API standard asks of a namespace."""
+    """Return capabilities, devices and dtypes of the selected backend.
+
+    The array API standard asks this of a namespace.
+    """
     return NamespaceInfo()
-
-
-__all__ = ["__array_namespace_info__"]

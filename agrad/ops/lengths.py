@@ -1,4 +1,4 @@
-"""Lengths: ``hypot``, and what the slopes of norms and deviations divide by.
+"""Lengths: ``hypot``, and divisors in the slopes of norms and deviations.
 
 At 0 the derivative of a length is 0, and its second one NaN: it has none, and the square of the length, which has one,
 cannot be told from the length. What is divided by a length is no elementwise primitive, so that no pass guards it:
@@ -8,12 +8,12 @@ behind it a cotangent of zero is no sign of an unused value.
 import math
 from typing import Any
 
-from agrad.engine.notation import elementwise, primitive
+from agrad.ops.definition import elementwise, primitive
 from agrad.registry import CALLS
 
 
 def _safe(xp: Any, y: Any) -> tuple[Any, Any]:
-    """Where ``y`` is 0, and ``y`` with ones in the place of these."""
+    """Return the places where ``y`` is 0, and ``y`` with ones there."""
     zero = y == 0
     return zero, xp.where(zero, xp.ones_like(y), y)
 
@@ -24,7 +24,10 @@ def _nan_where(xp: Any, zero: Any, value: Any) -> Any:
 
 @primitive(batch="leading")
 def inverse_length(xp: Any, x: Any, /) -> Any:
-    """1 / x, and 0 where ``x`` is 0, for the slope of a norm ``x``; its derivative there is NaN."""
+    """Return 1 / x, and 0 where ``x`` is 0, for the slope of a norm ``x``.
+
+    Its derivative at 0 is NaN.
+    """
     zero, safe = _safe(xp, x)
     return xp.where(zero, xp.zeros_like(safe), 1 / safe)
 
@@ -40,6 +43,7 @@ length = elementwise(
     lambda g, y: g * (0.5 * inverse_length(y)),
     forward=lambda xp, x, /: xp.sqrt(x),
     doc="The square root of sums of squares: at 0 its derivative is 0, as a norm's is, and its second one NaN.",
+    public=False,
 )
 
 CALLS["length"] = length
@@ -47,10 +51,11 @@ CALLS["length"] = length
 
 @primitive(broadcasts=True, constant="length", batch="leading")
 def leg_share(xp: Any, x1: Any, x2: Any, length: Any, /) -> Any:
-    """The derivative of hypot(x1, x2) = ``length`` by ``x1``: x1 / length, and 0 at the origin.
+    """Return the derivative of hypot(x1, x2) = ``length`` by ``x1``.
 
-    ``length`` is a constant to the rules, which have its derivative with those of the legs. An infinite leg has the
-    share 1 beside a finite one; two share evenly. At the origin the derivative is NaN.
+    It is x1 / length, and 0 at the origin. ``length`` is a constant to the rules, which have its derivative with those
+    of the legs. An infinite leg has the share 1 beside a finite one; two share evenly. At the origin the derivative is
+    NaN.
     """
     zero, safe = _safe(xp, length)
     plain = xp.where(zero, xp.zeros_like(safe), x1 / xp.where(xp.isinf(safe), xp.ones_like(safe), safe))
@@ -67,19 +72,19 @@ def _leg_slope(xp: Any, product: Any, length: Any) -> Any:
 @leg_share.vjp("x1")
 @leg_share.jvp("x1")
 def leg_share_mine(xp: Any, g: Any, x1: Any, x2: Any, length: Any) -> Any:
-    other = leg_share.bind(x2, x1, length)
+    other = leg_share(x2, x1, length)
     return g * _leg_slope(xp, other * other, hypot(x1, x2))
 
 
 @leg_share.vjp("x2")
 @leg_share.jvp("x2")
 def leg_share_other(xp: Any, g: Any, x1: Any, x2: Any, y: Any, length: Any) -> Any:
-    return -(g * _leg_slope(xp, y * leg_share.bind(x2, x1, length), hypot(x1, x2)))
+    return -(g * _leg_slope(xp, y * leg_share(x2, x1, length), hypot(x1, x2)))
 
 
 def _leg_rule(xp: Any, g: Any, mine: Any, other: Any, y: Any) -> Any:
     mine, other = (leg if hasattr(leg, "shape") else xp.zeros_like(y) + leg for leg in (mine, other))
-    return g * leg_share.bind(mine, other, y)
+    return g * leg_share(mine, other, y)
 
 
 hypot = elementwise(
@@ -87,6 +92,3 @@ hypot = elementwise(
     lambda xp, g, x1, x2, y: _leg_rule(xp, g, x1, x2, y),
     lambda xp, g, x1, x2, y: _leg_rule(xp, g, x2, x1, y),
 )
-
-
-__all__ = ["hypot"]

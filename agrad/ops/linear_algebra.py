@@ -1,62 +1,65 @@
-"""Linear algebra. Matrices are the last two axes; all axes before them are a batch."""
+"""Matrix products, triangles, solutions and factors.
+
+Matrices are the last two axes; all axes before them are a batch.
+"""
 
 from typing import Any
 
 from agrad.engine.batching import with_rank
-from agrad.engine.notation import primitive
 from agrad.errors import OperandError, ShapeError
+from agrad.ops.definition import primitive
+from agrad.ops.indexing import get_at
 from agrad.ops.manipulation import expand_dims, reshape
-from agrad.ops.manipulation import matrix_transpose as matrix_transpose
-from agrad.ops.matrices import on_diagonal
+from agrad.ops.matrices import adjoint, conjugate, on_diagonal
 from agrad.ops.shared import ndim_of
-from agrad.registry import CALLS
+from agrad.registry import public
 from agrad.shapes import size
 
 
 @primitive(linear=("x1", "x2"), broadcasts=True, name="linalg.outer", batch="leading")
-def outer(xp: Any, x1: Any, x2: Any, /) -> Any:
+def outer_p(xp: Any, x1: Any, x2: Any, /) -> Any:
     # of the last axes; those before them are a batch
     return xp.multiply(xp.expand_dims(x1, axis=-1), xp.expand_dims(x2, axis=-2))
 
 
-@outer.vjp("x1")
+@outer_p.vjp("x1")
 def outer_x1(xp: Any, g: Any, x2: Any) -> Any:
     return xp.squeeze(xp.matmul(g, xp.expand_dims(x2, axis=-1)), axis=-1)
 
 
-@outer.vjp("x2")
+@outer_p.vjp("x2")
 def outer_x2(xp: Any, g: Any, x1: Any) -> Any:
     return xp.squeeze(xp.matmul(xp.expand_dims(x1, axis=-2), g), axis=-2)
 
 
-_outer = outer.bind
-
-
-@outer.door
+@public("linalg")
 def outer(x1: Any, x2: Any, /) -> Any:
-    """The products ``x1[i] * x2[j]``. x1: (m,); x2: (n,); gives (m, n). Raises ``ShapeError`` for other shapes."""
+    """Return the products ``x1[i] * x2[j]``.
+
+    x1: (m,); x2: (n,); gives (m, n). Raises ``ShapeError`` for other shapes.
+    """
     for x in (x1, x2):
         if ndim_of(x, "outer") != 1:
             raise ShapeError(f"outer takes arrays of one axis, not one of shape {tuple(x.shape)}")
-    return _outer(x1, x2)
+    return outer_p(x1, x2)
 
 
-@primitive(linear=("x1", "x2"), broadcasts=True, kind="product")
-def matmul(xp: Any, x1: Any, x2: Any, /) -> Any:
+@primitive(name="matmul", linear=("x1", "x2"), broadcasts=True, kind="product")
+def matmul_p(xp: Any, x1: Any, x2: Any, /) -> Any:
     return xp.matmul(x1, x2)
 
 
-@matmul.vjp("x1")
+@matmul_p.vjp("x1")
 def matmul_x1(xp: Any, g: Any, x2: Any) -> Any:
     return xp.matmul(g, xp.matrix_transpose(x2))
 
 
-@matmul.vjp("x2")
+@matmul_p.vjp("x2")
 def matmul_x2(xp: Any, g: Any, x1: Any) -> Any:
     return xp.matmul(xp.matrix_transpose(x1), g)
 
 
-@matmul.batch
+@matmul_p.batch
 def matmul_batch(xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool) -> Any:
     if not x2_mapped and len(x2.shape) == 2:
         # one product of all rows, where a stack of matrices would be one product each
@@ -73,23 +76,22 @@ def matmul_batch(xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool) ->
     column, row = xp.squeeze(x1, axis=-1), xp.squeeze(x2, axis=-2)
     if column.shape[-1] > row.shape[-1]:
         # an outer product a member, written row by row: the longer the rows, the fewer inner loops
-        return xp.matrix_transpose(_outer(row, column))
-    return _outer(column, row)
+        return xp.matrix_transpose(outer_p(row, column))
+    return outer_p(column, row)
 
 
-_matmul = matmul.bind
-
-
-@matmul.door
+@public
+@public("linalg")
 def matmul(x1: Any, x2: Any, /) -> Any:
-    """The matrix product. x1: (..., m, k) or (k,); x2: (..., k, n) or (k,); the batch axes broadcast.
+    """Return the matrix product.
 
-    A one-dimensional argument is a row before, or a column behind, and its axis is not in the result.
-    Raises ``ShapeError`` for lengths that do not match and arrays of no dimensions, ``OperandError`` for a number.
+    x1: (..., m, k) or (k,); x2: (..., k, n) or (k,); the batch axes broadcast. A one-dimensional argument is a row
+    before, or a column behind, and its axis is not in the result. Raises ``ShapeError`` for lengths that do not match
+    and arrays of no dimensions, ``OperandError`` for a number.
     """
     n1, n2 = ndim_of(x1, "matmul"), ndim_of(x2, "matmul")
     if n1 >= 2 and n2 >= 2:
-        return _matmul(x1, x2)
+        return matmul_p(x1, x2)
     if not n1 or not n2:
         # an operand that is no array is asked itself where an operator stands; an array has no other answer
         arrays = hasattr(x1, "shape") and hasattr(x2, "shape")
@@ -97,18 +99,22 @@ def matmul(x1: Any, x2: Any, /) -> Any:
         raise kind("matmul takes arrays of one or more dimensions; use * for a product with a number")
     if (n1 == 1 and x1.shape[0] != x2.shape[max(n2 - 2, 0)]) or (n2 == 1 and x2.shape[0] != x1.shape[-1]):
         raise ShapeError(f"matmul: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not multiply")
-    y = _matmul(expand_dims(x1, 0) if n1 == 1 else x1, expand_dims(x2, -1) if n2 == 1 else x2)
+    y = matmul_p(expand_dims(x1, 0) if n1 == 1 else x1, expand_dims(x2, -1) if n2 == 1 else x2)
     if n1 == n2 == 1:
-        return CALLS["getitem"](y, (0, 0))  # a scalar where the library's own product is one
+        return get_at(y, (0, 0))  # a scalar where the library's own product is one
     shape = tuple(y.shape)
     if n1 == 1:
         shape = shape[:-2] + shape[-1:]
     return reshape(y, shape[:-1] if n2 == 1 else shape)
 
 
+@public
 @primitive(linear="x", batch="leading")
 def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
-    """The lower triangle, zeros above the ``k``-th diagonal. x: array of shape (..., m, n)."""
+    """Return the lower triangle, with zeros above the ``k``-th diagonal.
+
+    x: array of shape (..., m, n).
+    """
     return xp.tril(x, k=k)
 
 
@@ -117,9 +123,13 @@ def tril_vjp(xp: Any, g: Any, *, k: int) -> Any:
     return xp.tril(g, k=k)
 
 
+@public
 @primitive(linear="x", batch="leading")
 def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
-    """The upper triangle, zeros below the ``k``-th diagonal. x: array of shape (..., m, n)."""
+    """Return the upper triangle, with zeros below the ``k``-th diagonal.
+
+    x: array of shape (..., m, n).
+    """
     return xp.triu(x, k=k)
 
 
@@ -128,31 +138,29 @@ def triu_vjp(xp: Any, g: Any, *, k: int) -> Any:
     return xp.triu(g, k=k)
 
 
-@primitive(linear="x2", broadcasts=True, name="linalg.solve", batch="leading")
-def solve(xp: Any, x1: Any, x2: Any, /) -> Any:
+@primitive(linear="x2", broadcasts=True, name="linalg.solve", batch="leading", matrices=True)
+def solve_p(xp: Any, x1: Any, x2: Any, /) -> Any:
     return xp.linalg.solve(x1, x2)
 
 
-@solve.vjp("x1", "x2")
+@solve_p.vjp("x1", "x2")
 def solve_vjp(xp: Any, g: Any, y: Any, x1: Any) -> Any:
     # Giles 2008, "An extended collection of matrix derivative results", section 2.3.1: one solve serves both
     b = xp.linalg.solve(xp.matrix_transpose(x1), g)
     return -xp.matmul(b, xp.matrix_transpose(y)), b
 
 
-@solve.jvp("x1")
+@solve_p.jvp("x1")
 def solve_jvp(xp: Any, t: Any, y: Any, x1: Any) -> Any:
     return -xp.linalg.solve(x1, xp.matmul(t, y))
 
 
-_solve = solve.bind
-
-
-@solve.door
+@public("linalg")
 def solve(x1: Any, x2: Any, /) -> Any:
-    """The solution y of ``x1 @ y = x2``. x1: (..., n, n) of a floating dtype; x2: (..., n, k) or (n,).
+    """Return the solution y of ``x1 @ y = x2``.
 
-    Raises ``ShapeError`` for shapes that do not fit; a singular matrix is the array library's own error.
+    x1: (..., n, n) of a floating dtype; x2: (..., n, k) or (n,). Raises ``ShapeError`` for shapes that do not fit; a
+    singular matrix is the array library's own error.
     """
     n1, n2 = ndim_of(x1, "solve"), ndim_of(x2, "solve")
     if n1 < 2 or x1.shape[-1] != x1.shape[-2]:
@@ -160,15 +168,16 @@ def solve(x1: Any, x2: Any, /) -> Any:
     if n2 == 0 or x2.shape[-2 if n2 > 1 else 0] != x1.shape[-1]:
         raise ShapeError(f"solve: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not fit")
     if n2 == 1:
-        return reshape(y := _solve(x1, expand_dims(x2, -1)), tuple(y.shape)[:-1])
-    return _solve(x1, x2)
+        return reshape(y := solve_p(x1, expand_dims(x2, -1)), tuple(y.shape)[:-1])
+    return solve_p(x1, x2)
 
 
-@primitive(linear="x1", broadcasts=True, name="linalg.over_triangle", batch="leading")
+@primitive(linear="x1", broadcasts=True, name="linalg.over_triangle", batch="leading", matrices=True)
 def over_triangle(xp: Any, x1: Any, x2: Any, /, *, upper: bool) -> Any:
-    """The solution y of ``y @ x2 = x1`` with a triangular matrix. x1: (..., m, n); x2: (..., n, n), both floating.
+    """Return the solution y of ``y @ x2 = x1`` with a triangular matrix.
 
-    ``upper``: whether it is the upper triangle of ``x2`` that is not 0. The standard has no triangular solve.
+    x1: (..., m, n); x2: (..., n, n), both of a floating dtype. ``upper``: whether it is the upper triangle of ``x2``
+    that is not 0. The standard has no triangular solve.
     """
     return xp.matrix_transpose(xp.linalg.solve(xp.matrix_transpose(x2), xp.matrix_transpose(x1)))
 
@@ -176,18 +185,22 @@ def over_triangle(xp: Any, x1: Any, x2: Any, /, *, upper: bool) -> Any:
 @over_triangle.vjp("x1", "x2")
 def over_triangle_vjp(xp: Any, g: Any, y: Any, x2: Any, *, upper: bool) -> Any:
     # Giles 2008, section 2.3.1, transposed
-    b = over_triangle.bind(g, xp.matrix_transpose(x2), upper=not upper)
+    b = over_triangle(g, xp.matrix_transpose(x2), upper=not upper)
     return b, -xp.matmul(xp.matrix_transpose(y), b)
 
 
 @over_triangle.jvp("x2")
 def over_triangle_jvp(xp: Any, t: Any, y: Any, x2: Any, *, upper: bool) -> Any:
-    return -over_triangle.bind(xp.matmul(y, t), x2, upper=upper)
+    return -over_triangle(xp.matmul(y, t), x2, upper=upper)
 
 
+@public("linalg")
 @primitive(name="linalg.inv", batch="leading")
 def inv(xp: Any, x: Any, /) -> Any:
-    """The inverse of each matrix. x: (..., n, n), floating. A singular matrix is the array library's own error."""
+    """Return the inverse of each matrix.
+
+    x: (..., n, n) of a floating dtype. A singular matrix is the array library's own error.
+    """
     return xp.linalg.inv(x)
 
 
@@ -203,21 +216,19 @@ def inv_jvp(xp: Any, t: Any, y: Any) -> Any:
     return -xp.matmul(y, xp.matmul(t, y))
 
 
-def _adjoint(xp: Any, x: Any) -> Any:
-    return xp.conj(xp.matrix_transpose(x)) if xp.isdtype(x.dtype, "complex floating") else xp.matrix_transpose(x)
-
-
 def _half_lower(xp: Any, x: Any) -> Any:
-    """The lower triangle with its diagonal halved."""
+    """Return the lower triangle with its diagonal halved."""
     return (xp.tril(x) + xp.tril(x, k=-1)) / 2
 
 
+@public("linalg")
 @primitive(name="linalg.cholesky", batch="leading")
 def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
-    """The triangular factor of each Hermitian positive-definite matrix: L, ``L @ L.H = x``, or U, ``U.H @ U = x``.
+    """Return the triangular factor of each Hermitian positive-definite matrix.
 
-    x: (..., n, n) of a floating dtype. The derivative is that along Hermitian changes of ``x``, given as a Hermitian
-    gradient. A matrix that is not positive definite is the array library's own error.
+    It is L with ``L @ L.H = x``, or with ``upper`` U with ``U.H @ U = x``. x: (..., n, n) of a floating dtype. The
+    derivative is that along Hermitian changes of ``x``, given as a Hermitian gradient. A matrix that is not positive
+    definite is the array library's own error.
     """
     return xp.linalg.cholesky(x, upper=upper)
 
@@ -225,30 +236,24 @@ def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
 @cholesky.jvp
 def cholesky_jvp(xp: Any, t: Any, y: Any, *, upper: bool) -> Any:
     # Murray 2016, "Differentiation of the Cholesky decomposition", equation 8
-    lower = _adjoint(xp, y) if upper else y
-    t = (t + _adjoint(xp, t)) / 2
-    across = _adjoint(xp, lower)
-    s = over_triangle.bind(_adjoint(xp, over_triangle.bind(t, across, upper=True)), across, upper=True)
+    lower = adjoint(xp, y) if upper else y
+    t = (t + adjoint(xp, t)) / 2
+    across = adjoint(xp, lower)
+    s = over_triangle(adjoint(xp, over_triangle(t, across, upper=True)), across, upper=True)
     out = xp.matmul(lower, _half_lower(xp, s))
-    return _adjoint(xp, out) if upper else out
+    return adjoint(xp, out) if upper else out
 
 
 @cholesky.vjp
 def cholesky_vjp(xp: Any, g: Any, y: Any, *, upper: bool) -> Any:
     # Murray 2016, equation 10. Without conjugation throughout: cotangents pair without it, so g stands for conj(g)
-    lower = _adjoint(xp, y) if upper else y
-    g = xp.conj(_adjoint(xp, g)) if upper else g
-    if xp.isdtype(g.dtype, "complex floating"):
-        g = g if upper else xp.conj(g)
-    p = _half_lower(xp, xp.matmul(_adjoint(xp, lower), xp.tril(g)))
+    lower = adjoint(xp, y) if upper else y
+    g = xp.matrix_transpose(g) if upper else conjugate(xp, g)
+    p = _half_lower(xp, xp.matmul(adjoint(xp, lower), xp.tril(g)))
     # one inverse serves both sides
     n = lower.shape[-1]
     one = on_diagonal(xp, xp.ones_like(xp.linalg.diagonal(lower)), n, n)
-    inverse = over_triangle.bind(one, lower, upper=False)
-    s = xp.matmul(_adjoint(xp, inverse), xp.matmul(p, inverse))
-    s = (s + _adjoint(xp, s)) / 2
-    return xp.conj(s) if xp.isdtype(s.dtype, "complex floating") else s
-
-
-__all__ = ["matmul", "tril", "triu"]
-LINALG = ["cholesky", "inv", "matmul", "matrix_transpose", "outer", "solve"]
+    inverse = over_triangle(one, lower, upper=False)
+    s = xp.matmul(adjoint(xp, inverse), xp.matmul(p, inverse))
+    s = (s + adjoint(xp, s)) / 2
+    return conjugate(xp, s)

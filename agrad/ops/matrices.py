@@ -1,26 +1,27 @@
-"""What rules over matrices have in common. Matrices are the last two axes; all axes before them are a batch.
+"""Helpers of rules over matrices.
 
-Derivatives of decompositions are derived for the inner product Re(tr(A.H @ B)). agrad pairs cotangents without
-conjugation, so such a rule takes the conjugate of its cotangents and gives the conjugate of its result.
+Matrices are the last two axes; all axes before them are a batch. Derivatives of decompositions are derived for the
+inner product Re(tr(A.H @ B)). agrad pairs cotangents without conjugation, so such a rule takes the conjugate of its
+cotangents and gives the conjugate of its result.
 """
 
 import math
 from typing import Any
 
 from agrad.dtypes import is_complex
-from agrad.engine.notation import primitive
 from agrad.engine.tensor import Tensor
 from agrad.errors import ShapeError
+from agrad.ops.definition import primitive
 from agrad.ops.shared import ndim_of
 
 
 def conjugate(xp: Any, x: Any) -> Any:
-    """The conjugate of a complex array, or of None; a real one as it is."""
+    """Return the conjugate of a complex array; a real one, and None, as they are."""
     return xp.conj(x) if x is not None and is_complex(x.dtype) else x
 
 
 def adjoint(xp: Any, x: Any) -> Any:
-    """The conjugate transpose."""
+    """Return the conjugate transpose."""
     return conjugate(xp, xp.matrix_transpose(x))
 
 
@@ -29,44 +30,53 @@ def hermitian_part(xp: Any, x: Any) -> Any:
 
 
 def imaginary_diagonal(xp: Any, x: Any) -> Any:
-    """The diagonal of complex square matrices without its real part, as vectors."""
+    """Return the diagonals of square matrices without their real parts, as vectors."""
     d = xp.linalg.diagonal(x)
     return d - xp.astype(xp.real(d), d.dtype)
 
 
 def on_diagonal(xp: Any, d: Any, m: int, n: int, offset: int = 0) -> Any:
-    """Zero (..., m, n) matrices but for ``d``, (..., k), on the diagonal ``offset``."""
+    """Return matrices that are zero but for ``d`` on the diagonal ``offset``.
+
+    d: (..., k); gives (..., m, n).
+    """
     batch = tuple(d.shape)[:-1]
     flat = xp.scatter_add(d, index=diagonal_index(d.shape[-1], m, n, offset), shape=(*batch, m * n))
     return xp.reshape(flat, (*batch, m, n))
 
 
 def diagonal_index(count: int, m: int, n: int, offset: int) -> tuple[Any, ...]:
-    """Where the ``count`` elements of the diagonal ``offset`` stand in flattened (m, n) matrices."""
+    """Return the index of the diagonal ``offset`` in flattened (m, n) matrices.
+
+    ``count``: the number of its elements.
+    """
     start = offset if offset >= 0 else -offset * n
     stop = min(start + count * (n + 1), m * n)
     return (..., slice(min(start, stop), stop, n + 1))
 
 
 def columns(xp: Any, d: Any) -> Any:
-    """(..., k) vectors as factors of the k columns of matrices."""
+    """Return (..., k) vectors as factors of the k columns of matrices."""
     return xp.expand_dims(d, axis=-2)
 
 
 def rows(xp: Any, d: Any) -> Any:
-    """(..., k) vectors as factors of the k rows of matrices."""
+    """Return (..., k) vectors as factors of the k rows of matrices."""
     return xp.expand_dims(d, axis=-1)
 
 
 def safe_inverse(xp: Any, d: Any) -> Any:
-    """1 / d, and 0 where ``d`` is 0, in every order of derivative."""
+    """Return 1 / d, and 0 where ``d`` is 0, in every order of derivative."""
     zero = xp.astype(d == 0, d.dtype)
     return (-zero + 1) / (d + zero)
 
 
 @primitive(batch="leading")
 def inverse_or_nan(xp: Any, x: Any, /) -> Any:
-    """1 / x, and NaN where ``x`` is 0. Not elementwise, so that no pass guards its derivative."""
+    """Return 1 / x, and NaN where ``x`` is 0.
+
+    Not elementwise, so that no pass guards its derivative.
+    """
     zero = x == 0
     return xp.where(zero, xp.full_like(x, math.nan), 1 / xp.where(zero, xp.ones_like(x), x))
 
@@ -78,9 +88,10 @@ def inverse_or_nan_both(g: Any, y: Any) -> Any:
 
 
 def inverse_gaps(xp: Any, w: Any) -> Any:
-    """1 / (w[k] - w[j]) in row j and column k, 0 on the diagonal, and NaN where two values are equal.
+    """Return 1 / (w[k] - w[j]) in row j and column k.
 
-    The vectors of equal values are any basis of one space, and nothing says how they turn in it.
+    0 on the diagonal, and NaN where two values are equal. The vectors of equal values are any basis of one space, and
+    nothing says how they turn in it.
     """
     place = xp.arange_like(w, w.shape[-1])
     diagonal = xp.astype(columns(xp, place) == rows(xp, place), w.dtype)
@@ -88,7 +99,10 @@ def inverse_gaps(xp: Any, w: Any) -> Any:
 
 
 def check_matrices(x: Any, name: str, *, square: bool = False) -> None:
-    """Raise ``ShapeError`` for an array of fewer than two axes, or of matrices that are not square."""
+    """Raise ``ShapeError`` for an array of fewer than two axes.
+
+    ``square``: also for matrices that are not square.
+    """
     ndim = ndim_of(x, name)
     if ndim < 2:
         raise ShapeError(f"{name} takes matrices, arrays of two or more axes, not one of shape {tuple(x.shape)}")
@@ -97,7 +111,7 @@ def check_matrices(x: Any, name: str, *, square: bool = False) -> None:
 
 
 def differentiated(x: Any) -> bool:
-    """Whether some level records what becomes of ``x``."""
+    """Return whether some level records operations on ``x``."""
     while isinstance(x, Tensor):
         if x.node is not None and x.level.derivative:
             return True

@@ -8,10 +8,10 @@ import math
 from typing import Any
 
 from agrad.dtypes import is_complex
-from agrad.engine.notation import primitive
 from agrad.errors import OperandError
 from agrad.ops.casting import astype
 from agrad.ops.decompositions import svdvals
+from agrad.ops.definition import primitive
 from agrad.ops.elementwise import abs as abs_
 from agrad.ops.elementwise import not_equal, real, sign
 from agrad.ops.lengths import inverse_length
@@ -21,10 +21,11 @@ from agrad.ops.shared import axes_of, keep, ndim_of
 from agrad.ops.statistical import max as max_
 from agrad.ops.statistical import min as min_
 from agrad.ops.statistical import sum as sum_
+from agrad.registry import public
 
 
 @primitive(name="linalg.vector_norm", batch="axis")
-def vector_norm(xp: Any, x: Any, /, *, axis: tuple[int, ...], keepdims: bool, ord: float) -> Any:
+def vector_norm_p(xp: Any, x: Any, /, *, axis: tuple[int, ...], keepdims: bool, ord: float) -> Any:
     if not axis:
         return xp.abs(x)
     if len(axis) == len(x.shape):
@@ -33,7 +34,10 @@ def vector_norm(xp: Any, x: Any, /, *, axis: tuple[int, ...], keepdims: bool, or
 
 
 def _scaled_slope(xp: Any, scale: Any, x: Any, y: Any, axis: tuple[int, ...], ord: float) -> Any:
-    """``scale`` times the derivative of the norm by each element; ``scale`` and ``y`` have the reduced axes kept."""
+    """Return ``scale`` times the derivative of the norm by each element.
+
+    ``scale`` and ``y`` have the reduced axes kept.
+    """
     if ord == 2 and axis:
         return conjugate(xp, x) * (scale * inverse_length(y))
     direction = conjugate(xp, sign(x))
@@ -51,30 +55,28 @@ def _scaled_slope(xp: Any, scale: Any, x: Any, y: Any, axis: tuple[int, ...], or
     return direction * ((-zero + 1) * ratio ** abs(ord - 1) * scale)
 
 
-@vector_norm.vjp
+@vector_norm_p.vjp
 def vector_norm_vjp(xp: Any, g: Any, x: Any, y: Any, *, axis: tuple[int, ...], ord: float) -> Any:
     shape = tuple(x.shape)
     return _scaled_slope(xp, keep(xp, g, shape, axis), x, keep(xp, y, shape, axis), axis, ord)
 
 
-@vector_norm.jvp
+@vector_norm_p.jvp
 def vector_norm_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: tuple[int, ...], keepdims: bool, ord: float) -> Any:
     kept = keep(xp, y, tuple(x.shape), axis)
     change = t * _scaled_slope(xp, xp.ones_like(kept), x, kept, axis, ord)
     return xp.sum(xp.real(change) if is_complex(change.dtype) else change, axis=axis, keepdims=keepdims)
 
 
-_vector_norm = vector_norm.bind
-
-
-@vector_norm.door
+@public("linalg")
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
-    """The norm of order ``ord`` over ``axis`` (an int, a tuple, or None for all).
+    """Return the norm of order ``ord`` over ``axis``.
 
-    x: array of a floating dtype; the result is real. ``ord``: a number, or plus or minus infinity, for which elements
-    that tie share the derivative evenly. The order 0, the number of elements that are not 0, is constant. An element
-    that is 0 gets the derivative 0 whatever the order. At the zero vector second derivatives are NaN, also those of the
-    squared norm: write ``sum(x * x)``. Raises ``OperandError`` for an order that is no number.
+    ``axis``: an int, a tuple, or None for all. x: array of a floating dtype; the result is real. ``ord``: a number, or
+    plus or minus infinity, for which elements that tie share the derivative evenly. The order 0, the number of elements
+    that are not 0, is constant. An element that is 0 gets the derivative 0 whatever the order. At the zero vector
+    second derivatives are NaN, also those of the squared norm: write ``sum(x * x)``. Raises ``OperandError`` for an
+    order that is no number.
     """
     ndim_of(x, "vector_norm")
     if isinstance(ord, complex) or not isinstance(ord, (int, float)) or ord != ord:
@@ -83,15 +85,17 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     if ord == 0:
         kind = (real(x[..., 0:0]) if x.shape else real(x)).dtype if is_complex(x.dtype) else x.dtype
         return sum_(astype(not_equal(x, 0), kind), axis=axes, keepdims=keepdims)
-    return _vector_norm(x, axis=axes, keepdims=keepdims, ord=ord)
+    return vector_norm_p(x, axis=axes, keepdims=keepdims, ord=ord)
 
 
+@public("linalg")
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """The norm of order ``ord`` of each matrix. x: (..., m, n) of a floating dtype; the result is real.
+    """Return the norm of order ``ord`` of each matrix.
 
-    ``ord``: ``"fro"`` (Frobenius), ``"nuc"`` (the sum of the singular values), 1 or -1 (the greatest or least sum of a
-    column's sizes), inf or -inf (of a row's), 2 or -2 (the greatest or least singular value). Where several tie, they
-    share the derivative evenly. Raises ``OperandError`` for another order, ``ShapeError`` for fewer than two axes.
+    x: (..., m, n) of a floating dtype; the result is real. ``ord``: ``"fro"`` (Frobenius), ``"nuc"`` (the sum of the
+    singular values), 1 or -1 (the greatest or least sum of a column's sizes), inf or -inf (of a row's), 2 or -2 (the
+    greatest or least singular value). Where several tie, they share the derivative evenly. Raises ``OperandError`` for
+    another order, ``ShapeError`` for fewer than two axes.
     """
     check_matrices(x, "matrix_norm")
     if ord == "fro":
@@ -107,7 +111,3 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     values = svdvals(x) if along is None else sum_(abs_(x), axis=along)
     y = extreme(values, axis=-1)
     return expand_dims(y, (-2, -1)) if keepdims else y
-
-
-__all__: list[str] = []
-LINALG = ["matrix_norm", "vector_norm"]

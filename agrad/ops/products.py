@@ -4,56 +4,54 @@ from operator import index as as_int
 from typing import Any
 
 from agrad.engine.batching import shift
-from agrad.engine.notation import primitive
 from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError, ShapeError
 from agrad.ops.casting import astype
+from agrad.ops.definition import primitive
 from agrad.ops.linear_algebra import inv, matmul
 from agrad.ops.matrices import check_matrices, conjugate, diagonal_index, on_diagonal
 from agrad.ops.shared import ndim_of
-from agrad.registry import namespace
+from agrad.registry import namespace, public
 from agrad.shapes import inverse_permutation, normalize_axis, size
 
 Axes = tuple[int, ...]
 
 
 @primitive(linear="x", name="linalg.diagonal", batch="leading", is_view=True)
-def diagonal(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
+def diagonal_p(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
     return xp.linalg.diagonal(x, offset=offset)
 
 
-@diagonal.vjp
+@diagonal_p.vjp
 def diagonal_vjp(xp: Any, g: Any, x_meta: Any, *, offset: int) -> Any:
     m, n = x_meta.shape[-2:]
     return on_diagonal(xp, g, m, n, offset)
 
 
-@diagonal.put
+@diagonal_p.put
 def diagonal_put(xp: Any, x: Any, value: Any, *, offset: int) -> Any:
     *batch, m, n = x.shape
     flat = xp.reshape(x, (*batch, m * n))
     return xp.reshape(xp.setitem(flat, value, index=diagonal_index(value.shape[-1], m, n, offset)), (*batch, m, n))
 
 
-_diagonal = diagonal.bind
-
-
-@diagonal.door
+@public("linalg")
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """The elements ``x[..., i, i + offset]``. x: (..., m, n) of any dtype; gives (..., k), k = 0 beyond the corners.
+    """Return the elements ``x[..., i, i + offset]``.
 
-    Raises ``ShapeError`` for an array of fewer than two axes.
+    x: (..., m, n) of any dtype; gives (..., k), k = 0 beyond the corners. Raises ``ShapeError`` for an array of fewer
+    than two axes.
     """
     check_matrices(x, "diagonal")
-    return _diagonal(x, offset=as_int(offset))
+    return diagonal_p(x, offset=as_int(offset))
 
 
 @primitive(linear="x", name="linalg.trace", batch="leading")
-def trace(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
+def trace_p(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
     return xp.linalg.trace(x, offset=offset)
 
 
-@trace.vjp
+@trace_p.vjp
 def trace_vjp(xp: Any, g: Any, x_meta: Any, *, offset: int) -> Any:
     m, n = x_meta.shape[-2:]
     count = max(min(m + min(offset, 0), n - max(offset, 0)), 0)
@@ -61,93 +59,89 @@ def trace_vjp(xp: Any, g: Any, x_meta: Any, *, offset: int) -> Any:
     return on_diagonal(xp, spread, m, n, offset)
 
 
-_trace = trace.bind
-
-
-@trace.door
+@public("linalg")
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """The sum of each matrix's diagonal ``offset``. x: (..., m, n) of a numeric dtype; gives (...).
+    """Return the sum of each matrix's diagonal ``offset``.
 
-    ``dtype``: that of the sum. Raises ``ShapeError`` for an array of fewer than two axes.
+    x: (..., m, n) of a numeric dtype; gives (...). ``dtype``: that of the sum. Raises ``ShapeError`` for an array of
+    fewer than two axes.
     """
     check_matrices(x, "trace")
     if dtype is not None:
         x = astype(x, dtype)
-    return _trace(x, offset=as_int(offset))
+    return trace_p(x, offset=as_int(offset))
+
+
+def _from_last(axis: int, n1: int, n2: int) -> int:
+    """Return an axis of arrays of ``n1`` and ``n2`` axes, counted from the last."""
+    axis = as_int(axis)
+    return axis if axis < 0 else normalize_axis(axis, min(n1, n2)) - max(n1, n2)
 
 
 @primitive(linear=("x1", "x2"), broadcasts=True, name="linalg.cross", batch="leading")
-def cross(xp: Any, x1: Any, x2: Any, /, *, axis: int) -> Any:
+def cross_p(xp: Any, x1: Any, x2: Any, /, *, axis: int) -> Any:
     if hasattr(xp.linalg, "cross"):
         return xp.linalg.cross(x1, x2, axis=axis)
     (a, b, c), (d, e, f) = (xp.unstack(x, axis=axis) for x in (x1, x2))
     return xp.stack([b * f - c * e, c * d - a * f, a * e - b * d], axis=axis)
 
 
-@cross.vjp("x1")
+@cross_p.vjp("x1")
 def cross_x1(g: Any, x2: Any, *, axis: int) -> Any:
     # the triple product is cyclic: g . (t x b) = t . (b x g)
     return cross(x2, g, axis=axis)
 
 
-@cross.vjp("x2")
+@cross_p.vjp("x2")
 def cross_x2(g: Any, x1: Any, *, axis: int) -> Any:
     return cross(g, x1, axis=axis)
 
 
-_cross = cross.bind
-
-
-@cross.door
+@public("linalg")
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """The cross product of vectors of length 3 along ``axis``; the other axes broadcast.
+    """Return the cross product of vectors of length 3 along ``axis``.
 
-    x1, x2: numeric arrays. A negative ``axis`` counts from the last one of each. Raises ``ShapeError`` for vectors of
-    another length.
+    The other axes broadcast. x1, x2: numeric arrays. A negative ``axis`` counts from the last one of each. Raises
+    ``ShapeError`` for vectors of another length.
     """
     n1, n2 = ndim_of(x1, "cross"), ndim_of(x2, "cross")
-    axis = as_int(axis)
-    if axis >= 0:
-        axis = normalize_axis(axis, min(n1, n2)) - max(n1, n2)
+    axis = _from_last(axis, n1, n2)
     if not n1 or not n2 or -axis > min(n1, n2) or x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ShapeError(
             f"cross takes vectors of length 3 along axis {axis}, not shapes {tuple(x1.shape)} and {tuple(x2.shape)}"
         )
-    return _cross(x1, x2, axis=axis)
+    return cross_p(x1, x2, axis=axis)
 
 
-@primitive(linear=("x1", "x2"), broadcasts=True, batch="leading")
-def vecdot(xp: Any, x1: Any, x2: Any, /, *, axis: int) -> Any:
+@primitive(name="vecdot", linear=("x1", "x2"), broadcasts=True, batch="leading")
+def vecdot_p(xp: Any, x1: Any, x2: Any, /, *, axis: int) -> Any:
     return xp.vecdot(x1, x2, axis=axis)
 
 
-@vecdot.vjp("x1")
+@vecdot_p.vjp("x1")
 def vecdot_x1(xp: Any, g: Any, x2: Any, *, axis: int) -> Any:
     # the product conjugates x1: Re(g conj(t) b) = Re(conj(g b) t)
     return conjugate(xp, xp.expand_dims(g, axis=axis) * x2)
 
 
-@vecdot.vjp("x2")
+@vecdot_p.vjp("x2")
 def vecdot_x2(xp: Any, g: Any, x1: Any, *, axis: int) -> Any:
     return xp.expand_dims(g, axis=axis) * conjugate(xp, x1)
 
 
-_vecdot = vecdot.bind
-
-
-@vecdot.door
+@public
+@public("linalg")
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """The sum of ``conj(x1) * x2`` along ``axis``, counted from the last one; the other axes broadcast.
+    """Return the sum of ``conj(x1) * x2`` along ``axis``.
 
-    x1, x2: numeric arrays whose lengths along ``axis`` agree. Raises ``ShapeError`` where they do not.
+    A negative ``axis`` counts from the last one of each. The other axes broadcast. x1, x2: numeric arrays whose lengths
+    along ``axis`` agree. Raises ``ShapeError`` where they do not.
     """
     n1, n2 = ndim_of(x1, "vecdot"), ndim_of(x2, "vecdot")
-    axis = as_int(axis)
-    if axis >= 0:
-        axis = normalize_axis(axis, min(n1, n2)) - max(n1, n2)
+    axis = _from_last(axis, n1, n2)
     if not n1 or not n2 or -axis > min(n1, n2) or x1.shape[axis] != x2.shape[axis]:
         raise ShapeError(f"vecdot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not fit along axis {axis}")
-    return _vecdot(x1, x2, axis=axis)
+    return vecdot_p(x1, x2, axis=axis)
 
 
 def _free(ndim: int, axes: Axes) -> Axes:
@@ -155,17 +149,17 @@ def _free(ndim: int, axes: Axes) -> Axes:
 
 
 def _in_place_of(xp: Any, value: Any, order: Axes) -> Any:
-    """``value``, whose axis i is to become axis ``order[i]``."""
+    """Move axis i of ``value`` to the place ``order[i]``."""
     back = inverse_permutation(order)
     return value if back == tuple(range(len(order))) else xp.permute_dims(value, back)
 
 
-@primitive(linear=("x1", "x2"))
-def tensordot(xp: Any, x1: Any, x2: Any, /, *, axes: tuple[Axes, Axes]) -> Any:
+@primitive(name="tensordot", linear=("x1", "x2"))
+def tensordot_p(xp: Any, x1: Any, x2: Any, /, *, axes: tuple[Axes, Axes]) -> Any:
     return xp.tensordot(x1, x2, axes=axes)
 
 
-@tensordot.vjp("x1")
+@tensordot_p.vjp("x1")
 def tensordot_x1(xp: Any, g: Any, x1_meta: Any, x2: Any, *, axes: tuple[Axes, Axes]) -> Any:
     first, second = axes
     free1, free2 = _free(len(x1_meta.shape), first), _free(len(x2.shape), second)
@@ -174,7 +168,7 @@ def tensordot_x1(xp: Any, g: Any, x1_meta: Any, x2: Any, *, axes: tuple[Axes, Ax
     return _in_place_of(xp, out, (*free1, *(first[second.index(axis)] for axis in sorted(second))))
 
 
-@tensordot.vjp("x2")
+@tensordot_p.vjp("x2")
 def tensordot_x2(xp: Any, g: Any, x2_meta: Any, x1: Any, *, axes: tuple[Axes, Axes]) -> Any:
     first, second = axes
     free1, free2 = _free(len(x1.shape), first), _free(len(x2_meta.shape), second)
@@ -182,7 +176,7 @@ def tensordot_x2(xp: Any, g: Any, x2_meta: Any, x1: Any, *, axes: tuple[Axes, Ax
     return _in_place_of(xp, out, (*(second[first.index(axis)] for axis in sorted(first)), *free2))
 
 
-@tensordot.batch
+@tensordot_p.batch
 def tensordot_batch(
     xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool, batch_size: int, *, axes: tuple[Axes, Axes]
 ) -> Any:
@@ -199,12 +193,10 @@ def tensordot_batch(
     return xp.reshape(xp.matmul(rows, cols), (batch_size, *left[0], *right))
 
 
-_tensordot = tensordot.bind
-
-
-@tensordot.door
+@public
+@public("linalg")
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
-    """The sum of products over pairs of axes.
+    """Return the sum of products over pairs of axes.
 
     x1, x2: numeric arrays. ``axes``: how many last axes of ``x1`` and first ones of ``x2`` to sum over, or two
     sequences of axes of one length. The result has the other axes of ``x1``, then those of ``x2``. Raises
@@ -227,23 +219,24 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
         raise ShapeError(f"tensordot: axes {axes!r} are no pairs of distinct axes")
     if any(x1.shape[a] != x2.shape[b] for a, b in zip(*pair, strict=True)):
         raise ShapeError(f"tensordot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not fit along axes {axes!r}")
-    out = _tensordot(x1, x2, axes=pair)
+    out = tensordot_p(x1, x2, axes=pair)
     if isinstance(out, Tensor) and not out.shape:
         out._link = None  # an array of no dimensions, and no scalar: it has views
     return out
 
 
 def _identity(x: Any) -> Any:
-    """The identity matrices of the shape and dtype of ``x``."""
+    """Return identity matrices of the shape and dtype of ``x``."""
     ones = namespace.ones_like(x[..., 0]) if x.shape[-1] else x[..., 0:0]
     return namespace.reshape(on_diagonal(namespace, ones, *x.shape[-2:]), tuple(x.shape)) if x.shape[-1] else x
 
 
+@public("linalg")
 def matrix_power(x: Any, n: int, /) -> Any:
-    """The product of ``n`` factors ``x``, or of ``-n`` inverses. x: (..., k, k) of a floating dtype.
+    """Return the product of ``n`` factors ``x``, or of ``-n`` inverses.
 
-    Raises ``ShapeError`` for matrices that are not square; a singular one in a negative power is the array library's
-    own error. ``n = 0`` gives identity matrices, which are constant.
+    x: (..., k, k) of a floating dtype. Raises ``ShapeError`` for matrices that are not square; a singular one in a
+    negative power is the array library's own error. ``n = 0`` gives identity matrices, which are constant.
     """
     check_matrices(x, "matrix_power", square=True)
     n = as_int(n)
@@ -259,7 +252,3 @@ def matrix_power(x: Any, n: int, /) -> Any:
         if not n:
             return result
         x = matmul(x, x)
-
-
-__all__ = ["tensordot", "vecdot"]
-LINALG = ["cross", "diagonal", "matrix_power", "tensordot", "trace", "vecdot"]

@@ -1,7 +1,8 @@
-"""Random numbers as operations: functions of a key, and of parameters through which derivatives flow.
+"""Random numbers as operations, functions of a key.
 
-``agrad.random`` is their public face. The words of the generator are in ``agrad.philox``; a backend may file a kernel
-that has the same bits faster. Settings are in one form here: a shape is a tuple, a dtype its name.
+Derivatives flow through their other parameters. ``agrad.random`` is their public face. The words of the generator are
+in ``agrad.philox``; a backend may file a kernel that has the same bits faster. Settings are in one form here: a shape
+is a tuple, a dtype its name.
 """
 
 import math
@@ -11,7 +12,7 @@ import numpy as np
 
 from agrad import philox
 from agrad.dtypes import dtype_name
-from agrad.engine.notation import primitive
+from agrad.ops.definition import primitive
 from agrad.ops.special.normal_forms import _P1, _P2, _P3, _Q1, _Q2, _Q3, _ratio
 from agrad.shapes import ARRAY, size
 
@@ -20,45 +21,48 @@ SPLIT, FOLD, PAIR = philox.SPLIT, philox.FOLD, philox.PAIR
 
 @primitive(constant="key", batch="loop", name="random_keys")
 def keys(xp: Any, key: Any, /, *, count: int, domain: int, data: int) -> Any:
-    """``count`` new keys, uint32 of shape (count, 4), a function of the key, a domain of words and an integer."""
+    """Return ``count`` new keys, uint32 of shape (count, 4).
+
+    They are a function of the key, a domain of words and an integer.
+    """
     return philox.keys(xp, philox.generic(xp, key), count, domain, data)
 
 
 @primitive(constant="key", batch="loop", name="random_bits")
 def bits(xp: Any, key: Any, /, *, shape: tuple[int, ...], dtype: str) -> Any:
-    """Unsigned integers of which each bit is random."""
+    """Return unsigned integers of random bits."""
     return philox.bits(xp, philox.generic(xp, key), shape, dtype)
 
 
 @primitive(constant="key", batch="loop", name="random_uniform")
 def uniform(xp: Any, key: Any, /, *, shape: tuple[int, ...], dtype: str, interior: bool) -> Any:
-    """Uniform on [0, 1), or with ``interior`` on the open interval."""
+    """Return uniform numbers on [0, 1), or with ``interior`` on the open interval."""
     return philox.uniform(xp, philox.generic(xp, key), shape, dtype, interior)
 
 
 @primitive(constant="key", batch="loop", name="random_mask")
 def mask(xp: Any, key: Any, /, *, shape: tuple[int, ...], threshold: int) -> Any:
-    """Truth values, each true with the probability ``threshold`` / 2**32."""
+    """Return booleans, true with the probability ``threshold`` / 2**32."""
     return philox.mask(xp, philox.generic(xp, key), shape, threshold)
 
 
 @primitive(constant="key", batch="loop", name="random_integers")
 def integers(xp: Any, key: Any, /, *, low: int, high: int, shape: tuple[int, ...], dtype: str) -> Any:
-    """Integers from ``low`` up to, not including, ``high``, all of the same probability."""
+    """Return integers from ``low`` to before ``high``, all of the same probability."""
     return philox.integers(xp, philox.generic(xp, key), low, high, shape, dtype)
 
 
 @primitive(constant="key", batch="loop", name="random_permutation")
 def permutation(xp: Any, key: Any, /, *, n: int) -> Any:
-    """The integers from 0 to n - 1 in random order."""
+    """Return the integers from 0 to n - 1 in random order."""
     return philox.permutation(xp, philox.generic(xp, key), n)
 
 
 @primitive(constant="key", batch="loop", name="random_normal")
 def normal(xp: Any, key: Any, /, *, shape: tuple[int, ...], dtype: str) -> Any:
-    """Standard normal numbers."""
+    """Return standard normal numbers."""
     n = size(shape)
-    pairs = uniform.bind(key, shape=(2, philox.half(n)), dtype=dtype, interior=False)
+    pairs = uniform(key, shape=(2, philox.half(n)), dtype=dtype, interior=False)
     return xp.reshape(philox.normal(xp, pairs[0, :], pairs[1, :], n), shape)
 
 
@@ -70,10 +74,11 @@ _GAMMA_ROUNDS = 16
 
 @primitive(constant="key", batch="loop", name="random_log_gamma")
 def log_gamma(xp: Any, key: Any, alpha: Any, /) -> Any:
-    """The logarithm of gamma distributed numbers of the concentrations ``alpha``, a floating array.
+    """Return the logarithm of gamma distributed numbers.
 
-    G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables", ACM Trans. Math. Softw. 26 (2000).
-    The logarithm, as for a small concentration the number itself is below all floating ones.
+    ``alpha``: the concentrations, a floating array. G. Marsaglia and W. W. Tsang, "A simple method for generating gamma
+    variables", ACM Trans. Math. Softw. 26 (2000). The logarithm, as for a small concentration the number itself is
+    below all floating ones.
     """
     shape = tuple(alpha.shape)
     n = size(shape)
@@ -98,20 +103,20 @@ def log_gamma(xp: Any, key: Any, alpha: Any, /) -> Any:
             accepted = xp.setitem(accepted, success, left, index=(ARRAY,))
     out = xp.log(d) + log_v
     if philox.truth(xp.any(flat < 1)) is not False:
-        boost = uniform.bind(_attempt_keys(key, _GAMMA_ROUNDS)[0, :], shape=(n,), dtype=dtype, interior=True)
+        boost = uniform(_attempt_keys(key, _GAMMA_ROUNDS)[0, :], shape=(n,), dtype=dtype, interior=True)
         out = out + xp.where(flat < 1, xp.log(boost) / flat, xp.zeros_like(flat))
     return xp.reshape(xp.astype(out, alpha.dtype), shape)
 
 
 def _attempt_keys(key: Any, attempt: int) -> Any:
-    return keys.bind(key, count=2, domain=philox.ATTEMPT, data=attempt)
+    return keys(key, count=2, domain=philox.ATTEMPT, data=attempt)
 
 
 def _propose(xp: Any, key: Any, attempt: int, d: Any, dtype: str) -> tuple[Any, Any]:
-    """A proposal for log(x / d) for each element of ``d``, and whether it is accepted."""
+    """Return proposals of log(x / d), and booleans: true where one is accepted."""
     pair, shape = _attempt_keys(key, attempt), tuple(d.shape)
-    z = normal.bind(pair[0, :], shape=shape, dtype=dtype)
-    u = uniform.bind(pair[1, :], shape=shape, dtype=dtype, interior=True)
+    z = normal(pair[0, :], shape=shape, dtype=dtype)
+    u = uniform(pair[1, :], shape=shape, dtype=dtype, interior=True)
     base = 1 + z / (3 * xp.sqrt(d))
     possible = base > 0
     base = xp.where(possible, base, xp.ones_like(base))
@@ -131,7 +136,10 @@ def log_gamma_jvp(xp: Any, t: Any, y: Any, alpha: Any) -> Any:
 
 
 def _nodes(*pieces: tuple[float, float, int]) -> tuple[tuple[float, float], ...]:
-    """Nodes and weights of Gauss and Legendre's rule on adjoining pieces: (start, end, number of nodes)."""
+    """Return nodes and weights of Gauss and Legendre's rule on adjoining pieces.
+
+    A piece is (start, end, number of nodes).
+    """
     found = []
     for start, end, count in pieces:
         points, weights = np.polynomial.legendre.leggauss(count)
@@ -145,11 +153,12 @@ _NODES = _nodes((0, 8, 32), (8, 24, 16), (24, 72, 12))
 
 
 def _slope(xp: Any, a: Any, y: Any) -> Any:
-    """dy/da of the logarithm y of a gamma distributed number at a fixed quantile, for the concentration a.
+    """Return dy/da of the logarithm y of a gamma distributed number.
 
-    M. Figurnov, S. Mohamed and A. Mnih, "Implicit reparameterization gradients", NeurIPS 2018: it is the derivative of
-    the distribution function P(a, exp(y)) by a over that by y, with the sign turned. With x = exp(y) and psi the
-    digamma function, differentiating P, or 1 - P, under the integral sign and putting t = x exp(-w) gives for x > a + 1
+    At a fixed quantile; a is the concentration. M. Figurnov, S. Mohamed and A. Mnih, "Implicit reparameterization
+    gradients", NeurIPS 2018: it is the derivative of the distribution function P(a, exp(y)) by a over that by y, with
+    the sign turned. With x = exp(y) and psi the digamma function, differentiating P, or 1 - P, under the integral sign
+    and putting t = x exp(-w) gives for x > a + 1
 
         dy/da = integral over v > 0 of (y - psi(a) + v) exp(a v - x (exp(v) - 1)),
 
@@ -177,10 +186,10 @@ def _slope(xp: Any, a: Any, y: Any) -> Any:
 
 
 def _digamma_gap(xp: Any, a: Any, y: Any, x: Any) -> Any:
-    """The digamma function of a + 1, for a >= 0, less y = log(x): eight steps of its recurrence, then its series.
+    """Return the digamma function of a + 1, for a >= 0, less y = log(x).
 
-    NIST Digital Library of Mathematical Functions, 5.5.2 and 5.11.2. The logarithms are taken together where that is
-    possible, as their difference is small beside them where a is large.
+    By eight steps of its recurrence, then its series. NIST Digital Library of Mathematical Functions, 5.5.2 and 5.11.2.
+    The logarithms are taken together where that is possible, as their difference is small beside them where a is large.
     """
     t = a + 9
     inverse = 1 / (t * t)
@@ -200,10 +209,11 @@ def _digamma_gap(xp: Any, a: Any, y: Any, x: Any) -> Any:
 
 @primitive(constant="u", batch="leading", broadcasts=True, name="random_truncated_normal")
 def truncated_normal(xp: Any, u: Any, low: Any, high: Any, /) -> Any:
-    """The number at the quantile ``u``, in the interior of [0, 1], of a standard normal one between two bounds.
+    """Return the number at a quantile of a normal distribution between two bounds.
 
-    All three are arrays of one shape and dtype. Solved in the logarithm of the distribution function, by Newton's
-    method, so that bounds may lie as far out in the tails as their squares are finite.
+    ``u``: the quantile, in the interior of [0, 1]; the distribution is the standard normal one. All three are arrays of
+    one shape and dtype. Solved in the logarithm of the distribution function, by Newton's method, so that bounds may
+    lie as far out in the tails as their squares are finite.
     """
     above = low > -high  # more of the interval is above 0: the mirror image is solved instead
     a, b = xp.where(above, -high, low), xp.where(above, -low, high)
@@ -225,9 +235,10 @@ def truncated_normal(xp: Any, u: Any, low: Any, high: Any, /) -> Any:
 
 
 def _log_tail(xp: Any, x: Any) -> Any:
-    """The logarithm of the probability that a standard normal number exceeds x >= 0; -inf at infinity.
+    """Return the logarithm of the probability of a standard normal number above x.
 
-    Of W. J. Cody's approximations of the complementary error function, without its factor exp(-x * x).
+    x >= 0; -inf at infinity. Of W. J. Cody's approximations of the complementary error function, without its factor
+    exp(-x * x).
     """
     far = xp.isinf(x)
     s = xp.where(far, xp.ones_like(x), x) / math.sqrt(2)
@@ -241,7 +252,7 @@ def _log_tail(xp: Any, x: Any) -> Any:
 
 
 def _quantile(xp: Any, log_p: Any) -> Any:
-    """The z <= 0 whose distribution function has this logarithm, at most log(1/2).
+    """Return the z <= 0 whose distribution function has this logarithm (<= log(1/2)).
 
     From the rational approximation 26.2.22 of Abramowitz and Stegun by Newton's method, which converges from either
     side as the logarithm is concave.
@@ -276,10 +287,7 @@ def truncated_normal_high_forward(xp: Any, t: Any, y: Any, u: Any, high: Any) ->
 
 
 def _density_ratio(xp: Any, bound: Any, z: Any) -> Any:
-    """The normal density at a bound over that at z; 0 at a bound that is infinite."""
+    """Return the normal density at a bound over that at z; 0 at an infinite bound."""
     finite = xp.isfinite(bound)
     near = xp.where(finite, bound, z)
     return xp.where(finite, xp.exp(0.5 * (z - near) * (z + near)), xp.zeros_like(z))
-
-
-__all__: list[str] = []

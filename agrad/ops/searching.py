@@ -1,27 +1,36 @@
-"""Searching, counting and tests over elements: integers and booleans, with no derivative."""
+"""Searching, counting and tests of elements: results without a derivative."""
 
 from typing import Any
 
 from agrad.backends import backend_of
 from agrad.engine.batching import spread
-from agrad.engine.levels import AMBIENT
-from agrad.engine.notation import primitive
+from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, constant
 from agrad.errors import OperandError, ShapeError
+from agrad.ops.definition import primitive
 from agrad.ops.indexing import take
 from agrad.ops.shared import array_arguments, axes_of, ndim_of
+from agrad.registry import public
 from agrad.shapes import normalize_axis, size
 
 
+@public
 @primitive(constant="x")
 def argmax(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The index of the greatest element along ``axis`` (None: of the flattened array). Integers; no derivative."""
+    """Return the index of the greatest element along ``axis``.
+
+    ``axis``: an int, or None for the flattened array. Integers, without a derivative.
+    """
     return xp.argmax(x, axis=axis, keepdims=keepdims)
 
 
+@public
 @primitive(constant="x")
 def argmin(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The index of the least element along ``axis`` (None: of the flattened array). Integers; no derivative."""
+    """Return the index of the least element along ``axis``.
+
+    ``axis``: an int, or None for the flattened array. Integers, without a derivative.
+    """
     return xp.argmin(x, axis=axis, keepdims=keepdims)
 
 
@@ -40,43 +49,69 @@ argmax.batch(_extreme_batch("argmax"))
 argmin.batch(_extreme_batch("argmin"))
 
 
-@primitive(constant="x", normalize={"axis": axes_of}, batch="axis")
-def all(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Whether all elements over ``axis`` are true. Booleans; no derivative."""
+@primitive(name="all", constant="x", batch="axis")
+def all_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.all(x, axis=axis, keepdims=keepdims)
 
 
-@primitive(constant="x", normalize={"axis": axes_of}, batch="axis")
-def any(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Whether any element over ``axis`` is true. Booleans; no derivative."""
+@public
+def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Test if all elements over ``axis`` are true.
+
+    ``axis``: an int, a tuple, or None for all. Booleans, without a derivative.
+    """
+    return all_p(x, axis=axes_of(axis, x), keepdims=keepdims)
+
+
+@primitive(name="any", constant="x", batch="axis")
+def any_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.any(x, axis=axis, keepdims=keepdims)
 
 
-@primitive(constant="x", normalize={"axis": axes_of}, batch="axis")
-def count_nonzero(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """How many elements over ``axis`` (an int, a tuple, or None for all) are not zero. Integers; no derivative."""
+@public
+def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Test if any element over ``axis`` is true.
+
+    ``axis``: an int, a tuple, or None for all. Booleans, without a derivative.
+    """
+    return any_p(x, axis=axes_of(axis, x), keepdims=keepdims)
+
+
+@primitive(name="count_nonzero", constant="x", batch="axis")
+def count_nonzero_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.count_nonzero(x, axis=axis, keepdims=keepdims)
 
 
-def nonzero(x: Any, /) -> tuple[Any, ...]:
-    """The indices of the elements that are not zero: one integer array an axis, in row-major order. No derivative.
+@public
+def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Count the elements over ``axis`` that are not zero.
 
-    x: array of one dimension or more. Raises ``ShapeError`` for one of none.
+    ``axis``: an int, a tuple, or None for all. Integers, without a derivative.
+    """
+    return count_nonzero_p(x, axis=axes_of(axis, x), keepdims=keepdims)
+
+
+@public
+def nonzero(x: Any, /) -> tuple[Any, ...]:
+    """Return the indices of the elements that are not zero.
+
+    One integer array an axis, in row-major order, without a derivative. x: array of one dimension or more. Raises
+    ``ShapeError`` for one of none.
     """
     if not ndim_of(x, "nonzero"):
         raise ShapeError("nonzero takes an array of one dimension or more; reshape it to (1,) first")
     if not isinstance(x, Tensor):
         return tuple(backend_of(x).xp.nonzero(x))
     x._check_concrete("nonzero, whose result's shape depends on values,")
-    return tuple(constant(part, AMBIENT) for part in backend_of(x.raw).xp.nonzero(x.raw))
+    return tuple(constant(part, GLOBAL_TAPE) for part in backend_of(x.raw).xp.nonzero(x.raw))
 
 
-@primitive(constant=("x1", "x2"))
-def searchsorted(xp: Any, x1: Any, x2: Any, /, *, side: str) -> Any:
+@primitive(name="searchsorted", constant=("x1", "x2"))
+def searchsorted_p(xp: Any, x1: Any, x2: Any, /, *, side: str) -> Any:
     return xp.searchsorted(x1, x2, side=side)
 
 
-@searchsorted.batch
+@searchsorted_p.batch
 def searchsorted_batch(
     xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool, batch_size: int, *, side: str
 ) -> Any:
@@ -87,15 +122,13 @@ def searchsorted_batch(
     return xp.stack(found, axis=0) if found else xp.astype(spread(xp, x2, x2_mapped, batch_size), xp.int64)
 
 
-_searchsorted = searchsorted.bind
-
-
-@searchsorted.door
+@public
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
-    """Where to insert the elements of ``x2`` in ``x1`` so that it stays in ascending order. Integers; no derivative.
+    """Return the places in ``x1`` before which the elements of ``x2`` keep it sorted.
 
-    x1: sorted array of one dimension; x2: array of any shape, or a number; ``side``: "left" or "right", which end of
-    a run of equal elements. ``sorter``: the indices that sort ``x1``, where it is not sorted itself.
+    Integers, without a derivative. x1: sorted array of one dimension; x2: array of any shape, or a number; ``side``:
+    "left" or "right", which end of a run of equal elements. ``sorter``: the indices that sort ``x1``, where it is not
+    sorted itself.
     """
     if side not in ("left", "right"):
         raise OperandError(f"searchsorted: side is 'left' or 'right', not {side!r}")
@@ -103,7 +136,4 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
         raise ShapeError(f"searchsorted looks in an array of one dimension, not one of shape {tuple(x1.shape)}")
     if sorter is not None:
         x1 = take(x1, sorter)
-    return _searchsorted(*array_arguments("searchsorted", x1, x2), side=side)
-
-
-__all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "nonzero", "searchsorted"]
+    return searchsorted_p(*array_arguments("searchsorted", x1, x2), side=side)

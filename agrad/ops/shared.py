@@ -1,11 +1,11 @@
-"""Small helpers that several sections of the calculus use: argument checks at the door, axes kept by reductions."""
+"""Helpers that several files of operations use: arguments in one form, kept axes."""
 
 from functools import partial
 from typing import Any
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import DType
-from agrad.engine.scalars import Scalar, deferred_array
+from agrad.engine.scalars import TracedNumber, host_array_call
 from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError
 from agrad.shapes import kept_shape, normalize_axes, normalize_axis
@@ -14,7 +14,7 @@ NUMBERS = (bool, int, float, complex)
 
 
 def shape_of(x: Any, name: str = "this function") -> tuple[int, ...]:
-    """The shape of an array; ``OperandError`` for what is none."""
+    """Return the shape of an array. Raise ``OperandError`` for any other object."""
     try:
         return tuple(x.shape)
     except AttributeError:
@@ -24,34 +24,40 @@ def shape_of(x: Any, name: str = "this function") -> tuple[int, ...]:
 
 
 def ndim_of(x: Any, name: str = "this function") -> int:
-    """The number of dimensions of an array; ``OperandError`` for what is none."""
-    return len(shape_of(x, name))
+    """Return the number of axes of an array. Raise ``OperandError`` for other objects."""
+    try:
+        return x.ndim
+    except AttributeError:
+        return len(shape_of(x, name))
 
 
 def raw_of(x: Any) -> Any:
-    """The raw array under all levels of a Tensor; anything else as it is."""
+    """Return the raw array under all levels of a Tensor; other objects as they are."""
     return x.raw if isinstance(x, Tensor) else x
 
 
 def axes_of(axis: Any, x: Any) -> tuple[int, ...]:
-    """A reduction's axes in one form: a sorted tuple of non-negative numbers."""
+    """Return a reduction's axes as a sorted tuple of non-negative numbers."""
     return normalize_axes(axis, ndim_of(x))
 
 
 def axis_of(axis: int, x: Any) -> int:
-    """One axis in one form: a non-negative number."""
+    """Return an axis as a non-negative number."""
     return normalize_axis(axis, ndim_of(x))
 
 
 def native_dtype(dtype: Any, x: Any) -> Any:
-    """The dtype as the array library of ``x`` names it; None stays None."""
+    """Return the dtype as the array library of ``x`` names it, and None as it is."""
     if type(dtype) is not DType:
         return dtype
     return getattr(backend_of(raw_of(x)).xp, dtype.name)
 
 
 def array_arguments(name: str, *values: Any) -> list[Any]:
-    """Numbers among the arguments made arrays of the first array's backend; weak, so they take the others' dtype."""
+    """Make arrays of the numbers among the arguments, on the first array's backend.
+
+    Numbers are weak: they take the arrays' dtype. Raise ``OperandError`` for other objects, or where there is no array.
+    """
     known = next((v for v in values if hasattr(v, "shape")), None)
     if known is None:
         raise OperandError(f"{name} takes at least one array; make one with agrad.asarray")
@@ -66,36 +72,41 @@ def array_arguments(name: str, *values: Any) -> list[Any]:
     out = []
     for value in values:
         if not hasattr(value, "shape"):
-            number = value.value if isinstance(value, Scalar) else value
+            number = value.value if isinstance(value, TracedNumber) else value
             if type(number) not in NUMBERS:
                 raise OperandError(f"{name} takes arrays and numbers, not {type(number).__name__}")
             kind = dtype
             if isinstance(number, float) and not xp.isdtype(dtype, ("real floating", "complex floating")):
                 kind = xp.float64
             place = partial(xp.asarray, dtype=kind, device=device)
-            value = deferred_array(type(number), (value,), place) if isinstance(value, Scalar) else place(value)
+            value = host_array_call(type(number), (value,), place) if isinstance(value, TracedNumber) else place(value)
         out.append(value)
     return out
 
 
 def keep(xp: Any, value: Any, shape: tuple[int, ...], axis: tuple[int, ...]) -> Any:
-    """The result of a reduction over ``axis`` of an array of ``shape``, with the reduced axes kept as ones."""
+    """Give the result of a reduction the reduced axes back, with length one."""
     target = kept_shape(shape, axis)
     return value if tuple(value.shape) == target else xp.reshape(value, target)
 
 
+def cut(x: Any, axis: int, start: int, stop: int | None = None) -> Any:
+    """Return the part of an array from ``start`` to before ``stop`` along ``axis``."""
+    return x[(*(slice(None),) * axis, slice(start, stop), ...)]
+
+
 def holds_tensor(value: Any) -> bool:
-    """Whether ``value`` is a Tensor or a nested list or tuple with one in it."""
+    """Return whether ``value`` is a Tensor, or a nested list or tuple with one in it."""
     return isinstance(value, Tensor) or (isinstance(value, (list, tuple)) and any(map(holds_tensor, value)))
 
 
 def no_view(value: Any) -> Any:
-    """``value``, a result that shares no memory with an argument or is not to be known to: it is written to alone."""
+    """Return a result as an array of its own: writes to it reach no other array."""
     if isinstance(value, Tensor):
         value._link = None
     return value
 
 
 def is_array(value: Any) -> bool:
-    """Whether ``value`` is a Tensor or a raw array of a backend that is loaded or loadable."""
+    """Return whether ``value`` is a Tensor or a raw array of an available backend."""
     return isinstance(value, Tensor) or backend_of_type(type(value)) is not None

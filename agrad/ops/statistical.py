@@ -3,12 +3,13 @@
 from typing import Any
 
 from agrad.dtypes import as_dtype, is_complex
-from agrad.engine.notation import primitive
 from agrad.errors import ShapeError
 from agrad.ops.casting import astype
+from agrad.ops.definition import primitive
 from agrad.ops.lengths import length
 from agrad.ops.matrices import conjugate
-from agrad.ops.shared import axes_of, axis_of, keep, ndim_of
+from agrad.ops.shared import axes_of, axis_of, cut, keep, ndim_of
+from agrad.registry import public
 from agrad.shapes import size
 
 
@@ -17,7 +18,7 @@ def _count(shape: tuple[int, ...], axis: tuple[int, ...]) -> int:
 
 
 def _spread(xp: Any, g: Any, shape: tuple[int, ...], axis: tuple[int, ...]) -> Any:
-    """The result of a reduction over ``axis`` back at every element it came from."""
+    """Repeat the result of a reduction over ``axis`` at the elements that it is of."""
     if len(axis) != len(shape):
         g = keep(xp, g, shape, axis)
     elif len(g.shape):
@@ -25,48 +26,57 @@ def _spread(xp: Any, g: Any, shape: tuple[int, ...], axis: tuple[int, ...]) -> A
     return xp.broadcast_to(g, shape)
 
 
-def _narrowed(y: Any, dtype: Any) -> Any:
+def _in_dtype(operation: Any, x: Any, dtype: Any, **settings: Any) -> Any:
+    """Apply a reduction to ``x`` in another dtype; None: in its own."""
+    if dtype is None:
+        return operation(x, **settings)
+    y = operation(astype(x, dtype), **settings)
     # integers are summed in the widest dtype of their kind; modulo a power of two, casting the sum is the same
     return y if as_dtype(y.dtype) == as_dtype(dtype) else astype(y, dtype)
 
 
-@primitive(linear="x", batch="axis", kind="reduction")
-def sum(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+@primitive(name="sum", linear="x", batch="axis", kind="reduction")
+def sum_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.sum(x, axis=axis, keepdims=keepdims)
 
 
-@sum.vjp
+@sum_p.vjp
 def sum_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
     return _spread(xp, g, x_meta.shape, axis)
 
 
-_sum = sum.bind
-
-
-@sum.door
+@public
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """The sum over ``axis`` (an int, a tuple, or None for all).
+    """Return the sum over ``axis`` (an int, a tuple, or None for all).
 
     x: array of any shape and a numeric dtype. ``dtype``: that of the sum. Integers are widened as the standard says.
     """
     if dtype is None:
-        return _sum(x, axis=axes_of(axis, x), keepdims=keepdims)
-    return _narrowed(_sum(astype(x, dtype), axis=axes_of(axis, x), keepdims=keepdims), dtype)
+        return sum_p(x, axis=axes_of(axis, x), keepdims=keepdims)
+    return _in_dtype(sum_p, x, dtype, axis=axes_of(axis, x), keepdims=keepdims)
 
 
-@primitive(linear="x", normalize={"axis": axes_of}, batch="axis", kind="reduction")
-def mean(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """The arithmetic mean over ``axis`` (an int, a tuple, or None for all). x: array of a floating dtype."""
+@primitive(name="mean", linear="x", batch="axis", kind="reduction")
+def mean_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.mean(x, axis=axis, keepdims=keepdims)
 
 
-@mean.vjp
+@mean_p.vjp
 def mean_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
     return _spread(xp, g / (_count(x_meta.shape, axis) or 1), x_meta.shape, axis)
 
 
+@public
+def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the arithmetic mean over ``axis`` (an int, a tuple, or None for all).
+
+    x: array of a floating dtype.
+    """
+    return mean_p(x, axis=axes_of(axis, x), keepdims=keepdims)
+
+
 def _leave_one_out(xp: Any, x: Any) -> Any:
-    """For each element along the last axis, the product of all the others.
+    """Return the product of all other elements along the last axis.
 
     A tree of pairwise products, up and then down: no division, so zeros are no special case in any order of derivative.
     """
@@ -82,7 +92,7 @@ def _leave_one_out(xp: Any, x: Any) -> Any:
 
 
 def _others(xp: Any, x: Any, axis: tuple[int, ...]) -> Any:
-    """The derivative of the product over ``axis`` by each element."""
+    """Return the derivative of the product over ``axis`` by each element."""
     ndim = len(x.shape)
     if not axis:
         return xp.ones_like(x)
@@ -93,71 +103,87 @@ def _others(xp: Any, x: Any, axis: tuple[int, ...]) -> Any:
     return xp.permute_dims(out, tuple(order.index(i) for i in range(ndim)))
 
 
-@primitive(batch="axis")
-def prod(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+@primitive(name="prod", batch="axis")
+def prod_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.prod(x, axis=axis if len(axis) != 1 else axis[0], keepdims=keepdims)
 
 
-@prod.vjp
+@prod_p.vjp
 def prod_vjp(xp: Any, g: Any, x: Any, y: Any, *, axis: Any) -> Any:
     # y, of no use here, is kept for kernels that divide by the factors
     return keep(xp, g, tuple(x.shape), axis) * _others(xp, x, axis)
 
 
-@prod.jvp
+@prod_p.jvp
 def prod_jvp(xp: Any, t: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
     return xp.sum(t * _others(xp, x, axis), axis=axis, keepdims=keepdims)
 
 
-_prod = prod.bind
-
-
-@prod.door
+@public
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """The product over ``axis`` (an int, a tuple, or None for all); its derivative is right at zeros too."""
-    if dtype is None:
-        return _prod(x, axis=axes_of(axis, x), keepdims=keepdims)
-    return _narrowed(_prod(astype(x, dtype), axis=axes_of(axis, x), keepdims=keepdims), dtype)
+    """Return the product over ``axis`` (an int, a tuple, or None for all).
+
+    x: array of a numeric dtype. ``dtype``: that of the product. The derivative is right at zeros too.
+    """
+    return _in_dtype(prod_p, x, dtype, axis=axes_of(axis, x), keepdims=keepdims)
 
 
 def _winners(xp: Any, x: Any, y: Any, axis: Any) -> Any:
-    """Each extreme element's share of the derivative: ties share it evenly, and a NaN takes it."""
+    """Return each extreme element's share of the derivative.
+
+    Ties share it evenly, and a NaN takes it.
+    """
     hit = xp.astype((x == keep(xp, y, tuple(x.shape), axis)) | (x != x), x.dtype)
     return hit / xp.sum(hit, axis=axis, keepdims=True)
 
 
-def _extreme_vjp(xp: Any, g: Any, x: Any, y: Any, *, axis: Any) -> Any:
-    return keep(xp, g, tuple(x.shape), axis) * _winners(xp, x, y, axis)
-
-
-def _extreme_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) -> Any:
-    return xp.sum(t * _winners(xp, x, y, axis), axis=axis, keepdims=keepdims)
-
-
-@primitive(normalize={"axis": axes_of}, batch="axis", kind="reduction")
-def max(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """The greatest element over ``axis`` (an int, a tuple, or None for all). Ties share the derivative evenly."""
+@primitive(name="max", batch="axis", kind="reduction")
+def max_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.max(x, axis=axis, keepdims=keepdims)
 
 
-@primitive(normalize={"axis": axes_of}, batch="axis", kind="reduction")
-def min(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """The least element over ``axis`` (an int, a tuple, or None for all). Ties share the derivative evenly."""
+@primitive(name="min", batch="axis", kind="reduction")
+def min_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     return xp.min(x, axis=axis, keepdims=keepdims)
 
 
-for _extreme in (max, min):
-    _extreme.vjp(_extreme_vjp)
-    _extreme.jvp(_extreme_jvp)
+@max_p.vjp
+@min_p.vjp
+def extreme_vjp(xp: Any, g: Any, x: Any, y: Any, *, axis: Any) -> Any:
+    return keep(xp, g, tuple(x.shape), axis) * _winners(xp, x, y, axis)
+
+
+@max_p.jvp
+@min_p.jvp
+def extreme_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) -> Any:
+    return xp.sum(t * _winners(xp, x, y, axis), axis=axis, keepdims=keepdims)
+
+
+@public
+def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the greatest element over ``axis`` (an int, a tuple, or None for all).
+
+    Ties share the derivative evenly.
+    """
+    return max_p(x, axis=axes_of(axis, x), keepdims=keepdims)
+
+
+@public
+def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the least element over ``axis`` (an int, a tuple, or None for all).
+
+    Ties share the derivative evenly.
+    """
+    return min_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
 
 def _deviation(xp: Any, x: Any, axis: tuple[int, ...]) -> Any:
-    """What the derivative of the variance by each element is a multiple of, the same for all."""
+    """Return an array to which the derivative of the variance is proportional."""
     return conjugate(xp, x - xp.mean(x, axis=axis, keepdims=True))
 
 
 def _of_deviation(x: Any, axis: tuple[int, ...], correction: float) -> float:
-    """That multiple: 2 / (n - correction).
+    """Return the factor of ``_deviation`` in the derivative: 2 / (n - correction).
 
     Where ``correction`` leaves no degree of freedom it is infinite, so that the derivative is infinite or nan, as the
     variance is.
@@ -166,12 +192,8 @@ def _of_deviation(x: Any, axis: tuple[int, ...], correction: float) -> float:
     return 2 / freedom if freedom > 0 else float("inf")
 
 
-@primitive(normalize={"axis": axes_of}, batch="axis", decompose=True, decompose_rules=("vjp:x",))
-def var(xp: Any, x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """The variance over ``axis`` (an int, a tuple, or None for all): sum(abs(x - mean)**2) / (n - correction).
-
-    x: array of a floating dtype; the result is real.
-    """
+@primitive(name="var", batch="axis", decompose=True, rule_traits={"vjp:x": {"decompose": True}})
+def var_p(xp: Any, x: Any, /, *, axis: Any, correction: float, keepdims: bool) -> Any:
     if not axis:  # where there are no axes PyTorch says 0 without a look at the elements, which may be nan
         x, axis, keepdims = xp.expand_dims(x, axis=-1), (-1,), False
     how = {"axis": axis, "correction": correction, "keepdims": keepdims}
@@ -186,55 +208,61 @@ def _variance(xp: Any, x: Any, /, *, axis: tuple[int, ...], correction: float, k
     return xp.sum(xp.square(deviations), axis=axis, keepdims=keepdims) / (freedom if freedom > 0 else 0)
 
 
-var.primitive.definition = _variance
+var_p.primitive.definition = _variance
 
 
-@var.vjp
+@var_p.vjp
 def var_vjp(xp: Any, g: Any, x: Any, *, axis: Any, correction: float) -> Any:
     # the cotangent has fewer elements than x: scaled first, it saves a pass
     return _deviation(xp, x, axis) * (keep(xp, g, tuple(x.shape), axis) * _of_deviation(x, axis, correction))
 
 
-@var.jvp
+@var_p.jvp
 def var_jvp(xp: Any, t: Any, x: Any, *, axis: Any, correction: float, keepdims: bool) -> Any:
     change = t * _deviation(xp, x, axis)
     change = xp.real(change) if is_complex(change.dtype) else change
     return xp.sum(change, axis=axis, keepdims=keepdims) * _of_deviation(x, axis, correction)
 
 
-def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """The standard deviation over ``axis``, the square root of ``var``. x: array of a floating dtype.
+@public
+def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """Return the variance over ``axis`` (an int, a tuple, or None for all).
 
-    Where all elements are equal the derivative is 0, as a norm's at the zero vector is.
+    It is sum(abs(x - mean)**2) / (n - correction). x: array of a floating dtype; the result is real.
+    """
+    return var_p(x, axis=axes_of(axis, x), correction=correction, keepdims=keepdims)
+
+
+@public
+def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """Return the standard deviation over ``axis``, the square root of ``var``.
+
+    x: array of a floating dtype. Where all elements are equal the derivative is 0, as a norm's at the zero vector is.
     """
     return length(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
-@primitive(linear="x", batch="axis")
-def cumulative_sum(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> Any:
+@primitive(name="cumulative_sum", linear="x", batch="axis")
+def cumulative_sum_p(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> Any:
     return xp.cumulative_sum(x, axis=axis, include_initial=include_initial)
 
 
-@cumulative_sum.vjp
+@cumulative_sum_p.vjp
 def cumulative_sum_vjp(xp: Any, g: Any, *, axis: int, include_initial: bool) -> Any:
     if include_initial:
-        g = g[(slice(None),) * axis + (slice(1, None), ...)]
+        g = cut(g, axis, 1)
     return xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis)
 
 
-_cumulative_sum = cumulative_sum.bind
-
-
-@cumulative_sum.door
+@public
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """The running sums along ``axis``, which may be left out for an array of one dimension.
+    """Return the running sums along ``axis``.
 
-    ``dtype``: that of the sums. ``include_initial`` puts the empty sum, 0, before the first.
+    ``axis`` may be left out for an array of one dimension. ``dtype``: that of the sums. ``include_initial`` puts the
+    empty sum, 0, before the first.
     """
     axis = _running_axis(axis, x, "cumulative_sum")
-    if dtype is None:
-        return _cumulative_sum(x, axis=axis, include_initial=include_initial)
-    return _narrowed(_cumulative_sum(astype(x, dtype), axis=axis, include_initial=include_initial), dtype)
+    return _in_dtype(cumulative_sum_p, x, dtype, axis=axis, include_initial=include_initial)
 
 
 def _running_axis(axis: int | None, x: Any, name: str) -> int:
@@ -246,7 +274,7 @@ def _running_axis(axis: int | None, x: Any, name: str) -> int:
 
 
 def _recurrence(xp: Any, a: Any, b: Any) -> Any:
-    """Along the last axis, s[j] = b[j] + a[j] * s[j + 1], with 0 after the last.
+    """Return s[j] = b[j] + a[j] * s[j + 1] along the last axis, with 0 after the last.
 
     Pairs of steps are one step each, so half the array answers for the whole: Blelloch 1990, "Prefix sums and their
     applications". No division, so that zeros are no special case in any order of derivative.
@@ -265,19 +293,19 @@ def _recurrence(xp: Any, a: Any, b: Any) -> Any:
 
 
 def _before(xp: Any, x: Any) -> Any:
-    """Along the last axis, the product of the elements before each."""
+    """Return the product of the elements before each along the last axis."""
     return xp.cumulative_prod(xp.concat([xp.ones_like(x[..., :1]), x[..., :-1]], axis=-1), axis=x.ndim - 1)
 
 
-@primitive(batch="axis")
-def cumulative_prod(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> Any:
+@primitive(name="cumulative_prod", batch="axis")
+def cumulative_prod_p(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> Any:
     return xp.cumulative_prod(x, axis=axis, include_initial=include_initial)
 
 
-@cumulative_prod.vjp
+@cumulative_prod_p.vjp
 def cumulative_prod_vjp(xp: Any, g: Any, x: Any, *, axis: int, include_initial: bool) -> Any:
     if include_initial:
-        g = g[(slice(None),) * axis + (slice(1, None), ...)]
+        g = cut(g, axis, 1)
     if not x.shape[axis]:
         return g
     g, x = xp.moveaxis(g, axis, -1), xp.moveaxis(x, axis, -1)
@@ -285,7 +313,7 @@ def cumulative_prod_vjp(xp: Any, g: Any, x: Any, *, axis: int, include_initial: 
     return xp.moveaxis(_before(xp, x) * _recurrence(xp, after, g), -1, axis)
 
 
-@cumulative_prod.jvp
+@cumulative_prod_p.jvp
 def cumulative_prod_jvp(xp: Any, t: Any, x: Any, *, axis: int, include_initial: bool) -> Any:
     t, x = xp.moveaxis(t, axis, -1), xp.moveaxis(x, axis, -1)
     out = t
@@ -298,20 +326,12 @@ def cumulative_prod_jvp(xp: Any, t: Any, x: Any, *, axis: int, include_initial: 
     return xp.moveaxis(out, -1, axis)
 
 
-_cumulative_prod = cumulative_prod.bind
-
-
-@cumulative_prod.door
+@public
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """The running products along ``axis``, which may be left out for an array of one dimension.
+    """Return the running products along ``axis``.
 
-    ``dtype``: that of the products. ``include_initial`` puts the empty product, 1, before the first. The derivative is
-    right at zeros too, in every order.
+    ``axis`` may be left out for an array of one dimension. ``dtype``: that of the products. ``include_initial`` puts
+    the empty product, 1, before the first. The derivative is right at zeros too, in every order.
     """
     axis = _running_axis(axis, x, "cumulative_prod")
-    if dtype is None:
-        return _cumulative_prod(x, axis=axis, include_initial=include_initial)
-    return _narrowed(_cumulative_prod(astype(x, dtype), axis=axis, include_initial=include_initial), dtype)
-
-
-__all__ = ["cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var"]
+    return _in_dtype(cumulative_prod_p, x, dtype, axis=axis, include_initial=include_initial)

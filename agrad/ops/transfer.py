@@ -1,20 +1,20 @@
-"""Moving an array to another device or to another backend: linear, so gradients move back."""
+"""Transfer to another device or backend: linear, so that gradients move back."""
 
 from typing import Any
 
 import array_api_compat
 
 from agrad.backends import backend_of, load
-from agrad.engine.levels import AMBIENT
-from agrad.engine.notation import primitive
+from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
+from agrad.ops.definition import primitive
 from agrad.ops.shared import ndim_of, raw_of
-from agrad.registry import CALLS
+from agrad.registry import public
 
 
 @primitive(linear="x", batch="leading", may_alias=True)
 def transfer(xp: Any, x: Any, /, *, target: tuple[str, Any], source: tuple[str, Any]) -> Any:
-    """``x`` on another backend and device; ``target`` and ``source`` are (backend, device)."""
+    """Move ``x``; ``target`` and ``source`` are (backend, device)."""
     name, device = target
     here = backend_of(x)
     if here.name == name:
@@ -24,11 +24,15 @@ def transfer(xp: Any, x: Any, /, *, target: tuple[str, Any], source: tuple[str, 
 
 @transfer.vjp
 def transfer_vjp(g: Any, *, target: tuple[str, Any], source: tuple[str, Any]) -> Any:
-    return transfer.bind(g, target=source, source=target)
+    return transfer(g, target=source, source=target)
 
 
+@public
 def to(x: Any, where: Any, /) -> Any:
-    """``x`` on another backend, named (``"cupy"``), or on another device of its own backend. Differentiable."""
+    """Move ``x`` to another backend (``"cupy"``) or to a device of its own backend.
+
+    Differentiable.
+    """
     ndim_of(x, "to")
     raw = raw_of(x)
     here = backend_of(raw)
@@ -37,32 +41,31 @@ def to(x: Any, where: Any, /) -> Any:
         target = load(where)
         if target is here:
             return x
-        return transfer.bind(x, target=(target.name, target.default_device()), source=source)
+        return transfer(x, target=(target.name, target.default_device()), source=source)
     device = here.device(where)
     if device == source[1]:
         return x
-    return transfer.bind(x, target=(here.name, device), source=source)
+    return transfer(x, target=(here.name, device), source=source)
 
 
+@public
 def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
-    """``x`` on another device of the same backend. Differentiable. Raises ``DeviceUnavailableError``."""
+    """Move ``x`` to another device of its backend.
+
+    Differentiable. Raises ``DeviceUnavailableError`` for a device that is not there.
+    """
     ndim_of(x, "to_device")
     raw = raw_of(x)
     here = backend_of(raw)
     source, target = here.device_of(raw), here.device(device)
     if source == target:
         return x
-    return transfer.bind(x, target=(here.name, target), source=(here.name, source))
+    return transfer(x, target=(here.name, target), source=(here.name, source))
 
 
 def rebuild(raw: Any, requires_grad: bool) -> Tensor:
-    """A Tensor from what pickle or copy kept of it."""
-    tensor = wrap(raw, AMBIENT)
+    """Make a Tensor from its parts in a pickle or a copy."""
+    tensor = wrap(raw, GLOBAL_TAPE)
     if requires_grad:
         tensor.requires_grad = True
     return tensor
-
-
-CALLS["inspect_rebuild"] = rebuild
-
-__all__ = ["to", "to_device"]

@@ -1,4 +1,7 @@
-"""The functions that have no derivative, in one place: absence is a decision, and a test holds the list complete."""
+"""The functions without a derivative, each with the reason.
+
+Absence is a decision; a test checks that the list is complete.
+"""
 
 _INTEGERS = "gives integers, which have no derivative"
 _BOOLEANS = "gives truth values, which have no derivative"

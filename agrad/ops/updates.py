@@ -1,4 +1,4 @@
-"""Optimizer steps as operations: new parameters and new state out of old ones, by PyTorch's formulas.
+"""Optimizer steps as operations, by PyTorch's formulas.
 
 They are pure functions, on every backend. ``donate`` says that nobody else can see the arrays, so that a backend's
 kernel may write the results into them; the generic bodies have no use for it. On Tensors the body itself is recorded,
@@ -10,18 +10,21 @@ from typing import Any
 
 from agrad.backends import backend_of
 from agrad.dtypes import is_complex
-from agrad.engine.notation import primitive
 from agrad.engine.tensor import Tensor
+from agrad.ops.definition import primitive
 from agrad.registry import namespace
 
 
 def donatable(tensor: Tensor) -> bool:
-    """Whether a Tensor's array may be overwritten, as no recorded operation, view or variable can see it."""
+    """Return whether a Tensor's array may be overwritten.
+
+    No recorded operation, view or variable can see such an array.
+    """
     return backend_of(tensor.data).donatable(tensor)
 
 
-@primitive(out=("p_new", "v_new"), constant=("p", "g", "v"), overwrites=("p", "v"), batch="axis")
-def sgd_update(
+@primitive(name="sgd_update", out=("p_new", "v_new"), constant=("p", "g", "v"), overwrites=("p", "v"), batch="axis")
+def sgd_update_p(
     xp: Any,
     p: Any,
     g: Any,
@@ -36,7 +39,7 @@ def sgd_update(
     maximize: bool,
     donate: bool,
 ) -> Any:
-    """One step of stochastic gradient descent: the new parameter and the new velocity.
+    """Return the new parameter and velocity of a step of stochastic gradient descent.
 
     p, g, v: parameter, gradient and velocity, of one shape and floating dtype. At the first step v is zero and
     ``dampening`` is 0. Without momentum v is not read, comes back as it is, and any array like p will do.
@@ -52,8 +55,14 @@ def sgd_update(
     return p - d * lr, v
 
 
-@primitive(out=("p_new", "m_new", "v_new"), constant=("p", "g", "m", "v"), overwrites=("p", "m", "v"), batch="axis")
-def adam_update(
+@primitive(
+    name="adam_update",
+    out=("p_new", "m_new", "v_new"),
+    constant=("p", "g", "m", "v"),
+    overwrites=("p", "m", "v"),
+    batch="axis",
+)
+def adam_update_p(
     xp: Any,
     p: Any,
     g: Any,
@@ -70,23 +79,24 @@ def adam_update(
     step: int,
     donate: bool,
 ) -> Any:
-    """One step of Adam (Kingma and Ba 2015, arXiv:1412.6980): the new parameter and the new moments.
+    """Return the new parameter and moments of a step of Adam.
 
-    p, g, m, v: parameter, gradient, first and second moment, of one shape and floating dtype. ``step`` counts from 1.
-    ``decoupled``: weight decay as in AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101), else added to the gradient.
-    Of complex arrays the real and the imaginary parts are updated each by itself, in v too.
+    Kingma and Ba 2015, arXiv:1412.6980. p, g, m, v: parameter, gradient, first and second moment, of one shape and
+    floating dtype. ``step`` counts from 1. ``decoupled``: weight decay as in AdamW (Loshchilov and Hutter 2019,
+    arXiv:1711.05101), else added to the gradient. Of complex arrays the real and the imaginary parts are updated each
+    by itself, in v too.
     """
     rate, floor = adam_rate(lr, beta1, beta2, step), adam_floor(eps, beta2, step)
     return adam_given(xp, p, g, m, v, lr, beta1, beta2, weight_decay, decoupled, rate, floor)
 
 
 def adam_rate(lr: float, beta1: float, beta2: float, step: int) -> float:
-    """What Adam's quotient of moments is multiplied by, with the corrections of both in it."""
+    """Return the factor of Adam's quotient of moments, with the corrections of both."""
     return lr / (1 - beta1**step) * (1 - beta2**step) ** 0.5
 
 
 def adam_floor(eps: float, beta2: float, step: int) -> float:
-    """What Adam adds to the root of the second moment, with its correction in it."""
+    """Return Adam's addend to the root of the second moment, with its correction."""
     return eps * (1 - beta2**step) ** 0.5
 
 
@@ -105,7 +115,10 @@ def adam_update_counted(
     step: Any,
     donate: bool,
 ) -> tuple[Any, ...]:
-    """``adam_update`` for a count that only the device knows: ``step`` is an array of shape ()."""
+    """Compute ``adam_update`` for a count of steps that only the device knows.
+
+    ``step``: an array of shape ().
+    """
     xp = namespace
     step = xp.astype(step, xp.real(p).dtype if is_complex(p.dtype) else p.dtype)
     root = xp.sqrt(_correction(xp, beta2, step))
@@ -114,7 +127,7 @@ def adam_update_counted(
 
 
 def _correction(xp: Any, beta: float, step: Any) -> Any:
-    """1 - beta**step of an array, without the cancellation that single precision would suffer."""
+    """Return 1 - beta**step of an array, without cancellation in single precision."""
     return -xp.expm1(step * math.log(beta)) if beta else xp.ones_like(step)
 
 
@@ -132,30 +145,16 @@ def adam_given(
     rate: float,
     floor: float,
 ) -> tuple[Any, ...]:
-    """One step of Adam for the numbers that follow from the count of steps, which so may be inputs of a program."""
-    if not is_complex(p.dtype):
-        return _adam(xp, p, g, m, v, lr, beta1, beta2, weight_decay, decoupled, rate, floor)
-    parts = [
-        _adam(xp, *map(of, (p, g, m, v)), lr, beta1, beta2, weight_decay, decoupled, rate, floor)
-        for of in (xp.real, xp.imag)
-    ]
-    return tuple([xp.astype(re, p.dtype) + xp.astype(im, p.dtype) * 1j for re, im in zip(*parts, strict=True)])
+    """Compute a step of Adam, given the numbers that follow from the count of steps.
 
-
-def _adam(
-    xp: Any,
-    p: Any,
-    g: Any,
-    m: Any,
-    v: Any,
-    lr: float,
-    beta1: float,
-    beta2: float,
-    weight_decay: float,
-    decoupled: bool,
-    rate: float,
-    floor: float,
-) -> tuple[Any, Any, Any]:
+    They may so be inputs of a program.
+    """
+    if is_complex(p.dtype):
+        parts = [
+            adam_given(xp, *map(of, (p, g, m, v)), lr, beta1, beta2, weight_decay, decoupled, rate, floor)
+            for of in (xp.real, xp.imag)
+        ]
+        return tuple([xp.astype(re, p.dtype) + xp.astype(im, p.dtype) * 1j for re, im in zip(*parts, strict=True)])
     if weight_decay and not decoupled:
         g = g + p * weight_decay
     elif weight_decay:
@@ -166,22 +165,23 @@ def _adam(
     return p - m / (xp.sqrt(v) + floor) * rate, m, v
 
 
-_sgd_body, _sgd_call = sgd_update.primitive.forward, sgd_update.bind
-_adam_body, _adam_call = adam_update.primitive.forward, adam_update.bind
-
-
-@sgd_update.door
 def sgd_update(p: Any, g: Any, v: Any, /, **settings: Any) -> Any:
-    if any(isinstance(x, Tensor) for x in (p, g, v)):
-        return _sgd_body(namespace, p, g, v, **settings)
-    return _sgd_call(p, g, v, **settings)
+    """Compute ``sgd_update_p``.
+
+    On Tensors the operations in it are recorded: the step can be differentiated.
+    """
+    return _recorded(sgd_update_p, p, g, v, **settings)
 
 
-@adam_update.door
 def adam_update(p: Any, g: Any, m: Any, v: Any, /, **settings: Any) -> Any:
-    if any(isinstance(x, Tensor) for x in (p, g, m, v)):
-        return _adam_body(namespace, p, g, m, v, **settings)
-    return _adam_call(p, g, m, v, **settings)
+    """Compute ``adam_update_p``.
+
+    On Tensors the operations in it are recorded: the step can be differentiated.
+    """
+    return _recorded(adam_update_p, p, g, m, v, **settings)
 
 
-__all__: list[str] = []
+def _recorded(update: Any, /, *arrays: Any, **settings: Any) -> Any:
+    if any(isinstance(x, Tensor) for x in arrays):
+        return update.primitive.forward(namespace, *arrays, **settings)
+    return update(*arrays, **settings)

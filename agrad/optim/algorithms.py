@@ -5,25 +5,28 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError
-from agrad.ops.updates import adam_update, adam_update_counted, sgd_update
+from agrad.ops.updates import adam_update_counted, adam_update_p, sgd_update_p
 from agrad.optim.optimizer import Optimizer, Rate, number
 
 
 class _ByType(dict[type, Callable[..., Any]]):
-    """An update by the type of its arrays: a step records nothing, and has checked them, so that raw ones go straight
-    to the operation on them. Those of a function that is traced go by its call, which notes the update as a whole."""
+    """An update for each type of array.
+
+    A step records nothing and has checked its arrays: raw ones go straight to the operation on them. In a traced
+    function the call of the update notes it as a whole.
+    """
 
     def __init__(self, update: Any) -> None:
         super().__init__()
         self.update = update
 
     def __missing__(self, kind: type) -> Callable[..., Any]:
-        call = self.update.bind if issubclass(kind, agrad.Tensor) else self.update.primitive.raw[kind]
+        call = self.update if issubclass(kind, agrad.Tensor) else self.update.primitive.raw[kind]
         self[kind] = call
         return call
 
 
-_SGD, _ADAM = _ByType(sgd_update), _ByType(adam_update)
+_SGD, _ADAM = _ByType(sgd_update_p), _ByType(adam_update_p)
 
 
 class SGD(Optimizer):
@@ -134,7 +137,9 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam whose weight decay shrinks the parameter itself (Loshchilov and Hutter 2019, arXiv:1711.05101).
+    """Adam with weight decay of the parameter itself.
+
+    Loshchilov and Hutter 2019, arXiv:1711.05101.
 
     Options as ``Adam``; ``weight_decay`` times ``lr`` is the share of the parameter that a step takes away.
     """

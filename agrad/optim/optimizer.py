@@ -1,4 +1,4 @@
-"""What all optimizers share: their parameters, the step over them, and state that can be saved."""
+"""The base of optimizers: parameters, the step over them, and state to save."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad.engine.scalars import announce, deferred
+from agrad.engine.scalars import host_call, mark_state_used
 from agrad.errors import (
     ConfigurationError,
     DataError,
@@ -19,11 +19,14 @@ from agrad.nn.module import Module, check_state, on_device_of
 from agrad.ops.updates import donatable
 
 Rate = float | Callable[[int], float]
-"""A learning rate, or a function from the number of steps taken so far to the rate of the next one."""
+"""A learning rate, or a schedule.
+
+A schedule is a function from the number of steps taken so far to the rate of the next one.
+"""
 
 
 def leaves(parameters: Iterable[agrad.Tensor], what: str) -> list[agrad.Tensor]:
-    """The parameters as a list, once each is known to be a leaf Tensor and no two to be the same one."""
+    """Return the parameters as a list, checked to be distinct leaf Tensors."""
     if isinstance(parameters, (agrad.Tensor, Module)):
         remedy = "[tensor]" if isinstance(parameters, agrad.Tensor) else "model.parameters()"
         raise OperandError(f"{what} takes a list of Tensors, not one {type(parameters).__name__}: write {remedy}")
@@ -49,7 +52,7 @@ def leaves(parameters: Iterable[agrad.Tensor], what: str) -> list[agrad.Tensor]:
 
 
 def number(what: str, name: str, value: Any, below: float | None = None) -> float:
-    """``value`` as a float, once it is known to be a number of 0 or more, and less than ``below`` if given."""
+    """Return ``value`` as a float, checked to be 0 or more, and less than ``below``."""
     good = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
     if not good or not 0 <= value < (float("inf") if below is None else below):
         limit = "0 or more" if below is None else f"0 or more, and less than {below:g}"
@@ -58,22 +61,23 @@ def number(what: str, name: str, value: Any, below: float | None = None) -> floa
 
 
 class Optimizer:
-    """Changes parameters by their gradients. See ``SGD``, ``Adam`` and ``AdamW``.
+    """Base class of optimizers, which change parameters by their gradients.
+
+    See ``SGD``, ``Adam`` and ``AdamW``.
 
     ``lr`` is a number, or a schedule: a function from the number of steps taken to a number; it may be set at any
-    time. Parameters without a gradient are left alone by a step, and their state too. Nothing is read back from a
-    device.
+    time. A step does not change parameters without a gradient, nor their state. Nothing is read back from a device.
 
-    NumPy's and CuPy's arrays are overwritten where nobody else can see them. Where a recorded graph, a view or a
-    variable still holds a parameter's array, that stays as it was, and the parameter gets a new one. Do not record
-    with a parameter in one thread while another takes a step: that might see it half changed.
+    NumPy's and CuPy's arrays are overwritten if no other reference to them exists. If a recorded graph, a view or a
+    variable still holds a parameter's array, that array is not changed, and the parameter gets a new one. Do not record
+    with a parameter in one thread while another takes a step: the graph might hold half changed values.
     """
 
     slots: tuple[str, ...] = ()
     """The names of the arrays kept for each parameter."""
 
     traced_attributes = ("steps", "_lr", "_counts", "_arrays", "_taken")
-    """What a function made by ``agrad.jit`` reads and writes anew at each call."""
+    """The attributes that functions made by ``agrad.jit`` read and write at each call."""
 
     def __init__(self, parameters: Iterable[agrad.Tensor], lr: Rate) -> None:
         self._name = type(self).__name__
@@ -84,19 +88,22 @@ class Optimizer:
         self._complex = [tensor.dtype.kind == "complex floating" for tensor in self.parameters]
         self._arrays: list[tuple[Any, ...]] = [()] * len(self.parameters)
         self._taken: list[Any] = []
-        """Where steps may be left out: one array, int32 of shape (parameters,), of the steps that each has taken."""
+        """The steps that each parameter has taken, if steps may be left out.
+
+        One array, int32 of shape (parameters,).
+        """
 
     def update(self, p: Any, g: Any, arrays: tuple[Any, ...], count: int, lr: float, donate: bool) -> tuple[Any, ...]:
-        """The new raw parameter and the new arrays of its state.
+        """Return the new raw parameter and the new arrays of its state.
 
-        ``count`` numbers its steps, from 1: an int, or a raw array of shape () where only the device knows it, as steps
-        may be left out.
+        ``count`` numbers its steps, from 1: an int, or a raw array of shape () if steps may be left out, because only
+        the device then has the number.
         """
         raise ConfigurationError(f"{self._name} defines no update; use SGD, Adam or AdamW")
 
     @property
     def lr(self) -> Rate:
-        """The learning rate, or the schedule, as it was set."""
+        """The learning rate, or the schedule, as set."""
         return self._lr
 
     @lr.setter
@@ -107,20 +114,20 @@ class Optimizer:
     def rate(self) -> float:
         """The learning rate of the next step, as a number."""
         lr = self._lr
-        return deferred(self._scheduled, self.steps) if callable(lr) else lr
+        return host_call(self._scheduled, self.steps) if callable(lr) else lr
 
     def _scheduled(self, steps: int) -> float:
         assert callable(self._lr)
         return number(self._name, f"lr at step {steps}", self._lr(steps))
 
     def before_trace(self) -> None:
-        """Make all state that steps will need, so that the first one and the next are traced alike."""
+        """Make all state that steps need, so the first step has the trace of the next."""
         for i, tensor in enumerate(self.parameters):
             if not self._arrays[i]:
                 self._arrays[i] = tuple([agrad.zeros_like(tensor.data) for _ in self.slots])
 
     def zero_grad(self) -> None:
-        """Forget the gradients of all parameters."""
+        """Set ``.grad`` of all parameters to None."""
         for tensor in self.parameters:
             tensor.grad = None
 
@@ -133,7 +140,7 @@ class Optimizer:
         Raises ``MixedBackendsError`` or ``DtypeError``, having changed nothing, where a gradient or the state of an
         earlier step is no longer of the parameter's backend or dtype.
         """
-        announce(self)
+        mark_state_used(self)
         ready = self._ready()
         rate = self.rate
         if where is not None or self._taken:
@@ -141,7 +148,7 @@ class Optimizer:
             ready = []
         for i in ready:
             tensor = self.parameters[i]
-            # asked before a variable here holds the array; a traced one is lent by the program
+            # checked before a variable here holds the array; the program donates a traced one
             donate = not isinstance(tensor.data, agrad.Tensor) and donatable(tensor)
             p, g = tensor.data, tensor.grad.bare  # type: ignore[union-attr]
             if self._complex[i]:
@@ -156,7 +163,7 @@ class Optimizer:
         self.steps += 1
 
     def count_on_device(self) -> None:
-        """From now on count the steps of each parameter on its device, as some may be left out there."""
+        """Count the steps of each parameter on its device, where some may be left out."""
         if not self._taken:
             self._taken = [on_device_of(self.parameters[0], np.array(self._counts, np.int32))]
 
@@ -181,7 +188,7 @@ class Optimizer:
         self._taken = [taken + agrad.astype(where, agrad.int32) * on_device_of(first, part)]
 
     def _ready(self) -> list[int]:
-        """The numbers of the parameters that have a gradient."""
+        """Return the numbers of the parameters that have a gradient."""
         ready = []
         for i, tensor in enumerate(self.parameters):
             grad = tensor.grad
@@ -214,7 +221,7 @@ class Optimizer:
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """All that a resumed run needs, as NumPy arrays on the host by name.
+        """Return the state of a resumed run, as NumPy arrays on the host by name.
 
         ``steps``; ``lr`` where it is a number; and for the i-th parameter, once it has taken a step, ``i.step`` and its
         arrays (``i.m`` and ``i.v`` of Adam). Options are not in it: make the optimizer with the same ones.
@@ -231,7 +238,7 @@ class Optimizer:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take the state that ``state_dict`` gave, of the same optimizer of parameters of the same shapes and dtypes.
+        """Load the state of an equal optimizer of parameters of equal shapes and dtypes.
 
         The arrays go where the parameters are, whatever backend they came from. A learning rate that is a schedule
         stays. Otherwise raises ``DataError``, which lists what does not fit, and the optimizer is as it was.
@@ -263,7 +270,7 @@ class Optimizer:
             self.count_on_device()
 
     def options(self) -> dict[str, Any]:
-        """The options it was made with, by name, but for ``lr``."""
+        """Return the options of the optimizer by name, without ``lr``."""
         return {}
 
     def __repr__(self) -> str:
@@ -290,7 +297,7 @@ def clip_grad_norm(parameters: Iterable[agrad.Tensor], max_norm: float) -> agrad
             part = agrad.sum(agrad.square(agrad.abs(g)))
             total = part if total is None else total + part
         norm = agrad.sqrt(total)
-        # as PyTorch's, which keeps a norm of 0 from dividing
+        # the same term as PyTorch's: it prevents a division by a norm of 0
         factor = agrad.minimum(bound / (norm + 1e-6), 1.0)
         for tensor in found:
             g = tensor.grad.detach()  # type: ignore[union-attr]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad.engine.scalars import announce
+from agrad.engine.scalars import mark_state_used
 from agrad.errors import ConfigurationError, DataError, OperandError
 from agrad.nn.module import check_state, on_device_of
 from agrad.optim.optimizer import Optimizer, number
@@ -16,8 +16,9 @@ SMALLEST, LARGEST = 2.0**-126, 2.0**126
 
 
 class LossScale:
-    """A factor on the loss that finds its own size, for gradients too small for float16 (Micikevicius et al. 2018,
-    arXiv:1710.03740).
+    """An adaptive factor on the loss, for gradients too small for float16.
+
+    Micikevicius et al. 2018, arXiv:1710.03740.
 
     ::
 
@@ -75,8 +76,8 @@ class LossScale:
         ]
 
     def __call__(self, loss: Any) -> Any:
-        """``loss`` times the scale, of its shape and dtype: what ``backward`` is called on."""
-        announce(self)
+        """Return ``loss`` times the scale, to call ``backward`` on."""
+        mark_state_used(self)
         scale = agrad.reshape(self._state[0], ())
         return loss * agrad.astype(scale, loss.dtype)
 
@@ -86,8 +87,8 @@ class LossScale:
         return float(agrad.asarray(self._state[0])[0])
 
     def unscale(self) -> None:
-        """Divide the gradients by the scale before ``step`` does, to look at them or clip them."""
-        announce(self)
+        """Divide the gradients by the scale before ``step``, to read or clip them."""
+        mark_state_used(self)
         if self._finite is not None:
             raise ConfigurationError("LossScale: the gradients were divided by the scale already; call step() first")
         with agrad.no_grad():
@@ -107,11 +108,11 @@ class LossScale:
             self._finite = finite.bare
 
     def step(self) -> None:
-        """One step of each optimizer where all gradients are finite, none elsewhere; then the scale is adapted."""
+        """Step each optimizer if all gradients are finite, then adapt the scale."""
         if self._finite is None:
             self.unscale()
         else:
-            announce(self)
+            mark_state_used(self)
         finite, self._finite = self._finite, None
         for optimizer in self.optimizers:
             optimizer.step(where=finite)
@@ -126,12 +127,15 @@ class LossScale:
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """All that a resumed run needs, as NumPy arrays on the host: ``scale`` and ``good_steps``, of shape ()."""
+        """Return ``scale`` and ``good_steps`` as NumPy arrays of shape () on the host."""
         scale, good = (agrad.asarray(x).numpy() for x in self._state)
         return {"scale": np.array(scale[0], np.float64), "good_steps": np.array(good[0], np.int64)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take the state that ``state_dict`` gave. Otherwise raises ``DataError``, and all is as it was."""
+        """Load the state of ``state_dict``.
+
+        Raises ``DataError`` for another state, and changes nothing then.
+        """
         given = {name: np.asarray(value) for name, value in state.items()}
         check_state("the state of LossScale", given, {"scale": ((), "float64")}, ["good_steps"])
         scale, good = float(given["scale"]), int(given["good_steps"])

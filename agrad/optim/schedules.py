@@ -1,4 +1,6 @@
-"""Learning rates as functions of the step: ``schedule(n)`` is the rate after n steps, from the first one at n = 0.
+"""Learning rates as functions of the number of steps done.
+
+``schedule(n)`` is the rate after n steps, the first one at n = 0.
 
 They keep no state, so a resumed run needs only the number of its steps. Give one as an optimizer's ``lr``, or call it.
 """
@@ -37,7 +39,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Cosine:
-    """Half a cosine from ``lr`` at step 0 down to ``final`` at step ``steps``, and ``final`` from there on."""
+    """Half a cosine from ``lr`` at step 0 to ``final`` at step ``steps`` and after it."""
 
     lr: float
     steps: int
@@ -87,7 +89,10 @@ class Exponential:
 
 @dataclass(frozen=True)
 class Warmup:
-    """Another schedule, whose rates over the first ``steps`` steps are multiplied by 1/steps, 2/steps, ... up to 1."""
+    """A warm-up of another schedule: a factor rises by 1/steps to 1.
+
+    Its rates over the first ``steps`` steps are multiplied by 1/steps, 2/steps, ..., 1.
+    """
 
     schedule: Schedule
     steps: int

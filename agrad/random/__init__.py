@@ -1,4 +1,4 @@
-"""Random numbers that are functions of a key: the same on every backend and device, and differentiable.
+"""Random numbers as functions of a key, the same on every backend and device.
 
 The generator is Philox4x64-10 (Salmon et al., SC'11), counter-based: a key and a place give the number, and no state is
 kept. Keys are arrays; what is drawn is born where the key is, as a Tensor for a Tensor and a raw array for a raw one::

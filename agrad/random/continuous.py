@@ -37,7 +37,7 @@ def uniform(key: Any, shape: Any = None, *, low: Any = 0.0, high: Any = 1.0, dty
 
 
 def normal(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> Any:
-    """Normal of mean ``loc`` and standard deviation ``scale``, numbers or arrays. Differentiable in both.
+    """Draw normal numbers of mean ``loc`` and standard deviation ``scale``.
 
     By the Box-Muller transform, so the same everywhere up to rounding. No sample is further out than 5.8 standard
     deviations in float32 and 8.6 in float64. Raises ``ShapeError`` unless the parameters broadcast to ``shape``.
@@ -51,7 +51,7 @@ def normal(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
 def truncated_normal(
     key: Any, lower: Any, upper: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None
 ) -> Any:
-    """``loc + scale * z`` with z standard normal between ``lower`` and ``upper``, which may be infinite.
+    """Draw ``loc + scale * z`` with z standard normal from ``lower`` to ``upper``.
 
     All are numbers or arrays, and differentiable. z is the distribution function's inverse at a uniform number, so it
     is accurate however far out in a tail the bounds lie. Raises ``ConfigurationError`` for numbers that do not ascend.
@@ -68,7 +68,10 @@ def truncated_normal(
 
 
 def exponential(key: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = None) -> Any:
-    """Exponential of mean ``scale``, a number or an array, in which it is differentiable."""
+    """Draw exponential numbers of mean ``scale``, differentiable in it.
+
+    ``scale`` is a number or an array.
+    """
     name = "exponential"
     found = broadcast_shape(shape, name, scale)
     kind = floating(dtype, name, checked(key, name), scale)
@@ -77,7 +80,7 @@ def exponential(key: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = N
 
 
 def log_gamma(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> Any:
-    """The logarithm of a gamma distributed number of scale 1; for a small ``alpha`` the number itself is no float.
+    """Draw logarithms of gamma distributed numbers of scale 1, also of tiny ``alpha``.
 
     Differentiable in ``alpha``, as ``gamma`` is.
     """
@@ -92,7 +95,7 @@ def _log_gamma(key: Any, alpha: Any, shape: Any, dtype: Any, name: str) -> Any:
 
 
 def gamma(key: Any, alpha: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = None) -> Any:
-    """Gamma distributed of concentration ``alpha`` above 0 and of a scale: of mean ``alpha * scale``.
+    """Draw gamma distributed numbers of concentration ``alpha`` and of a scale.
 
     Numbers or arrays, in both of which it is differentiable: by the implicit gradient of Figurnov, Mohamed and Mnih
     (NeurIPS 2018), which is the derivative of the quantile. Drawn as Marsaglia and Tsang do (2000).
@@ -105,7 +108,7 @@ def gamma(key: Any, alpha: Any, shape: Any = None, *, scale: Any = 1.0, dtype: A
 
 
 def beta(key: Any, a: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> Any:
-    """Beta distributed, of the concentrations ``a`` and ``b``: numbers or arrays, differentiable.
+    """Draw beta distributed numbers of concentrations ``a`` and ``b``, differentiable.
 
     x / (x + y) of two gamma distributed numbers, computed from their logarithms. The gradient is that of the two; its
     mean is the derivative of the mean of any function of the sample.
@@ -120,7 +123,9 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> A
 
 
 def dirichlet(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> Any:
-    """Points of a simplex: Dirichlet distributed of the concentrations along the last axis of the array ``alpha``.
+    """Draw Dirichlet distributed points, of the concentrations on an axis.
+
+    The concentrations stand along the last axis of the array ``alpha``.
 
     ``shape`` is that of the batch, to which ``alpha.shape[:-1]`` must broadcast, and by default just that. Gives an
     array of ``(*shape, alpha.shape[-1])`` whose last axis sums to 1. Differentiable in ``alpha``.

@@ -1,4 +1,4 @@
-"""Draws from discrete distributions, and of bits. They have no derivative, but for the values that are chosen."""
+"""Draws of discrete distributions and bits; only chosen values have a derivative."""
 
 from operator import index
 from typing import Any
@@ -12,7 +12,7 @@ _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 
 
 def bits(key: Any, shape: Any = (), *, dtype: Any = None) -> Any:
-    """Unsigned integers, uint32 unless another such dtype is named, of which every bit is random.
+    """Draw unsigned integers with random bits, by default uint32.
 
     They are the generator's 64-bit words in order, each cut into integers from the low bits on: in uint64 the words
     themselves, which for ``key(0)`` begin as the published vectors of Philox4x64-10 do.
@@ -36,7 +36,7 @@ def _index_dtype(key: Any) -> str:
 
 
 def randint(key: Any, low: int, high: int, shape: Any = (), *, dtype: Any = None) -> Any:
-    """Integers from ``low`` up to, not including, ``high``, each with just the same probability.
+    """Draw integers from ``low`` up to, not including, ``high``, all equally probable.
 
     ``dtype`` is an integer one that holds them, by default the backend's own. Raises ``ConfigurationError`` for an
     empty range, one of more than 2**63 integers, or one that goes beyond the dtype.
@@ -58,7 +58,10 @@ def randint(key: Any, low: int, high: int, shape: Any = (), *, dtype: Any = None
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
-    """True with the probability ``p``, a number (met to the nearest multiple of 2**-32) or a floating array."""
+    """Draw truth values, True with probability ``p``.
+
+    ``p`` is a number, met to the nearest multiple of 2**-32, or a floating array.
+    """
     checked(key, "bernoulli")
     found = broadcast_shape(shape, "bernoulli", p)
     if not hasattr(p, "shape"):
@@ -70,7 +73,9 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
 
 
 def categorical(key: Any, logits: Any, shape: Any = None, *, axis: int = -1) -> Any:
-    """Indices along an axis, of probabilities proportional to ``exp(logits)``, a floating array; -inf is never drawn.
+    """Draw indices along an axis with probabilities proportional to ``exp(logits)``.
+
+    ``logits`` is a floating array; -inf is never drawn.
 
     ``shape`` is by default that of ``logits`` without the axis, which must broadcast to it. The largest of the logits
     with independent Gumbel noise added: E. J. Gumbel (1954).
@@ -93,7 +98,10 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def permutation(key: Any, x: Any, /, *, axis: int = 0) -> Any:
-    """The integers from 0 to ``x`` - 1 in random order, or an array shuffled along an axis, differentiable."""
+    """Draw a permutation of the integers below ``x``, or shuffle an array.
+
+    The integers are those from 0 to ``x`` - 1. An array is shuffled along an axis, and the result differentiable.
+    """
     checked(key, "permutation")
     if hasattr(x, "shape") and len(x.shape):
         n = _length(x, axis, "permutation")
@@ -118,7 +126,7 @@ def _length(x: Any, axis: int, name: str) -> int:
 
 
 def choice(key: Any, a: Any, shape: Any = (), *, replace: bool = True, p: Any = None, axis: int = 0) -> Any:
-    """Of the integers from 0 to ``a`` - 1, or of the entries of an array along an axis, those at random places.
+    """Draw from the integers below ``a``, or from an array's entries along an axis.
 
     ``shape`` stands in the place of the axis. With ``replace=False`` no place is drawn twice. ``p`` gives the places'
     probabilities, an array of shape (n,), which is brought to the sum 1; without replacement the places are drawn one

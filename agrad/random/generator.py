@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import agrad
-from agrad.engine.scalars import announce, deferred_array
+from agrad.engine.scalars import host_array_call, mark_state_used
 from agrad.errors import DataError
 from agrad.random.keys import fold_in, key, number
 
 
 class Generator:
-    """Gives a new key at each call: the n-th is ``fold_in(key(seed), n)``, so that seed and n are all its state.
+    """A source of keys: the n-th call gives ``fold_in(key(seed), n)``.
 
     Threads may share one; which of them gets which key is then a matter of their order.
     """
@@ -24,13 +24,13 @@ class Generator:
         self._lock = threading.Lock()
 
     def key(self, *, backend: str | None = None, device: Any = None) -> agrad.Tensor:
-        """The next key, on the selected backend and device unless others are named."""
-        announce(self)
+        """Return the next key, on the selected backend and device unless others are named."""
+        mark_state_used(self)
         agrad.note_state(self, self.state, self.load_state)
         with self._lock:
             n = self._calls
             self._calls += 1
-        return deferred_array(
+        return host_array_call(
             self._words,
             (n,),
             lambda words: agrad.asarray(words, dtype=agrad.uint32, backend=backend, device=device),
@@ -41,7 +41,7 @@ class Generator:
         return [int(word) for word in made]
 
     def state(self) -> dict[str, int]:
-        """The seed and the number of keys given; for ``load_state``."""
+        """Return the seed and the number of keys given; for ``load_state``."""
         with self._lock:
             return {"seed": self.seed, "calls": self._calls}
 

@@ -1,4 +1,4 @@
-"""Keys: made of a seed, split, and folded with a number; and the checks of what every draw is given."""
+"""Keys, made of a seed, split, and folded with a number; checks of arguments."""
 
 import math
 from operator import index
@@ -12,7 +12,7 @@ FLOATS = ("float32", "float64")
 
 
 def key(seed: int, *, backend: str | None = None, device: Any = None) -> agrad.Tensor:
-    """The key of a seed: an integer from 0 to 2**128 - 1, whose 32-bit words it holds, the lowest first.
+    """Return the key of a seed, an integer from 0 to 2**128 - 1.
 
     A Tensor of shape (4,), uint32, on the selected backend and device unless others are named; an array of that kind
     is a key as well. Raises ``ConfigurationError`` for any other seed.
@@ -23,18 +23,18 @@ def key(seed: int, *, backend: str | None = None, device: Any = None) -> agrad.T
 
 
 def split(key: Any, /, n: int = 2) -> Any:
-    """``n`` keys that are independent of each other and of what is drawn from ``key``: an array of shape (n, 4)."""
+    """Return ``n`` keys, independent of each other and of draws from ``key``: (n, 4)."""
     return sampling.keys(checked(key, "split"), count=number(n, "split", "n", 2**31), domain=sampling.SPLIT, data=0)
 
 
 def fold_in(key: Any, data: int, /) -> Any:
-    """A key made of a key and an integer from 0 to 2**128 - 1, a step's number say; for each integer another one."""
+    """Return a key made of a key and an integer from 0 to 2**128 - 1, such as a step."""
     whole = number(data, "fold_in", "data", 2**128)
     return sampling.keys(checked(key, "fold_in"), count=1, domain=sampling.FOLD, data=whole)[0, :]
 
 
 def checked(key: Any, name: str) -> Any:
-    """A key, known to be one."""
+    """Return ``key``, checked to be one."""
     if not hasattr(key, "shape") or not hasattr(key, "dtype"):
         raise OperandError(f"{name} takes a key first, not {type(key).__name__}; make one with agrad.random.key(seed)")
     if tuple(key.shape) != (4,) or agrad.uint32 != key.dtype:
@@ -46,7 +46,7 @@ def checked(key: Any, name: str) -> Any:
 
 
 def number(value: Any, name: str, what: str, end: int) -> int:
-    """An integer from 0 up to, not including, ``end``."""
+    """Return an integer, checked to be 0 or more and less than ``end``."""
     try:
         whole = -1 if isinstance(value, bool) else index(value)
     except TypeError:
@@ -57,7 +57,7 @@ def number(value: Any, name: str, what: str, end: int) -> int:
 
 
 def shape_of(shape: Any, name: str) -> tuple[int, ...]:
-    """A shape as a tuple of integers of 0 or more."""
+    """Return a shape as a tuple of integers of 0 or more."""
     try:
         found = tuple(index(n) for n in shape) if isinstance(shape, (tuple, list)) else (index(shape),)
     except TypeError:
@@ -68,7 +68,7 @@ def shape_of(shape: Any, name: str) -> tuple[int, ...]:
 
 
 def broadcast_shape(shape: Any, name: str, *parameters: Any) -> tuple[int, ...]:
-    """The shape asked for, by default that of the parameters, which must broadcast to it."""
+    """Return the given shape, by default that which the parameters broadcast to."""
     shapes = [tuple(p.shape) for p in parameters if hasattr(p, "shape")]
     if shape is None:
         return agrad.broadcast_shapes(*shapes) if shapes else ()
@@ -83,7 +83,7 @@ def broadcast_shape(shape: Any, name: str, *parameters: Any) -> tuple[int, ...]:
 
 
 def floating(dtype: Any, name: str, key: Any, *parameters: Any) -> str:
-    """The name of the dtype asked for, by default that of the parameters that are arrays, else the backend's own."""
+    """Return the name of the dtype: given, or of the parameters, or of the backend."""
     if dtype is None:
         arrays = [p for p in parameters if hasattr(p, "dtype")]
         dtype = agrad.result_type(*arrays) if arrays else None
@@ -97,7 +97,7 @@ def floating(dtype: Any, name: str, key: Any, *parameters: Any) -> str:
 
 
 def parameter(value: Any, name: str, what: str, key: Any, shape: tuple[int, ...], dtype: str) -> Any:
-    """A parameter, a number or an array, as an array of a shape and dtype where the key is; a Tensor stays recorded."""
+    """Return a parameter as an array of a shape and dtype where the key is."""
     if not hasattr(value, "shape"):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise OperandError(f"{name}: {what} is a number or an array, not {type(value).__name__}")
@@ -110,7 +110,7 @@ def parameter(value: Any, name: str, what: str, key: Any, shape: tuple[int, ...]
 
 
 def positive(value: Any, name: str, what: str) -> Any:
-    """A parameter; where it is a number, known to be above 0."""
+    """Return a parameter, checked to be above 0 if it is a number."""
     if not hasattr(value, "shape") and isinstance(value, (int, float)) and not (0 < value < math.inf):
         raise ConfigurationError(f"{name}: {what} is above 0 and finite, not {value!r}")
     return value

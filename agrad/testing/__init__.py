@@ -1,4 +1,4 @@
-"""Trusting a derivative: checks against finite differences, a base of tests for primitives, backends compared.
+"""Checks of derivatives, a base of tests for primitives, comparison of backends.
 
 - ``check_grads(f, args)``: a function's derivatives, in every mode and order, against finite differences.
 - ``PrimitiveTest`` and ``Sample``: from one list of samples, all tests of a primitive of one's own.

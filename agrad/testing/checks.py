@@ -1,4 +1,4 @@
-"""Checks of a derivative, each a function that raises ``AssertionError`` where a rule is wrong.
+"""Checks of a derivative, which raise ``AssertionError`` for a wrong rule.
 
 They take a problem (see ``numerics``) whose arrays are NumPy's, or any backend's where that is said, and a generator.
 """
@@ -31,7 +31,7 @@ from agrad.testing.numerics import (
 
 
 def check_vjp(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
-    """The pullback against finite differences in random directions, one argument at a time and all together."""
+    """Check the pullback by finite differences in random directions."""
     y, pull = agrad.vjp(f, *xs)
     gs = random_like(outputs(y), rng)
     found = pull(cotangents(y, gs))
@@ -46,7 +46,7 @@ def check_vjp(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
 
 
 def check_jvp(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
-    """The tangent against finite differences in a random direction, element by element."""
+    """Check the tangent by finite differences in a random direction."""
     vs = random_like(xs, rng)
     y, t = agrad.jvp(f, tuple(xs), tuple(vs))
     for i, (part, slope) in enumerate(zip(outputs(t), differences(f, xs, vs), strict=True)):
@@ -68,7 +68,7 @@ def check_adjoint(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
 
 
 def check_second(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
-    """Second derivatives in three orders of modes, and by ``create_graph``, against differences of the first.
+    """Check second derivatives in all orders of modes by differences of the first.
 
     The function is squared first, so that the cotangent depends on the arguments too: a rule that is linear in its
     cotangent, and is not recorded, would show.
@@ -90,7 +90,7 @@ def check_second(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
 
 
 def check_second_elsewhere(f: Function, xs: Arrays, on_host: Function, host_xs: Arrays, seed: Seed) -> None:
-    """Second derivatives on any backend, in every order of modes, are NumPy's, and keep dtype and device."""
+    """Check second derivatives on any backend to be NumPy's, with dtype and device."""
 
     def found(g: Function, at: Arrays) -> dict[str, list[Any]]:
         rng = seed()
@@ -105,7 +105,7 @@ def check_second_elsewhere(f: Function, xs: Arrays, on_host: Function, host_xs: 
 
 
 def check_recorded(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
-    """The rules run on raw arrays and run on Tensors give the same numbers."""
+    """Check that rules give the same numbers on raw arrays and on Tensors."""
     weights = random_like(outputs(f(*xs)), rng)
     plain = gradients(f, xs, weights)
     recorded = gradients(f, xs, weights, create_graph=True)
@@ -114,7 +114,7 @@ def check_recorded(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
 
 
 def check_faces(f: Function, xs: Arrays, rng: np.random.Generator) -> list[Any]:
-    """``backward``, ``grad``, ``vjp``, ``jvp`` agree on any backend and keep dtype and device. Gives the gradients."""
+    """Check that all ways to a gradient agree on any backend; return the gradients."""
     weights = random_like(outputs(f(*xs)), rng)
     by_backward = gradients(f, xs, weights)
     by_grad = agrad.grad(lambda *at: weighted(f(*at), weights), argnums=tuple(range(len(xs))))(*xs)
@@ -140,7 +140,7 @@ def check_faces(f: Function, xs: Arrays, rng: np.random.Generator) -> list[Any]:
 
 
 def check_read_only(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
-    """No rule writes into its inputs, its cotangents or its tangents: all are read-only, and unchanged afterwards."""
+    """Check that no rule writes into its inputs, cotangents or tangents."""
 
     def sealed(values: Arrays) -> list[np.ndarray]:
         out = [np.array(v) for v in values]
@@ -174,7 +174,7 @@ def check_read_only(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
 
 
 def check_same_gradients(f: Function, xs: Arrays, other_xs: Arrays, rng: np.random.Generator) -> None:
-    """The gradients do not depend on how the same values lie in memory."""
+    """Check that the gradients do not depend on the values' layout in memory."""
     weights = random_like(outputs(f(*xs)), rng)
     for i, (a, b) in enumerate(zip(gradients(f, xs, weights), gradients(f, other_xs, weights), strict=True)):
         assert_close(a, b, f"gradient of argument {i} where memory is not contiguous", rounding(xs))

@@ -1,4 +1,4 @@
-"""``check_grads``: a function's derivatives against finite differences, with the argument and element that is wrong."""
+"""``check_grads``: finite differences against the derivatives of a function."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ _ELEMENTS = 256
 
 
 class _Precision(NamedTuple):
-    """What finite differences are good for in a dtype."""
+    """The accuracy of finite differences in a dtype."""
 
     unit: float
     step: float
@@ -54,7 +54,7 @@ def check_grads(
     directions: int = 2,
     seed: int = 0,
 ) -> None:
-    """Check the derivatives of ``f`` at ``args`` against finite differences, up to an order and in each mode.
+    """Check the derivatives of ``f`` at ``args`` by finite differences, in each mode.
 
     f: a function of nested containers of floating arrays that gives such; it is called with Tensors. args: its
     arguments, a tuple; all their leaves are differentiated (Python floats and complex numbers count as arrays of the
@@ -98,7 +98,7 @@ def _run(problem: "_Problem", order: int, modes: tuple[str, ...]) -> None:
 
 
 def _names(f: Function, args: tuple[Any, ...]) -> list[str]:
-    """What to call each leaf: ``argument 0 (params)['w']``."""
+    """Return the name of each leaf: ``argument 0 (params)['w']``."""
     try:
         bound = inspect.signature(f).bind(*args)
         heads = []
@@ -112,7 +112,7 @@ def _names(f: Function, args: tuple[Any, ...]) -> list[str]:
 
 
 def _differentiable(leaf: Any, place: str) -> Any:
-    """A leaf as a raw floating array."""
+    """Return a leaf as a raw floating array."""
     if type(leaf) in (float, complex):
         leaf = agrad.asarray(leaf, dtype=agrad.float64 if type(leaf) is float else agrad.complex128)
     raw = leaf.raw if isinstance(leaf, agrad.Tensor) else leaf
@@ -177,7 +177,7 @@ class _Problem:
                 )
 
     def call(self, *leaves: Any) -> tuple[Any, ...]:
-        """The floating arrays that ``f`` gives."""
+        """Return the floating arrays that ``f`` gives."""
         found, _ = flatten(self.f(*unflatten(self.spec, leaves)))
         for i, leaf in enumerate(found):
             if hasattr(leaf, "dtype") and not is_floating(leaf.dtype):
@@ -191,7 +191,7 @@ class _Problem:
         return kept
 
     def values(self, function: Function, point: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs on the host at a point on the host."""
+        """Return the outputs on the host at a point on the host."""
         placed = []
         for at, raw, backend in zip(point, self.raws, self.backends, strict=True):
             assert backend is not None
@@ -202,7 +202,7 @@ class _Problem:
     # ---------------------------------------------------------------- derivatives by agrad
 
     def derived(self, function: Function, mode: str) -> Function:
-        """A derivative of a function as a function itself.
+        """Return a derivative of a function as a function.
 
         Cotangents and tangents depend on the point, so that a rule that treats them as constants shows.
         """
@@ -240,7 +240,7 @@ class _Problem:
                     self._diagnose(function, label, weights, analytic, i, (got, slope))
 
     def _check_values(self, function: Function, mode: str, label: str) -> None:
-        """Raise where the outputs are others when they are differentiated: a rule may compute them by itself."""
+        """Raise if differentiation changes the outputs: a rule may compute them itself."""
         with agrad.no_grad():
             plain = function(*self.tensors)
         if mode == "rev":
@@ -265,7 +265,7 @@ class _Problem:
                 )
 
     def _analytic(self, function: Function, mode: str, weights: list[Any]) -> Callable[[int, Any], tuple[float, float]]:
-        """The derivative of the weighted outputs along ``v`` in leaf ``i``, and its size in all directions."""
+        """Return the derivative along ``v`` in leaf ``i``, and its size in all directions."""
         if mode == "rev":
             _, pull = agrad.vjp(function, *self.tensors)
             found = pull(tuple([agrad.asarray(g) for g in weights]))
@@ -292,14 +292,14 @@ class _Problem:
         return point
 
     def _change(self, function: Function, weights: list[Any], i: int, v: Any, after: float, before: float) -> float:
-        """The weighted outputs at a step ``after`` less those at ``before``."""
+        """Return the weighted outputs at a step ``after`` less those at ``before``."""
         with np.errstate(all="ignore"):
             a = self.values(function, self._moved(i, v, after))
             b = self.values(function, self._moved(i, v, before))
             return sum(pairing(g, x - y) for g, x, y in zip(weights, a, b, strict=True))
 
     def difference(self, function: Function, weights: list[Any], i: int, v: Any) -> _Slope:
-        """The derivative of the weighted outputs along ``v`` in leaf ``i``: the best of central differences."""
+        """Return the derivative along ``v`` in leaf ``i`` by the best central differences."""
         best, least = _Slope(np.nan, np.inf, self.precision.step), np.inf
         with agrad.no_grad():
             noise = self.precision.unit * norm(weights) * norm(self.values(function, self.point))
@@ -325,7 +325,7 @@ class _Problem:
     # ---------------------------------------------------------------- what is wrong
 
     def _elements(self, i: int, off: Callable[[Any], float]) -> Iterator[tuple[tuple[int, ...], Any]]:
-        """Unit directions of a leaf: all, or those of the part in which halving the leaf finds the difference."""
+        """Return unit directions of a leaf: all, or those of the half that differs."""
         x = self.point[i]
         chosen = np.arange(x.size)
         while chosen.size > _ELEMENTS:
@@ -388,7 +388,7 @@ class _Problem:
         return text
 
     def _sides(self, function: Function, weights: list[Any], i: int, v: Any, got: float, slope: _Slope) -> str | None:
-        """In words, what one-sided differences at two steps say where there is a kink or a jump; else None.
+        """Return a text about a kink or a jump by one-sided differences, or None.
 
         Where there is a derivative, their gap shrinks with the step; at a kink it stays, and explains the error; at a
         jump the slope itself grows as the inverse of the step.

@@ -1,4 +1,4 @@
-"""The numerics of checking derivatives: random directions, differences, and ways to second derivatives.
+"""Numerics of checks: random directions, differences, second derivatives.
 
 A problem is a function of differentiable arrays alone, that gives an array or a tuple of arrays, and the arrays.
 Arrays pair as Re(sum(a * b)): the convention under which the gradient of abs(z)**2 is 2 conj(z).
@@ -29,7 +29,7 @@ def outputs(value: Any) -> tuple[Any, ...]:
 
 
 def host(value: Any) -> np.ndarray:
-    """The values of a Tensor, a raw array, a number or a nested list, on NumPy."""
+    """Return the values of a Tensor, a raw array, a number or a nested list in NumPy."""
     if isinstance(value, (int, float, complex, list)):
         return np.asarray(value)
     return np.asarray(to_host(value.raw if isinstance(value, agrad.Tensor) else value))
@@ -74,7 +74,7 @@ def assert_close(got: Any, expected: Any, what: str, tolerance: float = ROUNDING
 
 
 def differences(f: Function, xs: Arrays, vs: Arrays, step: float = STEP) -> list[np.ndarray]:
-    """The derivative of ``f`` along ``vs``: central differences at two steps, extrapolated to order four."""
+    """Return the derivative of ``f`` along ``vs`` by extrapolated central differences."""
 
     def central(h: float) -> list[np.ndarray]:
         after = outputs(f(*[np.asarray(x + h * v) for x, v in zip(xs, vs, strict=True)]))
@@ -85,7 +85,7 @@ def differences(f: Function, xs: Arrays, vs: Arrays, step: float = STEP) -> list
 
 
 def cotangents(y: Any, gs: Arrays) -> Any:
-    """The cotangents in the structure of the result."""
+    """Return the cotangents in the structure of the result."""
     return tuple(gs) if isinstance(y, tuple) else gs[0]
 
 
@@ -95,7 +95,10 @@ def rounding(xs: Arrays) -> float:
 
 
 def weighted(y: Any, weights: Arrays, *, square: bool = False) -> Any:
-    """One real number of all outputs: Re(sum(w * y)), or with ``square`` the sum of Re(sum(w * y * (1 + y)))."""
+    """Return the weighted outputs as one real number.
+
+    Re(sum(w * y)), or with ``square`` the sum of Re(sum(w * y * (1 + y))).
+    """
     total: Any = None
     for part, w in zip(outputs(y), weights, strict=True):
         term = agrad.sum(part * w * (1 + part) if square else part * w)
@@ -106,12 +109,15 @@ def weighted(y: Any, weights: Arrays, *, square: bool = False) -> Any:
 
 
 def slope_of(f: Function, xs: Arrays, weights: Arrays) -> Function:
-    """The gradient of the weighted squares of the outputs, by every argument."""
+    """Return the gradient of the weighted squares of the outputs, by every argument."""
     return agrad.grad(lambda *at: weighted(f(*at), weights, square=True), argnums=tuple(range(len(xs))))
 
 
 def second_derivatives(f: Function, xs: Arrays, weights: Arrays, vs: Arrays) -> dict[str, list[Any]]:
-    """The derivative along ``vs`` of the gradient of the weighted squares, by each way to it."""
+    """Return the derivative along ``vs`` of the gradient of weighted squares.
+
+    By each way to it.
+    """
     every, slope = tuple(range(len(xs))), slope_of(f, xs, weights)
 
     def h(*at: Any) -> Any:
@@ -132,7 +138,7 @@ def second_derivatives(f: Function, xs: Arrays, weights: Arrays, vs: Arrays) -> 
 
 
 def second_by_create_graph(h: Function, xs: Arrays, vs: Arrays) -> list[Any]:
-    """The derivative of <gradient, v> through a backward pass that was itself recorded."""
+    """Return the derivative of <gradient, v> through a recorded backward pass."""
     leaves = [agrad.asarray(x, requires_grad=True) for x in xs]
     h(*leaves).backward(create_graph=True)
     total = weighted(tuple(leaf.grad for leaf in leaves), vs)
@@ -144,7 +150,10 @@ def second_by_create_graph(h: Function, xs: Arrays, vs: Arrays) -> list[Any]:
 
 
 def gradients(f: Function, xs: Arrays, weights: Arrays, **how: bool) -> list[Any]:
-    """The gradients of the weighted outputs by ``backward``, zero where nothing reached an argument."""
+    """Return the gradients of the weighted outputs by ``backward``.
+
+    Zero where nothing reached an argument.
+    """
     leaves = [agrad.asarray(x, requires_grad=True) for x in xs]
     total = weighted(f(*leaves), weights)
     if total.requires_grad:
@@ -153,7 +162,7 @@ def gradients(f: Function, xs: Arrays, weights: Arrays, **how: bool) -> list[Any
 
 
 def check_like(value: Any, other: Any, what: str) -> None:
-    """The same backend, device, shape and dtype."""
+    """Check for the same backend, device, shape and dtype."""
     value, other = raw(value), raw(other)
     home = backend_of(other)
     if backend_of(value) is not home:
@@ -167,7 +176,7 @@ def check_like(value: Any, other: Any, what: str) -> None:
 
 
 def scattered(x: np.ndarray) -> np.ndarray:
-    """The same values in memory that is neither contiguous nor in order."""
+    """Return the same values in memory that is neither contiguous nor in order."""
     spread = np.zeros(tuple(2 * n for n in x.shape), dtype=x.dtype)
     backwards: Any = (Ellipsis, *(slice(None, None, -2) for _ in x.shape))
     view = spread[backwards]

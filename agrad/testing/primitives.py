@@ -1,6 +1,7 @@
-"""A base of tests for primitives and kernels of one's own: every check there is, from one list of samples."""
+"""A base of tests for user-defined primitives and kernels, from a list of samples."""
 
 import importlib.util
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ import agrad
 from agrad.backends import load
 from agrad.dtypes import dtype_name, is_floating
 from agrad.errors import ConfigurationError
-from agrad.registry import KERNELS
+from agrad.registry import KERNELS, PRIMITIVES, namespace
 from agrad.testing.checks import (
     check_adjoint,
     check_faces,
@@ -38,37 +39,40 @@ _NARROW = {"float64": "float32", "complex128": "complex64"}
 
 @dataclass(frozen=True)
 class Sample:
-    """One call of a primitive: its arguments, NumPy arrays of double precision and numbers, and its settings."""
+    """One call of a primitive: arguments in double precision, and settings."""
 
     args: tuple[Any, ...]
     settings: dict[str, Any] = field(default_factory=dict)
     constant: tuple[int, ...] = ()
-    """Positions of floating arrays by which it is not differentiated."""
+    """The positions of floating arrays by which it is not differentiated."""
     kink: bool = False
-    """Whether it has no derivative here, so that differences say nothing and only the other checks are made."""
+    """True if it has no derivative here.
+
+    Finite differences are then meaningless, and only the other checks run.
+    """
     label: str = ""
-    """What the tests of it are called; by default its number."""
+    """The name of its tests; by default its number."""
 
 
 class PrimitiveTest:
-    """The tests of a primitive; a subclass names it and lists samples, and pytest or unittest finds its methods.
+    """The tests of a primitive, for pytest or unittest; a subclass lists samples.
 
     ``function`` is the primitive (as ``staticmethod``), ``samples`` a list of ``Sample`` or of tuples of arguments,
-    ``reference`` what it is to give, as a function of NumPy arrays and the settings (None: nothing to compare with).
-    ``backends`` are those to run on: by default NumPy, and array-api-strict where it is installed.
+    ``reference`` a function of NumPy arrays and the settings that gives the expected result (None: no comparison).
+    ``backends`` are those to run on: by default NumPy, and array-api-strict if it is installed.
 
-    For each sample there is a method of each check, ``test_vjp_0`` say:
+    Each sample has one method for each check, such as ``test_vjp_0``:
 
     - ``forward``: the reference's values, on raw arrays, on Tensors and on recorded Tensors alike;
     - ``vjp``, ``jvp``, ``second_order``: against finite differences, as ``check_grads`` (not at kinks);
     - ``adjoint``: <g, J t> = <J^T g, t>, to rounding; ``recorded``: the rules on raw arrays and on Tensors agree;
-    - ``batching``: under ``vmap``, by itself and with ``vjp`` inside and outside, it is the loop;
-    - ``dtypes``: single precision stays single, and is the double's result; gradients have their arguments' dtypes;
-    - ``layouts``: arrays that are not contiguous give the same, and nothing is written into what is read-only;
+    - ``batching``: ``vmap``, alone and with ``vjp`` inside and outside, gives the results of a loop;
+    - ``dtypes``: single precision stays single, and agrees with double; gradients have their arguments' dtypes;
+    - ``layouts``: arrays that are not contiguous give the same results, and read-only arrays are not written into;
     - ``on_<backend>``: NumPy's values, gradients and second order, with dtype and device kept.
 
-    And for each backend ``kernels_<backend>``: each kernel filed for the primitive gives what the generic code gives,
-    and some sample reaches it. Leave a check out by its name in ``without``, saying why beside it.
+    Each backend has a ``kernels_<backend>``: each kernel filed for the primitive agrees with the generic code, and at
+    least one sample reaches it. Leave a check out by its name in ``without``, with a comment that gives the reason.
     """
 
     function: Callable[..., Any]
@@ -79,7 +83,7 @@ class PrimitiveTest:
     )
     without: Sequence[str] = ()
     rtol: float = 1e-9
-    """How far results of different ways may differ, relative to the largest."""
+    """The tolerance between results of different ways, relative to the largest."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -117,7 +121,7 @@ def _add(cls: type[PrimitiveTest], name: str, label: str, method: Callable[..., 
 
 
 class _Problem:
-    """A sample as a function of what is differentiated alone."""
+    """A sample as a function of its differentiated arguments alone."""
 
     def __init__(self, cls: type[PrimitiveTest], sample: Sample) -> None:
         self.function, self.reference, self.rtol = cls.function, cls.reference, cls.rtol
@@ -129,7 +133,7 @@ class _Problem:
                     f"{cls.__name__}: argument {i} of a sample is a {type(arg).__name__}; samples hold NumPy arrays "
                     "and numbers, which the tests put on each backend; options go to settings"
                 )
-        self.primitive: Any = getattr(self.function, "primitive", None)
+        self.primitive = _primitive_of(self.function)
         self.places = [i for i, a in enumerate(self.args) if self._differentiated(i, a)]
         self.label = getattr(self.function, "__name__", "the function")
 
@@ -146,7 +150,7 @@ class _Problem:
         return self.function(*args, **self.sample.settings)
 
     def of(self, place: Callable[[Any], Any] = lambda a: a) -> tuple[Callable[..., Any], list[Any]]:
-        """The function of what is differentiated, named as the primitive names it, and that, on some backend."""
+        """Return the function of the differentiated arguments, on some backend."""
         args = [place(a) if isinstance(a, np.ndarray) else a for a in self.args]
 
         def f(*xs: Any) -> Any:
@@ -162,12 +166,25 @@ class _Problem:
         return f, [args[i] for i in self.places]
 
 
+def _primitive_of(function: Any) -> Any:
+    """Return the primitive of an operation or of one of agrad's own functions.
+
+    Return None for any other function.
+    """
+    if hasattr(function, "primitive"):
+        return function.primitive
+    name = getattr(function, "__name__", "")
+    for section in ("", "linalg", "fft", "special"):
+        place = getattr(namespace, section) if section else namespace
+        if vars(place).get(name) is function:
+            return PRIMITIVES.get(f"{section}.{name}" if section else name)
+    return None
+
+
 def _sign(f: Any, names: list[str]) -> None:
     """Give a function the names of the arguments, for messages."""
-    text = ", ".join(names)
-    scope: dict[str, Any] = {}
-    exec(f"def signed({text}): ...", scope)
-    f.__wrapped__ = scope["signed"]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    f.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
 
 
 # ---------------------------------------------------------------- the checks
@@ -249,7 +266,7 @@ def _dtypes(problem: _Problem) -> None:
 
 
 def _batching(problem: _Problem) -> None:
-    """Members are the sample's values, each scaled by a little."""
+    """Check ``vmap`` over members: the sample's values, each scaled slightly."""
     args, call = problem.args, problem.call
     arrays = [i for i, a in enumerate(args) if isinstance(a, np.ndarray)]
     floating = [i for i in arrays if is_floating(args[i].dtype)]
@@ -370,16 +387,19 @@ def _kernels(problems: list[_Problem], name: str) -> None:
 def _joint(
     primitive: Any, part: str, args: list[Any], settings: dict[str, Any], values: dict[str, Any], problem: _Problem
 ) -> tuple[Callable[[], Any], tuple[str, ...], tuple[str, ...]]:
-    """The forward rules that a kernel for several tangents stands for; those tangents join ``values``."""
+    """Return the forward rules that a kernel for several tangents replaces.
+
+    Their tangents join ``values``.
+    """
     targets = part.removeprefix("jvp:").split(",")
     tangents = random_like([values[name] for name in targets], problem.rng())
     values.update({f"t_{name}": t for name, t in zip(targets, tangents, strict=True)})
-    push = primitive.push(tuple(map(primitive.arrays.index, targets)), len(args), True)  # among Tensors rules run alone
+    push = primitive.pushforward(tuple(map(primitive.arrays.index, targets)), len(args), True)
     return lambda: push(tangents, args, values["y"], settings)[0].raw, (), ()
 
 
 def _bound(primitive: Any, problem: _Problem, args: list[Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments and settings in the form that rules see, behind the primitive's door."""
+    """Return the arguments and settings in the form that rules see."""
     leaves = [agrad.asarray(a, requires_grad=True) if i in problem.places else a for i, a in enumerate(args)]
     for y in outputs(problem.call(*leaves)):
         if isinstance(y, agrad.Tensor) and y.op is not None and y.op.name == primitive.name:
@@ -388,7 +408,7 @@ def _bound(primitive: Any, problem: _Problem, args: list[Any]) -> tuple[list[Any
 
 
 def _values(primitive: Any, args: list[Any], settings: dict[str, Any], backend: Any, problem: _Problem) -> Any:
-    """What a rule may name, for one sample."""
+    """Return the values that a rule may name, for one sample."""
     fixed = len(primitive.arrays)
     values = dict(zip(primitive.arrays, args, strict=False))
     if primitive.variadic:

@@ -1,1 +1,1 @@
-"""The functional face: transforms that take a function and give the function of its derivative."""
+"""Transforms: functions that take a function and return its derivative or map."""

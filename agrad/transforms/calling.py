@@ -1,7 +1,9 @@
-"""How a function with rules of its own is called: the newest level among its operands is taken off, and records it.
+"""Calls of functions with rules of their own.
 
-A rule is asked what the level needs, on what is inside the level's Tensors: there it runs as ordinary code, so that
-older levels differentiate it, and higher derivatives are derivatives of the rule.
+The newest level among the operands is taken off and records the call.
+
+A rule runs on the values inside that level's Tensors, as ordinary code. Older levels differentiate it, and higher
+derivatives are derivatives of the rule.
 """
 
 import contextlib
@@ -11,21 +13,22 @@ from typing import Any, Protocol
 
 from agrad.backends import backend_of_type
 from agrad.dtypes import is_floating
+from agrad.engine.backward import fit_tangent
 from agrad.engine.batching import Batch
-from agrad.engine.calls import alike, fitted, live, newest, record_call
-from agrad.engine.levels import AMBIENT, Forward, meta, namespace_of
-from agrad.engine.sweep import fit_tangent
+from agrad.engine.calls import fitted, lift_all, newest_level, record_call, recorded_part
+from agrad.engine.levels import GLOBAL_TAPE, Forward, meta, namespace_of
 from agrad.engine.tape import Node
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import NotDifferentiableError, ShapeError, TracedValueError
+from agrad.transforms.arguments import zeros
 
 Values = Sequence[Any]
 Back = Callable[[list[Any]], Values]
-"""Takes the cotangent of each floating output to that of each operand (None for 0, and where none was asked for)."""
+"""Takes the cotangent of each floating output to that of each operand (None for 0, and for operands not traced)."""
 
 
 class Rules(Protocol):
-    """A function of leaves, and its derivative both ways; ``traced`` are the operands a derivative is asked for."""
+    """A function of leaves, its pullback and its pushforward by the traced ones."""
 
     name: str
 
@@ -37,30 +40,35 @@ class Rules(Protocol):
 
 
 class Looped(Protocol):
-    """Rules that say whether ``vmap`` is to call them once a member."""
+    """Rules with the trait ``loop``: ``vmap`` calls them once a member."""
 
     loop: bool
 
 
 def differentiable(value: Any) -> bool:
-    """Whether a leaf is an array that can have a derivative."""
+    """Return True for a floating array, which can have a derivative."""
     return hasattr(value, "dtype") and is_floating(value.dtype)
 
 
 def call(rules: Any, leaves: Values) -> list[Any]:
-    """The function on leaves that may be Tensors of any levels; results are Tensors where an operand is."""
+    """Call the function on leaves of any levels.
+
+    Results are Tensors where an operand is.
+    """
     outs = _call(rules, leaves)
     if not any(isinstance(leaf, Tensor) for leaf in leaves):
         return outs
-    return [wrap(o, AMBIENT) if not isinstance(o, Tensor) and backend_of_type(type(o)) is not None else o for o in outs]
+    return [
+        wrap(o, GLOBAL_TAPE) if not isinstance(o, Tensor) and backend_of_type(type(o)) is not None else o for o in outs
+    ]
 
 
 def _call(rules: Any, leaves: Values) -> list[Any]:
-    leaves = [live(leaf) for leaf in leaves]
-    level = newest(leaves)
+    leaves = [recorded_part(leaf) for leaf in leaves]
+    level = newest_level(leaves)
     if level is None or not (level.tape or isinstance(level, Forward | Batch)):
-        # to a level that is neither, a tracer's say, the function is what it is made of
-        return [_settled(out) for out in rules.primal(alike(leaves))]
+        # any other level, a tracer's say, sees the operations that the function is made of
+        return [settle(out) for out in rules.primal(lift_all(leaves))]
     if isinstance(level, Batch):
         mapped = [isinstance(leaf, Tensor) and leaf.level is level for leaf in leaves]
         inner = [settle(leaf.data) if m else leaf for leaf, m in zip(leaves, mapped, strict=True)]
@@ -69,12 +77,12 @@ def _call(rules: Any, leaves: Values) -> list[Any]:
     traced = [
         i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.level is level and differentiable(leaf)
     ]
-    inner = alike([level.inside(leaf) for leaf in leaves])
+    inner = lift_all([level.inside(leaf) for leaf in leaves])
     if isinstance(level, Forward):
-        outs, tangents = _forward(rules, inner, traced, alike([leaves[i].node for i in traced]))
+        outs, tangents = _forward(rules, inner, traced, lift_all([leaves[i].node for i in traced]))
         check_older(outs, level, rules.name)
         return [
-            wrap(_settled(out), level, _tangent(t, out, rules.name)) if hasattr(out, "shape") else out
+            wrap(settle(out), level, _tangent(t, out, rules.name)) if hasattr(out, "shape") else out
             for out, t in zip(outs, tangents, strict=True)
         ]
     return _record(rules, leaves, inner, level, traced)
@@ -83,7 +91,7 @@ def _call(rules: Any, leaves: Values) -> list[Any]:
 def _tangent(t: Any, out: Any, name: str) -> Any:
     if t is None or not differentiable(out):
         return None
-    t, out = alike([t, out])
+    t, out = lift_all([t, out])
     return settle(fit_tangent(t, out, name))
 
 
@@ -92,19 +100,19 @@ def _record(rules: Any, leaves: Values, inner: Values, level: Any, traced: list[
     check_older(outs, level, rules.name)
     floating = [k for k, out in enumerate(outs) if differentiable(out)]
     if not floating or not traced:
-        return [wrap(_settled(out), level) if hasattr(out, "shape") else out for out in outs]
+        return [wrap(settle(out), level) if hasattr(out, "shape") else out for out in outs]
     metas = [meta(leaves[i]) for i in traced]
-    # what an unused output's cotangent is made of; one output always has one
+    # the zeros of an unused output's cotangent are like these; a single output is never unused
     likes = [outs[k] if len(floating) > 1 else None for k in floating]
     # the imperative face's tape may be asked to record the pass on itself: then the rule is run on its own Tensors
-    again = list(leaves) if level is AMBIENT else None
+    again = list(leaves) if level is GLOBAL_TAPE else None
 
     def pull(_: Node, given: list[Any]) -> list[Any]:
-        gs = [_zeros(like) if g is None else g for g, like in zip(given, likes, strict=True)]
+        gs = [zeros(like) if g is None else g for g, like in zip(given, likes, strict=True)]
         pullback = back
         if again is not None and any(isinstance(g, Tensor) and g.level is level for g in gs):
-            _, pullback = rules.reverse(alike(again), traced)
-        found = pullback(alike(gs))
+            _, pullback = rules.reverse(lift_all(again), traced)
+        found = pullback(lift_all(gs))
         return [
             None if found[i] is None else fitted(settle(found[i]), m, rules.name, f"operand {i}")
             for i, m in zip(traced, metas, strict=True)
@@ -112,14 +120,15 @@ def _record(rules: Any, leaves: Values, inner: Values, level: Any, traced: list[
 
     nodes = record_call(rules.name, [leaves[i].node for i in traced], len(floating), pull)
     by_output = dict(zip(floating, nodes, strict=True))
-    return [
-        wrap(_settled(out), level, by_output.get(k)) if hasattr(out, "shape") else out for k, out in enumerate(outs)
-    ]
+    return [wrap(settle(out), level, by_output.get(k)) if hasattr(out, "shape") else out for k, out in enumerate(outs)]
 
 
 def _under(level: Batch, value: Any) -> Any:
-    """A value with the level's members along its first axis, repeated where they share it."""
-    value = _settled(value)
+    """Return a value with the level's members along its first axis.
+
+    It is repeated where the members share it.
+    """
+    value = settle(value)
     if isinstance(value, Tensor) and value.level is level:
         return settle(value.data)
     if isinstance(value, Tensor) and isinstance(value.level, Batch) and value.level.id > level.id:
@@ -129,23 +138,23 @@ def _under(level: Batch, value: Any) -> Any:
 
 
 def _over(level: Batch, value: Any) -> Any:
-    """The inverse of ``_under``: newer batch levels stay outside."""
-    value = _settled(value)
+    """Invert ``_under``. Newer batch levels stay outside."""
+    value = settle(value)
     if isinstance(value, Tensor) and isinstance(value.level, Batch) and value.level.id > level.id:
         return value.level.wrap(_over(level, namespace_of((value.data,)).moveaxis(value.data, 1, 0)))
     return level.wrap(value)
 
 
 def _looping(rules: Any, values: Values) -> Any:
-    """The batch level that members are to be taken from one by one before the rule can run; None for none."""
-    level = newest(values)
+    """Return the batch level that must be split before the rule runs, or None."""
+    level = newest_level(values)
     return level if rules.loop and isinstance(level, Batch) else None
 
 
 def _reverse(rules: Any, inner: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
     level = _looping(rules, inner)
     if level is None:
-        with _telling(rules, inner):
+        with _loop_advice(rules, inner):
             outs, back = rules.reverse(inner, traced)
         return outs, functools.partial(_pulled, rules, back)
     arrays = [hasattr(x, "shape") for x in inner]
@@ -156,36 +165,27 @@ def _reverse(rules: Any, inner: Values, traced: Sequence[int]) -> tuple[list[Any
         found = back([_under(level, g) for g in gs])
         return [None if g is None else _over(level, g) for g in found]
 
-    return [level.wrap(_settled(o)) if hasattr(o, "shape") else o for o in outs], pullback
+    return [level.wrap(settle(o)) if hasattr(o, "shape") else o for o in outs], pullback
 
 
 def _pulled(rules: Any, back: Back, gs: list[Any]) -> Values:
-    """What a pullback gives for cotangents that may be mapped, although the operands are not."""
+    """Call a pullback with cotangents that may be mapped where operands are not."""
     level = _looping(rules, gs)
     if level is None:
-        with _telling(rules, gs):
+        with _loop_advice(rules, gs):
             return back(gs)
     mapped = [_under(level, g) for g in gs]
-    rows = [_pulled(rules, back, [g[(k, ...)] for g in mapped]) for k in range(level.members)]
-    out: list[Any] = []
-    for parts in zip(*rows, strict=True):
-        given = [part for part in parts if part is not None]
-        if given:
-            zero = namespace_of(given).zeros_like(given[0])
-            stacked = namespace_of(given).stack(alike([zero if part is None else part for part in parts]))
-            out.append(level.wrap(_settled(stacked)))
-        else:
-            out.append(None)
-    return out
+    members = [_pulled(rules, back, [g[(k, ...)] for g in mapped]) for k in range(level.members)]
+    return [None if g is None else level.wrap(settle(g)) for g in _stacked(members)]
 
 
 @contextlib.contextmanager
-def _telling(rules: Any, values: Values) -> Iterator[None]:
-    """Have the error of code that knows nothing of a map say how it is called once a member."""
+def _loop_advice(rules: Any, values: Values) -> Iterator[None]:
+    """Add the advice ``batch="loop"`` to errors that a map's values caused."""
     try:
         yield
     except TracedValueError as error:
-        if rules.loop or _LOOP in str(error) or not isinstance(newest(values), Batch):
+        if rules.loop or _LOOP in str(error) or not isinstance(newest_level(values), Batch):
             raise
         raise TracedValueError(
             f"{rules.name} and its rule are called for all members of a map at once: {error}; {_LOOP}"
@@ -198,30 +198,25 @@ _LOOP = 'for code that is not made of agrad\'s functions give it batch="loop"'
 def _forward(rules: Any, inner: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
     level = _looping(rules, [*inner, *tangents])
     if level is None:
-        with _telling(rules, [*inner, *tangents]):
+        with _loop_advice(rules, [*inner, *tangents]):
             return rules.forward(inner, traced, tangents)
     arrays = [hasattr(x, "shape") for x in inner]
     spread = [_under(level, x) if m else x for x, m in zip(inner, arrays, strict=True)]
     given = [_under(level, t) for t in tangents]
     outs, pushed = _forward(_Members(rules, level, arrays), spread, traced, given)
     return (
-        [level.wrap(_settled(o)) if hasattr(o, "shape") else o for o in outs],
+        [level.wrap(settle(o)) if hasattr(o, "shape") else o for o in outs],
         [None if t is None else _over(level, t) for t in pushed],
     )
 
 
-def _settled(value: Any) -> Any:
-    return settle(value) if isinstance(value, Tensor) else value
-
-
-def _zeros(like: Any) -> Any:
-    return namespace_of((like,)).zeros_like(like)
-
-
 def check_older(outs: Values, level: Any, name: str) -> None:
-    """Raise where a result is recorded by the level itself: then the rule used a Tensor it was not handed."""
+    """Raise ``NotDifferentiableError`` where the level recorded a result.
+
+    The rule then used a Tensor that it was not given.
+    """
     for out in outs:
-        value = live(out)
+        value = recorded_part(out)
         while isinstance(value, Tensor):
             if value.level.id >= level.id and value.node is not None and value.level.derivative:
                 raise NotDifferentiableError(
@@ -232,7 +227,7 @@ def check_older(outs: Values, level: Any, name: str) -> None:
 
 
 class _Mapped:
-    """Rules of all members at once: a batch level's Tensors are what the rules are handed, and what they give."""
+    """Rules of all members at once, which take and give a batch level's Tensors."""
 
     loop = False
 
@@ -243,46 +238,67 @@ class _Mapped:
     def _in(self, leaves: Values) -> list[Any]:
         return [self.level.wrap(x) if m else x for x, m in zip(leaves, self.mapped, strict=True)]
 
-    def _out(self, value: Any) -> Any:
-        value = _settled(value)
-        if isinstance(value, Tensor) and value.level is self.level:
-            return settle(value.data)
-        if not hasattr(value, "shape"):
-            return value
-        return namespace_of((value,)).broadcast_to(value, (self.level.members, *value.shape))
+    def _out(self, values: Values) -> list[Any]:
+        return [_under(self.level, value) if hasattr(value, "shape") else value for value in values]
 
     def primal(self, leaves: Values) -> list[Any]:
         given = self._in(leaves)
-        with _telling(self.rules, given):
-            return [self._out(out) for out in self.rules.primal(given)]
+        with _loop_advice(self.rules, given):
+            return self._out(self.rules.primal(given))
 
     def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
         given = self._in(leaves)
-        with _telling(self.rules, given):
+        with _loop_advice(self.rules, given):
             outs, back = self.rules.reverse(given, traced)
 
         def pullback(gs: list[Any]) -> list[Any]:
             mapped = [self.level.wrap(settle(g)) for g in gs]
-            with _telling(self.rules, mapped):
+            with _loop_advice(self.rules, mapped):
                 found = back(mapped)
-            out: list[Any] = [None] * len(leaves)
-            for i in traced:
-                if found[i] is not None:
-                    g = self._out(found[i])
-                    out[i] = g if self.mapped[i] else namespace_of((g,)).sum(g, axis=0)
-            return out
+            return _by_operand(self.mapped, traced, self._out([found[i] for i in traced]))
 
-        return [self._out(out) for out in outs], pullback
+        return self._out(outs), pullback
 
     def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
         given = [self.level.wrap(settle(t)) if self.mapped[i] else t for i, t in zip(traced, tangents, strict=True)]
-        with _telling(self.rules, given):
+        with _loop_advice(self.rules, given):
             outs, pushed = self.rules.forward(self._in(leaves), traced, given)
-        return [self._out(out) for out in outs], [None if t is None else self._out(t) for t in pushed]
+        return self._out(outs), self._out(pushed)
+
+
+def _by_operand(mapped: Sequence[bool], traced: Sequence[int], found: Values) -> list[Any]:
+    """Return the cotangents of all operands, given those at ``traced``.
+
+    They are summed over the members where these share an operand.
+    """
+    out: list[Any] = [None] * len(mapped)
+    for i, g in zip(traced, found, strict=True):
+        out[i] = g if mapped[i] or not hasattr(g, "shape") else namespace_of((g,)).sum(g, axis=0)
+    return out
+
+
+def _stacked(members: Sequence[Values]) -> list[Any]:
+    """Return the members' values stacked, given one list of values a member.
+
+    None is zero where other members have an array.
+    """
+    out: list[Any] = []
+    for parts in zip(*members, strict=True):
+        given = [part for part in parts if part is not None]
+        if not given or not hasattr(given[0], "shape"):
+            out.append(given[0] if given else None)
+            continue
+        xp = namespace_of(given)
+        zero = xp.zeros_like(given[0]) if len(given) < len(parts) else None
+        out.append(xp.stack(lift_all([zero if part is None else part for part in parts])))
+    return out
 
 
 class _Members:
-    """Rules called once a member, for functions that know nothing of a batch, and the results stacked."""
+    """Rules called once a member, with the results stacked.
+
+    For functions that cannot take a batch.
+    """
 
     loop = True
 
@@ -292,51 +308,27 @@ class _Members:
         if not self.members:
             raise ShapeError(f"{self.name} is called member by member, and there is none to learn its result from")
 
-    def _member(self, leaves: Values, k: int) -> list[Any]:
-        return [x[(k, ...)] if m else x for x, m in zip(leaves, self.mapped, strict=True)]
-
-    @staticmethod
-    def _stacked(members: Sequence[Values]) -> list[Any]:
+    def _each(self, leaves: Values) -> list[list[Any]]:
+        """Return the leaves of each member."""
         return [
-            namespace_of(parts).stack(alike(parts)) if hasattr(parts[0], "shape") else parts[0]
-            for parts in zip(*members, strict=True)
+            [x[(k, ...)] if m else x for x, m in zip(leaves, self.mapped, strict=True)] for k in range(self.members)
         ]
 
     def primal(self, leaves: Values) -> list[Any]:
-        return self._stacked([self.rules.primal(self._member(leaves, k)) for k in range(self.members)])
+        return _stacked([self.rules.primal(member) for member in self._each(leaves)])
 
     def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
-        runs = [self.rules.reverse(self._member(leaves, k), traced) for k in range(self.members)]
+        runs = [self.rules.reverse(member, traced) for member in self._each(leaves)]
 
         def pullback(gs: list[Any]) -> list[Any]:
             found = [back([g[(k, ...)] for g in gs]) for k, (_, back) in enumerate(runs)]
-            out: list[Any] = [None] * len(leaves)
-            for i in traced:
-                given = [row[i] for row in found if row[i] is not None]
-                if given:
-                    xp = namespace_of(given)
-                    if len(given) < self.members:  # None of some members is zero for these alone
-                        zero = xp.zeros_like(given[0])
-                        given = [zero if row[i] is None else row[i] for row in found]
-                    out[i] = xp.stack(alike(given))
-                    out[i] = out[i] if self.mapped[i] else xp.sum(out[i], axis=0)
-            return out
+            return _by_operand(self.mapped, traced, _stacked([[g[i] for i in traced] for g in found]))
 
-        return self._stacked([outs for outs, _ in runs]), pullback
+        return _stacked([outs for outs, _ in runs]), pullback
 
     def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
         runs = []
-        for k in range(self.members):
+        for k, member in enumerate(self._each(leaves)):
             ts = [t[(k, ...)] if self.mapped[i] else t for i, t in zip(traced, tangents, strict=True)]
-            runs.append(self.rules.forward(self._member(leaves, k), traced, ts))
-        outs = self._stacked([outs for outs, _ in runs])
-        pushed: list[Any] = []
-        for i, out in enumerate(outs):
-            parts = [p[i] for _, p in runs]
-            if all(p is None for p in parts):
-                pushed.append(None)
-            else:
-                zero = namespace_of((out,)).zeros_like(out)
-                parts = [zero[(k, ...)] if p is None else p for k, p in enumerate(parts)]
-                pushed.append(namespace_of(parts).stack(alike(parts)))
-        return outs, pushed
+            runs.append(self.rules.forward(member, traced, ts))
+        return _stacked([outs for outs, _ in runs]), _stacked([pushed for _, pushed in runs])

@@ -1,8 +1,8 @@
-"""``scan``, ``cond`` and ``while_loop``: control flow with containers, in JAX's form.
+"""``scan``, ``cond`` and ``while_loop``: control flow with containers, as in JAX.
 
-They are Python's own loops and branches: each step is recorded as it runs, so every mode and order of derivative works,
-reverse mode through ``while_loop`` too. Plain Python control flow does the same wherever values are known. What these
-add is the stacking, checks of what a step gives back, and checkpoints of ``scan``.
+They are Python's own loops and branches. Each step is recorded as it runs: every mode and order of derivative works,
+reverse mode through ``while_loop`` too. Plain Python control flow does the same wherever values are known. These add
+the stacking, checks of a step's results, and checkpoints of ``scan``.
 """
 
 import math
@@ -10,59 +10,38 @@ from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
 
-from agrad.backends import backend_of_type
 from agrad.dtypes import dtype_name
-from agrad.engine.calls import alike, array_of_number
+from agrad.engine.calls import array_of_number, lift_all
 from agrad.engine.levels import namespace_of
 from agrad.engine.tape import no_grad
-from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, OperandError, ShapeError
-from agrad.transforms.checkpointing import checkpoint as checkpointed
+from agrad.transforms.arguments import is_array
+from agrad.transforms.checkpoint import checkpoint as checkpointed
 from agrad.transforms.trees import flatten, flatten_all, paths, tree_map, unflatten
 
 Function = Callable[..., Any]
 
 
-def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, Tensor) or backend_of_type(type(leaf)) is not None
-
-
 def _check_carry(before: Any, after: Any, what: str) -> None:
-    """Raise unless what a step carries on is like what it was given."""
+    """Raise ``ShapeError`` unless the carry after a step is like the one before."""
     (old, old_spec), (new, new_spec) = flatten_all(before), flatten_all(after)
     if old_spec != new_spec:
         raise ShapeError(f"{what} gave the carry {new_spec}; it was {old_spec}, and its structure must stay")
     for a, b, place in zip(old, new, paths(before, none_is_leaf=True), strict=True):
-        if _is_array(a) and _is_array(b):
+        if is_array(a) and is_array(b):
             if tuple(a.shape) != tuple(b.shape) or dtype_name(a.dtype) != dtype_name(b.dtype):
                 raise ShapeError(
                     f"{what} turned the carry{place} from {dtype_name(a.dtype)}{tuple(a.shape)} into "
                     f"{dtype_name(b.dtype)}{tuple(b.shape)}; shape and dtype must stay"
                 )
-        elif _is_array(a):
+        elif is_array(a):
             raise ShapeError(f"{what} turned the carry{place} from an array into a {type(b).__name__}")
 
 
-def scan(
-    f: Function,
-    init: Any,
-    xs: Any = None,
-    length: int | None = None,
-    reverse: bool = False,
-    checkpoint: bool | int = False,
-) -> tuple[Any, Any]:
-    """Apply ``carry, y = f(carry, x)`` along the first axis of ``xs``; gives the last carry, and the y's stacked.
-
-    init: a nested container, whose structure, shapes and dtypes stay; xs: a nested container of arrays with the same
-    length along their first axis, or None with ``length``, where ``f`` is handed None. ``reverse``: from the last to
-    the first; the y's stand where their x's do. ``checkpoint``: how many steps make a piece that is recomputed in the
-    backward pass, so that of the others only the carry stays in memory; True for the square root of the length.
-    Raises ``ShapeError`` for lengths that differ and a carry that changes, ``ConfigurationError`` where no length is
-    known.
-    """
-    leaves, spec = flatten(xs)
+def _length(xs: Any, leaves: Sequence[Any], length: int | None) -> int:
+    """Return the number of steps of a scan over ``xs``, of one length."""
     for leaf, place in zip(leaves, paths(xs), strict=True):
-        if not _is_array(leaf):
+        if not is_array(leaf):
             raise OperandError(f"scan: xs{place} is a {type(leaf).__name__}, not an array")
         if not leaf.shape:
             raise ShapeError(f"scan: xs{place} has no dimensions, so no axis to go along")
@@ -76,6 +55,49 @@ def scan(
     count = lengths.pop()
     if count < 0:
         raise ConfigurationError(f"scan: length is 0 or more, not {count}")
+    return count
+
+
+def scan(
+    f: Function,
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    checkpoint: bool | int = False,
+) -> tuple[Any, Any]:
+    """Apply ``carry, y = f(carry, x)`` along the first axis of ``xs``.
+
+    Parameters
+    ----------
+    f : callable
+        Takes a carry and the slices of ``xs`` at one place, and returns (carry, y).
+    init : nested container
+        The first carry, whose structure, shapes and dtypes must stay.
+    xs : nested container of arrays, optional
+        Arrays of one length along their first axis; without it ``f`` takes None.
+    length : int, optional
+        The number of steps, needed without ``xs``.
+    reverse : bool
+        Go from the last place to the first. The y's stand where their x's do.
+    checkpoint : bool or int
+        The number of steps of a piece. The backward pass computes pieces again, one by one, and only the carries
+        between them stay in memory. True for the square root of the length.
+
+    Returns
+    -------
+    tuple
+        The last carry, and the y's stacked along a new first axis.
+
+    Raises
+    ------
+    ShapeError
+        For lengths that differ, a carry that changes, and y's that cannot be stacked.
+    ConfigurationError
+        Where no length is known.
+    """
+    leaves, spec = flatten(xs)
+    count = _length(xs, leaves, length)
 
     def step(carry: Any, slices: Sequence[Any]) -> tuple[Any, Any]:
         out = f(carry, unflatten(spec, slices))
@@ -87,6 +109,14 @@ def scan(
     if not count:
         return init, _no_steps(step, init, leaves)
 
+    order = range(count - 1, -1, -1) if reverse else range(count)
+    carry, ys = _steps(step, init, leaves, order, _piece(checkpoint, count))
+    return carry, _stacked(ys[::-1] if reverse else ys)
+
+
+def _steps(step: Function, carry: Any, leaves: Sequence[Any], order: range, size: int) -> tuple[Any, list[Any]]:
+    """Return the last carry and the y's, in checkpoints of ``size`` steps (0: none)."""
+
     def piece(carry: Any, parts: Sequence[Any], places: Sequence[int]) -> tuple[Any, list[Any]]:
         ys = []
         for i in places:
@@ -94,25 +124,21 @@ def scan(
             ys.append(y)
         return carry, ys
 
-    order = range(count - 1, -1, -1) if reverse else range(count)
-    size = _piece(checkpoint, count)
-    carry = init
-    ys: list[Any] = []
     if not size:
-        carry, ys = piece(carry, leaves, order)
-    else:
-        run = checkpointed(piece)
-        for start in range(0, count, size):
-            places = order[start : start + size]
-            first = min(places)
-            parts = [leaf[(slice(first, max(places) + 1), ...)] for leaf in leaves]
-            carry, some = run(carry, parts, [i - first for i in places])
-            ys += some
-    return carry, _stacked(ys[::-1] if reverse else ys)
+        return piece(carry, leaves, order)
+    ys: list[Any] = []
+    run = checkpointed(piece)
+    for start in range(0, len(order), size):
+        places = order[start : start + size]
+        first = min(places)
+        parts = [leaf[(slice(first, max(places) + 1), ...)] for leaf in leaves]
+        carry, some = run(carry, parts, [i - first for i in places])
+        ys += some
+    return carry, ys
 
 
 def _piece(checkpoint: bool | int, count: int) -> int:
-    """How many steps one checkpoint has; 0 for none."""
+    """Return the number of steps of one checkpoint, 0 for none."""
     if checkpoint is True:
         return max(1, math.isqrt(count))
     if checkpoint is False:
@@ -123,7 +149,10 @@ def _piece(checkpoint: bool | int, count: int) -> int:
 
 
 def _no_steps(step: Function, init: Any, leaves: Sequence[Any]) -> Any:
-    """What no y's look like stacked: a step on zeros tells their structure, shapes and dtypes."""
+    """Return the stacked results of no steps.
+
+    A step on zeros tells their structure, shapes and dtypes.
+    """
     with no_grad():
         zeros = [namespace_of((leaf,)).sum(leaf, axis=0, dtype=leaf.dtype) for leaf in leaves]
         _, y = step(init, zeros)
@@ -145,18 +174,21 @@ def _stacked(ys: Sequence[Any]) -> Any:
     for place, parts in zip(paths(ys[0]), zip(*(leaves for leaves, _ in rows), strict=True), strict=True):
         given = _arrays(parts)
         for part in given:
-            if not _is_array(part):
+            if not is_array(part):
                 raise OperandError(f"scan: y{place} is a {type(part).__name__}, not an array; agrad.asarray makes one")
         if len({tuple(part.shape) for part in given}) > 1:
             raise ShapeError(f"scan: y{place} has another shape at each step, so the y's cannot be stacked")
-        rows_of = alike(given)
+        rows_of = lift_all(given)
         stacked.append(namespace_of(rows_of).stack(rows_of))
     return unflatten(spec, stacked)
 
 
 def _arrays(parts: Sequence[Any]) -> Sequence[Any]:
-    """What each step gave, Python numbers (a carry that began as one, say) as arrays like those of other steps."""
-    like = next((part for part in parts if _is_array(part)), None)
+    """Return the steps' results as arrays of one form.
+
+    Python numbers, of a carry that began as one say, become arrays like those of other steps.
+    """
+    like = next((part for part in parts if is_array(part)), None)
     if like is None:
         return [array_of_number(part) for part in parts]
     if tuple(like.shape) != ():
@@ -172,21 +204,41 @@ def _truth(value: Any, what: str) -> bool:
 
 
 def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
-    """``true_fn(*operands)`` where ``pred`` is true, else ``false_fn(*operands)``; only that one runs.
+    """Call ``true_fn`` or ``false_fn`` on the operands, by ``pred``.
 
-    pred: a truth value, a number or an array of shape (). Under ``vmap`` over it, members would differ in what runs:
-    that raises ``TracedValueError``, whose remedy is ``agrad.where`` on both results.
+    The other one does not run. pred: a truth value, a number or an array of shape (). Under ``vmap`` over it members
+    would differ in the function that runs: that raises ``TracedValueError``, whose remedy is ``agrad.where`` on both
+    results.
     """
     return true_fn(*operands) if _truth(pred, "cond: pred") else false_fn(*operands)
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
-    """Apply ``body_fun`` as long as ``cond_fun`` of the value is true; gives the last value.
+    """Apply ``body_fun`` to the value as long as ``cond_fun`` of it is true.
 
-    init_val: a nested container, whose structure, shapes and dtypes stay. Differentiable in forward mode without a
-    graph, and in reverse mode by the tape, whose memory grows with the number of steps that ran; both are the
-    derivative of the steps that ran. Raises ``ShapeError`` where the value changes its kind, ``TracedValueError`` where
-    the condition is mapped by ``vmap``.
+    Forward mode needs no graph. Reverse mode uses the tape, whose memory grows with the number of steps that ran. Both
+    give the derivative of these steps.
+
+    Parameters
+    ----------
+    cond_fun : callable
+        Takes the value and returns one truth value.
+    body_fun : callable
+        Takes the value and returns the next one.
+    init_val : nested container
+        The first value, whose structure, shapes and dtypes must stay.
+
+    Returns
+    -------
+    nested container
+        The last value.
+
+    Raises
+    ------
+    ShapeError
+        Where the structure, a shape or a dtype changes.
+    TracedValueError
+        Where ``vmap`` maps the condition.
     """
     value = init_val
     while _truth(cond_fun(value), "while_loop: what cond_fun gives"):

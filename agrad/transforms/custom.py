@@ -1,22 +1,24 @@
-"""Derivatives written by hand: ``custom_vjp``, ``custom_jvp``, and none at all: ``stop_gradient``."""
+"""Hand-written derivatives: ``custom_vjp``, ``custom_jvp``, ``stop_gradient``."""
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from agrad.backends import backend_of
-from agrad.engine.calls import Call, alike
-from agrad.engine.levels import AMBIENT, Reverse, lift, namespace_of
-from agrad.engine.sweep import order, sweep
-from agrad.engine.tape import LEAF, Node, leaf_node
+from agrad.engine.backward import backward_pass, topological_order
+from agrad.engine.calls import Call, lift_all
+from agrad.engine.gradients import starting_cotangents
+from agrad.engine.levels import GLOBAL_TAPE, Reverse, lift, namespace_of
+from agrad.engine.tape import LEAF, leaf_node
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConfigurationError, MissingRuleError, NotDifferentiableError, OperandError, ShapeError
+from agrad.transforms.arguments import split, zeros
 from agrad.transforms.calling import Back, Values, call, differentiable
-from agrad.transforms.inputs import split
-from agrad.transforms.products import is_linear
+from agrad.transforms.linear import is_linear
 from agrad.transforms.trees import flatten_all, tree_map, unflatten
 
 Function = Callable[..., Any]
@@ -24,9 +26,10 @@ BATCH = ("vmap", "loop")
 
 
 def stop_gradient(x: Any) -> Any:
-    """The same values as constants: no derivative of any mode or order flows through. x: a nested container.
+    """Return the same values as constants, without a derivative of any order.
 
-    Members that ``vmap`` maps over stay mapped. ``Tensor.detach`` is the same for one Tensor at the newest level.
+    x: a nested container. Members that ``vmap`` maps over stay mapped. ``Tensor.detach`` is the same for one Tensor at
+    the newest level.
     """
     return tree_map(_stopped, x)
 
@@ -38,15 +41,20 @@ def _stopped(value: Any) -> Any:
     while isinstance(inner, Tensor):
         if not inner.level.derivative:
             data = _stopped(inner.data)
-            return wrap(settle(data) if isinstance(data, Tensor) else data, inner.level, inner.node)
+            return wrap(settle(data), inner.level, inner.node)
         inner = inner.data
-    return wrap(inner, AMBIENT)
+    return wrap(inner, GLOBAL_TAPE)
 
 
 class _Custom:
-    """What functions with hand-written rules share: which arguments have a derivative, and the call."""
+    """Base class of functions with hand-written rules."""
 
     kind = "custom"
+
+    def __new__(cls, f: Function | None = None, **settings: Any) -> Any:
+        if f is None:
+            return functools.partial(cls, **settings)
+        return super().__new__(cls)
 
     def __init__(self, f: Function, nondiff_argnums: Sequence[int] | int = (), batch: str = "vmap") -> None:
         if not callable(f):
@@ -63,7 +71,7 @@ class _Custom:
         return str(getattr(self.f, "__name__", type(self.f).__name__))
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """The arguments by position, defaults filled in: rules are handed them so."""
+        """Return the arguments by position with defaults filled in, as rules take them."""
         try:
             bound = inspect.signature(self.f).bind(*args, **kwargs)
         except (TypeError, ValueError) as error:
@@ -89,7 +97,7 @@ class _Custom:
 
 
 class _Given:
-    """The arguments of one call: those that are differentiated as leaves, the others as they are."""
+    """The arguments of one call: differentiated leaves, and settings."""
 
     def __init__(self, custom: _Custom, args: tuple[Any, ...]) -> None:
         for n in custom.nondiff:
@@ -108,38 +116,52 @@ class _Given:
         self.out_spec: Any = None
 
     def arguments(self, leaves: Values) -> list[Any]:
-        """The arguments by position, around other leaves."""
+        """Return the arguments by position, around other leaves."""
         rest = iter(unflatten(self.spec, leaves))
         return [self.fixed[i] if i in self.fixed else next(rest) for i in range(self.count)]
 
+    def settings(self) -> list[Any]:
+        """Return the arguments at ``nondiff_argnums``, in that order."""
+        return [self.fixed[n % self.count] for n in self.custom.nondiff]
+
     def flat(self, out: Any) -> list[Any]:
+        """Return the leaves of a result, whose structure is remembered."""
         leaves, self.out_spec = flatten_all(out)
         return leaves
 
     def trees(self, leaves: Values) -> tuple[Any, ...]:
-        """The differentiated arguments' containers, around other leaves."""
+        """Return the differentiated arguments' containers, around other leaves."""
         return tuple(unflatten(self.spec, leaves))
 
 
 class custom_vjp(_Custom):
-    """A function whose pullback is written by hand; a decorator.
+    """A function whose pullback is written by hand. A decorator.
 
-    ``f.defvjp(fwd, bwd)``: ``fwd`` takes ``f``'s arguments and gives (result, residuals), any container; ``bwd`` takes
-    the residuals and the result's cotangent, a container like the result, and gives a tuple with the cotangent of each
-    argument, None for zero. Arguments at ``nondiff_argnums`` are settings: ``bwd`` is handed them first. ``f`` and, at
-    the innermost level, ``fwd`` and ``bwd`` are handed raw arrays, so they may call anything; where a second derivative
-    is asked for they are handed Tensors, so that must be code that agrad can differentiate. Forward mode transposes
-    ``bwd``. ``batch``: how ``vmap`` calls them, all members at once (``"vmap"``, made of agrad's functions), or one by
-    one (``"loop"``, for raw kernels). Raises ``MissingRuleError`` without rules, ``NotDifferentiableError`` where the
-    function closes over a Tensor that is being differentiated, ``ShapeError`` for a cotangent of another structure.
+    The rules are set by ``f.defvjp(fwd, bwd)``. At the innermost level ``f``, ``fwd`` and ``bwd`` take raw arrays, and
+    may call anything. For second derivatives they take Tensors, and must then be code that agrad can differentiate.
+    Forward mode transposes ``bwd``.
+
+    Parameters
+    ----------
+    f : callable
+        Takes and returns nested containers.
+    nondiff_argnums : int or sequence of int
+        Positions of arguments that are settings, without a derivative. ``bwd`` takes them first.
+    batch : {"vmap", "loop"}
+        The way that ``vmap`` calls the function and its rules: for all members at once, where they are made of agrad's
+        functions, or once a member, for raw kernels.
+
+    Raises
+    ------
+    MissingRuleError
+        When differentiated before ``defvjp``.
+    NotDifferentiableError
+        When the function closes over a Tensor that is being differentiated.
+    ShapeError
+        When ``bwd`` returns a cotangent of another structure.
     """
 
     kind = "custom_vjp"
-
-    def __new__(cls, f: Function | None = None, **settings: Any) -> Any:
-        if f is None:
-            return functools.partial(cls, **settings)
-        return super().__new__(cls)
 
     def __init__(self, f: Function, nondiff_argnums: Sequence[int] | int = (), batch: str = "vmap") -> None:
         super().__init__(f, nondiff_argnums, batch)
@@ -147,7 +169,16 @@ class custom_vjp(_Custom):
         self.bwd: Function | None = None
 
     def defvjp(self, fwd: Function, bwd: Function) -> None:
-        """File the rule: ``fwd(*args) -> (result, residuals)``, ``bwd(*settings, residuals, g) -> cotangents``."""
+        """Set the rules.
+
+        Parameters
+        ----------
+        fwd : callable
+            ``fwd(*args)`` returns (result, residuals); the residuals are any container.
+        bwd : callable
+            ``bwd(*settings, residuals, g)`` takes a cotangent ``g`` of the result's structure and returns a tuple with
+            the cotangent of each differentiated argument, None for zero.
+        """
         self.fwd, self.bwd = fwd, bwd
 
     def _rules(self, given: _Given) -> "_VjpRules":
@@ -155,7 +186,7 @@ class custom_vjp(_Custom):
 
 
 class _Rules:
-    """What the rules of both kinds share; see ``calling.Rules``."""
+    """Base class of the rules of both kinds; see ``calling.Rules``."""
 
     def __init__(self, custom: Any, given: _Given) -> None:
         self.custom, self.given = custom, given
@@ -186,14 +217,12 @@ class _VjpRules(_Rules):
             kept = [lift(r) for r in residuals] if lifts else residuals
             rest = iter(gs)
             cotangent = unflatten(out_spec, [next(rest) if is_floating else None for is_floating in floating])
-            settings = [given.fixed[n % given.count] for n in custom.nondiff]
-            found = bwd(*settings, unflatten(res_spec, kept), cotangent)
-            return self._by_leaf(found)
+            return self._by_leaf(bwd(*given.settings(), unflatten(res_spec, kept), cotangent))
 
         return outs, back
 
     def _by_leaf(self, found: Any) -> list[Any]:
-        """What ``bwd`` gave, by the arguments' leaves."""
+        """Return ``bwd``'s result by the arguments' leaves."""
         arguments = unflatten(self.given.spec, self.given.leaves)
         if isinstance(found, list):
             found = tuple(found)
@@ -218,7 +247,7 @@ class _VjpRules(_Rules):
     def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
         outs, back = self.reverse(leaves, traced)
         floating = [k for k, out in enumerate(outs) if differentiable(out)]
-        likes = alike([outs[k] for k in floating])
+        likes = lift_all([outs[k] for k in floating])
 
         def transposed(gs: list[Any]) -> list[Any]:
             found = back(gs)
@@ -240,15 +269,16 @@ class _VjpRules(_Rules):
 
 
 def transpose(function: Callable[[list[Any]], list[Any]], likes: Values, what: str) -> Callable[[list[Any]], list[Any]]:
-    """The transpose of a linear function of lists of arrays: recorded at 0, and swept.
+    """Return the transpose of a linear function of lists of arrays.
+
+    It is recorded at 0.
 
     ``likes``: arrays or Tensors like the arguments. Raises ``NotDifferentiableError`` where an operation is not linear.
-    Of a function with a rule by hand, ``function`` itself say, that cannot be read off; there the transposes at other
-    arguments must give the same.
+    A function with a hand-written rule does not tell; for these the transposes at other arguments must agree.
     """
-    at_zero = _Recorded(function, [namespace_of((like,)).zeros_like(like) for like in likes])
+    at_zero = _Recorded(function, [zeros(like) for like in likes])
     doubtful: list[str] = []
-    for node in order([end for end in at_zero.ends if end is not None]):
+    for node in topological_order([end for end in at_zero.ends if end is not None]):
         if node.plan is LEAF or is_linear(node.plan):
             continue
         if not isinstance(node.plan.primitive, Call):
@@ -261,9 +291,9 @@ def transpose(function: Callable[[list[Any]], list[Any]], likes: Values, what: s
     ]
 
     def push(ts: list[Any]) -> list[Any]:
-        pushed = at_zero.swept(ts)
+        pushed = at_zero.pulled(ts)
         for other in elsewhere:
-            if not all(map(_same, pushed, other.swept(ts))):
+            if not all(map(_same, pushed, other.pulled(ts))):
                 raise NotDifferentiableError(f"{what} is not linear, as {' or '.join(set(doubtful))} in it is not")
         return pushed
 
@@ -282,19 +312,15 @@ class _Recorded:
         outs = function([wrap(settle(x), level, root) for x, root in zip(point, self.roots, strict=True)])
         self.ends = [None if out is None else split(out, level)[1] for out in outs]
 
-    def swept(self, ts: list[Any]) -> list[Any]:
-        """What cotangents of the results are pulled back to; None for zero."""
-        starts: dict[Node, Any] = {}
-        for end, t in zip(self.ends, ts, strict=True):
-            if end is not None and t is not None:
-                t = settle(t)
-                starts[end] = starts[end] + t if end in starts else t
-        found = sweep(starts, retain=True) if starts else {}
+    def pulled(self, ts: list[Any]) -> list[Any]:
+        """Return the arguments' cotangents for those of the results, None for zero."""
+        starts = starting_cotangents(self.ends, [settle(t) for t in ts])
+        found = backward_pass(starts, retain=True)
         return [found.get(root) for root in self.roots]
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two results of one computation have the same values."""
+    """Return True if two results of one computation have the same values."""
     if a is None or b is None:
         return a is b
     first, second = (backend_of(raw).to_host(raw) for raw in (x.raw if isinstance(x, Tensor) else x for x in (a, b)))
@@ -303,33 +329,45 @@ def _same(a: Any, b: Any) -> bool:
 
 
 class custom_jvp(_Custom):
-    """A function whose forward derivative is written by hand; a decorator. Reverse mode transposes the rule.
+    """A function whose pushforward is written by hand. A decorator.
 
-    ``f.defjvp(rule)``: ``rule(*settings, primals, tangents)`` gives (result, tangent of the result), linear in the
-    tangents, which are zeros where an argument is not differentiated and None where it is no floating array.
-    ``f.defjvps(*rules)``: one for each argument, ``rule(t, result, *args)``, or None. ``nondiff_argnums`` and ``batch``
-    as for ``custom_vjp``. The rule is run in the forward pass; what a backward pass needs is what its operations on the
-    tangents keep. Raises ``MissingRuleError`` without a rule, ``NotDifferentiableError`` for a rule that is not linear
-    in the tangents, or a function that closes over a Tensor that is being differentiated.
+    The rule is set by ``f.defjvp(rule)`` or ``f.defjvps(*rules)``. It runs in the forward pass. Reverse mode transposes
+    it, and keeps the values that its operations on the tangents need.
+
+    Parameters
+    ----------
+    f, nondiff_argnums, batch
+        As for ``custom_vjp``.
+
+    Raises
+    ------
+    MissingRuleError
+        When differentiated before a rule is set.
+    NotDifferentiableError
+        When the rule is not linear in the tangents, or the function closes over a Tensor that is being differentiated.
     """
 
     kind = "custom_jvp"
-
-    def __new__(cls, f: Function | None = None, **settings: Any) -> Any:
-        if f is None:
-            return functools.partial(cls, **settings)
-        return super().__new__(cls)
 
     def __init__(self, f: Function, nondiff_argnums: Sequence[int] | int = (), batch: str = "vmap") -> None:
         super().__init__(f, nondiff_argnums, batch)
         self.rule: Function | None = None
 
     def defjvp(self, rule: Function) -> None:
-        """File the rule, ``rule(*settings, primals, tangents) -> (result, tangent)``."""
+        """Set the rule, ``rule(*settings, primals, tangents) -> (result, tangent)``.
+
+        It must be linear in the tangents, which are zeros where an argument is not differentiated, and None where it is
+        no floating array.
+        """
         self.rule = rule
 
     def defjvps(self, *rules: Function | None) -> None:
-        """File one rule an argument, ``rule(t, result, *args) -> tangent`` of the result, or None for no derivative."""
+        """Set one rule for each argument.
+
+        ``rule(t, result, *args)`` returns the tangent of the result for the argument's tangent ``t``.
+
+        None stands for an argument without a derivative.
+        """
         if self.nondiff:
             raise ConfigurationError(f"{self.title}: defjvps is for functions without nondiff_argnums; use defjvp")
 
@@ -338,7 +376,7 @@ class custom_jvp(_Custom):
                 raise ConfigurationError(f"{self.title} has {len(rules)} rules for {len(primals)} arguments")
             out = self(*primals)
             parts = [r(t, out, *primals) for r, t in zip(rules, tangents, strict=True) if r and t is not None]
-            return out, functools.reduce(lambda a, b: a + b, parts) if parts else namespace_of((out,)).zeros_like(out)
+            return out, functools.reduce(operator.add, parts) if parts else zeros(out)
 
         self.rule = rule
 
@@ -349,12 +387,13 @@ class custom_jvp(_Custom):
 class _JvpRules(_Rules):
     """See ``calling.Rules``."""
 
-    def _run(self, leaves: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+    def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
         custom, given = self.custom, self.given
         if custom.rule is None:
             raise MissingRuleError(f"{self.name} has no rule yet; file one with {self.name}.defjvp(rule)")
-        settings = [given.fixed[n % given.count] for n in custom.nondiff]
-        out = custom.rule(*settings, given.trees(leaves), given.trees(tangents))
+        both = lift_all([*leaves, *_with_zeros(leaves, traced, tangents)])
+        primals, along = both[: len(leaves)], both[len(leaves) :]
+        out = custom.rule(*given.settings(), given.trees(primals), given.trees(along))
         if not isinstance(out, tuple) or len(out) != 2:
             raise OperandError(f"{self.name}: the rule gives a pair (result, tangent), not {type(out).__name__}")
         pushed, spec = flatten_all(out[1])
@@ -363,35 +402,12 @@ class _JvpRules(_Rules):
             raise ShapeError(f"{self.name}: the tangent's structure is {spec}; the result's is {given.out_spec}")
         return outs, pushed
 
-    def _full(self, leaves: Values, traced: Sequence[int], tangents: Values) -> list[Any]:
-        by_place = dict(zip(traced, tangents, strict=True))
-        full = []
-        for i, leaf in enumerate(leaves):
-            if i in by_place:
-                full.append(by_place[i])
-            elif differentiable(leaf):
-                full.append(namespace_of((leaf,)).zeros_like(leaf))
-            else:
-                full.append(type(leaf)(0) if type(leaf) in (float, complex) else None)
-        return full
-
-    def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
-        full = self._full(leaves, traced, tangents)
-        both = alike([*leaves, *full])
-        outs, pushed = self._run(both[: len(leaves)], both[len(leaves) :])
-        return outs, pushed
-
     def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
         outs: list[Any] = []
-        floating: list[int] = []
 
         def push(ts: list[Any]) -> list[Any]:
-            full = self._full(leaves, traced, ts)
-            both = alike([*leaves, *full])
-            found, pushed = self._run(both[: len(leaves)], both[len(leaves) :])
-            outs[:] = found
-            floating[:] = [k for k, out in enumerate(found) if differentiable(out)]
-            return [pushed[k] for k in floating]
+            outs[:], pushed = self.forward(leaves, traced, ts)
+            return [t for t, out in zip(pushed, outs, strict=True) if differentiable(out)]
 
         back = transpose(push, [leaves[i] for i in traced], f"{self.name}: the rule")
 
@@ -402,3 +418,20 @@ class _JvpRules(_Rules):
             return found
 
         return outs, pullback
+
+
+def _with_zeros(leaves: Values, traced: Sequence[int], tangents: Values) -> list[Any]:
+    """Return a tangent for each leaf.
+
+    Numbers and arrays not traced have zeros, other leaves None.
+    """
+    by_place = dict(zip(traced, tangents, strict=True))
+    full = []
+    for i, leaf in enumerate(leaves):
+        if i in by_place:
+            full.append(by_place[i])
+        elif differentiable(leaf):
+            full.append(zeros(leaf))
+        else:
+            full.append(type(leaf)(0) if type(leaf) in (float, complex) else None)
+    return full

@@ -9,7 +9,7 @@ import numpy as np
 
 from agrad.backends import backend_of
 from agrad.dtypes import dtype_name, is_complex
-from agrad.engine.calls import alike
+from agrad.engine.calls import lift_all
 from agrad.engine.levels import namespace_of
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, NotDifferentiableError, OperandError
@@ -18,14 +18,31 @@ from agrad.transforms.trees import flatten_all, unflatten
 
 
 def numerical_rule(f: Callable[..., Any], step: float | None = None) -> Callable[..., Any]:
-    """``f``, a black box, with central differences for its derivative; ``agrad.graph`` shows it as numerical.
+    """Return ``f`` as a black box with central differences for its derivative.
 
-    f: takes and gives nested containers of raw real arrays, computed by any means; it is not looked into. ``step``: by
-    how much an element is moved, relative to the greater of its size and 1; by default the cube root of the dtype's
-    precision, which leaves about two thirds of its digits. Forward mode calls ``f`` twice a tangent, reverse mode twice
-    an element of the arguments, so that is for few elements. Second derivatives are differences of differences, of a
-    third of the digits at best. ``vmap`` calls it once a member. Raises ``NotDifferentiableError`` where a complex
-    argument is differentiated.
+    Forward mode calls ``f`` twice a tangent, reverse mode twice an element of the arguments: that is for few elements.
+    Second derivatives are differences of differences, with a third of the digits at best. ``vmap`` calls ``f`` once a
+    member. ``agrad.graph`` shows it as numerical.
+
+    Parameters
+    ----------
+    f : callable
+        Takes and returns nested containers of raw real arrays, computed by any means.
+    step : float, optional
+        The distance by which an element is moved, relative to the greater of its size and 1. By default the cube root
+        of the dtype's precision, which leaves about two thirds of its digits.
+
+    Returns
+    -------
+    callable
+        A function like ``f``.
+
+    Raises
+    ------
+    OperandError, ConfigurationError
+        For an ``f`` that is not callable, and a step that is not positive and finite.
+    NotDifferentiableError
+        Where a complex argument is differentiated.
     """
     if not callable(f):
         raise OperandError(f"numerical_rule takes a function, not {type(f).__name__}")
@@ -62,14 +79,17 @@ class _Differences:
         return self.step or float(np.finfo(dtype_name(leaf.dtype)).eps) ** (1 / 3)
 
     def _slope(self, leaves: Values, moves: dict[int, Any], width: float) -> list[Any]:
-        """The difference of the outputs over ``width``, where leaves are moved up and down by ``moves``."""
+        """Return the outputs' difference over ``width``.
+
+        Leaves are moved up and down by ``moves``.
+        """
         ends = []
         for sign in (1.0, -1.0):
             moved = list(leaves)
             for i, move in moves.items():
-                leaf, move = alike([leaves[i], move])
+                leaf, move = lift_all([leaves[i], move])
                 moved[i] = leaf + move * sign
-            ends.append(alike(call(self, alike(moved))))
+            ends.append(lift_all(call(self, lift_all(moved))))
         return [(a - b) / width if differentiable(a) else None for a, b in zip(*ends, strict=True)]
 
     def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
@@ -94,13 +114,13 @@ class _Differences:
                     total = None
                     for slope in self._slope(leaves, {i: unit * h}, 2 * h):
                         if slope is not None:
-                            slope, g = alike([slope, next(rest)])
+                            slope, g = lift_all([slope, next(rest)])
                             part = namespace_of((slope,)).sum(slope * g)
                             total = part if total is None else total + part
                     slopes.append(total)
                 if slopes:
                     xp = namespace_of(slopes)
-                    found[i] = xp.reshape(xp.stack(alike(slopes)), tuple(leaf.shape))
+                    found[i] = xp.reshape(xp.stack(lift_all(slopes)), tuple(leaf.shape))
             return found
 
         return outs, back
@@ -116,7 +136,10 @@ def _size(value: Any) -> float:
 
 
 def _units(leaf: Any) -> Any:
-    """Each element's unit array, and the greater of the element's size and 1 (for a mapped leaf, of all elements')."""
+    """Yield each element's unit array, and the greater of its size and 1.
+
+    For a mapped leaf it is the size of all elements.
+    """
     raw = leaf.raw if isinstance(leaf, Tensor) else leaf
     backend = backend_of(raw)
     host = _host(leaf)
@@ -126,4 +149,4 @@ def _units(leaf: Any) -> Any:
     for place in np.ndindex(*shape):
         unit = np.zeros(shape, host.dtype)
         unit[place] = 1
-        yield alike([backend.from_host(unit, backend.device_of(raw)), leaf])[0], float(sizes[place])
+        yield lift_all([backend.from_host(unit, backend.device_of(raw)), leaf])[0], float(sizes[place])

@@ -1,4 +1,4 @@
-"""Nested containers: dict, list, tuple, namedtuple and dataclass, taken apart into leaves and put together again."""
+"""Nested containers of dict, list, tuple, namedtuple and dataclass: pytrees."""
 
 import dataclasses
 import threading
@@ -8,14 +8,14 @@ from typing import Any
 import optree
 
 NAMESPACE = "agrad"
-"""Where optree keeps what agrad registers, apart from other packages."""
+"""The namespace of agrad's registrations with optree."""
 
 _registered: set[type] = set()
 _registering = threading.Lock()
 
 
 def _register(kind: type) -> None:
-    """Teach optree a dataclass: its fields are its children, by name."""
+    """Register a dataclass with optree: its fields are its children, by name."""
     names = tuple(field.name for field in dataclasses.fields(kind))
 
     def flatten(value: Any) -> tuple[tuple[Any, ...], None, tuple[str, ...]]:
@@ -35,11 +35,11 @@ def _register(kind: type) -> None:
 
 
 _leaves: set[type] = set()
-"""Types of leaves that are no dataclasses, so that the question is asked once a type."""
+"""Types of leaves that are known to be no dataclasses."""
 
 
 def _unknown(kind: type) -> bool:
-    """Whether leaves of a type are dataclasses that optree has not met."""
+    """Return True for a dataclass that optree does not know."""
     if dataclasses.is_dataclass(kind):
         return kind not in _registered
     _leaves.add(kind)
@@ -47,7 +47,7 @@ def _unknown(kind: type) -> bool:
 
 
 def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
-    """The leaves of a container, and its structure. None is a container of no leaves."""
+    """Return a container's leaves and structure. None has no leaves."""
     while True:
         leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
         kinds = set(map(type, leaves))
@@ -61,31 +61,34 @@ def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
 
 
 def flatten_all(tree: Any) -> tuple[list[Any], Any]:
-    """The leaves of a container, None among them, and its structure, as ``optree`` has it."""
+    """Return a container's leaves, None among them, and its structure."""
     flatten(tree)  # makes the dataclasses in it known
     leaves, spec = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
     return leaves, spec
 
 
 def unflatten(spec: optree.PyTreeSpec, leaves: Iterable[Any]) -> Any:
-    """The container of a structure around other leaves."""
+    """Return the container of a structure around other leaves."""
     return optree.tree_unflatten(spec, leaves)
 
 
 def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
-    """A container like ``tree`` of what ``function`` makes of each leaf."""
+    """Return a container like ``tree``, with ``function`` of each leaf."""
     leaves, spec = flatten(tree)
     return unflatten(spec, [function(leaf) for leaf in leaves])
 
 
 def paths(tree: Any, none_is_leaf: bool = False) -> list[str]:
-    """Where each leaf stands, as Python would write it: ``['layers'][0]``."""
+    """Return the path of each leaf, as Python writes it: ``['layers'][0]``."""
     accessors, _, _ = optree.tree_flatten_with_accessor(tree, none_is_leaf=none_is_leaf, namespace=NAMESPACE)
     return [accessor.codify("") for accessor in accessors]
 
 
 class Place:
-    """Where a leaf stands, in words for an error: those of all leaves are found when one is said."""
+    """The place of a leaf, in words for an error.
+
+    The words are found when one is shown.
+    """
 
     __slots__ = ("_number", "_words")
 
@@ -98,7 +101,7 @@ class Place:
 
 
 def place_of(path: str, what: str, whole: str | None = None) -> str:
-    """``argument 0['w']`` for the path ``[0]['w']``; with no path at all, ``whole``."""
+    """Return ``argument 0['w']`` for the path ``[0]['w']``, ``whole`` for no path."""
     if not path:
         return whole or what
     head, _, rest = path.partition("]")

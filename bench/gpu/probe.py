@@ -16,7 +16,7 @@ from bench.gpu.parts import Work
 
 def cublaslt() -> Any:
     """agrad's cuBLASLt on the current device; ``absent`` says why there is none, ``refused`` what it does not have."""
-    from agrad.jit import cuda_products
+    from agrad.jit.lower.cuda import products as cuda_products
 
     return cuda_products.lt_of(0)
 
@@ -114,7 +114,7 @@ def without_workspace() -> tuple[float, str]:
     """The same product with the usual workspace and with none."""
     import cupy
 
-    from agrad.jit import cuda_products
+    from agrad.jit.lower.cuda import products as cuda_products
 
     rng = np.random.default_rng(0)
     x, w = (cupy.asarray(rng.normal(size=shape).astype(np.float32)) for shape in ((128, 784), (784, 256)))

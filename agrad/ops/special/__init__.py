@@ -1,8 +1,7 @@
-"""Special functions: ``agrad.special``. Rules beside each function; generic forms in the ``*_forms`` files.
+"""Special functions: ``agrad.special``.
 
-An array library's own function is used where it has one (``xp.special`` of its vocabulary), else the generic form.
+Rules stand beside each function, generic forms in the ``*_forms`` files. An array library's own function is used where
+it has one (``xp.special`` of its vocabulary), else the generic form.
 """
 
-from agrad.ops.special.normal import erf
-
-__all__ = ["erf"]
+from agrad.ops.special.normal import erf as erf

@@ -1,16 +1,23 @@
-"""Bessel functions. Derivatives: Abramowitz and Stegun 9.1.27, 9.1.28 and 9.6.26."""
+"""Bessel functions.
+
+Derivatives: Abramowitz and Stegun 9.1.27, 9.1.28 and 9.6.26.
+"""
 
 from typing import Any
 
 from agrad.ops.special import bessel_forms as forms
 from agrad.ops.special.shared import function, underived, whole_number
+from agrad.registry import public
 
 # ------------------------------------------------------------------ modified
 
 
 def decay_moment(x: Any, k: int) -> Any:
-    """The k-th derivative of exp(-x) i0(x) at abs(x), times (-1)**k; positive, so that nothing cancels in it."""
-    return _decay_moment.bind(x, k=k)
+    """Return (-1)**k times the k-th derivative of exp(-x) i0(x) at abs(x).
+
+    It is positive: nothing cancels in it.
+    """
+    return _decay_moment(x, k=k)
 
 
 _decay_moment = function(
@@ -21,6 +28,7 @@ _decay_moment = function(
     doc="The mean over t of (1 - cos t)**k exp(-abs(x) (1 - cos t)).",
     settings=("k",),
     native=False,
+    public=False,
 )
 i0 = function("i0", "x", forms.i0, lambda g, x: g * i1(x), doc="The modified Bessel function of order 0.")
 i0e = function(
@@ -74,32 +82,31 @@ j1 = function(
     "j1",
     "x",
     forms.j1,
-    lambda g, x: 0.5 * g * (j0(x) - _jn.bind(x, n=2)),
+    lambda g, x: 0.5 * g * (j0(x) - _jn(x, n=2)),
     doc="The Bessel function of the first kind, order 1.",
 )
 _jn = function(
     "jn",
     "x",
     forms.jn,
-    lambda g, x, *, n: 0.5 * g * (_jn.bind(x, n=n - 1) - _jn.bind(x, n=n + 1)),
+    lambda g, x, *, n: 0.5 * g * (_jn(x, n=n - 1) - _jn(x, n=n + 1)),
     doc="",
     settings=("n",),
+    public=False,
 )
 
 
-@_jn.door
+@public("special")
 def jn(n: int, x: Any, /) -> Any:
-    """The Bessel function of the first kind and of order n, one Python integer, of each element of ``x``.
+    """Return the Bessel function of the first kind and of order n.
 
-    x: an array of a real floating dtype. Raises ``OperandError`` for an order that is no integer or is an array.
+    n: one Python integer. x: an array of a real floating dtype. Raises ``OperandError`` for an order that is no integer
+    or is an array.
     """
-    return _jn.bind(x, n=whole_number("jn", "n", n))
+    return _jn(x, n=whole_number("jn", "n", n))
 
 
 y0 = function("y0", "x", forms.y0, lambda g, x: -(g * y1(x)), doc="The Bessel function of the second kind, order 0.")
 y1 = function(
     "y1", "x", forms.y1, lambda g, x, y: g * (y0(x) - y / x), doc="The Bessel function of the second kind, order 1."
 )
-
-SPECIAL = ["i0", "i0e", "i1", "i1e", "iv", "j0", "j1", "jn", "y0", "y1"]
-__all__: list[str] = []

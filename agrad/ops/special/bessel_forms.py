@@ -19,10 +19,11 @@ _POINTS = 36
 
 
 def decay_moment(xp: Any, x: Any, *, k: int) -> Any:
-    """The mean over t of (1 - cos t)**k exp(-abs(x) (1 - cos t)): i0e is the one of k = 0, and so are its derivatives.
+    """Return the mean over t of (1 - cos t)**k exp(-abs(x) (1 - cos t)).
 
-    The derivative by abs(x) is minus the moment of k + 1. The trapezoidal rule, which converges geometrically for a
-    periodic function; beyond 30 the asymptotic series, differentiated k times.
+    i0e is the mean of k = 0, and its derivatives are the others. The derivative by abs(x) is minus the moment of k + 1.
+    The trapezoidal rule, which converges geometrically for a periodic function; beyond 30 the asymptotic series,
+    differentiated k times.
     """
     size = xp.abs(x)
     small = size <= _SPLIT
@@ -83,9 +84,10 @@ _DEBYE_TERMS = 20
 
 
 def _debye_polynomials() -> list[list[float]]:
-    """u_k(t) / t**k of the uniform expansions as polynomials of t**2, the highest power first.
+    """Return u_k(t) / t**k of the uniform expansions, as polynomials of t**2.
 
-    Abramowitz and Stegun 9.3.10: u_(k+1) = t**2 (1 - t**2) u_k' / 2 + the integral of (1 - 5 t**2) u_k / 8 from 0.
+    The highest power stands first. Abramowitz and Stegun 9.3.10: u_(k+1) = t**2 (1 - t**2) u_k' / 2 + the integral of
+    (1 - 5 t**2) u_k / 8 from 0.
     """
     known = [[Fraction(1)]]  # the lowest power first
     for k in range(_DEBYE_TERMS):
@@ -102,7 +104,10 @@ _DEBYE = _debye_polynomials()
 
 
 def _uniform(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
-    """I and K of order v >= 0 at x > 0, for v**2 + x**2 >= 900: Abramowitz and Stegun 9.7.7 and 9.7.8."""
+    """Return I and K of order v >= 0 at x > 0, for v**2 + x**2 >= 900.
+
+    Abramowitz and Stegun 9.7.7 and 9.7.8.
+    """
     low, high = xp.minimum(v, x), xp.maximum(v, x)
     radius = high * xp.sqrt(1 + (low / high) ** 2)
     inverse, square = 1 / radius, (v / radius) ** 2
@@ -119,9 +124,10 @@ def _uniform(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
 
 
 def iv(xp: Any, v: Any, x: Any) -> Any:
-    """The power series where v**2 + x**2 < 900, the uniform expansion beyond.
+    """Return the modified Bessel function of real order v.
 
-    A negative order that is not whole takes the series up to x = 30, then I[-v] = I[v] + 2 / pi sin(v pi) K[v].
+    By the power series where v**2 + x**2 < 900, by the uniform expansion beyond. A negative order that is not whole
+    takes the series up to x = 30, then I[-v] = I[v] + 2 / pi sin(v pi) K[v].
     """
     v, x = v + xp.zeros_like(x), x + xp.zeros_like(v)
     whole = v == xp.floor(v)
@@ -159,7 +165,7 @@ _NEAR = 8.0
 
 
 def _hankel(xp: Any, order: int, x: Any) -> tuple[Any, Any]:
-    """J and Y of order 0 or 1 at x >= 8: Abramowitz and Stegun 9.2.5."""
+    """Return J and Y of order 0 or 1 at x >= 8: Abramowitz and Stegun 9.2.5."""
     inverse = 1 / x
     u = (_NEAR * inverse) ** 2
     p = chebyshev(table.P1 if order else table.P0, 0.0, 1.0, u)
@@ -217,7 +223,10 @@ def y1(xp: Any, x: Any) -> Any:
 
 
 def jn(xp: Any, x: Any, *, n: int) -> Any:
-    """Upward from j0 and j1 where abs(x) > n, downward from far above it elsewhere; Abramowitz and Stegun 9.12."""
+    """Return the Bessel function of the first kind and of order n.
+
+    Upward from j0 and j1 where abs(x) > n, downward from far above it elsewhere; Abramowitz and Stegun 9.12.
+    """
     if n < 0:
         out = jn(xp, x, n=-n)
         return -out if n % 2 else out

@@ -1,16 +1,20 @@
-"""The logistic function and its inverse, products with logarithms, entropies; the reductions in SciPy's signatures."""
+"""Logistic functions, products with logarithms, and entropies.
+
+The reductions have SciPy's signatures.
+"""
 
 import math
 from typing import Any
 
-from agrad.engine.notation import elementwise
 from agrad.errors import DtypeError
 from agrad.ops.composites import logsumexp as _logsumexp
+from agrad.ops.definition import elementwise
 from agrad.ops.elementwise import exp, log, where
 from agrad.ops.shared import axes_of
 from agrad.ops.special.shared import floating, function
 from agrad.ops.statistical import max as max_
 from agrad.ops.statistical import sum as sum_
+from agrad.registry import public
 
 # ------------------------------------------------------------------ generic forms
 
@@ -61,11 +65,15 @@ edge_log = elementwise(
     _log_rule,
     forward=lambda xp, x, /: xp.log(x),
     doc="The logarithm of each element, in the slope of a function that is finite at 0.",
+    public=False,
 )
 
 
 def _log_ratio(xp: Any, x: Any, y: Any, log: Any = None) -> Any:
-    """log(x / y) for x >= 0, y > 0, accurate where they are close, without overflow or underflow."""
+    """Return log(x / y) for x >= 0, y > 0, without overflow or underflow.
+
+    Accurate where they are close.
+    """
     ratio = x / y
     near = (ratio > 0.5) & (ratio < 2)
     apart = (log or xp.log)(x) - xp.log(y)
@@ -121,7 +129,10 @@ def _xlog1py_by_y(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
 
 
 def _domain(xp: Any, x: Any, y: Any) -> tuple[Any, Any, Any, Any]:
-    """Where the function is a number, both with ones in the place of what is outside, and where both are 0."""
+    """Return where the function is a number, both arguments, and where both are 0.
+
+    Arguments outside are replaced by ones.
+    """
     inside = (x >= 0) & (y > 0)
     ones = xp.ones_like(x), xp.ones_like(y)
     return inside, xp.where(inside, x, ones[0]), xp.where(inside, y, ones[1]), (x == 0) & (y == 0)
@@ -195,11 +206,13 @@ kl_div = function(
 # ------------------------------------------------------------------ reductions, as SciPy calls them
 
 
+@public("special")
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
-    """log(sum(b exp(a))) over ``axis`` (an int, a tuple, or None for all), without overflow.
+    """Return log(sum(b exp(a))) over ``axis``, without overflow.
 
-    a: array of a real floating dtype. b: weights that broadcast with it, by default 1; a zero leaves its element out,
-    whatever it is. Where the sum is negative the result is NaN, as in SciPy. Differentiable in both.
+    ``axis``: an int, a tuple, or None for all. a: array of a real floating dtype. b: weights that broadcast with it, by
+    default 1; a zero leaves its element out, whatever it is. Where the sum is negative the result is NaN, as in SciPy.
+    Differentiable in both.
     """
     if b is None:
         return _logsumexp(a, axis=axis, keepdims=keepdims)
@@ -217,29 +230,18 @@ def _dropped(x: Any, axes: tuple[int, ...]) -> Any:
     return sum_(x, axis=axes)  # each of the axes has length 1
 
 
+@public("special")
 def softmax(x: Any, axis: Any = None) -> Any:
-    """exp(x) / sum(exp(x)) over ``axis`` (an int, a tuple, or, as in SciPy, None for all), without overflow."""
+    """Return exp(x) / sum(exp(x)) over ``axis``, without overflow.
+
+    ``axis``: an int, a tuple, or, as in SciPy, None for all.
+    """
     return exp(log_softmax(x, axis))
 
 
+@public("special")
 def log_softmax(x: Any, axis: Any = None) -> Any:
-    """log(softmax(x, axis)), without overflow."""
+    """Return log(softmax(x, axis)), without overflow."""
     if not hasattr(x, "shape"):
         raise DtypeError("log_softmax takes an array of a real floating dtype; make one with agrad.asarray")
     return x - _logsumexp(x, axis=axis, keepdims=True)
-
-
-SPECIAL = [
-    "entr",
-    "expit",
-    "kl_div",
-    "log_expit",
-    "log_softmax",
-    "logit",
-    "logsumexp",
-    "rel_entr",
-    "softmax",
-    "xlog1py",
-    "xlogy",
-]
-__all__: list[str] = []

@@ -1,9 +1,10 @@
-"""The gamma function's family: gamma, gammaln, digamma, polygamma, beta, betaln, zeta."""
+"""The gamma function and its relatives."""
 
 from typing import Any
 
 from agrad.ops.special import gamma_forms as forms
 from agrad.ops.special.shared import floating, function, underived
+from agrad.registry import public
 
 gamma = function("gamma", "x", forms.gamma, lambda g, x, y: g * y * digamma(x), doc="The gamma function.")
 gammaln = function(
@@ -27,8 +28,8 @@ polygamma = function(
 
 
 def polygamma_rise(x: Any, h: Any, n: int) -> Any:
-    """polygamma(n, x + h) - polygamma(n, x), accurate where h is small beside x."""
-    return _polygamma_rise.bind(x, h, n=n)
+    """Return polygamma(n, x + h) - polygamma(n, x), accurate where h is small."""
+    return _polygamma_rise(x, h, n=n)
 
 
 _polygamma_rise = function(
@@ -40,6 +41,7 @@ _polygamma_rise = function(
     doc="polygamma(n, x + h) - polygamma(n, x), accurate where h is small beside x.",
     settings=("n",),
     native=False,
+    public=False,
 )
 # fmt: off
 beta = function(
@@ -58,8 +60,8 @@ betaln = function(
 
 
 def zeta_derivative(x: Any, q: Any, n: int) -> Any:
-    """The n-th derivative of zeta by x."""
-    return _zeta_derivative.bind(x, q, n=n)
+    """Return the n-th derivative of zeta by x."""
+    return _zeta_derivative(x, q, n=n)
 
 
 def _zeta_slope(g: Any, x: Any, q: Any, *, n: int) -> Any:
@@ -76,6 +78,7 @@ _zeta_derivative = function(
     doc="The n-th derivative of zeta by x.",
     settings=("n",),
     native=False,
+    public=False,
 )
 _zeta = function(
     "zeta",
@@ -84,17 +87,15 @@ _zeta = function(
     lambda g, x, q: g * zeta_derivative(x, q, 1),
     lambda g, x, q: -(g * x * zeta(x + 1, q)),
     doc="",
+    public=False,
 )
 
 
-@_zeta.door
+@public("special")
 def zeta(x: Any, q: Any = 1.0, /) -> Any:
-    """Hurwitz's zeta function, the sum over k >= 0 of (q + k)**-x; Riemann's where q is 1.
+    """Return Hurwitz's zeta function, the sum over k >= 0 of (q + k)**-x.
 
-    x, q: arrays or numbers that broadcast, x > 1 and q > 0; NaN for x < 1, infinite at x = 1 and at whole q <= 0.
+    It is Riemann's where q is 1. x, q: arrays or numbers that broadcast, x > 1 and q > 0; NaN for x < 1, infinite at
+    x = 1 and at whole q <= 0.
     """
-    return _zeta.bind(*floating("zeta", x, q))
-
-
-SPECIAL = ["beta", "betaln", "digamma", "gamma", "gammaln", "polygamma", "zeta"]
-__all__: list[str] = []
+    return _zeta(*floating("zeta", x, q))

@@ -1,4 +1,4 @@
-"""Generic forms of the gamma function's family: gamma, gammaln, digamma, polygamma, beta, betaln, zeta."""
+"""Generic forms of the gamma function and its relatives."""
 
 import math
 from typing import Any
@@ -12,13 +12,16 @@ DIGAMMA_TAIL = tuple(float(bernoulli(2 * k) / (2 * k)) for k in range(10, 0, -1)
 
 
 def _stirling_tail(x: Any) -> Any:
-    """log(gamma(x)) less Stirling's formula, for x >= 10."""
+    """Return log(gamma(x)) less Stirling's formula, for x >= 10."""
     inverse = 1 / x
     return inverse * polynomial(_STIRLING, inverse * inverse)
 
 
 def _reduced(xp: Any, x: Any) -> tuple[Any, Any, Any]:
-    """log(gamma(z)), over and under with gamma(x) = gamma(z) over / under and 1.5 <= z <= 2.5, for 0 < x < 10."""
+    """Return log(gamma(z)), over and under with gamma(x) = gamma(z) over / under.
+
+    For 0 < x < 10, with 1.5 <= z <= 2.5.
+    """
     z, over, under = x, xp.ones_like(x), xp.ones_like(x)
     for _ in range(8):
         more = z > 2.5
@@ -64,7 +67,10 @@ def gammaln(xp: Any, x: Any) -> Any:
 
 
 def stirling_rest(xp: Any, x: Any) -> Any:
-    """log(gamma(x)) - ((x - 1/2) log(x) - x + log(2 pi) / 2) for x > 0: small for large x, and accurate there."""
+    """Return log(gamma(x)) - ((x - 1/2) log(x) - x + log(2 pi) / 2) for x > 0.
+
+    It is small for large x, and accurate there.
+    """
     large = x >= 10
     far = xp.where(large, x, xp.full_like(x, 10.0))
     near = xp.where(large, xp.ones_like(x), x)
@@ -126,10 +132,10 @@ def digamma(xp: Any, x: Any) -> Any:
 
 
 def polygamma_rise(xp: Any, x: Any, h: Any, *, n: int) -> Any:
-    """polygamma(n, x + h) - polygamma(n, x) without cancelling, for x and x + h > 0.
+    """Return polygamma(n, x + h) - polygamma(n, x) without cancellation.
 
-    Differences of the terms of the series (6.4.10), and of the Euler-Maclaurin formula for its rest: each is a power
-    u**-m, and (u + h)**-m - u**-m = u**-m expm1(-m log1p(h / u)).
+    For x and x + h > 0. Differences of the terms of the series (6.4.10), and of the Euler-Maclaurin formula for its
+    rest: each is a power u**-m, and (u + h)**-m - u**-m = u**-m expm1(-m log1p(h / u)).
     """
     inside = (x > 0) & (x + h > 0)
     u, step = xp.where(inside, x, xp.ones_like(x + h)), xp.where(inside, h, xp.ones_like(x + h))
@@ -157,10 +163,10 @@ _TAIL = tuple((2 * j, float(bernoulli(2 * j) / math.factorial(2 * j))) for j in 
 
 
 def zeta_derivative(xp: Any, x: Any, q: Any, *, n: int) -> Any:
-    """The n-th derivative by x of the sum over k >= 0 of (q + k)**-x, for x > 1 and q > 0.
+    """Return the n-th derivative by x of the sum over k >= 0 of (q + k)**-x.
 
-    Johansson, "Rigorous high-precision computation of the Hurwitz zeta function and its derivatives" (2015): the
-    Euler-Maclaurin formula, term by term in Taylor polynomials of x.
+    For x > 1 and q > 0. Johansson, "Rigorous high-precision computation of the Hurwitz zeta function and its
+    derivatives" (2015): the Euler-Maclaurin formula, term by term in Taylor polynomials of x.
     """
     inside = (x > 1) & (q > 0)
     x1 = xp.where(inside, x, xp.full_like(x, 2.0))
@@ -236,7 +242,7 @@ def _gamma_sign(xp: Any, x: Any) -> Any:
 
 
 def _with_poles(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
-    """Whether both are positive, and both with ones in the place of what is not."""
+    """Return where both are positive, and both with ones where they are not."""
     both = (a > 0) & (b > 0)
     return both, xp.where(both, a, xp.ones_like(a)), xp.where(both, b, xp.ones_like(b))
 

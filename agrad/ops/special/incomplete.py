@@ -1,4 +1,7 @@
-"""The incomplete gamma and beta functions, regularized, with their derivatives by the parameters in every order."""
+"""The regularized incomplete gamma and beta functions.
+
+They have derivatives by the parameters in every order.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +13,7 @@ from agrad.ops.special.shared import function
 
 
 def _masked_log(xp: Any, x: Any) -> tuple[Any, Any]:
-    """log(x) with 0 in the place of what is not positive, and where it is positive."""
+    """Return log(x), with 0 where x is not positive, and where it is positive."""
     inside = x > 0
     return xp.log(xp.where(inside, x, xp.ones_like(x))), inside
 
@@ -23,7 +26,7 @@ def _times_log(xp: Any, g: Any, y: Any, x: Any, constant: Any) -> Any:
 
 
 def _over(xp: Any, above: Any, below: Any) -> Any:
-    """above / below, but 0 where ``above`` is 0."""
+    """Return above / below, but 0 where ``above`` is 0."""
     nothing = above == 0
     return xp.where(nothing, xp.zeros_like(above + below), above / xp.where(nothing, xp.ones_like(below), below))
 
@@ -36,12 +39,13 @@ gamma_density = function(
     lambda xp, g, a, x, y: g * y * (_over(xp, a - 1, x) - 1),
     doc="x**(a - 1) exp(-x) / gamma(a), the density of the gamma distribution.",
     native=False,
+    public=False,
 )
 
 
 def gammainc_by_a(a: Any, x: Any, n: int) -> Any:
-    """The n-th derivative of gammainc by a."""
-    return _gammainc_by_a.bind(a, x, n=n)
+    """Return the n-th derivative of gammainc by a."""
+    return _gammainc_by_a(a, x, n=n)
 
 
 def _gamma_slopes(xp: Any, a: Any, log_x: Any) -> Callable[[int], Any]:
@@ -67,6 +71,7 @@ _gammainc_by_a = function(
     doc="The n-th derivative of gammainc by a.",
     settings=("n",),
     native=False,
+    public=False,
 )
 gammainc = function(
     "gammainc",
@@ -97,12 +102,13 @@ beta_density = function(
     lambda xp, g, a, b, x, y: g * y * (_over(xp, a - 1, x) - _over(xp, b - 1, 1 - x)),
     doc="x**(a - 1) (1 - x)**(b - 1) / beta(a, b), the density of the beta distribution.",
     native=False,
+    public=False,
 )
 
 
 def betainc_by_parameters(a: Any, b: Any, x: Any, n: int, m: int) -> Any:
-    """The derivative of betainc n times by a and m times by b."""
-    return _betainc_by_parameters.bind(a, b, x, n=n, m=m)
+    """Return the derivative of betainc n times by a and m times by b."""
+    return _betainc_by_parameters(a, b, x, n=n, m=m)
 
 
 def _betainc_by_parameters_by_x(xp: Any, g: Any, a: Any, b: Any, x: Any, *, n: int, m: int) -> Any:
@@ -132,6 +138,7 @@ _betainc_by_parameters = function(
     doc="The derivative of betainc n times by a and m times by b.",
     settings=("n", "m"),
     native=False,
+    public=False,
 )
 betainc = function(
     "betainc",
@@ -142,6 +149,3 @@ betainc = function(
     lambda g, a, b, x: g * beta_density(a, b, x),
     doc="The regularized incomplete beta function, the distribution function of the beta distribution at x.",
 )
-
-SPECIAL = ["betainc", "gammainc", "gammaincc"]
-__all__: list[str] = []

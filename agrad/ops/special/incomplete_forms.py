@@ -1,4 +1,4 @@
-"""Generic forms of the incomplete gamma and beta functions, their densities, and their derivatives by the parameters.
+"""Generic forms of the incomplete gamma and beta functions and their derivatives.
 
 Both are integrals of a density, and so are their derivatives by the parameters: of the density times a polynomial in
 its logarithmic derivatives. In the variable log(t), or logit(t), the density falls monotonically from the argument away
@@ -19,7 +19,10 @@ NODES = 48
 
 
 def bell(n: int, slopes: Callable[[int], Any]) -> Any:
-    """The n-th derivative of exp(f), divided by it; ``slopes(k)`` is the (k + 1)-th derivative of f."""
+    """Return the n-th derivative of exp(f), divided by it.
+
+    ``slopes(k)`` is the (k + 1)-th derivative of f.
+    """
     known: list[Any] = [1.0]
     for m in range(n):
         known.append(sum(math.comb(m, k) * known[m - k] * slopes(k) for k in range(m + 1)))
@@ -27,7 +30,10 @@ def bell(n: int, slopes: Callable[[int], Any]) -> Any:
 
 
 def bell_pair(n: int, m: int, slopes: Callable[[int, int], Any]) -> Any:
-    """The derivative of exp(f(a, b)), n times by a and m by b, divided by it; ``slopes(i, j)`` is that of f."""
+    """Return the derivative of exp(f(a, b)), n times by a and m by b, divided by it.
+
+    ``slopes(i, j)`` is that of f.
+    """
     known: dict[tuple[int, int], Any] = {(0, 0): 1.0}
     for j in range(1, m + 1):
         known[0, j] = sum(math.comb(j - 1, k) * known[0, j - 1 - k] * slopes(0, k + 1) for k in range(j))
@@ -42,7 +48,7 @@ def bell_pair(n: int, m: int, slopes: Callable[[int, int], Any]) -> Any:
 
 
 def _expm1_minus(xp: Any, s: Any) -> Any:
-    """exp(s) - 1 - s."""
+    """Return exp(s) - 1 - s."""
     small = xp.abs(s) < 0.5
     near = xp.where(small, s, xp.zeros_like(s))
     series = near * near * polynomial([1 / math.factorial(k) for k in range(17, 1, -1)], near)
@@ -50,7 +56,7 @@ def _expm1_minus(xp: Any, s: Any) -> Any:
 
 
 def _log_digamma_gap(xp: Any, z: Any) -> Any:
-    """log(z) - digamma(z) for z > 0, accurate where z is large."""
+    """Return log(z) - digamma(z) for z > 0, accurate where z is large."""
     large = z >= 10
     far = xp.where(large, z, xp.full_like(z, 10.0))
     square = 1 / (far * far)
@@ -59,7 +65,10 @@ def _log_digamma_gap(xp: Any, z: Any) -> Any:
 
 
 def _log_quotient(xp: Any, u: Any, exactly: Any) -> tuple[Any, Any]:
-    """log(1 + u) - u and log(1 + u), where the latter is ``exactly`` for u far from 0."""
+    """Return log(1 + u) - u and log(1 + u).
+
+    The latter is ``exactly`` for u far from 0.
+    """
     small = xp.abs(u) < 0.5
     near = xp.where(small, u, xp.zeros_like(u))
     return xp.where(small, log1p_minus(xp, near), exactly - u), xp.where(small, xp.log1p(near), exactly)
@@ -69,13 +78,13 @@ def _log_quotient(xp: Any, u: Any, exactly: Any) -> tuple[Any, Any]:
 
 
 def _gamma_front(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
-    """x**a exp(-x) / gamma(a), and log(x / a), for a, x > 0."""
+    """Return x**a exp(-x) / gamma(a), and log(x / a), for a, x > 0."""
     less, quotient = _log_quotient(xp, (x - a) / a, xp.log(x) - xp.log(a))
     return xp.sqrt(a / (2 * math.pi)) * xp.exp(a * less - stirling_rest(xp, a)), quotient
 
 
 def gamma_density(xp: Any, a: Any, x: Any) -> Any:
-    """x**(a - 1) exp(-x) / gamma(a), for a > 0 and x >= 0."""
+    """Return x**(a - 1) exp(-x) / gamma(a), for a > 0 and x >= 0."""
     valid = (a > 0) & (x > 0) & (x < math.inf)
     a1, x1 = xp.where(valid, a, xp.ones_like(a)), xp.where(valid, x, xp.ones_like(x))
     inside = _gamma_front(xp, a1, x1)[0] / x1
@@ -86,7 +95,7 @@ def gamma_density(xp: Any, a: Any, x: Any) -> Any:
 
 
 def _small_gamma(xp: Any, a: Any, x: Any, n: int) -> tuple[Any, Any]:
-    """P and Q, or their n-th derivatives by a, for 0 < a <= 1 and 0 < x <= 1.
+    """Return P and Q, or their n-th derivatives by a, for 0 < a <= 1 and 0 < x <= 1.
 
     P = x**a / gamma(1 + a) S, S = 1 + the sum of (-x)**k / k! a / (a + k); Abramowitz and Stegun 6.5.29.
     """
@@ -115,9 +124,10 @@ def _small_gamma(xp: Any, a: Any, x: Any, n: int) -> tuple[Any, Any]:
 
 
 def _gamma_tail(xp: Any, a: Any, x: Any, lower: Any, n: int) -> Any:
-    """The integral of the density, or of its n-th derivative by a, over t < x where ``lower``, over t > x elsewhere.
+    """Return the integral of the density, or of its n-th derivative by a.
 
-    It is below the mode in log(t), x < a, where ``lower``, and above it elsewhere.
+    Over t < x where ``lower``, over t > x elsewhere. It is below the mode in log(t), x < a, where ``lower``, and above
+    it elsewhere.
     """
     front, quotient = _gamma_front(xp, a, x)
     side = xp.where(lower, -1.0, xp.ones_like(x))
@@ -148,7 +158,7 @@ def _gamma_tail(xp: Any, a: Any, x: Any, lower: Any, n: int) -> Any:
 
 
 def _gamma_both(xp: Any, a: Any, x: Any, n: int) -> tuple[Any, Any]:
-    """P and Q, or their n-th derivatives by a."""
+    """Return P and Q, or their n-th derivatives by a."""
     a, x = a + xp.zeros_like(x), x + xp.zeros_like(a)
     valid = (a > 0) & (x > 0) & (a < math.inf) & (x < math.inf)
     one = xp.ones_like(a)
@@ -188,7 +198,10 @@ def gammainc_by_a(xp: Any, a: Any, x: Any, *, n: int) -> Any:
 
 
 def _beta_front(xp: Any, a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
-    """x**a y**b / beta(a, b), and the logarithms of x (a + b) / a and of y (a + b) / b, for y = 1 - x."""
+    """Return x**a y**b / beta(a, b) and two logarithms, for y = 1 - x.
+
+    They are the logarithms of x (a + b) / a and of y (a + b) / b.
+    """
     off = x * b - y * a
     log_sum = xp.log(a + b)
     less_a, quotient_a = _log_quotient(xp, off / a, xp.log(x) + log_sum - xp.log(a))
@@ -199,7 +212,10 @@ def _beta_front(xp: Any, a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any, Any]
 
 
 def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
-    """x**(a - 1) (1 - x)**(b - 1) / beta(a, b), for a, b > 0 and 0 <= x <= 1."""
+    """Return x**(a - 1) (1 - x)**(b - 1) / beta(a, b).
+
+    For a, b > 0 and 0 <= x <= 1.
+    """
     a, b, x = (v + xp.zeros_like(a + b + x) for v in (a, b, x))
     valid = (a > 0) & (b > 0) & (x > 0) & (x < 1)
     one = xp.ones_like(a)
@@ -217,51 +233,58 @@ _RAISED = 3
 """By how much the parameter of the tail is raised before it is integrated: the tail of exp(a s) falls fast enough."""
 
 
-def _beta_tail(xp: Any, a: Any, b: Any, x: Any, y: Any, swapped: Any, n: int, m: int) -> Any:
-    """The integral from 0 to x of the density (a, b), or its derivative, for x at or below the mean.
+def _log_slopes(
+    xp: Any, at: Any, top: Any, b: Any, quotients: list[Any], swapped: Any, orders: int
+) -> Callable[..., Any]:
+    """Return the derivatives by the parameters of the logarithm of a beta term.
 
-    I(a, b) = x**a y**b / (a beta(a, b)) + I(a + 1, b) raises a first; Abramowitz and Stegun 26.5.16. ``swapped`` says
-    where a and b have changed places, so that ``n`` counts derivatives by b.
+    The term is x**at y**b gamma(at + b) / (gamma(top) gamma(b)); the parameters are those before the exchange.
+    ``quotients``: the logarithms that ``_beta_front`` gives. ``orders``: the highest order that is asked for.
+    """
+    gap_sum = _log_digamma_gap(xp, at + b)
+    by_a = quotients[0] + _log_digamma_gap(xp, at) - gap_sum - (0 if top is at else 1 / at)
+    by_b = quotients[1] + _log_digamma_gap(xp, b) - gap_sum
+    count = range(1, orders)
+    whole = {k: xp.full_like(b, float(k)) for k in count}
+    of_sum = {k: polygamma(xp, whole[k], at + b) for k in count}
+    of_a = {k: of_sum[k] - polygamma(xp, whole[k], top) for k in count}
+    of_b = {k: of_sum[k] - polygamma(xp, whole[k], b) for k in count}
+
+    def slopes(i: int, j: int, shift_a: Any = 0.0, shift_b: Any = 0.0) -> Any:
+        if i and j:
+            return of_sum[i + j - 1]
+        if i + j == 1:
+            mine, other = by_a + shift_a, by_b + shift_b
+            return xp.where(swapped, other, mine) if i else xp.where(swapped, mine, other)
+        k = i + j - 1
+        return xp.where(swapped, of_b[k], of_a[k]) if i else xp.where(swapped, of_a[k], of_b[k])
+
+    return slopes
+
+
+def _beta_tail(xp: Any, a: Any, b: Any, x: Any, y: Any, swapped: Any, n: int, m: int) -> Any:
+    """Return the integral from 0 to x of the density (a, b), or its derivative.
+
+    For x at or below the mean. I(a, b) = x**a y**b / (a beta(a, b)) + I(a + 1, b) raises a first; Abramowitz and Stegun
+    26.5.16. ``swapped`` says where a and b have changed places, so that ``n`` counts derivatives by b.
     """
     total = xp.zeros_like(x)
     derivative = n + m > 0
 
-    def logarithmic(at: Any, top: Any, quotient_a: Any, quotient_b: Any) -> Callable[[int, int], Any]:
-        # the derivatives of log(x**at y**b gamma(at + b) / (gamma(top) gamma(b))) by the parameters as they were
-        gap_sum = _log_digamma_gap(xp, at + b)
-        by_a = quotient_a + _log_digamma_gap(xp, at) - gap_sum - (0 if top is at else 1 / at)
-        by_b = quotient_b + _log_digamma_gap(xp, b) - gap_sum
-        count = range(1, n + m)
-        orders = {k: xp.full_like(x, float(k)) for k in count}
-        of_sum = {k: polygamma(xp, orders[k], at + b) for k in count}
-        of_a = {k: of_sum[k] - polygamma(xp, orders[k], top) for k in count}
-        of_b = {k: of_sum[k] - polygamma(xp, orders[k], b) for k in count}
-
-        def slopes(i: int, j: int, shift_a: Any = 0.0, shift_b: Any = 0.0) -> Any:
-            if i and j:
-                return of_sum[i + j - 1]
-            if i + j == 1:
-                mine, other = by_a + shift_a, by_b + shift_b
-                return xp.where(swapped, other, mine) if i else xp.where(swapped, mine, other)
-            k = i + j - 1
-            return xp.where(swapped, of_b[k], of_a[k]) if i else xp.where(swapped, of_a[k], of_b[k])
-
-        return slopes
-
     for k in range(_RAISED):
         at = a + k
-        front, quotient_a, quotient_b = _beta_front(xp, at, b, x, y)
+        front, *quotients = _beta_front(xp, at, b, x, y)
         term = front / at
         if derivative:
-            term = term * bell_pair(n, m, logarithmic(at, at + 1, quotient_a, quotient_b))
+            term = term * bell_pair(n, m, _log_slopes(xp, at, at + 1, b, quotients, swapped, n + m))
         total = total + term
     at = a + _RAISED
-    front, quotient_a, quotient_b = _beta_front(xp, at, b, x, y)
+    front, *quotients = _beta_front(xp, at, b, x, y)
     whole = at + b
     slope = xp.maximum(y * at - x * b, xp.zeros_like(x))
 
     def parts(s: Any) -> tuple[Any, Any]:
-        """The fall from logit(t) = logit(x) to logit(x) - s, and log(x / t)."""
+        """Return the fall from logit(t) = logit(x) to logit(x) - s, and log(x / t)."""
         growth = y * xp.expm1(s)
         fall = slope * s + whole * (log1p_minus(xp, growth) + y * _expm1_minus(xp, s))
         return fall, xp.log1p(growth)
@@ -274,7 +297,7 @@ def _beta_tail(xp: Any, a: Any, b: Any, x: Any, y: Any, swapped: Any, n: int, m:
     # t = 1/2 parts the integral: there the poles of the integrand are nearest
     middle = xp.maximum(xp.log(x) - xp.log(y), xp.zeros_like(x))
     middle = xp.minimum(middle, end)
-    slopes = logarithmic(at, at, quotient_a, quotient_b) if derivative else None
+    slopes = _log_slopes(xp, at, at, b, quotients, swapped, n + m) if derivative else None
     inner = xp.zeros_like(x)
     for start, length in ((xp.zeros_like(x), middle), (middle, end - middle)):
         for node, weight in legendre_nodes(NODES):

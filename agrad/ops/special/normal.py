@@ -1,19 +1,23 @@
-"""The error function's family, the normal distribution's, and sinc. Derivatives: Abramowitz and Stegun, chapter 7."""
+"""The error function, the normal distribution, and sinc.
+
+Derivatives: Abramowitz and Stegun, chapter 7.
+"""
 
 import math
 from typing import Any
 
-from agrad.engine.notation import elementwise
+from agrad.ops.definition import elementwise
 from agrad.ops.special import normal_forms as forms
 from agrad.ops.special.shared import evaluate, function
+from agrad.registry import public
 
 _SLOPE = 2 / math.sqrt(math.pi)
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
 
 
 def bell(x: Any, n: int, half: bool) -> Any:
-    """The n-th derivative of exp(-x**2), or with ``half`` of exp(-x**2 / 2)."""
-    return _bell.bind(x, n=n, half=half)
+    """Return the n-th derivative of exp(-x**2), or with ``half`` of exp(-x**2 / 2)."""
+    return _bell(x, n=n, half=half)
 
 
 _bell = elementwise(
@@ -21,6 +25,7 @@ _bell = elementwise(
     lambda g, x, *, n, half: g * bell(x, n + 1, half),
     forward=forms.bell,
     doc="The n-th derivative of exp(-x**2), or with ``half`` of exp(-x**2 / 2), of each element.",
+    public=False,
 )
 
 
@@ -34,6 +39,7 @@ erf = elementwise(
     forward=_erf_forward,
     doc="The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to each element.",
 )
+public("special")(erf)
 erfc = function(
     "erfc",
     "x",
@@ -44,8 +50,11 @@ erfc = function(
 
 
 def scaled_ierfc(x: Any, n: int) -> Any:
-    """exp(x**2) times the n-fold integral of erfc: the derivative of each is -2 (n + 1) times the next."""
-    return _scaled_ierfc.bind(x, n=n)
+    """Return exp(x**2) times the n-fold integral of erfc.
+
+    The derivative of the integral of n is -2 (n + 1) times that of n + 1.
+    """
+    return _scaled_ierfc(x, n=n)
 
 
 _scaled_ierfc = function(
@@ -56,6 +65,7 @@ _scaled_ierfc = function(
     doc="exp(x**2) times the n-fold integral of erfc from each element to infinity.",
     settings=("n",),
     native=False,
+    public=False,
 )
 erfcx = function(
     "erfcx",
@@ -114,8 +124,8 @@ ndtri = function(
 
 
 def sinc_derivative(x: Any, n: int) -> Any:
-    """The n-th derivative of sinc."""
-    return _sinc_derivative.bind(x, n=n)
+    """Return the n-th derivative of sinc."""
+    return _sinc_derivative(x, n=n)
 
 
 _sinc_derivative = function(
@@ -126,6 +136,7 @@ _sinc_derivative = function(
     doc="The n-th derivative of sinc.",
     settings=("n",),
     native=False,
+    public=False,
 )
 
 
@@ -141,6 +152,3 @@ sinc = function(
     doc="sin(pi x) / (pi x), and 1 at 0.",
     native=False,
 )
-
-SPECIAL = ["erf", "erfc", "erfcinv", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri", "sinc"]
-__all__ = ["erf"]

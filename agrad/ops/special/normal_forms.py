@@ -1,4 +1,4 @@
-"""Generic forms of the error function's family and of the normal distribution's."""
+"""Generic forms of the error function and of the normal distribution."""
 
 import math
 from typing import Any
@@ -41,7 +41,10 @@ def _ratio(p: tuple[float, ...], q: tuple[float, ...], x: Any) -> Any:
 
 
 def bell(xp: Any, x: Any, /, *, n: int, half: bool) -> Any:
-    """The n-th derivative of exp(-x**2), or with ``half`` of exp(-x**2 / 2): a Hermite polynomial times it."""
+    """Return the n-th derivative of exp(-x**2), or with ``half`` of exp(-x**2 / 2).
+
+    It is a Hermite polynomial times the function.
+    """
     value = exp_minus_half_square(xp, x) if half else exp_minus_square(xp, x)
     if not n:
         return value
@@ -58,7 +61,7 @@ def _near(xp: Any, x: Any) -> Any:
 
 
 def _scaled_tail(xp: Any, size: Any) -> Any:
-    """exp(x**2) erfc(x) for x >= 0.46875."""
+    """Return exp(x**2) erfc(x) for x >= 0.46875."""
     middle = _ratio(_P2, _Q2, xp.clip(size, _CUT, 4.0))
     large = xp.where(size > 4.0, size, xp.full_like(size, 4.0))
     inverse = 1 / large
@@ -97,7 +100,7 @@ def erfcx(xp: Any, x: Any) -> Any:
 
 
 def scaled_ierfc(xp: Any, x: Any, *, n: int) -> Any:
-    """exp(x**2) times the n-fold integral of erfc from x to infinity, n >= 1.
+    """Return exp(x**2) times the n-fold integral of erfc from x to infinity, n >= 1.
 
     For x < 2 upward by 2 n e[n] = e[n - 2] - 2 x e[n - 1], which only adds where x is negative; beyond, the ratios
     e[n] / e[n - 1] come down from far above, as those of a minimal solution must. Abramowitz and Stegun 7.2.5.
@@ -116,7 +119,7 @@ def scaled_ierfc(xp: Any, x: Any, *, n: int) -> Any:
 
 
 def _tail_inverse(xp: Any, p: Any) -> Any:
-    """y >= 0 with erfc(y) = p, for 0 < p <= 0.5."""
+    """Return y >= 0 with erfc(y) = p, for 0 < p <= 0.5."""
     # S. Winitzki's approximation of the inverse, good to 0.4 %, then Newton's steps on log(erfc), which is nearly
     # a parabola; each with the correction for its curvature
     a = 0.147
@@ -133,7 +136,7 @@ def _tail_inverse(xp: Any, p: Any) -> Any:
 
 
 def _centre_inverse(xp: Any, x: Any) -> Any:
-    """y with erf(y) = x, for |x| <= 0.5."""
+    """Return y with erf(y) = x, for |x| <= 0.5."""
     y = x * (math.sqrt(math.pi) / 2) * (1 + x * x * (math.pi / 12) + x**4 * (7 * math.pi**2 / 480))
     for _ in range(3):
         off = (erf(xp, y) - x) * (math.sqrt(math.pi) / 2) * xp.exp(y * y)
@@ -142,7 +145,7 @@ def _centre_inverse(xp: Any, x: Any) -> Any:
 
 
 def _inverse(xp: Any, from_middle: Any, tail: Any) -> Any:
-    """The positive solution, by erf's value and by erfc's."""
+    """Return the positive solution, by the values of erf and of erfc."""
     centre = _centre_inverse(xp, xp.clip(from_middle, -0.5, 0.5))
     p = xp.where((tail > 0) & (tail < 0.5), tail, xp.full_like(tail, 0.5))
     out = xp.where(tail < 0.5, _tail_inverse(xp, p), centre)
@@ -162,7 +165,10 @@ def erfcinv(xp: Any, x: Any) -> Any:
 
 
 def _normal_tail(xp: Any, size: Any) -> Any:
-    """The mass beyond ``size`` >= 0: rounding size / sqrt(2) does little harm to erfcx, and much to exp(-x**2)."""
+    """Return the mass beyond ``size`` >= 0.
+
+    Rounding size / sqrt(2) does little harm to erfcx, and much to exp(-x**2).
+    """
     return 0.5 * exp_minus_half_square(xp, size) * erfcx(xp, size * math.sqrt(0.5))
 
 
@@ -184,7 +190,7 @@ def ndtri(xp: Any, x: Any) -> Any:
 
 
 def sinc_derivative(xp: Any, x: Any, *, n: int) -> Any:
-    """The n-th derivative of sin(pi x) / (pi x).
+    """Return the n-th derivative of sin(pi x) / (pi x).
 
     With S[n] the n-th derivative of sin(z) / z: z S[n] + n S[n - 1] = sin(z + n pi / 2) upward for larger z, which is
     stable there; the Taylor series for smaller.

@@ -1,4 +1,4 @@
-"""What the generic forms are made of: polynomials, Chebyshev sums, constants, quadrature nodes, safe elementary parts.
+"""Tools of the generic forms: sums, constants, nodes, safe elementary functions.
 
 The generic forms of this package are written in array API operations and evaluated on raw float64 arrays (float32 ones
 are widened first), so that they run on every library. They have no branches that look at values: every element goes
@@ -16,7 +16,10 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 def polynomial(coefficients: Iterable[float], x: Any) -> Any:
-    """The polynomial with these coefficients, the highest power first, by Horner's rule."""
+    """Return the polynomial with these coefficients, by Horner's rule.
+
+    The highest power stands first.
+    """
     out = x * 0
     for c in coefficients:
         out = out * x + c
@@ -24,7 +27,10 @@ def polynomial(coefficients: Iterable[float], x: Any) -> Any:
 
 
 def chebyshev(coefficients: Sequence[float], low: float, high: float, x: Any) -> Any:
-    """The Chebyshev sum on [low, high] with these coefficients, the constant first, by Clenshaw's recurrence."""
+    """Return the Chebyshev sum on [low, high], by Clenshaw's recurrence.
+
+    The constant coefficient stands first.
+    """
     u = (2 * x - (low + high)) / (high - low)
     after = later = x * 0
     for c in reversed(coefficients[1:]):
@@ -34,7 +40,7 @@ def chebyshev(coefficients: Sequence[float], low: float, high: float, x: Any) ->
 
 @cache
 def bernoulli(n: int) -> Fraction:
-    """The Bernoulli number B_n, with B_1 = -1/2."""
+    """Return the Bernoulli number B_n, with B_1 = -1/2."""
     if n == 0:
         return Fraction(1)
     return -sum((math.comb(n + 1, k) * bernoulli(k) for k in range(n)), Fraction(0)) / (n + 1)
@@ -42,9 +48,9 @@ def bernoulli(n: int) -> Fraction:
 
 @cache
 def legendre_nodes(count: int) -> tuple[tuple[float, float], ...]:
-    """Nodes and weights of Gauss-Legendre quadrature on [0, 1], for an even ``count``.
+    """Return nodes and weights of Gauss-Legendre quadrature on [0, 1].
 
-    By Newton's method in decimals of 40 digits: in floats the outermost weights lose four digits.
+    ``count`` is even. By Newton's method in decimals of 40 digits: in floats the outermost weights lose four digits.
     """
     found: list[tuple[float, float]] = []
     with localcontext(prec=40):
@@ -62,7 +68,7 @@ def legendre_nodes(count: int) -> tuple[tuple[float, float], ...]:
 
 
 def exp_minus_square(xp: Any, x: Any) -> Any:
-    """exp(-x**2) without the error that rounding the square would make of a large one.
+    """Return exp(-x**2) without the error of rounding a large square.
 
     The square of x rounded to a multiple of 1/16 is exact, and what is left is a product of small factors.
     """
@@ -72,14 +78,17 @@ def exp_minus_square(xp: Any, x: Any) -> Any:
 
 
 def exp_minus_half_square(xp: Any, x: Any) -> Any:
-    """exp(-x**2 / 2) in the same way."""
+    """Return exp(-x**2 / 2) without the error of rounding a large square."""
     x = xp.clip(x, -56.0, 56.0)
     near = xp.trunc(x * 16) / 16
     return xp.exp(-0.5 * near * near) * xp.exp(-0.5 * (x - near) * (x + near))
 
 
 def log1p_minus(xp: Any, u: Any) -> Any:
-    """log(1 + u) - u for u > -1, accurate where u is small: log(1 + u) = 2 atanh(w), w = u / (2 + u)."""
+    """Return log(1 + u) - u for u > -1, accurate where u is small.
+
+    By log(1 + u) = 2 atanh(w), w = u / (2 + u).
+    """
     small = xp.abs(u) < 0.5
     v = xp.where(small, u, xp.zeros_like(u))
     w = v / (2 + v)
@@ -90,12 +99,12 @@ def log1p_minus(xp: Any, u: Any) -> Any:
 
 
 def sin_pi(xp: Any, x: Any) -> Any:
-    """sin(pi x), exactly 0 at integers."""
+    """Return sin(pi x), exactly 0 at integers."""
     rest = x - 2 * xp.round(x / 2)  # in [-1, 1]
     folded = xp.where(xp.abs(rest) > 0.5, xp.sign(rest) - rest, rest)
     return xp.sin(math.pi * folded)
 
 
 def nan_where(xp: Any, condition: Any, value: Any) -> Any:
-    """``value``, but NaN where ``condition`` holds."""
+    """Return ``value``, but NaN where ``condition`` holds."""
     return xp.where(condition, value * 0 + math.nan, value)

@@ -1,4 +1,4 @@
-"""How a special function is written: its arguments by name, its generic form, a rule an argument."""
+"""The definition of a special function: arguments, a generic form, and rules."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -6,18 +6,18 @@ from types import MappingProxyType
 from typing import Any
 
 from agrad.dtypes import as_dtype
-from agrad.engine.notation import Operation, elementwise
-from agrad.engine.plans import compile_function
 from agrad.errors import DtypeError, MissingRuleError, OperandError
 from agrad.ops.casting import astype
+from agrad.ops.definition import elementwise
 from agrad.ops.shared import array_arguments
+from agrad.registry import public as publish
 
 Rule = Callable[..., Any] | None
 _PLAIN = ("signed integer", "unsigned integer", "bool")
 
 
 def underived(name: str, argument: str) -> Callable[..., Any]:
-    """The rule of an argument that has no derivative here, so that one asked for is an error and not lost."""
+    """Return the rule of an argument without a derivative: it raises an error."""
 
     def rule(g: Any) -> Any:
         raise MissingRuleError(
@@ -36,12 +36,16 @@ def function(
     doc: str,
     settings: Sequence[str] = (),
     native: bool = True,
-) -> Operation:
-    """The primitive ``special.<name>`` of the ``arguments`` (names separated by spaces) that broadcast.
+    public: bool = True,
+) -> Callable[..., Any]:
+    """Define the primitive ``special.<name>``.
 
-    ``form(xp, *arrays, **settings)`` is the generic form, on float64 arrays; a backend's own function of that name
-    stands in for it unless ``native`` is False. ``rules``: one an argument, ``g`` times the partial derivative, or
-    None where there is none by decision. Numbers and integers among the arguments take the others' floating dtype.
+    arguments : names, separated by spaces, of arrays that broadcast.
+    form : ``form(xp, *arrays, **settings)``, the generic form, on float64 arrays.
+    rules : one for each argument, ``g`` times the partial derivative, or None where it is decided that there is none.
+    native : a backend's own function of that name stands in for the generic form.
+    public : publish the function in ``agrad.special``. Of several arguments, numbers and integers take the others'
+        floating dtype. Otherwise the result is the operation itself.
     """
     names = arguments.split()
     if len(rules) != len(names):
@@ -55,15 +59,19 @@ def function(
         [inspect.Parameter(n, positional) for n in ("xp", *names)] + [inspect.Parameter(n, keyword) for n in settings]
     )
     forward.__module__ = form.__module__
-    made = elementwise(f"special.{name}", *rules, forward=forward, doc=doc)
+    operation = elementwise(f"special.{name}", *rules, forward=forward, doc=doc, public=False)
+    if not public:
+        return operation
     if len(names) == 1:
-        return made
-    given = ", ".join([*names, "/", *(["*", *settings] if settings else [])])
-    passed = "".join(f", {s}={s}" for s in settings)
-    text = f"def {name}({given}):\n    return bind(*floating({name!r}, {', '.join(names)}){passed})\n"
-    public = compile_function(name, text, {"bind": made.bind, "floating": floating})
-    public.__doc__ = made.__doc__
-    return made.door(public)
+        return publish("special")(operation)
+
+    def call(*arrays: Any, **given: Any) -> Any:
+        return operation(*floating(name, *arrays), **given)
+
+    call.__name__ = call.__qualname__ = name
+    call.__signature__ = inspect.signature(operation)  # type: ignore[attr-defined]
+    call.__doc__, call.__module__ = operation.__doc__, operation.__module__
+    return publish("special")(call)
 
 
 def evaluate(
@@ -75,9 +83,10 @@ def evaluate(
     native: bool = True,
     wide: bool = True,
 ) -> Any:
-    """A special function of raw arrays: the library's own, or the generic form. ``DtypeError`` for complex ones.
+    """Evaluate a special function on raw arrays.
 
-    ``wide``: the form is evaluated in float64 whatever the arguments are.
+    By the library's own function, or the generic form. Raise ``DtypeError`` for complex arrays. ``wide``: the form is
+    evaluated in float64 whatever the arguments are.
     """
     dtype = arrays[0].dtype if len(arrays) == 1 else xp.result_type(*arrays)
     if not xp.isdtype(dtype, "real floating"):
@@ -99,7 +108,10 @@ def evaluate(
 
 
 def floating(name: str, *values: Any) -> list[Any]:
-    """The arguments as arrays: numbers as the first array's library has them, integers in the others' float dtype."""
+    """Make arrays of the arguments.
+
+    Numbers go to the first array's library, integers to the others' floating dtype.
+    """
     arrays = array_arguments(f"special.{name}", *values)
     kinds = [as_dtype(a.dtype).kind for a in arrays]
     if not any(kind in _PLAIN for kind in kinds):
@@ -110,7 +122,10 @@ def floating(name: str, *values: Any) -> list[Any]:
 
 
 def whole_number(name: str, argument: str, value: Any) -> int:
-    """A setting that is one integer; ``OperandError`` for an array or anything else."""
+    """Return a setting that is one integer.
+
+    Raise ``OperandError`` for an array or anything else.
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):

@@ -1,0 +1,1 @@
+"""CuPy: the backend and its CUDA kernels."""

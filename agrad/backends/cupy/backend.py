@@ -1,0 +1,235 @@
+"""CuPy: NumPy's interface on an NVIDIA GPU.
+
+With several devices all words run on that of their arrays, by ``devices.placed``.
+"""
+
+import weakref
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import array_api_compat.cupy as compat
+import cupy
+import numpy as np
+
+import agrad.backends.cupy.kernels
+import agrad.backends.cupy.random  # noqa: F401 - both file kernels
+from agrad.backends import special as special_words
+from agrad.backends.base import DEVICE_GUARDS, Backend, vocabulary
+from agrad.backends.cupy import devices as cupy_devices
+from agrad.backends.indexing import host_index
+from agrad.backends.numpy.backend import ALONE, references
+from agrad.shapes import fill_index
+
+
+def _usable_devices() -> int:
+    """Return the number of CUDA devices.
+
+    Raises ``ImportError`` with the reason where CuPy cannot compute.
+    """
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise ImportError(f"CuPy {cupy.__version__} finds no usable CUDA device ({error})") from error
+    if not count:
+        raise ImportError(f"CuPy {cupy.__version__} finds no CUDA device")
+    try:
+        cupy.cuda.nvrtc.getVersion()
+    except Exception as error:  # its loader has errors of its own
+        reason = f"CuPy {cupy.__version__} cannot load NVRTC, its CUDA compiler ({error})"
+        raise ImportError(reason) from error
+    return count
+
+
+COUNT = _usable_devices()
+
+
+def _fill(index: tuple[Any, ...], indices: tuple[Any, ...]) -> Any:
+    arrays = [i if isinstance(i, cupy.ndarray) else cupy.asarray(host_index(i, cupy.asnumpy)) for i in indices]
+    return fill_index(index, arrays)
+
+
+def getitem(x: Any, /, *indices: Any, index: tuple[Any, ...]) -> Any:
+    return x[_fill(index, indices)]
+
+
+def setitem(x: Any, value: Any, /, *indices: Any, index: tuple[Any, ...]) -> Any:
+    out = cupy.array(x)
+    out[_fill(index, indices)] = value
+    return out
+
+
+_ATOMIC = frozenset("ILQefdi")
+"""The dtypes whose atomic addition CuPy uses: float16 to float64, int32, and unsigned 32 and 64 bits."""
+
+
+def scatter_add(g: Any, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+    where = _fill(index, indices)
+    if not indices:
+        out = cupy.zeros(shape, g.dtype)
+        out[where] = g
+        return out
+    if g.dtype.kind == "c":
+        out = cupy.empty(shape, g.dtype)
+        out.real = _accumulate(g.real, where, shape, g.real.dtype)
+        out.imag = _accumulate(g.imag, where, shape, g.imag.dtype)
+        return out
+    if g.dtype.char in _ATOMIC:
+        return _accumulate(g, where, shape, g.dtype)
+    # sums of integers wrap around alike in a wider unsigned dtype
+    wide = _accumulate(g, where, shape, np.uint64 if g.dtype.itemsize == 8 else np.uint32)
+    return wide != 0 if g.dtype.kind == "b" else wide.astype(g.dtype)
+
+
+def from_parts(x1: Any, x2: Any, /) -> Any:
+    out = cupy.empty(cupy.broadcast(x1, x2).shape, cupy.result_type(x1, x2, np.complex64))
+    out.real, out.imag = x1, x2
+    return out
+
+
+def _accumulate(g: Any, where: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    out = cupy.zeros(shape, dtype)
+    cupy.add.at(out, where, g.astype(dtype, copy=False))
+    return out
+
+
+_CREATION = ("arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like", "zeros",
+             "zeros_like")  # fmt: skip
+
+
+def _on_device(name: str) -> Callable[..., Any]:
+    """Return a creation function that uses ``device``; compat's do not."""
+    word = getattr(compat, name)
+
+    def create(*args: Any, device: Any = None, **settings: Any) -> Any:
+        if device is None:
+            return word(*args, **settings)
+        with device:
+            return word(*args, **settings)
+
+    create.__name__ = name
+    return create
+
+
+_DIVISION = """
+    // The remainder is exact and has the sign of x2; the quotient is the integer next to what is left.
+    T r = fmod(x1, x2), q = (x1 - r) / x2;
+    if (r != 0 && (r < 0) != (x2 < 0)) { r += x2; q -= 1; }
+    if (r == 0) r = copysign(T(0), x2);
+    q = q == 0 ? copysign(T(0), x1 / x2) : rint(q);
+    if (x2 == 0) q = x1 / x2;
+"""
+
+
+@cache
+def _division(result: str) -> Any:
+    name = {"q": "agrad_floor_divide", "r": "agrad_remainder"}[result]
+    return cupy.ElementwiseKernel("T x1, T x2", "T out", f"{_DIVISION} out = {result};", name)
+
+
+def _divided(name: str, result: str) -> Callable[..., Any]:
+    """Return ``floor_divide`` or ``remainder`` of floats by the standard.
+
+    CuPy's own rounds the quotient first.
+    """
+    word = getattr(compat, name)
+
+    def divide(x1: Any, x2: Any, /) -> Any:
+        dtype = cupy.result_type(x1, x2)
+        if dtype.kind != "f":
+            return word(x1, x2)
+        wide = np.result_type(dtype, np.float32)
+        x1, x2 = (x.astype(wide, copy=False) if hasattr(x, "astype") else wide.type(x) for x in (x1, x2))
+        return _division(result)(x1, x2).astype(dtype, copy=False)
+
+    divide.__name__ = name
+    return divide
+
+
+def solve(x1: Any, x2: Any, /) -> Any:
+    """Return the solution y of ``x1 @ y = x2``.
+
+    CuPy's own does not broadcast, and fails where ``x2`` has no columns.
+    """
+    if x2.ndim == 1:
+        return solve(x1, x2[:, None])[..., 0]
+    batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    x1 = cupy.broadcast_to(x1, (*batch, *x1.shape[-2:]))
+    x2 = cupy.broadcast_to(x2, (*batch, *x2.shape[-2:]))
+    return compat.linalg.solve(x1, x2) if x2.size else cupy.empty(x2.shape, cupy.result_type(x1, x2))
+
+
+def _general(name: str) -> Callable[..., Any]:
+    """Return ``eig`` or ``eigvals``, complex of empty matrices too."""
+    word = getattr(compat.linalg, name)
+    return lambda x, /: word(x if x.size else x.astype(cupy.result_type(x, np.complex64)))
+
+
+def laid_out_like(x: Any, like: Any) -> Any:
+    if x.strides == like.strides:
+        return x
+    with x.device:
+        out = cupy.empty_like(like)
+        out[...] = x
+    return out
+
+
+def donatable(holder: Any) -> bool:
+    return (
+        type(holder.data) is cupy.ndarray
+        and holder.data.base is None
+        and holder.data.flags.c_contiguous
+        and references(holder) <= ALONE
+        and not weakref.getweakrefcount(holder.data)
+    )
+
+
+def _find_device(name: str) -> Any:
+    kind, _, number = name.partition(":")
+    if kind not in ("cuda", "gpu"):
+        return None
+    if not number:
+        return cupy.cuda.Device()
+    return cupy.cuda.Device(int(number)) if number.isdecimal() and int(number) < COUNT else None
+
+
+def _from_host(a: np.ndarray, device: Any) -> Any:
+    with device if device is not None else cupy.cuda.Device():
+        return cupy.array(a)
+
+
+_XP = vocabulary(
+    compat,
+    getitem=getitem,
+    setitem=setitem,
+    scatter_add=scatter_add,
+    from_parts=from_parts,
+    special=special_words.CUPY,
+    floor_divide=_divided("floor_divide", "q"),
+    remainder=_divided("remainder", "r"),
+    **{name: _on_device(name) for name in _CREATION},
+)
+vars(_XP.linalg).update({name: _general(name) for name in ("eig", "eigvals") if hasattr(_XP.linalg, name)}, solve=solve)
+
+BACKEND = Backend(
+    name="cupy",
+    xp=_XP,
+    version=cupy.__version__,
+    array_types=(cupy.ndarray,),
+    default_device=cupy.cuda.Device,
+    devices=lambda: [cupy.cuda.Device(i) for i in range(COUNT)],
+    find_device=_find_device,
+    device_of=lambda x: x.device,
+    to_host=cupy.asnumpy,
+    from_host=_from_host,
+    synchronize=lambda: cupy.cuda.Device().synchronize(),
+    laid_out_like=laid_out_like,
+    strides=lambda x: x.strides,
+    shares_memory=cupy.may_share_memory,
+    memory=lambda x: None if 0 in x.strides else x.data.mem.ptr,
+    donatable=donatable,
+    **({"placed": cupy_devices.placed} if COUNT > 1 else {}),
+)
+if COUNT > 1:
+    cupy_devices.place_words(BACKEND.xp)
+    DEVICE_GUARDS.append(cupy_devices.DeviceGuard())

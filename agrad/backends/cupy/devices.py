@@ -1,0 +1,70 @@
+"""Device guards for CuPy with several devices.
+
+CuPy launches on the current device, not on that of the arrays.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+from cupy import ndarray
+from cupy.cuda import Device
+from cupy.cuda.runtime import getDevice, setDevice
+
+
+def _devices(values: Sequence[Any]) -> Iterator[int]:
+    for value in values:
+        if isinstance(value, ndarray):
+            yield value.data.device_id
+        elif isinstance(value, (tuple, list)):
+            yield from _devices(value)
+
+
+def placed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function to run on the device of its arrays.
+
+    Raises ``ValueError`` where they lie on several devices.
+    """
+
+    def call(*args: Any, **settings: Any) -> Any:
+        current = getDevice()
+        devices = set(_devices(args))
+        if devices <= {current}:
+            return function(*args, **settings)
+        if len(devices) > 1:
+            raise ValueError(f"the arrays lie on several devices: {sorted(devices)}")
+        with Device(*devices):
+            return function(*args, **settings)
+
+    return call
+
+
+def place_words(namespace: SimpleNamespace) -> None:
+    """Wrap all functions of a namespace by ``placed``."""
+    for name, word in vars(namespace).items():
+        if isinstance(word, SimpleNamespace):
+            place_words(word)
+        elif callable(word) and not isinstance(word, type):
+            setattr(namespace, name, placed(word))
+
+
+class DeviceGuard:
+    """Makes the device of a node's arrays current, for each node of a backward pass."""
+
+    @contextmanager
+    def preserved(self) -> Iterator[None]:
+        """Restore the current device at the end."""
+        before = getDevice()
+        try:
+            yield
+        finally:
+            setDevice(before)
+
+    def switch_to(self, *values: Any) -> None:
+        """Make the device of the first array current. values: arrays, Tensors or None."""
+        for value in values:
+            value = getattr(value, "raw", value)
+            if isinstance(value, ndarray):
+                setDevice(value.data.device_id)
+                return

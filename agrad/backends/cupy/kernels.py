@@ -1,0 +1,195 @@
+"""CuPy's fused kernels, filed by the primitive's name.
+
+CuPy is imported, and CUDA compiled, on first use.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from agrad.backends.cupy.elementwise import adam_numbers, adam_with_numbers, on_each
+from agrad.backends.cupy.source import THREADS, row_source
+from agrad.registry import kernel
+
+Raw = Any
+
+_C_TYPES = {"f": "float", "d": "double"}
+
+
+def _fits(*arrays: Raw) -> bool:
+    """Return whether the arrays are alike, not empty, and of float32 or float64."""
+    first, *rest = arrays
+    return (
+        first.dtype.char in _C_TYPES
+        and first.size > 0
+        and all(a.dtype == first.dtype and a.shape == first.shape for a in rest)
+    )
+
+
+@cache
+def _row_module(char: str) -> Any:
+    import cupy
+
+    return cupy.RawModule(code=row_source(_C_TYPES[char]))
+
+
+def _launch(name: str, arrays: tuple[Raw, ...], rows: int, n: int, *more: int) -> None:
+    """Launch a kernel over ``rows`` rows of ``n`` elements.
+
+    Short rows share a block, long ones have one each.
+    """
+    width = 1
+    while width < n and width < THREADS:
+        width *= 2
+    beside = THREADS // width
+    blocks = -(-rows // beside)
+    numbers = [np.int64(count) for count in (rows, n, *more)]
+    with arrays[0].device:
+        _row_module(arrays[0].dtype.char).get_function(name)((blocks,), (width, beside), (*arrays, *numbers))
+
+
+@kernel("cupy", "relu", "vjp:x", when=lambda g, y, **_: _fits(g, y))
+def relu_vjp(g: Raw, y: Raw) -> Raw:
+    return on_each("relu_vjp", g, y)
+
+
+@kernel("cupy", "tanh", "vjp:x", when=lambda g, y, **_: _fits(g, y))
+def tanh_vjp(g: Raw, y: Raw) -> Raw:
+    return on_each("tanh_vjp", g, y)
+
+
+@kernel("cupy", "sigmoid", "forward", when=lambda x, **_: _fits(x))
+def sigmoid(x: Raw) -> Raw:
+    return on_each("sigmoid", x)
+
+
+@kernel("cupy", "sigmoid", "vjp:x", when=lambda g, y, **_: _fits(g, y))
+def sigmoid_vjp(g: Raw, y: Raw) -> Raw:
+    return on_each("sigmoid_vjp", g, y)
+
+
+@kernel("cupy", "gelu", "forward", when=lambda x, **_: _fits(x))
+def gelu(x: Raw, *, approximate: bool) -> Raw:
+    return on_each("gelu_tanh" if approximate else "gelu_erf", x)
+
+
+@kernel("cupy", "gelu", "vjp:x", when=lambda g, x, **_: _fits(g, x))
+def gelu_vjp(g: Raw, x: Raw, *, approximate: bool) -> Raw:
+    return on_each("gelu_tanh_vjp" if approximate else "gelu_erf_vjp", g, x)
+
+
+def _along(name: str, axis: int, logs: bool, *arrays: Raw) -> Raw:
+    import cupy
+
+    with arrays[0].device:
+        arrays = tuple(cupy.ascontiguousarray(a) for a in arrays)
+        out = cupy.empty_like(arrays[0])
+    shape = out.shape
+    inner = int(np.prod(shape[axis + 1 :], dtype=np.int64))
+    _launch(name, (*arrays, out), out.size // shape[axis], shape[axis], inner, logs)
+    return out
+
+
+def _file_softmax(name: str, logs: bool) -> None:
+    @kernel("cupy", name, "forward", when=lambda x, **_: _fits(x) and x.ndim > 0)
+    def softmax(x: Raw, *, axis: int) -> Raw:
+        return _along("softmax", axis, logs, x)
+
+    @kernel("cupy", name, "vjp:x", when=lambda g, y, **_: _fits(g, y) and y.ndim > 0)
+    def softmax_vjp(g: Raw, y: Raw, *, axis: int) -> Raw:
+        return _along("softmax_vjp", axis, logs, g, y)
+
+
+_file_softmax("softmax", logs=False)
+_file_softmax("log_softmax", logs=True)
+
+
+def _labelled(x: Raw, labels: Raw) -> bool:
+    return _fits(x) and x.ndim == 2 and labels.shape == x.shape[:1] and labels.dtype.kind in "iu"
+
+
+@kernel("cupy", "softmax_cross_entropy", "forward", when=lambda x, labels, **_: _labelled(x, labels))
+def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
+    import cupy
+
+    rows, n = x.shape
+    with x.device:
+        x = cupy.ascontiguousarray(x)
+        labels = cupy.ascontiguousarray(labels.astype(np.int64, copy=False))
+        loss, lse = cupy.empty((rows,), x.dtype), cupy.empty((rows,), x.dtype)
+    _launch("softmax_cross_entropy", (x, labels, loss, lse), rows, n)
+    return loss, lse
+
+
+@kernel(
+    "cupy",
+    "softmax_cross_entropy",
+    "vjp:x",
+    when=lambda g_loss, g_lse, x, labels, lse, **_: (
+        _labelled(x, labels) and _fits(lse, *(g for g in (g_loss, g_lse) if g is not None)) and lse.dtype == x.dtype
+    ),
+)
+def softmax_cross_entropy_vjp(g_loss: Raw | None, g_lse: Raw | None, x: Raw, labels: Raw, lse: Raw) -> Raw:
+    import cupy
+
+    with x.device:
+        x = cupy.ascontiguousarray(x)
+        labels = cupy.ascontiguousarray(labels.astype(np.int64, copy=False))
+        given = [lse if g is None else cupy.ascontiguousarray(g) for g in (g_loss, g_lse)]
+        out = cupy.empty_like(x)
+    _launch("softmax_cross_entropy_vjp", (*given, x, labels, out), *x.shape, g_loss is not None, g_lse is not None)
+    return out
+
+
+@kernel("cupy", "sgd_update", "forward", when=lambda p, g, v, **_: _fits(p, g, v))
+def sgd_update(
+    p: Raw,
+    g: Raw,
+    v: Raw,
+    *,
+    lr: float,
+    momentum: float,
+    dampening: float,
+    nesterov: bool,
+    weight_decay: float,
+    maximize: bool,
+    donate: bool,
+) -> tuple[Raw, Raw]:
+    """Return the new parameter and velocity of a step of SGD by PyTorch's formula.
+
+    ``donate`` writes them into ``p`` and ``v``.
+    """
+    sign = -1.0 if maximize else 1.0
+    if momentum == 0:
+        return on_each("sgd_plain", p, g, lr, sign, weight_decay, *([p] if donate else [])), v
+    outputs = [p, v] if donate else []
+    found: tuple[Raw, Raw] = on_each(
+        "sgd_momentum", p, g, v, lr, sign, weight_decay, momentum, 1.0 - dampening, nesterov, *outputs
+    )
+    return found
+
+
+@kernel("cupy", "adam_update", "forward", when=lambda p, g, m, v, **_: _fits(p, g, m, v))
+def adam_update(
+    p: Raw,
+    g: Raw,
+    m: Raw,
+    v: Raw,
+    *,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    decoupled: bool,
+    step: int,
+    donate: bool,
+) -> tuple[Raw, Raw, Raw]:
+    """Return the new parameter and moments of a step of Adam (``decoupled``: AdamW).
+
+    By PyTorch's formula; ``step`` counts from 1.
+    """
+    numbers = adam_numbers(lr, beta1, beta2, weight_decay, decoupled, step)
+    decay = 0.0 if decoupled else weight_decay
+    return adam_with_numbers(p, g, m, v, *numbers, beta1=beta1, beta2=beta2, eps=eps, decay=decay, donate=donate)

@@ -1,0 +1,1 @@
+"""NumPy: the backend and its kernels."""

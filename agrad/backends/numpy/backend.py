@@ -1,0 +1,164 @@
+"""NumPy: its backend, and the memory of its arrays."""
+
+import ctypes
+import os
+import sys
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import array_api_compat.numpy as compat
+import numpy as np
+
+import agrad.backends.host_random
+import agrad.backends.numpy.elementwise
+import agrad.backends.numpy.linalg
+import agrad.backends.numpy.products
+import agrad.backends.numpy.reductions
+import agrad.backends.numpy.updates  # noqa: F401 - these file kernels
+from agrad.backends import special as special_words
+from agrad.backends.base import CONTENT, Backend, vocabulary
+from agrad.backends.numpy.fused import where
+from agrad.backends.numpy.words import WORDS
+from agrad.shapes import fill_index
+
+
+def getitem(x: np.ndarray, /, *indices: np.ndarray, index: tuple[Any, ...]) -> np.ndarray:
+    return x[fill_index(index, indices)]
+
+
+def setitem(x: np.ndarray, value: Any, /, *indices: np.ndarray, index: tuple[Any, ...]) -> np.ndarray:
+    out = np.array(x)
+    out[fill_index(index, indices)] = value
+    return out
+
+
+def from_parts(x1: Any, x2: Any, /) -> np.ndarray:
+    # x1 + 1j * x2 would make nan of an infinite part
+    out = np.empty(np.broadcast(x1, x2).shape, np.result_type(x1, x2, np.complex64))
+    out.real, out.imag = x1, x2
+    return out
+
+
+def laid_out_like(x: Any, like: Any) -> np.ndarray:
+    if x.strides == like.strides:
+        return np.asarray(x)
+    out = np.empty_like(like, subok=False)
+    out[...] = x
+    return out
+
+
+def memory(x: np.ndarray) -> int | None:
+    if not x.flags.writeable or 0 in x.strides:
+        return None
+    block: Any = x
+    while isinstance(block, np.ndarray) and block.base is not None:
+        block = block.base
+    return id(block)
+
+
+def apart(arrays: Sequence[np.ndarray]) -> bool:
+    for x in arrays:
+        if x.base is not None or not x.flags.writeable:
+            return False
+    return len(set(map(id, arrays))) == len(arrays)
+
+
+class _Holder:
+    __slots__ = ("data",)
+
+    data: np.ndarray
+
+
+def references(holder: Any) -> int:
+    """Return the number of references to ``holder.data``, ``ALONE`` without others."""
+    return sys.getrefcount(holder.data)
+
+
+def _calibrate() -> int:
+    # interpreters differ in how many of their own temporaries they count; one that does not count has 0
+    holder = _Holder()
+    holder.data = np.empty(1)
+    return references(holder) if hasattr(sys, "getrefcount") else 0
+
+
+ALONE = _calibrate()
+
+
+def donatable(holder: Any) -> bool:
+    # No variable for the array: a reference more. A view of the array counts, as it holds its base; a weak reference
+    # does not.
+    return (
+        type(holder.data) is np.ndarray
+        and holder.data.flags.owndata
+        and holder.data.flags.writeable
+        and references(holder) <= ALONE
+        and not weakref.getweakrefcount(holder.data)
+    )
+
+
+def _find_device(name: str) -> str | None:
+    return name if name == "cpu" else None
+
+
+_KEPT = 1 << 28
+"""Bytes of freed memory at the end of the heap that stay with the process."""
+
+_TRIM_THRESHOLD = -1
+"""The C library's number for that parameter, ``M_TRIM_THRESHOLD`` of ``malloc.h``."""
+
+
+def keep_memory() -> None:
+    """Have glibc keep the memory of freed temporaries for the next ones.
+
+    By itself it returns the top of its heap to the system as soon as twice the size of the largest array freed so far
+    is free there. Then every page of the next temporaries is fetched and cleared anew: a chain of a few arrays of half
+    a megabyte takes eight times as long. Freeing one array of 32 MB, of which no page is touched, makes glibc take
+    arrays of up to that size from its heap. It is also told to keep 256 MB at the heap's end, where it would keep 64,
+    which a tape of ten arrays of 6 MB exceeds. Nothing changes under ``MALLOC_`` variables or another C library.
+    """
+    np.empty((1 << 25) - (1 << 16), np.uint8)
+    if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
+        return
+    try:
+        set_parameter = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return
+    set_parameter(_TRIM_THRESHOLD, _KEPT)
+
+
+BACKEND = Backend(
+    name="numpy",
+    xp=vocabulary(
+        compat,
+        **WORDS,
+        where=where,
+        getitem=getitem,
+        setitem=setitem,
+        from_parts=from_parts,
+        special=special_words.NUMPY,
+    ),
+    version=np.__version__,
+    array_types=(np.ndarray, np.generic),
+    refused={
+        "MaskedArray": "its mask would be lost; give x.filled(value), or x.data and agrad.where with x.mask",
+        "matrix": "its * and ** are those of matrices; give numpy.asarray(x), and write @ for the product",
+    },
+    default_device=lambda: "cpu",
+    devices=lambda: ("cpu",),
+    find_device=_find_device,
+    device_of=lambda x: "cpu",
+    to_host=lambda x: np.asarray(x),
+    from_host=lambda a, device: np.array(a),
+    synchronize=lambda: None,
+    laid_out_like=laid_out_like,
+    strides=lambda x: x.strides,
+    shares_memory=np.may_share_memory,
+    memory=memory,
+    apart=apart,
+    read_only=lambda x: isinstance(x, np.ndarray) and not x.flags.writeable,
+    content=lambda x: x.tobytes if x.nbytes <= CONTENT else None,
+    donatable=donatable,
+)
+
+keep_memory()

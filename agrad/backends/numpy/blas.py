@@ -1,0 +1,141 @@
+"""Routines of NumPy's own BLAS that NumPy has no function for.
+
+``C = a @ b + beta * C`` and ``y = alpha * x + beta * y`` are one pass each where NumPy needs two or three and a
+temporary. They are looked up, by their C interface (``axpby`` is OpenBLAS's own), in the library that NumPy's products
+come from, so that both share one set of threads: a second BLAS's threads and NumPy's would fight for the cores. Where
+NumPy was built on another library there are none. Only names whose suffix gives the width of integers are taken.
+"""
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_ROWS, _PLAIN, _TRANSPOSED = 101, 111, 112
+"""The C interface's names for an order of memory by rows, and for operands as they are and transposed."""
+
+_LETTERS = {"f": ("s", ctypes.c_float), "d": ("d", ctypes.c_double)}
+
+
+class Routines(NamedTuple):
+    """The routines of a dtype. Operands are pointers and counts."""
+
+    gemm: Callable[..., None]
+    ger: Callable[..., None]
+    axpy: Callable[..., None]
+    axpby: Callable[..., None]
+    scal: Callable[..., None]
+
+
+def _library() -> Any:
+    try:
+        from numpy._core import _multiarray_umath
+
+        return ctypes.CDLL(_multiarray_umath.__file__)
+    except (ImportError, OSError, AttributeError):
+        return None
+
+
+def _routines(letter: str, real: Any) -> Routines | None:
+    count, pointer, kind = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
+    arguments = {
+        "gemm": [kind, kind, kind, count, count, count, real, pointer, count, pointer, count, real, pointer, count],
+        "ger": [kind, count, count, real, pointer, count, pointer, count, pointer, count],
+        "axpy": [count, real, pointer, count, pointer, count],
+        "axpby": [count, real, pointer, count, real, pointer, count],
+        "scal": [count, real, pointer, count],
+    }
+    library = _library()
+    for pattern in ("scipy_cblas_{}64_", "cblas_{}64_"):
+        found = []
+        for name, types in arguments.items():
+            function = getattr(library, pattern.format(letter + name), None)
+            if function is not None:
+                function.argtypes, function.restype = types, None
+                found.append(function)
+        if len(found) == len(arguments):
+            return Routines(*found)
+    return None
+
+
+ROUTINES = {
+    np.dtype(char): made for char, (letter, real) in _LETTERS.items() if (made := _routines(letter, real)) is not None
+}
+"""The routines by dtype; empty where NumPy's BLAS is not one that is known."""
+
+
+_byte = ctypes.c_char.from_buffer
+
+
+def address(x: np.ndarray) -> int:
+    """Return the address of the first element."""
+    try:
+        return ctypes.addressof(_byte(x))  # a quarter of the time
+    except (TypeError, ValueError):  # not writeable, or not row by row
+        return x.__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+
+def laid(x: np.ndarray) -> tuple[int, int]:
+    """Return the memory order of a matrix and the length of a line of memory.
+
+    The order is BLAS's name for as it is or transposed; (0, 0) for neither.
+    """
+    flags = x.flags
+    if flags.c_contiguous:
+        return _PLAIN, x.shape[1]
+    if flags.f_contiguous:
+        return _TRANSPOSED, x.shape[0]
+    return 0, 0
+
+
+def added_product(a: np.ndarray, b: np.ndarray, beta: float, out: np.ndarray) -> bool:
+    """Compute ``out = a @ b + beta * out`` in place; False where BLAS cannot.
+
+    a: (m, k), b: (k, n), out: (m, n), row by row in memory; all of one dtype, float32 or float64, none of them empty.
+    ``out`` shares no memory with the others.
+    """
+    if out.dtype not in ROUTINES or not (a.dtype == b.dtype == out.dtype):
+        return False
+    of_a, of_b = laid(a), laid(b)
+    if not (out.flags.c_contiguous and a.size and b.size and of_a[0] and of_b[0]):
+        return False
+    product_adder(out.dtype, (*a.shape, b.shape[1]))(of_a, address(a), of_b, address(b), beta, address(out))
+    return True
+
+
+@functools.lru_cache(maxsize=256)
+def product_adder(dtype: np.dtype, sizes: tuple[int, int, int]) -> Callable[..., None]:
+    """Return ``added_product`` without its checks, for m, k, n = ``sizes``.
+
+    The function takes ``laid`` and the address of a, the same of b, beta, and the address of out. Sizes are converted
+    for ctypes once.
+    """
+    routines = ROUTINES[dtype]
+    m, k, n = map(ctypes.c_int64, sizes)
+    size, one, rows, unit = ctypes.c_int64(sizes[0] * sizes[2]), ctypes.c_int64(1), ctypes.c_int(_ROWS), 1.0
+
+    def add_outer(of_a: Any, a: int, of_b: Any, b: int, beta: float, out: int) -> None:
+        # the general routine takes three times as long
+        if beta != 1:
+            routines.scal(size, beta, out, one)
+        routines.ger(rows, m, n, unit, a, one, b, one, out, n)
+
+    def add_product(of_a: Any, a: int, of_b: Any, b: int, beta: float, out: int) -> None:
+        routines.gemm(rows, of_a[0], of_b[0], m, n, k, unit, a, of_a[1], b, of_b[1], beta, out, n)
+
+    return add_outer if sizes[1] == 1 else add_product
+
+
+def added_multiple(alpha: float, x: np.ndarray, out: np.ndarray) -> None:
+    """Compute ``out += alpha * x`` in place.
+
+    The arrays are of one shape, of a dtype in ``ROUTINES``, and lie row by row.
+    """
+    ROUTINES[out.dtype].axpy(out.size, alpha, address(x), 1, address(out), 1)
+
+
+def weighted_sum(alpha: float, x: np.ndarray, beta: float, out: np.ndarray) -> None:
+    """Compute ``out = alpha * x + beta * out`` in place, of such arrays."""
+    ROUTINES[out.dtype].axpby(out.size, alpha, address(x), 1, beta, address(out), 1)

@@ -1,0 +1,237 @@
+"""NumPy's rules of two-argument functions.
+
+The generic forms guard rare values in a dozen passes over memory. Each kernel first looks for the rare values (ties,
+zeros, numbers that would overflow). Without them it computes the plain derivative, block by block; with them the
+generic rule runs, or NumPy's own function.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from agrad.backends.numpy.blocks import BITS, are_alike, in_blocks, is_floating
+from agrad.backends.numpy.fused import chosen
+from agrad.registry import kernel
+
+Raw = Any
+
+HUGE = {dtype: float(np.finfo(dtype).max) / 4 for dtype in BITS}
+LEAST = {dtype: float(np.finfo(dtype).tiny / np.finfo(dtype).eps) for dtype in BITS}
+"""A sum of two squares between these has not overflowed, and has lost nothing that matters to underflow."""
+
+_SIGN = {np.dtype(f"f{n}"): np.array(1 << (8 * n - 1), f"u{n}").view(f"i{n}") for n in (2, 4, 8)}
+"""The sign's bit alone, as an integer of the dtype's width."""
+
+
+_LONG = 1 << 10
+"""Elements from which on a look at the values is worth its calls, measured."""
+
+
+def _all_alike(g: Raw, *others: Raw) -> bool:
+    """Return whether all are arrays of one shape and native floating dtype."""
+    return type(g) is np.ndarray and all(type(x) is np.ndarray and are_alike(x, g) for x in others)
+
+
+def _long_alike(g: Raw, *others: Raw) -> bool:
+    """Return whether they are also long, as the generic rule is fast on short ones."""
+    return type(g) is np.ndarray and g.size >= _LONG and _all_alike(g, *others)
+
+
+# ------------------------------------------------------------------ greater and less
+
+
+def _share(g: Raw, mine: Raw, other: Raw, beats: Any) -> Raw:
+    def block(g: np.ndarray, *arrays: np.ndarray) -> np.ndarray:
+        a, b = (arrays[0], other) if len(arrays) == 1 else arrays
+        wins, ties = beats(a, b), np.equal(a, b)
+        if ties.any():
+            return np.where(wins, g, np.where(ties, g / 2, np.zeros_like(g)))
+        return chosen(g, wins)
+
+    return in_blocks(block, g, mine, other) if type(other) is np.ndarray else in_blocks(block, g, mine)
+
+
+def _is_share(g: Raw, mine: Raw, other: Raw) -> bool:
+    return _long_alike(g, mine) and (type(other) in (int, float) or _all_alike(g, other))
+
+
+def _file_extreme(name: str, beats: Any) -> None:
+    @kernel("numpy", name, "vjp:x1", when=lambda g, x1, x2: _is_share(g, x1, x2))
+    def first(g: Raw, x1: Raw, x2: Raw) -> Raw:
+        return _share(g, x1, x2, beats)
+
+    @kernel("numpy", name, "vjp:x2", when=lambda g, x1, x2: _is_share(g, x2, x1))
+    def second(g: Raw, x1: Raw, x2: Raw) -> Raw:
+        return _share(g, x2, x1, beats)
+
+
+_file_extreme("maximum", np.greater)
+_file_extreme("minimum", np.less)
+
+
+@kernel("numpy", "between", "vjp:x", when=lambda g, x: _long_alike(g, x))
+def between_vjp(g: Raw, x: Raw, *, low: float, high: float) -> Raw:
+    def block(g: np.ndarray, x: np.ndarray) -> np.ndarray:
+        inside = np.greater(x, low)
+        np.logical_and(inside, np.less(x, high), out=inside)
+        ties = np.equal(x, low)
+        np.logical_or(ties, np.equal(x, high), out=ties)
+        if ties.any():
+            return np.where(inside, g, np.where(ties, g / 2, np.zeros_like(g)))
+        return chosen(g, inside)
+
+    return in_blocks(block, g, x)
+
+
+@kernel("numpy", "between", "forward", when=lambda x: type(x) is np.ndarray and is_floating(x))
+def between(x: Raw, *, low: float, high: float) -> Raw:
+    if x.size >= _LONG:
+        return np.clip(x, low, high)
+    out = np.maximum(x, low)
+    return np.minimum(out, high, out=out)
+
+
+def _copysign(g: np.ndarray, x1: np.ndarray, y: np.ndarray) -> np.ndarray:
+    bits = BITS[g.dtype]
+    out = np.bitwise_xor(x1.view(bits), y.view(bits))
+    np.bitwise_and(out, _SIGN[g.dtype], out=out)
+    np.bitwise_xor(out, g.view(bits), out=out)
+    return np.multiply(out, np.not_equal(x1, 0).view(np.int8), out=out).view(g.dtype)
+
+
+@kernel("numpy", "copysign", "vjp:x1", when=lambda g, x1, y: _long_alike(g, x1, y))
+def copysign_vjp(g: Raw, x1: Raw, y: Raw) -> Raw:
+    return in_blocks(_copysign, g, x1, y)
+
+
+# ------------------------------------------------------------------ powers
+
+
+@kernel("numpy", "pow", "vjp:x1", when=lambda g, x1, x2: _all_alike(g, x1, x2) and bool(x2.all()))
+def pow_base(g: Raw, x1: Raw, x2: Raw) -> Raw:
+    def block(g: np.ndarray, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+        out = np.subtract(x2, 1)
+        np.power(x1, out, out=out)
+        np.multiply(x2, out, out=out)
+        return np.multiply(g, out, out=out)
+
+    return in_blocks(block, g, x1, x2)
+
+
+@kernel("numpy", "pow", "vjp:x2", when=lambda g, x1, y: _all_alike(g, x1, y) and bool(x1.all()))
+def pow_exponent(g: Raw, x1: Raw, y: Raw) -> Raw:
+    def block(g: np.ndarray, x1: np.ndarray, y: np.ndarray) -> np.ndarray:
+        out = np.multiply(g, y)
+        return np.multiply(out, np.log(x1), out=out)
+
+    return in_blocks(block, g, x1, y)
+
+
+# ------------------------------------------------------------------ lengths and angles
+
+
+def _squares(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """Return a * a + b * b, or None where an element over- or underflows or is NaN."""
+    if not a.size:
+        return np.multiply(a, a)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        out = np.multiply(a, a)
+        np.add(out, np.multiply(b, b), out=out)
+    return out if out.min() > LEAST[out.dtype] and out.max() < HUGE[out.dtype] else None
+
+
+def _hypot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    squares = _squares(a, b)
+    return np.hypot(a, b) if squares is None else np.sqrt(squares, out=squares)
+
+
+@kernel("numpy", "hypot", "forward", when=lambda x1, x2: _long_alike(x1, x2) and x1.dtype.char in "fd")
+def hypot(x1: Raw, x2: Raw) -> Raw:
+    return in_blocks(_hypot, x1, x2)
+
+
+def _leg(g: np.ndarray, leg: np.ndarray, y: np.ndarray) -> np.ndarray:
+    out = np.divide(leg, y)
+    return np.multiply(g, out, out=out)
+
+
+def _is_leg(g: Raw, leg: Raw, y: Raw) -> bool:
+    return _all_alike(g, leg, y) and bool(y.size and y.min() > 0 and y.max() < np.inf)
+
+
+@kernel("numpy", "hypot", "vjp:x1", when=lambda g, x1, x2, y: _is_leg(g, x1, y))
+def hypot_first(g: Raw, x1: Raw, x2: Raw, y: Raw) -> Raw:
+    return in_blocks(_leg, g, x1, y)
+
+
+@kernel("numpy", "hypot", "vjp:x2", when=lambda g, x1, x2, y: _is_leg(g, x2, y))
+def hypot_second(g: Raw, x1: Raw, x2: Raw, y: Raw) -> Raw:
+    return in_blocks(_leg, g, x2, y)
+
+
+def _over_length(g: np.ndarray, other: np.ndarray, mine: np.ndarray) -> np.ndarray:
+    """Return g times ``other`` over the square of the length.
+
+    Where the square overflows, divide by the length twice.
+    """
+    squares = _squares(other, mine)
+    if squares is None:
+        length = np.hypot(other, mine)
+        return g * (other / length / length)
+    np.divide(other, squares, out=squares)
+    return np.multiply(g, squares, out=squares)
+
+
+@kernel("numpy", "atan2", "vjp:x1", when=lambda g, x1, x2: _long_alike(g, x1, x2))
+def atan2_first(g: Raw, x1: Raw, x2: Raw) -> Raw:
+    return in_blocks(_over_length, g, x2, x1)
+
+
+@kernel("numpy", "atan2", "vjp:x2", when=lambda g, x1, x2: _long_alike(g, x1, x2))
+def atan2_second(g: Raw, x1: Raw, x2: Raw) -> Raw:
+    out = in_blocks(_over_length, g, x1, x2)
+    return np.negative(out, out=out)
+
+
+# ------------------------------------------------------------------ the logarithm of a sum
+
+
+def _tame(*arrays: np.ndarray) -> bool:
+    """Return whether all numbers and their differences are finite."""
+    return all(a.min() > -HUGE[a.dtype] and a.max() < HUGE[a.dtype] for a in arrays if a.size)
+
+
+def _logaddexp(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if not _tame(a, b):
+        return np.logaddexp(a, b)
+    top = np.maximum(a, b)
+    gap = np.minimum(a, b)
+    np.subtract(gap, top, out=gap)
+    np.exp(gap, out=gap)
+    np.log1p(gap, out=gap)
+    return np.add(top, gap, out=top)
+
+
+@kernel("numpy", "logaddexp", "forward", when=lambda x1, x2: _long_alike(x1, x2) and x1.dtype.char in "fd")
+def logaddexp(x1: Raw, x2: Raw) -> Raw:
+    return in_blocks(_logaddexp, x1, x2)
+
+
+def _weight(g: np.ndarray, mine: np.ndarray, y: np.ndarray) -> np.ndarray:
+    out = np.subtract(mine, y)
+    np.exp(out, out=out)
+    return np.multiply(g, out, out=out)
+
+
+def _is_weight(g: Raw, mine: Raw, y: Raw) -> bool:
+    return _all_alike(g, mine, y) and _tame(y)
+
+
+@kernel("numpy", "logaddexp", "vjp:x1", when=_is_weight)
+def logaddexp_first(g: Raw, x1: Raw, y: Raw) -> Raw:
+    return in_blocks(_weight, g, x1, y)
+
+
+@kernel("numpy", "logaddexp", "vjp:x2", when=_is_weight)
+def logaddexp_second(g: Raw, x2: Raw, y: Raw) -> Raw:
+    return in_blocks(_weight, g, x2, y)

@@ -1,0 +1,192 @@
+"""NumPy's choices, activations and cross entropy, in few passes over memory.
+
+A new array of megabytes costs more to write than to compute, and ``numpy.where`` ten times that where its condition
+cannot be predicted. So these kernels write into arrays of their own, take long arrays in blocks, and choose by integer
+arithmetic on the elements' bits.
+"""
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from agrad.backends.numpy.blocks import BITS, are_alike, in_blocks, is_floating
+from agrad.registry import kernel
+
+Raw = Any
+
+_BRANCHY = 1 << 12
+"""Elements from which on a branch for each costs more than two more passes."""
+
+_SHORT = 64
+"""Rows shorter than this are transposed to be reduced: NumPy's inner loop then runs over the long axis."""
+
+
+# ------------------------------------------------------------------ choosing
+
+
+def _is_choice(condition: Raw, *arrays: Raw) -> bool:
+    """Return whether a condition chooses from long floating arrays of its shape."""
+    if type(condition) is not np.ndarray or condition.size < _BRANCHY or condition.dtype.char != "?":
+        return False
+    kind = arrays[0].dtype
+    return kind in BITS and all(
+        type(a) is np.ndarray and a.dtype == kind and a.shape == condition.shape for a in arrays
+    )
+
+
+def chosen(g: np.ndarray, wins: np.ndarray) -> np.ndarray:
+    """Return the bits of ``g`` times 1 or 0: exact, also for infinite cotangents."""
+    return np.multiply(wins.view(np.int8), g.view(BITS[g.dtype])).view(g.dtype)
+
+
+def _mixed(x1: np.ndarray, x2: np.ndarray, condition: np.ndarray) -> np.ndarray:
+    bits = BITS[x1.dtype]
+    a, b = x1.view(bits), x2.view(bits)
+    out = np.bitwise_xor(a, b)
+    np.multiply(out, condition.view(np.int8), out=out)
+    np.bitwise_xor(out, b, out=out)
+    return out.view(x1.dtype)
+
+
+def where(condition: Any, x1: Any, x2: Any, /) -> Any:
+    """Return ``numpy.where``, of long arrays without a branch an element."""
+    if type(x1) is type(x2) is np.ndarray and _is_choice(condition, x1, x2):
+        return in_blocks(_mixed, x1, x2, condition)
+    return np.where(condition, x1, x2)
+
+
+@kernel("numpy", "where", "vjp:x1", when=lambda g, condition: _is_choice(condition, g))
+def where_first(g: Raw, condition: Raw) -> Raw:
+    return in_blocks(chosen, g, condition)
+
+
+@kernel("numpy", "where", "vjp:x2", when=lambda g, condition: _is_choice(condition, g))
+def where_second(g: Raw, condition: Raw) -> Raw:
+    return in_blocks(lambda g, condition: chosen(g, np.logical_not(condition)), g, condition)
+
+
+_KEPT = 1 << 17
+"""Elements of the zeros and of the ones that are kept a dtype, to compare and to sum with."""
+
+
+@functools.lru_cache(maxsize=128)
+def zeros_beside(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Return zeros for ``numpy.maximum`` of an array of this shape.
+
+    With a single zero it takes five times as long. Of an array longer than the kept zeros, those for a row, or one.
+    """
+    size = math.prod(shape)
+    if size > _KEPT:
+        size, shape = (shape[-1], shape[-1:]) if _SHORT < shape[-1] <= _KEPT else (1, ())
+    return _kept(0, dtype)[:size].reshape(shape)
+
+
+@functools.lru_cache(maxsize=16)
+def _kept(value: int, dtype: np.dtype) -> np.ndarray:
+    made = np.full(_KEPT, value, dtype)
+    made.flags.writeable = False
+    return made
+
+
+@kernel("numpy", "relu", "forward", when=lambda x, **_: is_floating(x))
+def relu(x: Raw) -> Raw:
+    return np.maximum(x, zeros_beside(x.shape, x.dtype))
+
+
+@kernel("numpy", "relu", "vjp:x", when=lambda g, y, **_: are_alike(g, y))
+def relu_vjp(g: Raw, y: Raw) -> Raw:
+    return chosen(g, y > 0)
+
+
+# ------------------------------------------------------------------ the logistic function
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    # the generic body's numerator, 1 where x >= 0 and exp(-|x|) elsewhere, is exp(min(x, 0))
+    out = np.minimum(x, 0)
+    np.exp(out, out=out)
+    below = np.abs(x)
+    np.negative(below, out=below)
+    np.exp(below, out=below)
+    np.add(below, 1, out=below)
+    return np.divide(out, below, out=out)
+
+
+@kernel("numpy", "sigmoid", "forward", when=lambda x, **_: is_floating(x))
+def sigmoid(x: Raw) -> Raw:
+    return in_blocks(_sigmoid, x)
+
+
+# ------------------------------------------------------------------ the bias of an affine map
+
+
+@kernel("numpy", "linear", "vjp:bias", when=lambda g, bias_meta, **_: g.ndim == 2 and bias_meta.shape == g.shape[1:])
+def linear_bias(g: Raw, bias_meta: Any) -> Raw:
+    return np.matmul(all_ones(g.shape[0], g.dtype), g)
+
+
+def all_ones(n: int, dtype: np.dtype) -> np.ndarray:
+    """Return ones, which may be read-only: a product with them is a sum over rows."""
+    return _few_ones(n, dtype) if n <= _KEPT else np.ones(n, dtype)
+
+
+@functools.lru_cache(maxsize=128)
+def _few_ones(n: int, dtype: np.dtype) -> np.ndarray:
+    return _kept(1, dtype)[:n]
+
+
+# ------------------------------------------------------------------ cross entropy
+
+
+@functools.lru_cache(maxsize=32)
+def unsigned(dtype: np.dtype) -> Any:
+    """Return the unsigned dtype of an integer dtype's width and order, or None."""
+    return np.dtype(f"{dtype.byteorder}u{dtype.itemsize}") if dtype.kind in "iu" else None
+
+
+def _is_labelled(x: Raw, labels: Raw, **_: Any) -> bool:
+    if x.dtype not in BITS or x.ndim != 2 or not x.size or labels.shape != x.shape[:1]:
+        return False
+    kind = unsigned(labels.dtype)
+    # a negative label seen as unsigned is a large one
+    return kind is not None and bool(np.maximum.reduce(labels.view(kind)) < x.shape[1])
+
+
+@kernel("numpy", "softmax_cross_entropy", "forward", when=_is_labelled)
+def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
+    n, classes = x.shape
+    if classes < _SHORT:
+        e = np.array(x.T, order="C")
+        top = np.maximum.reduce(e, axis=0)
+        np.subtract(e, top, out=e)
+        total = np.add.reduce(np.exp(e, out=e), axis=0)
+    else:
+        top = np.maximum.reduce(x, axis=1)
+        e = np.subtract(x, top[:, None])
+        total = np.add.reduce(np.exp(e, out=e), axis=1)
+    rest = np.log(total, out=total)
+    loss = np.subtract(top, x[np.arange(n), labels])
+    np.add(loss, rest, out=loss)
+    return loss, np.add(rest, top, out=rest)
+
+
+@kernel(
+    "numpy",
+    "softmax_cross_entropy",
+    "vjp:x",
+    when=lambda g_loss, g_lse, x, labels, lse, **_: (
+        g_lse is None
+        and g_loss is not None
+        and g_loss.dtype == x.dtype
+        and g_loss.shape == x.shape[:1]
+        and _is_labelled(x, labels)
+    ),
+)
+def softmax_cross_entropy_vjp(g_loss: Raw, g_lse: None, x: Raw, labels: Raw, lse: Raw) -> Raw:
+    out = np.subtract(x, lse[:, None])
+    np.exp(out, out=out)
+    np.divide(out, np.add.reduce(out, axis=1, keepdims=True), out=out)
+    out[np.arange(out.shape[0]), labels] -= 1
+    return np.multiply(out, g_loss[:, None], out=out)

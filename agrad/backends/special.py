@@ -1,0 +1,182 @@
+"""The special functions of the array libraries, by the names of SciPy.
+
+``xp.special`` of a backend's vocabulary is a ``SpecialWords``. A function that it does not find is evaluated in its
+generic form, in operations of the array API standard. The libraries' modules are imported at the first look-up.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import array_api_compat.numpy as numpy_namespace
+import numpy as np
+
+Function = Callable[..., Any]
+
+ELEMENTWISE = (
+    "beta", "betainc", "betaln", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma",
+    "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "iv", "j0", "j1", "jn", "kl_div", "log_expit",
+    "log_ndtr", "logit", "ndtr", "ndtri", "polygamma", "rel_entr", "sinc", "xlog1py", "xlogy", "y0", "y1", "zeta",
+)  # fmt: skip
+"""The names under which a backend may file its own functions, arguments in SciPy's order."""
+
+
+class SpecialWords:
+    """The special functions of a library, which ``functions`` makes on first use.
+
+    ``evaluate(xp, form, dtype, *arrays, **settings)`` runs a generic form on arrays of one floating dtype: in float64,
+    as the forms are written for, and gives ``dtype`` again.
+    """
+
+    def __init__(self, functions: Callable[[], Mapping[str, Function]] | None = None) -> None:
+        self._make = functions
+        self._found: Mapping[str, Function] | None = None
+
+    def find(self, name: str) -> Function | None:
+        """Return the library's own function of that name, or None."""
+        if self._found is None:
+            self._found = self._make() if self._make is not None else {}
+        return self._found.get(name)
+
+    def evaluate(self, xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
+        return in_double(xp, form, dtype, *arrays, **settings)
+
+
+def in_double(xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
+    """Evaluate a generic form in float64, and cast the result to ``dtype``."""
+    # every element goes through every branch, and NumPy would warn of those that are not chosen
+    with np.errstate(all="ignore"):
+        out = form(xp, *(xp.astype(a, xp.float64, copy=False) for a in arrays), **settings)
+        return xp.astype(out, dtype, copy=False)
+
+
+def _of_module(module: ModuleType, names: Mapping[str, str] | None = None, without: tuple[str, ...] = ()) -> Any:
+    """Return the functions of a module, by ``names`` where its own names differ."""
+    called = {name: name for name in ELEMENTWISE if name not in without} | dict(names or {})
+    return {name: getattr(module, own) for name, own in called.items() if hasattr(module, own)}
+
+
+def _scipy() -> Mapping[str, Function]:
+    try:
+        module = importlib.import_module("scipy.special")
+    except ImportError:
+        return {}
+    own = _of_module(module, without=("jn", "sinc"))
+    own["jn"] = lambda x, *, n: module.jv(float(n), x)
+    own["iv"] = partial(_iv, module)
+    own["gammaln"] = partial(_gammaln, module)
+    return own
+
+
+def _gammaln(module: ModuleType, x: np.ndarray) -> Any:
+    """Return SciPy's ``gammaln``, and near 0, where gamma overflows, its pole."""
+    out = module.gammaln(x)
+    small = (np.abs(x) < 1e-300) & (x != 0)
+    return np.where(small, -np.log(np.abs(np.where(small, x, 1))), out).astype(x.dtype) if small.any() else out
+
+
+def _iv(module: ModuleType, v: np.ndarray, x: np.ndarray) -> Any:
+    """Return SciPy's ``iv``; near 0 the first term of the power series.
+
+    There SciPy's underflows early or is NaN.
+    """
+    out = module.iv(v, x)
+    small = (np.abs(x) < 1e-100) & (x != 0)
+    if not small.any():
+        return out
+    whole = v == np.floor(v)
+    order = np.where(whole, np.abs(v), v)
+    size = np.abs(x) / 2
+    with np.errstate(under="ignore", over="ignore", divide="ignore"):
+        first = size**order * module.rgamma(order + 1)
+    odd = whole & (order % 2 == 1)
+    first = np.where(x < 0, np.where(whole, np.where(odd, -first, first), np.nan), first)
+    return np.where(small, first, out).astype(out.dtype)
+
+
+def _cupyx() -> Mapping[str, Function]:
+    module = importlib.import_module("cupyx.scipy.special")
+    # CuPy has no kernel of its own for these, or one of another signature; its i0e and i1e are exp(-abs(x)) times a
+    # number that overflows
+    return _of_module(module, without=("i0e", "i1e", "iv", "jn", "sinc"))
+
+
+def _torch() -> Mapping[str, Function]:
+    torch = importlib.import_module("torch")
+    # measured against mpmath: ndtr is 0 in the tail, logit loses digits at 1/2, the incomplete gamma functions have 9
+    # digits and the Bessel functions j and y (bessel_j0 and so on) 7; polygamma wants its order as a number
+    own = _of_module(torch.special, without=("gammainc", "gammaincc", "logit", "ndtr", "polygamma", "sinc"))
+    own["log_expit"] = torch.nn.functional.logsigmoid
+    return own
+
+
+_JAX_WITHOUT = (
+    "beta", "betaln", "erfinv", "gammainc", "gammaincc", "log_ndtr", "logit", "polygamma", "rel_entr", "sinc",
+)  # fmt: skip
+
+
+def _jax() -> Mapping[str, Function]:
+    module = importlib.import_module("jax.scipy.special")
+    # measured against mpmath: polygamma is wrong for x < 0, log_ndtr has 1 digit above 8, beta and betaln 7, the
+    # incomplete gamma functions 9, erfinv 11, and logit and rel_entr cancel
+    return _of_module(module, without=_JAX_WITHOUT)
+
+
+class DaskWords(SpecialWords):
+    """Dask: NumPy's own functions, or the generic forms on NumPy, chunk by chunk."""
+
+    def __init__(self, elementwise: Function) -> None:
+        super().__init__()
+        self._elementwise = elementwise
+
+    def find(self, name: str) -> Function | None:
+        own = NUMPY.find(name)
+        return None if own is None else partial(self._chunked, own)
+
+    def _chunked(self, function: Function, *arrays: Any, **settings: Any) -> Any:
+        dtype = arrays[0].dtype
+
+        def on_chunk(*chunks: Any) -> Any:
+            return function(*chunks, **settings).astype(dtype)
+
+        return self._elementwise(on_chunk, *arrays, dtype=dtype)
+
+    def evaluate(self, xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
+        def on_chunk(*chunks: Any) -> Any:
+            return in_double(numpy_namespace, form, dtype, *chunks, **settings)
+
+        return self._elementwise(on_chunk, *arrays, dtype=dtype)
+
+
+class HostWords(SpecialWords):
+    """array-api-strict: the generic forms on NumPy.
+
+    Its checks of a form's thousand operations take a second.
+    """
+
+    def __init__(self, to_host: Function, from_host: Function) -> None:
+        super().__init__()
+        self._to_host, self._from_host = to_host, from_host
+
+    def evaluate(self, xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
+        on_host = [self._to_host(a) for a in arrays]
+        out = in_double(numpy_namespace, form, on_host[0].dtype, *on_host, **settings)
+        return self._from_host(np.asarray(out), arrays[0].device)
+
+
+class JaxWords(SpecialWords):
+    """JAX: generic forms, in float32 where its 64-bit mode is off."""
+
+    def evaluate(self, xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
+        jax = importlib.import_module("jax")
+        if jax.config.jax_enable_x64:
+            return in_double(xp, form, dtype, *arrays, **settings)
+        return form(xp, *arrays, **settings).astype(dtype)
+
+
+NUMPY = SpecialWords(_scipy)
+CUPY = SpecialWords(_cupyx)
+TORCH = SpecialWords(_torch)
+JAX = JaxWords(_jax)

@@ -1,0 +1,316 @@
+"""The call of a primitive: evaluate an ordinary operation and record it on a tape.
+
+``levels.dispatch`` takes the rest: raw arrays alone, several levels or libraries, Tensors of other levels than a
+tape's, observers of operations.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from agrad.backends import backend_of_type
+from agrad.engine.levels import NUMBERS, dispatch, observed, select, unusual
+from agrad.engine.observing import OBSERVED
+from agrad.engine.tape import ARGUMENT, RESULT, Node, Plan, next_id, recording_floor
+from agrad.engine.tensor import Tensor
+from agrad.engine.views import SHARING, SPLIT, link
+
+Call = Callable[..., Any]
+
+
+def build_call(primitive: Any) -> Call:
+    """Return the function that calls a primitive, with the primitive's own signature."""
+    arrays, settings, single = primitive.arrays, primitive.settings, primitive.outputs is None
+    if single and len(arrays) == 1 and (settings or primitive.variadic):
+        call = _unary_with_settings(primitive)
+    elif single and len(arrays) == 1:
+        call = _unary(primitive)
+    elif single and len(arrays) == 2 and not settings and not primitive.variadic:
+        call = _binary(primitive)
+    else:
+        call = _several(primitive)
+    call.__name__ = call.__qualname__ = primitive.identifier
+    kind = inspect.Parameter
+    parameters = [kind(name, kind.POSITIONAL_ONLY) for name in arrays]
+    if primitive.variadic:
+        parameters.append(kind(primitive.variadic, kind.VAR_POSITIONAL))
+    for name in settings:
+        parameters.append(kind(name, kind.KEYWORD_ONLY, default=primitive.defaults.get(name, kind.empty)))
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return call
+
+
+def complete(primitive: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return all settings. Raise ``TypeError`` for one that is unknown or missing."""
+    name, known, defaults = primitive.identifier, primitive.settings, primitive.defaults
+    for key in settings:
+        if key not in known:
+            raise TypeError(f"{name}() got an unexpected keyword argument {key!r}")
+    for key in known:
+        if key not in settings and key not in defaults:
+            raise TypeError(f"{name}() missing 1 required keyword-only argument: {key!r}")
+    return {**defaults, **settings}
+
+
+def wrong_count(primitive: Any, count: int) -> TypeError:
+    """Return the error for a wrong number of arrays."""
+    name, arrays = primitive.identifier, primitive.arrays
+
+    def arguments(n: int, kind: str) -> str:
+        return f"{n} {kind} argument{'' if n == 1 else 's'}"
+
+    if count > len(arrays):
+        return TypeError(f"{name}() takes {arguments(len(arrays), 'positional')} but {count} were given")
+    missing = " and ".join(map(repr, arrays[count:]))
+    return TypeError(f"{name}() missing {arguments(len(arrays) - count, 'required positional')}: {missing}")
+
+
+def refused(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], error: Exception) -> Exception:
+    """Return the error to raise where the array library refuses a call."""
+    complete(primitive, settings)
+    found: Exception = primitive.explain(args, error)
+    return found
+
+
+def _unary(primitive: Any) -> Call:
+    """One array and no settings."""
+    raw, differentiable, exact = primitive.raw, primitive.differentiable(0), primitive.keeps_type
+    write_back_rules, plans = primitive.write_back_rules, primitive.unary_plans
+
+    def call(x: Any, /) -> Any:
+        if OBSERVED:
+            return observed(primitive, (x,), {})
+        if type(x) is not Tensor:
+            return dispatch(primitive, (x,), {})
+        data = x.data
+        try:
+            y = raw[type(data)](data)
+        except Exception as error:
+            raise primitive.explain((x,), error) from error
+        out = Tensor()
+        out.data = y
+        level = out.level = x.level
+        if write_back_rules and (SPLIT if primitive.splits else SHARING)[type(y)]:
+            link(out, x, ((primitive, {}),))
+        parent = x.node
+        if parent is None or not differentiable:
+            out.node = None
+            return out
+        if level.id < recording_floor():
+            return unusual(primitive, (x,), {}, y)
+        node = out.node = Node()
+        node.id = next_id()
+        node.plan = plan = plans[0] if plans else primitive.plan((0,), 1, exact=exact)
+        node.parents = (parent,)
+        kept = plan.kept
+        node.saved = (data,) if kept is ARGUMENT else (y,) if kept is RESULT else plan.keep((data, y))
+        return out
+
+    return call
+
+
+def _unary_with_settings(primitive: Any) -> Call:
+    """One array, or one and any number of others, and settings."""
+    raw, differentiable, exact = primitive.raw, primitive.differentiable(0), primitive.keeps_type
+    write_back_rules, plans = primitive.write_back_rules, primitive.unary_plans
+    several, count = _several(primitive), len(primitive.settings)
+
+    def call(x: Any, /, *others: Any, **settings: Any) -> Any:
+        if others:
+            return several(x, *others, **settings)
+        if len(settings) != count:
+            settings = complete(primitive, settings)
+        if OBSERVED:
+            return observed(primitive, (x,), settings)
+        if type(x) is not Tensor:
+            return dispatch(primitive, (x,), settings)
+        data = x.data
+        try:
+            y = raw[type(data)](data, **settings)
+        except Exception as error:
+            raise refused(primitive, (x,), settings, error) from error
+        out = Tensor()
+        out.data = y
+        level = out.level = x.level
+        if write_back_rules and (SPLIT if primitive.splits else SHARING)[type(y)]:
+            link(out, x, ((primitive, settings),))
+        parent = x.node
+        if parent is None or not differentiable:
+            out.node = None
+            return out
+        if level.id < recording_floor():
+            return unusual(primitive, (x,), settings, y)
+        node = out.node = Node()
+        node.id = next_id()
+        node.plan = plan = plans[0] if plans else primitive.plan((0,), 1, exact=exact)
+        node.parents = (parent,)
+        node.saved = plan.keep((data, y, settings))
+        return out
+
+    return call
+
+
+class Pairs(dict[type, Call]):
+    """The evaluation of two raw operands, by array type, through Python's operator."""
+
+    def __init__(self, primitive: Any) -> None:
+        super().__init__()
+        self.primitive = primitive
+
+    def __missing__(self, kind: type) -> Call:
+        raw, operator = self.primitive.raw[kind], self.primitive.operator
+        backend = backend_of_type(kind)
+        if operator is None or backend is None:
+            return self.setdefault(kind, raw)
+
+        def evaluate(a: Any, b: Any) -> Any:
+            if type(a) is type(b) and a.dtype is not b.dtype:
+                return raw(a, b)
+            return operator(a, b)
+
+        # to PyTorch's operators, not to its functions, the dtype of an array without dimensions is weak
+        return self.setdefault(kind, backend.placed(evaluate if backend.weak_dtypes else operator))
+
+
+PLAIN, EXACT, NUMBER = 0, 3, 6
+"""Whether cotangents of two arguments need fitting, need none, or one argument is a number."""
+
+
+class PairPlans(dict[int, Plan]):
+    """The plans of two arguments, by the arguments on the tape and the kind of fit."""
+
+    def __init__(self, primitive: Any) -> None:
+        super().__init__()
+        self.primitive = primitive
+
+    def __missing__(self, key: int) -> Plan:
+        fits, which = divmod(key, 3)
+        positions, other = (((0,), 1), ((1,), 0), ((0, 1), -1))[which]
+        numbers = (other,) if fits == 2 else ()
+        exact = fits == 1 or (fits == 2 and self.primitive.keeps_type)
+        return self.setdefault(key, self.primitive.plan(positions, 2, exact=exact, numbers=numbers))
+
+
+def _binary(primitive: Any) -> Call:
+    """Two arrays, or an array and a number, and no settings."""
+    raw, plan_of = primitive.pairs, primitive.pair_plans
+    first, second = primitive.differentiable(0), primitive.differentiable(1)
+    may_be_exact, takes_numbers = primitive.elementwise and primitive.keeps_type, primitive.takes_numbers
+
+    def call(x1: Any, x2: Any, /) -> Any:
+        if OBSERVED:
+            return observed(primitive, (x1, x2), {})
+        n1 = n2 = None
+        if type(x1) is Tensor:
+            level, n1, a = x1.level, x1.node, x1.data
+            if type(x2) is Tensor:
+                if x2.level is not level:
+                    return dispatch(primitive, (x1, x2), {})
+                n2, b = x2.node, x2.data
+            else:
+                b = x2
+            kind, other = type(a), type(b)
+        elif type(x2) is Tensor:
+            level, n2, a, b = x2.level, x2.node, x1, x2.data
+            kind, other = type(b), type(a)
+        else:
+            return dispatch(primitive, (x1, x2), {})
+        if kind is not other and not (takes_numbers and other in NUMBERS):
+            return dispatch(primitive, (x1, x2), {})
+        try:
+            y = raw[kind](a, b)
+        except Exception as error:
+            raise primitive.explain((x1, x2), error) from error
+        out = Tensor()
+        out.data = y
+        out.level = level
+        parents: tuple[Node, ...]
+        if n1 is None or not first:
+            if n2 is None or not second:
+                out.node = None
+                return out
+            which, parents = 1, (n2,)
+        elif n2 is None or not second:
+            which, parents = 0, (n1,)
+        else:
+            which, parents = 2, (n1, n2)
+        if level.id < recording_floor():
+            return unusual(primitive, (x1, x2), {}, y)
+        if kind is not other:
+            which += NUMBER
+        elif may_be_exact and a.dtype is b.dtype and a.shape == b.shape:
+            which += EXACT
+        node = out.node = Node()
+        node.id = next_id()
+        node.plan = plan = plan_of[which]
+        node.parents = parents
+        node.saved = plan.keep((a, b, y)) if plan.names else ()
+        return out
+
+    return call
+
+
+def _several(primitive: Any) -> Call:
+    """Any number of arguments and of outputs."""
+    raw, outputs, count = primitive.raw, primitive.outputs, len(primitive.arrays)
+    variadic, settings_count, plans = primitive.variadic, len(primitive.settings), primitive.plans_by_traced
+
+    def call(*args: Any, **settings: Any) -> Any:
+        if len(args) < count or (len(args) > count and not variadic):
+            raise wrong_count(primitive, len(args))
+        if len(settings) != settings_count:
+            settings = complete(primitive, settings)
+        if OBSERVED:
+            return observed(primitive, args, settings)
+        level = kind = None
+        inner: list[Any] = []
+        traced: list[int] = []
+        for x in args:
+            if type(x) is Tensor:
+                if level is None:
+                    level = x.level
+                elif x.level is not level:
+                    return dispatch(primitive, args, settings)
+                if x.node is not None:
+                    traced.append(len(inner))
+                x = x.data
+            if type(x) is not kind:
+                if kind is not None:
+                    return dispatch(primitive, args, settings)
+                kind = type(x)
+            inner.append(x)
+        if level is None or kind is None:
+            return dispatch(primitive, args, settings)
+        try:
+            y = raw[kind](*inner, **settings)
+        except Exception as error:
+            raise refused(primitive, args, settings, error) from error
+        plan = None
+        if traced:
+            key = (len(inner), *traced)
+            if key not in plans:
+                plans[key] = primitive.recorded(tuple(traced), len(inner), False)
+            plan = plans[key]
+        if plan is not None and level.id < recording_floor():
+            return unusual(primitive, args, settings, y)
+        if plan is None:
+            node = None
+        else:
+            node = Node()
+            node.id = next_id()
+            node.plan = plan
+            node.parents = tuple([args[i].node for i in plan.positions])
+            node.saved = plan.keep((*inner, *((y,) if outputs is None else y), settings))
+        if outputs is None:
+            return _tensor(y, level, node)
+        return tuple([_tensor(part, level, None if node is None else select(node, i)) for i, part in enumerate(y)])
+
+    return call
+
+
+def _tensor(data: Any, level: Any, node: Node | None) -> Tensor:
+    out = Tensor()
+    out.data = data
+    out.level = level
+    out.node = node
+    return out

@@ -1,0 +1,160 @@
+"""The imperative interface: ``Tensor.backward``, hooks and retained gradients."""
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from agrad.backends import backend_of
+from agrad.dtypes import dtype_name
+from agrad.engine.backward import accumulate, backward_pass, topological_order
+from agrad.engine.calls import array_of_number
+from agrad.engine.levels import GLOBAL_TAPE, NAMESPACES
+from agrad.engine.tape import LEAF, Node, next_id
+from agrad.engine.tensor import Tensor, wrap
+from agrad.engine.views import owned
+from agrad.errors import DtypeError, MixedBackendsError, NotDifferentiableError, OperandError, ShapeError
+from agrad.registry import CALLS
+
+
+def cotangent_for(y: Any, gradient: Any, what: str) -> Any:
+    """Return the cotangent to start from: ``gradient``, checked against ``y``.
+
+    None stands for 1, where ``y`` has one element. A Python number is the cotangent of an array of shape (). Raises
+    ``ShapeError``, ``DtypeError`` and ``MixedBackendsError`` for a cotangent that is not like ``y``; ``what`` names the
+    caller in their texts.
+    """
+    raw = y.raw if isinstance(y, Tensor) else y
+    shape = tuple(y.shape)  # for a mapped value, the shape of one member
+    if gradient is None:
+        if any(n != 1 for n in shape):
+            raise ShapeError(
+                f"{what} of an array of shape {shape} needs a cotangent of that shape; "
+                "give one, or reduce to one element first, with agrad.sum say"
+            )
+        like = y if len(raw.shape) != len(shape) else raw
+        return NAMESPACES[type(like)].ones_like(like)
+    gradient = gradient if shape else array_of_number(gradient, raw)
+    given = gradient.raw if isinstance(gradient, Tensor) else gradient
+    if not hasattr(given, "shape"):
+        raise ShapeError(f"the cotangent must be an array of shape {shape}, not {type(given).__name__}")
+    if tuple(gradient.shape) != shape:
+        raise ShapeError(f"the cotangent has shape {tuple(gradient.shape)}; it must have the result's, {shape}")
+    if backend_of(given) is not backend_of(raw):
+        raise MixedBackendsError(
+            f"the cotangent is an array of {backend_of(given).name}, the result one of {backend_of(raw).name}; "
+            f'move it: g.to("{backend_of(raw).name}")'
+        )
+    if given.dtype != raw.dtype:
+        raise DtypeError(
+            f"the cotangent has dtype {dtype_name(given.dtype)}; it must have the result's, {dtype_name(raw.dtype)}"
+        )
+    return gradient
+
+
+def starting_cotangents(nodes: Iterable[Node | None], cotangents: Iterable[Any]) -> dict[Node, Any]:
+    """Return the cotangents by node, summed where a node stands more than once.
+
+    Pairs with None on either side are left out.
+    """
+    starts: dict[Node, Any] = {}
+    for node, g in zip(nodes, cotangents, strict=True):
+        if node is not None and g is not None:
+            starts[node] = starts[node] + g if node in starts else g
+    return starts
+
+
+def nodes_before(ends: Iterable[Node], since: int) -> list[Node]:
+    """Return the nodes up to ``since`` that the younger ones were made from.
+
+    Only nodes behind ``ends`` count.
+    """
+    return [node for node in topological_order(ends, since) if node.id <= since]
+
+
+def backward(tensor: Tensor, gradient: Any, retain_graph: bool, create_graph: bool) -> None:
+    """Implement ``Tensor.backward``."""
+    if tensor.level is not GLOBAL_TAPE:
+        raise NotDifferentiableError(
+            "backward() of a value inside a transform, which differentiates it itself; use agrad.grad inside"
+        )
+    node = tensor.node
+    if node is None:
+        raise NotDifferentiableError(
+            "backward() of a Tensor that nothing recorded: make an input with requires_grad=True, outside of no_grad"
+        )
+    g = cotangent_for(tensor, gradient, "backward()")
+    given = () if gradient is None else (gradient,)
+    if create_graph:
+        g = g if isinstance(g, Tensor) else wrap(g, GLOBAL_TAPE)
+        leaves = backward_pass({node: g}, retain=True, level=GLOBAL_TAPE)
+    else:
+        g = g.data if isinstance(g, Tensor) else g
+        leaves = backward_pass({node: g}, retain=retain_graph)
+    for leaf, cotangent in zip(leaves, owned(leaves.values(), given), strict=True):
+        accumulate(leaf, cotangent)
+
+
+def retain_grad(tensor: Tensor) -> None:
+    """Implement ``Tensor.retain_grad``."""
+    node = tensor.node
+    if node is None:
+        raise NotDifferentiableError(
+            "retain_grad() of a Tensor that requires no gradient; set requires_grad=True on its leaf"
+        )
+    if node.plan is LEAF:
+        return
+    if not node.plan.retains:
+        node.plan = node.plan.primitive.variant(node.plan, retains=True)
+    if getattr(node, "owner", None) is None:
+        node.owner = weakref.ref(tensor)
+
+
+class HookHandle:
+    """The result of ``register_hook``, whose ``remove()`` removes the hook.
+
+    As a context manager it removes the hook at the end.
+    """
+
+    __slots__ = ("_hooks", "_key")
+
+    def __init__(self, hooks: dict[int, Any], key: int) -> None:
+        self._hooks = hooks
+        self._key = key
+
+    def remove(self) -> None:
+        """Remove the hook. Calling it again does nothing."""
+        self._hooks.pop(self._key, None)
+
+    def __enter__(self) -> "HookHandle":
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.remove()
+
+
+def register_hook(tensor: Tensor, hook: Any) -> HookHandle:
+    """Implement ``Tensor.register_hook``."""
+    if not callable(hook):
+        raise OperandError(f"register_hook takes a function of a gradient, not {type(hook).__name__}")
+    node = tensor.node
+    if not tensor.level.tape:
+        raise NotDifferentiableError(
+            f"register_hook() on a value that the {tensor.level.name} level carries: no gradient comes back to it; "
+            "register the hook on a Tensor of agrad.grad, or of backward()"
+        )
+    if node is None:
+        raise NotDifferentiableError(
+            "register_hook() on a Tensor that requires no gradient; set requires_grad=True on its leaf"
+        )
+    if not hasattr(node, "hooks"):
+        node.hooks = {}
+    if node.plan is not LEAF and not node.plan.retains:
+        node.plan = node.plan.primitive.variant(node.plan, retains=True)
+    key = next_id()
+    node.hooks[key] = hook
+    return HookHandle(node.hooks, key)
+
+
+CALLS["backward"] = backward
+CALLS["register_hook"] = register_hook
+CALLS["retain_grad"] = retain_grad

@@ -1,0 +1,1 @@
+"""Inspection: values, graphs, profiles, comparisons of backends."""

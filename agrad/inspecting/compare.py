@@ -1,0 +1,328 @@
+"""``compare_backends``: find the first operation that differs between backends."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agrad.backends import backend_of_type, load, use_backend
+from agrad.dtypes import dtype_name, is_floating
+from agrad.engine.levels import GLOBAL_TAPE, OutputCotangents, users_line
+from agrad.engine.observing import Observer, Proceed
+from agrad.engine.tape import Mode, Node, _ModeChange
+from agrad.engine.tensor import Tensor, wrap
+from agrad.errors import ConfigurationError, OperandError
+from agrad.inspecting.text import raw_of
+from agrad.transforms.arguments import is_array
+from agrad.transforms.grad import vjp
+from agrad.transforms.trees import flatten, paths, unflatten
+
+_SINGLE = ("float32", "complex64")
+
+
+class Entry(NamedTuple):
+    """One operation of a run, with its results on the host.
+
+    None stands for a cotangent that is not there.
+    """
+
+    operation: str
+    direction: str
+    """``"forward"``; ``"tangent"`` and ``"backward"`` for derivative rules; ``"result"`` for the function's results."""
+    names: tuple[str, ...]
+    """Names of the results: outputs, or the arguments whose cotangents they are."""
+    values: tuple[Any, ...]
+    where: str | None
+
+
+class Difference(NamedTuple):
+    """An operation whose result is not the same on two backends."""
+
+    number: int
+    """Which operation of the run it is, the forward and the backward ones counted together."""
+    operation: str
+    direction: str
+    result: str
+    """Which of its results: an output, or the argument whose cotangent it is."""
+    backends: tuple[str, str]
+    what: str
+    """In words: other values, another shape, another dtype, another operation."""
+    absolute: float
+    """The largest absolute difference; nan where values cannot be compared."""
+    relative: float
+    """That, relative to the largest value."""
+    element: tuple[int, ...] | None
+    """Where the difference is largest."""
+    values: tuple[Any, Any]
+    """The two numbers there."""
+    where: str | None
+    """``file:line: text`` of the user's code."""
+
+    def __str__(self) -> str:
+        kind = {
+            "forward": f"the value of {self.operation}",
+            "tangent": f"the tangent of {self.operation}",
+            "backward": f"the gradient of {self.operation} by {self.result}",
+            "result": f"the {self.result}",
+            "path": "the function",
+        }[self.direction]
+        place = f"\n  at {self.where}" if self.where else ""
+        return f"operation {self.number}: {kind} differs on {' and '.join(self.backends)}: {self.what}{place}"
+
+
+class Comparison:
+    """The result of ``compare_backends``.
+
+    ``str`` is the report, ``bool`` is True where all agreed.
+    """
+
+    def __init__(self, backends: tuple[str, ...], operations: int, differences: Sequence[Difference]) -> None:
+        self.backends = backends
+        self.operations = operations
+        """The number of results compared, forward and backward, on each backend."""
+        self.differences = tuple(differences)
+        """All results that differ, in the order of their computation, those that follow from the first included."""
+
+    @property
+    def first(self) -> Difference | None:
+        """The first operation that differs, None where all agree."""
+        return min(self.differences, key=lambda d: d.number, default=None)
+
+    def __bool__(self) -> bool:
+        return not self.differences
+
+    def __str__(self) -> str:
+        names = ", ".join(self.backends)
+        if self.first is None:
+            return f"{names}: the same in all {self.operations} operations"
+        more = len(self.differences) - 1
+        rest = f"\n{more} later results differ too" if more else ""
+        return f"{names}: {self.first}{rest}"
+
+    __repr__ = __str__
+
+
+class _Watch(_ModeChange, Observer):
+    """Records every operation's results."""
+
+    looks = True
+    lines = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entries: list[Entry] = []
+
+    def _change(self, now: Mode) -> Mode:
+        return now._replace(observers=(*now.observers, self))
+
+    def call(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], proceed: Proceed) -> Any:
+        out = proceed()
+        values = tuple(map(_host, out if isinstance(out, tuple) else (out,)))
+        self.entries.append(Entry(primitive.name, "forward", _names(primitive, values), values, users_line()))
+        return out
+
+    def pushforward(self, primitive: Any, proceed: Proceed) -> Any:
+        out = proceed()
+        values = tuple([None if part is None else _host(part) for part in out])
+        self.entries.append(Entry(primitive.name, "tangent", _names(primitive, values), values, users_line()))
+        return out
+
+    def pullback(self, node: Node, g: Any, proceed: Proceed) -> Any:
+        parts = proceed()
+        values = tuple([None if part is None or isinstance(part, OutputCotangents) else _host(part) for part in parts])
+        where = getattr(node, "where", None)
+        self.entries.append(Entry(node.plan.primitive.name, "backward", node.plan.arguments, values, where))
+        return parts
+
+
+def _names(primitive: Any, outputs: tuple[Any, ...]) -> tuple[str, ...]:
+    return tuple([primitive.output_name(i) for i in range(len(outputs))])
+
+
+def _host(value: Any) -> Any:
+    raw = raw_of(value)
+    backend = backend_of_type(type(raw))
+    return np.asarray(raw) if backend is None else np.array(backend.to_host(raw))
+
+
+def _run(f: Callable[..., Any], args: tuple[Any, ...], name: str, grad: bool) -> list[Entry]:
+    """Return every result of ``f`` and of its pullback on one backend."""
+    leaves, spec = flatten(args)
+    backend_name, _, device_name = name.partition(":")
+    with use_backend(backend_name, device_name or None):
+        backend = load(backend_name)
+        device = backend.device(device_name or None)
+        placed = [backend.from_host(_host(leaf), device) if is_array(leaf) else leaf for leaf in leaves]
+        chosen = [i for i, leaf in enumerate(placed) if is_array(leaf) and is_floating(leaf.dtype)]
+        results: list[Any] = []
+        names: list[str] = []
+
+        def on_leaves(*at: Any) -> Any:
+            filled = [wrap(leaf, GLOBAL_TAPE) if is_array(leaf) else leaf for leaf in placed]
+            for i, x in zip(chosen, at, strict=True):
+                filled[i] = x
+            out = f(*unflatten(spec, filled))
+            found = [(path, leaf) for path, leaf in zip(paths(out), flatten(out)[0], strict=True) if is_array(leaf)]
+            names[:] = [f"result{path}" for path, _ in found]
+            results[:] = [leaf for _, leaf in found]
+            return tuple([leaf for leaf in results if is_floating(leaf.dtype)])
+
+        with _Watch() as watch:
+            if grad and chosen:
+                value, pull = vjp(on_leaves, *[placed[i] for i in chosen])
+            else:
+                value, pull = on_leaves(*[wrap(placed[i], GLOBAL_TAPE) for i in chosen]), None
+            ended = [Entry("", "result", (n,), (_host(v),), None) for n, v in zip(names, results, strict=True)]
+            watch.entries += ended
+            if pull is not None and value:
+                rng = np.random.default_rng(0)
+                pull(tuple([backend.from_host(_cotangent(y, rng), backend.device_of(raw_of(y))) for y in value]))
+    return watch.entries
+
+
+def _cotangent(y: Any, rng: np.random.Generator) -> np.ndarray:
+    """Return random numbers of a result's shape and dtype.
+
+    Every element counts, by its own weight.
+    """
+    kind = dtype_name(y.dtype)
+    drawn = rng.uniform(0.5, 1.5, tuple(y.shape)) + (1j * rng.uniform(0.5, 1.5, y.shape) if "complex" in kind else 0)
+    return np.asarray(drawn).astype(kind)
+
+
+def compare_backends(
+    f: Callable[..., Any],
+    *args: Any,
+    backends: Sequence[str],
+    rtol: float | None = None,
+    atol: float = 0.0,
+    grad: bool = True,
+    check: bool = False,
+) -> Comparison:
+    """Run one function on several backends and compare all results.
+
+    Two arrays agree where no element is further off than ``atol`` and ``rtol`` times the largest finite absolute value
+    of the first. NaNs agree with NaNs, and infinities with the same. Every result is copied to the host, and the first
+    backend's are kept.
+
+    Parameters
+    ----------
+    f : callable
+        Takes and returns nested containers of Tensors. It is to make new arrays through agrad, which are then born on
+        each backend in turn.
+    *args
+        Its arguments, of arrays of any backend, which are copied to each.
+    backends : sequence of str
+        Two or more names, ``"numpy"`` or with a device ``"torch:cuda"``. All are compared with the first.
+    rtol : float, optional
+        By default 1e-9, or 1e-4 in single precision.
+    atol : float
+    grad : bool
+        Compare also the results of each derivative rule for one random cotangent of the results, the same on all
+        backends, by backends' own kernels where they have them.
+    check : bool
+
+    Raises
+    ------
+    AssertionError
+        With ``check``, for a difference; its text is the report.
+    BackendUnavailableError
+        For a backend that cannot run here.
+    ConfigurationError
+        For fewer than two backends.
+    """
+    chosen = tuple(backends) if not isinstance(backends, str) else (backends,)
+    if len(set(chosen)) < 2 or len(set(chosen)) != len(chosen):
+        raise ConfigurationError(
+            f"compare_backends: backends are two or more names, each once, not {backends!r}; "
+            "for example backends=('numpy', 'torch')"
+        )
+    if not callable(f) or isinstance(f, Tensor):
+        raise OperandError(f"compare_backends takes a function and its arguments, not a {type(f).__name__}")
+    expected = _run(f, args, chosen[0], grad)
+    differences: list[Difference] = []
+    for name in chosen[1:]:
+        differences += _differences(expected, _run(f, args, name, grad), (chosen[0], name), rtol, atol)
+    report = Comparison(chosen, len(expected), sorted(differences, key=lambda d: d.number))
+    if check and not report:
+        raise AssertionError(str(report))
+    return report
+
+
+def _differences(
+    expected: list[Entry], found: list[Entry], backends: tuple[str, str], rtol: float | None, atol: float
+) -> list[Difference]:
+    out: list[Difference] = []
+    for index, (a, b) in enumerate(zip(expected, found, strict=False)):
+        if (a.operation, a.direction, a.names) != (b.operation, b.direction, b.names):
+            what = f"{_called(a)} on the one, {_called(b)} on the other, so it took another way"
+            return [*out, _other(index, a._replace(direction="path"), backends, what)]
+        for name, x, y in zip(a.names, a.values, b.values, strict=True):
+            difference = _compare(index, a, name, x, y, backends, rtol, atol)
+            if difference is not None:
+                out.append(difference)
+                break
+    if len(expected) != len(found):
+        longer = max(expected, found, key=len)
+        index = min(len(expected), len(found))
+        what = f"{len(expected)} operations on the one and {len(found)} on the other"
+        out.append(_other(index, longer[index]._replace(direction="path"), backends, what))
+    return out
+
+
+def _called(entry: Entry) -> str:
+    return f"the gradient of {entry.operation}" if entry.direction == "backward" else entry.operation or "the result"
+
+
+def _other(index: int, a: Entry, backends: tuple[str, str], what: str, name: str = "") -> Difference:
+    name = name or a.names[0]
+    return Difference(
+        index, a.operation, a.direction, name, backends, what, math.nan, math.nan, None, (None, None), a.where
+    )
+
+
+def _compare(
+    index: int,
+    a: Entry,
+    name: str,
+    x: Any,
+    y: Any,
+    backends: tuple[str, str],
+    rtol: float | None,
+    atol: float,
+) -> Difference | None:
+    if x is None or y is None:
+        return None if x is y else _other(index, a, backends, "a cotangent on one of them only", name)
+    if x.shape != y.shape:
+        return _other(index, a, backends, f"shape {x.shape} and {y.shape}", name)
+    if dtype_name(x.dtype) != dtype_name(y.dtype):
+        return _other(index, a, backends, f"dtype {dtype_name(x.dtype)} and {dtype_name(y.dtype)}", name)
+    if rtol is None:
+        rtol = 1e-4 if dtype_name(x.dtype) in _SINGLE else 1e-9
+    if not x.size:
+        return None
+    exact = x.dtype.kind in "biu"
+    wide = complex if x.dtype.kind == "c" else float
+    with np.errstate(all="ignore"):
+        gap = (x != y).astype(float) if exact else np.abs(x.astype(wide) - y.astype(wide))
+    finite = np.isfinite(x) & np.isfinite(y)
+    same = (x == y) | (np.isnan(x) & np.isnan(y) if not exact else False)
+    gap = np.where(same, 0.0, np.where(finite, gap, np.inf))
+    size = float(np.max(np.abs(x[finite].astype(wide)), initial=0.0))
+    worst = float(np.max(gap))
+    if worst <= (0.0 if exact else atol + rtol * size):
+        return None
+    element = tuple(int(i) for i in np.unravel_index(int(np.argmax(gap)), gap.shape))
+    relative = worst / size if size else math.inf
+    pair = (x[element].item(), y[element].item())
+    place = f" at element {list(element)}" if element else ""
+    amount = "" if exact or math.isinf(worst) else f", off by {worst:.3g} ({relative:.2g} of the largest value)"
+    what = f"{_number(pair[0])} and {_number(pair[1])}{place}{amount}"
+    return Difference(
+        index, a.operation, a.direction, name, backends, what, worst, relative, element or None, pair, a.where
+    )
+
+
+def _number(value: Any) -> str:
+    return f"{value:.10g}" if isinstance(value, (float, complex)) else str(value)

@@ -1,0 +1,401 @@
+"""``agrad.graph`` of Tensors: a tape as a list of operations, or drawn."""
+
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from agrad.dtypes import DType, as_dtype
+from agrad.engine.backward import backward_pass, topological_order
+from agrad.engine.gradients import cotangent_for, starting_cotangents
+from agrad.engine.levels import GetOutput, OutputCotangents
+from agrad.engine.tape import LEAF, Meta, Node, no_grad
+from agrad.engine.tensor import Tensor, settle
+from agrad.errors import MissingExtraError, OperandError
+from agrad.inspecting.text import one_line, raw_of
+from agrad.inspecting.values import MISSING, Recall, entry, settings_of
+
+_SECONDS = 60
+"""The time that the program dot may take."""
+
+
+class Input(NamedTuple):
+    """An operand of an operation: the row it comes from, or the value of a constant."""
+
+    row: int | None
+    """The number of the row, None for a constant."""
+    value: Any
+    """A constant's number or raw array; None for a row, or where the constant is not kept."""
+    name: str | None
+    """The name given to a constant."""
+
+    def __str__(self) -> str:
+        if self.row is not None:
+            return f"%{self.row}"
+        return self.name or ("?" if self.value is None else one_line(self.value, 24))
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One line of a tape."""
+
+    index: int
+    """Its number: every row stands behind the rows it is made from."""
+    op: str | None
+    """The operation; None for a leaf or a constant."""
+    name: str | None
+    """The name given to it, or ``"leaf"`` or ``"constant"``."""
+    shape: tuple[int, ...] | None
+    dtype: DType | None
+    value: Any
+    """The raw array; None where it is not kept and cannot be computed again."""
+    gradient: Any
+    """The raw gradient of the outputs by it; None where none was asked for or none flows to it."""
+    inputs: tuple[Input, ...]
+    settings: dict[str, Any]
+    consumers: int
+    """The number of operations that use it, among those that reach an output."""
+    output: bool
+    """True for the outputs that the graph was asked for."""
+
+    @property
+    def title(self) -> str:
+        """The name, the operation, or both."""
+        return self.name or str(self.op) if self.op is None or self.name is None else f"{self.name}: {self.op}"
+
+
+def make_row(
+    index: int,
+    op: str | None,
+    name: str | None,
+    value: Any,
+    inputs: tuple[Input, ...] = (),
+    settings: Mapping[str, Any] | None = None,
+    *,
+    gradient: Any = None,
+    consumers: int = 0,
+    output: bool = False,
+    meta: Meta | None = None,
+) -> Row:
+    """Return a row of a value.
+
+    Its shape and dtype are taken from ``meta`` where the value is None.
+    """
+    raw = raw_of(value)
+    known = raw if hasattr(raw, "shape") else meta
+    return Row(
+        index=index,
+        op=op,
+        name=name,
+        shape=None if known is None else tuple(known.shape),
+        dtype=None if known is None else as_dtype(known.dtype),
+        value=raw,
+        gradient=raw_of(gradient),
+        inputs=inputs,
+        settings=dict(settings or {}),
+        consumers=consumers,
+        output=output,
+    )
+
+
+def shown_rows(count: int, limit: int | None) -> Sequence[int]:
+    """Return the numbers of the rows to show: first and last, ``limit`` in all."""
+    rows = range(count)
+    return rows if limit is None or count <= limit else [*rows[: limit // 2], *rows[limit // 2 - limit :]]
+
+
+class Graph:
+    """A tape as it stood when ``agrad.graph`` was called. ``str`` lists it.
+
+    It holds nothing of the tape. ``rows`` are the rows shown, ``count`` is the number of all; the others were left out
+    in the middle.
+    """
+
+    def __init__(self, rows: Sequence[Row], count: int, gradients: bool) -> None:
+        self.rows = tuple(rows)
+        self.count = count
+        self.gradients = gradients
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        header = ["#", "operation", "shape", "dtype", "value", *(["gradient"] if self.gradients else [])]
+        table = [[*header, "inputs", "consumers"]]
+        table += [self._cells(row) for row in self.rows]
+        widths = [max(len(line[k]) for line in table) for k in range(len(table[0]))]
+        lines = []
+        for line in table:
+            cells = [line[0].rjust(widths[0]), *(c.ljust(w) for c, w in zip(line[1:], widths[1:], strict=True))]
+            lines.append("  ".join(cells).rstrip())
+        cut = self._cut()
+        if cut is not None:
+            lines.insert(cut + 1, f"{'...'.rjust(widths[0])}  {self._left_out()}; limit=None shows all")
+        return "\n".join(lines)
+
+    def _cut(self) -> int | None:
+        """Return the number of the shown row before which some were left out, or None."""
+        return next((k for k, row in enumerate(self.rows) if row.index != k), None)
+
+    def _left_out(self) -> str:
+        return f"{self.count - len(self.rows):,} of {self.count:,} rows left out"
+
+    def _cells(self, row: Row) -> list[str]:
+        inputs = [str(i) for i in row.inputs]
+        inputs += [f"{name}={value!r}" for name, value in row.settings.items()]
+        text = ", ".join(inputs)
+        cells = [
+            str(row.index),
+            row.title,
+            "" if row.shape is None else str(row.shape),
+            "" if row.dtype is None else str(row.dtype),
+            "" if row.value is None else one_line(row.value),
+        ]
+        if self.gradients:
+            cells.append("" if row.gradient is None else one_line(row.gradient))
+        return [*cells, text if len(text) <= 60 else text[:57] + "...", self._consumers(row)]
+
+    def _consumers(self, row: Row) -> str:
+        if not row.output:
+            return str(row.consumers)
+        return f"{row.consumers}, output" if row.consumers else "output"
+
+    # ---------------------------------------------------------------- pictures
+
+    def to_dot(self) -> str:
+        """Return the picture in the DOT language of Graphviz."""
+        lines = [
+            "digraph agrad {",
+            '  graph [rankdir="TB"];',
+            '  node [fontname="Helvetica", fontsize=10];',
+            "  edge [arrowsize=0.7];",
+        ]
+        shown = {row.index for row in self.rows}
+        edges: dict[str, None] = {}
+        for row in self.rows:
+            lines.append(f"  n{row.index} [{self._look(row)}];")
+            for k, operand in enumerate(row.inputs):
+                if operand.row is None:
+                    source = f"c{row.index}_{k}"
+                    lines.append(f'  {source} [label={_quoted(str(operand))}, shape="plaintext"];')
+                else:
+                    source = f"n{operand.row}" if operand.row in shown else "left_out"
+                edges[f"  {source} -> n{row.index};"] = None
+        cut = self._cut()
+        if cut is not None:
+            lines.append(f'  left_out [label={_quoted(self._left_out())}, shape="plaintext"];')
+            if cut:
+                edges[f"  n{self.rows[cut - 1].index} -> left_out [style=dotted];"] = None
+        return "\n".join([*lines, *edges, "}"]) + "\n"
+
+    def _look(self, row: Row) -> str:
+        label = [row.title]
+        if row.shape is not None:
+            label.append(f"{row.dtype} {row.shape}")
+        if row.value is not None:
+            label.append(one_line(row.value))
+        if row.gradient is not None:
+            label.append(f"gradient {one_line(row.gradient)}")
+        shape, colour = ("box", "#dbe9f6") if row.op is None else ("ellipse", "#ffffff")
+        parts = [f"label={_quoted(*label)}", f'shape="{shape}"', 'style="filled"', f'fillcolor="{colour}"']
+        return ", ".join([*parts, "peripheries=2"] if row.output else parts)
+
+    def to_svg(self) -> str:
+        """Return the picture as SVG, drawn by Graphviz's program ``dot``.
+
+        Raises ``MissingExtraError`` where that cannot run.
+        """
+        program = shutil.which("dot")
+        if program is None:
+            raise MissingExtraError(
+                "the picture is drawn by Graphviz's program dot, which is not on the PATH: install Graphviz with the "
+                "system's packages (apt install graphviz, brew install graphviz, conda install graphviz; pip's extra "
+                "'agrad[plot]' does not hold the program), or use to_dot() and draw it elsewhere"
+            )
+        try:
+            done = subprocess.run(
+                [program, "-Tsvg"], input=self.to_dot(), capture_output=True, encoding="utf-8", timeout=_SECONDS
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise MissingExtraError(
+                f"Graphviz's {program} could not draw the graph: {error}; install Graphviz anew, or give graph() a "
+                "smaller limit"
+            ) from error
+        if done.returncode:
+            raise MissingExtraError(
+                f"Graphviz's {program} failed with code {done.returncode}: {done.stderr.strip() or 'no message'}; "
+                "install Graphviz anew, or use to_dot() and draw it elsewhere"
+            )
+        return done.stdout
+
+    def _repr_svg_(self) -> str | None:
+        """Return the picture for notebooks; None, for the text, without Graphviz."""
+        try:
+            return self.to_svg()
+        except MissingExtraError:
+            return None
+
+
+def _quoted(*lines: str) -> str:
+    """Return a string of the DOT language."""
+    escaped = [line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines]
+    return '"' + "\\n".join(escaped) + '"'
+
+
+# ---------------------------------------------------------------- reading the tape
+
+
+def graph_of_tensors(outputs: Any, gradients: Any, names: Mapping[str, Tensor], limit: int | None) -> Graph:
+    """Return the tape behind a Tensor or a list of them; see ``recorder.graph``."""
+    given = tuple(outputs) if isinstance(outputs, (list, tuple)) else (outputs,)
+    if not given or not all(isinstance(t, Tensor) for t in given):
+        kinds = ", ".join(type(t).__name__ for t in given) or "nothing"
+        raise OperandError(f"graph takes a Tensor or a list of them, not {kinds}; make one with agrad.asarray")
+    for name, tensor in names.items():
+        if not isinstance(tensor, Tensor):
+            raise OperandError(f"graph: names gives {name!r} to a {type(tensor).__name__}; it names Tensors")
+    # nothing is recorded where values are Tensors of an older tape
+    with no_grad():
+        return _Reader([_on_tape(t) for t in given], names, limit).read(gradients)
+
+
+def _on_tape(tensor: Tensor) -> Any:
+    """Return the Tensor on a tape inside levels without one, else the raw array."""
+    value = settle(tensor)
+    while isinstance(value, Tensor) and not value.level.tape:
+        value = settle(value.data)
+    return value
+
+
+class _Reader:
+    """Reads rows off the tape of some Tensors."""
+
+    def __init__(self, outputs: Sequence[Any], names: Mapping[str, Tensor], limit: int | None) -> None:
+        self.outputs = outputs
+        self.recorded = [t for t in outputs if isinstance(t, Tensor)]
+        self.roots = {t.node for t in self.recorded}
+        self.nodes = topological_order(self.roots)[::-1]
+        # a constant among the outputs gets a row of its own, before the others
+        self.constants = [t for t in outputs if not isinstance(t, Tensor)]
+        self.offset = len(self.constants)
+        self.index = {node: self.offset + i for i, node in enumerate(self.nodes)}
+        self.count = self.offset + len(self.nodes)
+        self.limit = limit
+        self.node_names: dict[Node, str] = {}
+        self.raw_names: dict[int, str] = {}
+        self.recall = Recall({t.node: t.data for t in self.recorded})
+        for node in self.nodes:
+            self.recall.note(node)
+        for name, tensor in names.items():
+            value = _on_tape(tensor)
+            if isinstance(value, Tensor):
+                self.node_names[value.node] = name
+                self.recall.values.setdefault(value.node, value.data)
+            else:
+                self.raw_names[id(value)] = name
+
+    def read(self, gradients: Any) -> Graph:
+        shown = shown_rows(self.count, self.limit)
+        nodes = [self.nodes[i - self.offset] for i in shown if i >= self.offset]
+        asked = not (gradients is False or gradients is None)
+        found = self._gradients(gradients, set(nodes)) if asked else {}
+        values = self.recall.find(node for node in nodes if not self._has_outputs(node))
+        consumers = dict.fromkeys(nodes, 0)
+        metas: dict[Node, Meta] = {}
+        for node in self.nodes:
+            for parent in set(node.parents):
+                if parent in consumers:
+                    consumers[parent] += 1
+            self._metas(node, consumers, metas)
+        rows = [self._constant(i) for i in shown if i < self.offset]
+        for node in nodes:
+            rows.append(self._row(node, values.get(node), found.get(node), consumers[node], metas.get(node)))
+        return Graph(rows, self.count, asked)
+
+    @staticmethod
+    def _has_outputs(node: Node) -> bool:
+        """Return True for an operation with several outputs, which are rows too."""
+        primitive = node.plan.primitive
+        return primitive is not None and primitive.outputs is not None
+
+    @staticmethod
+    def _metas(node: Node, wanted: Iterable[Node], metas: dict[Node, Meta]) -> None:
+        """Add the shapes and dtypes that a node keeps of its operands."""
+        if node.saved is None:
+            return
+        plan = node.plan
+        for parent, argument in zip(node.parents, plan.arguments, strict=True):
+            if parent in wanted and parent not in metas and f"{argument}_meta" in plan.names:
+                metas[parent] = node.saved[plan.names.index(f"{argument}_meta")]
+
+    def _constant(self, index: int) -> Row:
+        value = self.constants[index]
+        return make_row(index, None, self.raw_names.get(id(value), "constant"), value, output=True)
+
+    def _row(self, node: Node, value: Any, gradient: Any, consumers: int, meta: Meta | None) -> Row:
+        plan = node.plan
+        name = self.node_names.get(node)
+        inputs: tuple[Input, ...] = ()
+        settings: dict[str, Any] = {}
+        if plan is LEAF:
+            op, name = None, name or "leaf"
+        elif isinstance(plan.primitive, GetOutput):
+            parent = node.parents[0]
+            made_by = parent.plan.primitive
+            op = f"{made_by.name}.{made_by.output_name(plan.primitive.output)}"
+            inputs = (Input(self.index[parent], None, None),)
+        else:
+            op = plan.primitive.name
+            inputs = self._inputs(node)
+            settings = settings_of(node)
+        return make_row(
+            self.index[node],
+            op,
+            name,
+            value,
+            inputs,
+            settings,
+            gradient=gradient,
+            consumers=consumers,
+            output=node in self.roots,
+            meta=meta,
+        )
+
+    def _inputs(self, node: Node) -> tuple[Input, ...]:
+        inputs = []
+        for parent, place in self.recall.layout(node.plan).operands:
+            if parent >= 0:
+                inputs.append(Input(self.index[node.parents[parent]], None, None))
+                continue
+            value = entry(node, place)
+            raw = None if value is MISSING else raw_of(value)
+            inputs.append(Input(None, raw, self.raw_names.get(id(raw))))
+        return tuple(inputs)
+
+    # ---------------------------------------------------------------- gradients
+
+    def _gradients(self, given: Any, wanted: set[Node]) -> dict[Node, Any]:
+        """Return the gradients at the wanted nodes. Frees and changes nothing."""
+        if given is True:
+            given = [None] * len(self.outputs)
+        elif not isinstance(given, (list, tuple)):
+            given = [given]
+        if len(given) != len(self.outputs):
+            raise OperandError(f"graph: {len(self.outputs)} outputs need as many cotangents, not {len(given)}")
+        nodes = [tensor.node if isinstance(tensor, Tensor) else None for tensor in self.outputs]
+        gs = [
+            raw_of(cotangent_for(tensor, g, "graph(gradients=True)"))
+            for tensor, g in zip(self.outputs, given, strict=True)
+        ]
+        found: dict[Node, Any] = {}
+
+        def visit(node: Node, g: Any) -> None:
+            if node in wanted and not isinstance(g, OutputCotangents):
+                found[node] = g
+
+        backward_pass(starting_cotangents(nodes, gs), retain=True, visit=visit)
+        return found

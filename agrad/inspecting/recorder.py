@@ -1,0 +1,193 @@
+"""``agrad.graph`` of a function: every operation that a call computes."""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agrad.backends import backend_of_type
+from agrad.engine.calls import array_of_number
+from agrad.engine.levels import Level, dispatch
+from agrad.engine.observing import Observer
+from agrad.engine.tape import Mode, _ModeChange
+from agrad.engine.tensor import Lifted, Tensor
+from agrad.errors import ConfigurationError, OperandError
+from agrad.inspecting.graph import Graph, Input, Row, graph_of_tensors, make_row, shown_rows
+from agrad.inspecting.text import raw_of
+from agrad.transforms.trees import flatten, paths, unflatten
+
+BELOW_ALL = -1
+"""The number of a recorder's level: older than all others, whose operations all reach it."""
+
+
+class Recorder(Level):
+    """A level that adds a row for every operation on its Tensors.
+
+    A Tensor's node is the number of its row.
+
+    It lies below all levels that record derivatives: their rules run on its Tensors, and add rows too.
+    """
+
+    __slots__ = ("rows",)
+
+    name = "recorder"
+    derivative = False
+
+    def __init__(self) -> None:
+        super().__init__(BELOW_ALL)
+        self.rows: list[Row] = []
+
+    def wrap(self, raw: Any, row: int) -> Tensor:
+        """Return the Tensor of a row."""
+        tensor = Lifted()
+        tensor.data, tensor.level, tensor.node = raw, self, row
+        return tensor
+
+    def add(
+        self, op: str | None, name: str | None, value: Any, inputs: tuple[Input, ...] = (), settings: Any = None
+    ) -> int:
+        """Add a row and return its number."""
+        self.rows.append(make_row(len(self.rows), op, name, value, inputs, settings))
+        return len(self.rows) - 1
+
+    def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        mine = [isinstance(arg, Tensor) and arg.level is self and arg.node is not None for arg in args]
+        raw = tuple(map(raw_of, args))
+        out = dispatch(primitive, raw, settings)
+        if not any(mine):
+            return self._constant(out)
+        inputs = tuple(
+            [
+                Input(arg.node, None, None) if own else Input(None, value, None)
+                for arg, own, value in zip(args, mine, raw, strict=True)
+            ]
+        )
+        if not isinstance(out, tuple):
+            return self.wrap(out, self.add(primitive.name, None, out, inputs, settings))
+        whole = self.add(primitive.name, None, None, inputs, settings)
+        parts = []
+        for i, value in enumerate(out):
+            name = f"{primitive.name}.{primitive.output_name(i)}"
+            parts.append(self.wrap(value, self.add(name, None, value, (Input(whole, None, None),))))
+        return tuple(parts)
+
+
+class _Looking(_ModeChange):
+    """Observe operations: functions of ``jit`` then run untraced."""
+
+    def _change(self, now: Mode) -> Mode:
+        return now._replace(observers=(*now.observers, Observer()))
+
+
+def graph(
+    outputs: Any,
+    gradients: Any = False,
+    *,
+    names: Mapping[str, Tensor] | None = None,
+    limit: int | None = 100,
+) -> Any:
+    """Return the tape behind Tensors, or a function that graphs calls of ``f``.
+
+    ``agrad.graph(f)(*args, **kwargs)`` calls ``f`` with Tensors of the values in ``args`` and returns every operation
+    that ran on them, in order, those of derivatives and maps inside ``f`` among them: the graph of ``agrad.grad(f)``
+    shows how the gradient is computed. Inputs have the parameters' names. args: nested containers of arrays of any
+    backend; Python floats and complex numbers count as arrays of the selected one; ``kwargs`` and integers are
+    constants.
+
+    Each row has the operation, shape, dtype, value, inputs (``%3`` is row 3; constants by value) and the number of
+    operations of this graph that use it. Of a tape, values that it does not keep are computed again, as for
+    ``t.op.args``. Neither the tape nor any ``.grad`` changes. Inside a transform it shows the innermost tape.
+
+    Parameters
+    ----------
+    outputs : Tensor, list of Tensors, or callable
+        The end of the tape, or the function.
+    gradients : bool, array, or list of arrays
+        Of Tensors only. True adds to each row the gradient of the outputs' sum by it, where each output has one
+        element; else their cotangent, or a list of one for each.
+    names : mapping of str to Tensor, optional
+        Of Tensors only: names for them, ``{"w": w}``.
+    limit : int or None
+        The number of rows to show, the first and the last ones; None for all.
+
+    Returns
+    -------
+    Graph or callable
+        Of a function, the function from its arguments to the ``Graph`` of that call.
+
+    Raises
+    ------
+    OperandError
+        If ``outputs`` is neither a Tensor nor a function.
+    ShapeError
+        For a missing or wrong cotangent in ``gradients``.
+    GraphFreedError
+        With ``gradients``, where a backward pass freed the graph.
+    """
+    if limit is not None and limit < 2:
+        raise ConfigurationError(f"graph: limit is at least 2, or None for all rows, not {limit}")
+    if not callable(outputs) or isinstance(outputs, Tensor):
+        return graph_of_tensors(outputs, gradients, names or {}, limit)
+    if names or not (gradients is False or gradients is None):
+        raise OperandError(
+            "graph: names and gradients are for Tensors; a function's inputs are named by its parameters, and "
+            "agrad.graph(agrad.grad(f))(x) shows how its gradient is computed"
+        )
+
+    @functools.wraps(outputs, updated=())
+    def traced(*args: Any, **kwargs: Any) -> Graph:
+        return _graph_of_call(outputs, args, kwargs, limit)
+
+    return traced
+
+
+def _graph_of_call(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], limit: int | None) -> Graph:
+    recorder = Recorder()
+    leaves, spec = flatten(args)
+    lifted = []
+    for leaf, name in zip(leaves, _names(f, args), strict=True):
+        raw = raw_of(array_of_number(leaf))
+        is_raw = backend_of_type(type(raw)) is not None
+        lifted.append(recorder.wrap(raw, recorder.add(None, name, raw)) if is_raw else raw)
+    with _Looking():
+        found, _ = flatten(f(*unflatten(spec, lifted), **kwargs))
+    return _finished(recorder, found, limit)
+
+
+def _names(f: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
+    """Return a name for each leaf of the arguments: ``x``, ``params['w']``."""
+    try:
+        bound = inspect.signature(f).bind_partial(*args)
+    except (TypeError, ValueError):  # a function that tells nothing of its arguments, or refuses these by itself
+        heads = [f"argument {i}" for i in range(len(args))]
+    else:
+        heads = []
+        for name, value in bound.arguments.items():
+            variadic = bound.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+            heads += [f"{name}[{i}]" for i in range(len(value))] if variadic else [name]
+    return [head + path for head, arg in zip(heads, args, strict=True) for path in paths(arg)]
+
+
+def _inside(value: Any, recorder: Recorder) -> Any:
+    """Return the recorder's Tensor inside a result, or its raw array."""
+    while isinstance(value, Tensor) and value.level is not recorder:
+        value = value.data
+    return value
+
+
+def _finished(recorder: Recorder, outputs: Sequence[Any], limit: int | None) -> Graph:
+    shown = set()
+    for leaf in outputs:
+        value = _inside(leaf, recorder)
+        if isinstance(value, Tensor):
+            shown.add(value.node)
+        elif hasattr(value, "shape"):
+            shown.add(recorder.add(None, "constant", value))
+    rows = recorder.rows
+    consumers = [0] * len(rows)
+    for row in rows:
+        for source in {operand.row for operand in row.inputs if operand.row is not None}:
+            consumers[source] += 1
+    finished = [replace(rows[i], consumers=consumers[i], output=i in shown) for i in shown_rows(len(rows), limit)]
+    return Graph(finished, len(rows), False)

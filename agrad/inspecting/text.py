@@ -1,0 +1,138 @@
+"""Values as text, in a line or a few.
+
+Only the elements shown are read from the device.
+"""
+
+import math
+import re
+import sys
+from typing import Any
+
+import numpy as np
+
+from agrad.backends import backend_of
+from agrad.dtypes import dtype_name
+from agrad.engine.tensor import Tensor
+from agrad.errors import DtypeError
+
+_LINES = 8
+_EDGE = 3
+_WHOLE = 48
+_ROWS = 8
+
+
+def raw_of(value: Any) -> Any:
+    """Return a Tensor's raw array, anything else as it is."""
+    return value.raw if isinstance(value, Tensor) else value
+
+
+def _number(value: Any, digits: int) -> str:
+    """Return one element with at most ``digits`` significant digits."""
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value))
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    if isinstance(value, (complex, np.complexfloating)):
+        imaginary = _number(value.imag, digits)
+        return _number(value.real, digits) + (imaginary if imaginary[0] == "-" else f"+{imaginary}") + "j"
+    if not isinstance(value, (float, np.floating)):
+        value = float(value)  # the scalars of extended dtypes
+    size = abs(float(value))
+    if not math.isfinite(size):
+        return str(float(value))
+    if size and (size >= 1e8 or size < 1e-4):
+        return np.format_float_scientific(value, precision=digits - 1, trim="-").replace(".e", "e")
+    return np.format_float_positional(value, precision=digits, fractional=False, trim="0")
+
+
+def _host(raw: Any) -> np.ndarray:
+    backend = backend_of(raw)
+    try:
+        return np.asarray(backend.to_host(raw))
+    except DtypeError:  # NumPy has no bfloat16; every number of it is one of float32
+        return np.asarray(backend.to_host(backend.xp.astype(raw, backend.xp.float32)))
+
+
+def _edges(raw: Any, edge: int) -> np.ndarray:
+    """Return the array on the host without the middle of its long axes.
+
+    They keep 2 * edge + 1 places.
+
+    That is one more than NumPy shows: it then marks the gap.
+    """
+    backend = backend_of(raw)
+    shape = tuple(raw.shape)
+    # the longest first: the copies on the device are then small
+    for axis in sorted(range(len(shape)), key=lambda a: -shape[a]):
+        if shape[axis] > 2 * edge + 1:
+            front = (slice(None),) * axis
+            ends = (slice(0, edge + 1), slice(shape[axis] - edge, shape[axis]))
+            raw = backend.xp.concat([raw[(*front, end, ...)] for end in ends], axis=axis)
+    return _host(raw)
+
+
+def device_name(raw: Any) -> str:
+    """Return the device of an array by agrad's name for it: ``"cuda:0"``."""
+    text = str(backend_of(raw).device_of(raw))
+    cuda = re.fullmatch(r"<CUDA Device (\d+)>", text)
+    if cuda is not None:
+        return f"cuda:{cuda[1]}"
+    quoted = re.search(r"'(.+)'", text)  # array-api-strict prints the call that makes the device
+    return quoted[1] if quoted is not None else text
+
+
+def _is_lazy(raw: Any) -> bool:
+    """Return True where reading would start a computation, as with Dask."""
+    return hasattr(raw, "__dask_graph__")
+
+
+def _text(raw: Any, *, edge: int, whole: bool, digits: int, width: int, prefix: str = "", align: bool = False) -> str:
+    host = _host(raw) if whole else _edges(raw, edge)
+    if not host.ndim:
+        return _number(host[()], digits)
+    longest = max((len(_number(v, digits)) for v in host.flat), default=0) if align else 0
+    return np.array2string(
+        host,
+        separator=", ",
+        prefix=prefix,
+        max_line_width=width,
+        threshold=sys.maxsize if whole else 0,
+        edgeitems=edge,
+        formatter={"all": lambda v: _number(v, digits).rjust(longest)},
+    )
+
+
+def several_lines(raw: Any, prefix: str = "") -> tuple[str, bool]:
+    """Return the values in a few lines behind ``prefix``, and True for all of them."""
+    if _is_lazy(raw):
+        return repr(raw), False
+    shape = tuple(raw.shape)
+    whole = int(np.prod(shape)) <= _WHOLE and all(n <= _ROWS for n in shape[:-1])
+    edge = _EDGE if len(shape) < 3 else 1
+    digits = max(1, np.get_printoptions()["precision"])
+    text = _text(raw, edge=edge, whole=whole, digits=digits, width=110, prefix=prefix, align=len(shape) > 1)
+    lines = text.splitlines()
+    if len(lines) > _LINES:
+        half = _LINES // 2
+        lines = [*lines[:half], " " * len(prefix) + " ...", *lines[-half:]]
+        whole = False
+    return "\n".join(lines), whole and bool(np.prod(shape))
+
+
+def one_line(value: Any, width: int = 36) -> str:
+    """Return a number or a raw array in at most ``width`` characters.
+
+    Where the values cannot be read, as inside another library's transform, it shows dtype and shape.
+    """
+    if not hasattr(value, "shape"):
+        return _number(value, 5) if isinstance(value, (bool, int, float, complex)) else str(value)[:width]
+    try:
+        if _is_lazy(value):
+            return "not computed yet"
+        shape = tuple(value.shape)
+        whole = int(np.prod(shape)) <= 6
+        text = _text(value, edge=2 if len(shape) < 2 else 1, whole=whole, digits=5, width=10**6)
+        text = re.sub(r"\s*\n\s*", " ", text)
+    except Exception:  # a value inside another library's transform has no elements to show
+        return f"{dtype_name(value.dtype)}{tuple(value.shape)}"
+    return text if len(text) <= width else text[: width - 3] + "..."

@@ -1,0 +1,1 @@
+"""CuPy: generated kernels, products by cuBLASLt, CUDA graphs."""

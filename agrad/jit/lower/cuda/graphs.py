@@ -1,0 +1,494 @@
+"""A program cut into CUDA graphs, with the other instructions between them.
+
+Consecutive instructions that only launch kernels are captured as one graph. All arrays that a graph reads or writes
+stay at their addresses: inputs are copied into buffers, or used in place where they have the same address call after
+call, as parameters do. An instruction that no graph can hold is called between two graphs, and its results are copied
+into buffers. Results that leave are copies, unless they are the caller's own arrays, updated in place.
+
+Such instructions are found by trying: CuPy refuses copies from and to the host, synchronisation, and the libraries that
+need either. The instruction at which a capture fails runs between two graphs from then on.
+"""
+
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agrad.jit.lower.cuda.streams import Streams, address, buffer_like, copy, write_numbers
+from agrad.jit.lower.plain import Evaluation, plain
+from agrad.jit.passes.aliasing import overwritten
+from agrad.jit.program import Instruction, Program, Variable, instruction_text, names_of
+
+CAPTURES = 8
+"""After so many captures in a row, each used for fewer than ``WORTH`` replays, a program runs without graphs."""
+
+WORTH = 32
+
+LOCK = threading.RLock()
+"""Held while graphs are captured or replayed, as a graph always works in the same memory."""
+
+# ------------------------------------------------------------------ segments
+
+
+@dataclass
+class Segment:
+    """Consecutive instructions, which are one graph where ``captured``."""
+
+    captured: bool
+    instructions: list[Instruction]
+
+
+def is_view(instruction: Instruction) -> bool:
+    """Return whether the result shares the operand's memory or is a copy on the GPU.
+
+    Indices that are arrays may come from the host's memory, and a transfer does.
+    """
+    arrays = [v for v in instruction.operands if isinstance(v, Variable)]
+    return instruction.operation.is_view and len(arrays) == len(instruction.operands) == 1
+
+
+def segments(instructions: Sequence[Instruction], can: Callable[[Instruction], bool]) -> list[Segment]:
+    """Return the instructions in the fewest segments; views alone make no graph."""
+    found: list[Segment] = []
+    for instruction in instructions:
+        captured = can(instruction)
+        if not found or found[-1].captured is not captured:
+            found.append(Segment(captured, []))
+        found[-1].instructions.append(instruction)
+    for segment in found:
+        segment.captured = segment.captured and any(not is_view(i) for i in segment.instructions)
+    merged: list[Segment] = []
+    for segment in found:
+        if merged and not merged[-1].captured and not segment.captured:
+            merged[-1].instructions += segment.instructions
+        else:
+            merged.append(segment)
+    return merged
+
+
+# ------------------------------------------------------------------ graphs
+
+Env = dict[Variable, Any]
+Recipe = Callable[[Sequence[Any]], Any]
+"""Takes the inputs of a call to one of its arrays: a buffer, or a view of an input."""
+
+
+class _Recording:
+    """The graphs of a program for inputs at certain addresses, with their buffers."""
+
+    def __init__(self, resident: frozenset[int], key: Any) -> None:
+        self.key = key
+        self.resident = resident
+        self.steps: list[Callable[[Sequence[Any]], None]] = []
+        self.copied: list[tuple[int, Any]] = []
+        self.numbers: list[Any] = []
+        self.written: list[float] | None = None
+        self.outputs: list[Recipe] = []
+        self.changed: list[bool] = []
+        """Not empty while a replay may have overwritten an input."""
+
+    def write(self, values: Sequence[Any], numbers: list[float]) -> None:
+        """Write the inputs of a call into the buffers of the graphs."""
+        for i, buffer in self.copied:
+            copy(buffer, values[i])
+        if self.numbers and numbers != self.written:
+            self.written = None
+            write_numbers(self.numbers, numbers)
+            self.written = numbers
+
+    def run(self, values: Sequence[Any], numbers: list[float]) -> list[Any]:
+        """Replay for other values at the same addresses."""
+        self.changed.clear()
+        self.write(values, numbers)
+        for step in self.steps:
+            step(values)
+        return [of(values) for of in self.outputs]
+
+    def add(self, step: Callable[[Sequence[Any]], Any], instructions: Sequence[Instruction]) -> None:
+        """Append a step that computes these instructions."""
+        changed = self.changed
+
+        def changing(values: Sequence[Any]) -> None:
+            changed.append(True)
+            step(values)
+
+        self.steps.append(changing if any(map(overwritten, instructions)) else step)
+
+
+class _Builder:
+    """One run of a program that captures its graphs, and replays each at once."""
+
+    def __init__(self, owner: "GraphProgram", made: _Recording, streams: Streams) -> None:
+        self.owner, self.made, self.streams = owner, made, streams
+        self.env: Env = dict(owner.program.constants)
+        self.recipes: dict[Variable, Recipe] = {}
+        self.done = 0
+        """The number of instructions that are done, with their results in ``env``."""
+
+    def build(self, values: Sequence[Any], numbers: list[float]) -> None:
+        """Fill the recording. Raises ``MemoryError`` where there is not enough for it."""
+        owner, made, env, program = self.owner, self.made, self.env, self.owner.program
+        for i, v in enumerate(program.inputs[: len(values)]):
+            if v.on_host or i in made.resident:
+                env[v] = values[i]
+                if not v.on_host:
+                    self.recipes[v] = _item(i)
+            else:
+                env[v] = buffer_like(values[i])
+                made.copied.append((i, env[v]))
+        for _, v in owner.pairs:
+            env[v] = sys.modules["cupy"].zeros((), v.dtype)
+            made.numbers.append(env[v])
+        made.write(values, numbers)
+        last = program.last_uses()
+        k = 0
+        while k < len(owner.segments):
+            segment = owner.segments[k]
+            if segment.captured and not self._graph(segment):
+                owner.segments[k:] = segments(program.instructions[self.done :], owner.can)
+                continue
+            if not segment.captured:
+                for instruction in segment.instructions:
+                    self._between(instruction, values)
+                    self.done += 1
+            k += 1
+            for v in [v for v in env if v not in program.constants and last.get(v, -1) < self.done]:
+                del env[v]  # its memory is free for later segments
+        self._hand_out()
+
+    def finish(self, values: Sequence[Any]) -> list[Any]:
+        """Run the remaining instructions without graphs, and return the outputs.
+
+        Memory is freed as early as possible.
+        """
+        program, env, made = self.owner.program, self.env, self.made
+        for i, _ in made.copied:
+            env[program.inputs[i]] = values[i]
+        self.recipes.clear()
+        made.steps.clear()
+        made.copied.clear()
+        if not self.done:
+            env.clear()
+            made.numbers.clear()
+            self.streams.pool.free_all_blocks()
+            return list(self.owner.elsewhere(values))
+        last = program.last_uses()
+        for k in range(self.done, len(program.instructions)):
+            self.streams.pool.free_all_blocks()
+            self._evaluate(program.instructions[k])
+            for v in [v for v in env if last.get(v, -1) <= k]:
+                del env[v]
+        return [env[v] if isinstance(v, Variable) else v for v in program.outputs]
+
+    def _graph(self, segment: Segment) -> bool:
+        """Capture and replay a segment; on failure record the instruction and the reason."""
+        at: Instruction | None = None
+
+        def run() -> None:
+            nonlocal at
+            for at in segment.instructions:
+                self._evaluate(at)
+            at = None
+
+        try:
+            replay = self.streams.capture(run)
+        except MemoryError:
+            raise
+        except Exception as error:
+            for instruction in segment.instructions if at is None else [at]:
+                self.owner.reasons[instruction] = f"{type(error).__name__}: {error}"
+            return False
+        replay()
+        self.made.add(lambda values: replay(), segment.instructions)
+        for instruction in segment.instructions:
+            self._follow(instruction)
+        self.done += len(segment.instructions)
+        return True
+
+    def _evaluate(self, instruction: Instruction) -> None:
+        def value(v: Any) -> Any:
+            return self.env[v] if isinstance(v, Variable) else v
+
+        settings = {name: value(v) for name, v in instruction.settings.items()}
+        out = self.owner.functions[instruction](*[value(v) for v in instruction.operands], **settings)
+        parts = out if instruction.operation.outputs is not None else (out,)
+        self.env.update({v: x for v, x in zip(instruction.outputs, parts, strict=True) if v is not None})
+
+    def _follow(self, instruction: Instruction) -> None:
+        """Record which results of captured work lie in the memory of inputs.
+
+        Nothing of that memory may be kept here.
+        """
+        env, recipes = self.env, self.recipes
+        for v in instruction.results:
+            for operand in instruction.operands:
+                if operand in recipes and env[v] is env[operand]:
+                    recipes[v] = recipes[operand]
+                    break
+            else:
+                if is_view(instruction) and any(o in recipes for o in instruction.operands):
+                    recipes[v] = self._call(instruction)
+
+    def _call(self, instruction: Instruction) -> Recipe:
+        """Return the instruction as a function of the call's values."""
+        function = self.owner.functions[instruction]
+        inputs = {v: i for i, v in enumerate(self.owner.program.inputs) if v.on_host}
+
+        def recipe(value: Any) -> Recipe:
+            if not isinstance(value, Variable):
+                return _constant(value)
+            if value in inputs:
+                return _item(inputs[value])
+            return self.recipes.get(value) or _constant(self.env[value])
+
+        operands = [recipe(v) for v in instruction.operands]
+        settings = [(name, recipe(v)) for name, v in instruction.settings.items()]
+        return lambda values: function(*[of(values) for of in operands], **{n: of(values) for n, of in settings})
+
+    def _between(self, instruction: Instruction, values: Sequence[Any]) -> None:
+        """Call the instruction now and at each replay, keeping results for later graphs."""
+        env, recipes = self.env, self.recipes
+        call = self._call(instruction)
+        several = instruction.operation.outputs is not None
+        out = call(values)
+        parts = out if several else (out,)
+        if is_view(instruction):
+            (v,), (x,) = instruction.outputs, parts
+            assert v is not None
+            env[v] = x
+            shares = sys.modules["cupy"].may_share_memory
+            if any(shares(x, env[o]) for o in instruction.operands if isinstance(o, Variable)):
+                if any(o in recipes for o in instruction.operands):
+                    recipes[v] = call
+            else:
+                # a copy, which is made anew in each replay
+                env[v] = buffer = buffer_like(x)
+                copy(buffer, x)
+                self.made.add(lambda values: copy(buffer, call(values)), [])
+            return
+        targets: list[Any] = []
+        for v, x in zip(instruction.outputs, parts, strict=True):
+            target = None
+            if v is not None:
+                alias = next((o for o in instruction.operands if o in recipes and env[o] is x), None)
+                if alias is not None:  # updated in place
+                    env[v], recipes[v] = x, recipes[alias]
+                else:
+                    env[v] = target = buffer_like(x)
+                    copy(target, x)
+            targets.append(target)
+
+        def step(values: Sequence[Any]) -> None:
+            found = call(values)
+            for target, x in zip(targets, found if several else (found,), strict=True):
+                if target is not None:
+                    copy(target, x)
+
+        self.made.add(step, [instruction])
+
+    def _hand_out(self) -> None:
+        program = self.owner.program
+        inputs = {v: i for i, v in enumerate(program.inputs)}
+        for v in program.outputs:
+            if not isinstance(v, Variable):
+                self.made.outputs.append(_constant(v))
+            elif v in inputs:
+                self.made.outputs.append(_item(inputs[v]))
+            elif v in program.constants:
+                self.made.outputs.append(_constant(program.constants[v]))
+            else:
+                self.made.outputs.append(self.recipes.get(v) or _copied(self.env[v]))
+
+
+def _item(i: int) -> Recipe:
+    return lambda values: values[i]
+
+
+def _constant(value: Any) -> Recipe:
+    return lambda values: value
+
+
+def _copied(x: Any) -> Recipe:
+    return lambda values: x.copy()
+
+
+def _release(held: list[_Recording], streams: list[Streams]) -> None:
+    """Free the memory of graphs, which their pool would keep."""
+    held.clear()
+    for used in streams:
+        used.pool.free_all_blocks()
+
+
+class GraphProgram:
+    """A program as a function of its inputs, first run plainly, then in graphs.
+
+    host: the part on numbers of the host; its outputs are the inputs of the others. device: the program without
+    graphs. program: the same with further inputs, arrays in the place of numbers; pairs: each number and its array.
+    can_capture: tells instructions to try in a graph. function_of: gives the function of an instruction, and is called
+    with the device of the graphs current.
+    """
+
+    def __init__(
+        self,
+        host: Program,
+        device: Program,
+        program: Program,
+        pairs: list[tuple[Variable, Variable]],
+        can_capture: Callable[[Instruction], bool],
+        function_of: Evaluation,
+    ) -> None:
+        self.first = plain(host)
+        self.device, self.program, self.pairs = device, program, pairs
+        self.segments: list[Segment] = []
+        """Empty before the first run."""
+        self.reasons: dict[Instruction, str] = {}
+        """The errors of instructions that could not be captured."""
+        self.given_up = self.remark = ""
+        self.home = -1
+        """The number of the graphs' device, that of the first call's arrays."""
+        self._can_capture, self._function_of = can_capture, function_of
+        self._held: list[_Recording] = []
+        self._streams: list[Streams] = []
+        weakref.finalize(self, _release, self._held, self._streams).atexit = False
+        self._captures = self._replays = 0
+        self._seen: dict[int, Any] | None = None
+        self._moved: set[int] = set()
+        places = {v: i for i, v in enumerate(program.inputs)}
+        self._numbers = [places[number] for number, _ in pairs]
+        self._arrays = [i for i, v in enumerate(device.inputs) if not v.on_host]
+        self._flags = self._find_flags(places)
+
+    def _find_flags(self, places: dict[Variable, int]) -> list[tuple[int, list[int]]]:
+        """Return the inputs that allow updates in place, each with the arrays it is for.
+
+        Inputs and arrays are given by number.
+        """
+        found = []
+        for instruction in self.program.instructions:
+            flag = instruction.settings.get("donate")
+            if isinstance(flag, Variable):
+                own = [places[v] for v in overwritten(instruction) if v in places]
+                found.append((places[flag], [i for i in own if i in self._arrays]))
+        return found
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        values = self.first(inputs)
+        cuda = sys.modules["cupy"].cuda
+        current = cuda.runtime.getDevice()
+        devices = {values[i].data.device_id for i in self._arrays}
+        device = self.home if self.home in devices else min(devices, default=current)
+        if device == current:
+            return self._here(values, devices)
+        with cuda.Device(device):
+            return self._here(values, devices)
+
+    def _here(self, values: Sequence[Any], devices: set[int]) -> list[Any]:
+        """Run on the current device, in graphs where possible."""
+        cuda = sys.modules["cupy"].cuda
+        with LOCK:
+            if self.home < 0:
+                self._prepare(int(cuda.runtime.getDevice()))
+        # a capture that is under way may hold a replay, but not the work before and after it
+        if self.given_up or not devices <= {self.home} or cuda.get_current_stream().is_capturing():
+            return list(self.elsewhere(values))
+        with LOCK:
+            return self._run(values)
+
+    def _prepare(self, device: int) -> None:
+        self.elsewhere = plain(self.device, self._function_of)
+        self.plainly = plain(self.program, self._function_of)
+        self.functions = {i: self._function_of(i, self.program) for i in self.program.instructions}
+        self.home = device
+
+    def can(self, instruction: Instruction) -> bool:
+        """Return whether to try the instruction in a graph."""
+        return instruction not in self.reasons and (is_view(instruction) or self._can_capture(instruction))
+
+    def _warm(self, values: Sequence[Any]) -> list[Any]:
+        """Run without graphs, compiling the very kernels that they will hold."""
+        scalars = [sys.modules["cupy"].zeros((), v.dtype) for _, v in self.pairs]
+        write_numbers(scalars, [float(values[i]) for i in self._numbers])
+        return list(self.plainly([*values, *scalars]))
+
+    def _run(self, values: Sequence[Any]) -> list[Any]:
+        now = {i: address(values[i]) for i in self._arrays}
+        flags = tuple([bool(values[i]) for i, _ in self._flags])
+        numbers = [float(values[i]) for i in self._numbers]
+        seen, self._seen = self._seen, now
+        if any(made.key == (flags, {i: now[i] for i in made.resident}) for made in self._held):
+            return self._replay(values, numbers)
+        if seen is None:  # kernels are compiled in a run without a capture
+            out = self._warm(values)
+            self.segments = segments(self.program.instructions, self.can)
+            self._check_worth()
+            return out
+        self._captures = 1 if self._replays >= WORTH else self._captures + 1
+        self._replays = 0
+        if self._captures > CAPTURES:
+            self._give_up(f"its arrays lay elsewhere in each of {CAPTURES} captures")
+            return list(self.elsewhere(values))
+        self._moved |= {i for made in self._held for i in made.resident if made.key[1][i] != now[i]}
+        donated = {i for flag, (_, own) in zip(flags, self._flags, strict=True) if flag for i in own}
+        resident = frozenset({i for i in self._arrays if seen[i] == now[i] and i not in self._moved} | donated)
+        self._held.clear()
+        return self._build(values, numbers, _Recording(resident, (flags, {i: now[i] for i in resident})))
+
+    def _replay(self, values: Sequence[Any], numbers: list[float]) -> list[Any]:
+        """Replay the graphs, or for lack of memory run without them from now on.
+
+        Raises ``MemoryError`` where a replay may have overwritten an input already.
+        """
+        self._replays += 1
+        self._streams[0].follow()
+        try:
+            return self._held[0].run(values, numbers)
+        except MemoryError as error:
+            self.given_up = f"{type(error).__name__}: {error}"
+            if self._held[0].changed:
+                raise
+        self._give_up(self.given_up)
+        return list(self.elsewhere(values))
+
+    def _build(self, values: Sequence[Any], numbers: list[float], made: _Recording) -> list[Any]:
+        """Run the program in new graphs, or without them for good for lack of memory."""
+        if not self._streams:
+            self._streams.append(Streams())
+        (streams,) = self._streams
+        builder = _Builder(self, made, streams)
+        try:
+            with streams.building():
+                builder.build(values, numbers)
+            out = [of(values) for of in made.outputs]
+        except MemoryError as error:
+            self.given_up = f"{type(error).__name__}: {error}"
+        if self.given_up:
+            out = builder.finish(values)
+            del builder, made
+            self._give_up(self.given_up)
+            return out
+        self._held.append(made)
+        self._check_worth()
+        return out
+
+    def _check_worth(self) -> None:
+        if not any(s.captured for s in self.segments):
+            self._give_up("nothing in it can be captured")
+
+    def _give_up(self, why: str) -> None:
+        self.given_up = why
+        _release(self._held, self._streams)
+
+    @property
+    def text(self) -> str:
+        """The segments with their instructions, and why some are not captured."""
+        names = names_of(self.program)
+        lines = [f"# runs without graphs: {self.given_up}"] if self.given_up else []
+        lines += [f"# {self.remark}"] if self.remark else []
+        for segment in self.segments:
+            lines.append("graph:" if segment.captured else "between graphs:")
+            for i in segment.instructions:
+                why = f"  # could not be captured: {self.reasons[i]}" if i in self.reasons else ""
+                lines.append(f"    {instruction_text(i, names)}{why}")
+        return "\n".join(lines) + "\n"

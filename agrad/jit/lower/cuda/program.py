@@ -1,0 +1,193 @@
+"""CuPy's lowering: CUDA graphs, with fusion groups as generated kernels.
+
+Instructions that no graph can hold run between graphs. Products go into graphs by cuBLASLt: CuPy refuses its own cuBLAS
+calls in a capture. The function of an instruction runs on the device of its arrays, by ``Backend.placed``.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from agrad.backends import load
+from agrad.backends.cupy.elementwise import adam_numbers, adam_with_numbers
+from agrad.jit.lower.cuda.epilogues import shape_of
+from agrad.jit.lower.cuda.graphs import GraphProgram
+from agrad.jit.lower.cuda.products import absence, gemm, is_product, product_function
+from agrad.jit.lower.cuda.source import THREADS, group_source
+from agrad.jit.lower.cuda.streams import module
+from agrad.jit.lower.plain import Compiled, evaluation, split_host
+from agrad.jit.passes.fusion import Group, works_by_element
+from agrad.jit.program import HOST, FunctionOperation, HostCall, Instruction, Program, Variable
+
+# ------------------------------------------------------------------ groups
+
+
+def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
+    """Return a function from a group's operands to its outputs.
+
+    It launches one kernel, and a second one for reductions.
+    """
+    cupy = sys.modules["cupy"]
+    source = group_source(group)
+    places = {v: i for i, v in enumerate(group.program.inputs)}
+    arrays = [places[v] for v in source.arrays]
+    singles = [(places[v], v.on_host) for v in source.singles]
+    made = [*source.results, *source.totals]
+    outputs = [made.index(v) for v in group.program.outputs]
+
+    def run(*given: Any) -> tuple[Any, ...]:
+        full = [cupy.ascontiguousarray(given[i]) for i in arrays]
+        results = [cupy.empty(group.shape, v.dtype) for v in source.results]
+        partials = [cupy.empty((source.blocks,), v.dtype) for v in source.totals]
+        totals = [cupy.empty((), v.dtype) for v in source.totals]
+        arguments = [*full]
+        for i, on_host in singles:
+            arguments += _single(given[i], on_host)
+        aligned = all(a.data.ptr % (source.pack * a.dtype.itemsize) == 0 for a in (*full, *results))
+        kernel = module(source.text).get_function(f"group_{source.pack if aligned else 1}")
+        kernel((source.blocks,), (THREADS,), (*arguments, *results, *partials))
+        if totals:
+            module(source.text).get_function("finish")((1,), (THREADS,), (*partials, *totals))
+        found = [*results, *totals]
+        return tuple([found[i] for i in outputs])
+
+    return load("cupy").placed(run)
+
+
+def _single(value: Any, on_host: bool) -> tuple[Any, ...]:
+    """Return the kernel's arguments of a single value.
+
+    A pointer; for a number of the host a pointer or null, and the number.
+    """
+    if not on_host:
+        return (value,)
+    if hasattr(value, "shape") and type(value).__module__ != "numpy":
+        return (value, np.float64(0))
+    return (np.uint64(0), np.float64(value))
+
+
+# ------------------------------------------------------------------ numbers of the host
+
+
+def with_numbers_of_adam(program: Program) -> Program:
+    """Compute the numbers of Adam's step on the host, in double precision."""
+    kept: list[Instruction] = []
+    for instruction in program.instructions:
+        settings = instruction.settings
+        changing = {name for name, v in settings.items() if isinstance(v, Variable)} - {"donate"}
+        floats = all(
+            isinstance(v, Variable) and v.dtype == instruction.operands[0].dtype and v.shape and v.dtype.char in "fd"
+            for v in instruction.operands
+        )
+        if instruction.name != "adam_update" or not changing or not floats or not changing <= {"lr", "step"}:
+            kept.append(instruction)
+            continue
+        names = ("lr", "beta1", "beta2", "weight_decay", "decoupled", "step")
+        given = tuple([settings[name] for name in names])
+        numbers = tuple([Variable((), HOST, None) for _ in range(3)])
+        for k, number in enumerate(numbers):
+            kept.append(Instruction(HostCall(_nth(k), "adam_number"), given, {}, (number,)))
+        rest = {name: settings[name] for name in ("beta1", "beta2", "eps")}
+        rest["decay"] = 0.0 if settings["decoupled"] else settings["weight_decay"]
+        rest["donate"] = settings.get("donate", False)
+        own = instruction.operation
+        operation = FunctionOperation(own.name, adam_with_numbers, own.outputs, own.overwrites)
+        kept.append(Instruction(operation, (*instruction.operands, *numbers), rest, instruction.outputs))
+    return program.with_instructions(kept)
+
+
+def _nth(k: int) -> Callable[..., float]:
+    return lambda *given: adam_numbers(*given)[k]
+
+
+def numbers_on_device(program: Program) -> tuple[Program, list[tuple[Variable, Variable]]]:
+    """Replace the host numbers of captured operations by arrays without dimensions.
+
+    A graph holds the values its kernels were given, so each number is written into its array before a replay. Returns
+    the program, whose inputs end with these arrays, and the pairs (number, array). Groups take numbers in double
+    precision, updates and single operations in that of their arrays.
+    """
+    made: dict[tuple[Variable, str], Variable] = {}
+
+    def array(number: Variable, dtype: Any, kind: Any) -> Variable:
+        key = (number, np.dtype(dtype).char)
+        if key not in made:
+            made[key] = Variable((), np.dtype(dtype), kind)
+        return made[key]
+
+    kept = []
+    for instruction in program.instructions:
+        wanted = {v for v in instruction.operands if isinstance(v, Variable) and v.on_host}
+        dtype: Any = None
+        if isinstance(instruction.operation, Group):
+            dtype = np.dtype(np.float64)
+        elif works_by_element(instruction):
+            (out,) = instruction.results
+            arrays = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+            if np.dtype(out.dtype).char in "fd" and arrays and all(v.dtype == out.dtype for v in arrays):
+                dtype = np.dtype(out.dtype)
+        elif instruction.name in ("sgd_update", "adam_update"):
+            dtype = np.dtype(instruction.operands[0].dtype)
+            wanted |= {v for name, v in instruction.settings.items() if name == "lr" and isinstance(v, Variable)}
+        if dtype is None or not wanted:
+            kept.append(instruction)
+            continue
+        kind = next(v.kind for v in instruction.results)
+        kept.append(instruction.replaced({v: array(v, dtype, kind) for v in wanted}))
+    pairs = [(number, new) for (number, _), new in made.items()]
+    inputs = [*program.inputs, *(new for _, new in pairs)]
+    return Program(inputs, program.constants, kept, program.outputs, program.notes), pairs
+
+
+# ------------------------------------------------------------------ capturing and computing
+
+_NOT_CAPTURED = frozenset({"fft", "transfer"})
+"""Operations that CuPy does not refuse in a capture and no graph can hold, by the namespace or the name.
+
+cuFFT works in the memory of a plan, which CuPy may forget; another device's stream is not captured.
+"""
+
+
+def can_capture(instruction: Instruction) -> bool:
+    """Return whether to try an instruction in a graph: one that only launches kernels.
+
+    A graph holds the values that kernels were given, so operations on host numbers stay out; so do a user's operations,
+    which may do more than launch kernels.
+    """
+    flag = instruction.settings.get("donate")
+    if any(v.on_host and v is not flag for v in instruction.reads()):
+        return False
+    if is_product(instruction):
+        return product_function(instruction) is not None
+    operation = getattr(instruction.operation, "primitive", instruction.operation)
+    return operation.is_own and operation.name.partition(".")[0] not in _NOT_CAPTURED
+
+
+def function_of(instruction: Instruction, program: Program, tensor_float: bool = False) -> Callable[..., Any]:
+    """Return the function of an instruction, on the device of its arrays."""
+    if isinstance(instruction.operation, Group):
+        return group_function(instruction.operation)
+    if is_product(instruction):
+        found = product_function(instruction, tensor_float)
+        if found is not None:
+            return found
+        if tensor_float and shape_of(instruction) is not None:
+            return load("cupy").placed(_tensor_float_product)
+    return evaluation(instruction, program)
+
+
+def _tensor_float_product(x: Any, weight: Any, *bias: Any) -> Any:
+    found = gemm(x, weight, x.dtype, True)
+    return found + bias[0] if bias else found
+
+
+def lower_cupy(program: Program) -> Compiled:
+    """Return the program in CUDA graphs; see ``GraphProgram``."""
+    functions = partial(function_of, tensor_float=program.notes.get("precision") == "tf32")
+    host, device = split_host(with_numbers_of_adam(program))
+    made = GraphProgram(host, device, *numbers_on_device(device), can_capture, functions)
+    made.remark = absence(program)
+    return made

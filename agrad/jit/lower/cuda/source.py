@@ -1,0 +1,312 @@
+"""The CUDA text of a fusion group.
+
+A kernel makes one pass over memory; a second, small one ends the reductions. The text is made without CuPy or a GPU, so
+it can be read, compiled and run anywhere.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from agrad.engine.rulecalls import RulePrimitive
+from agrad.jit.passes.fusion import Group
+from agrad.jit.program import HOST, Instruction, Variable, names_of
+
+THREADS = 256
+"""Threads of a block; a power of two, as reductions halve it."""
+
+BLOCKS = 1024
+"""The most blocks of a launch. It is the same on every GPU, so that sums are added in the same order everywhere."""
+
+PACK_BYTES = 16
+"""Bytes that a thread loads at once where all arrays are aligned: the widest load there is."""
+
+C_TYPES = {"?": "bool", "f": "float", "d": "double"}
+"""The dtypes that kernels are generated for, by their character."""
+
+_UNARY = {
+    "negative": "-{0}", "positive": "{0}", "square": "{0} * {0}", "reciprocal": "T(1) / {0}",
+    "sqrt": "sqrt({0})", "exp": "exp({0})", "expm1": "expm1({0})", "log": "log({0})", "log1p": "log1p({0})",
+    "log2": "log2({0})", "log10": "log10({0})", "sin": "sin({0})", "cos": "cos({0})", "tan": "tan({0})",
+    "asin": "asin({0})", "acos": "acos({0})", "atan": "atan({0})", "sinh": "sinh({0})", "cosh": "cosh({0})",
+    "tanh": "tanh({0})", "asinh": "asinh({0})", "acosh": "acosh({0})", "atanh": "atanh({0})", "abs": "fabs({0})",
+    "floor": "floor({0})", "ceil": "ceil({0})", "trunc": "trunc({0})", "round": "rint({0})",
+    "sign": "({0} > T(0) ? T(1) : {0} < T(0) ? T(-1) : {0})",
+    "relu": "({0} > T(0) || {0} != {0} ? {0} : T(0))",
+    "sigmoid": "sigmoid_of({0})",
+}  # fmt: skip
+_BINARY = {
+    "add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "divide": "{0} / {1}",
+    "pow": "pow({0}, {1})", "atan2": "atan2({0}, {1})", "hypot": "hypot({0}, {1})", "copysign": "copysign({0}, {1})",
+    "maximum": "larger({0}, {1})", "minimum": "smaller({0}, {1})",
+    "relu.vjp:x": "({1} > T(0) ? {0} : T(0))",
+    "tanh.vjp:x": "{0} * (T(1) - {1} * {1})",
+    "sigmoid.vjp:x": "{0} * {1} * (T(1) - {1})",
+}  # fmt: skip
+_COMPARISONS = {
+    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
+}  # fmt: skip
+_TESTS = {
+    "isnan": "{0} != {0}", "isfinite": "{0} - {0} == 0", "isinf": "({0} - {0} != 0 && {0} == {0})",
+    "logical_not": "!{0}",
+}  # fmt: skip
+_LOGIC = {"logical_and": "{0} && {1}", "logical_or": "{0} || {1}", "logical_xor": "bool({0}) != bool({1})"}
+_INFINITY = "__int_as_float(0x7f800000)"
+_REDUCTIONS = {
+    "sum": ("0", "{0} + {1}"), "mean": ("0", "{0} + {1}"), "max": (f"-T({_INFINITY})", "larger({0}, {1})"),
+    "min": (_INFINITY, "smaller({0}, {1})"),
+}  # fmt: skip
+"""The start of a reduction, and its step from the total and the next value."""
+
+_HEAD = """
+template <class T> __device__ inline T larger(T a, T b) { return a >= b || a != a ? a : b; }
+template <class T> __device__ inline T smaller(T a, T b) { return a <= b || a != a ? a : b; }
+template <class T> __device__ inline T sigmoid_of(T x) {
+    T e = exp(-fabs(x));  // never overflows
+    return x >= T(0) ? T(1) / (T(1) + e) : e / (T(1) + e);
+}
+template <class T, int W> struct alignas(sizeof(T) * W) Pack { T at[W]; };
+"""
+
+
+def _char(dtype: Any) -> str:
+    return "" if dtype == HOST else str(np.dtype(dtype).char)
+
+
+def _common(instruction: Instruction) -> Any:
+    """Return the dtype in which operands are compared, or None.
+
+    Arrays of truth values are compared with each other alone, as a number beside them stands for itself.
+    """
+    dtypes = [v.dtype for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+    if not dtypes:
+        return None
+    found = np.result_type(*dtypes)
+    numbers = [v for v in instruction.operands if not isinstance(v, Variable) or v.on_host]
+    return None if numbers and found.char == "?" else found
+
+
+def _known_dtypes(instruction: Instruction) -> bool:
+    arrays = [v for v in (*instruction.operands, *instruction.outputs) if isinstance(v, Variable) and not v.on_host]
+    numbers = [v for v in instruction.operands if not isinstance(v, Variable)]
+    return all(_char(v.dtype) in C_TYPES for v in arrays) and all(type(n) in (bool, int, float) for n in numbers)
+
+
+def has_words(instruction: Instruction) -> bool:
+    """Return whether an elementwise instruction has an expression in C."""
+    name, out = instruction.name, instruction.outputs[0]
+    if out is None or not _known_dtypes(instruction):
+        return False
+    if name in ("astype", "cast"):
+        return set(instruction.settings) <= {"dtype", "copy"} and len(instruction.operands) == 1
+    if instruction.settings:
+        return False
+    if isinstance(instruction.operation, RulePrimitive) and name not in _BINARY:
+        return False
+    if name in _UNARY or name in _BINARY:
+        places = len(instruction.operands) == (1 if name in _UNARY else 2)
+        plain = all(not isinstance(v, Variable) or v.on_host or v.dtype == out.dtype for v in instruction.operands)
+        return places and plain and _char(out.dtype) in "fd"
+    if name in _COMPARISONS:
+        return _common(instruction) is not None
+    if name in _LOGIC or name in _TESTS:
+        return all(isinstance(v, Variable) and not v.on_host for v in instruction.operands)
+    return name == "where" and len(instruction.operands) == 3
+
+
+def _literal(value: Any, kind: str) -> str:
+    """Return a Python number in C; infinities and NaN by their bits."""
+    if type(value) is bool:
+        return f"{kind}({'true' if value else 'false'})"
+    number = float(value)
+    if number != number:
+        return f"{kind}(__int_as_float(0x7fc00000))"
+    if number in (float("inf"), float("-inf")):
+        return f"{kind}({'-' if number < 0 else ''}{_INFINITY})"
+    return f"{kind}({number!r})"
+
+
+def _line(instruction: Instruction, names: Mapping[Variable, str]) -> str:
+    """Return the C statement that computes one element of an instruction's result."""
+    out = instruction.outputs[0]
+    assert out is not None
+    name, kind = instruction.name, C_TYPES[_char(out.dtype)]
+
+    def words(kind: str | None, values: Any = instruction.operands) -> list[str]:
+        made = []
+        for v in values:
+            if not isinstance(v, Variable):
+                made.append(_literal(v, kind or "double"))
+            else:
+                made.append(names[v] if kind is None else f"{kind}({names[v]})")
+        return made
+
+    if name in ("astype", "cast"):
+        text = words(None)[0]
+    elif name == "where":
+        text = f"{words(None, instruction.operands[:1])[0]} ? {' : '.join(words(kind, instruction.operands[1:]))}"
+    elif name in _COMPARISONS:
+        a, b = words(C_TYPES[_char(_common(instruction))])
+        text = f"{a} {_COMPARISONS[name]} {b}"
+    elif name in _LOGIC or name in _TESTS:
+        text = ({**_LOGIC, **_TESTS}[name]).format(*words(None))
+    else:
+        text = ({**_UNARY, **_BINARY}[name]).replace("T(", f"{kind}(").format(*words(kind))
+    return f"{kind} {names[out]} = {kind}({text});"
+
+
+@dataclass(frozen=True)
+class GroupSource:
+    """A group's CUDA text and its launch.
+
+    Parameters of ``group_1`` (one element at a time) and ``group_N`` (packs): the arrays of the group's shape, the
+    single values (a pointer each; numbers of the host a pointer to a double, or null, and their value), the result
+    arrays, and one array of ``blocks`` partial results for each reduction. Those of ``finish``: the partial results,
+    then the reductions' results.
+    """
+
+    text: str
+    size: int
+    pack: int
+    """Elements a thread loads at once where the arrays are aligned."""
+    blocks: int
+    arrays: tuple[Variable, ...]
+    singles: tuple[Variable, ...]
+    results: tuple[Variable, ...]
+    totals: tuple[Variable, ...]
+
+
+def group_source(group: Group, blocks: int | None = None) -> GroupSource:
+    """Return the text of a group whose instructions all have words.
+
+    blocks: the most blocks, in the place of ``BLOCKS``.
+    """
+    writer = _Writer(group)
+    pack = PACK_BYTES // max(np.dtype(v.dtype).itemsize for v in (*writer.arrays, *writer.results))
+    count = max(1, min(-(-writer.size // (THREADS * pack)), blocks or BLOCKS))
+    text = [_HEAD, *writer.element()]
+    for width in dict.fromkeys((1, pack)):
+        text += writer.kernel(width)
+    if writer.totals:
+        text += writer.finish(count)
+    return GroupSource(
+        "\n".join(text), writer.size, pack, count, writer.arrays, writer.singles, writer.results, writer.totals
+    )
+
+
+class _Writer:
+    """The text of one group.
+
+    Names of a variable ``v`` in it: ``p_v`` its array, ``q_v`` its result array, ``n_v`` its value on the host, ``t_v``
+    a thread's total and ``s_v`` those of a block.
+    """
+
+    def __init__(self, group: Group) -> None:
+        self.program, self.names = group.program, names_of(group.program)
+        self.size = int(np.prod(group.shape, dtype=np.int64))
+        inputs, outputs = group.program.inputs, group.program.outputs
+        self.arrays = tuple([v for v in inputs if v.shape == group.shape and not v.on_host])
+        self.singles = tuple([v for v in inputs if v.on_host or v.shape != group.shape])
+        self.results = tuple([v for v in outputs if v.shape == group.shape])
+        self.reductions = {i.results[0]: i for i in group.program.instructions if i.results[0].shape == ()}
+        self.totals = tuple(self.reductions)
+        known = (*self.arrays, *self.singles, *self.results, *self.totals)
+        self.kind = {v: "double" if v.on_host else C_TYPES[_char(v.dtype)] for v in known}
+        self.index = "unsigned int" if self.size < 1 << 31 else "unsigned long long"
+
+    def _all(self, form: str, variables: Sequence[Variable]) -> list[str]:
+        """Return a form for each variable: {n} stands for its name, {k} for its type."""
+        return [form.format(n=self.names[v], k=self.kind[v]) for v in variables]
+
+    def _start(self, v: Variable) -> str:
+        start, _ = _REDUCTIONS[self.reductions[v].name]
+        return f"{self.kind[v]}({start})".replace("T(", f"{self.kind[v]}(")
+
+    def _step(self, v: Variable, total: str, value: str) -> str:
+        return _REDUCTIONS[self.reductions[v].name][1].format(total, value)
+
+    def element(self) -> list[str]:
+        """Write the function of one element, and of the totals that it is added to."""
+        parameters = self._all("const {k}& {n}", (*self.arrays, *self.singles))
+        parameters += self._all("{k}& r_{n}", self.results) + self._all("{k}& t_{n}", self.totals)
+        lines = [f"__device__ inline void element({', '.join(parameters)}) {{"]
+        for instruction in self.program.instructions:
+            out = instruction.results[0]
+            if out in self.reductions:
+                total, (x,) = f"t_{self.names[out]}", instruction.operands
+                lines.append(f"    {total} = {self._step(out, total, self.names[x])};")
+            else:
+                lines.append("    " + _line(instruction, self.names))
+        return [*lines, *self._all("    r_{n} = {n};", self.results), "}", ""]
+
+    def kernel(self, width: int) -> list[str]:
+        """Write the kernel whose threads take ``width`` elements at once, then the rest."""
+        parameters = self._all("const {k}* p_{n}", self.arrays)
+        for v in self.singles:
+            parameters += self._all("const {k}* p_{n}", (v,))
+            parameters += self._all("double n_{n}", (v,)) if v.on_host else []
+        parameters += self._all("{k}* q_{n}", (*self.results, *self.totals))
+        lines = [f'extern "C" __global__ void group_{width}({", ".join(parameters)}) {{']
+        lines += ["    const unsigned int me = threadIdx.x;"] if self.totals else []
+        for v in self.singles:
+            lines += self._all("    const {k} {n} = " + ("p_{n} ? *p_{n} : n_{n};" if v.on_host else "*p_{n};"), (v,))
+        lines += [f"    {self.kind[v]} t_{self.names[v]} = {self._start(v)};" for v in self.totals]
+        lines.append(f"    const {self.index} first = ({self.index})blockIdx.x * {THREADS} + threadIdx.x;")
+        lines.append(f"    const {self.index} step = ({self.index})gridDim.x * {THREADS};")
+        whole = self.size // width if width > 1 else 0
+        if whole:
+            lines += self._packs(width, whole)
+        if whole * width < self.size:
+            lines.append(f"    for ({self.index} i = {whole * width} + first; i < {self.size}; i += step)")
+            lines.append("        " + self._call("p_{n}[i]", "q_{n}[i]"))
+        for v in self.totals:
+            lines += [*self._over_threads(v), *self._all("    if (me == 0) q_{n}[blockIdx.x] = s_{n}[0];", (v,))]
+        return [*lines, "}", ""]
+
+    def _packs(self, width: int, count: int) -> list[str]:
+        """Write the loop over packs of ``width`` elements, each read and written at once."""
+        pack = f"Pack<{{k}}, {width}>"
+        return [
+            f"    for ({self.index} i = first; i < {count}; i += step) {{",
+            *self._all(f"        const {pack} w_{{n}} = reinterpret_cast<const {pack}*>(p_{{n}})[i];", self.arrays),
+            *self._all(f"        {pack} u_{{n}};", self.results),
+            "        #pragma unroll",
+            f"        for (int k = 0; k < {width}; k++)",
+            "            " + self._call("w_{n}.at[k]", "u_{n}.at[k]"),
+            *self._all(f"        reinterpret_cast<{pack}*>(q_{{n}})[i] = u_{{n}};", self.results),
+            "    }",
+        ]
+
+    def _call(self, read: str, write: str) -> str:
+        """Write the call of ``element`` by these forms of reading and writing."""
+        given = self._all(read, self.arrays) + self._all("{n}", self.singles)
+        given += self._all(write, self.results) + self._all("t_{n}", self.totals)
+        return f"element({', '.join(given)});"
+
+    def _over_threads(self, v: Variable) -> list[str]:
+        """Write the reduction of a block's totals, by halves; thread 0 has the result."""
+        n = self.names[v]
+        return [
+            f"    __shared__ {self.kind[v]} s_{n}[{THREADS}];",
+            f"    s_{n}[me] = t_{n};",
+            f"    for (unsigned int half = {THREADS // 2}; half > 0; half /= 2) {{",
+            "        __syncthreads();",
+            f"        if (me < half) s_{n}[me] = {self._step(v, f's_{n}[me]', f's_{n}[me + half]')};",
+            "    }",
+        ]
+
+    def finish(self, count: int) -> list[str]:
+        """Write the kernel of one block that reduces all blocks' totals, in fixed order."""
+        parameters = self._all("const {k}* p_{n}", self.totals) + self._all("{k}* q_{n}", self.totals)
+        lines = [f'extern "C" __global__ void finish({", ".join(parameters)}) {{']
+        lines.append("    const unsigned int me = threadIdx.x;")
+        for v, reduction in self.reductions.items():
+            n, kind = self.names[v], self.kind[v]
+            step = self._step(v, f"t_{n}", f"p_{n}[b]")
+            lines.append(f"    {kind} t_{n} = {self._start(v)};")
+            lines.append(f"    for (unsigned int b = me; b < {count}u; b += {THREADS}) t_{n} = {step};")
+            share = f" / {kind}({self.size}.0)" if reduction.name == "mean" else ""
+            lines += [*self._over_threads(v), f"    if (me == 0) *q_{n} = s_{n}[0]{share};"]
+        return [*lines, "}", ""]

@@ -1,0 +1,1 @@
+"""NumPy: straight-line Python over kept buffers, and groups computed in blocks."""

@@ -1,0 +1,122 @@
+"""The buffers that a program keeps between its calls."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+LARGEST = 1 << 23
+"""Bytes of the largest buffer that is kept; the C library hands larger arrays' memory out again by itself."""
+
+MOST = 1 << 26
+"""Bytes of all buffers that one call of a program keeps."""
+
+_LINE = 64
+"""Bytes that a buffer's address is a multiple of."""
+
+
+class Workspace:
+    """The buffers of a program: planned once, and borrowed by one call at a time.
+
+    A call takes the arrays with ``borrow()`` and puts them back into ``idle`` at its end; a call that runs beside it
+    on another thread makes its own. One that raises an error leaves its arrays to the garbage collector.
+    """
+
+    def __init__(self) -> None:
+        self.idle: list[tuple[np.ndarray, ...]] = []
+        self._sizes: list[int] = []
+        self._free: list[int] = []
+        self._arrays: list[tuple[int, tuple[int, ...], np.dtype] | tuple[int, Callable[[np.ndarray], Any]]] = []
+        self._samples: list[np.ndarray] = []
+        self._known: dict[Any, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def take(self, count: int) -> int | None:
+        """Return a free buffer of ``count`` bytes, or None where that is too much to keep."""
+        if count > LARGEST:
+            return None
+        # the buffer that was used last is still in the cache
+        fitting = [i for i in reversed(self._free) if self._sizes[i] >= count]
+        best = min(fitting, key=lambda i: self._sizes[i], default=None)
+        if best is None and sum(self._sizes) + count > MOST:
+            return None
+        if best is None and self._free:
+            best = max(self._free, key=lambda i: self._sizes[i])
+        if best is None:
+            best = len(self._sizes)
+            self._sizes.append(0)
+        else:
+            self._free.remove(best)
+        self._sizes[best] = max(self._sizes[best], count)
+        return best
+
+    def give(self, buffer: int) -> None:
+        """Mark a buffer as free."""
+        self._free.append(buffer)
+
+    def array(self, buffer: int, shape: tuple[int, ...], dtype: np.dtype) -> int:
+        """Return the number of the array of a shape and dtype at a buffer's start."""
+        key = (buffer, shape, dtype)
+        if key not in self._known:
+            self._known[key] = self._add(key, np.empty(shape, dtype))
+        return self._known[key]
+
+    def view(self, array: int, function: Callable[[np.ndarray], Any], key: Any = None) -> int | None:
+        """Return the number of the view that a function makes of an array, or None."""
+        key = (array, key or function)
+        if key not in self._known:
+            sample = function(self._samples[array])
+            if type(sample) is not np.ndarray or not np.may_share_memory(sample, self._samples[array]):
+                return None
+            self._known[key] = self._add((array, function), sample)
+        return self._known[key]
+
+    def sample(self, array: int) -> np.ndarray:
+        """Return an array of a kept one's shape, dtype and layout, for planning."""
+        return self._samples[array]
+
+    def note(self, array: int, function: Callable[[np.ndarray], Any]) -> int:
+        """Return the number of a function's value for an array, such as its address."""
+        key = (array, function, "note")
+        if key not in self._known:
+            self._known[key] = self._add((array, function), self._samples[array])
+        return self._known[key]
+
+    def _add(self, recipe: Any, sample: np.ndarray) -> int:
+        self._arrays.append(recipe)
+        self._samples.append(sample)
+        return len(self._arrays) - 1
+
+    def close(self) -> None:
+        """Let go of what was needed for planning."""
+        self._samples.clear()
+        self._known.clear()
+
+    def borrow(self) -> tuple[np.ndarray, ...]:
+        """Return a set of arrays for one call."""
+        try:
+            return self.idle.pop()
+        except IndexError:
+            return self._make()
+
+    def _make(self) -> tuple[np.ndarray, ...]:
+        buffers = [_aligned(count) for count in self._sizes]
+        made: list[np.ndarray] = []
+        for recipe in self._arrays:
+            if len(recipe) == 2:
+                at, function = recipe
+                made.append(function(made[at]))
+            else:
+                at, shape, dtype = recipe
+                count = math.prod(shape) * dtype.itemsize
+                made.append(buffers[at][:count].view(dtype).reshape(shape))
+        return tuple(made)
+
+
+def _aligned(count: int) -> np.ndarray:
+    raw = np.empty(count + _LINE, np.uint8)
+    start = -raw.__array_interface__["data"][0] % _LINE
+    return raw[start : start + count]

@@ -1,0 +1,214 @@
+"""PyTorch: the program as a graph of its own operations, for ``torch.compile``.
+
+On a CUDA device it is by default: ``torch.compile`` then also replays it as CUDA graphs. On a CPU compiling takes
+seconds, and the plain program is the default.
+"""
+
+import contextlib
+import importlib
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from agrad.jit.lower.host_numbers import with_adam_rates
+from agrad.jit.lower.plain import Compiled, plain
+from agrad.jit.passes.precision import Way
+from agrad.jit.program import HostCall, Program, Variable
+
+
+def lower_torch(program: Program) -> Compiled:
+    """Lower a program by ``torch.compile`` where asked or by default, else plainly."""
+    asked, tensor_float = program.notes.get("torch_compile"), program.notes.get("precision") == "tf32"
+    return plain(program) if asked is False and not tensor_float else TorchProgram(program, asked, tensor_float)
+
+
+# ------------------------------------------------------------------ what is compiled
+
+
+def split_arrays(program: Program) -> tuple[Program, Program]:
+    """Split a program into what needs no array inputs, and the rest.
+
+    To the first belongs what draws random numbers from a key that the host counts: their bits may be made by a
+    library that no compiler knows. The second program's inputs are the first one's outputs and its constants, and its
+    outputs are arrays; it is told that nothing may be overwritten.
+    """
+    early: set[Variable] = {v for v in program.inputs if v.on_host} | set(program.constants)
+    first, rest = [], []
+    for instruction in program.instructions:
+        if isinstance(instruction.operation, HostCall) or all(v in early for v in instruction.reads()):
+            first.append(instruction)
+            early.update(instruction.results)
+        else:
+            flag = instruction.settings.get("donate")
+            rest.append(instruction.replaced({flag: False}) if isinstance(flag, Variable) else instruction)
+    outputs = [v for v in program.outputs if isinstance(v, Variable) and not v.on_host]
+    made = {v for i in rest for v in i.results}
+    read = {v for i in rest for v in i.reads()} | {v for v in outputs if v in made}
+    known = [*program.inputs, *program.constants, *(v for i in first for v in i.results)]
+    handed = [v for v in known if v in read]
+    left = [v for v in program.outputs if isinstance(v, Variable) and v not in made]
+    before = Program(program.inputs, program.constants, first, [*handed, *left])
+    return before, Program(handed, {}, rest, list(dict.fromkeys(v for v in outputs if v in made)))
+
+
+class TorchProgram:
+    """A program as a function; the first call compiles it, or decides not to.
+
+    asked: whether to compile; None does on CUDA devices. tensor_float: let products of float32 on CUDA devices round
+    their operands to TF32.
+    """
+
+    def __init__(self, program: Program, asked: bool | None, tensor_float: bool) -> None:
+        self._program, self._asked = program, asked
+        self._around = _tensor_float if tensor_float else contextlib.nullcontext
+        self._plainly = plain(program)
+        self._compiled: _Compiled | None = None
+        self._decided = asked is False
+        """True once it is known if the program is compiled."""
+        self._lock = threading.Lock()
+
+    @property
+    def text(self) -> str:
+        """Return the code that is run."""
+        text = str(getattr(self._plainly, "text", ""))
+        return text if self._compiled is None else f"# compiled by torch.compile\n{self._compiled.text}"
+
+    def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        with self._around():
+            if not self._decided:
+                with self._lock:
+                    if not self._decided:
+                        return self._first(inputs)
+            return self._plainly(inputs) if self._compiled is None else self._compiled(inputs)
+
+    def _first(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        torch = sys.modules["torch"]
+        arrays = [x for x in inputs if isinstance(x, torch.Tensor)]
+        graphs = any(x.device.type == "cuda" for x in arrays)
+        # PyTorch's own autograd would record in the plain program, and not in the compiled one
+        if not arrays or not (self._asked or graphs) or any(x.requires_grad for x in arrays):
+            self._decided = True
+            return self._plainly(inputs)
+        out: Sequence[Any]
+        try:
+            made = _Compiled(self._program, inputs, graphs)
+            out = made(inputs)
+        except Exception as error:
+            out = self._plainly(inputs)  # an error of the program's own is raised here
+            reason = next(iter(str(error).strip().splitlines()), "")
+            warnings.warn(
+                "agrad.jit: torch.compile did not take this program, which runs uncompiled; agrad.jit(f, "
+                f"torch_compile=False) does not try. {type(error).__name__}: {reason}",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        else:
+            self._compiled = made
+        self._decided = True
+        return out
+
+
+@contextlib.contextmanager
+def _tensor_float() -> Iterator[None]:
+    """Let PyTorch round operands of float32 products to TF32 for a while."""
+    torch = sys.modules["torch"]
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+class _Compiled:
+    """A program as a function that ``torch.compile`` made, for inputs like these.
+
+    graphs: replay it as CUDA graphs.
+    """
+
+    def __init__(self, program: Program, inputs: Sequence[Any], graphs: bool) -> None:
+        torch = sys.modules["torch"]
+        make_fx = importlib.import_module("torch.fx.experimental.proxy_tensor").make_fx
+        first, rest = split_arrays(with_adam_rates(program))
+        self._before, body = plain(first), plain(rest)
+        self.text = str(body.text)  # type: ignore[attr-defined]
+        self._count = len(rest.inputs)
+        self._hosted = [i for i, v in enumerate(rest.inputs) if v.on_host]
+        self._known: tuple[list[Any], list[Any]] | None = None
+        """Numbers of the host, and the arrays made of them."""
+        self._graphs = graphs
+        places = {v: i for i, v in enumerate([*rest.outputs, *first.outputs[self._count :]])}
+        self._outputs = [(v, places[v] if isinstance(v, Variable) else -1) for v in program.outputs]
+        dtypes = [v.dtype for v in rest.outputs]
+
+        def whole(*given: Any) -> list[Any]:
+            # a number is an array of double precision here, without dimensions, which may not widen a result
+            return [x.to(dtype) for x, dtype in zip(body(given), dtypes, strict=True)]
+
+        values = self._before(inputs)
+        self._device = next((x.device for x in inputs if isinstance(x, torch.Tensor) and x.is_cuda), None)
+        with torch.no_grad():
+            given = self._given(values)
+            graph = make_fx(whole, tracing_mode="fake")(*given)
+            mode = "reduce-overhead" if graphs else "default"
+            self._function = torch.compile(graph, fullgraph=True, dynamic=False, mode=mode)
+            found = self._function(*given)
+        # one buffer may serve two results; and those of CUDA graphs are written anew by the next replay
+        seen = [(x.data_ptr(), x.shape, x.stride()) for x in found]
+        self._copied = [k for k, place in enumerate(seen) if graphs or place in seen[:k]]
+
+    def _given(self, values: Sequence[Any]) -> list[Any]:
+        """Return the arguments of the compiled function, host numbers as arrays."""
+        torch = sys.modules["torch"]
+        numbers = [values[i] for i in self._hosted]
+        if self._known is None or numbers != self._known[0]:
+            dtypes = {float: torch.float64, int: torch.int64, bool: torch.bool, complex: torch.complex128}
+            made = [torch.tensor(x, dtype=dtypes.get(type(x)), device=self._device) for x in numbers]
+            self._known = numbers, made
+        given = list(values[: self._count])
+        for i, x in zip(self._hosted, self._known[1], strict=True):
+            given[i] = x
+        return given
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        torch = sys.modules["torch"]
+        values = self._before(inputs)
+        with torch.no_grad():
+            if self._graphs:
+                torch.compiler.cudagraph_mark_step_begin()
+            found = list(self._function(*self._given(values)))
+            for k in self._copied:
+                found[k] = found[k].clone()
+        found += values[self._count :]
+        return [value if place < 0 else found[place] for value, place in self._outputs]
+
+
+# ------------------------------------------------------------------ products in a lower precision
+
+
+def torch_way(precision: str) -> Way:
+    """Return products of narrow matrices with results in float32, on CUDA devices.
+
+    Elsewhere PyTorch would round the results too, so that they are products of rounded float32 matrices there.
+    """
+    torch = sys.modules["torch"]
+    dtype = getattr(torch, precision)
+    widens = "dtype" in torch.ops.aten.mm.overloads()
+
+    def narrow(x: Any) -> Any:
+        x = x.to(dtype)
+        return x if x.is_cuda and widens else x.float()
+
+    def product(x: Any, weight: Any) -> Any:
+        if x.dtype != dtype:
+            return torch.matmul(x, weight)
+        if x.ndim >= 2 and weight.ndim == 2:
+            rows = torch.mm(x.reshape(-1, x.shape[-1]), weight, out_dtype=torch.float32)
+            return rows.reshape(*x.shape[:-1], weight.shape[-1])
+        if x.ndim == weight.ndim == 3 and x.shape[0] == weight.shape[0]:
+            return torch.bmm(x, weight, out_dtype=torch.float32)
+        return torch.matmul(x.float(), weight.float())
+
+    return Way(narrow, product, dtype)

@@ -1,0 +1,97 @@
+"""Simpler operations that give the same bits."""
+
+from typing import Any
+
+import numpy as np
+
+from agrad.jit.passes.decompose import body_of, in_place_of
+from agrad.jit.program import Instruction, Program, Variable, is_rule
+from agrad.registry import PRIMITIVES
+
+ADD, SUBTRACT, NEGATIVE = PRIMITIVES["add"], PRIMITIVES["subtract"], PRIMITIVES["negative"]
+MULTIPLY, DIVIDE = PRIMITIVES["multiply"], PRIMITIVES["divide"]
+POW, SQUARE = PRIMITIVES["pow"], PRIMITIVES["square"]
+
+
+def simplified(program: Program) -> Program:
+    """Remove factors and powers of one; use squares and differences.
+
+    Each gives the same bits, or those of the operator that an ordinary run uses. An instruction whose result leaves
+    the program stays, so that no two results, and no result and input, are one array.
+    """
+    leaving = {v for v in program.outputs if isinstance(v, Variable)}
+    negated: dict[Variable, Variable] = {}
+    table: dict[Variable, Any] = {}
+    kept: list[Instruction] = []
+    for instruction in program.instructions:
+        instruction = instruction.replaced(table)
+        out = instruction.outputs[0]
+        if out is None or out.on_host or np.dtype(out.dtype).kind not in "fc" or len(instruction.outputs) != 1:
+            kept.append(instruction)
+            continue
+        same = _unchanged(instruction, out, program)
+        if same is not None and out not in leaving:
+            table[out] = same
+            continue
+        if instruction.operation is NEGATIVE:
+            (negated[out],) = instruction.operands
+        kept += _square_derivative(instruction, out) or [_shorter(instruction, out, negated)]
+    return program.with_instructions(kept)
+
+
+def _square_derivative(instruction: Instruction, out: Variable) -> list[Instruction]:
+    """Return the two products that the rule of a second power is, or nothing."""
+    if not is_rule(instruction, POW, "vjp:x1") or not _is_second(instruction.operands[2]):
+        return []
+    _, x, _ = instruction.operands
+    if not isinstance(x, Variable) or x.shape != out.shape or any(v.dtype != out.dtype for v in instruction.reads()):
+        return []
+    body = body_of(instruction)
+    return [] if body is None else in_place_of(instruction, body)
+
+
+def _is_second(power: Any) -> bool:
+    return type(power) in (int, float) and bool(power == 2)
+
+
+def _unchanged(instruction: Instruction, out: Variable, program: Program) -> Variable | None:
+    """Return the operand that the result equals, bit for bit, or None."""
+
+    def is_one(value: Any) -> bool:
+        if isinstance(value, Variable):
+            raw = program.constants.get(value)
+            return isinstance(raw, np.generic) and bool(raw == 1)
+        return type(value) in (int, float) and value == 1
+
+    def is_like(value: Any) -> bool:
+        return (
+            isinstance(value, Variable) and not value.on_host and value.shape == out.shape and value.dtype == out.dtype
+        )
+
+    operation = instruction.operation
+    if operation is MULTIPLY:
+        a, b = instruction.operands
+        for one, other in ((a, b), (b, a)):
+            if is_one(one) and is_like(other):
+                return other
+    if (
+        (operation is DIVIDE or operation is POW)
+        and is_one(instruction.operands[1])
+        and is_like(instruction.operands[0])
+    ):
+        return instruction.operands[0]
+    return None
+
+
+def _shorter(instruction: Instruction, out: Variable, negated: dict[Variable, Variable]) -> Instruction:
+    if instruction.operation is POW:
+        x, power = instruction.operands
+        if _is_second(power) and isinstance(x, Variable) and x.dtype == out.dtype:
+            return Instruction(SQUARE, (x,), {}, instruction.outputs)
+    if instruction.operation is ADD:
+        a, b = instruction.operands
+        if b in negated:
+            return Instruction(SUBTRACT, (a, negated[b]), {}, instruction.outputs)
+        if a in negated:
+            return Instruction(SUBTRACT, (b, negated[a]), {}, instruction.outputs)
+    return instruction

@@ -1,0 +1,161 @@
+"""Aliasing: shared memory, arrays that may be overwritten, results to be copied."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from agrad.backends import backend_of, backend_of_type
+from agrad.jit.program import Instruction, Program, Variable
+
+
+def overwritten(instruction: Instruction) -> list[Variable]:
+    """Return the variables that an instruction may write into and give back."""
+    places = instruction.operation.overwrites
+    return [v for v in map(instruction.operands.__getitem__, places) if isinstance(v, Variable)]
+
+
+def makes_new_arrays(instruction: Instruction) -> bool:
+    """Return True where results share memory with no operand but overwritten ones."""
+    operation = instruction.operation
+    if operation.no_alias or operation.overwrites:
+        return True
+    return operation.is_own and operation.kind in ("reduction", "row_sum", "product")
+
+
+class Aliases(dict[Variable, frozenset[Variable]]):
+    """For each variable the earlier ones that it may share memory with, and itself."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__()
+        given_back = program.notes.get("given_back", ())
+        for instruction in program.instructions:
+            if instruction.operation.may_alias or instruction.operation in given_back:
+                below = self.of(*instruction.reads())
+                self.update({v: below | {v} for v in instruction.results})
+        self._last: dict[Variable, int] = {}
+        for v, at in program.last_uses().items():
+            for base in self[v]:
+                self._last[base] = max(at, self._last.get(base, at))
+
+    def __missing__(self, v: Variable) -> frozenset[Variable]:
+        found = self[v] = frozenset((v,))
+        return found
+
+    def of(self, *values: Any) -> frozenset[Variable]:
+        """Return the aliases of all variables among some values."""
+        return frozenset().union(*[self[v] for v in values if isinstance(v, Variable)])
+
+    def last(self, v: Variable) -> int:
+        """Return the number of the last instruction that reads the memory of a variable."""
+        return max([self._last.get(base, -1) for base in self[v]])
+
+
+def with_updates_apart(program: Program) -> Program:
+    """Let updates overwrite only arrays that nothing else in the program reads then.
+
+    Neither what else they read may share memory with what they write over, nor what is read after them.
+    """
+    updates = [at for at, i in enumerate(program.instructions) if isinstance(i.settings.get("donate"), Variable)]
+    if not updates:
+        return program
+    aliases = Aliases(program)
+    kept = list(program.instructions)
+    for at in updates:
+        update = kept[at]
+        over = aliases.of(*overwritten(update))
+        others = [v for k, v in enumerate(update.operands) if k not in update.operation.overwrites]
+        if not over.isdisjoint(aliases.of(*others)) or any(aliases.last(v) > at for v in over):
+            kept[at] = update.replaced({update.settings["donate"]: False})
+    return program.with_instructions(kept)
+
+
+# ------------------------------------------------------------------ arrays that a program owns
+
+
+class Ownership:
+    """The NumPy arrays that a program made or was given, and no unknown operation saw.
+
+    ``is_new`` tells of an instruction if its results are new arrays. An operation that is neither such nor a view may
+    hand out its operands, or keep them.
+    """
+
+    def __init__(self, program: Program, is_new: Callable[[Instruction], bool]) -> None:
+        self.aliases = Aliases(program)
+        self.end = len(program.instructions)
+        donated = program.notes.get("donated", ())
+        self._owned = {v for v in program.inputs if v in donated and v.kind is np.ndarray}
+        for instruction in program.instructions:
+            operands = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+            if instruction.operation.is_view and operands and instruction.results:
+                continue
+            if is_new(instruction):
+                self._owned.update(v for v in instruction.results if v.kind is np.ndarray and v.shape)
+            elif not instruction.on_host:
+                self._owned.difference_update(self.aliases.of(*operands))
+        # an update may give back the state's own arrays
+        for instruction in program.instructions:
+            if state := overwritten(instruction):
+                self._owned.difference_update(instruction.results, self.aliases.of(*state))
+
+    def owns(self, v: Variable) -> bool:
+        """Return True for an array that may be overwritten after its last use."""
+        return v in self._owned
+
+    def may_be_kept(self, v: Variable) -> bool:
+        """Return True for an array that may lie in memory which the next call writes into."""
+        return v in self._owned and self.aliases.last(v) < self.end and v.size > 0
+
+
+# ------------------------------------------------------------------ results
+
+
+class ResultCopies:
+    """Copies of outputs that share memory with inputs, constants, or one another.
+
+    places: the numbers of the outputs that callers get, and may write into; beside: of those that are kept as state.
+    Only outputs whose operations may alias are looked at, at each call: the layout of an array decides if its reshape
+    is a view.
+    """
+
+    def __init__(self, program: Program, places: Sequence[int], beside: Sequence[int]) -> None:
+        self.steps: list[tuple[int, list[int], list[Any], list[int]]] = []
+        """For each output that may share memory: with which inputs, constants and other outputs."""
+        aliases = Aliases(program)
+        inputs = {v: i for i, v in enumerate(program.inputs)}
+        others = list(beside)
+        for place in places:
+            v = program.outputs[place]
+            if _is_writable(v):
+                found = aliases[v]
+                given = [inputs[b] for b in found if b in inputs]
+                known = [program.constants[b] for b in found if b in program.constants]
+                same = [i for i in others if not found.isdisjoint(aliases[program.outputs[i]])]
+                if given or known or same or len(found) > 1:
+                    self.steps.append((place, given, known, same))
+                others.append(place)
+
+    def __call__(self, values: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        """Return the outputs, with copies where memory is shared."""
+        found = list(values)
+        for place, given, known, same in self.steps:
+            value = found[place]
+            others = [*[inputs[i] for i in given], *known, *[found[i] for i in same]]
+            backend = backend_of(value)
+            # of an array with a stride of 0, one write is seen in several elements
+            shares = any(n > 1 and not step for n, step in zip(value.shape, backend.strides(value), strict=False))
+            if shares or any(_share_memory(backend, value, other) for other in others):
+                found[place] = backend.xp.asarray(value, copy=True)
+        return found
+
+
+def _share_memory(backend: Any, value: Any, other: Any) -> bool:
+    if value is other:
+        return True
+    return backend.shares_memory is not None and backend_of(other) is backend and backend.shares_memory(value, other)
+
+
+def _is_writable(v: Any) -> bool:
+    if not isinstance(v, Variable) or v.kind is None or issubclass(v.kind, np.generic):
+        return False
+    return backend_of_type(v.kind) is not None

@@ -1,0 +1,97 @@
+"""Dead code, common subexpressions and constants."""
+
+from typing import Any
+
+from agrad.engine.tape import Meta
+from agrad.jit.program import HostCall, Instruction, Program, Variable
+
+
+def without_dead_code(program: Program) -> Program:
+    """Remove instructions and outputs that nothing reads."""
+    needed = {v for v in program.outputs if isinstance(v, Variable)}
+    kept: list[Instruction] = []
+    for instruction in reversed(program.instructions):
+        if not any(v in needed for v in instruction.results):
+            continue
+        outputs = tuple([v if v in needed else None for v in instruction.outputs])
+        kept.append(Instruction(instruction.operation, instruction.operands, instruction.settings, outputs))
+        needed.update(instruction.reads())
+    return program.with_instructions(reversed(kept))
+
+
+def _key(value: Any) -> Any:
+    """Return a key that is equal for operands or settings that are the same."""
+    if isinstance(value, (Variable, HostCall)):
+        return id(value)
+    if isinstance(value, slice):
+        return ("slice", value.start, value.stop, value.step)
+    if isinstance(value, (tuple, list)) and not isinstance(value, Meta):
+        return (type(value), *map(_key, value))
+    if isinstance(value, dict):
+        return ("dict", *((k, _key(v)) for k, v in value.items()))
+    return (type(value), repr(value))  # 0.0 and -0.0 are equal, but not the same
+
+
+def without_repetition(program: Program) -> Program:
+    """Remove instructions that are equal to an earlier one."""
+    seen: dict[Any, Instruction] = {}
+    table: dict[Variable, Any] = {}
+    leaving: set[Any] = {v for v in program.outputs if isinstance(v, Variable)}
+    kept: list[Instruction] = []
+    for instruction in program.instructions:
+        instruction = instruction.replaced(table)
+        operation = instruction.operation
+        same = operation.function if isinstance(operation, HostCall) else operation
+        operands = list(map(_key, instruction.operands))
+        if operation.commutative and not any("complex" in v.text for v in instruction.results):
+            operands.sort(key=repr)
+        key = (
+            id(same),
+            *operands,
+            *((name, _key(value)) for name, value in sorted(instruction.settings.items())),
+        )
+        earlier = seen.setdefault(key, instruction)
+        pairs = list(zip(instruction.outputs, earlier.outputs, strict=True))
+        # two results are two arrays, as the caller may write into one of them
+        both = any(new in leaving and old in leaving for new, old in pairs)
+        if earlier is instruction or both or any(new is not None and old is None for new, old in pairs):
+            kept.append(instruction)
+            continue
+        leaving.update(old for new, old in pairs if new in leaving)
+        table.update({new: old for new, old in pairs if new is not None})
+    outputs = [table.get(v, v) if isinstance(v, Variable) else v for v in program.outputs]
+    return program.with_instructions(kept, outputs)
+
+
+def _may_fold(instruction: Instruction, known: dict[Variable, Any]) -> bool:
+    return not instruction.on_host and all(v in known for v in instruction.reads())
+
+
+FOLDED = 1 << 16
+"""Arrays of more elements than this are not computed beforehand: they would be held as long as the program is."""
+
+
+def with_constants_folded(program: Program) -> Program:
+    """Compute instructions of constants alone, unless their results are large."""
+    known = dict(program.constants)
+    kept: list[Instruction] = []
+    for instruction in program.instructions:
+        if (
+            isinstance(instruction.operation, HostCall)
+            or not _may_fold(instruction, known)
+            or any(v.size > FOLDED for v in instruction.results)
+        ):
+            kept.append(instruction)
+            continue
+
+        def value(given: Any) -> Any:
+            return known[given] if isinstance(given, Variable) else given
+
+        out = instruction.operation.evaluate(
+            tuple([value(v) for v in instruction.operands]),
+            {name: value(v) for name, v in instruction.settings.items()},
+        )
+        parts = out if instruction.operation.outputs is not None else (out,)
+        known.update({v: part for v, part in zip(instruction.outputs, parts, strict=True) if v is not None})
+    folded = Program(program.inputs, known, kept, program.outputs, program.notes)
+    return folded.with_instructions(kept)

@@ -1,0 +1,201 @@
+"""Decomposition: operations replaced by those that their definition is made of.
+
+The body of a primitive, or a rule of derivatives, is run against agrad's namespace on arrays that have the operands'
+shapes and dtypes and no elements of their own: all are one number in memory. Nothing is computed at size.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from agrad.engine.tensor import Tensor, wrap
+from agrad.errors import TracedValueError
+from agrad.jit.passes.fusion import LARGE, with_single_values, works_by_element
+from agrad.jit.passes.tiling import is_reshape, reduction_of, splits_of
+from agrad.jit.program import Instruction, Program, Variable
+from agrad.jit.trace import Trace
+from agrad.registry import namespace
+from agrad.shapes import kept_shape
+
+
+class _Unknown(Exception):
+    """An operation was met whose result's shape is not known without computing it."""
+
+
+class _Shapes(Trace):
+    """A trace that knows shapes and dtypes alone."""
+
+    __slots__ = ()
+
+    def evaluate(self, primitive: Any, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """Return an array with the result's dtype and shape, without its elements."""
+        shapes = [v.shape for v in values if hasattr(v, "shape")]
+        if primitive.kind == "elementwise":
+            shape = np.broadcast_shapes(*shapes)
+        elif primitive.kind == "reduction":
+            ((given,), axis) = shapes, settings["axis"]
+            shape = kept_shape(given, axis)
+            if not settings["keepdims"]:
+                shape = tuple([n for a, n in enumerate(given) if a not in axis])
+        elif primitive.kind == "product" and len(shapes) == 2:
+            a, b = shapes
+            shape = (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
+        elif primitive.is_view:
+            return primitive.evaluate(values, settings)
+        else:
+            raise _Unknown
+        elements = [np.ones((1,) * v.ndim, v.dtype) if hasattr(v, "shape") else v for v in values]
+        with np.errstate(all="ignore"):
+            out = primitive.evaluate(tuple(elements), settings)
+        return _filled(out, shape) if shape else out
+
+
+def _filled(element: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array of one element in memory.
+
+    ``numpy.broadcast_to`` takes ten times as long.
+    """
+    return np.ndarray(shape, element.dtype, element, strides=(0,) * len(shape))
+
+
+def body_of(instruction: Instruction) -> Program | None:
+    """Return the operations that an instruction is made of, as a program, or None.
+
+    None where the operation is one word of the libraries, has several results, reads anything but arrays and what
+    stands in the program, or asks for more than shapes and dtypes.
+    """
+    operation = instruction.operation
+    arrays = list(dict.fromkeys(instruction.reads()))
+    if operation.outputs is not None or not arrays or not all(map(_is_numpys, arrays)):
+        return None
+    trace = _Shapes(instruction.name)
+    given = {v: wrap(_filled(np.ones(1, v.dtype), v.shape), trace, v) for v in arrays}
+    values = tuple([given[v] if isinstance(v, Variable) else v for v in instruction.operands])
+    try:
+        out = operation.decomposed(namespace, values, dict(instruction.settings))
+    except (_Unknown, TracedValueError):
+        return None
+    finally:
+        trace.closed = True
+    if not isinstance(out, Tensor) or out.node is None or out.node in given:
+        return None
+    constants = {variable: raw for raw, variable in trace.constants.values()}
+    body = Program(arrays, constants, trace.instructions, [out.node])
+    return with_single_values(body) if constants else body
+
+
+def _is_numpys(v: Variable) -> bool:
+    """Return True for NumPy arrays and scalars."""
+    return v.kind is not None and issubclass(v.kind, (np.ndarray, np.generic))
+
+
+def in_place_of(instruction: Instruction, body: Program) -> list[Instruction]:
+    """Return the body's instructions, with the instruction's own result."""
+    (made,), (out,) = body.outputs, instruction.results
+    kept = [i.replaced({made: out}) for i in body.instructions]
+    for i in kept:
+        i.outputs = tuple([out if v is made else v for v in i.outputs])
+    return kept
+
+
+# ------------------------------------------------------------------ the passes
+
+
+def decomposed(minimum: int = LARGE) -> Callable[[Program], Program]:
+    """Return the pass that decomposes operations on arrays of ``minimum`` bytes."""
+
+    def write_out(program: Program) -> Program:
+        kept: list[Instruction] = []
+        constants = dict(program.constants)
+        for instruction in program.instructions:
+            body = _parts(instruction, minimum) if instruction.operation.decompose else None
+            if body is None:
+                kept.append(instruction)
+            else:
+                kept += in_place_of(instruction, body)
+                constants |= body.constants
+        written = Program(program.inputs, constants, kept, program.outputs, program.notes)
+        return written.with_instructions(kept)
+
+    return write_out
+
+
+def _parts(instruction: Instruction, minimum: int) -> Program | None:
+    """Return the body of an operation on large arrays, or None.
+
+    All of it must fit groups of rows.
+    """
+    arrays = [v for v in (*instruction.reads(), *instruction.results) if not v.on_host]
+    if max(map(_bytes, arrays), default=0) < minimum:
+        return None
+    body = body_of(instruction)
+    return body if body is not None and all(map(_is_of_rows, body.instructions)) else None
+
+
+def _bytes(x: Variable) -> int:
+    return x.size * np.dtype(x.dtype).itemsize
+
+
+def _is_of_rows(part: Instruction) -> bool:
+    """Return True for a product, or a part that fits a group of rows.
+
+    The numbers are real, and of at least single precision.
+    """
+    dtypes = {np.dtype(v.dtype) for v in (*part.reads(), *part.results)} - {np.dtype(bool)}
+    if len(dtypes) != 1 or (dtype := dtypes.pop()).kind != "f" or dtype.itemsize < 4:
+        return False
+    reduction = reduction_of(part)
+    if reduction is not None:
+        shape = part.operands[0].shape
+        return min(reduction.axis) >= min(splits_of(shape, dtype), default=len(shape))
+    return works_by_element(part) or is_reshape(part) or part.operation.kind == "product"
+
+
+def without_broadcasts(program: Program) -> Program:
+    """Have elementwise operations read an array in the place of its broadcast.
+
+    Another operand must have the shape of the result.
+    """
+    narrow: dict[Variable, Variable] = {}
+    kept: list[Instruction] = []
+    for instruction in program.instructions:
+        if instruction.operation.kind == "broadcast" and isinstance(instruction.operands[0], Variable):
+            x, (out,) = instruction.operands[0], instruction.results
+            if not x.on_host and x.dtype == out.dtype and x.kind is np.ndarray:
+                narrow[out] = narrow.get(x, x)
+        elif narrow and works_by_element(instruction):
+            shape = instruction.results[0].shape
+            arrays = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+            if any(v.shape == shape and v not in narrow for v in arrays):
+                instruction = instruction.replaced(narrow)
+        kept.append(instruction)
+    return program.with_instructions(kept)
+
+
+def with_early_reductions(minimum: int = LARGE) -> Callable[[Program], Program]:
+    """Return the pass that moves reductions right behind their operand.
+
+    It moves those of arrays of at least ``minimum`` bytes.
+
+    There the array is in the cache, and a group that makes it is not closed yet: a bias's gradient stands behind the
+    product that reads the same cotangent.
+    """
+
+    def move(program: Program) -> Program:
+        made = {v for i in program.instructions for v in i.results}
+        early: dict[Variable, list[Instruction]] = {}
+        for instruction in program.instructions:
+            x = instruction.operands[0] if instruction.operands else None
+            if reduction_of(instruction) is not None and x in made and _bytes(x) >= minimum:
+                early.setdefault(x, []).append(instruction)
+        moved = {id(instruction) for found in early.values() for instruction in found}
+        kept: list[Instruction] = []
+        for instruction in program.instructions:
+            todo = [] if id(instruction) in moved else [instruction]
+            while todo:
+                kept.append(todo.pop())
+                todo += reversed([reduction for v in kept[-1].results for reduction in early.get(v, ())])
+        return program.with_instructions(kept)
+
+    return move

@@ -1,0 +1,143 @@
+"""Folding: a gradient that only a step of momentum reads becomes part of the step.
+
+``v = momentum * v + a @ b`` is one call of BLAS, which then writes no gradient and reads none, and ``p -= lr * v``
+another: the update costs one pass over the memory of the parameter, and two over that of the velocity. Of a bias,
+whose gradient is a sum over rows, the step is NumPy's, without the questions that an ordinary update asks.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from agrad.backends.numpy.blas import ROUTINES, added_multiple, added_product
+from agrad.backends.numpy.fused import all_ones
+from agrad.backends.numpy.updates import momentum_step, settle
+from agrad.engine.operation import Operation
+from agrad.jit.passes.aliasing import Aliases, overwritten
+from agrad.jit.program import Instruction, Program, Variable
+from agrad.registry import PRIMITIVES
+
+UPDATE = PRIMITIVES["sgd_update"]
+
+FEWEST = 1 << 13
+"""Products of fewer elements than this are left alone: the calls cost more than the passes over memory."""
+
+
+class FoldedStep(Operation):
+    """``sgd_update`` that computes its gradient; operands p, the gradient's two, v.
+
+    The gradient is ``matmul`` of two matrices, or the sum over the rows of one (``linear.vjp:bias``).
+    """
+
+    overwrites = (0, 3)
+
+    def __init__(self, gradient: Any) -> None:
+        self.gradient = gradient
+        self.update = UPDATE
+        self.outputs = self.update.outputs
+        self.sums = gradient.kind == "row_sum"
+        self.name = f"sgd_update of a {'sum' if self.sums else 'product'}"
+
+    def bind(self, p: Any, a: Any, b: Any, v: Any, **settings: Any) -> Any:
+        """Call the two operations, as a user does."""
+        return self.update.bind(p, self.gradient.bind(a, b), v, **settings)
+
+    def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """Compute the two operations on raw arrays."""
+        p, a, b, v = args
+        return self.update.evaluate((p, self.gradient.evaluate((a, b), {}), v), settings)
+
+    def function_of(self, kind: type | None) -> Callable[..., Any]:
+        """See ``Operation.function_of``."""
+        return self.step
+
+    def step(self, p: Any, a: Any, b: Any, v: Any, *, lr: float, momentum: float, donate: bool, **rest: Any) -> Any:
+        """Compute the step on NumPy arrays, in place where ``donate`` is true."""
+        if donate and p.flags.carray and v.flags.carray:
+            if self.sums:
+                step_of_sum(p, a, v, np.empty_like(p), lr, momentum)
+                return p, v
+            if added_product(a, b, momentum, v):
+                settle(v)
+                added_multiple(-lr, v, p)
+                return p, v
+        return self.evaluate((p, a, b, v), {"lr": lr, "momentum": momentum, "donate": donate, **rest})
+
+
+def step_of_sum(p: Any, a: Any, v: Any, spare: Any, lr: float, momentum: float) -> None:
+    """Do ``v = momentum * v + sum of a's rows; p -= lr * v`` in place.
+
+    ``spare`` has the shape and dtype of p, and is written into.
+
+    ``spare`` has the shape and dtype of p.
+    """
+    if a.shape[0] == 1:
+        momentum_step(p, a[0], v, spare, lr, momentum)
+    else:
+        momentum_step(p, np.matmul(all_ones(a.shape[0], a.dtype), a, out=spare), v, spare, lr, momentum)
+
+
+def is_plain(settings: Mapping[str, Any]) -> bool:
+    """Return True for ``v = momentum * v + g; p = p - lr * v`` that may be in place."""
+    momentum = settings["momentum"]
+    numbers = ("dampening", "nesterov", "weight_decay", "maximize")
+    # a number of the host may be anything at the next call
+    known = not any(isinstance(settings[name], Variable) for name in numbers) and type(momentum) is float
+    return (
+        known
+        and momentum != 0
+        and not any(settings[name] for name in numbers)
+        and isinstance(settings["donate"], Variable)
+    )
+
+
+def with_folded_updates(program: Program) -> Program:
+    """Fold products and sums of rows into the one step of momentum that reads them."""
+    reads = [v for instruction in program.instructions for v in instruction.reads()]
+    uses = Counter([*reads, *(v for v in program.outputs if isinstance(v, Variable))])
+    made = {v: i for i, instruction in enumerate(program.instructions) for v in instruction.results}
+    aliases = Aliases(program)
+    folded: dict[int, Instruction] = {}
+    dropped: set[int] = set()
+    for i, instruction in enumerate(program.instructions):
+        if instruction.operation is not UPDATE or not is_plain(instruction.settings) or None in instruction.outputs:
+            continue
+        p, g, v = instruction.operands
+        at = made.get(g) if isinstance(g, Variable) else None
+        if at is None or uses[g] != 1 or p is v or not _fits(program.instructions[at], p, v):
+            continue
+        a, b = program.instructions[at].operands
+        written = {p, v}
+        for other in program.instructions[at:i]:
+            written.update(overwritten(other))
+        if aliases.of(a, b) & written:
+            continue
+        folded[i] = Instruction(
+            FoldedStep(program.instructions[at].operation), (p, a, b, v), instruction.settings, instruction.outputs
+        )
+        dropped.add(at)
+    kept = [folded.get(i, instruction) for i, instruction in enumerate(program.instructions) if i not in dropped]
+    return program.with_instructions(kept)
+
+
+def _fits(gradient: Instruction, p: Variable, v: Variable) -> bool:
+    """Return True for a product or a sum of rows like p that BLAS can add to v."""
+    if gradient.operation.kind not in ("product", "row_sum") or gradient.settings:
+        return False
+    count = 1 if gradient.operation.kind == "row_sum" else 2
+    arrays = [x for x in gradient.operands if isinstance(x, Variable)]
+    (out,) = gradient.outputs
+    return (
+        len(arrays) == count
+        and len(gradient.operands) == 2
+        and {x.kind for x in (*arrays, p, v)} == {np.ndarray}
+        and all(len(x.shape) == 2 for x in arrays)
+        and out is not None
+        and out.shape == p.shape == v.shape
+        and len(p.shape) == len(arrays)
+        and out.size >= (FEWEST if len(arrays) == 2 else 1)
+        and len({np.dtype(x.dtype) for x in (*arrays, p, v)}) == 1
+        and np.dtype(p.dtype) in ROUTINES
+    )

@@ -1,0 +1,297 @@
+"""Fusion: chains of elementwise operations as one instruction.
+
+A group is computed block by block, so that what lies between its operations never leaves the processor's cache. It
+may end in reductions over all elements. Where the lowering has groups of rows (``passes.tiling``), operands may
+broadcast along the leading axes, and reductions over other axes have their place inside. On its own a group is a
+program, and can be interpreted like any other.
+"""
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from agrad.backends.threads import BLOCK_BYTES
+from agrad.engine.operation import Operation
+from agrad.jit.passes.aliasing import Aliases, overwritten
+from agrad.jit.passes.tiling import is_of_rows, is_reshape, operand_is_of_rows, reduction_of, splits_of
+from agrad.jit.program import Instruction, Program, Variable, interpret, show
+
+LARGE = BLOCK_BYTES + 1
+"""Bytes of the smallest arrays that are worth a group: what fits a block stays in the cache between operations."""
+
+Accepts = Callable[[Instruction], bool]
+
+
+class Group(Operation):
+    """Elementwise operations and reductions as the operation of one instruction.
+
+    ``split``: how many leading axes of ``shape`` blocks are cut along. All, unless it is a group of rows.
+    """
+
+    no_alias = True
+
+    def __init__(self, program: Program, shape: tuple[int, ...], split: int | None = None) -> None:
+        self.program = program
+        self.shape = shape
+        self.split = len(shape) if split is None else split
+        self.outputs = tuple(f"output_{i}" for i in range(len(program.outputs)))
+        kind = "fused" if self.split == len(shape) else "fused rows"
+        self.name = f"{kind}[{' '.join(i.name for i in program.instructions)}]"
+
+    def bind(self, *args: Any, **settings: Any) -> tuple[Any, ...]:
+        """Call the operations one by one, as a user does."""
+        return tuple(interpret(self.program, args))
+
+    def __str__(self) -> str:
+        return show(self.program)
+
+
+def works_by_element(instruction: Instruction) -> bool:
+    """Return True for an elementwise instruction on arrays with one result."""
+    if len(instruction.outputs) != 1 or instruction.outputs[0] is None or instruction.on_host:
+        return False
+    return instruction.operation.kind == "elementwise"
+
+
+def _is_single(v: Variable) -> bool:
+    return v.shape == ()
+
+
+# ------------------------------------------------------------------ filled arrays
+
+
+def with_single_values(program: Program) -> Program:
+    """Replace arrays that hold one value everywhere by the value.
+
+    Such arrays are seeds of cotangents and zeros of branches.
+
+    Only where they meet, element by element, an array of the result's shape; what is left without a use is dead code.
+    """
+    singles: dict[Variable, Variable] = {}
+    constants = dict(program.constants)
+    for v, raw in program.constants.items():
+        if isinstance(raw, np.ndarray) and raw.ndim and raw.size > 1 and _filled(raw):
+            value = raw.reshape(-1)[0]
+            singles[v] = single = Variable((), raw.dtype, type(value))
+            constants[single] = value
+    kept: list[Instruction] = []
+    for instruction in program.instructions:
+        kept.append(instruction)
+        if instruction.operation.kind == "broadcast":
+            (x,), (out,) = instruction.operands, instruction.outputs
+            if isinstance(x, Variable) and _is_single(x) and out is not None and out.shape:
+                singles[out] = x
+            continue
+        if not works_by_element(instruction):
+            continue
+        out = instruction.outputs[0]
+        assert out is not None
+        arrays = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+        if out.shape and all(v in singles or _is_single(v) for v in arrays):
+            # NumPy gives numbers of its own where other libraries give arrays without dimensions
+            made = Variable((), out.dtype, np.dtype(out.dtype).type if out.kind is np.ndarray else out.kind)
+            operands = tuple([singles.get(v, v) if isinstance(v, Variable) else v for v in instruction.operands])
+            kept.append(Instruction(instruction.operation, operands, instruction.settings, (made,)))
+            singles[out] = made
+        elif any(v not in singles and v.shape == out.shape for v in arrays):
+            kept[-1] = instruction.replaced(singles)
+    changed = Program(program.inputs, constants, kept, program.outputs, program.notes)
+    return changed.with_instructions(kept)
+
+
+def _filled(raw: np.ndarray) -> bool:
+    flat = raw.reshape(-1)
+    bits = (
+        flat.view(f"V{flat.itemsize}")
+        if flat.flags.c_contiguous
+        else np.ascontiguousarray(flat).view(f"V{flat.itemsize}")
+    )
+    return bool((bits == bits[0]).all())
+
+
+# ------------------------------------------------------------------ groups
+
+Splits = frozenset[int]
+
+
+class _Open:
+    """A group while its members are gathered."""
+
+    def __init__(self, shape: tuple[int, ...], splits: Splits) -> None:
+        self.shape = shape
+        self.splits = splits
+        """The numbers of leading axes along which all members can be cut."""
+        self.members: list[Instruction] = []
+        self.made: dict[Variable, Splits] = {}
+        """Results of members, with the splits in which they are of rows."""
+        self.inputs: set[Variable] = set()
+
+    def add(self, instruction: Instruction, splits: Splits, of_rows: Splits) -> None:
+        self.members.append(instruction)
+        self.splits = splits
+        self.inputs.update(v for v in instruction.reads() if v not in self.made)
+        self.made.update(dict.fromkeys(instruction.results, of_rows))
+
+    def splits_with(self, instruction: Instruction, fitting: "_Fitting") -> tuple[Splits, Splits] | None:
+        """Return the splits left with the instruction, and those with rows as result."""
+        shape, touches = fitting.shape, any(v in self.made for v in instruction.reads())
+        # of another shape are columns, and what is made of them
+        fits = touches or fitting.opens if shape == self.shape else touches and fitting.broadcasts
+        if not fits or math.prod(shape) > math.prod(self.shape):
+            return None
+        found = {s: fitting.of_rows(s, self.shape[:s], self.made) for s in self.splits}
+        left = frozenset(s for s, of_rows in found.items() if of_rows is not None)
+        return (left, frozenset(s for s in left if found[s])) if left else None
+
+
+class _Fitting:
+    """An instruction that may be a member of a group."""
+
+    def __init__(self, instruction: Instruction, broadcasts: bool) -> None:
+        (self.out,) = instruction.results
+        self.operands = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+        self.broadcasts = broadcasts
+        self.reduction = reduction_of(instruction)
+        self.is_reshape = broadcasts and is_reshape(instruction)
+        self.shape = self.out.shape if self.reduction is None else self.operands[0].shape
+        """The shape that a group of its own would have."""
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes of its largest array."""
+        return math.prod(self.shape) * max(np.dtype(v.dtype).itemsize for v in (*self.operands, self.out))
+
+    @property
+    def opens(self) -> bool:
+        """Return True where a group may begin with it."""
+        return (self.broadcasts or self.reduction is None) and not self.is_reshape
+
+    def of_rows(self, split: int, lead: tuple[int, ...], made: Mapping[Variable, Splits]) -> bool | None:
+        """Return True for a result with a part for each row, False for a total, else None."""
+        if any(v in made and split not in made[v] for v in self.operands):
+            return None
+        if self.reduction is not None:
+            return self._reduced_of_rows(split, lead)
+        if not is_of_rows(self.out.shape, lead):
+            return None
+        if self.is_reshape:
+            return True if self.operands[0] in made and is_of_rows(self.operands[0].shape, lead) else None
+        roles = [operand_is_of_rows(v.shape, self.out.shape, split) for v in self.operands]
+        if any(role is None or (not role and v in made) for v, role in zip(self.operands, roles, strict=True)):
+            return None
+        return True if any(roles) else None
+
+    def _reduced_of_rows(self, split: int, lead: tuple[int, ...]) -> bool | None:
+        assert self.reduction is not None
+        if not is_of_rows(self.operands[0].shape, lead):
+            return None
+        if self.reduction.is_total(split):
+            return False
+        return True if min(self.reduction.axis) >= split else None
+
+
+def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool) -> _Fitting | None:
+    """Return the instruction as a possible member of a group, or None."""
+    if any(isinstance(v, Variable) for v in instruction.settings.values()):
+        return None
+    reduction = reduction_of(instruction)
+    if reduction is not None:
+        (x, *_) = instruction.operands
+        whole = reduction.axis == tuple(range(len(x.shape))) and not reduction.keepdims
+        return _Fitting(instruction, broadcasts) if broadcasts or whole else None
+    if broadcasts and is_reshape(instruction):
+        return _Fitting(instruction, broadcasts)
+    if not works_by_element(instruction) or (accepts is not None and not accepts(instruction)):
+        return None
+    out = instruction.results[0].shape
+    shapes = [v.shape for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+    if out == () or not shapes:
+        return None
+    if not broadcasts and not all(shape in ((), out) for shape in shapes):
+        return None
+    return _Fitting(instruction, broadcasts) if np.broadcast_shapes(*shapes) == out else None
+
+
+def with_groups(
+    minimum: int = LARGE, accepts: Accepts | None = None, broadcasts: bool = False
+) -> Callable[[Program], Program]:
+    """Return the pass that groups operations on arrays of at least ``minimum`` bytes.
+
+    Where ``accepts`` is given, of those operations on each element alone for which it is true. ``broadcasts``: groups
+    of rows too.
+    """
+    return lambda program: _Grouping(program, minimum, accepts, broadcasts).run()
+
+
+class _Grouping:
+    """One run of the pass: instructions that are done, and the groups that are open."""
+
+    def __init__(self, program: Program, minimum: int, accepts: Accepts | None, broadcasts: bool) -> None:
+        self.program, self.minimum, self.accepts, self.broadcasts = program, minimum, accepts, broadcasts
+        self.done: list[Instruction] = []
+        self.open: list[_Open] = []
+        self.leaving = {v for v in program.outputs if isinstance(v, Variable)}
+        self.uses: dict[Variable, list[Instruction]] = {}
+        for instruction in program.instructions:
+            for v in set(instruction.reads()):
+                self.uses.setdefault(v, []).append(instruction)
+
+    def run(self) -> Program:
+        aliases: Aliases | None = None
+        for instruction in self.program.instructions:
+            fitting = _fitting(instruction, self.accepts, self.broadcasts)
+            if fitting is not None and self.join(instruction, fitting):
+                continue
+            reads, over = set(instruction.reads()), overwritten(instruction)
+            if over and aliases is None:
+                aliases = Aliases(self.program)
+            for group in list(self.open):
+                # a group reads its operands where it stands, so it stands before what writes into them
+                written = aliases is not None and not aliases.of(*over).isdisjoint(aliases.of(*group.inputs))
+                if written or not reads.isdisjoint(group.made):
+                    self.close(group)
+            self.done.append(instruction)
+        for group in list(self.open):
+            self.close(group)
+        return self.program.with_instructions(self.done)
+
+    def join(self, instruction: Instruction, fitting: _Fitting) -> bool:
+        """Put the instruction into a group, if there is one for it."""
+        reads = set(instruction.reads())
+        # a group that it reads from comes before one that is only of the same shape
+        tried = sorted(self.open, key=lambda group: reads.isdisjoint(group.made))
+        if fitting.opens and fitting.bytes >= self.minimum:
+            shape, dtype = fitting.shape, np.dtype(fitting.out.dtype)
+            tried.append(_Open(shape, splits_of(shape, dtype) if self.broadcasts else frozenset({len(shape)})))
+        for group in tried:
+            found = group.splits_with(instruction, fitting)
+            if found is not None:
+                for other in list(self.open):
+                    if other is not group and not reads.isdisjoint(other.made):
+                        self.close(other)
+                group.add(instruction, *found)
+                if group not in self.open:
+                    self.open.append(group)
+                return True
+        return False
+
+    def close(self, group: _Open) -> None:
+        self.open.remove(group)
+        self.done += _closed(group, self.uses, self.leaving)
+
+
+def _closed(
+    group: _Open, uses: Mapping[Variable, list[Instruction]], leaving: Collection[Variable]
+) -> list[Instruction]:
+    """Return the instruction of a group; a single operation stays as it is."""
+    if len(group.members) == 1:
+        return group.members
+    members = set(map(id, group.members))
+    made = [v for instruction in group.members for v in instruction.results]
+    outputs = [v for v in made if v in leaving or any(id(user) not in members for user in uses.get(v, ()))]
+    inputs = list(dict.fromkeys(v for i in group.members for v in i.reads() if v not in group.made))
+    inner = Program(inputs, {}, list(group.members), list(outputs))
+    operation = Group(inner, group.shape, max(group.splits))
+    return [Instruction(operation, tuple(inputs), {}, tuple(outputs))]

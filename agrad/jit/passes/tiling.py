@@ -1,0 +1,96 @@
+"""Tiling: arrays of a group cut into blocks along leading axes that they share.
+
+A group of shape ``(*lead, *inner)`` has as many rows as ``lead`` has elements, and ``split`` is the number of leading
+axes. To an operation of the group an operand is *of rows*, one part a row, or *whole*, the same for all rows, as a bias
+is. A reduction over inner axes gives an array of rows again; one over all leading axes a *total*, which is known when
+the last block is done.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from agrad.jit.program import Instruction, Variable
+
+Shape = tuple[int, ...]
+
+ROW_BYTES = 1 << 16
+"""Bytes of the longest row: several of them make a block."""
+
+
+class Reduction(NamedTuple):
+    """A sum, mean, maximum or minimum over some axes of one array."""
+
+    name: str
+    axis: tuple[int, ...]
+    keepdims: bool
+
+    def is_total(self, split: int) -> bool:
+        """Return True for a reduction over all leading axes."""
+        return set(range(split)) <= set(self.axis)
+
+    def of_block(self, split: int) -> tuple[int, ...]:
+        """Return the axes in a block, whose first axis stands for all leading ones."""
+        first = (0,) if self.is_total(split) else ()
+        return (*first, *(a - split + 1 for a in self.axis if a >= split))
+
+
+def reduction_of(instruction: Instruction) -> Reduction | None:
+    """Return the instruction's reduction, or None.
+
+    It is of real floating numbers of at least single precision.
+    """
+    if len(instruction.outputs) != 1 or instruction.on_host:
+        return None
+    x, out = instruction.operands[0] if instruction.operands else None, instruction.outputs[0]
+    if not isinstance(x, Variable) or out is None or x.on_host or not x.size or out.dtype != x.dtype:
+        return None
+    if np.dtype(x.dtype).kind != "f" or np.dtype(x.dtype).itemsize < 4:
+        return None
+    if instruction.operation.kind == "row_sum":
+        return Reduction("sum", (0,), False) if len(x.shape) == 2 and out.shape == x.shape[1:] else None
+    settings = instruction.settings
+    if (
+        instruction.operation.kind != "reduction"
+        or len(instruction.operands) != 1
+        or set(settings) != {"axis", "keepdims"}
+    ):
+        return None
+    axis = tuple(settings["axis"])
+    return Reduction(instruction.name, axis, bool(settings["keepdims"])) if axis else None
+
+
+def is_reshape(instruction: Instruction) -> bool:
+    """Return True where the result is the one operand in another shape."""
+    return instruction.operation.kind == "reshape" and len(list(instruction.reads())) == 1 == len(instruction.results)
+
+
+def splits_of(shape: Shape, dtype: np.dtype) -> frozenset[int]:
+    """Return the numbers of leading axes that blocks of an array may be cut along."""
+    return frozenset(
+        s
+        for s in range(1, len(shape) + 1)
+        if math.prod(shape[:s]) > 1 and math.prod(shape[s:]) * dtype.itemsize <= ROW_BYTES
+    )
+
+
+def is_of_rows(shape: Shape, lead: Shape) -> bool:
+    """Return True for an array with one part for each row."""
+    return shape[: len(lead)] == lead
+
+
+def operand_is_of_rows(shape: Shape, out: Shape, split: int) -> bool | None:
+    """Return True for an operand of rows, False for a whole one, None for neither.
+
+    The operand is of an elementwise operation with a result of rows.
+    """
+    if len(shape) == len(out) and shape[:split] == out[:split]:
+        return True
+    missing = len(out) - len(shape)
+    return False if all(n == 1 for n in shape[: max(0, split - missing)]) else None
+
+
+def whole_shape(shape: Shape, out: Shape, split: int) -> Shape:
+    """Return a whole operand's shape without the leading axes, which are of length 1."""
+    return shape[max(0, split - (len(out) - len(shape))) :]

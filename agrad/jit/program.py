@@ -1,0 +1,253 @@
+"""The program: straight-line code in which each variable is given a value once.
+
+An instruction is one operation of the calculus, a rule of derivatives that a backend has a kernel for, or a computation
+on Python numbers of the host. Its operands and settings are variables or values that stand in the program itself.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agrad.backends import backend_of_type
+from agrad.dtypes import dtype_name
+from agrad.engine.operation import Operation
+from agrad.engine.tape import Meta
+
+HOST = "host"
+"""Stands as the dtype of a variable that is a Python number."""
+
+
+class Variable:
+    """A value of a program: an array of known shape, dtype and type, or a host number."""
+
+    __slots__ = ("dtype", "kind", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, kind: type | None) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.kind = kind
+        """The type of the raw array, None for a number of the host."""
+
+    @property
+    def on_host(self) -> bool:
+        return self.kind is None
+
+    @property
+    def size(self) -> int:
+        count = 1
+        for n in self.shape:
+            count *= n
+        return count
+
+    @property
+    def text(self) -> str:
+        """Return the dtype and the shape as a program shows them: ``float32[32,10]``."""
+        return HOST if self.kind is None else f"{dtype_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+
+def variable_like(raw: Any) -> Variable:
+    """Return a variable for arrays like this raw one, or for a Python number."""
+    if not hasattr(raw, "shape"):
+        return Variable((), HOST, None)
+    return Variable(tuple(raw.shape), raw.dtype, type(raw))
+
+
+class FunctionOperation(Operation):
+    """A Python function of raw values as the operation of an instruction."""
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        outputs: tuple[str, ...] | None = None,
+        overwrites: tuple[int, ...] = (),
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.outputs = outputs
+        self.overwrites = overwrites
+
+    def bind(self, *args: Any, **settings: Any) -> Any:
+        """See ``Operation.bind``."""
+        return self.function(*args, **settings)
+
+    def function_of(self, kind: type | None) -> Callable[..., Any]:
+        """See ``Operation.function_of``."""
+        return self.function
+
+
+class HostCall(FunctionOperation):
+    """A computation on numbers of the host."""
+
+    def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
+        super().__init__(name or str(getattr(function, "__name__", "call")), function)
+
+
+@dataclass(slots=True, eq=False)
+class Instruction:
+    """One operation: ``outputs = operation(*operands, **settings)``.
+
+    An output that nothing uses is None.
+    """
+
+    operation: Any
+    operands: tuple[Any, ...]
+    settings: dict[str, Any]
+    outputs: tuple[Variable | None, ...]
+
+    @property
+    def name(self) -> str:
+        return str(self.operation.name)
+
+    @property
+    def on_host(self) -> bool:
+        """Return True where it computes a number of the host."""
+        return all(v is None or v.on_host for v in self.outputs)
+
+    def reads(self) -> Iterator[Variable]:
+        """Yield the variables among operands and settings, as often as they stand there."""
+        for value in (*self.operands, *self.settings.values()):
+            if isinstance(value, Variable):
+                yield value
+
+    @property
+    def results(self) -> list[Variable]:
+        """Return the outputs that something uses."""
+        return [v for v in self.outputs if v is not None]
+
+    def replaced(self, table: Mapping[Variable, Any]) -> "Instruction":
+        """Return the instruction with other values for some variables that it reads."""
+
+        def new(value: Any) -> Any:
+            return table.get(value, value) if isinstance(value, Variable) else value
+
+        return Instruction(
+            self.operation,
+            tuple([new(v) for v in self.operands]),
+            {name: new(v) for name, v in self.settings.items()},
+            self.outputs,
+        )
+
+
+def is_rule(instruction: Instruction, primitive: Operation, part: str) -> bool:
+    """Return True where an instruction is a rule of a primitive, such as ``vjp:x``."""
+    operation = instruction.operation
+    return getattr(operation, "primitive", None) is primitive and operation.rule.part == part
+
+
+@dataclass(slots=True, eq=False)
+class Program:
+    """Inputs, constant arrays, instructions in order, and outputs.
+
+    Outputs are variables or plain values.
+    """
+
+    inputs: list[Variable]
+    constants: dict[Variable, Any]
+    instructions: list[Instruction]
+    outputs: list[Any]
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def with_instructions(self, instructions: Iterable[Instruction], outputs: Sequence[Any] | None = None) -> "Program":
+        """Return the program with other instructions, and the constants that are read."""
+        kept = list(instructions)
+        out = list(self.outputs if outputs is None else outputs)
+        read = {v for instruction in kept for v in instruction.reads()} | {v for v in out if isinstance(v, Variable)}
+        constants = {v: raw for v, raw in self.constants.items() if v in read}
+        return Program(self.inputs, constants, kept, out, self.notes)
+
+    def last_uses(self) -> dict[Variable, int]:
+        """Return for each variable the number of the last instruction that reads it.
+
+        That of an output is the number of instructions.
+        """
+        last: dict[Variable, int] = {}
+        for i, instruction in enumerate(self.instructions):
+            for v in instruction.reads():
+                last[v] = i
+        for v in self.outputs:
+            if isinstance(v, Variable):
+                last[v] = len(self.instructions)
+        return last
+
+    def backends(self) -> set[str]:
+        """Return the names of the backends whose arrays the program holds."""
+        kinds = {v.kind for v in (*self.inputs, *self.constants)}
+        kinds |= {v.kind for instruction in self.instructions for v in instruction.results}
+        found = [backend_of_type(kind) for kind in kinds if kind is not None]
+        return {backend.name for backend in found if backend is not None}
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+def names_of(program: Program) -> dict[Variable, str]:
+    """Return short names of variables, in the order in which they are made."""
+    names: dict[Variable, str] = {}
+    for i, v in enumerate(program.inputs):
+        names[v] = f"{'n' if v.on_host else 'a'}{i}"
+    for i, v in enumerate(program.constants):
+        names[v] = f"c{i}"
+    count = 0
+    for instruction in program.instructions:
+        for out in instruction.outputs:
+            if out is not None and out not in names:
+                names[out] = f"v{count}"
+                count += 1
+    return names
+
+
+def value_text(value: Any, names: Mapping[Variable, str]) -> str:
+    """Return an operand or a setting as a program shows it."""
+    if isinstance(value, Variable):
+        return names[value]
+    if isinstance(value, Meta):
+        return f"{dtype_name(value.dtype)}[{','.join(map(str, value.shape))}]"
+    text = getattr(value, "name", None) if not isinstance(value, (str, int, float, complex, type(None))) else None
+    return text if isinstance(text, str) else repr(value)
+
+
+def instruction_text(instruction: Instruction, names: Mapping[Variable, str]) -> str:
+    """Return one line of a program."""
+    left = ", ".join("_" if v is None else f"{names[v]}: {v.text}" for v in instruction.outputs)
+    arguments = [value_text(v, names) for v in instruction.operands]
+    arguments += [f"{name}={value_text(v, names)}" for name, v in instruction.settings.items()]
+    return f"{left} = {instruction.name}({', '.join(arguments)})"
+
+
+def show(program: Program) -> str:
+    """Return the whole program as text."""
+    names = names_of(program)
+    inputs = ", ".join(f"{names[v]}: {v.text}" for v in program.inputs)
+    lines = [f"program({inputs}):"]
+    lines += [f"    {names[v]}: {v.text} = constant" for v in program.constants]
+    for instruction in program.instructions:
+        lines.append("    " + instruction_text(instruction, names))
+        inner = getattr(instruction.operation, "program", None)
+        if isinstance(inner, Program):
+            lines += ["        " + line for line in show(inner).splitlines()]
+    lines.append(f"    return {', '.join(value_text(v, names) for v in program.outputs)}")
+    return "\n".join(lines)
+
+
+def interpret(program: Program, inputs: Sequence[Any]) -> list[Any]:
+    """Call each operation of a program as a user does, on raw arrays or on Tensors.
+
+    On Tensors every operation is recorded, so that all derivatives of the result are right, at the cost of an
+    ordinary run.
+    """
+    values: dict[Variable, Any] = dict(program.constants)
+    values.update(zip(program.inputs, inputs, strict=True))
+
+    def value(given: Any) -> Any:
+        return values[given] if isinstance(given, Variable) else given
+
+    for instruction in program.instructions:
+        out = instruction.operation.bind(
+            *[value(v) for v in instruction.operands], **{name: value(v) for name, v in instruction.settings.items()}
+        )
+        parts = out if instruction.operation.outputs is not None else (out,)
+        for variable, part in zip(instruction.outputs, parts, strict=True):
+            if variable is not None:
+                values[variable] = part
+    return [value(v) for v in program.outputs]

@@ -1,0 +1,137 @@
+"""The operators of a Tensor, and those of its methods that are operations."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+from agrad.engine.tensor import Tensor
+from agrad.engine.views import check_writable, write
+from agrad.errors import AxesError, DetachError, OperandError
+from agrad.ops import elementwise
+from agrad.ops.casting import astype
+from agrad.ops.indexing import get_at, set_at
+from agrad.ops.linear_algebra import matmul
+from agrad.ops.manipulation import matrix_transpose, permute_dims
+from agrad.ops.searching import any as any_
+from agrad.ops.transfer import rebuild, to, to_device
+
+Method = Callable[..., Any]
+
+ARITHMETIC: dict[str, Method] = {
+    "add": elementwise.add,
+    "sub": elementwise.subtract,
+    "mul": elementwise.multiply,
+    "truediv": elementwise.divide,
+    "floordiv": elementwise.floor_divide,
+    "mod": elementwise.remainder,
+    "pow": elementwise.pow,
+    "matmul": matmul,
+    "and": elementwise.bitwise_and,
+    "or": elementwise.bitwise_or,
+    "xor": elementwise.bitwise_xor,
+    "lshift": elementwise.bitwise_left_shift,
+    "rshift": elementwise.bitwise_right_shift,
+}
+"""Operators that have a reflected form and one in place."""
+
+COMPARISONS: dict[str, Method] = {
+    "lt": elementwise.less,
+    "le": elementwise.less_equal,
+    "gt": elementwise.greater,
+    "ge": elementwise.greater_equal,
+    "eq": elementwise.equal,
+    "ne": elementwise.not_equal,
+}
+
+
+def install(kind: type[Tensor]) -> None:
+    """Give the class of Tensors its operators."""
+    methods: dict[str, Any] = {
+        "__neg__": elementwise.negative,
+        "__pos__": elementwise.positive,
+        "__abs__": elementwise.abs,
+        "__invert__": elementwise.bitwise_invert,
+        "__getitem__": get_at,
+        "__setitem__": _setitem,
+        "__contains__": _contains,
+        "__reduce__": _reduce,
+        "__deepcopy__": _deepcopy,
+        "T": property(_transposed),
+        "mT": property(matrix_transpose, doc="The last two axes exchanged."),
+        "to": to,
+        "to_device": to_device,
+    }
+    for name, function in ARITHMETIC.items():
+        methods[f"__{name}__"] = _forward(function)
+        methods[f"__r{name}__"] = _reflected(function)
+        methods[f"__i{name}__"] = _in_place(function)
+    for name, function in COMPARISONS.items():
+        methods[f"__{name}__"] = _forward(function)
+    for name, method in methods.items():
+        setattr(kind, name, method)
+
+
+# OperandError: the other operand is unknown here. Its own class may know the Tensor, and Python asks it next
+
+
+def _forward(function: Method) -> Method:
+    def method(self: Tensor, other: Any, /) -> Any:
+        try:
+            return function(self, other)
+        except OperandError:
+            return NotImplemented
+
+    return method
+
+
+def _reflected(function: Method) -> Method:
+    def method(self: Tensor, other: Any, /) -> Any:
+        try:
+            return function(other, self)
+        except OperandError:
+            return NotImplemented
+
+    return method
+
+
+def _in_place(function: Method) -> Method:
+    what = f"in-place {function.__name__}"
+
+    def method(self: Tensor, other: Any, /) -> Any:
+        try:
+            result = function(self, other)
+        except OperandError:
+            return NotImplemented
+        return write(self, result, what)
+
+    return method
+
+
+def _setitem(self: Tensor, index: Any, value: Any, /) -> None:
+    check_writable(self, "x[i] = v")
+    write(self, set_at(self, value, index), "x[i] = v")
+    self._link = getattr(self, "_link", None)  # from now on an array, of no dimensions too
+
+
+def _contains(self: Tensor, value: Any, /) -> bool:
+    return bool(any_(elementwise.equal(self, value)))
+
+
+def _transposed(self: Tensor) -> Any:
+    """The axes of a matrix exchanged."""
+    if self.ndim != 2:
+        raise AxesError(f".T is of two axes, not of shape {self.shape}; write x.mT, or agrad.permute_dims(x, axes)")
+    return permute_dims(self, (1, 0))
+
+
+def _reduce(self: Tensor) -> tuple[Any, ...]:
+    if not self.is_leaf:
+        raise DetachError("a Tensor made by a recorded operation cannot be copied or pickled; use .detach()")
+    return rebuild, (self.raw, self.requires_grad)
+
+
+def _deepcopy(self: Tensor, memo: Any) -> Tensor:
+    """Copy a leaf into another leaf, a recorded result into a recorded result."""
+    if not self.is_leaf:
+        return astype(self, self.dtype, copy=True)
+    return rebuild(deepcopy(self.raw, memo), self.requires_grad)

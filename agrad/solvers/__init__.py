@@ -1,0 +1,1 @@
+"""Solvers with derivatives: linear systems, equations, initial value problems."""

@@ -1,0 +1,423 @@
+"""``fixed_point``, ``root``, ``linear_solve``: functions defined by an equation.
+
+They are differentiated through the solution.
+
+All are one case: x solves F(x) = 0, where F depends on whatever it uses. The solution is found without recording
+anything. Then F is evaluated once at it, recorded: the residual r varies as F does with everything but x, and by the
+implicit function theorem dx = -A^-1 dr with A = dF/dx. That covers what F closes over. Level by level, from the newest
+inwards, x is given that derivative. The linear solve in it is made of older levels' Tensors, and is itself a function
+defined by an equation: that gives derivatives of every order and mode.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agrad.engine.backward import backward_pass
+from agrad.engine.batching import Batch
+from agrad.engine.calls import array_of_number, lift_all, newest_level, record_call, recorded_part
+from agrad.engine.gradients import nodes_before, starting_cotangents
+from agrad.engine.levels import GLOBAL_TAPE, Forward, lift, namespace_of, select
+from agrad.engine.tape import Node, next_id, no_grad, recording_from
+from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, OperandError, ShapeError
+from agrad.solvers.linear import Packing, computed, greatest, holds, minus, norm, plain, precision, solved, within
+from agrad.transforms.arguments import is_array, split, zeros
+from agrad.transforms.calling import differentiable
+from agrad.transforms.grad import jvp, vjp
+from agrad.transforms.trees import flatten, unflatten
+
+Leaves = Sequence[Any]
+Function = Callable[..., Any]
+Residual = Callable[[Leaves], list[Any]]
+
+
+def state_leaves(tree: Any, what: str) -> tuple[list[Any], Any]:
+    """Return the leaves of a container of floating arrays, and its structure.
+
+    Numbers become arrays of the selected backend. Raises ``OperandError`` and ``DtypeError`` for other leaves.
+    """
+    leaves, spec = flatten(tree)
+    if not leaves:
+        raise OperandError(f"{what} holds no array")
+    for i, leaf in enumerate(leaves):
+        leaves[i] = array_of_number(leaf)
+        if not is_array(leaves[i]):
+            raise OperandError(f"{what} holds a {type(leaf).__name__}, not an array")
+        if not differentiable(leaves[i]):
+            raise DtypeError(f"{what} holds dtype {leaf.dtype}; cast it first: agrad.astype(x, agrad.float64)")
+    return leaves, spec
+
+
+def given_back(leaves: Leaves, out: Leaves) -> list[Any]:
+    """Return results as Tensors where their leaf is one."""
+    return [
+        wrap(o, GLOBAL_TAPE) if isinstance(leaf, Tensor) and not isinstance(o, Tensor) else o
+        for leaf, o in zip(leaves, out, strict=True)
+    ]
+
+
+def checked(out: Any, leaves: Leaves, spec: Any, what: str) -> list[Any]:
+    """Return the leaves of a user's result, which must be like the unknowns."""
+    found, found_spec = flatten(out)
+    if found_spec != spec:
+        raise ShapeError(f"{what} gave {found_spec}; it must give a container like the unknown, {spec}")
+    for a, b in zip(found, leaves, strict=True):
+        if not hasattr(a, "shape") or tuple(a.shape) != tuple(b.shape):
+            shape = tuple(a.shape) if hasattr(a, "shape") else type(a).__name__
+            raise ShapeError(f"{what} gave {shape} for an unknown of shape {tuple(b.shape)}; they must be alike")
+    return found
+
+
+# ---------------------------------------------------------------- the derivative of a solution
+
+
+def attach(
+    residual: Residual, solution: Leaves, name: str, method: str = "gmres", hidden: Sequence[Any] = ()
+) -> list[Any]:
+    """Return the solution of residual(x) = 0 with its derivative.
+
+    The implicit function theorem gives it.
+
+    ``solution``: plain values. ``method``: of the linear solves. ``hidden``: levels to take off the residual's results.
+    """
+    levels = tuple(hidden)
+    since = next_id()
+    rs = _evaluated(residual, levels, solution)
+    return _attach(residual, levels, list(solution), rs, since, name, method)
+
+
+def _without(value: Any, level: Any) -> Any:
+    """Return a value without a level, wherever the level stands in it."""
+    if not isinstance(value, Tensor):
+        return value
+    data = _without(value.data, level)
+    if value.level is level:
+        return data
+    return wrap(data, value.level, _without(value.node, level))
+
+
+def _down(value: Any, levels: Sequence[Any]) -> Any:
+    """Return a residual's result without the levels, from the newest inwards."""
+    value = recorded_part(value)
+    for level in levels:
+        if not isinstance(level, Batch):
+            value = recorded_part(_without(value, level))
+        elif isinstance(value, Tensor) and value.level is level:
+            value = recorded_part(value.data)
+        else:
+            value = namespace_of((value,)).broadcast_to(value, (level.members, *value.shape))
+    return value
+
+
+def _up(value: Any, levels: Sequence[Any]) -> Any:
+    """Return a value inside the levels, as a residual takes it: nothing raw."""
+    for level in reversed(levels):
+        if isinstance(level, Batch):
+            value = level.wrap(settle(value))
+    return lift(value)
+
+
+def _evaluated(residual: Residual, levels: Sequence[Any], xs: Leaves) -> list[Any]:
+    """Return the residual without the levels."""
+    return [_down(r, levels) for r in residual([_up(x, levels) for x in xs])]
+
+
+def _attach(
+    residual: Residual, levels: tuple[Any, ...], xs: list[Any], rs: list[Any], since: int, name: str, method: str
+) -> list[Any]:
+    """Implement ``attach`` inside the levels that have been taken off.
+
+    ``rs``: the residual there. ``since``: a serial number before the nodes that the residual recorded.
+    """
+    level = newest_level(rs)
+    if level is None or not (level.derivative or isinstance(level, Batch)):
+        return xs
+    below = (*levels, level)
+    if isinstance(level, Batch):
+        inner = [_down(x, (level,)) for x in xs]
+        found = _attach(residual, below, inner, [_down(r, (level,)) for r in rs], since, name, method)
+        return [level.wrap(settle(x)) for x in found]
+    if not (level.tape or isinstance(level, Forward)):
+        raise NotDifferentiableError(f"{name} has no derivative that the level {level.name!r} could carry")
+    inner = [_down(r, (level,)) for r in rs]
+    xs = _attach(residual, below, xs, inner, since, name, method)
+    if isinstance(level, Forward):
+        if newest_level(inner) is not None:  # the residual depends on other levels through the solution too
+            rs = _evaluated(residual, levels, xs)
+        tangents = [split(r, level)[1] for r in rs]
+        ts = [zeros(x) if t is None else settle(t) for t, x in zip(tangents, xs, strict=True)]
+        steps = linear(
+            lambda v: _pushed(residual, below, xs, v), lift_all(ts), name, method, hidden=_derivatives(below)
+        )
+        return [wrap(x, level, settle(lift(-s))) for x, s in zip(xs, steps, strict=True)]
+
+    def pull(node: Node, given: list[Any]) -> list[Any]:
+        # the imperative face's tape may be asked to record the pass on itself: then the level stays on
+        again = any(isinstance(g, Tensor) and g.level is level for g in given)
+        off = levels if again else below
+        at = on_tape(xs, level, node) if again else xs
+        gs = lift_all([zeros(x) if g is None else g for g, x in zip(given, xs, strict=True)])
+        _, back = vjp(lambda *ys: tuple(residual(ys)), *[_up(x, off) for x in at])
+
+        def product(v: list[Any]) -> list[Any]:
+            return [_down(c, off) for c in back(tuple([_up(part, off) for part in v]))]
+
+        us = lift_all(linear(product, gs, name, method, hidden=_derivatives(off)))
+        # the tape of the residual is made anew, at the solution with all that it depends on itself
+        start = next_id()
+        with recording_from(level.id):
+            ends = [split(r, level)[1] for r in _evaluated(residual, levels, at)]
+            starts = starting_cotangents(ends, [-u for u in us])
+            found = backward_pass(starts, retain=again, level=level if again else None, since=start)
+        return [found.get(parent) for parent in parents]
+
+    parents = nodes_before([node for _, node in (split(r, level) for r in rs) if node is not None], since)
+    nodes = record_call(name, parents, len(xs), pull)
+    return [wrap(x, level, node) for x, node in zip(xs, nodes, strict=True)]
+
+
+def on_tape(values: Leaves, level: Any, node: Node) -> list[Any]:
+    """Return the outputs of a call's node as Tensors of its level."""
+    nodes = [node] if len(values) == 1 else [select(node, i) for i in range(len(values))]
+    return [wrap(value, level, n) for value, n in zip(values, nodes, strict=True)]
+
+
+def _derivatives(levels: Sequence[Any]) -> list[Any]:
+    return [level for level in levels if level.derivative]
+
+
+def _pushed(residual: Residual, levels: Sequence[Any], xs: Leaves, vs: Leaves) -> list[Any]:
+    """Return the derivative of the residual along ``vs``, inside the levels."""
+    primals, tangents = (tuple([_up(value, levels) for value in values]) for values in (xs, vs))
+    _, out = jvp(lambda *ys: tuple(residual(ys)), primals, tangents)
+    return [_down(t, levels) for t in out]
+
+
+def linear(
+    matvec: Callable[[list[Any]], list[Any]],
+    b: Leaves,
+    name: str,
+    method: str = "gmres",
+    *,
+    hidden: Sequence[Any] = (),
+    guess: Leaves | None = None,
+    rtol: float | None = None,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+) -> list[Any]:
+    """Return the solution of matvec(x) = b, in lists of arrays.
+
+    It is differentiable in all that either uses.
+    """
+    packing = Packing(b)
+    with no_grad():
+        right = packing.pack(b)
+        start = namespace_of((right,)).zeros_like(right) if guess is None else packing.pack(guess)
+        found = solved(packing.on_vectors(matvec), right, start, method, rtol, atol, maxiter, name)
+        xs = packing.unpack(found)
+
+    def residual(ys: Leaves) -> list[Any]:
+        return [minus(y, right) for y, right in zip(matvec(list(ys)), b, strict=True)]
+
+    return attach(residual, xs, name, method, hidden)
+
+
+# ---------------------------------------------------------------- the face
+
+
+def linear_solve(
+    matvec: Function,
+    b: Any,
+    x0: Any = None,
+    *,
+    method: str = "gmres",
+    rtol: float | None = None,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+) -> Any:
+    """Return the solution x of ``matvec(x) = b``, by products with the matrix alone.
+
+    It is differentiable in ``b`` and in all that ``matvec`` uses, in any mode and order, by solves with the same matrix
+    and its transpose. The iteration ends where the residual's norm is at most rtol * norm(b) + atol.
+
+    Parameters
+    ----------
+    matvec : callable
+        A linear function from containers like ``b`` to the same, of agrad's functions.
+    b : nested container of floating arrays
+        The right-hand side.
+    x0 : container like ``b``, optional
+        The first guess, by default 0.
+    method : {"gmres", "cg", "bicgstab"}
+        ``"gmres"`` for any matrix, ``"cg"`` for a Hermitian positive definite one, ``"bicgstab"`` for any, in less
+        memory.
+    rtol, atol : float
+        The tolerances. ``rtol`` is by default the dtype's precision to the power 3/4.
+    maxiter : int, optional
+        The number of products allowed, by default ten times the unknowns, at least 200.
+
+    Returns
+    -------
+    container like ``b``
+
+    Raises
+    ------
+    ConvergenceError
+        Where ``maxiter`` products do not suffice.
+    ShapeError
+        Where ``matvec`` returns another container.
+    """
+    if not callable(matvec):
+        raise OperandError(
+            f"linear_solve: matvec is a function, not a {type(matvec).__name__}; of a matrix give lambda x: a @ x, or "
+            "use agrad.linalg.solve"
+        )
+    leaves, spec = state_leaves(b, "linear_solve: b")
+    guess = None if x0 is None else checked(x0, leaves, spec, "linear_solve: x0")
+
+    def flat(xs: list[Any]) -> list[Any]:
+        return checked(matvec(unflatten(spec, xs)), leaves, spec, "linear_solve: matvec")
+
+    out = linear(flat, leaves, "linear_solve", method, guess=guess, rtol=rtol, atol=atol, maxiter=maxiter)
+    return unflatten(spec, given_back(leaves, out))
+
+
+def fixed_point(
+    f: Function, x0: Any, *args: Any, rtol: float | None = None, atol: float | None = None, maxiter: int = 1000
+) -> Any:
+    """Return the x with ``f(x, *args) = x``, by applying ``f`` from ``x0`` on.
+
+    It is differentiable in ``args`` and in whatever ``f`` closes over, in any mode and order, through the solution and
+    not the iterations; ``x0`` has no derivative. The iteration ends where norm(f(x) - x) is at most
+    atol + rtol * norm(x).
+
+    Parameters
+    ----------
+    f : callable
+        Returns a container like ``x0``, by agrad's functions, and is a contraction near the solution.
+    x0 : nested container of floating arrays
+        The first guess.
+    *args
+        Further arguments of ``f``.
+    rtol, atol : float, optional
+        The tolerances, by default the dtype's precision to the power 3/4 for both.
+    maxiter : int
+        The number of iterations allowed.
+
+    Returns
+    -------
+    container like ``x0``
+
+    Raises
+    ------
+    ConvergenceError
+        After ``maxiter`` iterations.
+    """
+    leaves, spec = state_leaves(x0, "fixed_point: x0")
+
+    def step(xs: Leaves) -> list[Any]:
+        return checked(f(unflatten(spec, xs), *args), leaves, spec, "fixed_point: f")
+
+    with no_grad():
+        xs = [plain(x) for x in leaves]
+        packing = Packing(xs)
+        small = precision(packing.pack(xs)) ** 0.75
+        for _ in range(maxiter):
+            before, after = lift_all([packing.pack(xs), packing.pack(step([lift(x) for x in xs]))])
+            left, after = computed(norm(after - before), after)
+            xs = packing.unpack(after)
+            if within(left, norm(before) * (small if rtol is None else rtol) + (small if atol is None else atol)):
+                break
+        else:
+            raise ConvergenceError(
+                f"fixed_point: x still moves by {greatest(left):.3g} after {maxiter} iterations; give a better x0 or a "
+                "greater maxiter, or solve f(x) - x = 0 with agrad.root, which needs no contraction"
+            )
+
+    def residual(ys: Leaves) -> list[Any]:
+        return [minus(y, after) for y, after in zip(ys, step(ys), strict=True)]
+
+    return unflatten(spec, given_back(leaves, attach(residual, xs, "fixed_point")))
+
+
+def root(
+    f: Function, x0: Any, *args: Any, rtol: float | None = None, atol: float | None = None, maxiter: int = 50
+) -> Any:
+    """Return an x with ``f(x, *args) = 0``, by Newton's method from ``x0``.
+
+    GMRES computes the steps, which are halved until they lead down. The solution is differentiable in ``args`` and in
+    whatever ``f`` closes over, in any mode and order, through the solution and not the iterations; ``x0`` has no
+    derivative. The iteration ends where norm(f(x)) is at most atol + rtol * norm(f(x0)).
+
+    Parameters
+    ----------
+    f : callable
+        Returns a container like ``x0``, by agrad's functions.
+    x0 : nested container of floating arrays
+        The first guess.
+    *args
+        Further arguments of ``f``.
+    rtol, atol : float, optional
+        The tolerances, by default the dtype's precision to the power 3/4 for both.
+    maxiter : int
+        The number of steps allowed.
+
+    Returns
+    -------
+    container like ``x0``
+
+    Raises
+    ------
+    ConvergenceError
+        After ``maxiter`` steps, or where no step leads down.
+    """
+    leaves, spec = state_leaves(x0, "root: x0")
+
+    def residual(xs: Leaves) -> list[Any]:
+        return checked(f(unflatten(spec, xs), *args), leaves, spec, "root: f")
+
+    with no_grad():
+        found = _newton(residual, [plain(x) for x in leaves], rtol, atol, maxiter)
+    return unflatten(spec, given_back(leaves, attach(residual, found, "root")))
+
+
+def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float | None, maxiter: int) -> list[Any]:
+    packing = Packing(xs)
+    at = packing.on_vectors(residual)
+    x = packing.pack(xs)
+    r = at(x)
+    x, r = lift_all([x, r])
+    size = norm(r)
+    small = precision(x) ** 0.75
+    tolerance = size * (small if rtol is None else rtol) + (small if atol is None else atol)
+    for _ in range(maxiter):
+        if within(size, tolerance):
+            return packing.unpack(x)
+
+        def product(v: Any, x: Any = x) -> Any:
+            return packing.pack(_pushed(residual, (), packing.unpack(x), packing.unpack(v)))
+
+        xp = namespace_of(lift_all([x, r]))
+        zero = xp.zeros_like(r)
+        step = solved(product, -r, zero, "gmres", 1e-6, 0.0, None, "root", strict=False)
+        scale = xp.ones_like(size)
+        step = computed(step)[0]
+        for _ in range(30):
+            tried = x + step * scale
+            left = norm(at(tried))
+            down = (left <= size * (1 - 1e-4 * scale)) | (size <= tolerance)
+            if holds(down):
+                break
+            scale = xp.where(down, scale, scale / 2)
+        else:
+            break
+        x = tried
+        r = at(x)
+        x, r = lift_all([x, r])
+        x, r, size = computed(x, r, norm(r))
+    if within(size, tolerance):
+        return packing.unpack(x)
+    raise ConvergenceError(
+        f"root: norm(f(x)) is still {greatest(size):.3g}, and {greatest(tolerance):.3g} was asked for; start nearer to "
+        "a root, or give a greater maxiter or atol"
+    )

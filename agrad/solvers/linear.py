@@ -1,0 +1,314 @@
+"""Matrix-free solvers of linear systems: GMRES, conjugate gradients and BiCGSTAB.
+
+A vector is one array of one axis; ``Packing`` makes one of a list of arrays. Under ``vmap`` every member has its own
+system, and iterations go on until all have converged. Every quotient is guarded: members that have converged stay as
+they are.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from agrad.backends import backend_of
+from agrad.dtypes import dtype_name, is_complex
+from agrad.engine.batching import Batch
+from agrad.engine.calls import lift_all
+from agrad.engine.levels import NAMESPACES, lift, namespace_of
+from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.errors import ConfigurationError, ConvergenceError
+from agrad.transforms.custom import stop_gradient
+
+Operator = Callable[[Any], Any]
+
+
+def plain(value: Any) -> Any:
+    """Return a value without the levels that record it.
+
+    It is an array, or members that ``vmap`` maps over.
+    """
+    return settle(stop_gradient(value)) if isinstance(value, Tensor) else value
+
+
+def raw_of(value: Any) -> Any:
+    """Return the array inside all levels, that of all members.
+
+    Raises ``TracedValueError`` inside a trace, which cannot replay a decision by its value.
+    """
+    while isinstance(value, Tensor):
+        if not value.level.derivative and not isinstance(value.level, Batch):
+            value._check_concrete("the end of an iteration")
+        value = value.data
+    return value
+
+
+def holds(condition: Any) -> bool:
+    """Return True if a condition holds for every member."""
+    raw = raw_of(condition)
+    return bool(NAMESPACES[type(raw)].all(raw))
+
+
+def computed(*values: Any) -> list[Any]:
+    """Return the values with all pending work of a lazy library done.
+
+    It would grow from iteration to iteration.
+    """
+    raws = [raw_of(v) for v in values]
+    backend = backend_of(raws[0])
+    return [_around(raw, v) for raw, v in zip(backend.computed(raws), values, strict=True)]
+
+
+def _around(raw: Any, value: Any) -> Any:
+    if not isinstance(value, Tensor) or raw is value.raw:
+        return value if isinstance(value, Tensor) else raw
+    return wrap(_around(raw, value.data), value.level, value.node)
+
+
+def precision(value: Any) -> float:
+    """Return the relative precision of an array's dtype."""
+    return float(np.finfo(dtype_name(value.dtype)).eps)
+
+
+def norm(v: Any) -> Any:
+    """Return the Euclidean norm of a vector, without overflow or underflow in between."""
+    xp = namespace_of((v,))
+    size = magnitude(v)
+    v = v / size
+    return size * xp.sqrt(xp.sum(xp.real(xp.conj(v) * v) if is_complex(v.dtype) else v * v))
+
+
+def magnitude(v: Any) -> Any:
+    """Return the greatest size of a vector's elements, or 1 if 0 or not finite."""
+    xp = namespace_of((v,))
+    if not v.shape[0]:
+        return xp.ones_like(xp.sum(xp.real(v) if is_complex(v.dtype) else v))
+    size = xp.max(abs(v))
+    return xp.where(xp.logical_and(size > 0, xp.isfinite(size)), size, xp.ones_like(size))
+
+
+def within(size: Any, tolerance: Any) -> bool:
+    """Return True if every member's ``size`` is within a finite ``tolerance``."""
+    size, tolerance = lift_all([size, tolerance])
+    xp = namespace_of((size,))
+    return holds(xp.logical_and(size <= tolerance, xp.isfinite(tolerance)))
+
+
+def _dot(a: Any, b: Any) -> Any:
+    a, b = lift_all([a, b])
+    xp = namespace_of((a, b))
+    return xp.sum(xp.conj(a) * b if is_complex(a.dtype) else a * b)
+
+
+def minus(a: Any, b: Any) -> Any:
+    """Return a - b, of arrays or Tensors."""
+    a, b = lift_all([a, b])
+    return a - b
+
+
+def _over(a: Any, b: Any) -> Any:
+    """Return a / b, and 0 where b is 0."""
+    a, b = lift_all([a, b])
+    xp = namespace_of((a, b))
+    none = b == 0
+    return xp.where(none, xp.zeros_like(a / xp.ones_like(b)), a / xp.where(none, xp.ones_like(b), b))
+
+
+def _conj(value: Any) -> Any:
+    return namespace_of((value,)).conj(value) if is_complex(value.dtype) else value
+
+
+class Packing:
+    """The layout of a list of arrays in one vector, of their common dtype."""
+
+    def __init__(self, leaves: Sequence[Any]) -> None:
+        self.shapes = [tuple(leaf.shape) for leaf in leaves]
+        self.dtypes = [leaf.dtype for leaf in leaves]
+        self.ends = np.cumsum([math.prod(shape) for shape in self.shapes]).tolist()
+
+    def pack(self, leaves: Sequence[Any]) -> Any:
+        """Return the vector of the arrays' plain values."""
+        leaves = [plain(leaf) for leaf in leaves]
+        xp = namespace_of(leaves)
+        if len(leaves) == 1:
+            return plain(xp.reshape(leaves[0], (-1,)))
+        dtype = xp.result_type(*leaves)
+        return plain(xp.concat([xp.reshape(xp.astype(leaf, dtype), (-1,)) for leaf in leaves], axis=0))
+
+    def unpack(self, vector: Any) -> list[Any]:
+        """Return the arrays of a vector as plain values, of their own shapes and dtypes."""
+        xp = namespace_of((vector,))
+        parts = []
+        start = 0
+        for shape, dtype, end in zip(self.shapes, self.dtypes, self.ends, strict=True):
+            part = xp.reshape(vector[start:end], shape)
+            if is_complex(part.dtype) and not is_complex(dtype):
+                part = xp.real(part)
+            parts.append(plain(part if dtype_name(part.dtype) == dtype_name(dtype) else xp.astype(part, dtype)))
+            start = end
+        return parts
+
+    def on_vectors(self, f: Callable[[list[Any]], Sequence[Any]]) -> Operator:
+        """Return a function of lists of Tensors as one of vectors of plain values."""
+        return lambda vector: self.pack(f([lift(part) for part in self.unpack(vector)]))
+
+
+def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: int = 40) -> tuple[Any, Any, int]:
+    """Solve a x = b by GMRES(restart), for any matrix.
+
+    Saad and Schultz, SIAM J. Sci. Stat. Comput. 7 (1986), with Givens rotations. ``x`` is the first guess. Returns the
+    solution, the norm of its residual, and the number of products with the matrix.
+    """
+    applied = 0
+    length = int(b.shape[0])
+    while True:
+        r = b - a(x)
+        x, r, size = computed(x, r, norm(r))
+        applied += 1
+        if holds(size <= tolerance) or applied >= maxiter:
+            return x, size, applied
+        basis = [_over(r, size)]
+        rotations: list[tuple[Any, Any]] = []
+        columns: list[list[Any]] = []
+        right = [size]
+        for j in range(min(restart, length)):
+            w = a(basis[j])
+            applied += 1
+            column = [_dot(v, w) for v in basis]
+            for h, v in zip(column, basis, strict=True):
+                w = w - h * v
+            for i, v in enumerate(basis):  # once more, for the rest that rounding left
+                h = _dot(v, w)
+                w = w - h * v
+                column[i] = column[i] + h
+            below = norm(w)
+            # below rounding there is nothing new in w, and its direction is noise
+            scale = sum([abs(h) for h in column], 0 * below)
+            xp = namespace_of((scale,))
+            below = xp.where(below <= 4 * precision(b) * scale, xp.zeros_like(below), below)
+            basis.append(_over(w, below))
+            for i, (c, s) in enumerate(rotations):
+                column[i], column[i + 1 :] = (
+                    c * column[i] + s * column[i + 1],
+                    [_conj(c) * column[i + 1] - s * column[i], *column[i + 2 :]],
+                )
+            top = column[-1]
+            length_of = xp.hypot(abs(top), below)
+            none = length_of == 0
+            c = xp.where(none, xp.ones_like(top), _over(_conj(top), length_of))
+            s = _over(below, length_of)
+            column[-1] = c * top + s * below
+            columns.append(column)
+            right.append(-s * right[-1])
+            right[-2] = c * right[-2]
+            basis[-1], right[-2], right[-1], c, s, *column[:] = computed(basis[-1], *right[-2:], c, s, *column)
+            rotations.append((c, s))
+            if holds(abs(right[-1]) <= tolerance) or applied >= maxiter:
+                break
+        weights: list[Any] = [None] * len(columns)
+        for i in reversed(range(len(columns))):
+            rest = right[i]
+            for k in range(i + 1, len(columns)):
+                rest = rest - columns[k][i] * weights[k]
+            weights[i] = _over(rest, columns[i][i])
+        for weight, v in zip(weights, basis, strict=False):
+            x = x + weight * v
+
+
+def conjugate_gradient(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple[Any, Any, int]:
+    """Solve a x = b by conjugate gradients, for a Hermitian positive definite matrix.
+
+    Hestenes and Stiefel, J. Res. Nat. Bur. Standards 49 (1952). Returns as ``gmres`` does.
+    """
+    r = b - a(x)
+    p = r
+    square = _real(_dot(r, r))
+    applied = 1
+    while True:
+        x, r, p, square = computed(x, r, p, square)
+        size = namespace_of((square,)).sqrt(square)
+        if holds(size <= tolerance) or applied >= maxiter:
+            return x, size, applied
+        ap = a(p)
+        applied += 1
+        step = _over(square, _real(_dot(p, ap)))
+        x = x + step * p
+        r = r - step * ap
+        before, square = square, _real(_dot(r, r))
+        p = r + _over(square, before) * p
+
+
+def bicgstab(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple[Any, Any, int]:
+    """Solve a x = b by BiCGSTAB, for any matrix, in little memory.
+
+    van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992). Returns as ``gmres`` does.
+    """
+    r = b - a(x)
+    shadow = p = r
+    rho = _dot(shadow, r)
+    applied = 1
+    while True:
+        x, r, p, rho = computed(x, r, p, rho)
+        size = norm(r)
+        if holds(size <= tolerance) or applied >= maxiter:
+            return x, size, applied
+        v = a(p)
+        alpha = _over(rho, _dot(shadow, v))
+        s = r - alpha * v
+        t = a(s)
+        applied += 2
+        omega = _over(_dot(t, s), _dot(t, t))
+        x = x + alpha * p + omega * s
+        r = s - omega * t
+        before, rho = rho, _dot(shadow, r)
+        p = r + _over(rho, before) * _over(alpha, omega) * (p - omega * v)
+
+
+def _real(value: Any) -> Any:
+    return namespace_of((value,)).real(value) if is_complex(value.dtype) else value
+
+
+METHODS: dict[str, Callable[..., tuple[Any, Any, int]]] = {
+    "gmres": gmres,
+    "cg": conjugate_gradient,
+    "bicgstab": bicgstab,
+}
+
+
+def solved(
+    a: Operator,
+    b: Any,
+    x: Any,
+    method: str,
+    rtol: float | None,
+    atol: float,
+    maxiter: int | None,
+    name: str,
+    strict: bool = True,
+) -> Any:
+    """Return the solution of a x = b from a first guess ``x``.
+
+    ``b`` is scaled to elements of at most 1, and the solution back: squares neither overflow nor underflow. Raises
+    ``ConvergenceError`` where ``strict`` and the tolerance was not reached.
+    """
+    if method not in METHODS:
+        raise ConfigurationError(f"{name}: method is one of {', '.join(map(repr, METHODS))}, not {method!r}")
+    rtol = precision(b) ** 0.75 if rtol is None else rtol
+    scale = magnitude(b)
+    b = b / scale
+    tolerance = norm(b) * rtol + atol / scale
+    limit = maxiter or max(200, 10 * int(b.shape[0]))
+    x, size, applied = METHODS[method](a, b, x / scale, tolerance, limit)
+    if strict and not within(size, 2 * tolerance):
+        left, wanted = greatest(size * scale), greatest(tolerance * scale)
+        raise ConvergenceError(
+            f"{name}: {method} left a residual of {left:.3g} after {applied} products with the matrix, and "
+            f"{wanted:.3g} was asked for; is the matrix singular? Give a greater maxiter or rtol, or another method"
+        )
+    return x * scale
+
+
+def greatest(value: Any) -> float:
+    """Return the greatest element of all members, at least 0, as a number."""
+    raw = raw_of(value)
+    return float(np.max(np.asarray(backend_of(raw).to_host(raw)), initial=0.0))

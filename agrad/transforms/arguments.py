@@ -1,0 +1,307 @@
+"""Arguments and results of transformed functions: checks, and levels on and off."""
+
+import inspect
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agrad.backends import backend_of_type
+from agrad.dtypes import as_dtype, dtype_name, is_complex, is_floating
+from agrad.engine.calls import array_of_number, recorded_part
+from agrad.engine.explain import called
+from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Level, captured, namespace_of
+from agrad.engine.scalars import TracedNumber
+from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.views import owned
+from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError, OperandError, ShapeError
+from agrad.transforms.trees import Place, flatten, paths, place_of, tree_map, unflatten
+
+ArgNums = int | str | Sequence[int | str]
+"""Which arguments are differentiated: positions or names, one or several."""
+
+
+def differentiated_value(leaf: Any, where: Place | str, what: str) -> Any:
+    """Return the value to differentiate at a leaf.
+
+    It is a floating raw array, or a Tensor that an older level records.
+
+    Raises ``DtypeError`` for an integer, ``OperandError`` for a leaf that is no array; ``where`` and ``what`` name the
+    leaf and the transform in their texts.
+    """
+    leaf = array_of_number(leaf)
+    if isinstance(leaf, TracedNumber):
+        leaf = leaf.value
+    if type(leaf) is int or type(leaf) is bool:
+        raise DtypeError(
+            f"{what}: {where} is the {type(leaf).__name__} {leaf}, which has no derivative; write {float(leaf)}"
+        )
+    if not is_array(leaf):
+        raise OperandError(f"{what}: {where} is a {type(leaf).__name__}, not an array; it cannot be differentiated")
+    if not is_floating(leaf.dtype):
+        raise DtypeError(
+            f"{what}: {where} has dtype {dtype_name(leaf.dtype)}, which has no derivative; "
+            "cast it first: agrad.astype(x, agrad.float64)"
+        )
+    return recorded_part(leaf)
+
+
+def is_array(value: Any) -> bool:
+    """Return True for a Tensor and for a raw array of any backend."""
+    return isinstance(value, Tensor) or backend_of_type(type(value)) is not None
+
+
+class Chosen:
+    """The differentiated arguments of a call, and the call with other values."""
+
+    def __init__(
+        self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: ArgNums, what: str
+    ) -> None:
+        self.f, self.args, self.kwargs = f, args, kwargs
+        self.single = isinstance(argnums, (int, str))
+        given: Sequence[int | str] = (argnums,) if isinstance(argnums, (int, str)) else tuple(_sequence(argnums, what))
+        self.keys = [self._key(key, what) for key in given]
+        if len(set(self.keys)) != len(self.keys):
+            raise ConfigurationError(f"{what}: argnums {argnums} names an argument twice")
+        self.values = tuple([args[key] if isinstance(key, int) else kwargs[key] for key in self.keys])
+        self.places = [f"argument {key}" if isinstance(key, int) else f"argument {key!r}" for key in self.keys]
+
+    def _key(self, key: int | str, what: str) -> int | str:
+        """Return the position of an argument, or the keyword that it was given by."""
+        count = len(self.args)
+        if isinstance(key, str):
+            if key in self.kwargs:
+                return key
+            try:
+                names = [
+                    p.name
+                    for p in inspect.signature(self.f).parameters.values()
+                    if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+                ]
+            except (TypeError, ValueError):  # a function that tells nothing of its arguments
+                names = []
+            if key in names[:count]:
+                return names.index(key)
+            known = [*names[:count], *self.kwargs]
+            raise ConfigurationError(
+                f"{what}: argnums names {key!r}, no argument that was given; "
+                + (f"those are {', '.join(map(repr, known))}" if known else "name it by its position")
+            )
+        if not -count <= key < count:
+            raise ConfigurationError(
+                f"{what}: argnums names argument {key}, but {count} positional arguments were given; name one given by "
+                "keyword as argnums='name'"
+            )
+        return key % count
+
+    def call(self, values: Sequence[Any]) -> Any:
+        """Call ``f`` with these values in the places of the chosen arguments."""
+        args, kwargs = list(self.args), dict(self.kwargs)
+        for key, value in zip(self.keys, values, strict=True):
+            if isinstance(key, int):
+                args[key] = value
+            else:
+                kwargs[key] = value
+        return called(self.f, *args, **kwargs)
+
+    def result(self, values: Sequence[Any]) -> Any:
+        """Return one value for each chosen argument: a tuple where ``argnums`` is one."""
+        return values[0] if self.single else tuple(values)
+
+
+def _sequence(argnums: Any, what: str) -> Sequence[int | str]:
+    if not isinstance(argnums, Sequence) or not all(isinstance(key, (int, str)) for key in argnums):
+        raise ConfigurationError(f"{what}: argnums is a position, a name, or a tuple of these, not {argnums!r}")
+    return argnums
+
+
+class Inputs:
+    """The differentiated leaves of one call, to be put on a level."""
+
+    def __init__(self, trees: Sequence[Any], names: Sequence[str], what: str) -> None:
+        self.what = what
+        self.leaves, self.spec = flatten(tuple(trees))
+        if CAPTURED:
+            self.leaves = [captured(leaf) for leaf in self.leaves]
+        self.places = [
+            Place(lambda: [_place(p, names) for p in paths(tuple(trees))], i) for i in range(len(self.leaves))
+        ]
+        self.values = [
+            differentiated_value(leaf, place, what) for leaf, place in zip(self.leaves, self.places, strict=True)
+        ]
+        self.tensors = any(not is_bare(leaf) for leaf in self.leaves)
+
+    def lift(self, level: Level, nodes: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the arguments as Tensors of a level, with ``nodes`` for their leaves."""
+        lifted = [wrap(value, level, node) for value, node in zip(self.values, nodes, strict=True)]
+        if level.tape:
+            for tensor in lifted:
+                tensor.node.owner = weakref.ref(tensor)
+        return unflatten(self.spec, lifted)
+
+    def restore(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """Return containers like the arguments' around ``values``.
+
+        An array is a Tensor where the argument's leaf was one.
+        """
+        out = [
+            settle(value) if is_bare(leaf) else wrap(value, GLOBAL_TAPE) if is_bare(value) else value
+            for value, leaf in zip(values, self.leaves, strict=True)
+        ]
+        return unflatten(self.spec, out)
+
+    def leave(self, value: Any) -> Any:
+        """Return a result as the caller gets it: a Tensor if any leaf was one."""
+        return outside(value, self.tensors)
+
+
+def outside(value: Any, tensors: bool) -> Any:
+    """Return a result as the caller gets it: a Tensor where ``tensors``, else raw."""
+    if isinstance(value, Tensor) and not is_bare(value):
+        return value if tensors else settle(value)
+    return wrap(value, GLOBAL_TAPE) if tensors and is_array(value) else value
+
+
+def is_bare(value: Any) -> bool:
+    """Return True for a raw value, and for one inside the level of ``jit`` alone."""
+    return not isinstance(value, Tensor) or value.level.id < 0
+
+
+def _place(path: str, names: Sequence[str]) -> str:
+    """Return ``argument 0['w']`` for the path ``[0]['w']``."""
+    head, _, rest = path.partition("]")
+    return names[int(head[1:])] + rest
+
+
+def split(value: Any, level: Level) -> tuple[Any, Any]:
+    """Return a result's value without the level, and its record there, or None."""
+    if isinstance(value, Tensor) and value.level is level:
+        return value.data, value.node
+    return value, None
+
+
+_PLAIN = (bool, int, float, complex, str, bytes)
+
+
+def outputs_of(out: Any, level: Level, what: str) -> tuple[list[tuple[Any, Any]], Any]:
+    """Return a result's leaves, each split by ``split``, and its structure.
+
+    Raises ``OperandError`` for an object that is not a container of arrays: its content would lose its derivative.
+    """
+    leaves, spec = flatten(out)
+    for i, leaf in enumerate(leaves):
+        if not hasattr(leaf, "dtype") and not isinstance(leaf, _PLAIN):
+            place = place_of(paths(out)[i], "output", whole="its output")
+            raise OperandError(
+                f"{what}: {place} is a {type(leaf).__name__}, neither an array nor a container of them (dict, list, "
+                "tuple, namedtuple, dataclass); return one of these, or return it as aux with has_aux=True"
+            )
+    return [split(leaf, level) for leaf in leaves], spec
+
+
+def leave_tree(tree: Any, level: Level, inputs: Inputs) -> Any:
+    """Return a container of results as the caller gets it."""
+    return tree_map(lambda leaf: inputs.leave(split(leaf, level)[0]), tree)
+
+
+def owned_tree(tree: Any, *given: Any) -> Any:
+    """Return a container of results that own their memory.
+
+    No array shares memory with another, nor with the arrays in ``given``.
+    """
+    leaves, spec = flatten(tree)
+    return unflatten(spec, owned(leaves, flatten(given)[0]))
+
+
+def zeros(value: Any) -> Any:
+    """Return zeros like an array or a Tensor."""
+    return namespace_of((value,)).zeros_like(value)
+
+
+def aux_of(out: Any, what: str) -> tuple[Any, Any]:
+    """Return the value and aux of a function that returns both."""
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise NotDifferentiableError(f"{what}: with has_aux the function must return a pair (value, aux)")
+    return out
+
+
+def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
+    """Raise unless ``y`` is one number as an array.
+
+    It must be real, with ``holomorphic`` complex.
+    """
+    if type(y) is bool:
+        raise DtypeError(f"{what}: the function returned the bool {y}, which has no derivative; return a number")
+    if type(y) in ((complex,) if holomorphic else (int, float)):
+        return
+    if not hasattr(y, "shape"):
+        raise NotDifferentiableError(
+            f"{what}: the function must return one real number as an array, not a {type(y).__name__}; "
+            "with a pair (value, aux) set has_aux=True, for other outputs use agrad.vjp"
+        )
+    if tuple(y.shape) != ():
+        raise ShapeError(
+            f"{what}: the function must return an array of shape (), not {tuple(y.shape)}; reduce it, with agrad.sum "
+            "say, or use agrad.jacobian for the derivative of every element, agrad.elementwise_grad where each depends "
+            "on its own argument only, agrad.vjp along one cotangent"
+        )
+    if is_complex(y.dtype) != holomorphic:
+        raise DtypeError(
+            f"{what}: holomorphic=True is for a function that returns a complex number, not {as_dtype(y.dtype)}"
+            if holomorphic
+            else f"{what}: the function returned a complex number; take its real part or abs, set holomorphic=True if "
+            "it is holomorphic, or use agrad.vjp"
+        )
+    if not is_floating(y.dtype):
+        raise DtypeError(
+            f"{what}: the function returned dtype {as_dtype(y.dtype)}, which has no derivative; cast its argument or "
+            "its result: agrad.astype(x, agrad.float64)"
+        )
+
+
+def check_complex(inputs: Inputs) -> None:
+    """Raise ``DtypeError`` where an argument of a holomorphic function is real."""
+    for value, place in zip(inputs.values, inputs.places, strict=True):
+        if not is_complex(value.dtype):
+            raise DtypeError(
+                f"{inputs.what}: holomorphic=True is for complex arguments, and {place} has dtype "
+                f"{dtype_name(value.dtype)}; cast it: agrad.astype(x, agrad.complex128)"
+            )
+
+
+def tangent_for(value: Any, t: Any, place: Place, what: str) -> Any:
+    """Return the tangent ``t`` of ``value``, checked: of the same shape and dtype."""
+    raw = value.raw if isinstance(value, Tensor) else value
+    t = array_of_number(t, raw)
+    if not hasattr(t, "shape"):
+        raise OperandError(f"{what}: the tangent of {place} is a {type(t).__name__}, not an array")
+    shape = tuple(value.shape)
+    if tuple(t.shape) != shape or dtype_name(t.dtype) != dtype_name(raw.dtype):
+        raise ShapeError(
+            f"{what}: the tangent of {place} is {dtype_name(t.dtype)}{tuple(t.shape)}; "
+            f"it must be {dtype_name(raw.dtype)}{shape}"
+        )
+    return t
+
+
+def out_tangent(y: Any, t: Any) -> Any:
+    """Return the tangent of a result: zeros where ``t`` is None."""
+    if t is not None:
+        return t
+    if hasattr(y, "shape"):
+        return zeros(settle(y))
+    return 0j if type(y) is complex else 0.0
+
+
+def check_chunk_size(chunk_size: int | None, name: str, of: str) -> None:
+    """Raise ``ConfigurationError`` unless the chunk size is None or positive."""
+    if chunk_size is not None and (type(chunk_size) is not int or chunk_size < 1):
+        raise ConfigurationError(f"{name}: chunk_size is a number of {of}, 1 or more, not {chunk_size!r}")
+
+
+def chunks(total: int, chunk_size: int | None) -> list[slice]:
+    """Return slices of ``chunk_size`` places that cover ``total``.
+
+    The last may be shorter; for 0 places there is one empty slice.
+    """
+    step = chunk_size or total or 1
+    return [slice(start, min(start + step, total)) for start in range(0, total, step)] or [slice(0, 0)]

@@ -1,0 +1,225 @@
+"""``checkpoint``: compute intermediate values again in the backward pass.
+
+The function runs and is recorded as usual. Then one call takes the place of the nodes that it made, on every tape that
+its results are on. The call's parents are the older nodes that these reach: those of its arguments and of whatever it
+closes over. The pullback runs the function again and goes back over the nodes that this records. It is a checkpoint
+itself: higher derivatives keep as little.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from agrad.engine.backward import backward_pass
+from agrad.engine.calls import record_call, recorded_part
+from agrad.engine.gradients import nodes_before, starting_cotangents
+from agrad.engine.levels import GLOBAL_TAPE, Forward
+from agrad.engine.states import Recorded, recording_states, replaying
+from agrad.engine.tape import LEAF, Node, mode, next_id, outside_rules, recording_from
+from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.views import owned
+from agrad.errors import OperandError, RuleError
+from agrad.registry import CALLS
+from agrad.transforms.trees import flatten_all, unflatten
+
+Function = Callable[..., Any]
+
+
+def checkpoint(f: Function) -> Function:
+    """Return ``f`` as a function that keeps only its arguments and results.
+
+    The backward pass computes the rest again.
+
+    It works on Tensors with ``.backward()`` and inside transforms, nested, and in forward mode, where it changes
+    nothing. Arrays that ``f`` closes over are differentiated too. A write to a Tensor among the arguments takes place.
+
+    Parameters
+    ----------
+    f : callable
+        Takes and returns nested containers of anything. It is called once more for each backward pass, and must do the
+        same each time. Draws from ``agrad.random``'s generators and ``agrad.nn``'s dropout are repeated; other state
+        that ``f`` changes must be announced with ``agrad.note_state``.
+
+    Returns
+    -------
+    callable
+        A function like ``f``.
+
+    Raises
+    ------
+    OperandError
+        If ``f`` is not callable.
+    RuleError
+        In the backward pass, where the second run uses other Tensors than the first, or returns another number of
+        results.
+    """
+    if not callable(f):
+        raise OperandError(f"checkpoint takes a function, not {type(f).__name__}")
+
+    @functools.wraps(f)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        leaves, spec = flatten_all((args, kwargs))
+        held = [settle(leaf) for leaf in leaves]
+        name = f"checkpoint {getattr(f, '__name__', type(f).__name__)}"
+        out_spec: list[Any] = []
+        written: list[Any] = []
+
+        def run() -> list[Any]:
+            # new objects for each run: a write of f's to its arguments must not reach the next run
+            again = [_handle(value, leaf) for value, leaf in zip(held, leaves, strict=True)]
+            before = [_standing(handle) for handle in again]
+            given, named = unflatten(spec, again)
+            out, found = flatten_all(f(*given, **named))
+            changed = [i for i, handle in enumerate(again) if _standing(handle) != before[i]]
+            out_spec[:], written[:] = [found], [leaves[i] for i in changed]
+            return [*out, *[again[i] for i in changed]]
+
+        outs = _cut(run, name)
+        count = len(outs) - len(written)
+        for leaf, value in zip(written, outs[count:], strict=True):
+            CALLS["write"](leaf, value, name)
+        raw = not any(isinstance(leaf, Tensor) for leaf in leaves)
+        return unflatten(out_spec[0], owned(outs[:count], leaves) if raw else outs[:count])
+
+    return checkpointed
+
+
+def _handle(value: Any, leaf: Any) -> Any:
+    """Return an argument as a new object of the same kind."""
+    if not isinstance(leaf, Tensor):
+        return leaf
+    return settle(value) if isinstance(value, Tensor) else wrap(value, GLOBAL_TAPE)
+
+
+def _standing(value: Any) -> tuple[int, int]:
+    """Return the identities of a Tensor's value and node, which a write changes."""
+    return (id(value.data), id(value.node)) if isinstance(value, Tensor) else (0, 0)
+
+
+def _cut(run: Callable[[], list[Any]], name: str) -> list[Any]:
+    """Return the results of ``run``, recorded as one call on each tape."""
+    since = next_id()
+    with recording_states() as states:
+        outs = run()
+    found: dict[int, tuple[Any, dict[Node, None]]] = {}
+    for out in outs:
+        for level, node in _places(out):
+            if node.id > since:
+                found.setdefault(level.id, (level, {}))[1].setdefault(node)
+    if not found:
+        return outs
+    instead: dict[Node, Node] = {}
+    for level, roots in found.values():
+        ends = list(roots)
+        parents = nodes_before(ends, since)
+        if not parents:
+            continue
+        pull = _Pull(run, name, level, _paths(outs, ends), len(outs), parents, states)
+        nodes = record_call(name, parents, len(ends), pull)
+        instead.update(zip(ends, nodes, strict=True))
+        for end, node in zip(ends, nodes, strict=True):
+            if hasattr(end, "hooks") or hasattr(end, "owner"):
+                _carry(end, node)
+    return [_replaced(out, instead) for out in outs]
+
+
+def _carry(end: Node, node: Node) -> None:
+    """Move hooks and a retained gradient from a result's node to the one in its place."""
+    if end.plan is LEAF:
+        return
+    if hasattr(end, "hooks"):
+        node.hooks, end.hooks = end.hooks, {}
+    if hasattr(end, "owner"):
+        node.owner, end.owner = end.owner, None
+    node.plan = node.plan.primitive.variant(node.plan, retains=True)
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Node]]:
+    """Yield the level and node of a value on each tape, those of tangents included."""
+    while isinstance(value, Tensor):
+        if value.level.tape:
+            if value.node is not None:
+                yield value.level, value.node
+        elif isinstance(value.level, Forward) and value.node is not None:
+            yield from _places(value.node)
+        value = value.data
+
+
+def _paths(outs: Sequence[Any], ends: Sequence[Node]) -> list[tuple[int, int]]:
+    """Return for each node the number of a result and of a place in it."""
+    first: dict[Node, tuple[int, int]] = {}
+    for i, out in enumerate(outs):
+        for k, (_, node) in enumerate(_places(out)):
+            first.setdefault(node, (i, k))
+    return [first[node] for node in ends]
+
+
+def _replaced(value: Any, instead: dict[Node, Node]) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    data = _replaced(value.data, instead)
+    node = value.node
+    if value.level.tape:
+        node = instead.get(node, node)
+    elif isinstance(value.level, Forward):
+        node = _replaced(node, instead)
+    if data is value.data and node is value.node:
+        return value
+    return wrap(data, value.level, node)
+
+
+class _Pull:
+    """The pullback of a checkpoint on one tape: runs the function again."""
+
+    __slots__ = ("count", "level", "name", "parents", "paths", "run", "states")
+
+    def __init__(
+        self,
+        run: Callable[[], list[Any]],
+        name: str,
+        level: Any,
+        paths: list[tuple[int, int]],
+        count: int,
+        parents: list[Node],
+        states: Recorded,
+    ) -> None:
+        self.run, self.name, self.level, self.paths, self.count = run, name, level, paths, count
+        self.parents, self.states = parents, states
+
+    def __call__(self, node: Node, given: list[Any]) -> list[Any]:
+        now = mode()
+        gs = [g for g in given if g is not None]
+        recorded = any(isinstance(g, Tensor) and g.level is self.level for g in gs)
+
+        def again() -> list[Any]:
+            return self._again(given, recorded)
+
+        with recording_from(self.level.id), outside_rules():
+            found = _cut(again, f"backward of {self.name}")
+        if now.oldest > self.level.id:  # a level silenced outside stays silenced
+            return [recorded_part(g) for g in found]
+        return found
+
+    def _again(self, given: list[Any], recorded: bool) -> list[Any]:
+        since = next_id()
+        with replaying(self.states):
+            outs = self.run()
+        ends = []
+        for i, k in self.paths:
+            places = list(_places(outs[i])) if len(outs) == self.count else []
+            if k >= len(places) or places[k][0] is not self.level:
+                raise RuleError(
+                    f"{self.name}: run again for the backward pass it gave other results than the first time; "
+                    "a checkpointed function must do the same whenever it is called"
+                )
+            ends.append(places[k][1])
+        starts = starting_cotangents(ends, given)
+        found = backward_pass(starts, retain=recorded, level=self.level if recorded else None, since=since)
+        known = set(self.parents)
+        for reached in found:
+            if reached.id <= since and reached not in known:
+                raise RuleError(
+                    f"{self.name}: run again for the backward pass it used a Tensor that it did not use the first "
+                    "time; a checkpointed function must do the same whenever it is called"
+                )
+        return [found.get(parent) for parent in self.parents]

@@ -1,0 +1,227 @@
+"""``grad``, ``value_and_grad``, ``vjp`` and ``jvp``.
+
+They differentiate functions of nested containers of arrays.
+
+Raw arrays in give raw arrays out, Tensors in give Tensors out. Each call opens a level of its own, and transforms
+nest in any order.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agrad.engine.backward import backward_pass
+from agrad.engine.explain import called
+from agrad.engine.gradients import cotangent_for, starting_cotangents
+from agrad.engine.levels import Forward, Reverse, namespace_of
+from agrad.engine.tape import Node, leaf_node
+from agrad.engine.tensor import settle
+from agrad.engine.views import copied
+from agrad.errors import OperandError, ShapeError
+from agrad.transforms.arguments import (
+    ArgNums,
+    Chosen,
+    Inputs,
+    aux_of,
+    check_complex,
+    check_scalar,
+    leave_tree,
+    out_tangent,
+    outputs_of,
+    owned_tree,
+    split,
+    tangent_for,
+    zeros,
+)
+from agrad.transforms.trees import flatten, unflatten
+
+
+class Recording:
+    """One call of a function on a tape of its own."""
+
+    def __init__(self, inputs: Inputs, call: Callable[[tuple[Any, ...]], Any], has_aux: bool = False) -> None:
+        self.inputs = inputs
+        self.level = Reverse()
+        self.roots = [leaf_node() for _ in inputs.values]
+        out = call(inputs.lift(self.level, self.roots))
+        self.out: Any
+        self.aux: Any
+        self.out, self.aux = aux_of(out, inputs.what) if has_aux else (out, None)
+
+    def outputs(self) -> tuple[list[tuple[Any, Any]], Any]:
+        """Return the result's leaves as pairs of value and node, and its structure."""
+        return outputs_of(self.out, self.level, self.inputs.what)
+
+    def leave_aux(self) -> Any:
+        """Return aux as the caller gets it."""
+        return leave_tree(self.aux, self.level, self.inputs)
+
+    def leave_value(self, pairs: Sequence[tuple[Any, Any]], spec: Any) -> Any:
+        """Return the result as the caller gets it.
+
+        It is copied where the tape, which lives on, may keep the array.
+        """
+        return unflatten(spec, [self.inputs.leave(y if node is None else copied(y)) for y, node in pairs])
+
+    def gradients(self, y: Any, node: Node | None) -> tuple[Any, ...]:
+        """Return the gradients of the sum of ``y``'s elements, and free the tape.
+
+        They stand in containers like the arguments'.
+        """
+        return self._pulled({} if node is None else {node: namespace_of((y,)).ones_like(y)}, retain=False)
+
+    def _pulled(self, starts: dict[Node, Any], retain: bool) -> tuple[Any, ...]:
+        found = backward_pass(starts, retain=retain)
+        pairs = zip(self.roots, self.inputs.values, strict=True)
+        return self.inputs.restore([found[root] if root in found else zeros(value) for root, value in pairs])
+
+    def pullback(self, pairs: Sequence[tuple[Any, Any]], spec: Any) -> Callable[[Any], tuple[Any, ...]]:
+        """Return the function from a cotangent of the result to the arguments'."""
+        what = self.inputs.what
+
+        def pullback(cotangent: Any) -> tuple[Any, ...]:
+            given, given_spec = flatten(cotangent)
+            if given_spec != spec:
+                raise ShapeError(f"{what}: the cotangent's structure is {given_spec}; the result's is {spec}")
+            nodes = [node for _, node in pairs]
+            gs = [
+                None if node is None else settle(cotangent_for(y, g, what))
+                for (y, node), g in zip(pairs, given, strict=True)
+            ]
+            pulled = self._pulled(starting_cotangents(nodes, gs), retain=True)
+            return owned_tree(pulled, given, self.inputs.leaves)
+
+        return pullback
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """Return the function that computes ``f`` and its gradient in one pass.
+
+    Parameters
+    ----------
+    f : callable
+        Returns a real array of shape (), or with ``has_aux`` a pair (that, aux). Its differentiated arguments are
+        nested containers (dict, list, tuple, namedtuple, dataclass) of floating arrays or Tensors; Python floats and
+        complex numbers count as arrays of the selected backend.
+    argnums : int, str, or a sequence of these
+        Positions or names of the differentiated arguments, however they are given.
+    has_aux : bool
+        ``f`` returns a pair (value, aux). aux is returned as it is.
+    holomorphic : bool
+        ``f`` is a holomorphic function of complex arguments that returns a complex number. The gradient is
+        then its derivative. For other complex arguments see the conventions.
+
+    Returns
+    -------
+    callable
+        Takes ``f``'s arguments and returns (value, gradient), or ((value, aux), gradient). The gradient has the
+        argument's structure, shapes and dtypes, zero where ``f`` does not depend on it, and is a tuple where
+        ``argnums`` is a sequence.
+
+    Raises
+    ------
+    ShapeError, DtypeError, NotDifferentiableError
+        At the call, where ``f`` returns anything but one real floating number as an array.
+    """
+
+    @functools.wraps(f)
+    def with_gradient(*args: Any, **kwargs: Any) -> Any:
+        name = f"the gradient of {getattr(f, '__name__', 'a function')}"
+        chosen = Chosen(f, args, kwargs, argnums, name)
+        inputs = Inputs(chosen.values, chosen.places, name)
+        if holomorphic:
+            check_complex(inputs)
+        run = Recording(inputs, chosen.call, has_aux)
+        check_scalar(run.out, name, holomorphic)
+        y, node = split(run.out, run.level)
+        gradients = run.gradients(y, node)
+        value = inputs.leave(y)
+        if has_aux:
+            value = (value, run.leave_aux())
+        return owned_tree((value, chosen.result(gradients)), args, kwargs)
+
+    return with_gradient
+
+
+def grad(
+    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """Return the function that computes the gradient of ``f``.
+
+    As ``value_and_grad`` without the value: it returns the gradient, or with ``has_aux`` (gradient, aux).
+    """
+    both = value_and_grad(f, argnums, has_aux, holomorphic)
+
+    @functools.wraps(f)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, out = both(*args, **kwargs)
+        return (out, value[1]) if has_aux else out
+
+    return gradient
+
+
+def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Return ``f(*primals)`` and its pullback.
+
+    Parameters
+    ----------
+    f : callable
+        Takes ``primals`` and returns a nested container of arrays, or with ``has_aux`` a pair (that, aux).
+    *primals
+        Nested containers of floating arrays.
+
+    Returns
+    -------
+    tuple
+        (value, pullback), with ``has_aux`` (value, pullback, aux). The pullback takes a cotangent of the value's
+        structure, shapes and dtypes to a tuple of the primals' cotangents, and may be called any number of times.
+    """
+    name = f"the vjp of {getattr(f, '__name__', 'a function')}"
+    inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
+    run = Recording(inputs, lambda values: called(f, *values), has_aux)
+    pairs, spec = run.outputs()
+    value, aux = owned_tree((run.leave_value(pairs, spec), run.leave_aux()), primals)
+    pullback = run.pullback(pairs, spec)
+    return (value, pullback, aux) if has_aux else (value, pullback)
+
+
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+    """Return ``f(*primals)`` and its derivative along ``tangents``, computed forward.
+
+    Memory does not grow with the number of operations.
+
+    Parameters
+    ----------
+    f : callable
+        Takes ``primals`` and returns a nested container of arrays, or with ``has_aux`` a pair (that, aux).
+    primals : tuple
+        Nested containers of floating arrays.
+    tangents : tuple
+        Containers of the primals' structures, shapes and dtypes.
+
+    Returns
+    -------
+    tuple
+        (value, tangent of the value), with ``has_aux`` (value, tangent, aux).
+    """
+    name = f"the jvp of {getattr(f, '__name__', 'a function')}"
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise OperandError(f"{name}: primals and tangents are tuples, one entry an argument of the function")
+    inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
+    given, given_spec = flatten(tuple(tangents))
+    if given_spec != inputs.spec:
+        raise ShapeError(f"{name}: the tangents' structure is {given_spec}; the primals' is {inputs.spec}")
+    checked = [
+        settle(tangent_for(value, t, place, name))
+        for value, t, place in zip(inputs.values, given, inputs.places, strict=True)
+    ]
+    level = Forward()
+    out = called(f, *inputs.lift(level, checked))
+    out, aux = aux_of(out, name) if has_aux else (out, None)
+    pairs, spec = outputs_of(out, level, name)
+    value = unflatten(spec, [inputs.leave(y) for y, _ in pairs])
+    tangent = unflatten(spec, [inputs.leave(out_tangent(y, t)) for y, t in pairs])
+    out = (value, tangent, leave_tree(aux, level, inputs)) if has_aux else (value, tangent)
+    return owned_tree(out, primals, tangents)

@@ -1,0 +1,407 @@
+"""``jacrev``, ``jacfwd``, ``jacobian`` and ``hessian``: derivative matrices.
+
+One pass carries a batch of cotangents back, or of tangents forward: the unit vectors. ``chunk_size`` bounds how many
+there are at once, and with that the memory. For containers of outputs and inputs the result is a container like the
+outputs', with a container like the inputs' at each leaf, of arrays of shape (*output, *input).
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agrad.backends import backend_of, selected
+from agrad.dtypes import dtype_name, is_complex, is_floating
+from agrad.engine.backward import backward_pass
+from agrad.engine.batching import Batch
+from agrad.engine.gradients import starting_cotangents
+from agrad.engine.levels import Forward, Level, namespace_of
+from agrad.engine.tensor import Tensor
+from agrad.errors import DtypeError, NotDifferentiableError
+from agrad.shapes import size
+from agrad.transforms.arguments import (
+    ArgNums,
+    Chosen,
+    Inputs,
+    aux_of,
+    check_chunk_size,
+    check_complex,
+    chunks,
+    leave_tree,
+    owned_tree,
+    split,
+    zeros,
+)
+from agrad.transforms.grad import Recording
+from agrad.transforms.linear import pushforward_of
+from agrad.transforms.trees import Place, flatten, paths, place_of, unflatten
+
+Function = Callable[..., Any]
+
+
+class _Outputs:
+    """The result of a function at a level: structure, values and records."""
+
+    def __init__(self, out: Any, level: Level, what: str) -> None:
+        self.what = what
+        leaves, self.spec = flatten(out)
+        self.places = [
+            Place(lambda: [place_of(p, "output", whole="its output") for p in paths(out)], i)
+            for i in range(len(leaves))
+        ]
+        pairs = [split(_as_array(leaf, place, what), level) for leaf, place in zip(leaves, self.places, strict=True)]
+        self.values, self.records = [y for y, _ in pairs], [record for _, record in pairs]
+        for y, place in zip(self.values, self.places, strict=True):
+            if not is_floating(y.dtype):
+                raise DtypeError(
+                    f"{what}: {place} has dtype {dtype_name(y.dtype)}, which has no derivative; cast it, or return it "
+                    "as aux with has_aux=True"
+                )
+
+    def check(self, holomorphic: bool) -> None:
+        """Raise where an output is complex that should be real, or the other way round."""
+        for y, place in zip(self.values, self.places, strict=True):
+            if is_complex(y.dtype) and not holomorphic:
+                raise DtypeError(
+                    f"{self.what}: {place} is complex; set holomorphic=True if the function is, use agrad.jacfwd for "
+                    "one of real arguments, or agrad.vjp along one cotangent"
+                )
+            if holomorphic and not is_complex(y.dtype):
+                raise DtypeError(f"{self.what}: holomorphic=True, but {place} has dtype {dtype_name(y.dtype)}")
+
+
+def _as_array(leaf: Any, place: Place, what: str) -> Any:
+    if hasattr(leaf, "shape"):
+        return leaf
+    if type(leaf) in (float, complex):
+        return selected().backend.xp.asarray(leaf)
+    raise NotDifferentiableError(
+        f"{what}: {place} is a {type(leaf).__name__}, not an array; return it as aux with has_aux=True"
+    )
+
+
+def _count(values: Sequence[Any]) -> int:
+    """Return the number of elements of some arrays."""
+    return sum(size(value.shape) for value in values)
+
+
+class _Units:
+    """Some of the unit vectors, as the members of a batch level.
+
+    One alone needs no level.
+    """
+
+    def __init__(self, places: slice) -> None:
+        self.start, self.stop = places.start, places.stop
+        self.count = self.stop - self.start
+        self.batch = None if self.count == 1 else Batch(self.count)
+
+    def of(self, leaves: Sequence[Any]) -> list[Any]:
+        """Return each leaf's part of them, None where that is 0.
+
+        The elements of all leaves count as one vector.
+        """
+        out, offset = [], 0
+        for leaf in leaves:
+            out.append(self._leaf(leaf, offset))
+            offset += size(leaf.shape)
+        return out
+
+    def _leaf(self, like: Any, offset: int) -> Any:
+        count = size(like.shape)
+        if self.start >= offset + count or self.stop <= offset:
+            return None
+        raw = like.raw if isinstance(like, Tensor) else like
+        backend = backend_of(raw)
+        xp, device = backend.xp, backend.device_of(raw)
+        eye = xp.eye(self.count, count, k=self.start - offset, dtype=raw.dtype, device=device)
+        if self.batch is None:
+            return xp.reshape(eye, tuple(like.shape))
+        return self.batch.wrap(xp.reshape(eye, (self.count, *like.shape)))
+
+    def rows(self, value: Any, like: Any) -> Any:
+        """Return their results as an array with one more axis in front than ``like``."""
+        if self.batch is not None and isinstance(value, Tensor) and value.level is self.batch:
+            return value.data
+        value = zeros(like) if value is None else value
+        xp, shape = namespace_of((value,)), (self.count, *value.shape)
+        return xp.broadcast_to(value, shape) if self.batch is not None else xp.reshape(value, shape)
+
+
+def _joined(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else namespace_of(parts).concat(parts, axis=0)
+
+
+def _parts(rows: Any, leaves: Sequence[Any]) -> list[Any]:
+    """Return the rows of each leaf, which lie behind one another."""
+    out, offset = [], 0
+    for leaf in leaves:
+        stop = offset + size(leaf.shape)
+        out.append(rows if stop - offset == rows.shape[0] else rows[offset:stop, ...])
+        offset = stop
+    return out
+
+
+def _shaped(value: Any, shape: tuple[int, ...]) -> Any:
+    return value if tuple(value.shape) == shape else namespace_of((value,)).reshape(value, shape)
+
+
+def _in_reverse(run: Recording, outs: _Outputs, chunk_size: int | None) -> list[list[Any]]:
+    """Return the Jacobian by output and input leaf, by carrying cotangents back."""
+    inputs, total = run.inputs, _count(outs.values)
+    rows: list[list[Any]] = [[] for _ in run.roots]
+    for places in chunks(total, chunk_size):
+        units = _Units(places)
+        found = backward_pass(starting_cotangents(outs.records, units.of(outs.values)), retain=places.stop < total)
+        for part, root, value in zip(rows, run.roots, inputs.values, strict=True):
+            part.append(units.rows(found.get(root), value))
+    by_input = [_parts(_joined(part), outs.values) for part in rows]
+    return [
+        [_shaped(part, (*y.shape, *x.shape)) for part, x in zip(parts, inputs.values, strict=True)]
+        for y, parts in zip(outs.values, zip(*by_input, strict=True), strict=True)
+    ]
+
+
+def _forward(
+    inputs: Inputs, push: Callable[[list[Any]], tuple[_Outputs, list[Any]]], chunk_size: int | None
+) -> tuple[_Outputs, list[list[Any]]]:
+    """Return the outputs, and the Jacobian by output and input leaf.
+
+    ``push`` takes the tangents of the input leaves, None for zero, to the outputs and their tangents.
+    """
+    columns: list[list[Any]] = []
+    outs = None
+    for places in chunks(_count(inputs.values), chunk_size):
+        units = _Units(places)  # their level is older than one that ``push`` opens to carry them as tangents
+        found, tangents = push(units.of(inputs.values))
+        if outs is None:
+            outs, columns = found, [[] for _ in found.values]
+        for part, t, y in zip(columns, tangents, found.values, strict=True):
+            part.append(units.rows(t, y))
+    assert outs is not None
+    return outs, [_by_input(_joined(part), y, inputs) for part, y in zip(columns, outs.values, strict=True)]
+
+
+def _by_input(columns: Any, y: Any, inputs: Inputs) -> list[Any]:
+    """Return one output's tangents by input, with the output's axes in front."""
+    ndim, out = len(y.shape), []
+    for value, block in zip(inputs.values, _parts(columns, inputs.values), strict=True):
+        if ndim:
+            block = namespace_of((block,)).permute_dims(block, (*range(1, ndim + 1), 0))
+        out.append(_shaped(block, (*y.shape, *value.shape)))
+    return out
+
+
+def _forward_mode(
+    chosen: Chosen, inputs: Inputs, chunk_size: int | None, has_aux: bool, holomorphic: bool
+) -> tuple[_Outputs, list[list[Any]], Any]:
+    """Return the outputs, the Jacobian by output and input leaf, and aux.
+
+    It calls the function once a chunk, in forward mode.
+    """
+    if not holomorphic:
+        _check_real(inputs)
+    seen: list[Any] = []
+
+    def push(tangents: list[Any]) -> tuple[_Outputs, list[Any]]:
+        level = Forward()
+        out = chosen.call(inputs.lift(level, tangents))
+        out, aux = aux_of(out, inputs.what) if has_aux else (out, None)
+        outs = _Outputs(out, level, inputs.what)
+        seen.append(leave_tree(aux, level, inputs) if not seen else None)
+        return outs, outs.records
+
+    outs, blocks = _forward(inputs, push, chunk_size)
+    if holomorphic:
+        outs.check(holomorphic)
+    return outs, blocks, seen[0]
+
+
+def _on_tape(
+    chosen: Chosen, inputs: Inputs, chunk_size: int | None, has_aux: bool, holomorphic: bool, any_way: bool
+) -> tuple[_Outputs, list[list[Any]], Any]:
+    """Return the same, by calling the function once, on a tape.
+
+    It goes in reverse, or with ``any_way`` in the direction that is less work.
+    """
+    run = Recording(inputs, chosen.call, has_aux)
+    outs = _Outputs(run.out, run.level, inputs.what)
+    if any_way and _forward_is_less(inputs, outs, holomorphic):
+        if holomorphic:
+            outs.check(holomorphic)
+        push = pushforward_of(outs.values, outs.records, run.roots)
+        _, blocks = _forward(inputs, lambda tangents: (outs, push(tangents)), chunk_size)
+    else:
+        outs.check(holomorphic)
+        blocks = _in_reverse(run, outs, chunk_size)
+    return outs, blocks, run.leave_aux()
+
+
+def _forward_is_less(inputs: Inputs, outs: _Outputs, holomorphic: bool) -> bool:
+    if not holomorphic:
+        if any(is_complex(value.dtype) for value in inputs.values):
+            return False
+        if any(is_complex(y.dtype) for y in outs.values):
+            return True
+    return _count(inputs.values) < _count(outs.values)
+
+
+def _check_real(inputs: Inputs) -> None:
+    for value, place in zip(inputs.values, inputs.places, strict=True):
+        if is_complex(value.dtype):
+            raise DtypeError(
+                f"{inputs.what}: {place} is complex; set holomorphic=True if the function is, or use agrad.jacrev for "
+                "one that gives real numbers, agrad.jvp along one tangent"
+            )
+
+
+def _jacobian(
+    f: Function, argnums: ArgNums, has_aux: bool, holomorphic: bool, chunk_size: int | None, name: str
+) -> Function:
+    check_chunk_size(chunk_size, name, "rows or columns")
+
+    @functools.wraps(f)
+    def matrix(*args: Any, **kwargs: Any) -> Any:
+        what = f"the {name} of {getattr(f, '__name__', 'a function')}"
+        chosen = Chosen(f, args, kwargs, argnums, what)
+        inputs = Inputs(chosen.values, chosen.places, what)
+        if holomorphic:
+            check_complex(inputs)
+        if name == "jacfwd":
+            outs, blocks, aux = _forward_mode(chosen, inputs, chunk_size, has_aux, holomorphic)
+        else:
+            outs, blocks, aux = _on_tape(chosen, inputs, chunk_size, has_aux, holomorphic, name == "Jacobian")
+        leaves = [chosen.result(unflatten(inputs.spec, [inputs.leave(block) for block in row])) for row in blocks]
+        whole = unflatten(outs.spec, leaves)
+        return owned_tree((whole, aux) if has_aux else whole, args, kwargs)
+
+    return matrix
+
+
+def jacrev(
+    f: Function,
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Function:
+    """Return the function that computes the Jacobian of ``f`` in reverse mode.
+
+    It carries as many cotangents back as the outputs have elements.
+
+    Parameters
+    ----------
+    f : callable
+        Returns nested containers of floating arrays, or with ``has_aux`` a pair (that, aux).
+    argnums : int, str, or a sequence of these
+        The differentiated arguments, by position or name, as for ``grad``.
+    has_aux : bool
+        ``f`` returns a pair (value, aux).
+    holomorphic : bool
+        ``f`` is a holomorphic function, of complex arguments and outputs.
+    chunk_size : int, optional
+        At most so many rows at once, which bounds the memory. By default all.
+
+    Returns
+    -------
+    callable
+        Takes ``f``'s arguments and returns a container like the outputs', at each leaf one like the arguments', of
+        arrays of shape (*output, *input); with ``has_aux`` (that, aux).
+
+    Raises
+    ------
+    DtypeError
+        At the call, for integers, and for complex outputs unless ``holomorphic``.
+    """
+    return _jacobian(f, argnums, has_aux, holomorphic, chunk_size, "jacrev")
+
+
+def jacfwd(
+    f: Function,
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Function:
+    """Return the function that computes the Jacobian of ``f`` in forward mode.
+
+    It carries as many tangents forward as the arguments have elements. ``f`` is called once for each chunk of them.
+
+    Parameters
+    ----------
+    f, argnums, has_aux, holomorphic
+        As for ``jacrev``.
+    chunk_size : int, optional
+        At most so many columns at once, which bounds the memory. By default all.
+
+    Returns
+    -------
+    callable
+        As for ``jacrev``.
+
+    Raises
+    ------
+    DtypeError
+        At the call, for integers, and for complex arguments unless ``holomorphic``.
+    """
+    return _jacobian(f, argnums, has_aux, holomorphic, chunk_size, "jacfwd")
+
+
+def jacobian(
+    f: Function,
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Function:
+    """Return the function that computes the Jacobian of ``f`` with least work.
+
+    ``f`` is called once, on a tape. Where its arguments have fewer elements than its outputs, tangents are carried
+    along that tape: the pullback is recorded and transposed, as for ``linearize``. Elsewhere cotangents are carried
+    back. Real functions of complex arguments are differentiated in reverse, complex ones of real arguments forward.
+    ``jacfwd`` keeps no tape.
+
+    Parameters
+    ----------
+    f, argnums, has_aux, holomorphic
+        As for ``jacrev``.
+    chunk_size : int, optional
+        At most so many rows or columns at once, which bounds the memory. By default all.
+
+    Returns
+    -------
+    callable
+        As for ``jacrev``.
+
+    Raises
+    ------
+    DtypeError
+        At the call, for integers, and for complex outputs of complex arguments unless ``holomorphic``.
+    """
+    return _jacobian(f, argnums, has_aux, holomorphic, chunk_size, "Jacobian")
+
+
+def hessian(
+    f: Function,
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Function:
+    """Return the function that computes the second derivatives of ``f``.
+
+    It is ``jacfwd(jacrev(f))``.
+
+    Parameters
+    ----------
+    f : callable
+        Returns a real array, mostly of shape ().
+    argnums, has_aux, holomorphic, chunk_size
+        As for ``jacfwd``.
+
+    Returns
+    -------
+    callable
+        Takes ``f``'s arguments and returns a container like the first argument's of containers like it, of arrays of
+        shape (*output, *input, *input).
+    """
+    return jacfwd(jacrev(f, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic, chunk_size)

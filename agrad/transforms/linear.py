@@ -1,0 +1,279 @@
+"""Products with derivative matrices (``hvp``, ``gnvp``), and linear maps.
+
+The matrices are never stored.
+
+A linear operation is recognised by its rule: a rule that names no differentiated value and no result does not depend
+on them. The tape tells from that if a function is linear.
+"""
+
+import contextlib
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from agrad.dtypes import dtype_name, is_floating
+from agrad.engine.backward import backward_pass, topological_order
+from agrad.engine.calls import Call
+from agrad.engine.explain import called
+from agrad.engine.gradients import starting_cotangents
+from agrad.engine.levels import Reverse, namespace_of
+from agrad.engine.tape import LEAF, Node, leaf_node
+from agrad.engine.tensor import settle, wrap
+from agrad.errors import DtypeError, NotDifferentiableError, OperandError, ShapeError, TracedValueError
+from agrad.transforms.arguments import (
+    ArgNums,
+    Chosen,
+    Inputs,
+    check_complex,
+    out_tangent,
+    owned_tree,
+    split,
+    tangent_for,
+    zeros,
+)
+from agrad.transforms.grad import Recording, grad, jvp, vjp
+from agrad.transforms.trees import flatten, unflatten
+
+Function = Callable[..., Any]
+
+
+def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+    """Return the Hessian of ``f`` times ``tangents``, without the matrix.
+
+    It is the derivative of the gradient along the tangents, forward over reverse, at about four times the cost of
+    ``f``.
+
+    Parameters
+    ----------
+    f : callable
+        Returns a real array of shape (), or with ``has_aux`` a pair (that, aux).
+    primals : tuple
+        One nested container of floating arrays for each argument of ``f``.
+    tangents : tuple
+        Containers of the primals' structures, shapes and dtypes.
+
+    Returns
+    -------
+    tuple
+        A tuple like ``primals``, with ``has_aux`` (that, aux).
+    """
+    _check_pair(primals, tangents, "hvp")
+    slope = grad(f, argnums=tuple(range(len(primals))), has_aux=has_aux)
+    found = jvp(slope, primals, tangents, has_aux=has_aux)
+    return (found[1], found[2]) if has_aux else found[1]
+
+
+def _check_pair(primals: Any, tangents: Any, name: str) -> None:
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise OperandError(f"{name}: primals and tangents are tuples, one entry an argument of the function")
+    if len(primals) != len(tangents):
+        raise ShapeError(f"{name}: {len(primals)} primals but {len(tangents)} tangents")
+
+
+def gnvp(f: Function, loss: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """Return the Gauss-Newton matrix of ``loss(f(*primals))`` times ``tangents``.
+
+    It is J.T (H (J t)).
+
+    J is the Jacobian of ``f`` and H the Hessian of ``loss`` at the value of ``f``. With a convex loss the matrix is
+    positive semidefinite (Schraudolph 2002, "Fast curvature matrix-vector products", section 3).
+
+    Parameters
+    ----------
+    f : callable
+        Returns nested containers of arrays.
+    loss : callable
+        Takes the result of ``f`` and returns a real array of shape ().
+    primals, tangents : tuple
+        As for ``hvp``.
+
+    Returns
+    -------
+    tuple
+        A tuple like ``primals``.
+    """
+    _check_pair(primals, tangents, "gnvp")
+    _, along = jvp(f, primals, tangents)
+    value, pull = vjp(f, *primals)
+    return pull(hvp(loss, (value,), (along,))[0])
+
+
+def elementwise_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
+    """Return the function that computes the derivative of ``f`` element by element.
+
+    Parameters
+    ----------
+    f : callable
+        Returns one array, each element of which is a function of the same element of the arguments (which may
+        broadcast), as of ``agrad.tanh``. Where it depends on others too, the sum of all elements is differentiated.
+    argnums, has_aux, holomorphic
+        As for ``grad``.
+
+    Returns
+    -------
+    callable
+        Takes ``f``'s arguments and returns arrays of their shapes and dtypes, as ``grad`` does.
+
+    Raises
+    ------
+    DtypeError
+        At the call, for integers, and for a complex result unless ``holomorphic``.
+    """
+
+    @functools.wraps(f)
+    def slopes(*args: Any, **kwargs: Any) -> Any:
+        what = f"the elementwise gradient of {getattr(f, '__name__', 'a function')}"
+        chosen = Chosen(f, args, kwargs, argnums, what)
+        inputs = Inputs(chosen.values, chosen.places, what)
+        if holomorphic:
+            check_complex(inputs)
+        run = Recording(inputs, chosen.call, has_aux)
+        if not hasattr(run.out, "shape"):
+            raise NotDifferentiableError(
+                f"{what}: the function must return one array, not a {type(run.out).__name__}; for containers use "
+                "agrad.vjp"
+            )
+        y, node = split(run.out, run.level)
+        _check_elements(y.dtype, holomorphic, what)
+        whole = chosen.result(run.gradients(y, node))
+        return owned_tree((whole, run.leave_aux()) if has_aux else whole, args, kwargs)
+
+    return slopes
+
+
+def _check_elements(dtype: Any, holomorphic: bool, what: str) -> None:
+    if not is_floating(dtype):
+        raise DtypeError(f"{what}: the function returned dtype {dtype_name(dtype)}, which has no derivative")
+    if ("complex" in dtype_name(dtype)) != holomorphic:
+        raise DtypeError(
+            f"{what}: holomorphic=True is for a function that returns complex numbers, not {dtype_name(dtype)}"
+            if holomorphic
+            else f"{what}: the function returned complex numbers; set holomorphic=True if it is holomorphic, or use "
+            "agrad.vjp"
+        )
+
+
+# ---------------------------------------------------------------- linear maps
+
+
+def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
+    """Return ``f(*primals)`` and its derivative there as a function.
+
+    That function does not call ``f`` again.
+
+    Parameters
+    ----------
+    f : callable
+        Takes ``primals`` and returns a nested container of arrays, or with ``has_aux`` a pair (that, aux).
+    *primals
+        Nested containers of floating arrays.
+
+    Returns
+    -------
+    tuple
+        (value, function), with ``has_aux`` (value, function, aux). The function takes tangents of the primals'
+        structures, shapes and dtypes to the tangent of the value. It may be called any number of times, and holds the
+        values that its operations need.
+    """
+    what = f"the linearization of {getattr(f, '__name__', 'a function')}"
+    inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], what)
+    run = Recording(inputs, lambda values: called(f, *values), has_aux)
+    pairs, spec = run.outputs()
+    along = pushforward_of([y for y, _ in pairs], [node for _, node in pairs], run.roots)
+
+    def push(*tangents: Any) -> Any:
+        given, given_spec = flatten(tangents)
+        if given_spec != inputs.spec:
+            raise ShapeError(f"{what}: the tangents' structure is {given_spec}; the primals' is {inputs.spec}")
+        checked = [
+            settle(tangent_for(value, t, place, what))
+            for value, t, place in zip(inputs.values, given, inputs.places, strict=True)
+        ]
+        out = [inputs.leave(out_tangent(y, t)) for (y, _), t in zip(pairs, along(checked), strict=True)]
+        return owned_tree(unflatten(spec, out), given, inputs.leaves)
+
+    value, aux = owned_tree((run.leave_value(pairs, spec), run.leave_aux()), primals)
+    return (value, push, aux) if has_aux else (value, push)
+
+
+def pushforward_of(
+    ys: Sequence[Any], nodes: Sequence[Node | None], roots: Sequence[Node]
+) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return the function from tangents of a tape's roots to those of its results.
+
+    The pullback is recorded once, on a level of its own: a linear function, whose pullback is the pushforward. None
+    stands for a tangent of zero. ``ys`` and ``nodes`` are the results' values and nodes.
+    """
+    again = Reverse()
+    seeds = [None if node is None else leaf_node() for node in nodes]
+    # not at 0: behind ``where`` a pullback puts 0 where the cotangent is 0 and a slope infinite
+    gs = [
+        None if seed is None else wrap(settle(namespace_of((y,)).ones_like(y)), again, seed)
+        for y, seed in zip(ys, seeds, strict=True)
+    ]
+    found = backward_pass(starting_cotangents(nodes, gs), retain=True)
+    ends = [split(found[root], again)[1] if root in found else None for root in roots]
+
+    def push(tangents: Sequence[Any]) -> list[Any]:
+        pushed = backward_pass(starting_cotangents(ends, tangents), retain=True)
+        return [None if seed is None else pushed.get(seed) for seed in seeds]
+
+    return push
+
+
+def linear_transpose(f: Function, *primals: Any) -> Function:
+    """Return the transpose of the linear function ``f``.
+
+    Arrays pair as Re(sum(a * b)), without conjugation.
+
+    Parameters
+    ----------
+    f : callable
+        Takes ``primals`` and returns a nested container of arrays.
+    *primals
+        Nested containers of floating arrays, of which only structures, shapes and dtypes matter.
+
+    Returns
+    -------
+    callable
+        Takes a cotangent of ``f``'s result to a tuple of cotangents of its arguments.
+
+    Raises
+    ------
+    NotDifferentiableError
+        Where ``f`` is not linear: where an operation in it is not, or it is not 0 at 0.
+    """
+    what = f"the transpose of {getattr(f, '__name__', 'a function')}"
+    inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], what)
+    inputs.values = [settle(zeros(value)) for value in inputs.values]
+    with np.errstate(all="ignore"):  # at 0, a function that is not linear may have no value
+        run = Recording(inputs, lambda values: f(*values))
+        pairs, spec = run.outputs()
+    for node in topological_order([node for _, node in pairs if node is not None]):
+        plan = node.plan
+        if plan is not LEAF and not is_linear(plan):
+            raise NotDifferentiableError(
+                f"{what}: it is not linear in its arguments, as {plan.primitive.name} is not in "
+                f"{' and '.join(plan.arguments)}; use agrad.vjp, or agrad.linearize at a point"
+            )
+    for y, _ in pairs:
+        with contextlib.suppress(TracedValueError):  # under vmap it has no value
+            if hasattr(y, "shape") and bool(namespace_of((y,)).any(y != 0)):
+                raise NotDifferentiableError(
+                    f"{what}: it is not 0 where its arguments are, so it is affine and not linear; "
+                    "subtract its value at 0"
+                )
+    return run.pullback(pairs, spec)
+
+
+def is_linear(plan: Any) -> bool:
+    """Return True for an operation whose derivative is the same everywhere.
+
+    It depends on no differentiated argument and on no result.
+    """
+    if isinstance(plan.primitive, Call):
+        return plan.primitive.linear
+    outputs = plan.primitive.outputs or ("y",)
+    return not set(plan.names) & {*plan.arguments, *outputs}

@@ -1,0 +1,250 @@
+"""``vmap``: apply a function of one member to many at once."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import optree
+
+from agrad.backends import backend_of_type, selected
+from agrad.dtypes import dtype_name
+from agrad.engine.batching import Batch
+from agrad.engine.calls import array_of_number
+from agrad.engine.explain import called
+from agrad.engine.levels import GLOBAL_TAPE, namespace_of
+from agrad.engine.scalars import TracedNumber
+from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.engine.views import members_apart
+from agrad.errors import ConfigurationError, OperandError, ShapeError
+from agrad.shapes import normalize_axis
+from agrad.transforms.arguments import check_chunk_size, chunks, is_array, is_bare, outside, owned_tree
+from agrad.transforms.trees import NAMESPACE, flatten_all, paths, place_of, unflatten
+
+Axes = Any
+"""An axis, None, or a container of these: a prefix of the container whose leaves they are about."""
+
+
+def vmap(
+    f: Callable[..., Any],
+    in_axes: Axes = 0,
+    out_axes: Axes = 0,
+    axis_size: int | None = None,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """Return the function that calls ``f`` for every member of a batch.
+
+    Each operation in ``f`` runs once for all members. Inside ``f`` a mapped value shows one member's shape and has no
+    value of its own: Python cannot branch by it (``TracedValueError``; use ``agrad.where``). Derivatives compose both
+    ways, and maps nest.
+
+    Parameters
+    ----------
+    f : callable
+        Takes and returns nested containers of arrays; numbers may be among them.
+    in_axes : int, None, or a container of these
+        The axis along which the members lie in the arguments' arrays, None for an argument that all members share.
+        One for all arguments, or a tuple with an entry an argument, which may be a container of axes like the outer
+        part of the argument. Keyword arguments are shared.
+    out_axes : int, None, or a container of these
+        Likewise the axis of the members in the results; None for a result that does not depend on the member.
+    axis_size : int, optional
+        The number of members, needed where no argument is mapped.
+    chunk_size : int, optional
+        At most so many members at once, which bounds the memory. By default all.
+
+    Returns
+    -------
+    callable
+        Takes ``f``'s arguments, the mapped ones with one more axis, and returns its results with one more axis.
+
+    Raises
+    ------
+    ShapeError
+        At the call, where the sizes of mapped axes differ.
+    ConfigurationError
+        For a wrong ``chunk_size``; at the call, for axes that do not fit the arguments or the result.
+    """
+    check_chunk_size(chunk_size, "vmap", "members")
+    name = f"vmap of {getattr(f, '__name__', 'a function')}"
+
+    @functools.wraps(f)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        inputs = _Members(args, in_axes, axis_size, name)
+        results = [
+            _Results(f, inputs.part(members), kwargs, out_axes, members.stop - members.start, name)
+            for members in chunks(inputs.size, chunk_size)
+        ]
+        out = inputs.leave(results[0] if len(results) == 1 else results[0].joined(results))
+        return owned_tree(out, args, kwargs)
+
+    return mapped
+
+
+def _prefix(axes: Axes, tree: Any, what: str, name: str) -> list[int | None]:
+    """Return the axis of each leaf of a container, None counted as a leaf."""
+    flatten_all(tree)
+    try:
+        spread: list[Any] = optree.broadcast_prefix(axes, tree, none_is_leaf=True, namespace=NAMESPACE)
+    except (ValueError, TypeError) as error:
+        raise ConfigurationError(
+            f"{name}: {what}={axes!r} does not fit; it is an int, None, or a container like the outer part of the "
+            f"{'arguments' if what == 'in_axes' else 'result'}, of ints and None ({error})"
+        ) from None
+    for axis in spread:
+        if axis is not None and (isinstance(axis, bool) or not hasattr(axis, "__index__")):
+            raise ConfigurationError(f"{name}: {what} holds {axis!r}; it is made of ints and None")
+    return spread
+
+
+class _Members:
+    """The arguments of one call, their mapped axes in front."""
+
+    def __init__(self, args: tuple[Any, ...], in_axes: Axes, axis_size: int | None, name: str) -> None:
+        if isinstance(in_axes, (tuple, list)):
+            if len(in_axes) != len(args):
+                raise ConfigurationError(
+                    f"{name}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments"
+                )
+            in_axes = tuple(in_axes)
+        self.name = name
+        axes = _prefix(in_axes, args, "in_axes", name)
+        self.leaves, self.spec = flatten_all(args)
+        self.mapped = [axis is not None and leaf is not None for axis, leaf in zip(axes, self.leaves, strict=True)]
+        self.tensors = any(not is_bare(leaf) for leaf in self.leaves)
+        self.size = -1 if axis_size is None else axis_size
+        origin: int | None = None
+
+        def place(i: int) -> str:
+            return place_of(paths(args, none_is_leaf=True)[i], "argument")
+
+        for i, (leaf, axis) in enumerate(zip(self.leaves, axes, strict=True)):
+            if axis is None or leaf is None:
+                if isinstance(leaf, Tensor):
+                    # a new Tensor: a write of f's is the members' own, and not there after the map
+                    self.leaves[i] = wrap(leaf.data, leaf.level, leaf.node)
+                elif backend_of_type(type(leaf)) is not None:
+                    self.leaves[i] = wrap(leaf, GLOBAL_TAPE)  # all arrays inside are then of one library
+                continue
+            axis = _axis_of(leaf, axis, functools.partial(place, i), name)
+            size = leaf.shape[axis]
+            if self.size not in (-1, size):
+                raise ShapeError(
+                    f"{name}: {place(i)} has {size} members (axis {axis} of shape {tuple(leaf.shape)}), but "
+                    f"{'axis_size is' if origin is None else f'{place(origin)} has'} {self.size}"
+                )
+            if self.size == -1:
+                self.size, origin = size, i
+            mapped = settle(namespace_of((leaf,)).moveaxis(leaf, axis, 0) if axis else leaf)
+            self.leaves[i] = members_apart(mapped, packed=False)
+        if self.size < 0:
+            raise ConfigurationError(
+                f"{name}: no argument is mapped, so how many members there are must be said: axis_size=..."
+            )
+
+    def part(self, members: slice) -> tuple[Batch, tuple[Any, ...]]:
+        """Return a level for some members, and the arguments on it."""
+        level = Batch(members.stop - members.start)
+        whole = level.members == self.size
+        lifted = [
+            level.wrap(leaf if whole else leaf[(members, ...)]) if is_mapped else leaf
+            for leaf, is_mapped in zip(self.leaves, self.mapped, strict=True)
+        ]
+        return level, unflatten(self.spec, lifted)
+
+    def leave(self, results: "_Results") -> Any:
+        """Return results as the caller gets them."""
+        return unflatten(results.spec, [outside(value, self.tensors) for value in results.values])
+
+
+def _axis_of(leaf: Any, axis: int, place: Callable[[], str], name: str) -> int:
+    if not is_array(leaf):
+        raise OperandError(
+            f"{name}: {place()} is a {type(leaf).__name__}, which has no axis to map over; "
+            "its in_axes is to be None, so that all members share it"
+        )
+    if not leaf.shape:
+        raise ShapeError(
+            f"{name}: {place()} is an array of no dimensions, which has no axis to map over; its in_axes is to be None"
+        )
+    try:
+        return normalize_axis(axis, len(leaf.shape))
+    except IndexError:
+        raise ShapeError(f"{name}: {place()} of shape {tuple(leaf.shape)} has no axis {axis}") from None
+
+
+class _Results:
+    """The results for some members: leaves with the members along the axis asked for."""
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        part: tuple[Batch, tuple[Any, ...]],
+        kwargs: dict[str, Any],
+        out_axes: Axes,
+        members: int,
+        name: str,
+    ) -> None:
+        self.name = name
+        level, args = part
+        out = called(f, *args, **kwargs)
+        if isinstance(out_axes, list) and isinstance(out, tuple):
+            out_axes = tuple(out_axes)
+        self.axes = _prefix(out_axes, out, "out_axes", name)
+        leaves, self.spec = flatten_all(out)
+
+        def place(i: int) -> str:
+            return place_of(paths(out, none_is_leaf=True)[i], "output", whole="the result")
+
+        self.values = [
+            self._outside(level, leaf, axis, functools.partial(place, i))
+            for i, (leaf, axis) in enumerate(zip(leaves, self.axes, strict=True))
+        ]
+
+    def _outside(self, level: Batch, leaf: Any, axis: int | None, place: Callable[[], str]) -> Any:
+        if leaf is None:
+            return None
+        if isinstance(leaf, Tensor) and leaf.level is level:
+            if axis is None:
+                raise ConfigurationError(
+                    f"{self.name}: out_axes is None for {place()}, which depends on the member; give an axis"
+                )
+            value = leaf.data
+        elif axis is None:
+            return leaf
+        else:
+            value = self._repeated(leaf, level.members, place)
+        try:
+            axis = normalize_axis(axis, len(value.shape))
+        except IndexError:
+            raise ConfigurationError(
+                f"{self.name}: out_axes {axis} is out of range for {place()}, which has {len(value.shape)} axes with "
+                "that of the members"
+            ) from None
+        return namespace_of((value,)).moveaxis(value, 0, axis) if axis else value
+
+    def _repeated(self, leaf: Any, members: int, place: Callable[[], str]) -> Any:
+        leaf = array_of_number(leaf)
+        if isinstance(leaf, TracedNumber):
+            leaf = leaf.read()
+        if isinstance(leaf, (bool, int, float, complex)):
+            leaf = selected().backend.xp.asarray(leaf)
+        elif not is_array(leaf):
+            raise OperandError(
+                f"{self.name}: {place()} is a {type(leaf).__name__}, not an array; its out_axes is to be None"
+            )
+        return namespace_of((leaf,)).broadcast_to(leaf, (members, *leaf.shape))
+
+    def joined(self, chunks: "list[_Results]") -> "_Results":
+        """Return the results of all chunks joined along the members' axis."""
+        joined = []
+        for i, (first, axis) in enumerate(zip(self.values, self.axes, strict=True)):
+            if axis is None or first is None:
+                joined.append(first)
+                continue
+            parts = [chunk.values[i] for chunk in chunks]
+            axis = normalize_axis(axis, len(first.shape))
+            if len({(dtype_name(part.dtype), part.shape[:axis], part.shape[axis + 1 :]) for part in parts}) > 1:
+                raise ShapeError(f"{self.name}: the results of different chunks differ in shape or dtype")
+            joined.append(namespace_of(parts).concat(parts, axis=axis))
+        self.values = joined
+        return self

@@ -1,0 +1,208 @@
+"""The house: one place that writes code, operations known by traits, short functions, plain first lines."""
+
+import ast
+import builtins
+import io
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import agrad
+from agrad.engine.operation import KINDS, Operation
+from agrad.registry import PRIMITIVES
+
+ROOT = Path(agrad.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+
+BUDGETS = {
+    "": 700,
+    "backends": 2900,
+    "cli": 1800,
+    "data": 1000,
+    "engine": 3600,
+    "inspecting": 1250,
+    "interop": 3200,
+    "jit": 5150,
+    "nn": 600,
+    "ops": 5250,
+    "optim": 520,
+    "random": 350,
+    "solvers": 780,
+    "testing": 950,
+    "transforms": 1850,
+}
+"""Lines of code a folder may have, without docstrings, comments and blank lines. A folder that needs more says why in
+docs/decisions."""
+WRITES_CODE = {"agrad/jit/lower/plain.py"}
+"""Where the builtins ``exec`` and ``compile`` are called."""
+WRITERS = {"exec", "eval", "compile"}
+LONGEST = 60
+FIRST_LINE = 80
+OLD_WORDS = (
+    r"\b(SPACES|AMBIENT|RuleCall|Selector|detours|attention|heed|loosely|announce|Surroundings|put_rule|lookers?)\b"
+)
+NO_FIRST_LINE = re.compile(r"(What|Whether|Who|Whose|How|Where|Why)\b")
+
+
+@cache
+def tree_of(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def place(file: Path, node: Any = None) -> str:
+    name = f"agrad/{file.relative_to(ROOT).as_posix()}"
+    return name if node is None else f"{name}:{node.lineno}"
+
+
+def lines_of_code(file: Path) -> int:
+    """Count the lines that are no docstring, comment or blank."""
+    texts: set[int] = set()
+    for node in ast.walk(tree_of(file)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            texts.update(range(node.lineno, node.end_lineno + 1))  # type: ignore[operator]
+    empty = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(file.read_text(encoding="utf-8")).readline):
+        if token.type not in empty:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines - texts)
+
+
+def test_folders_keep_their_budgets() -> None:
+    counts: Counter[str] = Counter()
+    for file in FILES:
+        parts = file.relative_to(ROOT).parts
+        counts[parts[0] if len(parts) > 1 else ""] += lines_of_code(file)
+    assert counts.keys() == BUDGETS.keys()
+    assert not {folder: count for folder, count in counts.items() if count > BUDGETS[folder]}
+
+
+def test_lines_of_code_are_counted(tmp_path: Path) -> None:
+    file = tmp_path / "sample.py"
+    file.write_text('"""Text."""\n\n# a comment\nx = [\n    1,\n]\n"""Text of x."""\n\n\ndef f():\n    """Text."""\n')
+    assert lines_of_code(file) == 4
+
+
+def test_one_file_writes_code() -> None:
+    assert all(hasattr(builtins, name) for name in WRITERS)
+    calls = {
+        place(file)
+        for file in FILES
+        for node in ast.walk(tree_of(file))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("exec", "compile", "eval")
+    }
+    assert calls == WRITES_CODE
+
+
+OPERATIONS = {name.rpartition(".")[2] for name in PRIMITIVES} | set(PRIMITIVES)
+
+
+def compared(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield what is compared, and keys of dictionaries and entries of sets."""
+    for node in ast.walk(tree):
+        found: list[Any] = []
+        if isinstance(node, ast.Compare):
+            found = [node.left, *node.comparators]
+        elif isinstance(node, ast.Dict):
+            found = [key for key in node.keys if key is not None]
+        elif isinstance(node, ast.Set):
+            found = node.elts
+        elif isinstance(node, ast.MatchValue):
+            found = [node.value]
+        for value in found:
+            yield from value.elts if isinstance(value, ast.Tuple | ast.List | ast.Set) else [value]
+
+
+def names_of_operations(tree: ast.AST) -> list[tuple[int, str]]:
+    return [
+        (node.lineno, node.value)
+        for node in compared(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in OPERATIONS - KINDS
+    ]
+
+
+def test_engine_and_jit_know_operations_by_their_traits() -> None:
+    """No operation's name is a string in them: neither compared, nor a key, nor an entry of a set."""
+    files = [file for part in ("engine", "jit") for file in FILES if place(file).startswith(f"agrad/{part}/")]
+    files = [file for file in files if not place(file).startswith("agrad/jit/lower/")]
+    assert len(files) > 30
+    assert not [f"{place(file)}:{line} {name}" for file in files for line, name in names_of_operations(tree_of(file))]
+
+
+def test_the_check_sees_a_name() -> None:
+    tree = ast.parse("a.name == 'matmul'\nb in ('relu', 'no')\nc = {'sin': 1}\nd = {'cos'}\nkind == 'reshape'")
+    assert names_of_operations(tree) == [(1, "matmul"), (2, "relu"), (3, "sin"), (4, "cos")]
+
+
+def test_every_operation_is_an_operation() -> None:
+    """A class with the methods of an operation derives from it."""
+    signs = {"function_of", "pullback_of", "decomposed"}
+    strange = []
+    for file in FILES:
+        for node in ast.walk(tree_of(file)):
+            if isinstance(node, ast.ClassDef) and node.name != Operation.__name__:
+                methods = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+                bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
+                if methods & signs and not bases & {kind.__name__ for kind in all_operations()}:
+                    strange.append(f"{place(file, node)} {node.name}")
+    assert len(all_operations()) > 5
+    assert not strange
+
+
+def all_operations() -> set[type[Operation]]:
+    found, waiting = {Operation}, [Operation]
+    while waiting:
+        for kind in waiting.pop().__subclasses__():
+            if kind not in found:
+                found.add(kind)
+                waiting.append(kind)
+    return found
+
+
+def test_functions_are_short() -> None:
+    long = [
+        f"{place(file, node)} {node.name} has {node.end_lineno - node.lineno + 1} lines"  # type: ignore[operator]
+        for file in FILES
+        for node in ast.walk(tree_of(file))
+        if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= LONGEST  # type: ignore[operator]
+    ]
+    assert not long
+
+
+def documented(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the first line of each docstring of something public, with its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            name, text = getattr(node, "name", ""), ast.get_docstring(node)
+            if text and not name.startswith("_"):
+                yield getattr(node, "lineno", 1), text.splitlines()[0]
+
+
+def test_first_lines_are_short_and_plain() -> None:
+    wrong = [
+        f"{place(file)}:{line} {first}"
+        for file in FILES
+        for line, first in documented(tree_of(file))
+        if len(first) > FIRST_LINE or NO_FIRST_LINE.match(first)
+    ]
+    assert not wrong
+
+
+def test_words_of_the_glossary() -> None:
+    """Identifiers and texts have the field's terms; docs/architecture.md lists them."""
+    found = {place(file): re.findall(OLD_WORDS, file.read_text(encoding="utf-8")) for file in FILES}
+    assert not {file: words for file, words in found.items() if words}
+
+
+def test_an_operation_can_be_read() -> None:
+    """The code of a call, a pullback and the backward pass stands in files."""
+    x = agrad.asarray([0.5, 1.0], requires_grad=True)
+    y = agrad.sum(agrad.sin(x) * x)
+    for function in (agrad.sin, agrad.sum, y.node.plan.pullback, y.node.parents[0].plan.pullback):
+        assert Path(function.__code__.co_filename).is_file()

@@ -1,0 +1,54 @@
+"""The binding of arguments of NumPy's functions to their handlers."""
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+import agrad.interop.numpy
+from agrad import Tensor
+from agrad.errors import RefusedFunctionError
+from agrad.interop.table import FUNCTIONS
+
+
+def leaf(*data: Any) -> Tensor:
+    return agrad.asarray(np.asarray(data, dtype=np.float64), requires_grad=True)
+
+
+OF_ONE_NUMPY_ONLY = {"axisa", "axisb", "axisc", "interpolation"}
+"""Parameters of a handler that not every function with this handler has, or not every NumPy."""
+
+
+def test_handlers_take_parameters_of_numpys_functions_by_their_names() -> None:
+    bound = [entry for entry in FUNCTIONS.values() if entry.parameters is not None]
+    assert len(bound) > 50
+    assert not [entry.name for entry in bound if not entry.names <= set(entry.parameters) | OF_ONE_NUMPY_ONLY]
+    for entry in bound:
+        inspect.signature(entry.handler).bind(**dict.fromkeys(entry.names & set(entry.parameters)))
+
+
+def test_a_parameter_that_a_handler_does_not_take() -> None:
+    t = leaf(3.0, 1.0)
+    for made in (np.zeros_like(t, order="F", subok=False), np.zeros_like(t, None, "K"), np.sort(t, kind="heapsort")):
+        assert made.shape == (2,)
+    np.testing.assert_array_equal(np.concatenate([t, t], casting="no").detach().numpy(), [3.0, 1.0, 3.0, 1.0])
+    for call in (lambda: np.sort(t, order="a"), lambda: np.partition(t, 0, order="a")):
+        with pytest.raises(RefusedFunctionError, match="takes no order='a' for Tensors; leave order out"):
+            call()
+    with pytest.raises(TypeError, match="arguments"):
+        t.sum(None, None, None, False, 0.0, True, 1, 2)
+
+
+def test_out_by_its_position() -> None:
+    for function, args in ((np.sum, (0, None)), (np.argmax, (0,)), (np.nanargmax, (0,)), (np.cumsum, (0, None))):
+        x = agrad.asarray(np.asarray([[1.0, 2.0], [4.0, 3.0]]))
+        expected = function(x, *args)
+        out = agrad.zeros_like(expected)
+        assert function(x, *args, out) is out
+        np.testing.assert_array_equal(out.numpy(), expected.numpy())
+    a = leaf(1.0, 2.0)
+    out = agrad.zeros(())
+    assert np.dot(a, a, out) is out
+    assert out.requires_grad
