@@ -8,7 +8,7 @@ so that a step can be differentiated. They are no part of the array API face.
 import math
 from typing import Any
 
-from agrad.backends import backend_of
+from agrad.backends import backend_of_type
 from agrad.dtypes import is_complex
 from agrad.engine.tensor import Tensor
 from agrad.ops.definition import primitive
@@ -18,9 +18,11 @@ from agrad.registry import namespace
 def donatable(tensor: Tensor) -> bool:
     """Return whether a Tensor's array may be overwritten.
 
-    No recorded operation, view or variable can see such an array.
+    No recorded operation, view or variable can see such an array. An array that is traced is never overwritten: the
+    program decides.
     """
-    return backend_of(tensor.data).donatable(tensor)
+    backend = backend_of_type(type(tensor.data))
+    return backend is not None and backend.donatable(tensor)
 
 
 @primitive(name="sgd_update", out=("p_new", "v_new"), constant=("p", "g", "v"), overwrites=("p", "v"), batch="axis")

@@ -146,11 +146,9 @@ class Optimizer:
         if where is not None or self._taken:
             self._step_where(ready, rate, where)
             ready = []
-        for i in ready:
-            tensor = self.parameters[i]
-            # checked before a variable here holds the array; the program donates a traced one
-            donate = not isinstance(tensor.data, agrad.Tensor) and donatable(tensor)
-            p, g = tensor.data, tensor.grad.bare  # type: ignore[union-attr]
+        for i, tensor, g in ready:
+            donate = donatable(tensor)  # before a variable here holds the array
+            p = tensor.data
             if self._complex[i]:
                 g = agrad.conj(g)
             if not self._arrays[i]:
@@ -167,15 +165,14 @@ class Optimizer:
         if not self._taken:
             self._taken = [on_device_of(self.parameters[0], np.array(self._counts, np.int32))]
 
-    def _step_where(self, ready: list[int], rate: float, where: Any) -> None:
+    def _step_where(self, ready: list[tuple[int, agrad.Tensor, Any]], rate: float, where: Any) -> None:
         self.count_on_device()
         first = self.parameters[0]
         if where is None:
             where = on_device_of(first, np.array(True))
         (taken,) = self._taken
-        for i in ready:
-            tensor = self.parameters[i]
-            p, g = tensor.data, tensor.grad.bare  # type: ignore[union-attr]
+        for i, tensor, g in ready:
+            p = tensor.data
             # a step that is left out is computed too, of zeros, which raise no warnings
             g = agrad.where(where, agrad.conj(g) if self._complex[i] else g, agrad.zeros_like(g))
             old = self._arrays[i] or tuple([agrad.zeros_like(p) for _ in self.slots])
@@ -184,11 +181,11 @@ class Optimizer:
             self._arrays[i] = tuple([agrad.where(where, a, b) for a, b in zip(state, old, strict=True)])
             tensor.assign(agrad.where(where, new, p))
         part = np.zeros(len(self.parameters), np.int32)
-        part[ready] = 1
+        part[[i for i, _, _ in ready]] = 1
         self._taken = [taken + agrad.astype(where, agrad.int32) * on_device_of(first, part)]
 
-    def _ready(self) -> list[int]:
-        """Return the numbers of the parameters that have a gradient."""
+    def _ready(self) -> list[tuple[int, agrad.Tensor, Any]]:
+        """Return the parameters that have a gradient, by number, each with the gradient's array."""
         ready = []
         for i, tensor in enumerate(self.parameters):
             grad = tensor.grad
@@ -198,11 +195,11 @@ class Optimizer:
             raw = grad.bare
             if type(raw) is not kind or raw.dtype != dtype:
                 self._check(i, tensor, "gradient", raw)
+            ready.append((i, tensor, raw))
             if arrays := self._arrays[i]:
                 raw = arrays[0]
                 if type(raw) is not kind or raw.dtype != dtype:
                     self._check(i, tensor, "state", raw)
-            ready.append(i)
         return ready
 
     def _check(self, i: int, tensor: agrad.Tensor, what: str, raw: Any) -> None:

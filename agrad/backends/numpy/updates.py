@@ -156,7 +156,7 @@ def momentum_step(p: Raw, g: Raw, v: Raw, spare: Raw, lr: float, momentum: float
     np.subtract(p, np.multiply(v, lr, out=spare), out=p)
 
 
-@kernel("numpy", "sgd_update", "forward", when=lambda p, g, v, **_: _fits(p, g, v))
+@kernel("numpy", "sgd_update", "forward", when=_fits)
 def sgd_update(
     p: Raw,
     g: Raw,
@@ -173,7 +173,7 @@ def sgd_update(
     """Compute the generic body's operations; ``donate`` writes into ``p`` and ``v``."""
     add, subtract, multiply = np.add, np.subtract, np.multiply
     plain = momentum and not (dampening or nesterov or weight_decay or maximize)
-    if plain and donate and p.nbytes <= _WHOLE and _usable((p, v), "WRITEABLE"):
+    if plain and donate and p.nbytes <= _WHOLE and p.flags.writeable and v.flags.writeable:
         momentum_step(p, g, v, None, lr, momentum)
         return p, v
     results, blocks = _prepare(donate, g, p, v) if momentum else _prepare(donate, g, p)
@@ -199,7 +199,7 @@ def sgd_update(
     return results[0], results[1] if momentum else v
 
 
-@kernel("numpy", "adam_update", "forward", when=lambda p, g, m, v, **_: _fits(p, g, m, v))
+@kernel("numpy", "adam_update", "forward", when=_fits)
 def adam_update(
     p: Raw,
     g: Raw,
