@@ -68,7 +68,8 @@ def _backward_pass(
     visit: called with every node and its whole cotangent, in a pass that adds to no ``.grad``. since: a serial number;
     the pass ends at the nodes numbered up to it, and returns their cotangents too.
     """
-    guarded, lifted = False, level is not None or any(isinstance(g, Tensor) for g in cotangents.values())
+    guarded = sliced = False
+    lifted = level is not None or any(isinstance(g, Tensor) for g in cotangents.values())
     sums_slices = level is None and visit is None and not (mode().anomaly or mode().observers or mode().trace)
     pull = _pullback_for(level, lifted, guarded)
     leaves: dict[Node, Any] = {}
@@ -77,7 +78,8 @@ def _backward_pass(
         g = take(node, None)
         if g is None:
             continue
-        g = g.total() if type(g) is SliceCotangents else g
+        if sliced and type(g) is SliceCotangents:
+            g = g.total()
         if visit is not None:
             visit(node, g)
         plan = node.plan
@@ -89,14 +91,15 @@ def _backward_pass(
         if plan.needs_slow_path:
             if plan.retains and visit is None:
                 g = _retained(node, g)
+            if sums_slices and plan.primitive.sum_slices is not None and plan.count == 1:
+                _add_slice(cotangents, node, g)
+                sliced, node.saved = True, node.saved if retain else None
+                continue
             if (plan.lifted and not lifted) or (plan.primitive.masks and not guarded):
                 guarded, lifted = guarded or plan.primitive.masks, lifted or plan.lifted
                 pull = _pullback_for(level, lifted, guarded)
         try:
-            if sums_slices and plan.needs_slow_path and plan.primitive.sum_slices is not None and plan.count == 1:
-                parts: tuple[Any, ...] = (SliceCotangents(node, g),)
-            else:
-                parts = plan.pullback(node, g) if pull is None else pull(node, g)
+            parts = plan.pullback(node, g) if pull is None else pull(node, g)
         except AnomalyError:
             raise
         except Exception as error:
@@ -105,9 +108,7 @@ def _backward_pass(
             if part is not None:
                 if parent not in cotangents:
                     cotangents[parent] = part
-                elif type(part) is SliceCotangents or (
-                    lifted and isinstance(part, Tensor) and type(cotangents[parent]) is not SliceCotangents
-                ):
+                elif lifted and isinstance(part, Tensor) and type(cotangents[parent]) is not SliceCotangents:
                     # on the left: an array library's + may reject foreign types
                     cotangents[parent] = part + cotangents[parent]
                 else:
@@ -182,6 +183,12 @@ class SliceCotangents:
                 first = self.call(*parts[:_AT_ONCE], indices=tuple(indices[:_AT_ONCE]), shape=self.meta.shape)
                 parts, indices = [first, *parts[_AT_ONCE:]], [_WHOLE, *indices[_AT_ONCE:]]
         return fit(self.call(*parts, indices=tuple(indices), shape=self.meta.shape), self.meta, False, "getitem", "x")
+
+
+def _add_slice(cotangents: dict[Node, Any], node: Node, g: Any) -> None:
+    (parent,) = node.parents
+    part = SliceCotangents(node, g)
+    cotangents[parent] = part + cotangents[parent] if parent in cotangents else part
 
 
 _WHOLE = (Ellipsis,)

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from agrad.engine.pullback import Values, build_pullback, picker
+from agrad.engine.places import Values, picker
+from agrad.engine.pullback import build_pullback
 from agrad.engine.tape import ARGUMENT, RESULT, SETTINGS, Meta, Plan
 
 

@@ -22,6 +22,7 @@ from agrad.engine.operation import Operation, function_in
 from agrad.engine.plans import build_plan
 from agrad.engine.pullback import build_pullback
 from agrad.engine.pushforward import Push, build_pushforward
+from agrad.engine.rulecalls import RulePrimitive
 from agrad.engine.tape import Plan
 from agrad.engine.views import with_scalars, write_back_rule
 from agrad.errors import (
@@ -79,23 +80,6 @@ class _Raw(dict[type, Function]):
         if backend is None:
             raise self.primitive.not_an_array(kind)
         return self.setdefault(kind, self.primitive.adopt(backend, self.part))
-
-
-class _RuleKernels(dict[type, Kernel | None]):
-    """The kernels of a rule by array type; None where a backend has none."""
-
-    def __init__(self, primitive: "Primitive", rule: Rule) -> None:
-        super().__init__()
-        self.primitive = primitive
-        self.rule = rule
-
-    def __missing__(self, kind: type) -> Kernel | None:
-        primitive, rule, backend = self.primitive, self.rule, backend_of_type(kind)
-        kernel = None if backend is None else KERNELS.get((backend.name, primitive.name, rule.part))
-        if kernel is not None and backend is not None:
-            primitive.check_kernel(kernel, rule.names, rule.settings, backend.name)
-        self[kind] = kernel
-        return kernel
 
 
 class Primitive(Operation):
@@ -198,7 +182,7 @@ class Primitive(Operation):
         """Make the tables of plans, pushforwards and evaluations."""
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self._variants: dict[tuple[Plan, bool, bool, bool], Plan] = {}
-        self._kernels: dict[Rule, _RuleKernels] = {}
+        self._rule_primitives: dict[Rule, RulePrimitive] = {}
         self._recorded: dict[tuple[Any, ...], Plan | None] = {}
         self._pushes: dict[tuple[tuple[int, ...], int, bool], Push | None] = {}
         self.raw, self.on_levels = _Raw(self, "forward"), _Raw(self, "level")
@@ -323,17 +307,17 @@ class Primitive(Operation):
         """See ``Operation.pullback_of``."""
         return build_pullback(self, plan, guarded=guarded)
 
-    def kernels(self, rule: Rule) -> dict[type, Kernel | None]:
-        """Return the kernels of a rule by array type."""
-        if rule not in self._kernels:
-            self._kernels[rule] = _RuleKernels(self, rule)
-        return self._kernels[rule]
+    def rule_primitive(self, rule: Rule) -> RulePrimitive:
+        """Return a rule as an operation, which runs the backends' kernels of the rule."""
+        if rule not in self._rule_primitives:
+            self._rule_primitives[rule] = RulePrimitive(self, rule)
+        return self._rule_primitives[rule]
 
     def kernel_filed(self) -> None:
         """Build the existing pullbacks anew: a backend has filed a kernel."""
         self._pushes.clear()
-        for found in self._kernels.values():
-            found.clear()
+        for found in self._rule_primitives.values():
+            found.raw.clear()
         for plan in self.plans.values():
             plan.pullback = build_pullback(self, plan)
         for (_, _, guarded, _), twin in self._variants.items():

@@ -5,56 +5,17 @@ built; at a call the values are picked by their places.
 """
 
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from typing import Any
 
 from agrad.engine.backward import fit, guard, product, shrink
-from agrad.engine.levels import NAMESPACES, lift
-from agrad.engine.rulecalls import RulePrimitive, rule_has_kernels
+from agrad.engine.levels import NAMESPACES, OutputCotangents, lift
+from agrad.engine.places import Values, picker, places_of, settings_picker
+from agrad.engine.rulecalls import rule_has_kernels
 from agrad.engine.tape import SETTINGS, Node, Plan
-from agrad.registry import namespace
 
-Values = tuple[Any, ...]
 Pull = Callable[[Node, Any], Values]
-Part = Callable[[Values, Any], Any]
-"""Takes the values and the cotangent to the result of one rule."""
-
-
-def picker(places: Sequence[int | Sequence[int]]) -> Callable[[Values], Values]:
-    """Return the function from a tuple to the tuple of its entries at ``places``.
-
-    For a sequence of places, the entry is itself a tuple: ``picker([0, [1, 2]])((5, 6, 7))`` is ``(5, (6, 7))``.
-    """
-    if any(not isinstance(place, int) for place in places):
-        pickers = [place if isinstance(place, int) else picker(place) for place in places]
-        return lambda values: tuple([values[p] if isinstance(p, int) else p(values) for p in pickers])
-    if not places:
-        return lambda values: ()
-    if len(places) == 1:
-        i: Any = places[0]
-        return lambda values: (values[i],)
-    return itemgetter(*places)
-
-
-def settings_picker(names: Sequence[str], known: Sequence[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return the function that picks the settings of the given names."""
-    if len(names) == len(known):
-        return lambda settings: settings
-    return lambda settings: {name: settings[name] for name in names}
-
-
-def places_of(names: Sequence[str], entries: Sequence[str], primitive: Any, count: int) -> list[Any]:
-    """Return where among ``entries`` the values of a rule's parameters stand.
-
-    The variadic argument of the primitive, called with ``count`` arguments, has several places.
-    """
-    rest = primitive.argument_names(count)[len(primitive.arrays) :]
-    places: list[Any] = []
-    for name in names:
-        base, suffix = (name[:-5], "_meta") if name.endswith("_meta") else (name, "")
-        several = base == primitive.variadic and name not in entries
-        places.append([entries.index(f"{a}{suffix}") for a in rest] if several else entries.index(name))
-    return places
+Part = Callable[[Any, Any], Any]
+"""Takes what a node keeps and its cotangent to the result of one rule."""
 
 
 def build_pullback(primitive: Any, plan: Plan, *, guarded: bool = False) -> Pull:
@@ -64,39 +25,14 @@ def build_pullback(primitive: Any, plan: Plan, *, guarded: bool = False) -> Pull
     ``backward.guard``.
     """
     rules = primitive.rules_for(plan.positions)
-    if plan.exact and primitive.outputs is None and not (plan.lifted or guarded):
-        direct = [_direct(primitive, plan, rule) for rule in rules]
-        if len(direct) == len(plan.positions) <= 2 and None not in direct:
-            return _together(direct)
-    incoming = ("g",) if primitive.outputs is None else tuple(f"g_{name}" for name in primitive.outputs)
-    entries = ("xp", *incoming, *plan.names)
-    needs_xp = any("xp" in rule.names for rule in rules)
-    gather = _gatherer(primitive, plan, needs_xp)
     served = [_served(primitive, plan, rule) for rule in rules]
+    parts = [_application(primitive, plan, rule, guarded) for rule in rules]
     if all(len(parents) == 1 and at is None for parents in served for _, at in parents):
-        order = {parents[0][0]: rule for parents, rule in zip(served, rules, strict=True)}
-        return _one_rule_a_parent([_part(primitive, plan, order[k], entries, guarded) for k in sorted(order)], gather)
-    applications = [_application(primitive, plan, rule, entries, guarded) for rule in rules]
-    names = plan.arguments
-    metas = [] if plan.exact else [entries.index(f"{name}_meta") for name in names]
-    broadcasts, count = primitive.broadcasts, len(names)
-
-    def pull(node: Node, g: Any) -> Values:
-        values, g = gather(node.saved, g)
-        results = [None] * count
-        for apply, parents in zip(applications, served, strict=True):
-            found = apply(values, g)
-            for k, at in parents:
-                results[k] = found if at is None else found[at]
-        if guarded:
-            results = [guard(g, r) for r in results]
-        for k, at in enumerate(metas):
-            r, meta = results[k], values[at]
-            if r is None or r.shape != meta.shape or r.dtype is not meta.dtype:
-                results[k] = fit(r, meta, broadcasts, primitive.name, names[k])
-        return tuple(results)
-
-    return pull
+        order = {parents[0][0]: part for parents, part in zip(served, parts, strict=True)}
+        pull = _one_rule_a_parent([_fitted(primitive, plan, k, order[k]) for k in sorted(order)])
+    else:
+        pull = _rules_of_several(primitive, plan, served, parts)
+    return _on_tensors(primitive, plan, pull) if plan.lifted else pull
 
 
 def _served(primitive: Any, plan: Plan, rule: Any) -> list[tuple[int, int | None]]:
@@ -113,38 +49,48 @@ def _served(primitive: Any, plan: Plan, rule: Any) -> list[tuple[int, int | None
     return [(k, rule.targets.index(name)) for k, name in enumerate(names) if name in rule.targets]
 
 
-def _one_rule_a_parent(parts: list[Part], gather: Callable[[Any, Any], tuple[Values, Any]]) -> Pull:
+def _one_rule_a_parent(parts: list[Part]) -> Pull:
     if len(parts) == 1:
         (only,) = parts
-        return lambda node, g: (only(*gather(node.saved, g)),)
+        return lambda node, g: (only(node.saved, g),)
+    if len(parts) == 2:
+        first, second = parts
+        return lambda node, g: (first(node.saved, g), second(node.saved, g))
 
     def pull(node: Node, g: Any) -> Values:
-        values, g = gather(node.saved, g)
-        return tuple([part(values, g) for part in parts])
+        saved = node.saved
+        return tuple([part(saved, g) for part in parts])
 
     return pull
 
 
-def _together(direct: list[Any]) -> Pull:
-    """Return the pullback of one or two rules that need no fitting."""
-    if len(direct) == 1:
-        (only,) = direct
-        return lambda node, g: (only(node.saved, g),)
-    first, second = direct
-    return lambda node, g: (first(node.saved, g), second(node.saved, g))
+def _rules_of_several(
+    primitive: Any, plan: Plan, served: list[list[tuple[int, int | None]]], parts: list[Part]
+) -> Pull:
+    """Return the pullback where a rule serves several parents."""
+    count = len(plan.arguments)
+    fits = [_fitted(primitive, plan, k, lambda saved, r: r) for k in range(count)]
+
+    def pull(node: Node, g: Any) -> Values:
+        saved, results = node.saved, [None] * count
+        for part, parents in zip(parts, served, strict=True):
+            found = part(saved, g)
+            for k, at in parents:
+                results[k] = found if at is None else found[at]
+        return tuple([fitted(saved, r) for fitted, r in zip(fits, results, strict=True)])
+
+    return pull
 
 
-def _part(primitive: Any, plan: Plan, rule: Any, entries: tuple[str, ...], guarded: bool) -> Part:
+def _fitted(primitive: Any, plan: Plan, k: int, apply: Part) -> Part:
     """Return a rule for one parent, its result fitted to the argument."""
-    apply, (argument,) = _application(primitive, plan, rule, entries, guarded), rule.targets
     if plan.exact:
-        return apply if not guarded else lambda values, g: guard(g, apply(values, g))
-    meta, broadcasts, name = entries.index(f"{argument}_meta"), primitive.broadcasts, primitive.name
+        return apply
+    argument, broadcasts, name = plan.arguments[k], primitive.broadcasts, primitive.name
+    meta = plan.names.index(f"{argument}_meta")
 
-    def part(values: Values, g: Any) -> Any:
-        r, target = apply(values, g), values[meta]
-        if guarded:
-            r = guard(g, r)
+    def part(saved: Values, g: Any) -> Any:
+        r, target = apply(saved, g), saved[meta]
         if r is None or r.shape != target.shape or r.dtype is not target.dtype:
             return fit(r, target, broadcasts, name, argument)
         return r
@@ -152,112 +98,81 @@ def _part(primitive: Any, plan: Plan, rule: Any, entries: tuple[str, ...], guard
     return part
 
 
-def _direct(primitive: Any, plan: Plan, rule: Any) -> Part | None:
-    """Return a rule as a function of the kept values; None for one that needs more."""
-    if (
-        len(rule.targets) != 1
-        or rule.settings
-        or rule_has_kernels(primitive, rule)
-        or rule.targets[0] == primitive.variadic
-    ):
-        return None
-    call, names = rule.function, list(rule.names)
-    needs_xp = names[:1] == ["xp"]
-    kept = names[needs_xp + 1 :]
-    if names[needs_xp : needs_xp + 1] != ["g"] or any(name not in plan.names for name in kept):
-        return None
-    places = [plan.names.index(name) for name in kept]
-    if not places and not needs_xp:
-        return lambda saved, g: call(g)
-    if len(places) == 1:
-        (i,) = places
-        if needs_xp:
-            return lambda saved, g: call(NAMESPACES[type(g)], g, saved[i])
-        return lambda saved, g: call(g, saved[i])
-    pick = picker(places)
-    if needs_xp:
-        return lambda saved, g: call(NAMESPACES[type(g)], g, *pick(saved))
-    return lambda saved, g: call(g, *pick(saved))
+def _on_tensors(primitive: Any, plan: Plan, pull: Pull) -> Pull:
+    """Return a pullback that is handed Tensors in place of raw arrays."""
+    raw = {f"{name}_meta" for name in primitive.argument_names(plan.count)} | {SETTINGS}
+    lifts = [name not in raw for name in plan.names]
+
+    def on_tensors(node: Node, g: Any) -> Values:
+        lifted = Node()
+        lifted.saved = tuple([lift(x) if lifts_it else x for x, lifts_it in zip(node.saved or (), lifts, strict=True)])
+        if type(g) is OutputCotangents:
+            return pull(lifted, OutputCotangents({i: lift(part) for i, part in g.by_output.items()}))
+        return pull(lifted, lift(g))
+
+    return on_tensors
 
 
-def _gatherer(primitive: Any, plan: Plan, needs_xp: bool) -> Callable[[Any, Any], tuple[Values, Any]]:
-    """Return the function that gathers the values of all rules of a node."""
+def _arguments(primitive: Any, plan: Plan, names: Sequence[str]) -> Callable[[Values, Any], Values]:
+    """Return the function from what a node keeps and its cotangent to a rule's arguments."""
     outputs, spreads = primitive.outputs, primitive.spreads
-    held = {f"{name}_meta" for name in primitive.argument_names(plan.count)} | {SETTINGS}
-    lifts = [name not in held for name in plan.names]
+    pick = picker(places_of(names, ("xp", *primitive.incoming("vjp"), *plan.names), primitive, plan.count))
+    needs_xp = "xp" in names
+    if outputs is None:
+        return lambda saved, g: pick((NAMESPACES[type(g)] if needs_xp else None, g, *saved))
 
-    def single(saved: Values, g: Any) -> tuple[Values, Any]:
-        return (NAMESPACES[type(g)] if needs_xp else None, g, *saved), g
+    def several(saved: Values, g: Any) -> Values:
+        found = g.by_output
+        incoming = (found,) if spreads else tuple([found.get(i) for i in range(len(outputs))])
+        return pick((NAMESPACES[_type_of(g)] if needs_xp else None, *incoming, *saved))
 
-    def several(saved: Values, g: Any) -> tuple[Values, Any]:
-        parts = g.by_output
-        incoming = (parts,) if spreads else tuple([parts.get(i) for i in range(len(outputs))])
-        g = next(iter(parts.values()))
-        return (NAMESPACES[type(g)] if needs_xp else None, *incoming, *saved), g
-
-    def on_tensors(saved: Values, g: Any) -> tuple[Values, Any]:
-        (_, *incoming), g = (single if outputs is None else several)((), g)
-        if spreads:
-            incoming = [{i: lift(part) for i, part in incoming[0].items()}]
-        kept = [lift(value) if lifts_it else value for value, lifts_it in zip(saved, lifts, strict=True)]
-        return (namespace, *map(lift, incoming), *kept), lift(g)
-
-    return on_tensors if plan.lifted else single if outputs is None else several
+    return several
 
 
-class _ByType(dict[type, Part]):
-    """A rule by the type of the cotangent: the backend's kernel, or else the rule."""
-
-    def __init__(self, primitive: Any, rule: Any, entries: tuple[str, ...], count: int, otherwise: Part) -> None:
-        super().__init__()
-        self._made = primitive, rule, entries, count, otherwise
-
-    def __missing__(self, kind: type) -> Part:
-        primitive, rule, entries, count, otherwise = self._made
-        kernel = primitive.kernels(rule)[kind]
-        if kernel is None:
-            return self.setdefault(kind, otherwise)
-        pick = picker(places_of(kernel.names, entries, primitive, count))
-        settings_of = settings_picker(kernel.settings, primitive.settings)
-        when, function, has_settings = kernel.when, kernel.function, bool(kernel.settings)
-
-        def apply(values: Values, g: Any) -> Any:
-            chosen = pick(values)
-            if when is not None and not when(*chosen):
-                return otherwise(values, g)
-            found = function(*chosen, **settings_of(values[-1])) if has_settings else function(*chosen)
-            return otherwise(values, g) if found is NotImplemented else found
-
-        return self.setdefault(kind, apply)
+def _type_of(g: Any) -> type:
+    return type(next(iter(g.by_output.values())) if type(g) is OutputCotangents else g)
 
 
-def _application(primitive: Any, plan: Plan, rule: Any, entries: tuple[str, ...], guarded: bool) -> Part:
-    """Return a rule as a function of the values, by a kernel if there is one."""
-    has_kernels = rule_has_kernels(primitive, rule)
-    call = RulePrimitive(primitive, rule) if has_kernels and plan.lifted else rule.function
-    names = call.names if has_kernels and plan.lifted else rule.names
-    pick = picker(places_of(names, entries, primitive, plan.count))
-    settings_of = settings_picker(rule.settings, primitive.settings)
+def _call(primitive: Any, plan: Plan, rule: Any) -> Part:
+    """Return a rule as a function of what a node keeps and its cotangent."""
+    function, names, by_type = rule.function, rule.names, None
+    if rule_has_kernels(primitive, rule):
+        function = primitive.rule_primitive(rule)
+        names, by_type = function.names, None if plan.lifted else function.raw
+    if rule.settings:
+        arguments, settings_of = _arguments(primitive, plan, names), settings_picker(rule.settings, primitive.settings)
+        if by_type is None:
+            return lambda saved, g: function(*arguments(saved, g), **settings_of(saved[-1]))
+        return lambda saved, g: by_type[_type_of(g)](*arguments(saved, g), **settings_of(saved[-1]))
+    needs_xp = names[:1] == ("xp",)
+    kept = names[needs_xp + 1 :]
+    if names[needs_xp : needs_xp + 1] == ("g",) and all(name in plan.names for name in kept):
+        pick = picker([plan.names.index(name) for name in kept])
+        if by_type is not None:
+            return lambda saved, g: by_type[type(g)](g, *pick(saved))
+        if needs_xp:
+            return lambda saved, g: function(NAMESPACES[type(g)], g, *pick(saved))
+        return lambda saved, g: function(g, *pick(saved))
+    arguments = _arguments(primitive, plan, names)
+    if by_type is None:
+        return lambda saved, g: function(*arguments(saved, g))
+    return lambda saved, g: by_type[_type_of(g)](*arguments(saved, g))
 
-    def apply(values: Values, g: Any) -> Any:
-        return call(*pick(values))
 
-    def apply_with_settings(values: Values, g: Any) -> Any:
-        return call(*pick(values), **settings_of(values[-1]))
-
-    found = apply_with_settings if rule.settings else apply
-    if has_kernels and not plan.lifted:
-        by_type = _ByType(primitive, rule, entries, plan.count, found)
-        return lambda values, g: by_type[type(g)](values, g)
-    if plan.exact or guarded or not primitive.elementwise:
+def _application(primitive: Any, plan: Plan, rule: Any, guarded: bool) -> Part:
+    """Return a rule as ``_call`` does, with less work for broadcast arguments, or guarded."""
+    found = _call(primitive, plan, rule)
+    if guarded:
+        return lambda saved, g: guard(g, found(saved, g))
+    if plan.exact or not primitive.elementwise or rule_has_kernels(primitive, rule):
         return found
-    meta = entries.index(f"{rule.targets[0]}_meta")
+    call, meta = rule.function, plan.names.index(f"{rule.targets[0]}_meta")
     if rule.names == ("g",):
         # a multiple of the cotangent: of the sum over broadcast axes it is less work
-        return lambda values, g: call(g if g.shape == values[meta].shape else shrink(g, values[meta]))
+        return lambda saved, g: call(g if g.shape == saved[meta].shape else shrink(g, saved[meta]))
     if primitive.product and not plan.lifted:
-        (factor,) = (entries.index(name) for name in rule.names if name != "g")
-        return lambda values, g: (
-            found(values, g) if g.shape == values[meta].shape else product(g, values[factor], values[meta])
+        (factor,) = (plan.names.index(name) for name in rule.names if name != "g")
+        return lambda saved, g: (
+            found(saved, g) if g.shape == saved[meta].shape else product(g, saved[factor], saved[meta])
         )
     return found

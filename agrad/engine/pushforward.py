@@ -8,7 +8,7 @@ from typing import Any
 
 from agrad.engine.backward import fit_tangent
 from agrad.engine.levels import NAMESPACES, lift
-from agrad.engine.pullback import Values, picker, places_of, settings_picker
+from agrad.engine.places import Values, picker, places_of, settings_picker
 from agrad.engine.tape import Meta
 from agrad.registry import namespace
 

@@ -6,6 +6,7 @@ rule, the rule is one instruction instead, and a replay computes the same values
 Likewise, if only batch levels lie between an elementwise rule and the arrays, the kernel runs once for all members.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from agrad.backends import backend_of_type
@@ -13,9 +14,10 @@ from agrad.dtypes import DType
 from agrad.engine.batching import through_all
 from agrad.engine.levels import NAMESPACES, dispatch
 from agrad.engine.operation import Operation, function_in
+from agrad.engine.places import Values, picker
 from agrad.engine.tape import Meta
 from agrad.engine.tensor import Batched, Tensor, settle
-from agrad.registry import KERNELS, namespace
+from agrad.registry import KERNELS, Kernel, namespace
 from agrad.shapes import broadcast_shapes
 
 
@@ -47,27 +49,32 @@ class _Evaluations(dict[type, Any]):
         self.call = call
 
     def __missing__(self, kind: type) -> Any:
-        primitive, rule = self.call.primitive, self.call.rule
-        kernel = primitive.kernels(rule)[kind]
-        function, place = rule.function, rule.names.index("xp") if "xp" in rule.names else None
-        xp = NAMESPACES[kind]
-        chosen = [] if kernel is None else [rule.names.index(name) for name in kernel.names]
-
-        def evaluate(*values: Any, **settings: Any) -> Any:
-            if place is not None:
-                values = (*values[:place], xp, *values[place:])
-            if kernel is not None:
-                given = [values[i] for i in chosen]
-                if kernel.when is None or kernel.when(*given):
-                    out = kernel.function(*given, **{name: settings[name] for name in kernel.settings})
-                    if out is not NotImplemented:
-                        return out
-            return function(*values, **settings)
-
-        backend = backend_of_type(kind)
+        rule, kernel, backend = self.call.rule, self.call.kernel(kind), backend_of_type(kind)
         assert backend is not None
-        self[kind] = found = backend.placed(evaluate)
-        return found
+        function, place, xp = rule.function, rule.names.index("xp") if "xp" in rule.names else None, backend.xp
+
+        def generic(*values: Any, **settings: Any) -> Any:
+            return function(*values[:place], xp, *values[place:], **settings)
+
+        found = function if place is None else generic
+        if kernel is not None:
+            found = _kernel_or_rule(kernel, picker([self.call.names.index(name) for name in kernel.names]), found)
+        return self.setdefault(kind, backend.placed(found))
+
+
+def _kernel_or_rule(kernel: Kernel, pick: Callable[[Values], Values], generic: Any) -> Any:
+    """Return the function that runs a kernel if it accepts the values, else the rule."""
+    when, function, settings_of = kernel.when, kernel.function, kernel.settings
+
+    def evaluate(*values: Any, **settings: Any) -> Any:
+        given = pick(values)
+        if when is None or when(*given):
+            out = function(*given, **{name: settings[name] for name in settings_of}) if settings else function(*given)
+            if out is not NotImplemented:
+                return out
+        return generic(*values, **settings)
+
+    return evaluate
 
 
 class RulePrimitive(Operation):
@@ -105,7 +112,7 @@ class RulePrimitive(Operation):
                 traced = value
             elif isinstance(value, tuple) and any(isinstance(part, Tensor) for part in value):
                 return self.generic(values, settings)
-        if traced is None or not self.primitive.kernels(self.rule)[type(traced.raw)]:
+        if traced is None or self.kernel(type(traced.raw)) is None:
             return self.generic(values, settings)
         space = NAMESPACES[type(traced.raw)]
         inside = [
@@ -115,6 +122,14 @@ class RulePrimitive(Operation):
             for value in inside
         ]
         return dispatch(self, tuple(inside), settings)
+
+    def kernel(self, kind: type) -> Kernel | None:
+        """Return the kernel of the rule for an array type, or None."""
+        primitive, rule, backend = self.primitive, self.rule, backend_of_type(kind)
+        kernel = None if backend is None else KERNELS.get((backend.name, primitive.name, rule.part))
+        if kernel is not None and backend is not None:
+            primitive.check_kernel(kernel, rule.names, rule.settings, backend.name)
+        return kernel
 
     def bind(self, *values: Any, **settings: Any) -> Any:
         """Call the rule on Tensors or arrays."""

@@ -171,11 +171,11 @@ def sgd_update(
     donate: bool,
 ) -> tuple[Raw, Raw]:
     """Compute the generic body's operations; ``donate`` writes into ``p`` and ``v``."""
-    add, subtract, multiply = np.add, np.subtract, np.multiply
     plain = momentum and not (dampening or nesterov or weight_decay or maximize)
     if plain and donate and p.nbytes <= _WHOLE and p.flags.writeable and v.flags.writeable:
         momentum_step(p, g, v, None, lr, momentum)
         return p, v
+    add, subtract, multiply = np.add, np.subtract, np.multiply
     results, blocks = _prepare(donate, g, p, v) if momentum else _prepare(donate, g, p)
     for block in blocks:
         pb, *state, d, s, t = block

@@ -1,0 +1,44 @@
+"""Places: pick the arguments of a rule from the values that there are."""
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+Values = tuple[Any, ...]
+
+
+def picker(places: Sequence[int | Sequence[int]]) -> Callable[[Values], Values]:
+    """Return the function from a tuple to the tuple of its entries at ``places``.
+
+    For a sequence of places, the entry is itself a tuple: ``picker([0, [1, 2]])((5, 6, 7))`` is ``(5, (6, 7))``.
+    """
+    if any(not isinstance(place, int) for place in places):
+        pickers = [place if isinstance(place, int) else picker(place) for place in places]
+        return lambda values: tuple([values[p] if isinstance(p, int) else p(values) for p in pickers])
+    if not places:
+        return itemgetter(slice(0))
+    if len(places) == 1:
+        i: Any = places[0]
+        return itemgetter(slice(i, i + 1) if i != -1 else slice(i, None))
+    return itemgetter(*places)
+
+
+def settings_picker(names: Sequence[str], known: Sequence[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return the function that picks the settings of the given names."""
+    if len(names) == len(known):
+        return lambda settings: settings
+    return lambda settings: {name: settings[name] for name in names}
+
+
+def places_of(names: Sequence[str], entries: Sequence[str], primitive: Any, count: int) -> list[Any]:
+    """Return where among ``entries`` the values of a rule's parameters stand.
+
+    The variadic argument of the primitive, called with ``count`` arguments, has several places.
+    """
+    rest = primitive.argument_names(count)[len(primitive.arrays) :]
+    places: list[Any] = []
+    for name in names:
+        base, suffix = (name[:-5], "_meta") if name.endswith("_meta") else (name, "")
+        several = base == primitive.variadic and name not in entries
+        places.append([entries.index(f"{a}{suffix}") for a in rest] if several else entries.index(name))
+    return places
