@@ -12,6 +12,9 @@ from typing import Any, Protocol
 
 import pytest
 
+from agrad.backends import load
+from agrad.errors import BackendUnavailableError
+
 FEW = 4
 LEAST = 2
 SLOW = 4
@@ -82,3 +85,11 @@ def crossed(
                 chosen[i] = backends[places[i] // one_in]
     for i in sorted(chosen):
         yield chosen[i], cases[i]
+
+
+def cupy_runs() -> bool:
+    """Return whether CuPy is installed and has a GPU."""
+    try:
+        return bool(load("cupy"))
+    except BackendUnavailableError:
+        return False

@@ -4,7 +4,7 @@
 
 The counts are of the examples that the tests of ``test_cases.py`` marked with ``shows`` take: what is skipped where an
 array library lacks the function is not counted. Columns of backends that are not installed stay as they are.
-``--against report.xml`` compares instead with what a run did (``pytest tests/test_cases.py --backend all --thorough
+``--against report.xml`` compares instead with what a run did (``pytest tests/ops/test_cases.py --backend all --thorough
 --junitxml=report.xml``): each test that a count stands for is in it and has passed.
 """
 
@@ -72,7 +72,7 @@ In brackets: CuPy, which is tested on an emulated CUDA ([backends](backends.md))
   ones; of `hypot` of one infinite number 1 and 0. A tangent or cotangent of 0 beside an infinite slope gives NaN.
 - **Outside a domain** the value is NaN; the derivative is that of the formula, `1 / x` of `log(x)`, where it is one.
 
-`tests/test_extreme_values.py` has the table.
+`tests/ops/test_extreme_values.py` has the table.
 """
 
 

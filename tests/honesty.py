@@ -352,5 +352,9 @@ class Paths:
 
 def sources_of(folder: Path) -> dict[str, str]:
     """The sources of a suite, by the names under which they are imported."""
-    named = {".".join(path.relative_to(folder).with_suffix("").parts): path for path in sorted(folder.rglob("*.py"))}
-    return {name: path.read_text(encoding="utf-8") for name, path in named.items()}
+    found = {}
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(folder).with_suffix("").parts
+        name = parts[-1] if parts[-1].startswith("test_") else ".".join(parts)
+        found[name] = path.read_text(encoding="utf-8")
+    return found

@@ -15,13 +15,15 @@ from bench.gpu.runner import GRACE, how_ended
 
 NAME = "a sample of the tests on CuPy"
 FILES = (
-    "random", "jit_products", "jit_state", "jit_numbers", "jit_precision", "optim", "optim_scaling", "nn", "training",
-    "views", "inplace", "engine", "tensor", "linalg", "special_accuracy", "cases",
+    "random/test_random", "jit/test_jit_products", "jit/test_jit_state", "jit/test_jit_numbers",
+    "jit/test_jit_precision", "optim/test_optim", "optim/test_optim_scaling", "nn/test_nn", "cli/test_training",
+    "engine/test_views", "engine/test_inplace", "engine/test_engine", "engine/test_tensor", "ops/test_linalg",
+    "ops/test_special_accuracy", "ops/test_cases",
 )  # fmt: skip
 """Of the tests, those that ask most of a backend."""
 FEW, SMALL_FEW = 8, 400
 """One case of the table in so many; see tests/conftest.py."""
-SMALL_FILES = ("random", "jit_products", "optim", "training")
+SMALL_FILES = ("random/test_random", "jit/test_jit_products", "optim/test_optim", "cli/test_training")
 WORKERS = 8
 MARGIN = 8.0
 """Seconds of the part that pytest does not get."""
@@ -29,7 +31,7 @@ MARGIN = 8.0
 
 def command(file: Path, small: bool) -> list[str]:
     """The command line of pytest that writes its results to ``file``."""
-    chosen = [f"tests/test_{name}.py" for name in (SMALL_FILES if small else FILES)]
+    chosen = [f"tests/{name}.py" for name in (SMALL_FILES if small else FILES)]
     workers = min(WORKERS, common.cores())
     parallel = ["-n", str(workers)] if importlib.util.find_spec("xdist") and workers > 1 else []
     few = SMALL_FEW if small else FEW

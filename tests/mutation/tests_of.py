@@ -2,6 +2,7 @@
 
 import ast
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 from mutation.mutants import Mutant, source_of
@@ -193,7 +194,15 @@ def of_module(file: str) -> tuple[str, ...]:
 
 
 def _arguments(words: str) -> tuple[str, ...]:
-    return tuple(word if word.startswith("-") else f"tests/test_{word}.py" for word in words.split())
+    return tuple(word if word.startswith("-") else _path(word) for word in words.split())
+
+
+@cache
+def _path(name: str) -> str:
+    """Return the path of a file of tests, in whatever folder it stands."""
+    root = Path(__file__).parents[2]
+    (path,) = root.glob(f"tests/*/test_{name}.py")
+    return path.relative_to(root).as_posix()
 
 
 MOST = 12

@@ -18,7 +18,7 @@ from ecosystem import trial
 import agrad
 
 FOLDER = ecosystem_page.FOLDER
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 ROW = re.compile(r"\| `(.+?)` \| (works|constant|refuses|WRONG)(?:: .*)? \|")
 IN_PROCESS = ("einops", "opt_einsum", "array_api_extra", "xarray")
 """Libraries whose samples need no setting in the environment."""

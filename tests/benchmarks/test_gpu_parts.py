@@ -17,7 +17,7 @@ from bench.gpu.goals import MET, NOT_MET, Answers, Verdict
 from bench.gpu.parts import Work
 from bench.gpu.runner import DONE
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 NAN = float("nan")
 
 
@@ -211,4 +211,4 @@ def test_how_a_run_of_tests_counts(
 
 def test_the_sample_names_files_that_there_are() -> None:
     for name in {*tests.FILES, *tests.SMALL_FILES}:
-        assert (ROOT / "tests" / f"test_{name}.py").exists()
+        assert (ROOT / "tests" / f"{name}.py").exists()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from crossing import cupy_runs
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,6 @@ import agrad.backends as backends
 from agrad.backends.base import Backend
 from agrad.backends.indexing import plan
 from agrad.errors import (
-    BackendUnavailableError,
     DeviceUnavailableError,
     DtypeError,
     OperandError,
@@ -22,13 +22,6 @@ from agrad.errors import (
 from agrad.shapes import ARRAY, broadcasts_to
 
 NAMES = ("numpy", "array_api_strict", "torch", "jax", "dask", "cupy")
-
-
-def cupy_runs() -> bool:
-    try:
-        return bool(backends.load("cupy"))
-    except BackendUnavailableError:
-        return False
 
 
 EACH = [

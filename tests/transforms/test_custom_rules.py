@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, host
-from test_backends import cupy_runs
+from crossing import cupy_runs
 
 import agrad
 from agrad.errors import (
@@ -21,7 +21,7 @@ from agrad.errors import (
     ShapeError,
 )
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 import kernels
 
 _rng = np.random.default_rng(1)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import agrad.backends
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```(python|text)\n(.*?)```", README, flags=re.S)
 

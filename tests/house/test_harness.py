@@ -12,7 +12,7 @@ import agrad
 
 pytest_plugins = ["pytester"]
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 OWN = """
 import types
 import pytest

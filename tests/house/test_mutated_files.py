@@ -19,7 +19,7 @@ pytestmark = [
 SEEDS = int(os.environ.get("AGRAD_MUTANTS", "100"))
 """How many mutants: 1,000 take half a minute."""
 BATCH = 500
-TOOL = Path(__file__).with_name("mutants.py")
+TOOL = Path(__file__).parents[1] / "mutants.py"
 
 
 def test_mutants_load_whole_or_are_refused(tmp_path):

@@ -250,7 +250,7 @@ def test_inside_a_transform(scipy_special: Any) -> None:
 def test_the_page_names_the_compositions() -> None:
     from agrad.interop.scipy import WORDS
 
-    text = (Path(__file__).parent.parent / "docs" / "ecosystem" / "scipy.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "ecosystem" / "scipy.md").read_text(encoding="utf-8")
     listed = re.search(r"The compositions, .*?: `(.*?)`", text.replace("`agrad.special.<name>`", ""), flags=re.S)
     assert listed is not None
     assert listed[1].split() == sorted(WORDS)

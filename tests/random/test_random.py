@@ -221,7 +221,7 @@ def test_dask_draws_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_page_s_programs_print_what_it_says() -> None:
-    page = Path(__file__).resolve().parent.parent / "docs" / "random.md"
+    page = Path(__file__).resolve().parents[2] / "docs" / "random.md"
     scope: dict[str, object] = {}
     printed, shown = io.StringIO(), ""
     for kind, text in re.findall(r"```(python|text)\n(.*?)```", page.read_text(), flags=re.S):

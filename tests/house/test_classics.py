@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-CLASSICS = Path(__file__).resolve().parents[1] / "examples" / "classics"
+CLASSICS = Path(__file__).resolve().parents[2] / "examples" / "classics"
 MNIST = CLASSICS.parents[2] / "shared" / "data" / "mnist"
 
 
@@ -157,7 +157,7 @@ def test_the_copy_of_mnist_beside_the_repository(monkeypatch: pytest.MonkeyPatch
 def test_mnist() -> None:
     directory = example("mnist").default_directory()
     # in a process of its own, as threads of BLAS that share cores with other tests cost many times the work
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(CLASSICS.parents[1])}
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(CLASSICS.parents[2])}
     command = [sys.executable, "-W", "error", str(CLASSICS / "mnist.py"), "--data-dir", str(directory)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

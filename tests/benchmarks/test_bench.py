@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_standard import STANDARD
+from standard_names import STANDARD
 
 from agrad.ops.underived import WITHOUT_DERIVATIVE
 from bench import common, diff, ops, suites
@@ -25,7 +25,7 @@ from bench.suites import MODULES, Options, Suite, UsageError, load_suite, option
 
 pytest_plugins = ["bench_fixtures"]
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def bench(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:

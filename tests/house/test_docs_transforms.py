@@ -9,7 +9,7 @@ import pytest
 
 import agrad
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "transforms"
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "transforms"
 PAGES = sorted(page for page in FOLDER.glob("*.md") if page.name != "README.md")
 OTHERS = [FOLDER.parent / f"{name}.md" for name in ("testing", "inspecting", "operations", "jit", "architecture")]
 

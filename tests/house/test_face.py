@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from test_standard import STANDARD
+from standard_names import STANDARD
 
 import agrad
 

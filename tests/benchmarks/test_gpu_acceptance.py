@@ -20,7 +20,7 @@ from bench.gpu.goals import GOALS, MET, NOT_JUDGED, NOT_MEASURED, NOT_MET, Answe
 from bench.gpu.parts import PARTS
 from bench.gpu.runner import DONE, Clock, Ended, Part, Runner, Stop
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 BOUNDED = [goal for goal in GOALS.values() if goal.most is not None or goal.least is not None]
 NAN = float("nan")
 

@@ -7,7 +7,7 @@ import pytest
 
 
 def test_every_test_checks_something() -> None:
-    suite = honesty.Suite(honesty.sources_of(Path(__file__).parent))
+    suite = honesty.Suite(honesty.sources_of(Path(__file__).parents[1]))
     assert [problem for name in suite.modules for problem in suite.problems(name)] == []
 
 
