@@ -85,8 +85,6 @@ class _Raw(dict[type, Function]):
 class Primitive(Operation):
     """An operation with its derivative rules; ``bind`` calls it."""
 
-    product = False
-    """Whether each rule is the product of the cotangent and the one other value that it names."""
     definition: Function | None = None
     """``f(xp, *arrays, **settings)`` by operations of the standard, where ``forward`` calls the library's own."""
     operator: Function | None = None

@@ -170,7 +170,7 @@ def _application(primitive: Any, plan: Plan, rule: Any, guarded: bool) -> Part:
     if rule.names == ("g",):
         # a multiple of the cotangent: of the sum over broadcast axes it is less work
         return lambda saved, g: call(g if g.shape == saved[meta].shape else shrink(g, saved[meta]))
-    if primitive.product and not plan.lifted:
+    if primitive.product_rules and not plan.lifted:
         (factor,) = (plan.names.index(name) for name in rule.names if name != "g")
         return lambda saved, g: (
             found(saved, g) if g.shape == saved[meta].shape else product(g, saved[factor], saved[meta])

@@ -18,6 +18,18 @@ from agrad.engine.tape import mode
 NUMBERS = (bool, int, float, complex)
 
 
+def _both_ways(function: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the methods of an operator for a traced number on its left and on its right."""
+
+    def left(self: "TracedNumber", other: Any) -> Any:
+        return self._apply(function, self, other)
+
+    def right(self: "TracedNumber", other: Any) -> Any:
+        return self._apply(function, other, self)
+
+    return left, right
+
+
 class TracedNumber:
     """A number of the host inside a trace.
 
@@ -58,65 +70,19 @@ class TracedNumber:
         read = [arg.read() if isinstance(arg, TracedNumber) else arg for arg in inputs]
         return getattr(ufunc, method)(*read, **settings)
 
-    def __add__(self, other: Any) -> Any:
-        return self._apply(operator.add, self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self._apply(operator.add, other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return self._apply(operator.sub, self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._apply(operator.sub, other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return self._apply(operator.mul, self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return self._apply(operator.mul, other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return self._apply(operator.truediv, self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._apply(operator.truediv, other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self._apply(operator.floordiv, self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return self._apply(operator.floordiv, other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return self._apply(operator.mod, self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return self._apply(operator.mod, other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return self._apply(operator.pow, self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return self._apply(operator.pow, other, self)
-
-    def __lt__(self, other: Any) -> Any:
-        return self._apply(operator.lt, self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return self._apply(operator.le, self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._apply(operator.gt, self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._apply(operator.ge, self, other)
-
-    def __eq__(self, other: object) -> Any:
-        return self._apply(operator.eq, self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return self._apply(operator.ne, self, other)
+    __add__, __radd__ = _both_ways(operator.add)
+    __sub__, __rsub__ = _both_ways(operator.sub)
+    __mul__, __rmul__ = _both_ways(operator.mul)
+    __truediv__, __rtruediv__ = _both_ways(operator.truediv)
+    __floordiv__, __rfloordiv__ = _both_ways(operator.floordiv)
+    __mod__, __rmod__ = _both_ways(operator.mod)
+    __pow__, __rpow__ = _both_ways(operator.pow)
+    __lt__, _ = _both_ways(operator.lt)
+    __le__, _ = _both_ways(operator.le)
+    __gt__, _ = _both_ways(operator.gt)
+    __ge__, _ = _both_ways(operator.ge)
+    __eq__, _ = _both_ways(operator.eq)
+    __ne__, _ = _both_ways(operator.ne)
 
     __hash__ = object.__hash__
 

@@ -22,7 +22,7 @@ add      = elementwise("add",      lambda g: g,                     lambda g: g,
 subtract = elementwise("subtract", lambda g: g,                     lambda g: -g,      jointly=True,
                        takes_traced_numbers=True, operator=operator.sub)
 multiply = elementwise("multiply", lambda g, x2: g * x2,            lambda g, x1: g * x1,
-                       commutative=True, takes_traced_numbers=True, operator=operator.mul)
+                       commutative=True, takes_traced_numbers=True, operator=operator.mul, product_rules=True)
 divide   = elementwise("divide",   lambda g, x2: g / x2,            lambda g, y, x2: -(g * y / x2),
                        takes_traced_numbers=True, operator=operator.truediv)
 negative = elementwise("negative", lambda g: -g)
@@ -89,9 +89,6 @@ bitwise_right_shift = elementwise("bitwise_right_shift", None, None, operator=op
 floor_divide  = elementwise("floor_divide",  None, None)
 # fmt: on
 nextafter = elementwise("nextafter", lambda g: g, None)
-
-
-multiply.primitive.product = True
 
 
 @primitive(broadcasts=True, jointly=True, batch="leading")
