@@ -31,7 +31,7 @@ from agrad.errors import PrimitiveDefinitionError
 Names = str | Sequence[str]
 
 
-class Operation(Protocol):
+class PrimitiveFunction(Protocol):
     """A function that calls a primitive and files its rules."""
 
     primitive: Primitive
@@ -79,28 +79,47 @@ def primitive(
 
     Parameters
     ----------
-    name : the name of the operation, by default the function's.
-    linear : the arguments in which the operation is linear: there it is its own forward rule.
-    constant : the arguments that have no derivative (labels, an index).
-    broadcasts : arguments broadcast against each other, so that cotangents may have axes to sum.
-    out : names of several outputs, which rules then name in place of ``y``, with cotangents ``g_<name>`` (None where
+    forward : callable, optional
+        The function, where the decorator is used without settings.
+    name : str, optional
+        The name of the operation, by default the function's.
+    linear : str or sequence of str
+        The arguments in which the operation is linear: there it is its own forward rule.
+    constant : str or sequence of str
+        The arguments that have no derivative, such as labels or an index.
+    broadcasts : bool
+        Arguments broadcast against each other: cotangents may have axes to sum.
+    out : str or sequence of str, optional
+        The names of several outputs, which rules then name in place of ``y``, with cotangents ``g_<name>`` (None where
         unused). One name behind a star, ``out="*parts"``: as many outputs as the function gives. Rules name none of
         them, and are handed ``g_parts``, the cotangents by the outputs' numbers.
-    masks : elements of an argument may go unused: whatever they are, they get the cotangent zero.
-    jointly : the operation is linear in all arguments with a derivative at once, as a sum is and a product is not: the
+    masks : bool
+        Elements of an argument may go unused: whatever they are, they get the cotangent zero.
+    jointly : bool
+        The operation is linear in all arguments with a derivative at once, as a sum is and a product is not: the
         tangents of all make one call.
-    overwrites : the arguments that a kernel may write its results into where the setting ``donate`` is true.
-    batch : how ``vmap`` calls the operation for all members at once: ``"leading"`` (any leading axes are a batch
-        already, and broadcast), ``"axis"`` (every array gets an axis in front, and settings that name axes, from the
-        front, count one more), ``"loop"`` (one call a member), ``"values decide"`` (not at all); any other way is a
-        rule filed with ``.batch``.
-    traits : those of ``agrad.engine.operation``, by name, such as ``kind="reduction"``.
+    overwrites : str or sequence of str
+        The arguments that a kernel may write its results into where the setting ``donate`` is true.
+    batch : str, optional
+        How ``vmap`` calls the operation for all members at once: ``"leading"`` (any leading axes are a batch already,
+        and broadcast), ``"axis"`` (every array gets an axis in front, and settings that name axes, from the front,
+        count one more), ``"loop"`` (one call a member), ``"values decide"`` (not at all); any other way is a rule filed
+        with ``.batch``.
+    **traits : object
+        Those of ``agrad.engine.operation``, by name, such as ``kind="reduction"``.
 
-    Returns the function that calls the operation; it files rules by ``.vjp`` and ``.jvp``. Raises
-    ``PrimitiveDefinitionError``, at the definition, for a signature or a rule that breaks the notation.
+    Returns
+    -------
+    PrimitiveFunction
+        The function that calls the operation; it files rules by ``.vjp`` and ``.jvp``.
+
+    Raises
+    ------
+    PrimitiveDefinitionError
+        At the definition, for a signature or a rule that breaks the notation.
     """
 
-    def define(function: Callable[..., Any]) -> Operation:
+    def define(function: Callable[..., Any]) -> PrimitiveFunction:
         return _define(
             function,
             name or function.__name__,
@@ -119,7 +138,7 @@ def primitive(
     return define if forward is None else define(forward)
 
 
-def _define(function: Callable[..., Any], name: str, traits: dict[str, Any], **how: Any) -> Operation:
+def _define(function: Callable[..., Any], name: str, traits: dict[str, Any], **how: Any) -> PrimitiveFunction:
     """Make the primitive of a function, whose signature says the arguments."""
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters or parameters[0].name != "xp" or parameters[0].kind is not inspect.Parameter.POSITIONAL_ONLY:
@@ -149,7 +168,7 @@ def _define(function: Callable[..., Any], name: str, traits: dict[str, Any], **h
     return _dress(made, function.__doc__, function.__module__)
 
 
-def _dress(made: Primitive, doc: str | None, module: str) -> Operation:
+def _dress(made: Primitive, doc: str | None, module: str) -> PrimitiveFunction:
     """Return the function that calls a primitive and files its rules."""
     call: Any = made.bind
     if doc is not None:
@@ -184,7 +203,7 @@ def _dress(made: Primitive, doc: str | None, module: str) -> Operation:
     call.jvp = filer("jvp")
     call.batch = batch
     call.put = put
-    return cast(Operation, call)
+    return cast(PrimitiveFunction, call)
 
 
 def elementwise(
@@ -195,18 +214,37 @@ def elementwise(
     jointly: bool = False,
     doc: str | None = None,
     **traits: Any,
-) -> Operation:
+) -> PrimitiveFunction:
     """Make an operation on each element, with one rule for each argument.
 
     Parameters
     ----------
-    rules : one for each argument (named ``x``, or ``x1`` and ``x2``, or as ``forward`` names them): ``g`` times the
-        partial derivative. The Jacobian is diagonal, so the same rule takes a cotangent back and a tangent forward.
-        None stands for an argument without a derivative.
-    forward : the body, by default the function of that name of the namespace.
-    keeps_type : the result has the arguments' dtype.
-    jointly, traits : as of ``primitive``.
-    doc : the docstring's text before its sections.
+    name : str
+        The name of the operation.
+    *rules : callable or None
+        One for each argument (named ``x``, or ``x1`` and ``x2``, or as ``forward`` names them): ``g`` times the partial
+        derivative. The Jacobian is diagonal: the same rule takes a cotangent back and a tangent forward. None stands
+        for an argument without a derivative.
+    forward : callable, optional
+        The body, by default the function of that name of the namespace.
+    keeps_type : bool
+        The result has the arguments' dtype.
+    jointly : bool
+        As of ``primitive``.
+    doc : str, optional
+        The docstring's text before its sections.
+    **traits : object
+        As of ``primitive``.
+
+    Returns
+    -------
+    PrimitiveFunction
+        The function that calls the operation.
+
+    Raises
+    ------
+    PrimitiveDefinitionError
+        For a rule that breaks the notation.
     """
     if forward is None:
         names: tuple[str, ...] = ("x",) if len(rules) == 1 else tuple(f"x{i + 1}" for i in range(len(rules)))

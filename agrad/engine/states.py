@@ -24,9 +24,18 @@ _recording: ContextVar[tuple[Recorded, ...]] = ContextVar("agrad_states", defaul
 def note_state(owner: Any, read: Callable[[], Any], load: Callable[[Any], None]) -> None:
     """Save the state of ``owner``, for a checkpoint, before it changes.
 
-    Call it before each change on which results depend, such as a draw of a random generator. ``read()`` returns the
-    state, ``load(state)`` restores it. Inside ``agrad.checkpoint`` the state is saved, and is restored while the
-    function is recomputed; elsewhere nothing happens.
+    Call it before each change on which results depend, such as a draw of a random generator. Inside
+    ``agrad.checkpoint`` the state is saved, and is restored while the function is recomputed; elsewhere nothing
+    happens.
+
+    Parameters
+    ----------
+    owner : object
+        The object whose state it is.
+    read : callable
+        ``read()`` returns the state.
+    load : callable
+        ``load(state)`` restores it.
     """
     for states in _recording.get():
         if id(owner) not in states:

@@ -86,7 +86,15 @@ class Tensor(NumPyOperand):
     def numpy(self) -> np.ndarray:
         """Return the values as a NumPy array, copied from the device if necessary.
 
-        Raises ``DetachError`` for a Tensor that requires a gradient: use ``.detach().numpy()``.
+        Returns
+        -------
+        numpy.ndarray
+            Of the same shape and dtype.
+
+        Raises
+        ------
+        DetachError
+            If the Tensor requires a gradient: use ``.detach().numpy()``.
         """
         self._check_detached("numpy()")
         raw = self.raw
@@ -95,7 +103,10 @@ class Tensor(NumPyOperand):
     def item(self) -> bool | int | float | complex:
         """Return the value of a Tensor of one element as a Python number.
 
-        It carries no gradient.
+        Returns
+        -------
+        bool, int, float or complex
+            It carries no gradient.
         """
         self._check_concrete("item()")
         raw = self.raw
@@ -153,10 +164,23 @@ class Tensor(NumPyOperand):
     def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
         """Add this Tensor's gradient to ``.grad`` of every leaf that it was made from.
 
-        ``gradient`` is the cotangent of this Tensor, an array of its shape; it may be left out for a Tensor of one
-        element. The values the tape keeps are freed unless ``retain_graph`` is set (``create_graph`` sets it);
-        with ``create_graph`` the pass is itself recorded, so that gradients can be differentiated again.
-        Raises ``NotDifferentiableError`` for a Tensor that nothing recorded, ``GraphFreedError`` on a second pass.
+        Parameters
+        ----------
+        gradient : array, optional
+            The cotangent of this Tensor, of its shape and dtype. None: 1, for a Tensor of one element.
+        retain_graph : bool
+            Keep the values on the tape for another pass.
+        create_graph : bool
+            Record the pass itself: gradients can be differentiated again. Implies ``retain_graph``.
+
+        Raises
+        ------
+        NotDifferentiableError
+            If nothing recorded this Tensor, or it belongs to a transform.
+        GraphFreedError
+            If an earlier pass freed the values.
+        ShapeError, DtypeError, MixedBackendsError
+            If ``gradient`` is not like this Tensor.
         """
         CALLS["backward"](self, gradient, retain_graph or create_graph, create_graph)
 
@@ -167,14 +191,30 @@ class Tensor(NumPyOperand):
     def register_hook(self, hook: Any) -> Any:
         """Call ``hook`` in backward passes with the whole gradient of this Tensor.
 
-        A result other than None replaces the gradient. Returns a handle, whose ``remove()`` removes the hook.
+        Parameters
+        ----------
+        hook : callable
+            A function of the gradient. A result other than None replaces it, and has its shape and dtype.
+
+        Returns
+        -------
+        HookHandle
+            Its ``remove()`` removes the hook.
+
+        Raises
+        ------
+        NotDifferentiableError
+            If this Tensor requires no gradient.
         """
         return CALLS["register_hook"](self, hook)
 
     def detach(self) -> "Tensor":
         """Return the present values as a constant.
 
-        Later writes to either Tensor do not change the other.
+        Returns
+        -------
+        Tensor
+            Later writes to either Tensor do not change the other.
         """
         return constant(self.data, self.level) if self.level.id >= 0 else self
 
@@ -304,6 +344,16 @@ class Tensor(NumPyOperand):
 
         Optimizers update leaves in this way. Nothing is recorded and the leaf remains the same leaf; graphs recorded
         before keep the old values.
+
+        Parameters
+        ----------
+        raw : array
+            An array of the Tensor's backend, shape and dtype.
+
+        Raises
+        ------
+        OperandError
+            If shape or dtype differ.
         """
         if raw.shape != self.data.shape or raw.dtype != self.data.dtype:
             raise OperandError(

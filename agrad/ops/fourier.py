@@ -12,7 +12,7 @@ from typing import Any
 from agrad.backends import selected
 from agrad.dtypes import as_dtype
 from agrad.engine.levels import GLOBAL_TAPE
-from agrad.engine.notation import Operation
+from agrad.engine.notation import PrimitiveFunction
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import OperandError, ShapeError
 from agrad.ops.definition import primitive
@@ -56,7 +56,7 @@ def _resized(x: Any, lengths: dict[int, int]) -> Any:
     return x if tuple(x.shape) == target else scatter_add(x, index=cropped, shape=target)
 
 
-def _run(operation: Operation, x: Any, lengths: dict[int, int], **settings: Any) -> Any:
+def _run(operation: PrimitiveFunction, x: Any, lengths: dict[int, int], **settings: Any) -> Any:
     """Transform ``x`` with its axes of these lengths."""
     empty = [i for i, size in enumerate(x.shape) if not size and i not in lengths]
     if not empty:
@@ -228,7 +228,7 @@ def ifftshift_vjp(xp: Any, g: Any, *, axes: Axes) -> Any:
 # ------------------------------------------------------------------ the public functions
 
 
-def _one_axis(operation: Operation, x: Any, n: int | None, axis: int, norm: str) -> Any:
+def _one_axis(operation: PrimitiveFunction, x: Any, n: int | None, axis: int, norm: str) -> Any:
     """Transform along one axis, whose length the transform keeps."""
     name = operation.primitive.name
     axis = _axis(x, axis, name)
@@ -236,7 +236,7 @@ def _one_axis(operation: Operation, x: Any, n: int | None, axis: int, norm: str)
     return _run(operation, x, {axis: size}, axis=axis, norm=_norm(norm, name))
 
 
-def _from_half(operation: Operation, x: Any, n: int | None, axis: int, norm: str) -> Any:
+def _from_half(operation: PrimitiveFunction, x: Any, n: int | None, axis: int, norm: str) -> Any:
     """Transform half of a Hermitian array to a real one of length ``n``."""
     name = operation.primitive.name
     axis = _axis(x, axis, name)
@@ -244,7 +244,7 @@ def _from_half(operation: Operation, x: Any, n: int | None, axis: int, norm: str
     return _run(operation, x, {axis: size // 2 + 1}, n=size, axis=axis, norm=_norm(norm, name))
 
 
-def _several_axes(operation: Operation, x: Any, s: Any, axes: Any, norm: str) -> Any:
+def _several_axes(operation: PrimitiveFunction, x: Any, s: Any, axes: Any, norm: str) -> Any:
     """Transform along several axes, whose lengths the transform keeps."""
     name = operation.primitive.name
     chosen, sizes = _sizes(x, s, axes, name)
