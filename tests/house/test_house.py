@@ -41,6 +41,7 @@ WRITES_CODE = {"agrad/jit/lower/plain.py"}
 """Where the builtins ``exec`` and ``compile`` are called."""
 WRITERS = {"exec", "eval", "compile"}
 LONGEST = 60
+"""Lines that a function may have, without its docstring."""
 FIRST_LINE = 80
 OLD_WORDS = (
     r"\b(SPACES|AMBIENT|RuleCall|Selector|detours|attention|heed|loosely|announce|Surroundings|put_rule|lookers?)\b"
@@ -165,12 +166,20 @@ def all_operations() -> set[type[Operation]]:
     return found
 
 
+def length(function: ast.FunctionDef) -> int:
+    """Return the lines of a function without its docstring."""
+    first = function.body[0]
+    documented = ast.get_docstring(function) is not None
+    text = first.end_lineno - first.lineno + 1 if documented else 0  # type: ignore[operator]
+    return function.end_lineno - function.lineno + 1 - text  # type: ignore[operator,no-any-return]
+
+
 def test_functions_are_short() -> None:
     long = [
-        f"{place(file, node)} {node.name} has {node.end_lineno - node.lineno + 1} lines"  # type: ignore[operator]
+        f"{place(file, node)} {node.name} has {length(node)} lines"
         for file in FILES
         for node in ast.walk(tree_of(file))
-        if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= LONGEST  # type: ignore[operator]
+        if isinstance(node, ast.FunctionDef) and length(node) > LONGEST
     ]
     assert not long
 
