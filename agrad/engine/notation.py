@@ -206,7 +206,7 @@ def elementwise(
     forward : the body, by default the function of that name of the namespace.
     keeps_type : the result has the arguments' dtype.
     jointly, traits : as of ``primitive``.
-    doc : the first sentence of the docstring.
+    doc : the docstring's text before its sections.
     """
     if forward is None:
         names: tuple[str, ...] = ("x",) if len(rules) == 1 else tuple(f"x{i + 1}" for i in range(len(rules)))
@@ -227,14 +227,22 @@ def elementwise(
         operation = _dress(made, None, __name__)
     else:
         operation = _define(forward, name, traits, **how)
-    arrays = "an array" if len(names) == 1 else "arrays or numbers that broadcast"
-    operation.__doc__ = (
-        f"{doc or f'The array API standard`s ``{name}`` of each element.'}\n\n"
-        f"{', '.join(names)}: {arrays}, as Tensors or of any known library. Gives a Tensor where one is given, else\n"
-        f"an array of that library, of the broadcast shape. Raises ``ShapeError`` for shapes that do not broadcast.\n"
-    ).replace("`s ``", "'s ``")
+    operation.__doc__ = _elementwise_doc(doc or f"Return the array API standard's ``{name}`` of each element.", names)
     for argument, rule in zip(names, rules, strict=True):
         if rule is not None:
             operation.primitive.file("vjp", rule, (argument,))
             operation.primitive.file("jvp", rule, (argument,))
     return operation
+
+
+def _elementwise_doc(text: str, names: tuple[str, ...]) -> str:
+    """Return the docstring of an elementwise function: ``text`` and its sections."""
+    if len(names) == 1:
+        taken, shape, errors = "A Tensor, or an array of any known library.", "same", ""
+    else:
+        taken, shape = "Tensors, arrays of any known library, or numbers; they broadcast.", "broadcast"
+        errors = "\nRaises\n------\nShapeError\n    If the shapes do not broadcast.\n"
+    return (
+        f"{text}\n\nParameters\n----------\n{', '.join(names)} : array\n    {taken}\n\n"
+        f"Returns\n-------\narray\n    Of the {shape} shape: a Tensor where one is given, else an array of the library.\n{errors}"
+    )
