@@ -198,29 +198,38 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     return (value, push, aux) if has_aux else (value, push)
 
 
+class LinearTape:
+    """A linear function of a list of arrays, recorded at one point."""
+
+    def __init__(self, function: Callable[[list[Any]], list[Any]], point: Sequence[Any]) -> None:
+        level = Reverse()
+        self.roots = [leaf_node() for _ in point]
+        outs = function([wrap(settle(x), level, root) for x, root in zip(point, self.roots, strict=True)])
+        self.ends = [None if out is None else split(out, level)[1] for out in outs]
+
+    def transposed(self, cotangents: Sequence[Any]) -> list[Any]:
+        """Return the arguments' cotangents for those of the results, None for zero."""
+        starts = starting_cotangents(self.ends, [settle(g) for g in cotangents])
+        found = backward_pass(starts, retain=True)
+        return [found.get(root) for root in self.roots]
+
+
 def pushforward_of(
     ys: Sequence[Any], nodes: Sequence[Node | None], roots: Sequence[Node]
 ) -> Callable[[Sequence[Any]], list[Any]]:
     """Return the function from tangents of a tape's roots to those of its results.
 
-    The pullback is recorded once, on a level of its own: a linear function, whose pullback is the pushforward. None
-    stands for a tangent of zero. ``ys`` and ``nodes`` are the results' values and nodes.
+    The pullback is recorded once: a linear function, whose transpose is the pushforward. None stands for a tangent of
+    zero. ``ys`` and ``nodes`` are the results' values and nodes.
     """
-    again = Reverse()
-    seeds = [None if node is None else leaf_node() for node in nodes]
+
+    def pullback(gs: list[Any]) -> list[Any]:
+        found = backward_pass(starting_cotangents(nodes, gs), retain=True)
+        return [found.get(root) for root in roots]
+
     # not at 0: behind ``where`` a pullback puts 0 where the cotangent is 0 and a slope infinite
-    gs = [
-        None if seed is None else wrap(settle(namespace_of((y,)).ones_like(y)), again, seed)
-        for y, seed in zip(ys, seeds, strict=True)
-    ]
-    found = backward_pass(starting_cotangents(nodes, gs), retain=True)
-    ends = [split(found[root], again)[1] if root in found else None for root in roots]
-
-    def push(tangents: Sequence[Any]) -> list[Any]:
-        pushed = backward_pass(starting_cotangents(ends, tangents), retain=True)
-        return [None if seed is None else pushed.get(seed) for seed in seeds]
-
-    return push
+    point = [y if node is None else namespace_of((y,)).ones_like(y) for y, node in zip(ys, nodes, strict=True)]
+    return LinearTape(pullback, point).transposed
 
 
 def linear_transpose(f: Function, *primals: Any) -> Function:
