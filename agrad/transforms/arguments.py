@@ -138,6 +138,14 @@ class Inputs:
                 tensor.node.owner = weakref.ref(tensor)
         return unflatten(self.spec, lifted)
 
+    def tangents(self, given: Any) -> list[Any]:
+        """Return the leaves of a tuple of tangents, checked against the arguments."""
+        leaves, spec = flatten(tuple(given))
+        if spec != self.spec:
+            raise ShapeError(f"{self.what}: the tangents' structure is {spec}; the primals' is {self.spec}")
+        triples = zip(self.values, leaves, self.places, strict=True)
+        return [settle(_tangent_for(value, t, place, self.what)) for value, t, place in triples]
+
     def restore(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return containers like the arguments' around ``values``.
 
@@ -268,7 +276,7 @@ def check_complex(inputs: Inputs) -> None:
             )
 
 
-def tangent_for(value: Any, t: Any, place: Place, what: str) -> Any:
+def _tangent_for(value: Any, t: Any, place: Place, what: str) -> Any:
     """Return the tangent ``t`` of ``value``, checked: of the same shape and dtype."""
     raw = value.raw if isinstance(value, Tensor) else value
     t = array_of_number(t, raw)

@@ -30,7 +30,6 @@ from agrad.transforms.arguments import (
     outputs_of,
     owned_tree,
     split,
-    tangent_for,
     zeros,
 )
 from agrad.transforms.trees import flatten, unflatten
@@ -126,15 +125,31 @@ def value_and_grad(
         At the call, where ``f`` returns anything but one real floating number as an array.
     """
 
+    return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar)
+
+
+def differentiated(
+    f: Callable[..., Any],
+    argnums: ArgNums,
+    has_aux: bool,
+    holomorphic: bool,
+    kind: str,
+    check: Callable[[Any, str, bool], None],
+) -> Callable[..., Any]:
+    """Return the function that computes ``f`` and the gradient of the sum of its result.
+
+    ``check`` raises for a result that ``f`` may not have; ``kind`` names the gradient in error texts.
+    """
+
     @functools.wraps(f)
     def with_gradient(*args: Any, **kwargs: Any) -> Any:
-        name = f"the gradient of {getattr(f, '__name__', 'a function')}"
+        name = f"the {kind} of {getattr(f, '__name__', 'a function')}"
         chosen = Chosen(f, args, kwargs, argnums, name)
         inputs = Inputs(chosen.values, chosen.places, name)
         if holomorphic:
             check_complex(inputs)
         run = Recording(inputs, chosen.call, has_aux)
-        check_scalar(run.out, name, holomorphic)
+        check(run.out, name, holomorphic)
         y, node = split(run.out, run.level)
         gradients = run.gradients(y, node)
         value = inputs.leave(y)
@@ -145,6 +160,17 @@ def value_and_grad(
     return with_gradient
 
 
+def without_value(both: Callable[..., Any], has_aux: bool) -> Callable[..., Any]:
+    """Return a function of (value, gradient) as one of the gradient, and aux."""
+
+    @functools.wraps(both)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, out = both(*args, **kwargs)
+        return (out, value[1]) if has_aux else out
+
+    return gradient
+
+
 def grad(
     f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[..., Any]:
@@ -152,14 +178,7 @@ def grad(
 
     As ``value_and_grad`` without the value: it returns the gradient, or with ``has_aux`` (gradient, aux).
     """
-    both = value_and_grad(f, argnums, has_aux, holomorphic)
-
-    @functools.wraps(f)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, out = both(*args, **kwargs)
-        return (out, value[1]) if has_aux else out
-
-    return gradient
+    return without_value(value_and_grad(f, argnums, has_aux, holomorphic), has_aux)
 
 
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -210,13 +229,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise OperandError(f"{name}: primals and tangents are tuples, one entry an argument of the function")
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
-    given, given_spec = flatten(tuple(tangents))
-    if given_spec != inputs.spec:
-        raise ShapeError(f"{name}: the tangents' structure is {given_spec}; the primals' is {inputs.spec}")
-    checked = [
-        settle(tangent_for(value, t, place, name))
-        for value, t, place in zip(inputs.values, given, inputs.places, strict=True)
-    ]
+    checked = inputs.tangents(tangents)
     level = Forward()
     out = called(f, *inputs.lift(level, checked))
     out, aux = aux_of(out, name) if has_aux else (out, None)

@@ -7,7 +7,6 @@ on them. The tape tells from that if a function is linear.
 """
 
 import contextlib
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,19 +21,9 @@ from agrad.engine.levels import Reverse, namespace_of
 from agrad.engine.tape import LEAF, Node, leaf_node
 from agrad.engine.tensor import settle, wrap
 from agrad.errors import DtypeError, NotDifferentiableError, OperandError, ShapeError, TracedValueError
-from agrad.transforms.arguments import (
-    ArgNums,
-    Chosen,
-    Inputs,
-    check_complex,
-    out_tangent,
-    owned_tree,
-    split,
-    tangent_for,
-    zeros,
-)
-from agrad.transforms.grad import Recording, grad, jvp, vjp
-from agrad.transforms.trees import flatten, unflatten
+from agrad.transforms.arguments import ArgNums, Inputs, out_tangent, owned_tree, split, zeros
+from agrad.transforms.grad import Recording, differentiated, grad, jvp, vjp, without_value
+from agrad.transforms.trees import unflatten
 
 Function = Callable[..., Any]
 
@@ -122,33 +111,21 @@ def elementwise_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, h
         At the call, for integers, and for a complex result unless ``holomorphic``.
     """
 
-    @functools.wraps(f)
-    def slopes(*args: Any, **kwargs: Any) -> Any:
-        what = f"the elementwise gradient of {getattr(f, '__name__', 'a function')}"
-        chosen = Chosen(f, args, kwargs, argnums, what)
-        inputs = Inputs(chosen.values, chosen.places, what)
-        if holomorphic:
-            check_complex(inputs)
-        run = Recording(inputs, chosen.call, has_aux)
-        if not hasattr(run.out, "shape"):
-            raise NotDifferentiableError(
-                f"{what}: the function must return one array, not a {type(run.out).__name__}; for containers use "
-                "agrad.vjp"
-            )
-        y, node = split(run.out, run.level)
-        _check_elements(y.dtype, holomorphic, what)
-        whole = chosen.result(run.gradients(y, node))
-        return owned_tree((whole, run.leave_aux()) if has_aux else whole, args, kwargs)
-
-    return slopes
+    both = differentiated(f, argnums, has_aux, holomorphic, "elementwise gradient", _check_elements)
+    return without_value(both, has_aux)
 
 
-def _check_elements(dtype: Any, holomorphic: bool, what: str) -> None:
-    if not is_floating(dtype):
-        raise DtypeError(f"{what}: the function returned dtype {dtype_name(dtype)}, which has no derivative")
-    if ("complex" in dtype_name(dtype)) != holomorphic:
+def _check_elements(y: Any, what: str, holomorphic: bool) -> None:
+    if not hasattr(y, "shape"):
+        raise NotDifferentiableError(
+            f"{what}: the function must return one array, not a {type(y).__name__}; for containers use agrad.vjp"
+        )
+    dtype = dtype_name(y.dtype)
+    if not is_floating(y.dtype):
+        raise DtypeError(f"{what}: the function returned dtype {dtype}, which has no derivative")
+    if ("complex" in dtype) != holomorphic:
         raise DtypeError(
-            f"{what}: holomorphic=True is for a function that returns complex numbers, not {dtype_name(dtype)}"
+            f"{what}: holomorphic=True is for a function that returns complex numbers, not {dtype}"
             if holomorphic
             else f"{what}: the function returned complex numbers; set holomorphic=True if it is holomorphic, or use "
             "agrad.vjp"
@@ -184,15 +161,9 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     along = pushforward_of([y for y, _ in pairs], [node for _, node in pairs], run.roots)
 
     def push(*tangents: Any) -> Any:
-        given, given_spec = flatten(tangents)
-        if given_spec != inputs.spec:
-            raise ShapeError(f"{what}: the tangents' structure is {given_spec}; the primals' is {inputs.spec}")
-        checked = [
-            settle(tangent_for(value, t, place, what))
-            for value, t, place in zip(inputs.values, given, inputs.places, strict=True)
-        ]
+        checked = inputs.tangents(tangents)
         out = [inputs.leave(out_tangent(y, t)) for (y, _), t in zip(pairs, along(checked), strict=True)]
-        return owned_tree(unflatten(spec, out), given, inputs.leaves)
+        return owned_tree(unflatten(spec, out), tangents, inputs.leaves)
 
     value, aux = owned_tree((run.leave_value(pairs, spec), run.leave_aux()), primals)
     return (value, push, aux) if has_aux else (value, push)
