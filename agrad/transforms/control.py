@@ -22,20 +22,23 @@ from agrad.transforms.trees import flatten, flatten_all, paths, tree_map, unflat
 Function = Callable[..., Any]
 
 
+def _kind(array: Any) -> str:
+    return f"{dtype_name(array.dtype)}{tuple(array.shape)}"
+
+
 def _check_carry(before: Any, after: Any, what: str) -> None:
     """Raise ``ShapeError`` unless the carry after a step is like the one before."""
     (old, old_spec), (new, new_spec) = flatten_all(before), flatten_all(after)
     if old_spec != new_spec:
         raise ShapeError(f"{what} gave the carry {new_spec}; it was {old_spec}, and its structure must stay")
-    for a, b, place in zip(old, new, paths(before, none_is_leaf=True), strict=True):
-        if is_array(a) and is_array(b):
-            if tuple(a.shape) != tuple(b.shape) or dtype_name(a.dtype) != dtype_name(b.dtype):
-                raise ShapeError(
-                    f"{what} turned the carry{place} from {dtype_name(a.dtype)}{tuple(a.shape)} into "
-                    f"{dtype_name(b.dtype)}{tuple(b.shape)}; shape and dtype must stay"
-                )
-        elif is_array(a):
-            raise ShapeError(f"{what} turned the carry{place} from an array into a {type(b).__name__}")
+    for i, (a, b) in enumerate(zip(old, new, strict=True)):
+        if is_array(a) and not (is_array(b) and _kind(a) == _kind(b)):
+            place = paths(before, none_is_leaf=True)[i]
+            if not is_array(b):
+                raise ShapeError(f"{what} turned the carry{place} from an array into a {type(b).__name__}")
+            raise ShapeError(
+                f"{what} turned the carry{place} from {_kind(a)} into {_kind(b)}; shape and dtype must stay"
+            )
 
 
 def _length(xs: Any, leaves: Sequence[Any], length: int | None) -> int:
@@ -156,12 +159,7 @@ def _no_steps(step: Function, init: Any, leaves: Sequence[Any]) -> Any:
     with no_grad():
         zeros = [namespace_of((leaf,)).sum(leaf, axis=0, dtype=leaf.dtype) for leaf in leaves]
         _, y = step(init, zeros)
-
-        def empty(leaf: Any) -> Any:
-            xp = namespace_of((leaf,))
-            return xp.broadcast_to(xp.reshape(leaf, (1, *leaf.shape)), (1, *leaf.shape))[(slice(0, 0), ...)]
-
-        return tree_map(empty, y)
+        return tree_map(lambda leaf: leaf[(slice(0, 0), ...)], _stacked([y]))
 
 
 def _stacked(ys: Sequence[Any]) -> Any:
