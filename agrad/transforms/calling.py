@@ -126,7 +126,7 @@ def _record(rules: Rules, leaves: Values, inner: Values, level: Any, traced: lis
     return _at(level, outs, [by_output.get(k) for k in range(len(outs))])
 
 
-def _spread(level: Batch, value: Any) -> Any:
+def spread(level: Batch, value: Any) -> Any:
     """Return a value with the level's members along its first axis.
 
     It is repeated where the members share it.
@@ -149,7 +149,7 @@ def _member_rules(rules: Rules, level: Batch, inner: Values) -> tuple["_Members"
     All arrays are spread: cotangents and tangents may be mapped where operands are not.
     """
     arrays = [hasattr(x, "shape") for x in inner]
-    return _Members(rules, level, arrays), [_spread(level, x) if a else x for x, a in zip(inner, arrays, strict=True)]
+    return _Members(rules, level, arrays), [spread(level, x) if a else x for x, a in zip(inner, arrays, strict=True)]
 
 
 def _reverse(rules: Rules, inner: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
@@ -161,7 +161,7 @@ def _reverse(rules: Rules, inner: Values, traced: Sequence[int]) -> tuple[list[A
     outs, back = _reverse(*_member_rules(rules, level, inner), traced)
 
     def pullback(gs: list[Any]) -> list[Any]:
-        return _mapped(level, back([_spread(level, g) for g in gs]))
+        return _mapped(level, back([spread(level, g) for g in gs]))
 
     return _mapped(level, outs), functools.partial(_pulled, rules, pullback, level.id)
 
@@ -175,7 +175,7 @@ def _pulled(rules: Rules, back: Back, newest: int, gs: list[Any]) -> Values:
     if level is None or level.id <= newest:
         with _loop_advice(rules, gs):
             return back(gs)
-    mapped = [_spread(level, g) for g in gs]
+    mapped = [spread(level, g) for g in gs]
     return _mapped(
         level, _stacked([_pulled(rules, back, newest, [g[(k, ...)] for g in mapped]) for k in range(level.members)])
     )
@@ -202,7 +202,7 @@ def _forward(rules: Rules, inner: Values, traced: Sequence[int], tangents: Value
     if level is None:
         with _loop_advice(rules, [*inner, *tangents]):
             return rules.forward(inner, traced, tangents)
-    outs, pushed = _forward(*_member_rules(rules, level, inner), traced, [_spread(level, t) for t in tangents])
+    outs, pushed = _forward(*_member_rules(rules, level, inner), traced, [spread(level, t) for t in tangents])
     return _mapped(level, outs), _mapped(level, pushed)
 
 
@@ -235,7 +235,7 @@ class _Mapped:
         return [self.level.wrap(x) if m else x for x, m in zip(leaves, self.mapped, strict=True)]
 
     def _out(self, values: Values) -> list[Any]:
-        return [_spread(self.level, value) if hasattr(value, "shape") else value for value in values]
+        return [spread(self.level, value) if hasattr(value, "shape") else value for value in values]
 
     def primal(self, leaves: Values) -> list[Any]:
         given = self._in(leaves)
