@@ -4,7 +4,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from agrad.backends import backend_of_type
@@ -13,7 +13,7 @@ from agrad.engine.levels import OutputCotangents, users_line
 from agrad.engine.observing import Observer, Proceed
 from agrad.engine.tape import Mode, Node, _ModeChange
 from agrad.errors import ConfigurationError
-from agrad.inspecting.text import raw_of
+from agrad.inspecting.text import aligned, raw_of
 
 _SORTS: dict[str, Callable[["Line"], Any]] = {
     "time": lambda line: -line.seconds,
@@ -22,6 +22,10 @@ _SORTS: dict[str, Callable[["Line"], Any]] = {
     "bytes": lambda line: -line.bytes,
     "name": lambda line: (line.operation, line.direction, line.where or ""),
 }
+
+
+_Key = tuple[str, str, str | None]
+"""An operation, its direction, and a line of the user's code or None."""
 
 
 class Line(NamedTuple):
@@ -52,10 +56,10 @@ class _Table:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.entries: dict[tuple[str, str, str | None], list[Any]] = {}
+        self.entries: dict[_Key, list[Any]] = {}
         self.wall = 0.0
 
-    def add(self, key: tuple[str, str, str | None], seconds: float, size: int) -> None:
+    def add(self, key: _Key, seconds: float, size: int) -> None:
         with self.lock:
             entry = self.entries.setdefault(key, [0, 0.0, 0])
             entry[0] += 1
@@ -118,25 +122,22 @@ class profile(_ModeChange, Observer):
     # ---------------------------------------------------------------- as an observer
 
     def call(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], proceed: Proceed) -> Any:
-        wait = _waits(args)
-        out, seconds = self._timed(proceed, wait)
-        self._table.add((primitive.name, "forward", users_line() if self.lines else None), seconds, _size(out))
-        return out
+        return self._timed((primitive.name, "forward", self._line()), args, proceed)
 
     def pushforward(self, primitive: Any, proceed: Proceed) -> Any:
-        out, seconds = self._timed(proceed, lambda: None)
-        self._table.add((primitive.name, "tangent", users_line() if self.lines else None), seconds, _size(out))
-        return out
+        return self._timed((primitive.name, "tangent", self._line()), (), proceed)
 
     def pullback(self, node: Node, g: Any, proceed: Proceed) -> Any:
-        wait = _waits(g.by_output.values() if isinstance(g, OutputCotangents) else (g,))
-        out, seconds = self._timed(proceed, wait)
         where = getattr(node, "where", None) if self.lines else None
-        self._table.add((node.plan.primitive.name, "backward", where), seconds, _size(out))
-        return out
+        gs = g.by_output.values() if isinstance(g, OutputCotangents) else (g,)
+        return self._timed((node.plan.primitive.name, "backward", where), gs, proceed)
 
-    def _timed(self, proceed: Proceed, wait: Callable[[], None]) -> tuple[Any, float]:
-        clock = self._clock
+    def _line(self) -> str | None:
+        return users_line() if self.lines else None
+
+    def _timed(self, key: _Key, values: Iterable[Any], proceed: Proceed) -> Any:
+        """Return the result of an operation, whose own time and bytes are added to the table."""
+        wait, clock = _waits(values), self._clock
         outer, clock.inner = clock.inner, 0.0
         wait()
         start = time.perf_counter()
@@ -147,7 +148,8 @@ class profile(_ModeChange, Observer):
             whole = time.perf_counter() - start
             own = whole - clock.inner
             clock.inner = outer + whole
-        return out, own
+        self._table.add(key, own, _size(out))
+        return out
 
     # ---------------------------------------------------------------- results
 
@@ -164,10 +166,11 @@ class profile(_ModeChange, Observer):
         if sort not in _SORTS:
             raise ConfigurationError(f"profile: sort is one of {', '.join(map(repr, _SORTS))}, not {sort!r}")
         with self._table.lock:
-            found = [
-                Line(name, direction, calls, seconds, size, where)
-                for (name, direction, where), (calls, seconds, size) in self._table.entries.items()
-            ]
+            entries = list(self._table.entries.items())
+        found = [
+            Line(operation, direction, calls, seconds, size, where)
+            for (operation, direction, where), (calls, seconds, size) in entries
+        ]
         return sorted(found, key=_SORTS[sort])
 
     def table(self, sort: str = "time", limit: int | None = 30) -> str:
@@ -188,11 +191,7 @@ class profile(_ModeChange, Observer):
                     f"{row.bytes:,}",
                 ]
             )
-        widths = [max(len(line[k]) for line in cells) for k in range(len(cells[0]))]
-        lines = [
-            "  ".join(c.ljust(w) if k < 2 else c.rjust(w) for k, (c, w) in enumerate(zip(line, widths, strict=True)))
-            for line in cells
-        ]
+        lines = aligned(cells, right=range(2, len(cells[0])))
         if self.lines:
             lines = [f"{text}  {where}" for text, where in zip(lines, ["line", *map(_where, rows)], strict=False)]
         if limit is not None and len(rows) > limit:
@@ -219,7 +218,7 @@ def _where(row: Line) -> str:
     return row.where or "(recorded before the profile)"
 
 
-def _waits(values: Any) -> Callable[[], None]:
+def _waits(values: Iterable[Any]) -> Callable[[], None]:
     """Return the function that waits for the devices of an operation's arrays."""
     for value in values:
         backend = backend_of_type(type(raw_of(value)))

@@ -75,14 +75,14 @@ def norm(v: Any) -> Any:
     xp = namespace_of((v,))
     size = magnitude(v)
     v = v / size
-    return size * xp.sqrt(xp.sum(real(_conj(v) * v)))
+    return size * xp.sqrt(xp.sum(_real(_conj(v) * v)))
 
 
 def magnitude(v: Any) -> Any:
     """Return the greatest size of a vector's elements, or 1 if 0 or not finite."""
     xp = namespace_of((v,))
     if not v.shape[0]:
-        return xp.ones_like(xp.sum(real(v)))
+        return xp.ones_like(xp.sum(_real(v)))
     size = xp.max(abs(v))
     return xp.where(xp.logical_and(size > 0, xp.isfinite(size)), size, xp.ones_like(size))
 
@@ -118,8 +118,7 @@ def _conj(value: Any) -> Any:
     return namespace_of((value,)).conj(value) if is_complex(value.dtype) else value
 
 
-def real(value: Any) -> Any:
-    """Return the real part of an array of any floating dtype."""
+def _real(value: Any) -> Any:
     return namespace_of((value,)).real(value) if is_complex(value.dtype) else value
 
 
@@ -227,7 +226,7 @@ def conjugate_gradient(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int
     """
     r = b - a(x)
     p = r
-    square = real(_dot(r, r))
+    square = _real(_dot(r, r))
     applied = 1
     while True:
         x, r, p, square = computed(x, r, p, square)
@@ -236,10 +235,10 @@ def conjugate_gradient(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int
             return x, size, applied
         ap = a(p)
         applied += 1
-        step = _over(square, real(_dot(p, ap)))
+        step = _over(square, _real(_dot(p, ap)))
         x = x + step * p
         r = r - step * ap
-        before, square = square, real(_dot(r, r))
+        before, square = square, _real(_dot(r, r))
         p = r + _over(square, before) * p
 
 

@@ -26,8 +26,8 @@ from agrad.engine.tape import Node, leaf_node, mode, next_id, no_grad, recording
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, RuleError, ShapeError, TracedValueError
 from agrad.solvers.implicit import checked, given_back, on_tape, state_leaves
-from agrad.solvers.linear import Packing, computed, greatest, minus, plain, precision, raw_of, real
-from agrad.transforms.arguments import split, zeros
+from agrad.solvers.linear import Packing, computed, greatest, minus, plain, precision, raw_of
+from agrad.transforms.arguments import paired, split, zeros
 from agrad.transforms.calling import spread
 from agrad.transforms.trees import unflatten
 
@@ -174,15 +174,6 @@ def _scaled(a: Any, by: Any) -> Any:
     return a * by
 
 
-def _paired(values: Leaves, gs: Leaves) -> Any:
-    """Return the pairing of values and cotangents, the real number Re(sum(a * b))."""
-    parts = []
-    for a, b in zip(values, gs, strict=True):
-        a, b = lift_all([a, b])
-        parts.append(real(namespace_of((a, b)).sum(a * b)))
-    return sum(parts[1:], parts[0])
-
-
 def _inside(equation: Equation, level: Any) -> Equation:
     """Return an equation without a level on its results."""
     return lambda ys, s: [level.inside(recorded_part(r)) for r in equation(ys, s)]
@@ -277,7 +268,7 @@ class _Adjoint:
         for i in range(last, 0, -1):
             here = [y[(i, ...)] for y in ys]
             if wants_t:
-                back_t[i] = _paired(self.value(here, t[i]), [g[(i, ...)] for g in gs])
+                back_t[i] = paired(self.value(here, t[i]), [g[(i, ...)] for g in gs])
             values = lift_all([*here, *adjoints, *[integrals[k] for k in kept]])
             xp = namespace_of((t,))
             times = xp.stack([t[i], t[i - 1]])
@@ -288,7 +279,7 @@ class _Adjoint:
             adjoints = [a + b for a, b in (lift_all([a, g[(i - 1, ...)]]) for a, g in zip(before, gs, strict=True))]
         if not wants_t:
             return adjoints, None, integrals
-        back_t[0] = -_paired(self.value([y[(0, ...)] for y in ys], t[0]), before)
+        back_t[0] = -paired(self.value([y[(0, ...)] for y in ys], t[0]), before)
         parts = lift_all(back_t)
         return adjoints, namespace_of(parts).stack(parts), integrals
 

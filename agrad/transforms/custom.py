@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import backend_of
-from agrad.engine.backward import topological_order
 from agrad.engine.calls import Call, lift_all
 from agrad.engine.levels import GLOBAL_TAPE, lift, namespace_of
-from agrad.engine.tape import LEAF
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConfigurationError, MissingRuleError, NotDifferentiableError, OperandError, ShapeError
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call, differentiable
-from agrad.transforms.linear import LinearTape, is_linear
+from agrad.transforms.linear import LinearTape, nonlinear
 from agrad.transforms.trees import flatten_all, tree_map, unflatten
 
 Function = Callable[..., Any]
@@ -354,13 +352,11 @@ def transpose(function: Callable[[list[Any]], list[Any]], likes: Values, what: s
     A function with a hand-written rule does not tell; for these the transposes at other arguments must agree.
     """
     at_zero = LinearTape(function, [zeros(like) for like in likes])
-    doubtful: list[str] = []
-    for node in topological_order([end for end in at_zero.ends if end is not None]):
-        if node.plan is LEAF or is_linear(node.plan):
-            continue
-        if not isinstance(node.plan.primitive, Call):
-            raise NotDifferentiableError(f"{what} is not linear, as {node.plan.primitive.name} in it is not")
-        doubtful.append(node.plan.primitive.name)
+    doubtful = set()
+    for plan in nonlinear(at_zero.ends):
+        if not isinstance(plan.primitive, Call):
+            raise NotDifferentiableError(f"{what} is not linear, as {plan.primitive.name} in it is not")
+        doubtful.add(plan.primitive.name)
     elsewhere = [
         LinearTape(function, [namespace_of((like,)).full_like(like, number) for like in likes])
         for number in (_FAR, -_FAR)
@@ -371,7 +367,7 @@ def transpose(function: Callable[[list[Any]], list[Any]], likes: Values, what: s
         pushed = at_zero.transposed(ts)
         for other in elsewhere:
             if not all(map(_same, pushed, other.transposed(ts))):
-                raise NotDifferentiableError(f"{what} is not linear, as {' or '.join(set(doubtful))} in it is not")
+                raise NotDifferentiableError(f"{what} is not linear, as {' or '.join(doubtful)} in it is not")
         return pushed
 
     return push

@@ -34,6 +34,8 @@ from agrad.transforms.arguments import (
 )
 from agrad.transforms.trees import flatten, unflatten
 
+Function = Callable[..., Any]
+
 
 class Recording:
     """One call of a function on a tape of its own."""
@@ -93,9 +95,7 @@ class Recording:
         return pullback
 
 
-def value_and_grad(
-    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+def value_and_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
     """Return the function that computes ``f`` and its gradient in one pass.
 
     Parameters
@@ -129,13 +129,8 @@ def value_and_grad(
 
 
 def differentiated(
-    f: Callable[..., Any],
-    argnums: ArgNums,
-    has_aux: bool,
-    holomorphic: bool,
-    kind: str,
-    check: Callable[[Any, str, bool], None],
-) -> Callable[..., Any]:
+    f: Function, argnums: ArgNums, has_aux: bool, holomorphic: bool, kind: str, check: Callable[[Any, str, bool], None]
+) -> Function:
     """Return the function that computes ``f`` and the gradient of the sum of its result.
 
     ``check`` raises for a result that ``f`` may not have; ``kind`` names the gradient in error texts.
@@ -160,7 +155,7 @@ def differentiated(
     return with_gradient
 
 
-def without_value(both: Callable[..., Any], has_aux: bool) -> Callable[..., Any]:
+def without_value(both: Function, has_aux: bool) -> Function:
     """Return a function of (value, gradient) as one of the gradient, and aux."""
 
     @functools.wraps(both)
@@ -171,9 +166,7 @@ def without_value(both: Callable[..., Any], has_aux: bool) -> Callable[..., Any]
     return gradient
 
 
-def grad(
-    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+def grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
     """Return the function that computes the gradient of ``f``.
 
     As ``value_and_grad`` without the value: it returns the gradient, or with ``has_aux`` (gradient, aux).
@@ -181,7 +174,7 @@ def grad(
     return without_value(value_and_grad(f, argnums, has_aux, holomorphic), has_aux)
 
 
-def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """Return ``f(*primals)`` and its pullback.
 
     Parameters
@@ -206,7 +199,13 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (value, pullback, aux) if has_aux else (value, pullback)
 
 
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+def check_tuples(primals: Any, tangents: Any, name: str) -> None:
+    """Raise ``OperandError`` unless primals and tangents are tuples or lists."""
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise OperandError(f"{name}: primals and tangents are tuples, one entry an argument of the function")
+
+
+def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """Return ``f(*primals)`` and its derivative along ``tangents``, computed forward.
 
     Memory does not grow with the number of operations.
@@ -226,8 +225,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         (value, tangent of the value), with ``has_aux`` (value, tangent, aux).
     """
     name = f"the jvp of {getattr(f, '__name__', 'a function')}"
-    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise OperandError(f"{name}: primals and tangents are tuples, one entry an argument of the function")
+    check_tuples(primals, tangents, name)
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
     checked = inputs.tangents(tangents)
     level = Forward()

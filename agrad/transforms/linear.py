@@ -20,9 +20,9 @@ from agrad.engine.gradients import starting_cotangents
 from agrad.engine.levels import Reverse, namespace_of
 from agrad.engine.tape import LEAF, Node, leaf_node
 from agrad.engine.tensor import settle, wrap
-from agrad.errors import DtypeError, NotDifferentiableError, OperandError, ShapeError, TracedValueError
+from agrad.errors import DtypeError, NotDifferentiableError, ShapeError, TracedValueError
 from agrad.transforms.arguments import ArgNums, Inputs, out_tangent, owned_tree, split, zeros
-from agrad.transforms.grad import Recording, differentiated, grad, jvp, vjp, without_value
+from agrad.transforms.grad import Recording, check_tuples, differentiated, grad, jvp, vjp, without_value
 from agrad.transforms.trees import unflatten
 
 Function = Callable[..., Any]
@@ -55,8 +55,7 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
 
 
 def _check_pair(primals: Any, tangents: Any, name: str) -> None:
-    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise OperandError(f"{name}: primals and tangents are tuples, one entry an argument of the function")
+    check_tuples(primals, tangents, name)
     if len(primals) != len(tangents):
         raise ShapeError(f"{name}: {len(primals)} primals but {len(tangents)} tangents")
 
@@ -231,13 +230,11 @@ def linear_transpose(f: Function, *primals: Any) -> Function:
     with np.errstate(all="ignore"):  # at 0, a function that is not linear may have no value
         run = Recording(inputs, lambda values: f(*values))
         pairs, spec = run.outputs()
-    for node in topological_order([node for _, node in pairs if node is not None]):
-        plan = node.plan
-        if plan is not LEAF and not is_linear(plan):
-            raise NotDifferentiableError(
-                f"{what}: it is not linear in its arguments, as {plan.primitive.name} is not in "
-                f"{' and '.join(plan.arguments)}; use agrad.vjp, or agrad.linearize at a point"
-            )
+    for plan in nonlinear([node for _, node in pairs]):
+        raise NotDifferentiableError(
+            f"{what}: it is not linear in its arguments, as {plan.primitive.name} is not in "
+            f"{' and '.join(plan.arguments)}; use agrad.vjp, or agrad.linearize at a point"
+        )
     for y, _ in pairs:
         with contextlib.suppress(TracedValueError):  # under vmap it has no value
             if hasattr(y, "shape") and bool(namespace_of((y,)).any(y != 0)):
@@ -248,7 +245,13 @@ def linear_transpose(f: Function, *primals: Any) -> Function:
     return run.pullback(pairs, spec)
 
 
-def is_linear(plan: Any) -> bool:
+def nonlinear(ends: Sequence[Node | None]) -> list[Any]:
+    """Return the plans of the operations behind some nodes that are not linear."""
+    nodes = topological_order([end for end in ends if end is not None])
+    return [node.plan for node in nodes if node.plan is not LEAF and not _is_linear(node.plan)]
+
+
+def _is_linear(plan: Any) -> bool:
     """Return True for an operation whose derivative is the same everywhere.
 
     It depends on no differentiated argument and on no result.

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import optree
 
@@ -20,17 +20,14 @@ from agrad.shapes import normalize_axis
 from agrad.transforms.arguments import check_chunk_size, chunks, is_array, is_bare, outside, owned_tree
 from agrad.transforms.trees import NAMESPACE, Place, flatten_all, paths, place_of, unflatten
 
+Function = Callable[..., Any]
 Axes = Any
 """An axis, None, or a container of these: a prefix of the container whose leaves they are about."""
 
 
 def vmap(
-    f: Callable[..., Any],
-    in_axes: Axes = 0,
-    out_axes: Axes = 0,
-    axis_size: int | None = None,
-    chunk_size: int | None = None,
-) -> Callable[..., Any]:
+    f: Function, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None, chunk_size: int | None = None
+) -> Function:
     """Return the function that calls ``f`` for every member of a batch.
 
     Each operation in ``f`` runs once for all members. Inside ``f`` a mapped value shows one member's shape and has no
@@ -70,7 +67,7 @@ def vmap(
     @functools.wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         inputs = _Members(args, in_axes, axis_size, name)
-        results = [_Results(f, *inputs.part(some), kwargs, out_axes, name) for some in chunks(inputs.size, chunk_size)]
+        results = [_results(f, *inputs.part(some), kwargs, out_axes, name) for some in chunks(inputs.size, chunk_size)]
         values = results[0].values if len(results) == 1 else _joined(results, name)
         out = [outside(value, inputs.tensors) for value in values]
         return owned_tree(unflatten(results[0].spec, out), args, kwargs)
@@ -162,27 +159,28 @@ def _axis_of(leaf: Any, axis: int, place: Place, name: str) -> int:
         raise ShapeError(f"{name}: {place} of shape {tuple(leaf.shape)} has no axis {axis}") from None
 
 
-class _Results:
+class _Results(NamedTuple):
     """The results for some members: leaves with the members along the axis asked for."""
 
-    def __init__(
-        self,
-        f: Callable[..., Any],
-        level: Batch,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        out_axes: Axes,
-        name: str,
-    ) -> None:
-        out = called(f, *args, **kwargs)
-        if isinstance(out_axes, list) and isinstance(out, tuple):
-            out_axes = tuple(out_axes)
-        self.axes = _prefix(out_axes, out, "out_axes", name)
-        leaves, self.spec = flatten_all(out)
-        self.values = []
-        for i, (leaf, axis) in enumerate(zip(leaves, self.axes, strict=True)):
-            place = Place(lambda: [place_of(p, "output", whole="the result") for p in paths(out, none_is_leaf=True)], i)
-            self.values.append(_moved_out(level, leaf, axis, place, name))
+    values: list[Any]
+    axes: list[int | None]
+    spec: Any
+
+
+def _results(
+    f: Function, level: Batch, args: tuple[Any, ...], kwargs: dict[str, Any], out_axes: Axes, name: str
+) -> _Results:
+    """Return the results of ``f`` for the members of a level."""
+    out = called(f, *args, **kwargs)
+    if isinstance(out_axes, list) and isinstance(out, tuple):
+        out_axes = tuple(out_axes)
+    axes = _prefix(out_axes, out, "out_axes", name)
+    leaves, spec = flatten_all(out)
+    values = []
+    for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
+        place = Place(lambda: [place_of(p, "output", whole="the result") for p in paths(out, none_is_leaf=True)], i)
+        values.append(_moved_out(level, leaf, axis, place, name))
+    return _Results(values, axes, spec)
 
 
 def _moved_out(level: Batch, leaf: Any, axis: int | None, place: Place, name: str) -> Any:
