@@ -129,12 +129,36 @@ def _record(rules: Rules, leaves: Values, inner: Values, level: Any, traced: lis
 def spread(level: Batch, value: Any) -> Any:
     """Return a value with the level's members along its first axis.
 
-    It is repeated where the members share it.
+    It is repeated where the members share it. Newer levels stay outside.
     """
     value = settle(value)
-    if isinstance(value, Tensor) and value.level is level:
+    if not isinstance(value, Tensor) or value.level.id < level.id:
+        return namespace_of((value,)).broadcast_to(value, (level.members, *value.shape))
+    if value.level is level:
         return settle(value.data)
-    return namespace_of((value,)).broadcast_to(value, (level.members, *value.shape))
+    if isinstance(value.level, Batch):
+        inner = spread(level, value.data)
+        return value.level.wrap(namespace_of((inner,)).moveaxis(inner, 1, 0))
+    return _below_newer(level, value, spread, _gathered)
+
+
+def _gathered(level: Batch, value: Any) -> Any:
+    """Invert ``spread``."""
+    value = settle(value)
+    if not isinstance(value, Tensor) or value.level.id < level.id:
+        return level.wrap(value)
+    if isinstance(value.level, Batch):
+        return value.level.wrap(_gathered(level, namespace_of((value.data,)).moveaxis(value.data, 1, 0)))
+    return _below_newer(level, value, _gathered, spread)
+
+
+def _below_newer(level: Batch, value: Any, move: Callable[..., Any], back: Callable[..., Any]) -> Any:
+    """Return ``move`` of a value of a newer level, which records it; ``back`` is its inverse."""
+    newer, data = value.level, settle(move(level, value.data))
+    if isinstance(newer, Forward):
+        return wrap(data, newer, settle(move(level, value.node)))
+    nodes = record_call("members", [value.node], 1, lambda _, gs: [settle(back(level, gs[0]))], linear=True)
+    return wrap(data, newer, nodes[0])
 
 
 def _looping(rules: Rules, values: Values) -> Any:
@@ -157,28 +181,25 @@ def _reverse(rules: Rules, inner: Values, traced: Sequence[int]) -> tuple[list[A
     if level is None:
         with _loop_advice(rules, inner):
             outs, back = rules.reverse(inner, traced)
-        return outs, functools.partial(_pulled, rules, back, -1)
+        return outs, functools.partial(_pulled, rules, back)
     outs, back = _reverse(*_member_rules(rules, level, inner), traced)
 
     def pullback(gs: list[Any]) -> list[Any]:
-        return _mapped(level, back([spread(level, g) for g in gs]))
+        found = back([spread(level, g) for g in gs])
+        return [None if g is None else _gathered(level, g) for g in found]
 
-    return _mapped(level, outs), functools.partial(_pulled, rules, pullback, level.id)
+    return _mapped(level, outs), pullback
 
 
-def _pulled(rules: Rules, back: Back, newest: int, gs: list[Any]) -> Values:
-    """Call a pullback with cotangents that may be mapped where operands are not.
-
-    ``newest`` is the number of the map whose members the pullback takes apart itself, or -1.
-    """
+def _pulled(rules: Rules, back: Back, gs: list[Any]) -> Values:
+    """Call a pullback with cotangents that may be mapped where operands are not."""
     level = _looping(rules, gs)
-    if level is None or level.id <= newest:
+    if level is None:
         with _loop_advice(rules, gs):
             return back(gs)
     mapped = [spread(level, g) for g in gs]
-    return _mapped(
-        level, _stacked([_pulled(rules, back, newest, [g[(k, ...)] for g in mapped]) for k in range(level.members)])
-    )
+    members = [_pulled(rules, back, [g[(k, ...)] for g in mapped]) for k in range(level.members)]
+    return _mapped(level, _stacked(members))
 
 
 @contextlib.contextmanager
