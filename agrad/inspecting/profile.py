@@ -51,29 +51,57 @@ class Line(NamedTuple):
         return self.seconds / self.calls
 
 
-class _Table:
-    """The sums of profiles that belong together."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.entries: dict[_Key, list[Any]] = {}
-        self.wall = 0.0
-
-    def add(self, key: _Key, seconds: float, size: int) -> None:
-        with self.lock:
-            entry = self.entries.setdefault(key, [0, 0.0, 0])
-            entry[0] += 1
-            entry[1] += seconds
-            entry[2] += size
-
-
 class _Clock(threading.local):
     """The time of the operations inside the running one, in this thread."""
 
     inner = 0.0
 
 
-class profile(_ModeChange, Observer):
+class _Table(Observer):
+    """The sums of profiles that belong together."""
+
+    def __init__(self, lines: bool) -> None:
+        self.lines = lines
+        self.lock = threading.Lock()
+        self.entries: dict[_Key, list[Any]] = {}
+        self.clock = _Clock()
+        self.wall = 0.0
+
+    def call(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], proceed: Proceed) -> Any:
+        return self._timed((primitive.name, "forward", self._line()), args, proceed)
+
+    def pushforward(self, primitive: Any, proceed: Proceed) -> Any:
+        return self._timed((primitive.name, "tangent", self._line()), (), proceed)
+
+    def pullback(self, node: Node, g: Any, proceed: Proceed) -> Any:
+        where = getattr(node, "where", None) if self.lines else None
+        gs = g.by_output.values() if isinstance(g, OutputCotangents) else (g,)
+        return self._timed((node.plan.primitive.name, "backward", where), gs, proceed)
+
+    def _line(self) -> str | None:
+        return users_line() if self.lines else None
+
+    def _timed(self, key: _Key, values: Iterable[Any], proceed: Proceed) -> Any:
+        """Return the result of an operation; add its own time and bytes to the table."""
+        wait, clock = _waits(values), self.clock
+        outer, clock.inner = clock.inner, 0.0
+        wait()
+        start = time.perf_counter()
+        try:
+            out = proceed()
+            wait()
+        finally:
+            whole = time.perf_counter() - start
+            own = whole - clock.inner
+            clock.inner = outer + whole
+        with self.lock:
+            entry = self.entries.setdefault(key, [0, 0.0, 0])
+            for i, part in enumerate((1, own, _size(out))):
+                entry[i] += part
+        return out
+
+
+class profile(_ModeChange):
     """Count and time the operations inside. A context manager and a decorator.
 
     It can be used again. ``print(p)`` shows the table; ``p.rows()`` are its lines, ``p.to_json()`` the same as JSON.
@@ -94,18 +122,17 @@ class profile(_ModeChange, Observer):
     def __init__(self, lines: bool = False) -> None:
         super().__init__()
         self.lines = lines
-        self._table = _Table()
-        self._clock = _Clock()
+        self._table = _Table(lines)
         self._since: list[float] = []
 
     def _recreate_cm(self) -> "profile":
         twin = profile(self.lines)
-        twin._table, twin._clock = self._table, self._clock
+        twin._table = self._table
         return twin
 
     def _change(self, now: Mode) -> Mode:
-        running = any(isinstance(o, profile) and o._table is self._table for o in now.observers)
-        return now if running else now._replace(observers=(*now.observers, self))
+        running = self._table in now.observers
+        return now if running else now._replace(observers=(*now.observers, self._table))
 
     def __enter__(self) -> "profile":
         self._since.append(time.perf_counter())
@@ -119,38 +146,6 @@ class profile(_ModeChange, Observer):
             with self._table.lock:
                 self._table.wall += time.perf_counter() - since
 
-    # ---------------------------------------------------------------- as an observer
-
-    def call(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], proceed: Proceed) -> Any:
-        return self._timed((primitive.name, "forward", self._line()), args, proceed)
-
-    def pushforward(self, primitive: Any, proceed: Proceed) -> Any:
-        return self._timed((primitive.name, "tangent", self._line()), (), proceed)
-
-    def pullback(self, node: Node, g: Any, proceed: Proceed) -> Any:
-        where = getattr(node, "where", None) if self.lines else None
-        gs = g.by_output.values() if isinstance(g, OutputCotangents) else (g,)
-        return self._timed((node.plan.primitive.name, "backward", where), gs, proceed)
-
-    def _line(self) -> str | None:
-        return users_line() if self.lines else None
-
-    def _timed(self, key: _Key, values: Iterable[Any], proceed: Proceed) -> Any:
-        """Return the result of an operation, whose own time and bytes are added to the table."""
-        wait, clock = _waits(values), self._clock
-        outer, clock.inner = clock.inner, 0.0
-        wait()
-        start = time.perf_counter()
-        try:
-            out = proceed()
-            wait()
-        finally:
-            whole = time.perf_counter() - start
-            own = whole - clock.inner
-            clock.inner = outer + whole
-        self._table.add(key, own, _size(out))
-        return out
-
     # ---------------------------------------------------------------- results
 
     @property
@@ -161,7 +156,19 @@ class profile(_ModeChange, Observer):
     def rows(self, sort: str = "time") -> list[Line]:
         """Return the lines of the table, sorted.
 
-        ``sort``: ``"time"``, ``"calls"``, ``"mean"``, ``"bytes"`` (largest first) or ``"name"``.
+        Parameters
+        ----------
+        sort : {"time", "calls", "mean", "bytes", "name"}
+            The column to sort by. Numbers are sorted from the largest down.
+
+        Returns
+        -------
+        list of Line
+
+        Raises
+        ------
+        ConfigurationError
+            For another ``sort``.
         """
         if sort not in _SORTS:
             raise ConfigurationError(f"profile: sort is one of {', '.join(map(repr, _SORTS))}, not {sort!r}")
@@ -174,7 +181,24 @@ class profile(_ModeChange, Observer):
         return sorted(found, key=_SORTS[sort])
 
     def table(self, sort: str = "time", limit: int | None = 30) -> str:
-        """Return the table as text, of at most ``limit`` lines (None: all)."""
+        """Return the table as text.
+
+        Parameters
+        ----------
+        sort : {"time", "calls", "mean", "bytes", "name"}
+            The column to sort by, as for ``rows``.
+        limit : int or None
+            The number of lines to show at most; None for all.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ConfigurationError
+            For another ``sort``.
+        """
         rows = self.rows(sort)
         total = sum(row.seconds for row in rows)
         cells = [["operation", "", "calls", "total ms", "share", "mean us", "bytes"]]
@@ -203,7 +227,10 @@ class profile(_ModeChange, Observer):
     def to_json(self) -> str:
         """Return the lines as JSON.
 
-        ``{"wall_seconds": ..., "rows": [{"operation": ..., "direction": ..., ...}]}``
+        Returns
+        -------
+        str
+            ``{"wall_seconds": ..., "rows": [{"operation": ..., "direction": ..., ...}]}``
         """
         return json.dumps({"wall_seconds": self.wall, "rows": [row._asdict() for row in self.rows()]}, indent=1)
 

@@ -153,7 +153,10 @@ def _gathered(level: Batch, value: Any) -> Any:
 
 
 def _below_newer(level: Batch, value: Any, move: Callable[..., Any], back: Callable[..., Any]) -> Any:
-    """Return ``move`` of a value of a newer level, which records it; ``back`` is its inverse."""
+    """Return ``move`` of a value of a newer level, recorded there.
+
+    ``back`` is the inverse of ``move``.
+    """
     newer, data = value.level, settle(move(level, value.data))
     if isinstance(newer, Forward):
         return wrap(data, newer, settle(move(level, value.node)))

@@ -204,9 +204,28 @@ def _truth(value: Any, what: str) -> bool:
 def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
     """Call ``true_fn`` or ``false_fn`` on the operands, by ``pred``.
 
-    The other one does not run. pred: a truth value, a number or an array of shape (). Under ``vmap`` over it members
-    would differ in the function that runs: that raises ``TracedValueError``, whose remedy is ``agrad.where`` on both
-    results.
+    The other one does not run.
+
+    Parameters
+    ----------
+    pred : bool, number, or array of shape ()
+        Chooses the function. It may not be mapped by ``vmap``; use ``agrad.where`` on both results there.
+    true_fn, false_fn : callable
+        Take the operands.
+    *operands
+        The arguments of both functions.
+
+    Returns
+    -------
+    object
+        The result of the function that ran.
+
+    Raises
+    ------
+    ShapeError
+        For an array ``pred`` with axes.
+    TracedValueError
+        Where ``vmap`` maps ``pred``.
     """
     return true_fn(*operands) if _truth(pred, "cond: pred") else false_fn(*operands)
 

@@ -25,8 +25,17 @@ BATCH = ("vmap", "loop")
 def stop_gradient(x: Any) -> Any:
     """Return the same values as constants, without a derivative of any order.
 
-    x: a nested container. Members that ``vmap`` maps over stay mapped. ``Tensor.detach`` is the same for one Tensor at
-    the newest level.
+    Members that ``vmap`` maps over stay mapped. ``Tensor.detach`` is the same for one Tensor at the newest level.
+
+    Parameters
+    ----------
+    x : nested container
+        Tensors and anything else.
+
+    Returns
+    -------
+    nested container
+        A container like ``x``, its Tensors replaced by constant ones.
     """
     return tree_map(_stopped, x)
 
@@ -50,9 +59,9 @@ class _Custom:
     rules: type[Any]
     """The class of the rules of one call."""
 
-    def __new__(cls, f: Function | None = None, **settings: Any) -> Any:
+    def __new__(cls, f: Function | None = None, nondiff_argnums: Sequence[int] | int = (), batch: str = "vmap") -> Any:
         if f is None:
-            return functools.partial(cls, **settings)
+            return functools.partial(cls, nondiff_argnums=nondiff_argnums, batch=batch)
         return super().__new__(cls)
 
     def __init__(self, f: Function, nondiff_argnums: Sequence[int] | int = (), batch: str = "vmap") -> None:
@@ -316,19 +325,29 @@ class custom_jvp(_Custom):
     rules = _JvpRules
 
     def defjvp(self, rule: Function) -> None:
-        """Set the rule, ``rule(*settings, primals, tangents) -> (result, tangent)``.
+        """Set the rule.
 
-        It must be linear in the tangents, which are zeros where an argument is not differentiated, and None where it is
-        no floating array.
+        Parameters
+        ----------
+        rule : callable
+            ``rule(*settings, primals, tangents)`` returns (result, tangent). It must be linear in the tangents, which
+            are zeros for an argument that is not differentiated, and None for one that is no floating array.
         """
         self.rule = rule
 
     def defjvps(self, *rules: Function | None) -> None:
         """Set one rule for each argument.
 
-        ``rule(t, result, *args)`` returns the tangent of the result for the argument's tangent ``t``.
+        Parameters
+        ----------
+        *rules : callable or None
+            ``rule(t, result, *args)`` returns the tangent of the result for the argument's tangent ``t``. None stands
+            for an argument without a derivative.
 
-        None stands for an argument without a derivative.
+        Raises
+        ------
+        ConfigurationError
+            For a function with ``nondiff_argnums``.
         """
         if self.nondiff:
             raise ConfigurationError(f"{self.title}: defjvps is for functions without nondiff_argnums; use defjvp")

@@ -131,7 +131,7 @@ def value_and_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, hol
 def differentiated(
     f: Function, argnums: ArgNums, has_aux: bool, holomorphic: bool, kind: str, check: Callable[[Any, str, bool], None]
 ) -> Function:
-    """Return the function that computes ``f`` and the gradient of the sum of its result.
+    """Return the function that computes ``f`` and the gradient of its result's sum.
 
     ``check`` raises for a result that ``f`` may not have; ``kind`` names the gradient in error texts.
     """
@@ -169,7 +169,21 @@ def without_value(both: Function, has_aux: bool) -> Function:
 def grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
     """Return the function that computes the gradient of ``f``.
 
-    As ``value_and_grad`` without the value: it returns the gradient, or with ``has_aux`` (gradient, aux).
+    Parameters
+    ----------
+    f, argnums, has_aux, holomorphic
+        As for ``value_and_grad``.
+
+    Returns
+    -------
+    callable
+        Takes ``f``'s arguments and returns the gradient, or with ``has_aux`` (gradient, aux). The gradient is that of
+        ``value_and_grad``.
+
+    Raises
+    ------
+    ShapeError, DtypeError, NotDifferentiableError
+        As for ``value_and_grad``.
     """
     return without_value(value_and_grad(f, argnums, has_aux, holomorphic), has_aux)
 
@@ -183,12 +197,19 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         Takes ``primals`` and returns a nested container of arrays, or with ``has_aux`` a pair (that, aux).
     *primals
         Nested containers of floating arrays.
+    has_aux : bool
+        ``f`` returns a pair (value, aux).
 
     Returns
     -------
     tuple
         (value, pullback), with ``has_aux`` (value, pullback, aux). The pullback takes a cotangent of the value's
         structure, shapes and dtypes to a tuple of the primals' cotangents, and may be called any number of times.
+
+    Raises
+    ------
+    DtypeError, OperandError
+        For primals that are no floating arrays, and for results that are neither arrays nor containers of them.
     """
     name = f"the vjp of {getattr(f, '__name__', 'a function')}"
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
@@ -218,11 +239,20 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
         Nested containers of floating arrays.
     tangents : tuple
         Containers of the primals' structures, shapes and dtypes.
+    has_aux : bool
+        ``f`` returns a pair (value, aux).
 
     Returns
     -------
     tuple
         (value, tangent of the value), with ``has_aux`` (value, tangent, aux).
+
+    Raises
+    ------
+    ShapeError
+        For tangents that are not like the primals.
+    DtypeError, OperandError
+        For primals that are no floating arrays, and for results that are neither arrays nor containers of them.
     """
     name = f"the jvp of {getattr(f, '__name__', 'a function')}"
     check_tuples(primals, tangents, name)

@@ -2,8 +2,8 @@
 
 The matrices are never stored.
 
-A linear operation is recognised by its rule: a rule that names no differentiated value and no result does not depend
-on them. The tape tells from that if a function is linear.
+An operation is linear if its rule names no differentiated value and no result. A function is linear if all operations
+on its tape are.
 """
 
 import contextlib
@@ -42,11 +42,18 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
         One nested container of floating arrays for each argument of ``f``.
     tangents : tuple
         Containers of the primals' structures, shapes and dtypes.
+    has_aux : bool
+        ``f`` returns a pair (value, aux).
 
     Returns
     -------
     tuple
         A tuple like ``primals``, with ``has_aux`` (that, aux).
+
+    Raises
+    ------
+    ShapeError
+        For tangents that are not like the primals, and for a result with axes.
     """
     _check_pair(primals, tangents, "hvp")
     slope = grad(f, argnums=tuple(range(len(primals))), has_aux=has_aux)
@@ -63,10 +70,8 @@ def _check_pair(primals: Any, tangents: Any, name: str) -> None:
 def gnvp(f: Function, loss: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """Return the Gauss-Newton matrix of ``loss(f(*primals))`` times ``tangents``.
 
-    It is J.T (H (J t)).
-
-    J is the Jacobian of ``f`` and H the Hessian of ``loss`` at the value of ``f``. With a convex loss the matrix is
-    positive semidefinite (Schraudolph 2002, "Fast curvature matrix-vector products", section 3).
+    It is J.T (H (J t)), with J the Jacobian of ``f`` and H the Hessian of ``loss`` at the value of ``f``. With a convex
+    loss the matrix is positive semidefinite.
 
     Parameters
     ----------
@@ -81,6 +86,11 @@ def gnvp(f: Function, loss: Function, primals: Sequence[Any], tangents: Sequence
     -------
     tuple
         A tuple like ``primals``.
+
+    Notes
+    -----
+    N. Schraudolph, Fast curvature matrix-vector products for second-order gradient descent, Neural Computation 14
+    (2002), section 3.
     """
     _check_pair(primals, tangents, "gnvp")
     _, along = jvp(f, primals, tangents)
@@ -145,6 +155,8 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         Takes ``primals`` and returns a nested container of arrays, or with ``has_aux`` a pair (that, aux).
     *primals
         Nested containers of floating arrays.
+    has_aux : bool
+        ``f`` returns a pair (value, aux).
 
     Returns
     -------
