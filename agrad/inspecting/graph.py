@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agrad.dtypes import DType, as_dtype
@@ -13,7 +13,7 @@ from agrad.engine.levels import GetOutput, OutputCotangents
 from agrad.engine.tape import LEAF, Meta, Node, no_grad
 from agrad.engine.tensor import Tensor, settle
 from agrad.errors import MissingExtraError, OperandError
-from agrad.inspecting.text import one_line, raw_of
+from agrad.inspecting.text import aligned, one_line, raw_of
 from agrad.inspecting.values import MISSING, Recall, entry, settings_of
 
 _SECONDS = 60
@@ -23,11 +23,11 @@ _SECONDS = 60
 class Input(NamedTuple):
     """An operand of an operation: the row it comes from, or the value of a constant."""
 
-    row: int | None
+    row: int | None = None
     """The number of the row, None for a constant."""
-    value: Any
+    value: Any = None
     """A constant's number or raw array; None for a row, or where the constant is not kept."""
-    name: str | None
+    name: str | None = None
     """The name given to a constant."""
 
     def __str__(self) -> str:
@@ -50,13 +50,13 @@ class Row:
     dtype: DType | None
     value: Any
     """The raw array; None where it is not kept and cannot be computed again."""
-    gradient: Any
+    gradient: Any = None
     """The raw gradient of the outputs by it; None where none was asked for or none flows to it."""
-    inputs: tuple[Input, ...]
-    settings: dict[str, Any]
-    consumers: int
+    inputs: tuple[Input, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+    consumers: int = 0
     """The number of operations that use it, among those that reach an output."""
-    output: bool
+    output: bool = False
     """True for the outputs that the graph was asked for."""
 
     @property
@@ -65,38 +65,15 @@ class Row:
         return self.name or str(self.op) if self.op is None or self.name is None else f"{self.name}: {self.op}"
 
 
-def make_row(
-    index: int,
-    op: str | None,
-    name: str | None,
-    value: Any,
-    inputs: tuple[Input, ...] = (),
-    settings: Mapping[str, Any] | None = None,
-    *,
-    gradient: Any = None,
-    consumers: int = 0,
-    output: bool = False,
-    meta: Meta | None = None,
-) -> Row:
+def make_row(index: int, op: str | None, name: str | None, value: Any, meta: Meta | None = None, **rest: Any) -> Row:
     """Return a row of a value.
 
     Its shape and dtype are taken from ``meta`` where the value is None.
     """
     raw = raw_of(value)
     known = raw if hasattr(raw, "shape") else meta
-    return Row(
-        index=index,
-        op=op,
-        name=name,
-        shape=None if known is None else tuple(known.shape),
-        dtype=None if known is None else as_dtype(known.dtype),
-        value=raw,
-        gradient=raw_of(gradient),
-        inputs=inputs,
-        settings=dict(settings or {}),
-        consumers=consumers,
-        output=output,
-    )
+    shape, dtype = (None, None) if known is None else (tuple(known.shape), as_dtype(known.dtype))
+    return Row(index, op, name, shape, dtype, raw, **rest)
 
 
 def shown_rows(count: int, limit: int | None) -> Sequence[int]:
@@ -125,16 +102,12 @@ class Graph:
 
     def __str__(self) -> str:
         header = ["#", "operation", "shape", "dtype", "value", *(["gradient"] if self.gradients else [])]
-        table = [[*header, "inputs", "consumers"]]
-        table += [self._cells(row) for row in self.rows]
-        widths = [max(len(line[k]) for line in table) for k in range(len(table[0]))]
-        lines = []
-        for line in table:
-            cells = [line[0].rjust(widths[0]), *(c.ljust(w) for c, w in zip(line[1:], widths[1:], strict=True))]
-            lines.append("  ".join(cells).rstrip())
+        table = [[*header, "inputs", "consumers"], *map(self._cells, self.rows)]
+        lines = [line.rstrip() for line in aligned(table, right=(0,))]
         cut = self._cut()
         if cut is not None:
-            lines.insert(cut + 1, f"{'...'.rjust(widths[0])}  {self._left_out()}; limit=None shows all")
+            dots = "...".rjust(len(str(self.count - 1)))
+            lines.insert(cut + 1, f"{dots}  {self._left_out()}; limit=None shows all")
         return "\n".join(lines)
 
     def _cut(self) -> int | None:
@@ -148,21 +121,17 @@ class Graph:
         inputs = [str(i) for i in row.inputs]
         inputs += [f"{name}={value!r}" for name, value in row.settings.items()]
         text = ", ".join(inputs)
-        cells = [
+        consumers = [str(row.consumers)] if row.consumers or not row.output else []
+        return [
             str(row.index),
             row.title,
             "" if row.shape is None else str(row.shape),
             "" if row.dtype is None else str(row.dtype),
             "" if row.value is None else one_line(row.value),
+            *(["" if row.gradient is None else one_line(row.gradient)] if self.gradients else []),
+            text if len(text) <= 60 else text[:57] + "...",
+            ", ".join([*consumers, "output"] if row.output else consumers),
         ]
-        if self.gradients:
-            cells.append("" if row.gradient is None else one_line(row.gradient))
-        return [*cells, text if len(text) <= 60 else text[:57] + "...", self._consumers(row)]
-
-    def _consumers(self, row: Row) -> str:
-        if not row.output:
-            return str(row.consumers)
-        return f"{row.consumers}, output" if row.consumers else "output"
 
     # ---------------------------------------------------------------- pictures
 
@@ -313,7 +282,10 @@ class _Reader:
             self._metas(node, consumers, metas)
         rows = [self._constant(i) for i in shown if i < self.offset]
         for node in nodes:
-            rows.append(self._row(node, values.get(node), found.get(node), consumers[node], metas.get(node)))
+            gradient = raw_of(found.get(node))
+            rows.append(
+                self._row(node, values.get(node), metas.get(node), gradient=gradient, consumers=consumers[node])
+            )
         return Graph(rows, self.count, asked)
 
     @staticmethod
@@ -336,40 +308,27 @@ class _Reader:
         value = self.constants[index]
         return make_row(index, None, self.raw_names.get(id(value), "constant"), value, output=True)
 
-    def _row(self, node: Node, value: Any, gradient: Any, consumers: int, meta: Meta | None) -> Row:
+    def _row(self, node: Node, value: Any, meta: Meta | None, **rest: Any) -> Row:
         plan = node.plan
         name = self.node_names.get(node)
-        inputs: tuple[Input, ...] = ()
-        settings: dict[str, Any] = {}
+        op: str | None = None
         if plan is LEAF:
-            op, name = None, name or "leaf"
+            name = name or "leaf"
         elif isinstance(plan.primitive, GetOutput):
             parent = node.parents[0]
             made_by = parent.plan.primitive
             op = f"{made_by.name}.{made_by.output_name(plan.primitive.output)}"
-            inputs = (Input(self.index[parent], None, None),)
+            rest["inputs"] = (Input(self.index[parent]),)
         else:
             op = plan.primitive.name
-            inputs = self._inputs(node)
-            settings = settings_of(node)
-        return make_row(
-            self.index[node],
-            op,
-            name,
-            value,
-            inputs,
-            settings,
-            gradient=gradient,
-            consumers=consumers,
-            output=node in self.roots,
-            meta=meta,
-        )
+            rest["inputs"], rest["settings"] = self._inputs(node), settings_of(node)
+        return make_row(self.index[node], op, name, value, meta, output=node in self.roots, **rest)
 
     def _inputs(self, node: Node) -> tuple[Input, ...]:
         inputs = []
         for parent, place in self.recall.layout(node.plan).operands:
             if parent >= 0:
-                inputs.append(Input(self.index[node.parents[parent]], None, None))
+                inputs.append(Input(self.index[node.parents[parent]]))
                 continue
             value = entry(node, place)
             raw = None if value is MISSING else raw_of(value)

@@ -4,7 +4,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from agrad.backends import backend_of_type
@@ -13,7 +13,7 @@ from agrad.engine.levels import OutputCotangents, users_line
 from agrad.engine.observing import Observer, Proceed
 from agrad.engine.tape import Mode, Node, _ModeChange
 from agrad.errors import ConfigurationError
-from agrad.inspecting.text import raw_of
+from agrad.inspecting.text import aligned, raw_of
 
 _SORTS: dict[str, Callable[["Line"], Any]] = {
     "time": lambda line: -line.seconds,
@@ -22,6 +22,10 @@ _SORTS: dict[str, Callable[["Line"], Any]] = {
     "bytes": lambda line: -line.bytes,
     "name": lambda line: (line.operation, line.direction, line.where or ""),
 }
+
+
+_Key = tuple[str, str, str | None]
+"""An operation, its direction, and a line of the user's code or None."""
 
 
 class Line(NamedTuple):
@@ -47,29 +51,57 @@ class Line(NamedTuple):
         return self.seconds / self.calls
 
 
-class _Table:
-    """The sums of profiles that belong together."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.entries: dict[tuple[str, str, str | None], list[Any]] = {}
-        self.wall = 0.0
-
-    def add(self, key: tuple[str, str, str | None], seconds: float, size: int) -> None:
-        with self.lock:
-            entry = self.entries.setdefault(key, [0, 0.0, 0])
-            entry[0] += 1
-            entry[1] += seconds
-            entry[2] += size
-
-
 class _Clock(threading.local):
     """The time of the operations inside the running one, in this thread."""
 
     inner = 0.0
 
 
-class profile(_ModeChange, Observer):
+class _Table(Observer):
+    """The sums of profiles that belong together."""
+
+    def __init__(self, lines: bool) -> None:
+        self.lines = lines
+        self.lock = threading.Lock()
+        self.entries: dict[_Key, list[Any]] = {}
+        self.clock = _Clock()
+        self.wall = 0.0
+
+    def call(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], proceed: Proceed) -> Any:
+        return self._timed((primitive.name, "forward", self._line()), args, proceed)
+
+    def pushforward(self, primitive: Any, proceed: Proceed) -> Any:
+        return self._timed((primitive.name, "tangent", self._line()), (), proceed)
+
+    def pullback(self, node: Node, g: Any, proceed: Proceed) -> Any:
+        where = getattr(node, "where", None) if self.lines else None
+        gs = g.by_output.values() if isinstance(g, OutputCotangents) else (g,)
+        return self._timed((node.plan.primitive.name, "backward", where), gs, proceed)
+
+    def _line(self) -> str | None:
+        return users_line() if self.lines else None
+
+    def _timed(self, key: _Key, values: Iterable[Any], proceed: Proceed) -> Any:
+        """Return the result of an operation; add its own time and bytes to the table."""
+        wait, clock = _waits(values), self.clock
+        outer, clock.inner = clock.inner, 0.0
+        wait()
+        start = time.perf_counter()
+        try:
+            out = proceed()
+            wait()
+        finally:
+            whole = time.perf_counter() - start
+            own = whole - clock.inner
+            clock.inner = outer + whole
+        with self.lock:
+            entry = self.entries.setdefault(key, [0, 0.0, 0])
+            for i, part in enumerate((1, own, _size(out))):
+                entry[i] += part
+        return out
+
+
+class profile(_ModeChange):
     """Count and time the operations inside. A context manager and a decorator.
 
     It can be used again. ``print(p)`` shows the table; ``p.rows()`` are its lines, ``p.to_json()`` the same as JSON.
@@ -90,18 +122,17 @@ class profile(_ModeChange, Observer):
     def __init__(self, lines: bool = False) -> None:
         super().__init__()
         self.lines = lines
-        self._table = _Table()
-        self._clock = _Clock()
+        self._table = _Table(lines)
         self._since: list[float] = []
 
     def _recreate_cm(self) -> "profile":
         twin = profile(self.lines)
-        twin._table, twin._clock = self._table, self._clock
+        twin._table = self._table
         return twin
 
     def _change(self, now: Mode) -> Mode:
-        running = any(isinstance(o, profile) and o._table is self._table for o in now.observers)
-        return now if running else now._replace(observers=(*now.observers, self))
+        running = self._table in now.observers
+        return now if running else now._replace(observers=(*now.observers, self._table))
 
     def __enter__(self) -> "profile":
         self._since.append(time.perf_counter())
@@ -115,40 +146,6 @@ class profile(_ModeChange, Observer):
             with self._table.lock:
                 self._table.wall += time.perf_counter() - since
 
-    # ---------------------------------------------------------------- as an observer
-
-    def call(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], proceed: Proceed) -> Any:
-        wait = _waits(args)
-        out, seconds = self._timed(proceed, wait)
-        self._table.add((primitive.name, "forward", users_line() if self.lines else None), seconds, _size(out))
-        return out
-
-    def pushforward(self, primitive: Any, proceed: Proceed) -> Any:
-        out, seconds = self._timed(proceed, lambda: None)
-        self._table.add((primitive.name, "tangent", users_line() if self.lines else None), seconds, _size(out))
-        return out
-
-    def pullback(self, node: Node, g: Any, proceed: Proceed) -> Any:
-        wait = _waits(g.by_output.values() if isinstance(g, OutputCotangents) else (g,))
-        out, seconds = self._timed(proceed, wait)
-        where = getattr(node, "where", None) if self.lines else None
-        self._table.add((node.plan.primitive.name, "backward", where), seconds, _size(out))
-        return out
-
-    def _timed(self, proceed: Proceed, wait: Callable[[], None]) -> tuple[Any, float]:
-        clock = self._clock
-        outer, clock.inner = clock.inner, 0.0
-        wait()
-        start = time.perf_counter()
-        try:
-            out = proceed()
-            wait()
-        finally:
-            whole = time.perf_counter() - start
-            own = whole - clock.inner
-            clock.inner = outer + whole
-        return out, own
-
     # ---------------------------------------------------------------- results
 
     @property
@@ -159,19 +156,49 @@ class profile(_ModeChange, Observer):
     def rows(self, sort: str = "time") -> list[Line]:
         """Return the lines of the table, sorted.
 
-        ``sort``: ``"time"``, ``"calls"``, ``"mean"``, ``"bytes"`` (largest first) or ``"name"``.
+        Parameters
+        ----------
+        sort : {"time", "calls", "mean", "bytes", "name"}
+            The column to sort by. Numbers are sorted from the largest down.
+
+        Returns
+        -------
+        list of Line
+
+        Raises
+        ------
+        ConfigurationError
+            For another ``sort``.
         """
         if sort not in _SORTS:
             raise ConfigurationError(f"profile: sort is one of {', '.join(map(repr, _SORTS))}, not {sort!r}")
         with self._table.lock:
-            found = [
-                Line(name, direction, calls, seconds, size, where)
-                for (name, direction, where), (calls, seconds, size) in self._table.entries.items()
-            ]
+            entries = list(self._table.entries.items())
+        found = [
+            Line(operation, direction, calls, seconds, size, where)
+            for (operation, direction, where), (calls, seconds, size) in entries
+        ]
         return sorted(found, key=_SORTS[sort])
 
     def table(self, sort: str = "time", limit: int | None = 30) -> str:
-        """Return the table as text, of at most ``limit`` lines (None: all)."""
+        """Return the table as text.
+
+        Parameters
+        ----------
+        sort : {"time", "calls", "mean", "bytes", "name"}
+            The column to sort by, as for ``rows``.
+        limit : int or None
+            The number of lines to show at most; None for all.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ConfigurationError
+            For another ``sort``.
+        """
         rows = self.rows(sort)
         total = sum(row.seconds for row in rows)
         cells = [["operation", "", "calls", "total ms", "share", "mean us", "bytes"]]
@@ -188,11 +215,7 @@ class profile(_ModeChange, Observer):
                     f"{row.bytes:,}",
                 ]
             )
-        widths = [max(len(line[k]) for line in cells) for k in range(len(cells[0]))]
-        lines = [
-            "  ".join(c.ljust(w) if k < 2 else c.rjust(w) for k, (c, w) in enumerate(zip(line, widths, strict=True)))
-            for line in cells
-        ]
+        lines = aligned(cells, right=range(2, len(cells[0])))
         if self.lines:
             lines = [f"{text}  {where}" for text, where in zip(lines, ["line", *map(_where, rows)], strict=False)]
         if limit is not None and len(rows) > limit:
@@ -204,7 +227,10 @@ class profile(_ModeChange, Observer):
     def to_json(self) -> str:
         """Return the lines as JSON.
 
-        ``{"wall_seconds": ..., "rows": [{"operation": ..., "direction": ..., ...}]}``
+        Returns
+        -------
+        str
+            ``{"wall_seconds": ..., "rows": [{"operation": ..., "direction": ..., ...}]}``
         """
         return json.dumps({"wall_seconds": self.wall, "rows": [row._asdict() for row in self.rows()]}, indent=1)
 
@@ -219,7 +245,7 @@ def _where(row: Line) -> str:
     return row.where or "(recorded before the profile)"
 
 
-def _waits(values: Any) -> Callable[[], None]:
+def _waits(values: Iterable[Any]) -> Callable[[], None]:
     """Return the function that waits for the devices of an operation's arrays."""
     for value in values:
         backend = backend_of_type(type(raw_of(value)))

@@ -44,11 +44,9 @@ class Recorder(Level):
         tensor.data, tensor.level, tensor.node = raw, self, row
         return tensor
 
-    def add(
-        self, op: str | None, name: str | None, value: Any, inputs: tuple[Input, ...] = (), settings: Any = None
-    ) -> int:
+    def add(self, op: str | None, name: str | None, value: Any, **rest: Any) -> int:
         """Add a row and return its number."""
-        self.rows.append(make_row(len(self.rows), op, name, value, inputs, settings))
+        self.rows.append(make_row(len(self.rows), op, name, value, **rest))
         return len(self.rows) - 1
 
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
@@ -57,19 +55,16 @@ class Recorder(Level):
         out = dispatch(primitive, raw, settings)
         if not any(mine):
             return self._constant(out)
-        inputs = tuple(
-            [
-                Input(arg.node, None, None) if own else Input(None, value, None)
-                for arg, own, value in zip(args, mine, raw, strict=True)
-            ]
-        )
+        operands = zip(args, mine, raw, strict=True)
+        inputs = tuple([Input(arg.node) if own else Input(value=value) for arg, own, value in operands])
+        call = {"inputs": inputs, "settings": dict(settings)}
         if not isinstance(out, tuple):
-            return self.wrap(out, self.add(primitive.name, None, out, inputs, settings))
-        whole = self.add(primitive.name, None, None, inputs, settings)
+            return self.wrap(out, self.add(primitive.name, None, out, **call))
+        whole = self.add(primitive.name, None, None, **call)
         parts = []
         for i, value in enumerate(out):
             name = f"{primitive.name}.{primitive.output_name(i)}"
-            parts.append(self.wrap(value, self.add(name, None, value, (Input(whole, None, None),))))
+            parts.append(self.wrap(value, self.add(name, None, value, inputs=(Input(whole),))))
         return tuple(parts)
 
 
@@ -81,11 +76,7 @@ class _Looking(_ModeChange):
 
 
 def graph(
-    outputs: Any,
-    gradients: Any = False,
-    *,
-    names: Mapping[str, Tensor] | None = None,
-    limit: int | None = 100,
+    outputs: Any, gradients: Any = False, *, names: Mapping[str, Tensor] | None = None, limit: int | None = 100
 ) -> Any:
     """Return the tape behind Tensors, or a function that graphs calls of ``f``.
 
@@ -169,17 +160,11 @@ def _names(f: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
     return [head + path for head, arg in zip(heads, args, strict=True) for path in paths(arg)]
 
 
-def _inside(value: Any, recorder: Recorder) -> Any:
-    """Return the recorder's Tensor inside a result, or its raw array."""
-    while isinstance(value, Tensor) and value.level is not recorder:
-        value = value.data
-    return value
-
-
 def _finished(recorder: Recorder, outputs: Sequence[Any], limit: int | None) -> Graph:
     shown = set()
-    for leaf in outputs:
-        value = _inside(leaf, recorder)
+    for value in outputs:
+        while isinstance(value, Tensor) and value.level is not recorder:
+            value = value.data
         if isinstance(value, Tensor):
             shown.add(value.node)
         elif hasattr(value, "shape"):

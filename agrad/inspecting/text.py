@@ -6,6 +6,7 @@ Only the elements shown are read from the device.
 import math
 import re
 import sys
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -136,3 +137,12 @@ def one_line(value: Any, width: int = 36) -> str:
     except Exception:  # a value inside another library's transform has no elements to show
         return f"{dtype_name(value.dtype)}{tuple(value.shape)}"
     return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def aligned(table: Sequence[Sequence[str]], right: Container[int]) -> list[str]:
+    """Return the lines of a table of cells, the columns at ``right`` justified right."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join(c.rjust(w) if k in right else c.ljust(w) for k, (c, w) in enumerate(zip(line, widths, strict=True)))
+        for line in table
+    ]

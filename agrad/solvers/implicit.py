@@ -22,7 +22,7 @@ from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, OperandError, ShapeError
 from agrad.solvers.linear import Packing, computed, greatest, holds, minus, norm, plain, precision, solved, within
 from agrad.transforms.arguments import is_array, split, zeros
-from agrad.transforms.calling import differentiable
+from agrad.transforms.calling import differentiable, spread
 from agrad.transforms.grad import jvp, vjp
 from agrad.transforms.trees import flatten, unflatten
 
@@ -100,12 +100,7 @@ def _down(value: Any, levels: Sequence[Any]) -> Any:
     """Return a residual's result without the levels, from the newest inwards."""
     value = recorded_part(value)
     for level in levels:
-        if not isinstance(level, Batch):
-            value = recorded_part(_without(value, level))
-        elif isinstance(value, Tensor) and value.level is level:
-            value = recorded_part(value.data)
-        else:
-            value = namespace_of((value,)).broadcast_to(value, (level.members, *value.shape))
+        value = spread(level, value) if isinstance(level, Batch) else recorded_part(_without(value, level))
     return value
 
 

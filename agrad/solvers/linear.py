@@ -75,14 +75,14 @@ def norm(v: Any) -> Any:
     xp = namespace_of((v,))
     size = magnitude(v)
     v = v / size
-    return size * xp.sqrt(xp.sum(xp.real(xp.conj(v) * v) if is_complex(v.dtype) else v * v))
+    return size * xp.sqrt(xp.sum(_real(_conj(v) * v)))
 
 
 def magnitude(v: Any) -> Any:
     """Return the greatest size of a vector's elements, or 1 if 0 or not finite."""
     xp = namespace_of((v,))
     if not v.shape[0]:
-        return xp.ones_like(xp.sum(xp.real(v) if is_complex(v.dtype) else v))
+        return xp.ones_like(xp.sum(_real(v)))
     size = xp.max(abs(v))
     return xp.where(xp.logical_and(size > 0, xp.isfinite(size)), size, xp.ones_like(size))
 
@@ -97,7 +97,7 @@ def within(size: Any, tolerance: Any) -> bool:
 def _dot(a: Any, b: Any) -> Any:
     a, b = lift_all([a, b])
     xp = namespace_of((a, b))
-    return xp.sum(xp.conj(a) * b if is_complex(a.dtype) else a * b)
+    return xp.sum(_conj(a) * b)
 
 
 def minus(a: Any, b: Any) -> Any:
@@ -116,6 +116,10 @@ def _over(a: Any, b: Any) -> Any:
 
 def _conj(value: Any) -> Any:
     return namespace_of((value,)).conj(value) if is_complex(value.dtype) else value
+
+
+def _real(value: Any) -> Any:
+    return namespace_of((value,)).real(value) if is_complex(value.dtype) else value
 
 
 class Packing:
@@ -262,10 +266,6 @@ def bicgstab(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple
         r = s - omega * t
         before, rho = rho, _dot(shadow, r)
         p = r + _over(rho, before) * _over(alpha, omega) * (p - omega * v)
-
-
-def _real(value: Any) -> Any:
-    return namespace_of((value,)).real(value) if is_complex(value.dtype) else value
 
 
 METHODS: dict[str, Callable[..., tuple[Any, Any, int]]] = {

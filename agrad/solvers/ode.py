@@ -27,7 +27,8 @@ from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, RuleError, ShapeError, TracedValueError
 from agrad.solvers.implicit import checked, given_back, on_tape, state_leaves
 from agrad.solvers.linear import Packing, computed, greatest, minus, plain, precision, raw_of
-from agrad.transforms.arguments import split, zeros
+from agrad.transforms.arguments import paired, split, zeros
+from agrad.transforms.calling import spread
 from agrad.transforms.trees import unflatten
 
 Leaves = Sequence[Any]
@@ -130,16 +131,10 @@ def _of_members(equation: Equation, y0: Leaves, t: Any, options: _Options, level
     if isinstance(t, Tensor) and t.level is level:
         raise TracedValueError("odeint: the times may not be mapped by vmap, as they decide the steps")
 
-    def inside(value: Any) -> Any:
-        value = recorded_part(value)
-        if isinstance(value, Tensor) and value.level is level:
-            return settle(value.data)
-        return namespace_of((value,)).broadcast_to(value, (level.members, *value.shape))
-
     def of_all(ys: Leaves, s: Any) -> list[Any]:
-        return [inside(r) for r in equation([level.wrap(settle(y)) for y in ys], s)]
+        return [spread(level, recorded_part(r)) for r in equation([level.wrap(settle(y)) for y in ys], s)]
 
-    found = _solve(of_all, [inside(y) for y in y0], t, options)
+    found = _solve(of_all, [spread(level, y) for y in y0], t, options)
     return [level.wrap(settle(namespace_of((y,)).moveaxis(y, 1, 0))) for y in found]
 
 
@@ -154,21 +149,19 @@ def _with_tangents(equation: Equation, y0: Leaves, t: Any, options: _Options, le
         slopes = [zeros(v) if t is None else t for (_, t), v in zip(found, state[n:], strict=True)]
         return lift_all([*[settle(r) for r, _ in found], *slopes])
 
-    def value_at(ys: Leaves, s: Any) -> list[Any]:
-        return [level.inside(recorded_part(r)) for r in equation(ys, s)]
-
+    below = _inside(equation, level)
     inner = [level.inside(y) for y in y0]
     slopes = [split(y, level)[1] for y in y0]
     slopes = [zeros(x) if v is None else v for v, x in zip(slopes, inner, strict=True)]
     dt = split(t, level)[1]
     t = level.inside(t)
     if dt is not None:
-        at_start = value_at(inner, t[0])
+        at_start = below(inner, t[0])
         slopes = [minus(v, _scaled(r, dt[0])) for v, r in zip(slopes, at_start, strict=True)]
     found = _solve(both, lift_all([*inner, *slopes]), t, options)
     ys, vs = found[:n], found[n:]
     if dt is not None:
-        rows = [value_at([y[(i, ...)] for y in ys], t[i]) for i in range(int(t.shape[0]))]
+        rows = [below([y[(i, ...)] for y in ys], t[i]) for i in range(int(t.shape[0]))]
         for k in range(n):
             moved = lift_all([_scaled(row[k], dt[i]) for i, row in enumerate(rows)])
             a, b = lift_all([vs[k], namespace_of(moved).stack(moved)])
@@ -181,27 +174,21 @@ def _scaled(a: Any, by: Any) -> Any:
     return a * by
 
 
-def _paired(a: Any, b: Any) -> Any:
-    """Return the pairing of a value and a cotangent, the real number Re(sum(a * b))."""
-    a, b = lift_all([a, b])
-    xp = namespace_of((a, b))
-    total = xp.sum(a * b)
-    return xp.real(total) if is_complex(total.dtype) else total
+def _inside(equation: Equation, level: Any) -> Equation:
+    """Return an equation without a level on its results."""
+    return lambda ys, s: [level.inside(recorded_part(r)) for r in equation(ys, s)]
 
 
 def _recorded(
     equation: Equation, y0: Leaves, t: Any, options: _Options, level: Any, since: int, closures: Leaves
 ) -> list[Any]:
     """Record the solution as one operation, whose pullback solves the adjoint."""
-
-    def below(ys: Leaves, s: Any) -> list[Any]:
-        return [level.inside(recorded_part(r)) for r in equation(ys, s)]
-
     ends = [node for _, node in (split(r, level) for r in closures) if node is not None]
     used = nodes_before(ends, since)
     starts = [split(y, level)[1] for y in y0]
     t_node = split(t, level)[1]
     inner_t = level.inside(t)
+    below = _inside(equation, level)
     found = _solve(below, [level.inside(y) for y in y0], inner_t, options)
     parents = list(dict.fromkeys([*[n for n in (*starts, t_node) if n is not None], *used]))
 
@@ -209,7 +196,7 @@ def _recorded(
         again = any(isinstance(g, Tensor) and g.level is level for g in given)
         ys = on_tape(found, level, node) if again else found
         gs = lift_all([zeros(y) if g is None else g for g, y in zip(given, found, strict=True)])
-        adjoint = _Adjoint(equation if again else below, equation, level, used, again, len(ys))
+        adjoint = _Adjoint(equation if again else below, equation, level, used, again)
         back_y, back_t, back_used = adjoint.back(ys, t if again else inner_t, gs, options, t_node is not None)
         total = starting_cotangents([*starts, t_node, *used], [*back_y, back_t, *back_used])
         return [settle(total[p]) if p in total else None for p in parents]
@@ -221,11 +208,8 @@ def _recorded(
 class _Adjoint:
     """The system of state, adjoint and integrals of one level's backward pass."""
 
-    def __init__(
-        self, value: Equation, equation: Equation, level: Any, used: Sequence[Node], again: bool, count: int
-    ) -> None:
-        self.value, self.equation, self.level, self.used = value, equation, level, list(used)
-        self.again, self.count = again, count
+    def __init__(self, value: Equation, equation: Equation, level: Any, used: Sequence[Node], again: bool) -> None:
+        self.value, self.equation, self.level, self.used, self.again = value, equation, level, used, again
 
     def _pulled(self, ys: Leaves, adjoints: Leaves, s: Any) -> tuple[list[Any], list[Any], list[Any]]:
         """Return the equation's value, and the state's and used nodes' cotangents.
@@ -262,7 +246,7 @@ class _Adjoint:
         self, ys: Leaves, t: Any, gs: Leaves, options: _Options, wants_t: bool
     ) -> tuple[list[Any], Any, list[Any]]:
         """Return the cotangents of the first state, the times and the used nodes."""
-        n, last = self.count, int(gs[0].shape[0]) - 1
+        n, last = len(ys), int(gs[0].shape[0]) - 1
         adjoints = [g[(last, ...)] for g in gs]
         state = [y[(last, ...)] for y in ys]
         # the first cotangents of the used nodes tell their shapes
@@ -284,27 +268,20 @@ class _Adjoint:
         for i in range(last, 0, -1):
             here = [y[(i, ...)] for y in ys]
             if wants_t:
-                back_t[i] = self._paired(here, t[i], [g[(i, ...)] for g in gs])
+                back_t[i] = paired(self.value(here, t[i]), [g[(i, ...)] for g in gs])
             values = lift_all([*here, *adjoints, *[integrals[k] for k in kept]])
             xp = namespace_of((t,))
             times = xp.stack([t[i], t[i - 1]])
             found = [v[(1, ...)] for v in _solve(system, values, times, options)]
-            before, adjoints = found[n : 2 * n], found[n : 2 * n]
+            before = found[n : 2 * n]
             for k, v in zip(kept, found[2 * n :], strict=True):
                 integrals[k] = v
             adjoints = [a + b for a, b in (lift_all([a, g[(i - 1, ...)]]) for a, g in zip(before, gs, strict=True))]
         if not wants_t:
             return adjoints, None, integrals
-        back_t[0] = -self._paired([y[(0, ...)] for y in ys], t[0], before)
+        back_t[0] = -paired(self.value([y[(0, ...)] for y in ys], t[0]), before)
         parts = lift_all(back_t)
         return adjoints, namespace_of(parts).stack(parts), integrals
-
-    def _paired(self, ys: Leaves, s: Any, gs: Leaves) -> Any:
-        total = None
-        for r, g in zip(self.value(ys, s), gs, strict=True):
-            part = _paired(r, g)
-            total = part if total is None else total + part
-        return total
 
 
 # ---------------------------------------------------------------- the numerical method
@@ -324,11 +301,8 @@ _ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1
 
 
 def _sum(weights: Sequence[float], slopes: Leaves) -> Any:
-    total = None
-    for w, k in zip(weights, slopes, strict=True):
-        if w:
-            total = k * w if total is None else total + k * w
-    return total
+    parts = [k * w for w, k in zip(weights, slopes, strict=True) if w]
+    return sum(parts[1:], parts[0])
 
 
 def _mean_square(v: Any) -> float:
@@ -363,31 +337,24 @@ def _integrate(equation: Equation, y0: Leaves, t: Any, options: _Options) -> lis
             return packing.pack(found)
 
         small = precision(y) ** 0.5
-        rtol = small if options.rtol is None else options.rtol
-        atol = small if options.atol is None else options.atol
+        rtol, atol = (small if given is None else given for given in (options.rtol, options.atol))
+        options = _Options(rtol, atol, options.maxsteps)
         rows = [packing.unpack(y)]
         k = slope(y, times[0])
         y, k = lift_all([y, k])
         step = None
         for start, end in itertools.pairwise(times):
-            y, k, step = _between(slope, plain(y), plain(k), start, end, step, rtol, atol, options.maxsteps)
+            y, k, step = _between(slope, plain(y), plain(k), start, end, step, options)
             rows.append(packing.unpack(y))
         columns = [lift_all(parts) for parts in zip(*rows, strict=True)]
         return [plain(namespace_of(parts).stack(parts)) for parts in columns]
 
 
 def _between(
-    slope: Callable[..., Any],
-    y: Any,
-    k: Any,
-    start: float,
-    end: float,
-    step: float | None,
-    rtol: float,
-    atol: float,
-    maxsteps: int,
+    slope: Callable[..., Any], y: Any, k: Any, start: float, end: float, step: float | None, options: _Options
 ) -> tuple[Any, Any, float]:
     """Return the solution at ``end``, its slope there, and the size of the next step."""
+    rtol, atol, maxsteps = options
     y, k = lift_all([y, k])
     xp = namespace_of((y, k))
     if step is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from agrad.backends import backend_of_type
 from agrad.dtypes import as_dtype, dtype_name, is_complex, is_floating
-from agrad.engine.calls import array_of_number, recorded_part
+from agrad.engine.calls import array_of_number, lift_all, recorded_part
 from agrad.engine.explain import called
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Level, captured, namespace_of
 from agrad.engine.scalars import TracedNumber
@@ -138,16 +138,21 @@ class Inputs:
                 tensor.node.owner = weakref.ref(tensor)
         return unflatten(self.spec, lifted)
 
+    def tangents(self, given: Any) -> list[Any]:
+        """Return the leaves of a tuple of tangents, checked against the arguments."""
+        leaves, spec = flatten(tuple(given))
+        if spec != self.spec:
+            raise ShapeError(f"{self.what}: the tangents' structure is {spec}; the primals' is {self.spec}")
+        triples = zip(self.values, leaves, self.places, strict=True)
+        return [settle(_tangent_for(value, t, place, self.what)) for value, t, place in triples]
+
     def restore(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return containers like the arguments' around ``values``.
 
         An array is a Tensor where the argument's leaf was one.
         """
-        out = [
-            settle(value) if is_bare(leaf) else wrap(value, GLOBAL_TAPE) if is_bare(value) else value
-            for value, leaf in zip(values, self.leaves, strict=True)
-        ]
-        return unflatten(self.spec, out)
+        pairs = zip(values, self.leaves, strict=True)
+        return unflatten(self.spec, [outside(value, not is_bare(leaf)) for value, leaf in pairs])
 
     def leave(self, value: Any) -> Any:
         """Return a result as the caller gets it: a Tensor if any leaf was one."""
@@ -156,9 +161,9 @@ class Inputs:
 
 def outside(value: Any, tensors: bool) -> Any:
     """Return a result as the caller gets it: a Tensor where ``tensors``, else raw."""
-    if isinstance(value, Tensor) and not is_bare(value):
-        return value if tensors else settle(value)
-    return wrap(value, GLOBAL_TAPE) if tensors and is_array(value) else value
+    if is_bare(value):
+        return wrap(value, GLOBAL_TAPE) if tensors and is_array(value) else settle(value)
+    return value if tensors else settle(value)
 
 
 def is_bare(value: Any) -> bool:
@@ -210,6 +215,17 @@ def owned_tree(tree: Any, *given: Any) -> Any:
     """
     leaves, spec = flatten(tree)
     return unflatten(spec, owned(leaves, flatten(given)[0]))
+
+
+def paired(values: Sequence[Any], gs: Sequence[Any]) -> Any:
+    """Return the pairing of values and cotangents, the real number Re(sum(a * b))."""
+    parts = []
+    for a, b in zip(values, gs, strict=True):
+        a, b = lift_all([a, b])
+        xp = namespace_of((a, b))
+        total = xp.sum(a * b)
+        parts.append(xp.real(total) if is_complex(total.dtype) else total)
+    return sum(parts[1:], parts[0])
 
 
 def zeros(value: Any) -> Any:
@@ -268,7 +284,7 @@ def check_complex(inputs: Inputs) -> None:
             )
 
 
-def tangent_for(value: Any, t: Any, place: Place, what: str) -> Any:
+def _tangent_for(value: Any, t: Any, place: Place, what: str) -> Any:
     """Return the tangent ``t`` of ``value``, checked: of the same shape and dtype."""
     raw = value.raw if isinstance(value, Tensor) else value
     t = array_of_number(t, raw)

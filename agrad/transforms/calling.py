@@ -31,6 +31,8 @@ class Rules(Protocol):
     """A function of leaves, its pullback and its pushforward by the traced ones."""
 
     name: str
+    loop: bool
+    """True if ``vmap`` calls the function and its rules once a member."""
 
     def primal(self, leaves: Values) -> list[Any]: ...
 
@@ -39,18 +41,12 @@ class Rules(Protocol):
     def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]: ...
 
 
-class Looped(Protocol):
-    """Rules with the trait ``loop``: ``vmap`` calls them once a member."""
-
-    loop: bool
-
-
 def differentiable(value: Any) -> bool:
     """Return True for a floating array, which can have a derivative."""
     return hasattr(value, "dtype") and is_floating(value.dtype)
 
 
-def call(rules: Any, leaves: Values) -> list[Any]:
+def call(rules: Rules, leaves: Values) -> list[Any]:
     """Call the function on leaves of any levels.
 
     Results are Tensors where an operand is.
@@ -58,12 +54,10 @@ def call(rules: Any, leaves: Values) -> list[Any]:
     outs = _call(rules, leaves)
     if not any(isinstance(leaf, Tensor) for leaf in leaves):
         return outs
-    return [
-        wrap(o, GLOBAL_TAPE) if not isinstance(o, Tensor) and backend_of_type(type(o)) is not None else o for o in outs
-    ]
+    return [wrap(o, GLOBAL_TAPE) if backend_of_type(type(o)) is not None else o for o in outs]
 
 
-def _call(rules: Any, leaves: Values) -> list[Any]:
+def _call(rules: Rules, leaves: Values) -> list[Any]:
     leaves = [recorded_part(leaf) for leaf in leaves]
     level = newest_level(leaves)
     if level is None or not (level.tape or isinstance(level, Forward | Batch)):
@@ -73,7 +67,7 @@ def _call(rules: Any, leaves: Values) -> list[Any]:
         mapped = [isinstance(leaf, Tensor) and leaf.level is level for leaf in leaves]
         inner = [settle(leaf.data) if m else leaf for leaf, m in zip(leaves, mapped, strict=True)]
         many = (_Members if rules.loop else _Mapped)(rules, level, mapped)
-        return [level.wrap(out) if hasattr(out, "shape") else out for out in _call(many, inner)]
+        return _mapped(level, _call(many, inner))
     traced = [
         i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.level is level and differentiable(leaf)
     ]
@@ -81,11 +75,20 @@ def _call(rules: Any, leaves: Values) -> list[Any]:
     if isinstance(level, Forward):
         outs, tangents = _forward(rules, inner, traced, lift_all([leaves[i].node for i in traced]))
         check_older(outs, level, rules.name)
-        return [
-            wrap(settle(out), level, _tangent(t, out, rules.name)) if hasattr(out, "shape") else out
-            for out, t in zip(outs, tangents, strict=True)
-        ]
+        return _at(level, outs, [_tangent(t, out, rules.name) for out, t in zip(outs, tangents, strict=True)])
     return _record(rules, leaves, inner, level, traced)
+
+
+def _at(level: Any, outs: Values, nodes: Values) -> list[Any]:
+    """Return the results, arrays as Tensors of a level that records derivatives."""
+    return [
+        wrap(settle(out), level, node) if hasattr(out, "shape") else out for out, node in zip(outs, nodes, strict=True)
+    ]
+
+
+def _mapped(level: Batch, values: Values) -> list[Any]:
+    """Return values with the members along their first axis as Tensors of a map."""
+    return [level.wrap(settle(value)) if hasattr(value, "shape") else value for value in values]
 
 
 def _tangent(t: Any, out: Any, name: str) -> Any:
@@ -95,12 +98,12 @@ def _tangent(t: Any, out: Any, name: str) -> Any:
     return settle(fit_tangent(t, out, name))
 
 
-def _record(rules: Any, leaves: Values, inner: Values, level: Any, traced: list[int]) -> list[Any]:
+def _record(rules: Rules, leaves: Values, inner: Values, level: Any, traced: list[int]) -> list[Any]:
     outs, back = _reverse(rules, inner, traced)
     check_older(outs, level, rules.name)
     floating = [k for k, out in enumerate(outs) if differentiable(out)]
     if not floating or not traced:
-        return [wrap(settle(out), level) if hasattr(out, "shape") else out for out in outs]
+        return _at(level, outs, [None] * len(outs))
     metas = [meta(leaves[i]) for i in traced]
     # the zeros of an unused output's cotangent are like these; a single output is never unused
     likes = [outs[k] if len(floating) > 1 else None for k in floating]
@@ -111,7 +114,7 @@ def _record(rules: Any, leaves: Values, inner: Values, level: Any, traced: list[
         gs = [zeros(like) if g is None else g for g, like in zip(given, likes, strict=True)]
         pullback = back
         if again is not None and any(isinstance(g, Tensor) and g.level is level for g in gs):
-            _, pullback = rules.reverse(lift_all(again), traced)
+            pullback = rules.reverse(lift_all(again), traced)[1]
         found = pullback(lift_all(gs))
         return [
             None if found[i] is None else fitted(settle(found[i]), m, rules.name, f"operand {i}")
@@ -120,67 +123,90 @@ def _record(rules: Any, leaves: Values, inner: Values, level: Any, traced: list[
 
     nodes = record_call(rules.name, [leaves[i].node for i in traced], len(floating), pull)
     by_output = dict(zip(floating, nodes, strict=True))
-    return [wrap(settle(out), level, by_output.get(k)) if hasattr(out, "shape") else out for k, out in enumerate(outs)]
+    return _at(level, outs, [by_output.get(k) for k in range(len(outs))])
 
 
-def _under(level: Batch, value: Any) -> Any:
+def spread(level: Batch, value: Any) -> Any:
     """Return a value with the level's members along its first axis.
 
-    It is repeated where the members share it.
+    It is repeated where the members share it. Newer levels stay outside.
     """
     value = settle(value)
-    if isinstance(value, Tensor) and value.level is level:
+    if not isinstance(value, Tensor) or value.level.id < level.id:
+        return namespace_of((value,)).broadcast_to(value, (level.members, *value.shape))
+    if value.level is level:
         return settle(value.data)
-    if isinstance(value, Tensor) and isinstance(value.level, Batch) and value.level.id > level.id:
-        inner = _under(level, value.data)
+    if isinstance(value.level, Batch):
+        inner = spread(level, value.data)
         return value.level.wrap(namespace_of((inner,)).moveaxis(inner, 1, 0))
-    return namespace_of((value,)).broadcast_to(value, (level.members, *value.shape))
+    return _below_newer(level, value, spread, _gathered)
 
 
-def _over(level: Batch, value: Any) -> Any:
-    """Invert ``_under``. Newer batch levels stay outside."""
+def _gathered(level: Batch, value: Any) -> Any:
+    """Invert ``spread``."""
     value = settle(value)
-    if isinstance(value, Tensor) and isinstance(value.level, Batch) and value.level.id > level.id:
-        return value.level.wrap(_over(level, namespace_of((value.data,)).moveaxis(value.data, 1, 0)))
-    return level.wrap(value)
+    if not isinstance(value, Tensor) or value.level.id < level.id:
+        return level.wrap(value)
+    if isinstance(value.level, Batch):
+        return value.level.wrap(_gathered(level, namespace_of((value.data,)).moveaxis(value.data, 1, 0)))
+    return _below_newer(level, value, _gathered, spread)
 
 
-def _looping(rules: Any, values: Values) -> Any:
+def _below_newer(level: Batch, value: Any, move: Callable[..., Any], back: Callable[..., Any]) -> Any:
+    """Return ``move`` of a value of a newer level, recorded there.
+
+    ``back`` is the inverse of ``move``.
+    """
+    newer, data = value.level, settle(move(level, value.data))
+    if isinstance(newer, Forward):
+        return wrap(data, newer, settle(move(level, value.node)))
+    nodes = record_call("members", [value.node], 1, lambda _, gs: [settle(back(level, gs[0]))], linear=True)
+    return wrap(data, newer, nodes[0])
+
+
+def _looping(rules: Rules, values: Values) -> Any:
     """Return the batch level that must be split before the rule runs, or None."""
     level = newest_level(values)
     return level if rules.loop and isinstance(level, Batch) else None
 
 
-def _reverse(rules: Any, inner: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
+def _member_rules(rules: Rules, level: Batch, inner: Values) -> tuple["_Members", list[Any]]:
+    """Return the rules called once a member, and the operands spread for them.
+
+    All arrays are spread: cotangents and tangents may be mapped where operands are not.
+    """
+    arrays = [hasattr(x, "shape") for x in inner]
+    return _Members(rules, level, arrays), [spread(level, x) if a else x for x, a in zip(inner, arrays, strict=True)]
+
+
+def _reverse(rules: Rules, inner: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
     level = _looping(rules, inner)
     if level is None:
         with _loop_advice(rules, inner):
             outs, back = rules.reverse(inner, traced)
         return outs, functools.partial(_pulled, rules, back)
-    arrays = [hasattr(x, "shape") for x in inner]
-    spread = [_under(level, x) if m else x for x, m in zip(inner, arrays, strict=True)]
-    outs, back = _reverse(_Members(rules, level, arrays), spread, traced)
+    outs, back = _reverse(*_member_rules(rules, level, inner), traced)
 
     def pullback(gs: list[Any]) -> list[Any]:
-        found = back([_under(level, g) for g in gs])
-        return [None if g is None else _over(level, g) for g in found]
+        found = back([spread(level, g) for g in gs])
+        return [None if g is None else _gathered(level, g) for g in found]
 
-    return [level.wrap(settle(o)) if hasattr(o, "shape") else o for o in outs], pullback
+    return _mapped(level, outs), pullback
 
 
-def _pulled(rules: Any, back: Back, gs: list[Any]) -> Values:
+def _pulled(rules: Rules, back: Back, gs: list[Any]) -> Values:
     """Call a pullback with cotangents that may be mapped where operands are not."""
     level = _looping(rules, gs)
     if level is None:
         with _loop_advice(rules, gs):
             return back(gs)
-    mapped = [_under(level, g) for g in gs]
+    mapped = [spread(level, g) for g in gs]
     members = [_pulled(rules, back, [g[(k, ...)] for g in mapped]) for k in range(level.members)]
-    return [None if g is None else level.wrap(settle(g)) for g in _stacked(members)]
+    return _mapped(level, _stacked(members))
 
 
 @contextlib.contextmanager
-def _loop_advice(rules: Any, values: Values) -> Iterator[None]:
+def _loop_advice(rules: Rules, values: Values) -> Iterator[None]:
     """Add the advice ``batch="loop"`` to errors that a map's values caused."""
     try:
         yield
@@ -195,19 +221,13 @@ def _loop_advice(rules: Any, values: Values) -> Iterator[None]:
 _LOOP = 'for code that is not made of agrad\'s functions give it batch="loop"'
 
 
-def _forward(rules: Any, inner: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
+def _forward(rules: Rules, inner: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
     level = _looping(rules, [*inner, *tangents])
     if level is None:
         with _loop_advice(rules, [*inner, *tangents]):
             return rules.forward(inner, traced, tangents)
-    arrays = [hasattr(x, "shape") for x in inner]
-    spread = [_under(level, x) if m else x for x, m in zip(inner, arrays, strict=True)]
-    given = [_under(level, t) for t in tangents]
-    outs, pushed = _forward(_Members(rules, level, arrays), spread, traced, given)
-    return (
-        [level.wrap(settle(o)) if hasattr(o, "shape") else o for o in outs],
-        [None if t is None else _over(level, t) for t in pushed],
-    )
+    outs, pushed = _forward(*_member_rules(rules, level, inner), traced, [spread(level, t) for t in tangents])
+    return _mapped(level, outs), _mapped(level, pushed)
 
 
 def check_older(outs: Values, level: Any, name: str) -> None:
@@ -231,7 +251,7 @@ class _Mapped:
 
     loop = False
 
-    def __init__(self, rules: Any, level: Batch, mapped: Sequence[bool]) -> None:
+    def __init__(self, rules: Rules, level: Batch, mapped: Sequence[bool]) -> None:
         self.rules, self.level, self.mapped = rules, level, mapped
         self.name = rules.name
 
@@ -239,7 +259,7 @@ class _Mapped:
         return [self.level.wrap(x) if m else x for x, m in zip(leaves, self.mapped, strict=True)]
 
     def _out(self, values: Values) -> list[Any]:
-        return [_under(self.level, value) if hasattr(value, "shape") else value for value in values]
+        return [spread(self.level, value) if hasattr(value, "shape") else value for value in values]
 
     def primal(self, leaves: Values) -> list[Any]:
         given = self._in(leaves)
@@ -247,22 +267,17 @@ class _Mapped:
             return self._out(self.rules.primal(given))
 
     def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
-        given = self._in(leaves)
-        with _loop_advice(self.rules, given):
-            outs, back = self.rules.reverse(given, traced)
+        outs, back = _reverse(self.rules, self._in(leaves), traced)
 
         def pullback(gs: list[Any]) -> list[Any]:
-            mapped = [self.level.wrap(settle(g)) for g in gs]
-            with _loop_advice(self.rules, mapped):
-                found = back(mapped)
+            found = back(_mapped(self.level, gs))
             return _by_operand(self.mapped, traced, self._out([found[i] for i in traced]))
 
         return self._out(outs), pullback
 
     def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
         given = [self.level.wrap(settle(t)) if self.mapped[i] else t for i, t in zip(traced, tangents, strict=True)]
-        with _loop_advice(self.rules, given):
-            outs, pushed = self.rules.forward(self._in(leaves), traced, given)
+        outs, pushed = _forward(self.rules, self._in(leaves), traced, given)
         return self._out(outs), self._out(pushed)
 
 
@@ -302,7 +317,7 @@ class _Members:
 
     loop = True
 
-    def __init__(self, rules: Any, level: Batch, mapped: Sequence[bool]) -> None:
+    def __init__(self, rules: Rules, level: Batch, mapped: Sequence[bool]) -> None:
         self.rules, self.members, self.mapped = rules, level.members, mapped
         self.name = rules.name
         if not self.members:

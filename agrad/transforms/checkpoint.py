@@ -7,11 +7,11 @@ itself: higher derivatives keep as little.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from agrad.engine.backward import backward_pass
-from agrad.engine.calls import record_call, recorded_part
+from agrad.engine.calls import Pull, record_call, recorded_part
 from agrad.engine.gradients import nodes_before, starting_cotangents
 from agrad.engine.levels import GLOBAL_TAPE, Forward
 from agrad.engine.states import Recorded, recording_states, replaying
@@ -23,6 +23,8 @@ from agrad.registry import CALLS
 from agrad.transforms.trees import flatten_all, unflatten
 
 Function = Callable[..., Any]
+_Path = tuple[int, int]
+"""The number of a result of a function, and that of a tape among those it is on."""
 
 
 def checkpoint(f: Function) -> Function:
@@ -101,26 +103,23 @@ def _cut(run: Callable[[], list[Any]], name: str) -> list[Any]:
     since = next_id()
     with recording_states() as states:
         outs = run()
-    found: dict[int, tuple[Any, dict[Node, None]]] = {}
-    for out in outs:
-        for level, node in _places(out):
+    tapes: dict[int, tuple[Any, dict[Node, _Path]]] = {}
+    for i, out in enumerate(outs):
+        for k, (level, node) in enumerate(_places(out)):
             if node.id > since:
-                found.setdefault(level.id, (level, {}))[1].setdefault(node)
-    if not found:
-        return outs
+                tapes.setdefault(level.id, (level, {}))[1].setdefault(node, (i, k))
     instead: dict[Node, Node] = {}
-    for level, roots in found.values():
-        ends = list(roots)
+    for level, ends in tapes.values():
         parents = nodes_before(ends, since)
         if not parents:
             continue
-        pull = _Pull(run, name, level, _paths(outs, ends), len(outs), parents, states)
+        pull = _pullback(run, name, level, list(ends.values()), len(outs), parents, states)
         nodes = record_call(name, parents, len(ends), pull)
         instead.update(zip(ends, nodes, strict=True))
         for end, node in zip(ends, nodes, strict=True):
             if hasattr(end, "hooks") or hasattr(end, "owner"):
                 _carry(end, node)
-    return [_replaced(out, instead) for out in outs]
+    return [_replaced(out, instead) for out in outs] if tapes else outs
 
 
 def _carry(end: Node, node: Node) -> None:
@@ -145,15 +144,6 @@ def _places(value: Any) -> Iterator[tuple[Any, Node]]:
         value = value.data
 
 
-def _paths(outs: Sequence[Any], ends: Sequence[Node]) -> list[tuple[int, int]]:
-    """Return for each node the number of a result and of a place in it."""
-    first: dict[Node, tuple[int, int]] = {}
-    for i, out in enumerate(outs):
-        for k, (_, node) in enumerate(_places(out)):
-            first.setdefault(node, (i, k))
-    return [first[node] for node in ends]
-
-
 def _replaced(value: Any, instead: dict[Node, Node]) -> Any:
     if not isinstance(value, Tensor):
         return value
@@ -168,58 +158,51 @@ def _replaced(value: Any, instead: dict[Node, Node]) -> Any:
     return wrap(data, value.level, node)
 
 
-class _Pull:
-    """The pullback of a checkpoint on one tape: runs the function again."""
+def _pullback(
+    run: Callable[[], list[Any]],
+    name: str,
+    level: Any,
+    paths: list[_Path],
+    count: int,
+    parents: list[Node],
+    states: Recorded,
+) -> Pull:
+    """Return the pullback of a checkpoint on one tape, which runs the function again.
 
-    __slots__ = ("count", "level", "name", "parents", "paths", "run", "states")
+    ``paths`` lead to the ends on that tape in the ``count`` results.
+    """
 
-    def __init__(
-        self,
-        run: Callable[[], list[Any]],
-        name: str,
-        level: Any,
-        paths: list[tuple[int, int]],
-        count: int,
-        parents: list[Node],
-        states: Recorded,
-    ) -> None:
-        self.run, self.name, self.level, self.paths, self.count = run, name, level, paths, count
-        self.parents, self.states = parents, states
-
-    def __call__(self, node: Node, given: list[Any]) -> list[Any]:
-        now = mode()
-        gs = [g for g in given if g is not None]
-        recorded = any(isinstance(g, Tensor) and g.level is self.level for g in gs)
-
-        def again() -> list[Any]:
-            return self._again(given, recorded)
-
-        with recording_from(self.level.id), outside_rules():
-            found = _cut(again, f"backward of {self.name}")
-        if now.oldest > self.level.id:  # a level silenced outside stays silenced
-            return [recorded_part(g) for g in found]
-        return found
-
-    def _again(self, given: list[Any], recorded: bool) -> list[Any]:
+    def again(given: list[Any], recorded: bool) -> list[Any]:
         since = next_id()
-        with replaying(self.states):
-            outs = self.run()
+        with replaying(states):
+            outs = run()
         ends = []
-        for i, k in self.paths:
-            places = list(_places(outs[i])) if len(outs) == self.count else []
-            if k >= len(places) or places[k][0] is not self.level:
+        for i, k in paths:
+            places = list(_places(outs[i])) if len(outs) == count else []
+            if k >= len(places) or places[k][0] is not level:
                 raise RuleError(
-                    f"{self.name}: run again for the backward pass it gave other results than the first time; "
+                    f"{name}: run again for the backward pass it gave other results than the first time; "
                     "a checkpointed function must do the same whenever it is called"
                 )
             ends.append(places[k][1])
         starts = starting_cotangents(ends, given)
-        found = backward_pass(starts, retain=recorded, level=self.level if recorded else None, since=since)
-        known = set(self.parents)
+        found = backward_pass(starts, retain=recorded, level=level if recorded else None, since=since)
+        known = set(parents)
         for reached in found:
             if reached.id <= since and reached not in known:
                 raise RuleError(
-                    f"{self.name}: run again for the backward pass it used a Tensor that it did not use the first "
+                    f"{name}: run again for the backward pass it used a Tensor that it did not use the first "
                     "time; a checkpointed function must do the same whenever it is called"
                 )
-        return [found.get(parent) for parent in self.parents]
+        return [found.get(parent) for parent in parents]
+
+    def pull(node: Node, given: list[Any]) -> list[Any]:
+        now = mode()
+        recorded = any(isinstance(g, Tensor) and g.level is level for g in given)
+        with recording_from(level.id), outside_rules():
+            found = _cut(functools.partial(again, given, recorded), f"backward of {name}")
+        if now.oldest > level.id:  # a level silenced outside stays silenced
+            return [recorded_part(g) for g in found]
+        return found
+
+    return pull

@@ -22,20 +22,23 @@ from agrad.transforms.trees import flatten, flatten_all, paths, tree_map, unflat
 Function = Callable[..., Any]
 
 
+def _kind(array: Any) -> str:
+    return f"{dtype_name(array.dtype)}{tuple(array.shape)}"
+
+
 def _check_carry(before: Any, after: Any, what: str) -> None:
     """Raise ``ShapeError`` unless the carry after a step is like the one before."""
     (old, old_spec), (new, new_spec) = flatten_all(before), flatten_all(after)
     if old_spec != new_spec:
         raise ShapeError(f"{what} gave the carry {new_spec}; it was {old_spec}, and its structure must stay")
-    for a, b, place in zip(old, new, paths(before, none_is_leaf=True), strict=True):
-        if is_array(a) and is_array(b):
-            if tuple(a.shape) != tuple(b.shape) or dtype_name(a.dtype) != dtype_name(b.dtype):
-                raise ShapeError(
-                    f"{what} turned the carry{place} from {dtype_name(a.dtype)}{tuple(a.shape)} into "
-                    f"{dtype_name(b.dtype)}{tuple(b.shape)}; shape and dtype must stay"
-                )
-        elif is_array(a):
-            raise ShapeError(f"{what} turned the carry{place} from an array into a {type(b).__name__}")
+    for i, (a, b) in enumerate(zip(old, new, strict=True)):
+        if is_array(a) and not (is_array(b) and _kind(a) == _kind(b)):
+            place = paths(before, none_is_leaf=True)[i]
+            if not is_array(b):
+                raise ShapeError(f"{what} turned the carry{place} from an array into a {type(b).__name__}")
+            raise ShapeError(
+                f"{what} turned the carry{place} from {_kind(a)} into {_kind(b)}; shape and dtype must stay"
+            )
 
 
 def _length(xs: Any, leaves: Sequence[Any], length: int | None) -> int:
@@ -156,12 +159,7 @@ def _no_steps(step: Function, init: Any, leaves: Sequence[Any]) -> Any:
     with no_grad():
         zeros = [namespace_of((leaf,)).sum(leaf, axis=0, dtype=leaf.dtype) for leaf in leaves]
         _, y = step(init, zeros)
-
-        def empty(leaf: Any) -> Any:
-            xp = namespace_of((leaf,))
-            return xp.broadcast_to(xp.reshape(leaf, (1, *leaf.shape)), (1, *leaf.shape))[(slice(0, 0), ...)]
-
-        return tree_map(empty, y)
+        return tree_map(lambda leaf: leaf[(slice(0, 0), ...)], _stacked([y]))
 
 
 def _stacked(ys: Sequence[Any]) -> Any:
@@ -206,9 +204,28 @@ def _truth(value: Any, what: str) -> bool:
 def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
     """Call ``true_fn`` or ``false_fn`` on the operands, by ``pred``.
 
-    The other one does not run. pred: a truth value, a number or an array of shape (). Under ``vmap`` over it members
-    would differ in the function that runs: that raises ``TracedValueError``, whose remedy is ``agrad.where`` on both
-    results.
+    The other one does not run.
+
+    Parameters
+    ----------
+    pred : bool, number, or array of shape ()
+        Chooses the function. It may not be mapped by ``vmap``; use ``agrad.where`` on both results there.
+    true_fn, false_fn : callable
+        Take the operands.
+    *operands
+        The arguments of both functions.
+
+    Returns
+    -------
+    object
+        The result of the function that ran.
+
+    Raises
+    ------
+    ShapeError
+        For an array ``pred`` with axes.
+    TracedValueError
+        Where ``vmap`` maps ``pred``.
     """
     return true_fn(*operands) if _truth(pred, "cond: pred") else false_fn(*operands)
 

@@ -30,10 +30,11 @@ from agrad.transforms.arguments import (
     outputs_of,
     owned_tree,
     split,
-    tangent_for,
     zeros,
 )
 from agrad.transforms.trees import flatten, unflatten
+
+Function = Callable[..., Any]
 
 
 class Recording:
@@ -94,9 +95,7 @@ class Recording:
         return pullback
 
 
-def value_and_grad(
-    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+def value_and_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
     """Return the function that computes ``f`` and its gradient in one pass.
 
     Parameters
@@ -126,15 +125,26 @@ def value_and_grad(
         At the call, where ``f`` returns anything but one real floating number as an array.
     """
 
+    return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar)
+
+
+def differentiated(
+    f: Function, argnums: ArgNums, has_aux: bool, holomorphic: bool, kind: str, check: Callable[[Any, str, bool], None]
+) -> Function:
+    """Return the function that computes ``f`` and the gradient of its result's sum.
+
+    ``check`` raises for a result that ``f`` may not have; ``kind`` names the gradient in error texts.
+    """
+
     @functools.wraps(f)
     def with_gradient(*args: Any, **kwargs: Any) -> Any:
-        name = f"the gradient of {getattr(f, '__name__', 'a function')}"
+        name = f"the {kind} of {getattr(f, '__name__', 'a function')}"
         chosen = Chosen(f, args, kwargs, argnums, name)
         inputs = Inputs(chosen.values, chosen.places, name)
         if holomorphic:
             check_complex(inputs)
         run = Recording(inputs, chosen.call, has_aux)
-        check_scalar(run.out, name, holomorphic)
+        check(run.out, name, holomorphic)
         y, node = split(run.out, run.level)
         gradients = run.gradients(y, node)
         value = inputs.leave(y)
@@ -145,16 +155,10 @@ def value_and_grad(
     return with_gradient
 
 
-def grad(
-    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
-    """Return the function that computes the gradient of ``f``.
+def without_value(both: Function, has_aux: bool) -> Function:
+    """Return a function of (value, gradient) as one of the gradient, and aux."""
 
-    As ``value_and_grad`` without the value: it returns the gradient, or with ``has_aux`` (gradient, aux).
-    """
-    both = value_and_grad(f, argnums, has_aux, holomorphic)
-
-    @functools.wraps(f)
+    @functools.wraps(both)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, out = both(*args, **kwargs)
         return (out, value[1]) if has_aux else out
@@ -162,7 +166,29 @@ def grad(
     return gradient
 
 
-def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
+    """Return the function that computes the gradient of ``f``.
+
+    Parameters
+    ----------
+    f, argnums, has_aux, holomorphic
+        As for ``value_and_grad``.
+
+    Returns
+    -------
+    callable
+        Takes ``f``'s arguments and returns the gradient, or with ``has_aux`` (gradient, aux). The gradient is that of
+        ``value_and_grad``.
+
+    Raises
+    ------
+    ShapeError, DtypeError, NotDifferentiableError
+        As for ``value_and_grad``.
+    """
+    return without_value(value_and_grad(f, argnums, has_aux, holomorphic), has_aux)
+
+
+def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """Return ``f(*primals)`` and its pullback.
 
     Parameters
@@ -171,12 +197,19 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         Takes ``primals`` and returns a nested container of arrays, or with ``has_aux`` a pair (that, aux).
     *primals
         Nested containers of floating arrays.
+    has_aux : bool
+        ``f`` returns a pair (value, aux).
 
     Returns
     -------
     tuple
         (value, pullback), with ``has_aux`` (value, pullback, aux). The pullback takes a cotangent of the value's
         structure, shapes and dtypes to a tuple of the primals' cotangents, and may be called any number of times.
+
+    Raises
+    ------
+    DtypeError, OperandError
+        For primals that are no floating arrays, and for results that are neither arrays nor containers of them.
     """
     name = f"the vjp of {getattr(f, '__name__', 'a function')}"
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
@@ -187,7 +220,13 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (value, pullback, aux) if has_aux else (value, pullback)
 
 
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+def check_tuples(primals: Any, tangents: Any, name: str) -> None:
+    """Raise ``OperandError`` unless primals and tangents are tuples or lists."""
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise OperandError(f"{name}: primals and tangents are tuples, one entry an argument of the function")
+
+
+def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """Return ``f(*primals)`` and its derivative along ``tangents``, computed forward.
 
     Memory does not grow with the number of operations.
@@ -200,23 +239,25 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         Nested containers of floating arrays.
     tangents : tuple
         Containers of the primals' structures, shapes and dtypes.
+    has_aux : bool
+        ``f`` returns a pair (value, aux).
 
     Returns
     -------
     tuple
         (value, tangent of the value), with ``has_aux`` (value, tangent, aux).
+
+    Raises
+    ------
+    ShapeError
+        For tangents that are not like the primals.
+    DtypeError, OperandError
+        For primals that are no floating arrays, and for results that are neither arrays nor containers of them.
     """
     name = f"the jvp of {getattr(f, '__name__', 'a function')}"
-    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise OperandError(f"{name}: primals and tangents are tuples, one entry an argument of the function")
+    check_tuples(primals, tangents, name)
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
-    given, given_spec = flatten(tuple(tangents))
-    if given_spec != inputs.spec:
-        raise ShapeError(f"{name}: the tangents' structure is {given_spec}; the primals' is {inputs.spec}")
-    checked = [
-        settle(tangent_for(value, t, place, name))
-        for value, t, place in zip(inputs.values, given, inputs.places, strict=True)
-    ]
+    checked = inputs.tangents(tangents)
     level = Forward()
     out = called(f, *inputs.lift(level, checked))
     out, aux = aux_of(out, name) if has_aux else (out, None)

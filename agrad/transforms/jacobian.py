@@ -5,6 +5,7 @@ there are at once, and with that the memory. For containers of outputs and input
 outputs', with a container like the inputs' at each leaf, of arrays of shape (*output, *input).
 """
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +17,7 @@ from agrad.engine.batching import Batch
 from agrad.engine.gradients import starting_cotangents
 from agrad.engine.levels import Forward, Level, namespace_of
 from agrad.engine.tensor import Tensor
-from agrad.errors import DtypeError, NotDifferentiableError
+from agrad.errors import DetachError, DtypeError, NotDifferentiableError, RuleError
 from agrad.shapes import size
 from agrad.transforms.arguments import (
     ArgNums,
@@ -39,10 +40,11 @@ Function = Callable[..., Any]
 
 
 class _Outputs:
-    """The result of a function at a level: structure, values and records."""
+    """The result of a function at a level: structure, values, records, and aux."""
 
-    def __init__(self, out: Any, level: Level, what: str) -> None:
-        self.what = what
+    def __init__(self, out: Any, aux: Any, level: Level, inputs: Inputs) -> None:
+        what = self.what = inputs.what
+        self.aux = leave_tree(aux, level, inputs)
         leaves, self.spec = flatten(out)
         self.places = [
             Place(lambda: [place_of(p, "output", whole="its output") for p in paths(out)], i)
@@ -127,7 +129,7 @@ class _Units:
         return xp.broadcast_to(value, shape) if self.batch is not None else xp.reshape(value, shape)
 
 
-def _joined(parts: list[Any]) -> Any:
+def _joined(parts: Sequence[Any]) -> Any:
     return parts[0] if len(parts) == 1 else namespace_of(parts).concat(parts, axis=0)
 
 
@@ -147,14 +149,12 @@ def _shaped(value: Any, shape: tuple[int, ...]) -> Any:
 
 def _in_reverse(run: Recording, outs: _Outputs, chunk_size: int | None) -> list[list[Any]]:
     """Return the Jacobian by output and input leaf, by carrying cotangents back."""
-    inputs, total = run.inputs, _count(outs.values)
-    rows: list[list[Any]] = [[] for _ in run.roots]
+    inputs, total, rows = run.inputs, _count(outs.values), []
     for places in chunks(total, chunk_size):
         units = _Units(places)
         found = backward_pass(starting_cotangents(outs.records, units.of(outs.values)), retain=places.stop < total)
-        for part, root, value in zip(rows, run.roots, inputs.values, strict=True):
-            part.append(units.rows(found.get(root), value))
-    by_input = [_parts(_joined(part), outs.values) for part in rows]
+        rows.append([units.rows(found.get(root), x) for root, x in zip(run.roots, inputs.values, strict=True)])
+    by_input = [_parts(_joined(part), outs.values) for part in zip(*rows, strict=True)]
     return [
         [_shaped(part, (*y.shape, *x.shape)) for part, x in zip(parts, inputs.values, strict=True)]
         for y, parts in zip(outs.values, zip(*by_input, strict=True), strict=True)
@@ -168,17 +168,13 @@ def _forward(
 
     ``push`` takes the tangents of the input leaves, None for zero, to the outputs and their tangents.
     """
-    columns: list[list[Any]] = []
-    outs = None
+    columns = []
     for places in chunks(_count(inputs.values), chunk_size):
         units = _Units(places)  # their level is older than one that ``push`` opens to carry them as tangents
-        found, tangents = push(units.of(inputs.values))
-        if outs is None:
-            outs, columns = found, [[] for _ in found.values]
-        for part, t, y in zip(columns, tangents, found.values, strict=True):
-            part.append(units.rows(t, y))
-    assert outs is not None
-    return outs, [_by_input(_joined(part), y, inputs) for part, y in zip(columns, outs.values, strict=True)]
+        outs, tangents = push(units.of(inputs.values))
+        columns.append([units.rows(t, y) for t, y in zip(tangents, outs.values, strict=True)])
+    by_output = zip(zip(*columns, strict=True), outs.values, strict=True)
+    return outs, [_by_input(_joined(part), y, inputs) for part, y in by_output]
 
 
 def _by_input(columns: Any, y: Any, inputs: Inputs) -> list[Any]:
@@ -193,47 +189,45 @@ def _by_input(columns: Any, y: Any, inputs: Inputs) -> list[Any]:
 
 def _forward_mode(
     chosen: Chosen, inputs: Inputs, chunk_size: int | None, has_aux: bool, holomorphic: bool
-) -> tuple[_Outputs, list[list[Any]], Any]:
-    """Return the outputs, the Jacobian by output and input leaf, and aux.
+) -> tuple[_Outputs, list[list[Any]]]:
+    """Return the outputs, and the Jacobian by output and input leaf.
 
     It calls the function once a chunk, in forward mode.
     """
     if not holomorphic:
         _check_real(inputs)
-    seen: list[Any] = []
 
     def push(tangents: list[Any]) -> tuple[_Outputs, list[Any]]:
         level = Forward()
         out = chosen.call(inputs.lift(level, tangents))
         out, aux = aux_of(out, inputs.what) if has_aux else (out, None)
-        outs = _Outputs(out, level, inputs.what)
-        seen.append(leave_tree(aux, level, inputs) if not seen else None)
+        outs = _Outputs(out, aux, level, inputs)
         return outs, outs.records
 
     outs, blocks = _forward(inputs, push, chunk_size)
     if holomorphic:
         outs.check(holomorphic)
-    return outs, blocks, seen[0]
+    return outs, blocks
 
 
 def _on_tape(
     chosen: Chosen, inputs: Inputs, chunk_size: int | None, has_aux: bool, holomorphic: bool, any_way: bool
-) -> tuple[_Outputs, list[list[Any]], Any]:
+) -> tuple[_Outputs, list[list[Any]]]:
     """Return the same, by calling the function once, on a tape.
 
     It goes in reverse, or with ``any_way`` in the direction that is less work.
     """
     run = Recording(inputs, chosen.call, has_aux)
-    outs = _Outputs(run.out, run.level, inputs.what)
+    outs = _Outputs(run.out, run.aux, run.level, inputs)
     if any_way and _forward_is_less(inputs, outs, holomorphic):
         if holomorphic:
             outs.check(holomorphic)
-        push = pushforward_of(outs.values, outs.records, run.roots)
-        _, blocks = _forward(inputs, lambda tangents: (outs, push(tangents)), chunk_size)
-    else:
-        outs.check(holomorphic)
-        blocks = _in_reverse(run, outs, chunk_size)
-    return outs, blocks, run.leave_aux()
+        # a rule in NumPy, say, takes no Tensors, and has no tangents
+        with contextlib.suppress(DetachError, RuleError):
+            push = pushforward_of(outs.values, outs.records, run.roots)
+            return _forward(inputs, lambda tangents: (outs, push(tangents)), chunk_size)
+    outs.check(holomorphic)
+    return outs, _in_reverse(run, outs, chunk_size)
 
 
 def _forward_is_less(inputs: Inputs, outs: _Outputs, holomorphic: bool) -> bool:
@@ -267,22 +261,18 @@ def _jacobian(
         if holomorphic:
             check_complex(inputs)
         if name == "jacfwd":
-            outs, blocks, aux = _forward_mode(chosen, inputs, chunk_size, has_aux, holomorphic)
+            outs, blocks = _forward_mode(chosen, inputs, chunk_size, has_aux, holomorphic)
         else:
-            outs, blocks, aux = _on_tape(chosen, inputs, chunk_size, has_aux, holomorphic, name == "Jacobian")
+            outs, blocks = _on_tape(chosen, inputs, chunk_size, has_aux, holomorphic, name == "Jacobian")
         leaves = [chosen.result(unflatten(inputs.spec, [inputs.leave(block) for block in row])) for row in blocks]
         whole = unflatten(outs.spec, leaves)
-        return owned_tree((whole, aux) if has_aux else whole, args, kwargs)
+        return owned_tree((whole, outs.aux) if has_aux else whole, args, kwargs)
 
     return matrix
 
 
 def jacrev(
-    f: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    chunk_size: int | None = None,
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:
     """Return the function that computes the Jacobian of ``f`` in reverse mode.
 
@@ -316,11 +306,7 @@ def jacrev(
 
 
 def jacfwd(
-    f: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    chunk_size: int | None = None,
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:
     """Return the function that computes the Jacobian of ``f`` in forward mode.
 
@@ -347,11 +333,7 @@ def jacfwd(
 
 
 def jacobian(
-    f: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    chunk_size: int | None = None,
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:
     """Return the function that computes the Jacobian of ``f`` with least work.
 
@@ -381,11 +363,7 @@ def jacobian(
 
 
 def hessian(
-    f: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    chunk_size: int | None = None,
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:
     """Return the function that computes the second derivatives of ``f``.
 

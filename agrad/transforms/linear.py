@@ -2,12 +2,11 @@
 
 The matrices are never stored.
 
-A linear operation is recognised by its rule: a rule that names no differentiated value and no result does not depend
-on them. The tape tells from that if a function is linear.
+An operation is linear if its rule names no differentiated value and no result. A function is linear if all operations
+on its tape are.
 """
 
 import contextlib
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,20 +20,10 @@ from agrad.engine.gradients import starting_cotangents
 from agrad.engine.levels import Reverse, namespace_of
 from agrad.engine.tape import LEAF, Node, leaf_node
 from agrad.engine.tensor import settle, wrap
-from agrad.errors import DtypeError, NotDifferentiableError, OperandError, ShapeError, TracedValueError
-from agrad.transforms.arguments import (
-    ArgNums,
-    Chosen,
-    Inputs,
-    check_complex,
-    out_tangent,
-    owned_tree,
-    split,
-    tangent_for,
-    zeros,
-)
-from agrad.transforms.grad import Recording, grad, jvp, vjp
-from agrad.transforms.trees import flatten, unflatten
+from agrad.errors import DtypeError, NotDifferentiableError, ShapeError, TracedValueError
+from agrad.transforms.arguments import ArgNums, Inputs, out_tangent, owned_tree, split, zeros
+from agrad.transforms.grad import Recording, check_tuples, differentiated, grad, jvp, vjp, without_value
+from agrad.transforms.trees import unflatten
 
 Function = Callable[..., Any]
 
@@ -53,11 +42,18 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
         One nested container of floating arrays for each argument of ``f``.
     tangents : tuple
         Containers of the primals' structures, shapes and dtypes.
+    has_aux : bool
+        ``f`` returns a pair (value, aux).
 
     Returns
     -------
     tuple
         A tuple like ``primals``, with ``has_aux`` (that, aux).
+
+    Raises
+    ------
+    ShapeError
+        For tangents that are not like the primals, and for a result with axes.
     """
     _check_pair(primals, tangents, "hvp")
     slope = grad(f, argnums=tuple(range(len(primals))), has_aux=has_aux)
@@ -66,8 +62,7 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
 
 
 def _check_pair(primals: Any, tangents: Any, name: str) -> None:
-    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise OperandError(f"{name}: primals and tangents are tuples, one entry an argument of the function")
+    check_tuples(primals, tangents, name)
     if len(primals) != len(tangents):
         raise ShapeError(f"{name}: {len(primals)} primals but {len(tangents)} tangents")
 
@@ -75,10 +70,8 @@ def _check_pair(primals: Any, tangents: Any, name: str) -> None:
 def gnvp(f: Function, loss: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """Return the Gauss-Newton matrix of ``loss(f(*primals))`` times ``tangents``.
 
-    It is J.T (H (J t)).
-
-    J is the Jacobian of ``f`` and H the Hessian of ``loss`` at the value of ``f``. With a convex loss the matrix is
-    positive semidefinite (Schraudolph 2002, "Fast curvature matrix-vector products", section 3).
+    It is J.T (H (J t)), with J the Jacobian of ``f`` and H the Hessian of ``loss`` at the value of ``f``. With a convex
+    loss the matrix is positive semidefinite.
 
     Parameters
     ----------
@@ -93,6 +86,11 @@ def gnvp(f: Function, loss: Function, primals: Sequence[Any], tangents: Sequence
     -------
     tuple
         A tuple like ``primals``.
+
+    Notes
+    -----
+    N. Schraudolph, Fast curvature matrix-vector products for second-order gradient descent, Neural Computation 14
+    (2002), section 3.
     """
     _check_pair(primals, tangents, "gnvp")
     _, along = jvp(f, primals, tangents)
@@ -122,33 +120,21 @@ def elementwise_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, h
         At the call, for integers, and for a complex result unless ``holomorphic``.
     """
 
-    @functools.wraps(f)
-    def slopes(*args: Any, **kwargs: Any) -> Any:
-        what = f"the elementwise gradient of {getattr(f, '__name__', 'a function')}"
-        chosen = Chosen(f, args, kwargs, argnums, what)
-        inputs = Inputs(chosen.values, chosen.places, what)
-        if holomorphic:
-            check_complex(inputs)
-        run = Recording(inputs, chosen.call, has_aux)
-        if not hasattr(run.out, "shape"):
-            raise NotDifferentiableError(
-                f"{what}: the function must return one array, not a {type(run.out).__name__}; for containers use "
-                "agrad.vjp"
-            )
-        y, node = split(run.out, run.level)
-        _check_elements(y.dtype, holomorphic, what)
-        whole = chosen.result(run.gradients(y, node))
-        return owned_tree((whole, run.leave_aux()) if has_aux else whole, args, kwargs)
-
-    return slopes
+    both = differentiated(f, argnums, has_aux, holomorphic, "elementwise gradient", _check_elements)
+    return without_value(both, has_aux)
 
 
-def _check_elements(dtype: Any, holomorphic: bool, what: str) -> None:
-    if not is_floating(dtype):
-        raise DtypeError(f"{what}: the function returned dtype {dtype_name(dtype)}, which has no derivative")
-    if ("complex" in dtype_name(dtype)) != holomorphic:
+def _check_elements(y: Any, what: str, holomorphic: bool) -> None:
+    if not hasattr(y, "shape"):
+        raise NotDifferentiableError(
+            f"{what}: the function must return one array, not a {type(y).__name__}; for containers use agrad.vjp"
+        )
+    dtype = dtype_name(y.dtype)
+    if not is_floating(y.dtype):
+        raise DtypeError(f"{what}: the function returned dtype {dtype}, which has no derivative")
+    if ("complex" in dtype) != holomorphic:
         raise DtypeError(
-            f"{what}: holomorphic=True is for a function that returns complex numbers, not {dtype_name(dtype)}"
+            f"{what}: holomorphic=True is for a function that returns complex numbers, not {dtype}"
             if holomorphic
             else f"{what}: the function returned complex numbers; set holomorphic=True if it is holomorphic, or use "
             "agrad.vjp"
@@ -169,6 +155,8 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         Takes ``primals`` and returns a nested container of arrays, or with ``has_aux`` a pair (that, aux).
     *primals
         Nested containers of floating arrays.
+    has_aux : bool
+        ``f`` returns a pair (value, aux).
 
     Returns
     -------
@@ -184,18 +172,28 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     along = pushforward_of([y for y, _ in pairs], [node for _, node in pairs], run.roots)
 
     def push(*tangents: Any) -> Any:
-        given, given_spec = flatten(tangents)
-        if given_spec != inputs.spec:
-            raise ShapeError(f"{what}: the tangents' structure is {given_spec}; the primals' is {inputs.spec}")
-        checked = [
-            settle(tangent_for(value, t, place, what))
-            for value, t, place in zip(inputs.values, given, inputs.places, strict=True)
-        ]
+        checked = inputs.tangents(tangents)
         out = [inputs.leave(out_tangent(y, t)) for (y, _), t in zip(pairs, along(checked), strict=True)]
-        return owned_tree(unflatten(spec, out), given, inputs.leaves)
+        return owned_tree(unflatten(spec, out), tangents, inputs.leaves)
 
     value, aux = owned_tree((run.leave_value(pairs, spec), run.leave_aux()), primals)
     return (value, push, aux) if has_aux else (value, push)
+
+
+class LinearTape:
+    """A linear function of a list of arrays, recorded at one point."""
+
+    def __init__(self, function: Callable[[list[Any]], list[Any]], point: Sequence[Any]) -> None:
+        level = Reverse()
+        self.roots = [leaf_node() for _ in point]
+        outs = function([wrap(settle(x), level, root) for x, root in zip(point, self.roots, strict=True)])
+        self.ends = [None if out is None else split(out, level)[1] for out in outs]
+
+    def transposed(self, cotangents: Sequence[Any]) -> list[Any]:
+        """Return the arguments' cotangents for those of the results, None for zero."""
+        starts = starting_cotangents(self.ends, [settle(g) for g in cotangents])
+        found = backward_pass(starts, retain=True)
+        return [found.get(root) for root in self.roots]
 
 
 def pushforward_of(
@@ -203,24 +201,17 @@ def pushforward_of(
 ) -> Callable[[Sequence[Any]], list[Any]]:
     """Return the function from tangents of a tape's roots to those of its results.
 
-    The pullback is recorded once, on a level of its own: a linear function, whose pullback is the pushforward. None
-    stands for a tangent of zero. ``ys`` and ``nodes`` are the results' values and nodes.
+    The pullback is recorded once: a linear function, whose transpose is the pushforward. None stands for a tangent of
+    zero. ``ys`` and ``nodes`` are the results' values and nodes.
     """
-    again = Reverse()
-    seeds = [None if node is None else leaf_node() for node in nodes]
+
+    def pullback(gs: list[Any]) -> list[Any]:
+        found = backward_pass(starting_cotangents(nodes, gs), retain=True)
+        return [found.get(root) for root in roots]
+
     # not at 0: behind ``where`` a pullback puts 0 where the cotangent is 0 and a slope infinite
-    gs = [
-        None if seed is None else wrap(settle(namespace_of((y,)).ones_like(y)), again, seed)
-        for y, seed in zip(ys, seeds, strict=True)
-    ]
-    found = backward_pass(starting_cotangents(nodes, gs), retain=True)
-    ends = [split(found[root], again)[1] if root in found else None for root in roots]
-
-    def push(tangents: Sequence[Any]) -> list[Any]:
-        pushed = backward_pass(starting_cotangents(ends, tangents), retain=True)
-        return [None if seed is None else pushed.get(seed) for seed in seeds]
-
-    return push
+    point = [y if node is None else namespace_of((y,)).ones_like(y) for y, node in zip(ys, nodes, strict=True)]
+    return LinearTape(pullback, point).transposed
 
 
 def linear_transpose(f: Function, *primals: Any) -> Function:
@@ -251,13 +242,11 @@ def linear_transpose(f: Function, *primals: Any) -> Function:
     with np.errstate(all="ignore"):  # at 0, a function that is not linear may have no value
         run = Recording(inputs, lambda values: f(*values))
         pairs, spec = run.outputs()
-    for node in topological_order([node for _, node in pairs if node is not None]):
-        plan = node.plan
-        if plan is not LEAF and not is_linear(plan):
-            raise NotDifferentiableError(
-                f"{what}: it is not linear in its arguments, as {plan.primitive.name} is not in "
-                f"{' and '.join(plan.arguments)}; use agrad.vjp, or agrad.linearize at a point"
-            )
+    for plan in nonlinear([node for _, node in pairs]):
+        raise NotDifferentiableError(
+            f"{what}: it is not linear in its arguments, as {plan.primitive.name} is not in "
+            f"{' and '.join(plan.arguments)}; use agrad.vjp, or agrad.linearize at a point"
+        )
     for y, _ in pairs:
         with contextlib.suppress(TracedValueError):  # under vmap it has no value
             if hasattr(y, "shape") and bool(namespace_of((y,)).any(y != 0)):
@@ -268,7 +257,13 @@ def linear_transpose(f: Function, *primals: Any) -> Function:
     return run.pullback(pairs, spec)
 
 
-def is_linear(plan: Any) -> bool:
+def nonlinear(ends: Sequence[Node | None]) -> list[Any]:
+    """Return the plans of the operations behind some nodes that are not linear."""
+    nodes = topological_order([end for end in ends if end is not None])
+    return [node.plan for node in nodes if node.plan is not LEAF and not _is_linear(node.plan)]
+
+
+def _is_linear(plan: Any) -> bool:
     """Return True for an operation whose derivative is the same everywhere.
 
     It depends on no differentiated argument and on no result.

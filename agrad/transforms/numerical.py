@@ -13,6 +13,7 @@ from agrad.engine.calls import lift_all
 from agrad.engine.levels import namespace_of
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, NotDifferentiableError, OperandError
+from agrad.transforms.arguments import paired
 from agrad.transforms.calling import Back, Values, call, differentiable
 from agrad.transforms.trees import flatten_all, unflatten
 
@@ -110,14 +111,8 @@ class _Differences:
                 slopes = []
                 for unit, size in _units(leaf):
                     h = self._relative(leaf) * size
-                    rest = iter(gs)
-                    total = None
-                    for slope in self._slope(leaves, {i: unit * h}, 2 * h):
-                        if slope is not None:
-                            slope, g = lift_all([slope, next(rest)])
-                            part = namespace_of((slope,)).sum(slope * g)
-                            total = part if total is None else total + part
-                    slopes.append(total)
+                    moved = self._slope(leaves, {i: unit * h}, 2 * h)
+                    slopes.append(paired([slope for slope in moved if slope is not None], gs))
                 if slopes:
                     xp = namespace_of(slopes)
                     found[i] = xp.reshape(xp.stack(lift_all(slopes)), tuple(leaf.shape))

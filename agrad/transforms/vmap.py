@@ -1,8 +1,8 @@
 """``vmap``: apply a function of one member to many at once."""
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import optree
 
@@ -18,19 +18,16 @@ from agrad.engine.views import members_apart
 from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.shapes import normalize_axis
 from agrad.transforms.arguments import check_chunk_size, chunks, is_array, is_bare, outside, owned_tree
-from agrad.transforms.trees import NAMESPACE, flatten_all, paths, place_of, unflatten
+from agrad.transforms.trees import NAMESPACE, Place, flatten_all, paths, place_of, unflatten
 
+Function = Callable[..., Any]
 Axes = Any
 """An axis, None, or a container of these: a prefix of the container whose leaves they are about."""
 
 
 def vmap(
-    f: Callable[..., Any],
-    in_axes: Axes = 0,
-    out_axes: Axes = 0,
-    axis_size: int | None = None,
-    chunk_size: int | None = None,
-) -> Callable[..., Any]:
+    f: Function, in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None, chunk_size: int | None = None
+) -> Function:
     """Return the function that calls ``f`` for every member of a batch.
 
     Each operation in ``f`` runs once for all members. Inside ``f`` a mapped value shows one member's shape and has no
@@ -70,12 +67,10 @@ def vmap(
     @functools.wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         inputs = _Members(args, in_axes, axis_size, name)
-        results = [
-            _Results(f, inputs.part(members), kwargs, out_axes, members.stop - members.start, name)
-            for members in chunks(inputs.size, chunk_size)
-        ]
-        out = inputs.leave(results[0] if len(results) == 1 else results[0].joined(results))
-        return owned_tree(out, args, kwargs)
+        results = [_results(f, *inputs.part(some), kwargs, out_axes, name) for some in chunks(inputs.size, chunk_size)]
+        values = results[0].values if len(results) == 1 else _joined(results, name)
+        out = [outside(value, inputs.tensors) for value in values]
+        return owned_tree(unflatten(results[0].spec, out), args, kwargs)
 
     return mapped
 
@@ -106,17 +101,12 @@ class _Members:
                     f"{name}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments"
                 )
             in_axes = tuple(in_axes)
-        self.name = name
         axes = _prefix(in_axes, args, "in_axes", name)
         self.leaves, self.spec = flatten_all(args)
         self.mapped = [axis is not None and leaf is not None for axis, leaf in zip(axes, self.leaves, strict=True)]
         self.tensors = any(not is_bare(leaf) for leaf in self.leaves)
         self.size = -1 if axis_size is None else axis_size
-        origin: int | None = None
-
-        def place(i: int) -> str:
-            return place_of(paths(args, none_is_leaf=True)[i], "argument")
-
+        origin: Place | None = None
         for i, (leaf, axis) in enumerate(zip(self.leaves, axes, strict=True)):
             if axis is None or leaf is None:
                 if isinstance(leaf, Tensor):
@@ -125,17 +115,18 @@ class _Members:
                 elif backend_of_type(type(leaf)) is not None:
                     self.leaves[i] = wrap(leaf, GLOBAL_TAPE)  # all arrays inside are then of one library
                 continue
-            axis = _axis_of(leaf, axis, functools.partial(place, i), name)
+            place = Place(lambda: [place_of(p, "argument") for p in paths(args, none_is_leaf=True)], i)
+            axis = _axis_of(leaf, axis, place, name)
             size = leaf.shape[axis]
             if self.size not in (-1, size):
                 raise ShapeError(
-                    f"{name}: {place(i)} has {size} members (axis {axis} of shape {tuple(leaf.shape)}), but "
-                    f"{'axis_size is' if origin is None else f'{place(origin)} has'} {self.size}"
+                    f"{name}: {place} has {size} members (axis {axis} of shape {tuple(leaf.shape)}), but "
+                    f"{'axis_size is' if origin is None else f'{origin} has'} {self.size}"
                 )
             if self.size == -1:
-                self.size, origin = size, i
-            mapped = settle(namespace_of((leaf,)).moveaxis(leaf, axis, 0) if axis else leaf)
-            self.leaves[i] = members_apart(mapped, packed=False)
+                self.size, origin = size, place
+            moved = settle(namespace_of((leaf,)).moveaxis(leaf, axis, 0) if axis else leaf)
+            self.leaves[i] = members_apart(moved, packed=False)
         if self.size < 0:
             raise ConfigurationError(
                 f"{name}: no argument is mapped, so how many members there are must be said: axis_size=..."
@@ -151,100 +142,91 @@ class _Members:
         ]
         return level, unflatten(self.spec, lifted)
 
-    def leave(self, results: "_Results") -> Any:
-        """Return results as the caller gets them."""
-        return unflatten(results.spec, [outside(value, self.tensors) for value in results.values])
 
-
-def _axis_of(leaf: Any, axis: int, place: Callable[[], str], name: str) -> int:
+def _axis_of(leaf: Any, axis: int, place: Place, name: str) -> int:
     if not is_array(leaf):
         raise OperandError(
-            f"{name}: {place()} is a {type(leaf).__name__}, which has no axis to map over; "
+            f"{name}: {place} is a {type(leaf).__name__}, which has no axis to map over; "
             "its in_axes is to be None, so that all members share it"
         )
     if not leaf.shape:
         raise ShapeError(
-            f"{name}: {place()} is an array of no dimensions, which has no axis to map over; its in_axes is to be None"
+            f"{name}: {place} is an array of no dimensions, which has no axis to map over; its in_axes is to be None"
         )
     try:
         return normalize_axis(axis, len(leaf.shape))
     except IndexError:
-        raise ShapeError(f"{name}: {place()} of shape {tuple(leaf.shape)} has no axis {axis}") from None
+        raise ShapeError(f"{name}: {place} of shape {tuple(leaf.shape)} has no axis {axis}") from None
 
 
-class _Results:
+class _Results(NamedTuple):
     """The results for some members: leaves with the members along the axis asked for."""
 
-    def __init__(
-        self,
-        f: Callable[..., Any],
-        part: tuple[Batch, tuple[Any, ...]],
-        kwargs: dict[str, Any],
-        out_axes: Axes,
-        members: int,
-        name: str,
-    ) -> None:
-        self.name = name
-        level, args = part
-        out = called(f, *args, **kwargs)
-        if isinstance(out_axes, list) and isinstance(out, tuple):
-            out_axes = tuple(out_axes)
-        self.axes = _prefix(out_axes, out, "out_axes", name)
-        leaves, self.spec = flatten_all(out)
+    values: list[Any]
+    axes: list[int | None]
+    spec: Any
 
-        def place(i: int) -> str:
-            return place_of(paths(out, none_is_leaf=True)[i], "output", whole="the result")
 
-        self.values = [
-            self._outside(level, leaf, axis, functools.partial(place, i))
-            for i, (leaf, axis) in enumerate(zip(leaves, self.axes, strict=True))
-        ]
+def _results(
+    f: Function, level: Batch, args: tuple[Any, ...], kwargs: dict[str, Any], out_axes: Axes, name: str
+) -> _Results:
+    """Return the results of ``f`` for the members of a level."""
+    out = called(f, *args, **kwargs)
+    if isinstance(out_axes, list) and isinstance(out, tuple):
+        out_axes = tuple(out_axes)
+    axes = _prefix(out_axes, out, "out_axes", name)
+    leaves, spec = flatten_all(out)
+    values = []
+    for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
+        place = Place(lambda: [place_of(p, "output", whole="the result") for p in paths(out, none_is_leaf=True)], i)
+        values.append(_moved_out(level, leaf, axis, place, name))
+    return _Results(values, axes, spec)
 
-    def _outside(self, level: Batch, leaf: Any, axis: int | None, place: Callable[[], str]) -> Any:
-        if leaf is None:
-            return None
-        if isinstance(leaf, Tensor) and leaf.level is level:
-            if axis is None:
-                raise ConfigurationError(
-                    f"{self.name}: out_axes is None for {place()}, which depends on the member; give an axis"
-                )
-            value = leaf.data
-        elif axis is None:
-            return leaf
-        else:
-            value = self._repeated(leaf, level.members, place)
-        try:
-            axis = normalize_axis(axis, len(value.shape))
-        except IndexError:
-            raise ConfigurationError(
-                f"{self.name}: out_axes {axis} is out of range for {place()}, which has {len(value.shape)} axes with "
-                "that of the members"
-            ) from None
-        return namespace_of((value,)).moveaxis(value, 0, axis) if axis else value
 
-    def _repeated(self, leaf: Any, members: int, place: Callable[[], str]) -> Any:
-        leaf = array_of_number(leaf)
-        if isinstance(leaf, TracedNumber):
-            leaf = leaf.read()
-        if isinstance(leaf, (bool, int, float, complex)):
-            leaf = selected().backend.xp.asarray(leaf)
-        elif not is_array(leaf):
-            raise OperandError(
-                f"{self.name}: {place()} is a {type(leaf).__name__}, not an array; its out_axes is to be None"
-            )
-        return namespace_of((leaf,)).broadcast_to(leaf, (members, *leaf.shape))
+def _moved_out(level: Batch, leaf: Any, axis: int | None, place: Place, name: str) -> Any:
+    """Return a result without the level, its members along the axis asked for."""
+    if leaf is None:
+        return None
+    if isinstance(leaf, Tensor) and leaf.level is level:
+        if axis is None:
+            raise ConfigurationError(f"{name}: out_axes is None for {place}, which depends on the member; give an axis")
+        value = leaf.data
+    elif axis is None:
+        return leaf
+    else:
+        value = _repeated(leaf, level.members, place, name)
+    try:
+        axis = normalize_axis(axis, len(value.shape))
+    except IndexError:
+        raise ConfigurationError(
+            f"{name}: out_axes {axis} is out of range for {place}, which has {len(value.shape)} axes with that of the "
+            "members"
+        ) from None
+    return namespace_of((value,)).moveaxis(value, 0, axis) if axis else value
 
-    def joined(self, chunks: "list[_Results]") -> "_Results":
-        """Return the results of all chunks joined along the members' axis."""
-        joined = []
-        for i, (first, axis) in enumerate(zip(self.values, self.axes, strict=True)):
-            if axis is None or first is None:
-                joined.append(first)
-                continue
-            parts = [chunk.values[i] for chunk in chunks]
-            axis = normalize_axis(axis, len(first.shape))
-            if len({(dtype_name(part.dtype), part.shape[:axis], part.shape[axis + 1 :]) for part in parts}) > 1:
-                raise ShapeError(f"{self.name}: the results of different chunks differ in shape or dtype")
-            joined.append(namespace_of(parts).concat(parts, axis=axis))
-        self.values = joined
-        return self
+
+def _repeated(leaf: Any, members: int, place: Place, name: str) -> Any:
+    """Return a result that all members share, once for each."""
+    leaf = array_of_number(leaf)
+    if isinstance(leaf, TracedNumber):
+        leaf = leaf.read()
+    if isinstance(leaf, (bool, int, float, complex)):
+        leaf = selected().backend.xp.asarray(leaf)
+    elif not is_array(leaf):
+        raise OperandError(f"{name}: {place} is a {type(leaf).__name__}, not an array; its out_axes is to be None")
+    return namespace_of((leaf,)).broadcast_to(leaf, (members, *leaf.shape))
+
+
+def _joined(results: Sequence[_Results], name: str) -> list[Any]:
+    """Return the values of all chunks, joined along the members' axis."""
+    joined = []
+    for axis, *parts in zip(results[0].axes, *(some.values for some in results), strict=True):
+        first = parts[0]
+        if axis is None or first is None:
+            joined.append(first)
+            continue
+        axis = normalize_axis(axis, len(first.shape))
+        if len({(dtype_name(part.dtype), part.shape[:axis], part.shape[axis + 1 :]) for part in parts}) > 1:
+            raise ShapeError(f"{name}: the results of different chunks differ in shape or dtype")
+        joined.append(namespace_of(parts).concat(parts, axis=axis))
+    return joined

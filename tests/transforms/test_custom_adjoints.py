@@ -115,3 +115,24 @@ def test_a_pullback_that_is_not_linear_has_no_transpose(bent: Any, slope: Any, p
     x = place(B)
     with pytest.raises(NotDifferentiableError, match="is not linear, as"):
         agrad.jvp(outer, (x,), (place(np.ones(3)),))
+
+
+@pytest.mark.parametrize("kind", ["custom_vjp", "custom_jvp"])
+@pytest.mark.parametrize("batch", ["vmap", "loop"])
+def test_a_map_of_a_tall_jacobian(kind: str, batch: str) -> None:
+    """Its pullback is recorded and transposed inside the map, whose members the rule takes apart."""
+    f = getattr(agrad, kind)(lambda x, y: x * agrad.sum(y), batch=batch)
+    if kind == "custom_vjp":
+        f.defvjp(
+            lambda x, y: (f.f(x, y), (x, y)),
+            lambda r, g: (g * agrad.sum(r[1]), agrad.full_like(r[1], agrad.sum(g * r[0]))),
+        )
+    else:
+        f.defjvp(lambda p, t: (f.f(*p), t[0] * agrad.sum(p[1]) + p[0] * agrad.sum(t[1])))
+    expected = np.broadcast_to(B[:, None], (3, 3, 2))
+    assert_close(agrad.vmap(agrad.jacobian(f, argnums=1), in_axes=(None, 0))(B, V[:, :2]), expected, "jacobian", 1e-12)
+
+    def along(y: Any) -> Any:
+        return agrad.linearize(lambda y: f(B, y), y)[1](agrad.ones_like(y))
+
+    assert_close(agrad.vmap(along)(V), np.broadcast_to(3 * B, (3, 3)), "linearize", 1e-12)

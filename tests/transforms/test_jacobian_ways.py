@@ -97,3 +97,23 @@ def test_infinite_slopes_behind_where() -> None:
         assert np.diagonal(tall).tolist() == [np.inf, 0.5]
         unused = agrad.jacobian(lambda x: agrad.concat([agrad.where(x > 1.0, agrad.sqrt(x), x), x]))(x)
         assert_close(unused, np.concatenate([np.eye(2)] * 2), "of a branch that is not used")
+
+
+@pytest.mark.parametrize("batch", ["vmap", "loop"])
+def test_a_rule_that_takes_no_tensors_is_transposed_in_reverse(batch: str) -> None:
+    @agrad.custom_vjp(batch=batch)
+    def f(x: Any) -> Any:
+        return np.concatenate([np.sin(x), np.cos(x)])
+
+    def bwd(x: Any, g: Any) -> tuple[Any]:
+        host = np.asarray(g)
+        return (host[:2] * np.cos(x) - host[2:] * np.sin(x),)
+
+    f.defvjp(lambda x: (f.f(x), x), bwd)
+    x = draw(2)
+    if batch == "loop":
+        expected = np.concatenate([np.diag(np.cos(x)), np.diag(-np.sin(x))])
+        assert_close(agrad.jacobian(f)(x), expected, "tall")
+    else:
+        with pytest.raises(agrad.errors.TracedValueError, match='batch="loop"'):
+            agrad.jacobian(f)(x)
