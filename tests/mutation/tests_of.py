@@ -87,7 +87,6 @@ TESTS = {
     "agrad/jit/lower/cuda/products": "jit_products --backend=cupy",
     "agrad/jit/lower/cuda/source": "jit_cupy jit_graphs",
     "agrad/jit/lower/cuda/streams": "jit_graphs jit_graphs_safety",
-    "agrad/jit/passes/cross_entropy": "jit_numpy jit_fusion jit_passes",
     "agrad/jit/entry": "jit_state jit_calls jit_transforms jit_kinds",
     "agrad/jit/lower/cuda/epilogues": "jit_epilogues",
     "agrad/jit/passes/folding": "jit_folding",
