@@ -162,7 +162,7 @@ class Jitted:
                 held = [value for _, value in static]
                 tracing = Tracing(self.__wrapped__, self._name, leaves, call, self._known, key[3], held, self._options)
                 try:
-                    entry = tracing.run().complete()
+                    entry = tracing.run()
                     break
                 except UnknownState as met:
                     self._known += met.found
