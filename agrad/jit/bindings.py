@@ -1,4 +1,4 @@
-"""Bindings: the inputs of a program read from the arguments and state of a call, and its results written back.
+"""Bindings of a program: its inputs read from a call, its results written back.
 
 The functions are generated. A step of a small network takes a quarter of a millisecond and has forty inputs, and a
 third of that time would go into loops over them.
@@ -235,7 +235,7 @@ def _take_attribute(attribute: Attribute, stem: str, scope: Scope, values: list[
 
 
 def _nested(spec: Any, leaves: Sequence[str]) -> str | None:
-    """Return lists and tuples of the leaves' expressions, or None for other containers."""
+    """Return the text of lists and tuples of leaves, or None for other containers."""
     given = iter(leaves)
     leaf = object()
 
@@ -275,9 +275,9 @@ def _strides(raw: Any) -> list[int]:
 
 
 def finish_function(entry: Any) -> Callable[..., Any]:
-    """Return ``finish(values, leaves, level, nodes)``, which writes outputs into the state.
+    """Return the function that writes outputs into the state and returns the result.
 
-    It returns the result, whose recorded leaves have the nodes.
+    It takes the outputs, the arguments' leaves, and the level and nodes of recorded leaves.
     """
     scope = Scope()
     scope.names.update(wrap=wrap, GLOBAL_TAPE=GLOBAL_TAPE, unflatten=unflatten)
