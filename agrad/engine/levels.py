@@ -142,7 +142,7 @@ class Level:
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         now = mode()
         if now.trace is not None:
-            now.trace.meet(args)
+            now.trace.check_known(args)
         inner: list[Any] = []
         traced: list[int] = []
         lifted = long_way = False
@@ -368,7 +368,7 @@ def unusual(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out
     level = max((arg.level for arg in args if isinstance(arg, Tensor)), key=lambda lv: lv.id)
     now = mode()
     if now.trace is not None:
-        now.trace.meet(args)
+        now.trace.check_known(args)
     if level.id < now.oldest:
         out = tuple([wrap(part, level) for part in out]) if isinstance(out, tuple) else wrap(out, level)
     else:

@@ -48,7 +48,7 @@ class TracedNumber:
 
         From now on the trace is valid only for calls in which the expression has this value.
         """
-        self.trace.hold(self)
+        self.trace.guard_on(self)
         return self.value
 
     def _apply(self, function: Callable[..., Any], *operands: Any) -> Any:
@@ -131,7 +131,7 @@ def mark_state_used(holder: Any) -> None:
     """
     trace = mode().trace
     if trace is not None:
-        trace.meet_holder(holder)
+        trace.check_known_holder(holder)
 
 
 def host_call(function: Callable[..., Any], *args: Any) -> Any:

@@ -362,7 +362,7 @@ class Tensor(NumPyOperand):
             )
         trace = mode().trace
         if trace is not None:
-            trace.meet((self,))
+            trace.check_known((self,))
         self.data = raw
 
     # ------------------------------------------------------------------ operators

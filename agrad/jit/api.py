@@ -31,6 +31,22 @@ class CacheInfo(NamedTuple):
     currsize: int
 
 
+class _Key(NamedTuple):
+    """The signature of a call: equal for calls that one program may serve."""
+
+    spec: Any
+    """The structure of the arguments."""
+    kinds: tuple[Any, ...]
+    pattern: tuple[int, ...]
+    """For each Tensor among the leaves the place of the first one that is the same."""
+    donated: tuple[int, ...]
+    static: tuple[Any, ...]
+    records: bool
+    on_global_tape: bool
+    backend: str
+    device: str
+
+
 _Numbers = int | Sequence[int]
 _Names = str | Sequence[str]
 
@@ -119,14 +135,12 @@ class Jitted:
                     entry = candidate
                     self._hits += 1
         if entry is None:
-            leaves, key, spec, static = self._signature(args, kwargs)
+            leaves, key = self._signature(args, kwargs)
             # a trace is made at the ambient level, which no_grad silences with it a transform that was opened inside
             inside = now.oldest and any(isinstance(leaf, Tensor) and _recorded(leaf) for leaf in leaves)
             if key is None or inside:
                 return self.__wrapped__(*args, **kwargs)
-            entry, inputs = self._find(key, leaves)
-            if entry is None:
-                entry, inputs = self._trace(key, leaves, spec, static)
+            entry, inputs = self._find(key, leaves) or self._trace(key, leaves)
             asks = entry.matches
             self._latest = None if entry.inline or asks is None else (asks, entry, selected())
         if entry.inline:
@@ -139,7 +153,8 @@ class Jitted:
         with entries.STATE_LOCK:
             return entry.finish(values, inputs, leaves)
 
-    def _find(self, key: Any, leaves: Sequence[Any]) -> tuple[Entry | None, Any]:
+    def _find(self, key: _Key, leaves: Sequence[Any]) -> tuple[Entry, Any] | None:
+        """Return the entry of a call and its inputs, or None."""
         with entries.STATE_LOCK:
             for entry in self._entries.get(key, ()):
                 inputs = entry.gather(leaves)
@@ -147,75 +162,76 @@ class Jitted:
                     self._hits += 1
                     self._entries.move_to_end(key)
                     return entry, inputs
-        return None, None
+        return None
 
-    def _trace(self, key: Any, leaves: Sequence[Any], spec: Any, static: Any) -> tuple[Entry, Any]:
+    def _trace(self, key: _Key, leaves: Sequence[Any]) -> tuple[Entry, Any]:
+        """Trace the function for a call; return the entry and the inputs."""
+
         def call(given: Sequence[Any]) -> Any:
-            args, kwargs = self._arguments(given, spec, static)
-            return self.__wrapped__(*args, **kwargs)
+            args, kwargs = unflatten(key.spec, given)
+            named = dict(key.static)
+            args = [named.get(i, a) for i, a in enumerate(args)]
+            return self.__wrapped__(*args, **{name: named.get(name, v) for name, v in (kwargs or {}).items()})
 
         with entries.STATE_LOCK:
-            entry, inputs = self._find(key, leaves)  # another thread may have been first
-            if entry is not None:
-                return entry, inputs
+            found = self._find(key, leaves)  # another thread may have been first
+            if found is not None:
+                return found
+            static = [value for _, value in key.static]
             while True:
-                held = [value for _, value in static]
-                tracing = Tracing(self.__wrapped__, self._name, leaves, call, self._known, key[3], held, self._options)
+                tracing = Tracing(
+                    self.__wrapped__, self._name, leaves, call, self._known, key.donated, static, self._options
+                )
                 try:
-                    entry = tracing.run().complete()
+                    entry = tracing.run()
                     break
                 except UnknownState as met:
                     self._known += met.found
-            if not (static or key[3]) and key[5]:
-                entry.matches = match_function(leaves, key[1], spec)
+            if not (key.static or key.donated) and key.records:
+                entry.matches = match_function(leaves, key.kinds, key.spec)
             self._misses += 1
-            self._entries.setdefault(key, []).insert(0, entry)
-            self._entries.move_to_end(key)
-            self._count += 1
-            while self._count > self._size:
-                oldest = next(iter(self._entries))
-                self._entries[oldest].pop()
-                self._count -= 1
-                if not self._entries[oldest]:
-                    del self._entries[oldest]
+            self._keep(key, entry)
             inputs = entry.gather(leaves)
             if inputs is None:
                 raise AssertionError(f"jit({self._name}): the state changed while it was traced")
             return entry, inputs
 
-    def _signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any, Any]:
-        """Return the arguments' leaves, their key, their structure, and the static ones.
+    def _keep(self, key: _Key, entry: Entry) -> None:
+        """Add an entry, and remove the one that was used least recently if there are too many."""
+        self._entries.setdefault(key, []).insert(0, entry)
+        self._entries.move_to_end(key)
+        self._count += 1
+        while self._count > self._size:
+            oldest = next(iter(self._entries))
+            self._entries[oldest].pop()
+            self._count -= 1
+            if not self._entries[oldest]:
+                del self._entries[oldest]
 
-        The key is None where the arguments belong to levels that no single program can record.
+    def _signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, _Key | None]:
+        """Return the arguments' leaves and their key.
+
+        The key is None if the arguments belong to levels that no single program can record.
         """
         static: tuple[Any, ...] = ()
         if self._static:
             places = self._static
-            static = tuple(
-                [(i, a) for i, a in enumerate(args) if i in places] + [(k, v) for k, v in kwargs.items() if k in places]
-            )
+            static = tuple([(i, a) for i, a in (*enumerate(args), *kwargs.items()) if i in places])
             args = tuple([None if i in places else a for i, a in enumerate(args)])
             kwargs = {k: None if k in places else v for k, v in kwargs.items()}
         leaves, spec = flatten((args, kwargs or None))  # an empty dict would take as long as the rest
         kinds: list[Any] = []
-        level = None
+        levels: set[Any] = set()
         for leaf in leaves:
             kind = type(leaf)
             if isinstance(leaf, Tensor):
-                own = leaf.level
-                data = leaf.data
-                if isinstance(data, Tensor) or not own.tape:
-                    return leaves, None, spec, static
-                recorded = leaf.node is not None and is_recording(own.id)
-                is_leaf = own is GLOBAL_TAPE and leaf.is_leaf
-                if recorded and own is not GLOBAL_TAPE:
-                    if level is not None and level is not own:
-                        return leaves, None, spec, static
-                    level = own
-                elif recorded and not is_leaf:
-                    if level is not None and level is not GLOBAL_TAPE:
-                        return leaves, None, spec, static
-                    level = GLOBAL_TAPE
+                level, data = leaf.level, leaf.data
+                if isinstance(data, Tensor) or not level.tape:
+                    return leaves, None
+                recorded = leaf.node is not None and is_recording(level.id)
+                is_leaf = level is GLOBAL_TAPE and leaf.is_leaf
+                if recorded and not is_leaf:
+                    levels.add(level)
                 kinds.append((Tensor, recorded, is_leaf, *like_array(data)))
             elif kind is float or kind is complex:
                 kinds.append(kind)
@@ -223,18 +239,18 @@ class Jitted:
                 kinds.append(like_array(leaf))
             else:
                 kinds.append((kind, leaf))
-        donated = self._donated_leaves(leaves, spec) if self._donated else ()
-        same = tuple([id(leaf) for leaf in leaves if isinstance(leaf, Tensor)])
-        pattern = tuple([same.index(i) for i in same])
+        if len(levels) > 1:
+            return leaves, None
+        tensors = [id(leaf) for leaf in leaves if isinstance(leaf, Tensor)]
         place = selected()
-        key = (
+        key = _Key(
             spec,
             tuple(kinds),
-            pattern,
-            donated,
+            tuple([tensors.index(i) for i in tensors]),
+            self._donated_leaves(leaves, spec) if self._donated else (),
             static,
             is_recording(0),
-            level is None or level is GLOBAL_TAPE,
+            levels <= {GLOBAL_TAPE},
             place.backend.name,
             str(place.device),
         )
@@ -242,7 +258,7 @@ class Jitted:
             hash(key)
         except TypeError:
             self._unhashable(leaves, static)
-        return leaves, key, spec, static
+        return leaves, key
 
     def _donated_leaves(self, leaves: Sequence[Any], spec: Any) -> tuple[int, ...]:
         """Return the numbers of donated leaves that are given once and are writable."""
@@ -267,15 +283,6 @@ class Jitted:
                     ) from None
         raise OperandError(f"jit({self._name}): the arguments cannot be hashed") from None
 
-    @staticmethod
-    def _arguments(leaves: Sequence[Any], spec: Any, static: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        args, kwargs = unflatten(spec, leaves)
-        given = dict(static)
-        return (
-            tuple([given.get(i, a) for i, a in enumerate(args)]),
-            {name: given.get(name, value) for name, value in (kwargs or {}).items()},
-        )
-
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
@@ -295,12 +302,10 @@ class Jitted:
 
     def lower(self, *args: Any, **kwargs: Any) -> "Lowered":
         """Return the program of a call with these arguments, without a run."""
-        leaves, key, spec, static = self._signature(args, kwargs)
+        leaves, key = self._signature(args, kwargs)
         if key is None or mode().trace is not None:
             raise OperandError(f"jit({self._name}).lower takes arrays outside of transforms")
-        entry, _ = self._find(key, leaves)
-        if entry is None:
-            entry, _ = self._trace(key, leaves, spec, static)
+        entry, _ = self._find(key, leaves) or self._trace(key, leaves)
         return Lowered(self._name, entry)
 
     def __repr__(self) -> str:

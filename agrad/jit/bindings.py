@@ -1,10 +1,12 @@
-"""Generated functions of an entry: match a call, gather inputs, store results.
+"""Bindings of a program: its inputs read from a call, its results written back.
 
-Speed is decided here: a step of a small network takes a quarter of a millisecond, and has forty inputs.
+The functions are generated. A step of a small network takes a quarter of a millisecond and has forty inputs, and a
+third of that time would go into loops over them.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,9 +16,81 @@ from agrad.engine.tensor import Tensor, wrap
 from agrad.jit.lower.plain import Scope, define
 from agrad.transforms.trees import flatten, unflatten
 
+Matches = Callable[[Sequence[Any]], bool]
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """A leaf Tensor that a program reads or writes: captured, or an argument."""
+
+    tensor: Tensor | None
+    """None for an argument."""
+    leaf: int
+    """The number of the argument's leaf, or -1."""
+    kind: Any
+    shape: tuple[int, ...]
+    dtype: Any
+    needs_grad: bool
+    has_grad: bool
+    donates: bool = False
+    """True if the program is told at each call that the array may be overwritten."""
+    data: Any = None
+    """The number of the output that is the new array, or None."""
+    grad: Any = None
+    """The number of the output that is the new gradient, or None."""
+    clears: bool = False
+    """True if the gradient is None afterwards."""
+
+    def find(self, leaves: Sequence[Any]) -> Tensor:
+        """Return the Tensor of this call."""
+        return cast(Tensor, leaves[self.leaf]) if self.tensor is None else self.tensor
+
+
+@dataclass(slots=True, eq=False)
+class Attribute:
+    """An attribute of a stateful object, with the structure and kinds of its leaves."""
+
+    holder: Any
+    name: str
+    spec: Any
+    kinds: tuple[Any, ...]
+    """For each leaf the kind it must have, as ``like`` returns it."""
+    places: tuple[int, ...]
+    """The numbers of the leaves that are inputs."""
+    new_spec: Any = None
+    new_leaves: tuple[Any, ...] | None = None
+    """The new leaves as outputs or values, or None for an attribute that stays."""
+
+    def take(self) -> list[Any] | None:
+        """Return the inputs of this call, or None if a leaf has changed in kind."""
+        leaves, spec = flatten(getattr(self.holder, self.name))
+        if spec != self.spec or tuple(map(like, leaves)) != self.kinds:
+            return None
+        return [leaves[i] for i in self.places]
+
+
+@dataclass(slots=True, frozen=True)
+class Out:
+    """An output of the program in the result of a call."""
+
+    place: int
+    """The number of the output."""
+    tensor: bool
+    """True if it becomes a Tensor."""
+
+
+# ------------------------------------------------------------------ kinds of values
+
+
+def like(leaf: Any) -> Any:
+    """Return a key of a leaf of state: equal for leaves that one program can read."""
+    if hasattr(leaf, "shape"):
+        return (type(leaf), tuple(leaf.shape), leaf.dtype)
+    return type(leaf) if type(leaf) in (int, float) else (leaf,)
+
 
 def like_array(raw: Any) -> tuple[Any, ...]:
-    """Return the type, shape, dtype and device that arrays of a program share."""
+    """Return a key of an array argument: equal for arrays that one program can read."""
     kind = type(raw)
     if kind.__module__ == "numpy":
         return (kind, raw.shape, raw.dtype)
@@ -25,15 +99,32 @@ def like_array(raw: Any) -> tuple[Any, ...]:
     return (kind, tuple(raw.shape), str(raw.dtype), str(backend.device_of(raw)), getattr(raw, "weak_type", None))
 
 
+def _unlike(name: str, key: Sequence[Any], scope: Scope) -> list[str]:
+    """Return the conditions for an array of another type, shape or dtype."""
+    kind, shape, dtype = (scope.hold(part, "like") for part in key)
+    # a comparison of dtypes takes longer than one of objects
+    return [
+        f"type({name}) is not {kind}",
+        f"{name}.shape != {shape}",
+        f"({name}.dtype is not {dtype} and {name}.dtype != {dtype})",
+    ]
+
+
+def _none_if(*conditions: str) -> list[str]:
+    return [f"    if {' or '.join(conditions)}:", "        return None"]
+
+
+# ------------------------------------------------------------------ a call's signature
+
 _SINGLE = (bool, int, str)
-"""Types of static arguments whose comparison is one."""
+"""Types of static arguments that are compared by type and value."""
 
 
-def match_function(leaves: Sequence[Any], kinds: Sequence[Any], spec: Any) -> Callable[[Sequence[Any]], bool] | None:
-    """Return a function that tests positional arguments for a signature.
+def match_function(leaves: Sequence[Any], kinds: Sequence[Any], spec: Any) -> Matches | None:
+    """Return a function that tests if positional arguments have a signature.
 
-    It says nothing of keywords, of what is recorded and of the selected backend, and may say no where the signature is
-    the same. None where the arguments are not plain leaves or derivatives flow to them: there the signature asks more.
+    It does not ask for keywords, recording and the selected backend, and may say no to arguments that have the
+    signature. The result is None for arguments in containers and those that derivatives flow to.
     """
     if spec.num_nodes != len(leaves) + 3:  # the pair, the tuple of arguments, and None for keywords
         return None
@@ -42,198 +133,185 @@ def match_function(leaves: Sequence[Any], kinds: Sequence[Any], spec: Any) -> Ca
         return None
     scope = Scope()
     scope.names.update(Tensor=Tensor, GLOBAL_TAPE=GLOBAL_TAPE, like_array=like_array)
-    asked = [f"len(args) == {len(leaves)}"]
-    asked += [f"args[{i}] is not args[{k}]" for k in tensors for i in tensors if i < k]
+    wrong = [f"len(args) != {len(leaves)}"]
+    wrong += [f"args[{i}] is args[{k}]" for k in tensors for i in tensors if i < k]
     for i, kind in enumerate(kinds):
         name, array = f"args[{i}]", kind
         if type(kind) is not tuple:
-            asked.append(f"type({name}) is {scope.hold(kind, 'kind')}")
+            wrong.append(f"type({name}) is not {scope.hold(kind, 'kind')}")
             continue
         if kind[0] is Tensor:
-            _, recorded, is_leaf, *like = kind
+            _, recorded, is_leaf, *key = kind
             if recorded or not is_leaf:
                 return None
-            asked += [f"type({name}) is Tensor", f"{name}.level is GLOBAL_TAPE", f"{name}.node is None"]
-            name, array = f"{name}.data", tuple(like)
+            wrong += [f"type({name}) is not Tensor", f"{name}.level is not GLOBAL_TAPE", f"{name}.node is not None"]
+            name, array = f"{name}.data", tuple(key)
         if array[0] is np.ndarray:
-            parts = zip(("type({})", "{}.shape", "{}.dtype"), ("is", "==", "=="), array, strict=True)
-            asked += [f"{text.format(name)} {how} {scope.hold(part, 'like')}" for text, how, part in parts]
+            wrong += _unlike(name, array, scope)
         elif len(array) > 2:
-            asked.append(f"type({name}) is {scope.hold(array[0], 'kind')}")
-            asked.append(f"like_array({name}) == {scope.hold(array, 'like')}")
+            wrong.append(f"type({name}) is not {scope.hold(array[0], 'kind')}")
+            wrong.append(f"like_array({name}) != {scope.hold(array, 'like')}")
         elif array[0] in _SINGLE:
-            asked += [f"type({name}) is {array[0].__name__}", f"{name} == {scope.hold(array[1], 'value')}"]
+            wrong += [f"type({name}) is not {array[0].__name__}", f"{name} != {scope.hold(array[1], 'value')}"]
         else:
             return None
-    text = f"def matches(args):\n    return {' and '.join(asked)}\n"
-    made: Callable[[Sequence[Any]], bool] = define("matches", text, scope.names)
-    return made
+    text = f"def matches(args):\n    return not ({' or '.join(wrong)})\n"
+    return cast(Matches, define("matches", text, scope.names))
+
+
+# ------------------------------------------------------------------ inputs
 
 
 def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
     """Return the function from the arguments' leaves to inputs, or None to retrace."""
     scope = Scope()
-    scope.names.update(Tensor=Tensor, hold=entry.state.holds, guards=entry.guards)
-    lines = ["def gather(leaves):", "    if not hold():", "        return None"]
-    lines += _arguments(entry, scope)
-    values = [_raw_text(entry, i) for i in entry.leaf_inputs]
+    scope.names.update(holds=entry.state.holds, guards=entry.guards)
+    lines = ["def gather(leaves):", *_none_if("not holds()"), *_captured_arguments(entry, scope)]
+    values = [f"leaves[{i}].data" if i in entry.tensor_leaves else f"leaves[{i}]" for i in entry.leaf_inputs]
     for k, slot in enumerate(entry.slots):
-        tensor = f"leaves[{slot.leaf}]" if slot.tensor is None else scope.hold(slot.tensor, "t")
-        lines.append(f"    t{k} = {tensor}")
+        lines.append(f"    t{k} = {_tensor_text(slot, scope)}")
         if slot.donates:
             # asked before a variable here holds the array
             lines.append(f"    n{k} = {scope.hold(backend_of(slot.tensor.data).donatable, 'donatable')}(t{k})")
             values.append(f"n{k}")
     for k, slot in enumerate(entry.slots):
-        dtype = scope.hold(slot.dtype, "dtype")
-        wrong = [
-            f"type(d{k}) is not {scope.hold(slot.kind, 'kind')}",
-            f"d{k}.shape != {scope.hold(slot.shape, 'shape')}",
-            f"(d{k}.dtype is not {dtype} and d{k}.dtype != {dtype})",
+        lines.append(f"    d{k} = t{k}.data")
+        lines += _none_if(
+            *_unlike(f"d{k}", (slot.kind, slot.shape, slot.dtype), scope),
             f"t{k}.node is {'None' if slot.needs_grad else 'not None'}",
             f"getattr(t{k}, '_grad', None) is {'None' if slot.has_grad else 'not None'}",
-        ]
-        lines += [f"    d{k} = t{k}.data", f"    if {' or '.join(wrong)}:", "        return None"]
-        values.append(f"d{k}")
-        if slot.has_grad:
-            values.append(f"t{k}._grad.bare")
+        )
+        values += [f"d{k}", f"t{k}._grad.bare"] if slot.has_grad else [f"d{k}"]
     for k, attribute in enumerate(entry.attributes):
         lines += _take_attribute(attribute, f"s{k}", scope, values)
     values += [scope.hold(raw, "captured") for raw in entry.captured]
     lines.append(f"    inputs = [{', '.join(values)}]")
     if entry.guards is not None:
-        lines += ["    if not guards(inputs):", "        return None"]
+        lines += _none_if("not guards(inputs)")
     if entry.strides is not None:
-        lines += [f"    if not {scope.hold(entry.strides, 'strides')}(inputs):", "        return None"]
+        lines += _none_if(f"not {scope.hold(entry.strides, 'strides')}(inputs)")
     lines.append("    return inputs")
-    return define("gather", "\n".join(lines) + "\n", scope.names)
+    return cast(Any, define("gather", "\n".join(lines) + "\n", scope.names))
 
 
-def _raw_text(entry: Any, leaf: int) -> str:
-    return f"leaves[{leaf}].data" if entry.leaf_is_tensor[leaf] else f"leaves[{leaf}]"
+def _tensor_text(slot: Slot, scope: Scope) -> str:
+    return f"leaves[{slot.leaf}]" if slot.tensor is None else scope.hold(slot.tensor, "t")
 
 
-def _arguments(entry: Any, scope: Scope) -> list[str]:
+def _captured_arguments(entry: Any, scope: Scope) -> list[str]:
     """Return the checks that argument Tensors are the captured ones, and no others."""
-    lines = []
-    own = scope.hold(entry.own, "own") if entry.own else ""
-    for i, is_tensor in enumerate(entry.leaf_is_tensor):
-        if not is_tensor:
-            continue
-        number = entry.fixed.get(i)
-        if number is not None:
-            wrong = f"leaves[{i}] is not {scope.hold(entry.slots[number].tensor, 't')}"
+    lines: list[str] = []
+    own = {id(slot.tensor) for slot in entry.slots if slot.tensor is not None}
+    for i, tensor in entry.tensor_leaves.items():
+        if tensor is not None:
+            lines += _none_if(f"leaves[{i}] is not {scope.hold(tensor, 't')}")
         elif own:
-            wrong = f"id(leaves[{i}]) in {own}"
-        else:
-            continue
-        lines += [f"    if {wrong}:", "        return None"]
+            lines += _none_if(f"id(leaves[{i}]) in {scope.hold(own, 'own')}")
     return lines
 
 
-def _pattern(value: Any, names: list[str]) -> str | None:
-    """Return the assignment target that unpacks nested lists into names, or None."""
-    if type(value) not in (list, tuple):
-        return names.pop(0)
-    parts = [_pattern(part, names) for part in value]
-    if not parts or any(part is None for part in parts):
-        return "_" if not parts else None
-    return f"({', '.join(str(part) for part in parts)},)"
-
-
-def _build(value: Any, names: list[str]) -> str:
-    """Return the expression of a nested list or tuple of its leaves' expressions."""
-    if type(value) not in (list, tuple):
-        return names.pop(0)
-    parts = ", ".join(_build(part, names) for part in value)
-    return f"[{parts}]" if type(value) is list else f"({parts}{',' if len(value) == 1 else ''})"
-
-
-def _plain(value: Any) -> bool:
-    """Return True for a value of lists and tuples alone, none of them empty."""
-    if type(value) in (list, tuple):
-        return bool(value) and all(map(_plain, value))
-    return not isinstance(value, (list, tuple, dict)) and value is not None
-
-
-def _take_attribute(attribute: Any, stem: str, scope: Scope, values: list[str]) -> list[str]:
-    holder = scope.hold(attribute.holder, "holder")
-    now = getattr(attribute.holder, attribute.name)
-    count = len(attribute.kinds)
-    if type(now) is list and not now:  # a list compares its length first
-        return [f"    if {holder}.{attribute.name} != []:", "        return None"]
-    if not _plain(now):
-        scope.names[f"take_{stem}"] = attribute.take
+def _take_attribute(attribute: Attribute, stem: str, scope: Scope, values: list[str]) -> list[str]:
+    names = [f"{stem}_{i}" for i in range(len(attribute.kinds))]
+    nested = _nested(attribute.spec, names)
+    if nested is None:
         values += [f"{stem}[{k}]" for k in range(len(attribute.places))]
-        return [f"    {stem} = take_{stem}()", f"    if {stem} is None:", "        return None"]
-    names = [f"{stem}_{i}" for i in range(count)]
+        return [f"    {stem} = {scope.hold(attribute.take, 'take')}()", *_none_if(f"{stem} is None")]
+    values += [names[i] for i in attribute.places]
+    # an assignment to nested lists checks their lengths
     lines = [
         "    try:",
-        f"        {_pattern(now, list(names))} = {holder}.{attribute.name}",
+        f"        {nested} = {scope.hold(attribute.holder, 'holder')}.{attribute.name}",
         "    except (TypeError, ValueError):",
         "        return None",
     ]
-    for i, kind in enumerate(attribute.kinds):
-        name = names[i]
+    for name, kind in zip(names, attribute.kinds, strict=True):
         if isinstance(kind, type):
-            wrong = f"type({name}) is not {scope.hold(kind, 'kind')}"
+            lines += _none_if(f"type({name}) is not {scope.hold(kind, 'kind')}")
         elif len(kind) == 3:
-            type_, shape, dtype = (scope.hold(part, "like") for part in kind)
-            wrong = f"type({name}) is not {type_} or {name}.shape != {shape} or {name}.dtype != {dtype}"
+            lines += _none_if(*_unlike(name, kind, scope))
         else:
-            wrong = f"{name} != {scope.hold(kind[0], 'value')}"
-        lines += [f"    if {wrong}:", "        return None"]
-    values += [names[i] for i in attribute.places]
+            lines += _none_if(f"{name} != {scope.hold(kind[0], 'value')}")
     return lines
 
 
-def finish_function(entry: Any) -> Callable[..., Any]:
-    """Return ``finish(values, leaves)``, which writes outputs into the state.
+def _nested(spec: Any, leaves: Sequence[str]) -> str | None:
+    """Return the text of lists and tuples of leaves, or None for other containers."""
+    given = iter(leaves)
+    leaf = object()
 
-    It gives the result, but of a call that is recorded None.
+    def text(value: Any) -> str:
+        if value is leaf:
+            return next(given)
+        if type(value) not in (list, tuple):
+            raise TypeError
+        parts = "".join([f"{text(part)}, " for part in value])
+        return f"[{parts}]" if type(value) is list else f"({parts})"
+
+    try:
+        return text(unflatten(spec, [leaf] * len(leaves)))
+    except TypeError:
+        return None
+
+
+def stride_guard() -> Matches:
+    """Return a test of the strides of inputs: those of its first call."""
+    kept: list[Any] = []
+
+    def holds(inputs: Sequence[Any]) -> bool:
+        now = [_strides(x) for x in inputs if hasattr(x, "shape")]
+        if not kept:
+            kept.append(now)
+        return bool(now == kept[0])
+
+    return holds
+
+
+def _strides(raw: Any) -> list[int]:
+    # along an axis of one element there is no next one
+    return [step for step, n in zip(backend_of(raw).strides(raw), raw.shape, strict=False) if n > 1]
+
+
+# ------------------------------------------------------------------ results
+
+
+def finish_function(entry: Any) -> Callable[..., Any]:
+    """Return the function that writes outputs into the state and returns the result.
+
+    It takes the outputs, the arguments' leaves, and the level and nodes of recorded leaves.
     """
     scope = Scope()
     scope.names.update(wrap=wrap, GLOBAL_TAPE=GLOBAL_TAPE, unflatten=unflatten)
-    lines = ["def finish(values, leaves):"]
-    for k, slot in enumerate(entry.slots):
-        if slot.data is None and slot.grad is None and not slot.clears:
-            continue
-        tensor = f"leaves[{slot.leaf}]" if slot.tensor is None else scope.hold(slot.tensor, "t")
-        lines.append(f"    t{k} = {tensor}")
+    lines = ["def finish(values, leaves, level=None, nodes=()):"]
+    for slot in entry.slots:
+        tensor = _tensor_text(slot, scope)
         if slot.data is not None:
-            lines.append(f"    t{k}.data = values[{slot.data}]")
+            lines.append(f"    {tensor}.data = values[{slot.data}]")
         if slot.grad is not None:
-            lines.append(f"    t{k}._grad = wrap(values[{slot.grad}], GLOBAL_TAPE)")
+            lines.append(f"    {tensor}._grad = wrap(values[{slot.grad}], GLOBAL_TAPE)")
         elif slot.clears:
-            lines.append(f"    t{k}._grad = None")
+            lines.append(f"    {tensor}._grad = None")
     for attribute in entry.attributes:
-        if attribute.new_leaves is None:
-            continue
-        holder = scope.hold(attribute.holder, "holder")
-        leaves = [
-            f"values[{leaf.place}]" if hasattr(leaf, "place") else scope.hold(leaf, "leaf")
-            for leaf in attribute.new_leaves
-        ]
-        lines.append(f"    {holder}.{attribute.name} = {_container(attribute.new_spec, leaves, scope)}")
-    lines.append(f"    return {_result_text(entry, scope) if entry.derivative is None else None}")
-    return define("finish", "\n".join(lines) + "\n", scope.names)
+        if attribute.new_leaves is not None:
+            value = _container(attribute.new_spec, attribute.new_leaves, (), scope)
+            lines.append(f"    {scope.hold(attribute.holder, 'holder')}.{attribute.name} = {value}")
+    recorded = () if entry.derivative is None else entry.derivative.places
+    lines.append(f"    return {_container(entry.out_spec, entry.out_leaves, recorded, scope)}")
+    return cast(Any, define("finish", "\n".join(lines) + "\n", scope.names))
 
 
-def _result_text(entry: Any, scope: Scope) -> str:
-    """Return the expression of the function's result."""
-    leaves = []
-    for leaf in entry.out_leaves:
-        if hasattr(leaf, "place"):
-            value = f"values[{leaf.place}]"
-            leaves.append(f"wrap({value}, GLOBAL_TAPE)" if leaf.tensor else value)
-        else:
-            leaves.append(scope.hold(leaf, "leaf"))
-    return _container(entry.out_spec, leaves, scope)
+def _container(spec: Any, leaves: Sequence[Any], recorded: Sequence[int], scope: Scope) -> str:
+    """Return the expression of a container of outputs and values.
 
+    recorded: the numbers of the outputs that have nodes.
+    """
 
-def _container(spec: Any, leaves: list[str], scope: Scope) -> str:
-    """Return the expression of a container of leaves' expressions."""
-    skeleton = unflatten(spec, [object() for _ in leaves])
-    if _plain(skeleton) and flatten(skeleton)[1] == spec:
-        return _build(skeleton, leaves)
-    return f"unflatten({scope.hold(spec, 'spec')}, [{', '.join(leaves)}])"
+    def text(leaf: Any) -> str:
+        if not isinstance(leaf, Out):
+            return scope.hold(leaf, "leaf")
+        value = f"values[{leaf.place}]"
+        if leaf.place in recorded:
+            return f"wrap({value}, level, nodes[{recorded.index(leaf.place)}])"
+        return f"wrap({value}, GLOBAL_TAPE)" if leaf.tensor else value
+
+    texts = [text(leaf) for leaf in leaves]
+    return _nested(spec, texts) or f"unflatten({scope.hold(spec, 'spec')}, [{', '.join(texts)}])"

@@ -3,18 +3,20 @@
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from agrad.backends import backend_of_type
 from agrad.engine.backward import backward_pass, topological_order
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
 from agrad.engine.tape import LEAF, Node, is_recording, leaf_node, tracing
-from agrad.engine.tensor import Tensor, wrap
+from agrad.engine.tensor import Lifted, Tensor, wrap
 from agrad.errors import NotDifferentiableError, TracedValueError
 from agrad.jit import entry as entries
+from agrad.jit.bindings import Attribute, Out, Slot, like, stride_guard
 from agrad.jit.calls import Derivative
 from agrad.jit.compile import compile_program
-from agrad.jit.entry import Attribute, Entry, Out, Slot, StrideGuard, hold_traced, like, slot_of
+from agrad.jit.entry import Entry
 from agrad.jit.lower.plain import plain
 from agrad.jit.passes.aliasing import overwritten
 from agrad.jit.passes.cleanup import without_dead_code
@@ -39,8 +41,33 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+class _Installed(NamedTuple):
+    """A Tensor that holds a traced array for the time of a trace."""
+
+    slot: Slot
+    tensor: Tensor
+    """The user's own, or the stand-in of an argument."""
+    data: Variable
+    grad: Variable | None
+
+
+class _Source(NamedTuple):
+    """A Tensor that derivatives may flow to."""
+
+    find: Callable[[Sequence[Any]], Tensor]
+    """The function from the arguments' leaves to the Tensor."""
+    tensor: Tensor
+    """The Tensor of the trace."""
+    variable: Variable
+
+
 class Tracing:
-    """One tracing of a function: the state it installs, and what it finds out."""
+    """One tracing of a function: the state it installs, and what it finds out.
+
+    call: calls the function with other leaves in the places of the arguments' ``leaves``. known: state that earlier
+    tracings met. donated: the numbers of the leaves whose arrays may be written into. static: the values of static
+    arguments. options: for passes and lowerings, as notes of the programs.
+    """
 
     def __init__(
         self,
@@ -53,29 +80,26 @@ class Tracing:
         static: Sequence[Any],
         options: Mapping[str, Any],
     ) -> None:
-        self.function = function
         self.leaves = leaves
         self.donated = donated
-        """The numbers of the leaves whose arrays may be written into."""
-        self.options = dict(options)
-        """Options for passes and lowerings, among the notes of the programs."""
+        self.options = options
         self.call = call
-        """Calls the function with these leaves in the places of the arguments'."""
         self.trace = Trace(name)
         others = [leaf for leaf in leaves if not isinstance(leaf, Tensor) and not _is_raw(leaf)]
         self.state = CapturedState(function, *others, *static, title=f"jit({name})")
         for value in known:
             self.state.add(value)
-        self.inputs: list[Variable] = []
-        self.leaf_inputs: list[int] = []
-        self.slots: list[Slot] = []
-        self.held: list[Tensor] = []
-        """For each slot the Tensor that holds the traced array: the user's own, or an argument's stand-in."""
-        self.variables: list[tuple[Variable, Variable | None]] = []
-        self.attributes: list[Attribute] = []
-        self.fixed: dict[int, int] = {}
-        self.recorded: list[tuple[int, Tensor]] = []
+        self.inputs: dict[int, Variable] = {}
+        """The inputs by the numbers of the arguments' leaves."""
+        self.installed: list[_Installed] = []
+        self.attributes: list[tuple[Attribute, list[Any], list[Variable]]] = []
+        """Attributes, with the leaves they have during the trace, and the variables of those that are inputs."""
+        self.tensor_leaves: dict[int, Tensor | None] = {}
+        """For the numbers of the leaves that are Tensors: the captured Tensor that it is, or None."""
+        self.recorded: dict[int, Tensor] = {}
+        """The stand-ins of arguments on a tape, by the numbers of their leaves."""
         self.level: Any = GLOBAL_TAPE
+        """The level of the arguments on a tape."""
         self.shown: list[tuple[Tensor, Variable]] = []
         """Stand-ins of raw arguments, with their variables."""
         self._undo: list[Callable[[], None]] = []
@@ -94,16 +118,14 @@ class Tracing:
         _ACTIVE.append(self)
         try:
             with tracing(self.trace):
-                given = self._install()
-                attributes = [(a, flatten(getattr(a.holder, a.name))) for a in self.attributes]
-                out = self.call(given)
-                return self._finish(out, attributes)
+                found = self._finish(self.call(self._install()))
         finally:
             self.restore()
             _ACTIVE.remove(self)
+        return Entry(**found)
 
     def restore(self) -> None:
-        """Put all state back in its place."""
+        """Restore all state."""
         self.trace.closed = True
         if self.trace in CAPTURED:
             CAPTURED.remove(self.trace)
@@ -111,63 +133,66 @@ class Tracing:
             undo()
 
     def _install(self) -> list[Any]:
-        """Put traced values in the place of state; gives the arguments' leaves."""
-        given: list[Any] = []
-        own = {id(tensor): i for i, tensor in enumerate(self.state.tensors)}
+        """Replace state by traced values; return the arguments' leaves."""
+        own = {id(tensor) for tensor in self.state.tensors}
         stand_ins: dict[int, Tensor] = {}
         for tensor in self.state.tensors:
-            self._install_slot(tensor, slot_of(tensor), tensor)
+            self._install_tensor(tensor)
+        given: list[Any] = []
         for i, leaf in enumerate(self.leaves):
             if isinstance(leaf, Tensor):
-                if id(leaf) in own:
-                    self.fixed[i] = own[id(leaf)]
-                    given.append(leaf)
-                else:
-                    if id(leaf) not in stand_ins:
-                        stand_ins[id(leaf)] = self._stand_in(i, leaf)
-                    given.append(stand_ins[id(leaf)])
-            elif _is_raw(leaf):
-                traced = self.trace.array(leaf)
-                self._input(traced.node, i)
-                given.append(traced)
-                self.shown.append((traced, traced.node))
-            elif type(leaf) in (float, complex):
-                scalar = self.trace.scalar(leaf)
-                self._input(scalar.variable, i)
-                given.append(scalar)
-            else:
-                given.append(leaf)
+                captured = leaf if id(leaf) in own else None
+                self.tensor_leaves[i] = captured
+                if captured is None and id(leaf) not in stand_ins:
+                    stand_ins[id(leaf)] = self._stand_in(i, leaf)
+                given.append(stand_ins[id(leaf)] if captured is None else leaf)
+                continue
+            traced, variable = self._traced(leaf, (float, complex))
+            given.append(traced)
+            if variable is not None:
+                self.inputs[i] = variable
+                if isinstance(traced, Tensor):
+                    self.shown.append((traced, variable))
         for holder, names in self.state.holders:
             self.trace.holders.add(id(holder))
             for name in names:
                 self._install_attribute(holder, name)
         return given
 
-    def _input(self, variable: Variable, leaf: int) -> None:
-        self.inputs.append(variable)
-        self.leaf_inputs.append(leaf)
+    def _traced(self, leaf: Any, numbers: tuple[type, ...]) -> tuple[Any, Variable | None]:
+        """Return the traced array or number of an input, and its variable.
+
+        Anything else is returned as it is.
+        """
+        if _is_raw(leaf):
+            traced = self.trace.array(leaf)
+            return traced, traced.node
+        if type(leaf) in numbers:
+            scalar = self.trace.scalar(leaf)
+            return scalar, scalar.variable
+        return leaf, None
 
     def _stand_in(self, i: int, leaf: Tensor) -> Tensor:
         """Return a Tensor in the place of an argument, a leaf if derivatives flow to it."""
-        raw = leaf.data
         if leaf.is_leaf and leaf.level is GLOBAL_TAPE:
-            tensor = wrap(raw, GLOBAL_TAPE)
+            tensor = wrap(leaf.data, GLOBAL_TAPE)
             if leaf.node is not None:
                 tensor.node = leaf_node(tensor)
             tensor._grad = leaf.grad
-            self._install_slot(tensor, slot_of(leaf, i), leaf)
+            self._install_tensor(tensor, i)
             return tensor
-        traced = self.trace.array(raw)
-        self._input(traced.node, i)
+        traced = self.trace.array(leaf.data)
+        self.inputs[i] = traced.node
         tensor = wrap(traced, GLOBAL_TAPE)
         self.trace.no_leaves.append((tensor, traced.node))
         if leaf.node is not None and is_recording(leaf.level.id):
             tensor.node = leaf_node(tensor)
-            self.recorded.append((i, tensor))
+            self.recorded[i] = tensor
             self.level = leaf.level
         return tensor
 
-    def _install_slot(self, tensor: Tensor, slot: Slot, source: Tensor) -> None:
+    def _install_tensor(self, tensor: Tensor, leaf: int = -1) -> None:
+        """Have a leaf Tensor, captured or a stand-in, hold traced arrays."""
         data, grad, node, kind = tensor.data, tensor.grad, tensor.node, tensor.__class__
 
         def undo() -> None:
@@ -175,37 +200,32 @@ class Tracing:
             tensor._grad = grad
 
         self._undo.append(undo)
-        traced = self.trace.array(data)
-        traced_grad = None
-        hold_traced(tensor, traced)
+        own = tensor if leaf < 0 else None
+        slot = Slot(own, leaf, type(data), data.shape, data.dtype, node is not None, grad is not None)
+        traced = tensor.data = self.trace.array(data)
+        tensor.__class__ = Lifted
+        variable = None
         if grad is not None:
             traced_grad = self.trace.array(grad.bare)
+            variable = traced_grad.node
             tensor._grad = wrap(traced_grad, GLOBAL_TAPE)
-        self.slots.append(slot)
-        self.held.append(tensor)
-        self.variables.append((traced.node, None if traced_grad is None else traced_grad.node))
+        self.installed.append(_Installed(slot, tensor, traced.node, variable))
 
     def _install_attribute(self, holder: Any, name: str) -> None:
         value = getattr(holder, name)
         self._undo.append(lambda: setattr(holder, name, value))
         leaves, spec = flatten(value)
-        given: list[Any] = []
-        places = []
-        for i, leaf in enumerate(leaves):
-            if _is_raw(leaf):
-                given.append(self.trace.array(leaf))
-                places.append(i)
-            elif type(leaf) in (int, float):
-                given.append(self.trace.scalar(leaf))
-                places.append(i)
-            else:
-                given.append(leaf)
+        traced = [self._traced(leaf, (int, float)) for leaf in leaves]
+        given = [leaf for leaf, _ in traced]
         setattr(holder, name, unflatten(spec, given))
-        self.attributes.append(Attribute(holder, name, spec, tuple(map(like, leaves)), tuple(places)))
+        places = tuple([i for i, (_, variable) in enumerate(traced) if variable is not None])
+        attribute = Attribute(holder, name, spec, tuple(map(like, leaves)), places)
+        self.attributes.append((attribute, given, [v for _, v in traced if v is not None]))
 
-    # ------------------------------------------------------------------ what came of it
+    # ------------------------------------------------------------------ the program
 
-    def _finish(self, out: Any, attributes: list[tuple[Attribute, Any]]) -> Entry:
+    def _finish(self, out: Any) -> dict[str, Any]:
+        """Compile the program that was traced; return the fields of the entry."""
         trace = self.trace
         leaves, spec = flatten(out)
         outputs: list[Any] = []
@@ -217,51 +237,46 @@ class Tracing:
         self._check_gradients()
         recorded = self._recorded_outputs(leaves)
         shown = [self._shown(leaf, place) for leaf in leaves]
-        self._write_slots(place)
-        self._write_attributes(attributes, place)
+        for installed in self.installed:
+            self._write_slot(installed, place)
+        for attribute, before, _ in self.attributes:
+            self._write_attribute(attribute, before, place)
         self._check_written()
-        mark = len(trace.instructions)
-        derivative = self._derive(recorded, leaves, shown, outputs, mark) if recorded else None
+        instructions = list(trace.instructions)
+        derivative = self._derive(recorded, leaves, shown, outputs) if recorded else None
         constants, captured = self._constants()
-        inputs = [*self.inputs, *self._state_inputs(), *captured]
-        program = Program(inputs, constants, trace.instructions[:mark], outputs).with_instructions(
-            trace.instructions[:mark]
-        )
-        program.notes |= self.options
-        program.notes["given_back"] = trace.given_back
-        program.notes["derivative"] = derivative is not None
-        program.notes["donated"] = self._donated_variables() if derivative is None else set()
-        donors = self._donations(program)
-        program.inputs = [*self.inputs, *donors, *self._state_inputs(), *captured]
+        arguments, state = list(self.inputs.values()), [*self._state_inputs(), *captured]
+        program = Program([*arguments, *state], constants, [], outputs).with_instructions(instructions)
+        program.notes.update(self.options, given_back=trace.given_back)
+        if derivative is None:  # a derivative may run the program again on the values it began with
+            program.notes["donated"] = self._donated_variables()
+            program.inputs = [*arguments, *self._donations(program), *state]
         executable = compile_program(program)
         if derivative is not None:
             derivative.forward = program
-            derivative.inputs = [program.inputs.index(v) for v in derivative.inputs]  # type: ignore[arg-type]
-        return Entry(
-            program=executable.stages[-1][1],
-            run=executable.run,
-            state=self.state,
-            slots=self.slots,
-            attributes=self.attributes,
-            leaf_inputs=self.leaf_inputs,
-            captured=list(captured.values()),
-            guards=self._guards(program),
-            out_spec=spec,
-            out_leaves=shown,
-            leaf_is_tensor=[isinstance(leaf, Tensor) for leaf in self.leaves],
-            fixed=self.fixed,
-            strides=StrideGuard() if trace.by_layout else None,
-            derivative=derivative,
-            inline=self._inline(derivative),
-            stages=executable.stages,
-        )
+        return {
+            "run": executable.run,
+            "stages": executable.stages,
+            "state": self.state,
+            "slots": [installed.slot for installed in self.installed],
+            "attributes": [attribute for attribute, *_ in self.attributes],
+            "leaf_inputs": list(self.inputs),
+            "tensor_leaves": self.tensor_leaves,
+            "captured": list(captured.values()),
+            "guards": self._guards(program),
+            "strides": stride_guard() if trace.by_layout else None,
+            "out_spec": spec,
+            "out_leaves": shown,
+            "derivative": derivative,
+            "inline": self._inline(derivative),
+        }
 
     def _check_gradients(self) -> None:
         """Refuse a backward pass that ended at an argument that is no leaf.
 
         Its gradient would be lost.
         """
-        for i, tensor in self.recorded:
+        for i, tensor in self.recorded.items():
             if tensor.grad is not None:
                 raise NotDifferentiableError(
                     f"backward() in jit({self.trace.named}) reached the argument's leaf {i}, a Tensor that other "
@@ -297,21 +312,12 @@ class Tracing:
 
     def _donated_variables(self) -> set[Variable]:
         """Return the inputs whose arrays the caller donated."""
-        found = {v for v, i in zip(self.inputs, self.leaf_inputs, strict=True) if i in self.donated}
-        slots = zip(self.slots, self.variables, strict=True)
-        return found | {data for slot, (data, _) in slots if slot.leaf in self.donated}
+        found = {variable for i, variable in self.inputs.items() if i in self.donated}
+        return found | {installed.data for installed in self.installed if installed.slot.leaf in self.donated}
 
     def _state_inputs(self) -> list[Variable]:
-        found = []
-        for slot, (data, grad) in zip(self.slots, self.variables, strict=True):
-            found.append(data)
-            if slot.has_grad:
-                assert grad is not None
-                found.append(grad)
-        for attribute, variables in zip(self.attributes, self._attribute_inputs, strict=True):
-            assert len(variables) == len(attribute.places)
-            found += variables
-        return found
+        found = [v for installed in self.installed for v in (installed.data, installed.grad) if v is not None]
+        return found + [v for *_, variables in self.attributes for v in variables]
 
     def _constants(self) -> tuple[dict[Variable, Any], dict[Variable, Any]]:
         """Return the arrays fixed in the program, and those that it reads at each call."""
@@ -320,50 +326,42 @@ class Tracing:
             found[self.state.is_read_anew(raw)][variable] = raw
         return found
 
-    def _write_slots(self, place: Callable[[Any], int]) -> None:
-        for slot, tensor, (data, grad) in zip(self.slots, self.held, self.variables, strict=True):
-            if (tensor.node is not None) is not slot.needs_grad:
-                raise TracedValueError(
-                    f"{self.trace.named} changed whether a Tensor of shape {slot.shape} requires a gradient; "
-                    "do that outside of jit"
-                )
-            value = traced_value(tensor.data, self.trace)
-            if value is not data:
-                slot.data = place(value)
-            if tensor.grad is None:
-                slot.clears = slot.has_grad
-            else:
-                value = traced_value(tensor.grad, self.trace)
-                if value is not grad:
-                    slot.grad = place(value)
+    def _write_slot(self, installed: _Installed, place: Callable[[Any], int]) -> None:
+        slot, tensor, data, grad = installed
+        if (tensor.node is not None) is not slot.needs_grad:
+            raise TracedValueError(
+                f"{self.trace.named} changed whether a Tensor of shape {slot.shape} requires a gradient; "
+                "do that outside of jit"
+            )
+        value = traced_value(tensor.data, self.trace)
+        if value is not data:
+            slot.data = place(value)
+        if tensor.grad is None:
+            slot.clears = slot.has_grad
+        else:
+            value = traced_value(tensor.grad, self.trace)
+            if value is not grad:
+                slot.grad = place(value)
 
-    def _write_attributes(self, attributes: list[tuple[Attribute, Any]], place: Callable[[Any], int]) -> None:
-        self._attribute_inputs: list[list[Variable]] = []
-        for attribute, (before, _) in attributes:
-            self._attribute_inputs.append(
-                [v for v in (traced_value(leaf, self.trace) for leaf in before) if isinstance(v, Variable)]
-            )
-            after, spec = flatten(getattr(attribute.holder, attribute.name))
-            new = [traced_value(leaf, self.trace) for leaf in after]
-            old = [traced_value(leaf, self.trace) for leaf in before]
-            if spec == attribute.spec and all(a is b for a, b in zip(new, old, strict=True)):
-                continue
-            attribute.new_spec = spec
-            attribute.new_leaves = tuple(
-                [Out(place(v), False) if isinstance(v, Variable) else leaf for v, leaf in zip(new, after, strict=True)]
-            )
+    def _write_attribute(self, attribute: Attribute, before: list[Any], place: Callable[[Any], int]) -> None:
+        after, spec = flatten(getattr(attribute.holder, attribute.name))
+        new = [traced_value(leaf, self.trace) for leaf in after]
+        old = [traced_value(leaf, self.trace) for leaf in before]
+        if spec == attribute.spec and all(a is b for a, b in zip(new, old, strict=True)):
+            return
+        attribute.new_spec = spec
+        attribute.new_leaves = tuple(
+            [Out(place(v), False) if isinstance(v, Variable) else leaf for v, leaf in zip(new, after, strict=True)]
+        )
 
     def _donations(self, program: Program) -> list[Variable]:
-        """Let updates overwrite the state that they replace where nobody else sees it.
+        """Let updates overwrite the state that they replace, if nobody else holds it.
 
-        That is tested at each call.
-
-        Whether the program itself does is decided when it is optimized.
+        Each call tests that. The passes decide if the program itself reads it later. Returns the variables of the
+        tests.
         """
-        if program.notes.get("derivative"):  # which may run the program again on the values it began with
-            return []
         donors: list[Variable] = []
-        for slot, (data, _) in zip(self.slots, self.variables, strict=True):
+        for slot, _, data, _ in self.installed:
             for instruction in program.instructions:
                 if overwritten(instruction)[:1] == [data] and not slot.donates:
                     if slot.leaf >= 0 or instruction.operands[1] in program.inputs:
@@ -383,7 +381,7 @@ class Tracing:
         run = plain(without_dead_code(wanted))
         return lambda inputs: list(run(inputs)) == expected
 
-    # ------------------------------------------------------------------ derivatives of it
+    # ------------------------------------------------------------------ its derivative
 
     def _recorded_outputs(self, leaves: Sequence[Any]) -> list[int]:
         """Return the numbers of the result's leaves that a derivative flows through."""
@@ -391,17 +389,17 @@ class Tracing:
             return []
         return [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and _is_alive(leaf)]
 
+    def _sources(self) -> list[_Source]:
+        """Return the Tensors that derivatives may flow to."""
+        found = [_Source(slot.find, tensor, data) for slot, tensor, data, _ in self.installed if slot.needs_grad]
+        return found + [_Source(itemgetter(i), tensor, self.inputs[i]) for i, tensor in self.recorded.items()]
+
     def _derive(
-        self, recorded: list[int], leaves: Sequence[Any], shown: list[Any], outputs: list[Any], mark: int
+        self, recorded: list[int], leaves: Sequence[Any], shown: list[Any], outputs: list[Any]
     ) -> Derivative | None:
-        """Return the pullback of the recorded outputs as a program."""
+        """Return the derivative of the recorded outputs; add the residuals to the outputs."""
         trace = self.trace
-        sources: list[tuple[Any, Tensor]] = [
-            (slot if slot.leaf < 0 else slot.leaf, tensor)
-            for slot, tensor in zip(self.slots, self.held, strict=True)
-            if slot.needs_grad
-        ]
-        sources += self.recorded
+        mark = len(trace.instructions)
         starts: dict[Node, Any] = {}
         cotangents: list[Variable] = []
         for i in recorded:
@@ -410,46 +408,39 @@ class Tracing:
             cotangents.append(g.node)
             starts[leaf.node] = starts[leaf.node] + g if leaf.node in starts else g
         found = backward_pass(starts, retain=True)
-        sources = [(owner, tensor) for owner, tensor in sources if tensor.node in found]
+        sources = [source for source in self._sources() if source.tensor.node in found]
         if not sources:
             return None
         backward = trace.instructions[mark:]
-        results = [traced_value(found[tensor.node], trace) for _, tensor in sources]
+        results = [traced_value(found[source.tensor.node], trace) for source in sources]
         made = {v for instruction in backward for v in instruction.results} | set(cotangents)
         constants, _ = self._constants()
         needed = [v for instruction in backward for v in instruction.reads()] + results
         residuals = list(dict.fromkeys(v for v in needed if v not in made and v not in constants))
-        places = []
-        for v in residuals:
-            outputs.append(v)
-            places.append(len(outputs) - 1)
-        program = Program([*residuals, *cotangents], constants, backward, results, dict(self.options))
-        program = program.with_instructions(backward)
-        inputs: list[Any] = []
-        by_tensor = {id(t): data for t, (data, _) in zip(self.held, self.variables, strict=True)}
-        for _, tensor in sources:
-            inputs.append(by_tensor.get(id(tensor)) or tensor.bare.node)
+        program = Program([*residuals, *cotangents], constants, [], results, dict(self.options))
+        places = list(range(len(outputs), len(outputs) + len(residuals)))
+        outputs += residuals
+        inputs = [*self.inputs.values(), *self._state_inputs()]
         return Derivative(
-            name=trace.named,
+            name=f"jit({trace.named})",
             forward=program,
-            backward=compile_program(program).run,
+            backward=compile_program(program.with_instructions(backward)).run,
             residuals=places,
-            inputs=inputs,
-            owners=[owner for owner, _ in sources],
-            outputs=[shown[i].place for i in recorded],
-            metas=[traced_value(leaves[i], trace) for i in recorded],
-            leaves=shown,
-            reached=[True] * len(sources),
+            inputs=[inputs.index(source.variable) for source in sources],
+            owners=[source.find for source in sources],
+            places=[shown[i].place for i in recorded],
+            results=[traced_value(leaves[i], trace) for i in recorded],
         )
 
     def _inline(self, derivative: Derivative | None) -> bool:
-        """Return True where results depend on two recording levels.
+        """Return True if results depend on two recording levels.
 
         Such calls run the function itself.
         """
         if self.level is GLOBAL_TAPE or derivative is None:
             return False
-        return any(not isinstance(owner, int) or owner not in dict(self.recorded) for owner in derivative.owners)
+        leaves = list(self.inputs)
+        return not {leaves.index(i) for i in self.recorded}.issuperset(derivative.inputs)
 
 
 def _is_raw(value: Any) -> bool:

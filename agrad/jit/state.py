@@ -78,18 +78,14 @@ class CapturedState(Guards):
 
     # ------------------------------------------------------------------ state
 
-    def add_tensor(self, tensor: Tensor) -> None:
-        """Take a leaf Tensor for state."""
-        if id(tensor) not in self._seen:
-            self._seen[id(tensor)] = tensor
-            self.tensors.append(tensor)
-
     def add(self, value: Any) -> None:
-        """Take a leaf Tensor, or an object with ``traced_attributes``, for state."""
+        """Add a leaf Tensor, or an object with ``traced_attributes``."""
+        if id(value) in self._seen:
+            return
+        self._seen[id(value)] = value
         if isinstance(value, Tensor):
-            self.add_tensor(value)
-        elif id(value) not in self._seen:
-            self._seen[id(value)] = value
+            self.tensors.append(value)
+        else:
             self.holders.append((value, _state_of(value)))
 
     # ------------------------------------------------------------------ the walk
@@ -115,13 +111,13 @@ class CapturedState(Guards):
             return
         if isinstance(value, Tensor):
             if value.level is GLOBAL_TAPE and value.is_leaf and not isinstance(value.data, Tensor):
-                self.add_tensor(value)
+                self.add(value)
             return
         self._seen[id(value)] = value
         if isinstance(value, type):
             self._class(value, is_made=True)
         elif isinstance(value, types.ModuleType):
-            if _root(value.__name__) not in _LIBRARIES | {"agrad"} | sys.stdlib_module_names:
+            if _root(value.__name__) != "agrad" and not _is_library(value.__name__):
                 self._objects.append(_Space(value, vars(value), place))
         elif isinstance(value, types.FunctionType):
             self._function(value, place)
@@ -148,11 +144,10 @@ class CapturedState(Guards):
             self._visit(vars(value), place)
         space = getattr(value, "__dict__", {})
         self._queue.append((space.get("__wrapped__"), place))
-        root = _root(kind.__module__)
-        if root == "agrad" and not hasattr(kind, "traced_attributes"):
+        if _root(kind.__module__) == "agrad" and not hasattr(kind, "traced_attributes"):
             # the functions that a custom derivative is made of
             self._queue += [(v, place) for v in space.values() if isinstance(v, types.FunctionType)]
-        elif root not in _LIBRARIES and root not in sys.stdlib_module_names:
+        elif not _is_library(kind.__module__):
             self._object(value, kind, place)
 
     def _counted(self, count: int, place: str) -> None:
@@ -170,13 +165,11 @@ class CapturedState(Guards):
         """
         backend = backend_of(value)
         look = backend.content(value)
-        if look is None and backend.shares_memory is None:
-            return
         if look is not None:
             self.guard_content(look, place)
-            return
-        self.arrays.append(value)
-        self._written.append((value, _checksum(value), place))
+        elif backend.shares_memory is not None:
+            self.arrays.append(value)
+            self._written.append((value, _checksum(value), place))
 
     def _container(self, value: Any, place: str) -> None:
         if isinstance(value, (dict, types.MappingProxyType)):
@@ -225,18 +218,17 @@ class CapturedState(Guards):
         root = _root(module)
         if root == "agrad":
             return not str(module).startswith(("agrad.cli", "agrad.data"))
-        return root in _LIBRARIES or root in sys.stdlib_module_names or (root != self._home and _is_installed(root))
+        return _is_library(module) or (root != self._home and _is_installed(root))
 
     def _class(self, kind: type, is_made: bool = False) -> None:
-        if _root(kind.__module__) not in _LIBRARIES | sys.stdlib_module_names:
+        if not _is_library(kind.__module__):
             found = self._classes.setdefault(kind, _Class(kind))
             found.is_made = found.is_made or is_made
 
     def _methods(self, kind: type) -> None:
         """Visit what code reaches by a class: named attributes and special methods."""
         for base in kind.__mro__:
-            root = _root(base.__module__)
-            if root in _LIBRARIES or root in sys.stdlib_module_names or base.__module__.startswith("agrad.engine"):
+            if _is_library(base.__module__) or base.__module__.startswith("agrad.engine"):
                 continue
             trusted = self._is_trusted(base.__module__)
             for name, member in list(vars(base).items()):
@@ -343,7 +335,7 @@ class _Class:
             (made if is_made else plain).append(name)
         what = f"an attribute of {self.kind.__name__}"
         if plain:
-            look = functools.partial(_attributes(plain), self.kind)
+            look = functools.partial(operator.attrgetter(*plain, plain[0]), self.kind)
             guards.guard_values(look, [f"{what} ({name})" for name in plain])
         for name in made:
             look = functools.partial(_chosen([name]), vars(self.found[name]))
@@ -372,10 +364,6 @@ def _is_plain(value: Any, depth: int = 4) -> bool:
 def _chosen(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
     # one more, as of one these give no tuple; without a frame
     return operator.itemgetter(*names, names[0])
-
-
-def _attributes(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    return operator.attrgetter(*names, names[0])
 
 
 def _state_of(value: Any) -> tuple[str, ...]:
@@ -433,6 +421,11 @@ def _slots_of(kind: type) -> tuple[str, ...]:
 
 def _root(module: str | None) -> str:
     return (module or "").partition(".")[0]
+
+
+def _is_library(module: str | None) -> bool:
+    """Return True for modules of the array libraries and of the standard library."""
+    return _root(module) in _LIBRARIES or _root(module) in sys.stdlib_module_names
 
 
 @functools.lru_cache(maxsize=256)

@@ -186,7 +186,7 @@ class Trace(Level):
 
     # ------------------------------------------------------------------ numbers of the host
 
-    def hold(self, scalar: TracedNumber) -> None:
+    def guard_on(self, scalar: TracedNumber) -> None:
         """Note that the trace holds only where this number has its value of now."""
         if not any(variable is scalar.variable for variable, _ in self.guards):
             self.guards.append((scalar.variable, scalar.value))
@@ -224,7 +224,7 @@ class Trace(Level):
 
     # ------------------------------------------------------------------ Tensors it does not know
 
-    def meet(self, args: Iterable[Any]) -> None:
+    def check_known(self, args: Iterable[Any]) -> None:
         """Look at the operands of an operation of a newer level.
 
         Raises ``UnknownState`` where a gradient would flow to a leaf that was there before the trace and is no input
@@ -244,7 +244,7 @@ class Trace(Level):
         if unknown:
             raise UnknownState(unknown)
 
-    def meet_holder(self, holder: Any) -> None:
+    def check_known_holder(self, holder: Any) -> None:
         """Raise ``UnknownState`` for an object whose traced attributes are not inputs."""
         if id(holder) not in self.holders:
             raise UnknownState([holder])

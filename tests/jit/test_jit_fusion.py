@@ -13,7 +13,8 @@ from small_blocks import use_small_blocks
 
 import agrad
 from agrad.jit.api import Jitted
-from agrad.jit.passes.decompose import decomposed, with_early_reductions, without_broadcasts
+from agrad.jit.passes.broadcasts import without_broadcasts
+from agrad.jit.passes.decompose import decomposed, with_early_reductions
 from agrad.jit.passes.fusion import Group, with_groups
 from agrad.jit.program import Program, interpret
 

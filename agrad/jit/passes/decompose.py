@@ -11,9 +11,10 @@ import numpy as np
 
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import TracedValueError
-from agrad.jit.passes.fusion import LARGE, with_single_values, works_by_element
+from agrad.jit.passes.broadcasts import with_single_values
+from agrad.jit.passes.fusion import LARGE
 from agrad.jit.passes.tiling import is_reshape, reduction_of, splits_of
-from agrad.jit.program import Instruction, Program, Variable
+from agrad.jit.program import Instruction, Program, Variable, works_by_element
 from agrad.jit.trace import Trace
 from agrad.registry import namespace
 from agrad.shapes import kept_shape
@@ -150,27 +151,6 @@ def _is_of_rows(part: Instruction) -> bool:
         shape = part.operands[0].shape
         return min(reduction.axis) >= min(splits_of(shape, dtype), default=len(shape))
     return works_by_element(part) or is_reshape(part) or part.operation.kind == "product"
-
-
-def without_broadcasts(program: Program) -> Program:
-    """Have elementwise operations read an array in the place of its broadcast.
-
-    Another operand must have the shape of the result.
-    """
-    narrow: dict[Variable, Variable] = {}
-    kept: list[Instruction] = []
-    for instruction in program.instructions:
-        if instruction.operation.kind == "broadcast" and isinstance(instruction.operands[0], Variable):
-            x, (out,) = instruction.operands[0], instruction.results
-            if not x.on_host and x.dtype == out.dtype and x.kind is np.ndarray:
-                narrow[out] = narrow.get(x, x)
-        elif narrow and works_by_element(instruction):
-            shape = instruction.results[0].shape
-            arrays = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
-            if any(v.shape == shape and v not in narrow for v in arrays):
-                instruction = instruction.replaced(narrow)
-        kept.append(instruction)
-    return program.with_instructions(kept)
 
 
 def with_early_reductions(minimum: int = LARGE) -> Callable[[Program], Program]:

@@ -7,7 +7,7 @@ program, and can be interpreted like any other.
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from agrad.backends.threads import BLOCK_BYTES
 from agrad.engine.operation import Operation
 from agrad.jit.passes.aliasing import Aliases, overwritten
 from agrad.jit.passes.tiling import is_of_rows, is_reshape, operand_is_of_rows, reduction_of, splits_of
-from agrad.jit.program import Instruction, Program, Variable, interpret, show
+from agrad.jit.program import Instruction, Program, Variable, interpret, show, works_by_element
 
 LARGE = BLOCK_BYTES + 1
 """Bytes of the smallest arrays that are worth a group: what fits a block stays in the cache between operations."""
@@ -46,69 +46,6 @@ class Group(Operation):
 
     def __str__(self) -> str:
         return show(self.program)
-
-
-def works_by_element(instruction: Instruction) -> bool:
-    """Return True for an elementwise instruction on arrays with one result."""
-    if len(instruction.outputs) != 1 or instruction.outputs[0] is None or instruction.on_host:
-        return False
-    return instruction.operation.kind == "elementwise"
-
-
-def _is_single(v: Variable) -> bool:
-    return v.shape == ()
-
-
-# ------------------------------------------------------------------ filled arrays
-
-
-def with_single_values(program: Program) -> Program:
-    """Replace arrays that hold one value everywhere by the value.
-
-    Such arrays are seeds of cotangents and zeros of branches.
-
-    Only where they meet, element by element, an array of the result's shape; what is left without a use is dead code.
-    """
-    singles: dict[Variable, Variable] = {}
-    constants = dict(program.constants)
-    for v, raw in program.constants.items():
-        if isinstance(raw, np.ndarray) and raw.ndim and raw.size > 1 and _filled(raw):
-            value = raw.reshape(-1)[0]
-            singles[v] = single = Variable((), raw.dtype, type(value))
-            constants[single] = value
-    kept: list[Instruction] = []
-    for instruction in program.instructions:
-        kept.append(instruction)
-        if instruction.operation.kind == "broadcast":
-            (x,), (out,) = instruction.operands, instruction.outputs
-            if isinstance(x, Variable) and _is_single(x) and out is not None and out.shape:
-                singles[out] = x
-            continue
-        if not works_by_element(instruction):
-            continue
-        out = instruction.outputs[0]
-        assert out is not None
-        arrays = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
-        if out.shape and all(v in singles or _is_single(v) for v in arrays):
-            # NumPy gives numbers of its own where other libraries give arrays without dimensions
-            made = Variable((), out.dtype, np.dtype(out.dtype).type if out.kind is np.ndarray else out.kind)
-            operands = tuple([singles.get(v, v) if isinstance(v, Variable) else v for v in instruction.operands])
-            kept.append(Instruction(instruction.operation, operands, instruction.settings, (made,)))
-            singles[out] = made
-        elif any(v not in singles and v.shape == out.shape for v in arrays):
-            kept[-1] = instruction.replaced(singles)
-    changed = Program(program.inputs, constants, kept, program.outputs, program.notes)
-    return changed.with_instructions(kept)
-
-
-def _filled(raw: np.ndarray) -> bool:
-    flat = raw.reshape(-1)
-    bits = (
-        flat.view(f"V{flat.itemsize}")
-        if flat.flags.c_contiguous
-        else np.ascontiguousarray(flat).view(f"V{flat.itemsize}")
-    )
-    return bool((bits == bits[0]).all())
 
 
 # ------------------------------------------------------------------ groups
@@ -198,20 +135,18 @@ def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool
         return None
     reduction = reduction_of(instruction)
     if reduction is not None:
-        (x, *_) = instruction.operands
-        whole = reduction.axis == tuple(range(len(x.shape))) and not reduction.keepdims
-        return _Fitting(instruction, broadcasts) if broadcasts or whole else None
-    if broadcasts and is_reshape(instruction):
-        return _Fitting(instruction, broadcasts)
-    if not works_by_element(instruction) or (accepts is not None and not accepts(instruction)):
-        return None
-    out = instruction.results[0].shape
-    shapes = [v.shape for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
-    if out == () or not shapes:
-        return None
-    if not broadcasts and not all(shape in ((), out) for shape in shapes):
-        return None
-    return _Fitting(instruction, broadcasts) if np.broadcast_shapes(*shapes) == out else None
+        axes = tuple(range(len(instruction.operands[0].shape)))
+        fits = broadcasts or (reduction.axis == axes and not reduction.keepdims)
+    elif broadcasts and is_reshape(instruction):
+        fits = True
+    elif not works_by_element(instruction) or (accepts is not None and not accepts(instruction)):
+        fits = False
+    else:
+        out = instruction.results[0].shape
+        shapes = [v.shape for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+        known = broadcasts or all(shape in ((), out) for shape in shapes)
+        fits = bool(out != () and shapes and known and np.broadcast_shapes(*shapes) == out)
+    return _Fitting(instruction, broadcasts) if fits else None
 
 
 def with_groups(
@@ -278,20 +213,15 @@ class _Grouping:
         return False
 
     def close(self, group: _Open) -> None:
+        """Write the instruction of a group; a single operation stays as it is."""
         self.open.remove(group)
-        self.done += _closed(group, self.uses, self.leaving)
-
-
-def _closed(
-    group: _Open, uses: Mapping[Variable, list[Instruction]], leaving: Collection[Variable]
-) -> list[Instruction]:
-    """Return the instruction of a group; a single operation stays as it is."""
-    if len(group.members) == 1:
-        return group.members
-    members = set(map(id, group.members))
-    made = [v for instruction in group.members for v in instruction.results]
-    outputs = [v for v in made if v in leaving or any(id(user) not in members for user in uses.get(v, ()))]
-    inputs = list(dict.fromkeys(v for i in group.members for v in i.reads() if v not in group.made))
-    inner = Program(inputs, {}, list(group.members), list(outputs))
-    operation = Group(inner, group.shape, max(group.splits))
-    return [Instruction(operation, tuple(inputs), {}, tuple(outputs))]
+        if len(group.members) == 1:
+            self.done += group.members
+            return
+        members = set(map(id, group.members))
+        outputs = [
+            v for v in group.made if v in self.leaving or any(id(user) not in members for user in self.uses.get(v, ()))
+        ]
+        inputs = list(dict.fromkeys(v for i in group.members for v in i.reads() if v not in group.made))
+        operation = Group(Program(inputs, {}, group.members, list(outputs)), group.shape, max(group.splits))
+        self.done.append(Instruction(operation, tuple(inputs), {}, tuple(outputs)))

@@ -14,7 +14,6 @@ from agrad.backends.numpy.blas import ROUTINES, address, product_adder
 from agrad.backends.numpy.fused import all_ones
 from agrad.backends.numpy.updates import SMALL, momentum_step, settle
 from agrad.jit.lower.numpy.groups import group_function, outputs_of_rows
-from agrad.jit.passes.cross_entropy import SHORT, CrossEntropy, cross_entropy, exponentials_layout
 from agrad.jit.passes.folding import is_plain, step_of_sum
 from agrad.jit.program import Instruction, Variable
 
@@ -173,28 +172,6 @@ def step_of_product(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..
     return step
 
 
-def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
-    x, labels, g = instruction.operands
-    loss, lse, g_x = instruction.outputs
-    n, classes = x.shape
-    dtype = np.dtype(x.dtype)
-    shape, starts, step = exponentials_layout(n, classes)
-    spare = [w.scratch((n,), kind) for kind in (dtype, dtype, dtype, np.int64)]
-    if None in spare or g_x is None or not w.ownership.may_be_kept(g_x):
-        return False
-    e = w.laid(g_x, shape, dtype, (lambda x: x.T) if classes < SHORT else None)
-    if e is None:
-        return False
-    given = [w.text(v) for v in (x, labels, g)]
-    for out in (loss, lse):
-        if out is not None and w.target(out) is None:
-            w.line(f"{w.names[out]} = {w.call(np.empty, (n,), dtype, stem='empty')}")
-    ends = [w.text(v) for v in (starts, step, loss, lse)]
-    name = w.scope.hold(cross_entropy, "cross_entropy")
-    w.line(f"{name}({', '.join([*given, e, *(f'b{i}' for i in spare), *ends])})")
-    return True
-
-
 def group_step(w: "Writer", instruction: Instruction) -> bool:
     """Compute a group into buffers, or over operands that it alone reads."""
     group = instruction.operation
@@ -218,7 +195,6 @@ def group_step(w: "Writer", instruction: Instruction) -> bool:
 
 
 STEPS: dict[str, Step] = {
-    CrossEntropy.name: _cross_entropy,
     "matmul": _matmul,
     "linear": _linear,
     "linear.vjp:bias": _linear_bias,

@@ -1,0 +1,63 @@
+"""Broadcasts left to the operations that read them."""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from agrad.jit.program import Instruction, Program, Variable, works_by_element
+
+
+def without_broadcasts(program: Program, singles_only: bool = False) -> Program:
+    """Have elementwise operations read an array in the place of its broadcast.
+
+    Another operand must have the shape of the result. A constant that holds one value everywhere counts as the
+    broadcast of that value, as the seed of a cotangent and the zeros of a branch do, and an operation on such values
+    alone is computed once. Broadcasts that are left without a use are dead code.
+
+    singles_only: leave broadcasts of arrays with axes alone.
+    """
+    narrow: dict[Variable, Variable] = {}
+    constants = dict(program.constants)
+    for v, raw in program.constants.items():
+        if isinstance(raw, np.ndarray) and raw.ndim and raw.size > 1 and _is_filled(raw):
+            value = raw.reshape(-1)[0]
+            narrow[v] = single = Variable((), raw.dtype, type(value))
+            constants[single] = value
+    kept: list[Instruction] = []
+    for instruction in program.instructions:
+        kept.append(instruction)
+        if instruction.operation.kind == "broadcast":
+            (x,), (out,) = instruction.operands, instruction.outputs
+            if out is not None and out.shape and _may_stay_narrow(x, singles_only):
+                narrow[out] = narrow.get(x, x)
+        elif works_by_element(instruction):
+            (out,) = instruction.results
+            arrays = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+            if out.shape and all(narrow.get(v, v).shape == () for v in arrays):
+                # NumPy gives numbers of its own where other libraries give arrays without dimensions
+                kind = np.dtype(out.dtype).type if out.kind is np.ndarray else out.kind
+                narrow[out] = made = Variable((), out.dtype, kind)
+                kept.append(instruction.replaced(narrow))
+                kept[-1].outputs = (made,)
+            elif any(v not in narrow and v.shape == out.shape for v in arrays):
+                kept[-1] = instruction.replaced(narrow)
+    changed = Program(program.inputs, constants, kept, program.outputs, program.notes)
+    return changed.with_instructions(kept)
+
+
+with_single_values = functools.partial(without_broadcasts, singles_only=True)
+"""The pass for all lowerings; groups of one shape would not take other broadcasts."""
+
+
+def _may_stay_narrow(x: Any, singles_only: bool) -> bool:
+    if not isinstance(x, Variable):
+        return False
+    return x.shape == () or (not singles_only and x.kind is np.ndarray)
+
+
+def _is_filled(raw: np.ndarray) -> bool:
+    """Return True for an array whose elements all have the same bits."""
+    flat = np.ascontiguousarray(raw.reshape(-1))
+    bits = flat.view(f"V{flat.itemsize}")
+    return bool((bits == bits[0]).all())
