@@ -66,11 +66,15 @@ def call_text(
     scope: Scope,
     names: Mapping[Variable, str],
     function_of: Evaluation = evaluation,
+    operands: Sequence[str] | None = None,
 ) -> str:
-    """Return the expression that computes an instruction."""
+    """Return the expression that computes an instruction.
+
+    ``operands`` gives other expressions for its operands.
+    """
     stem = "".join(c if c.isalnum() else "_" for c in instruction.name)
     function = scope.hold(function_of(instruction, program), stem)
-    arguments = [scope.write(v, names) for v in instruction.operands]
+    arguments = [scope.write(v, names) for v in instruction.operands] if operands is None else list(operands)
     arguments += [f"{name}={scope.write(v, names)}" for name, v in instruction.settings.items()]
     return f"{function}({', '.join(arguments)})"
 
