@@ -5,12 +5,14 @@ ordinary call.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from ctypes import c_int64
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from agrad.backends.numpy.blas import ROUTINES, address, laid, product_adder
 from agrad.backends.numpy.fused import all_ones
-from agrad.backends.numpy.updates import momentum_step
+from agrad.backends.numpy.updates import momentum_step, settle
 from agrad.jit.lower.numpy.groups import group_function
 from agrad.jit.passes.cross_entropy import SHORT, CrossEntropy, cross_entropy, exponentials_layout
 from agrad.jit.passes.folding import FoldedStep, is_plain, step_of_sum
@@ -77,29 +79,74 @@ def _relu_vjp(w: "Writer", instruction: Instruction) -> bool:
     return True
 
 
+def _mean(w: "Writer", instruction: Instruction) -> bool:
+    """Compute a mean as NumPy does, without its checks."""
+    (x,) = instruction.operands
+    (out,) = instruction.results
+    if x.kind is not np.ndarray or np.dtype(x.dtype).char not in "fd" or not x.size or out.dtype != x.dtype:
+        return False
+    settings = {name: w.text(instruction.settings[name]) for name in ("axis", "keepdims")}
+    w.line(f"{w.names[out]} = {w.call(np.add.reduce, x, stem='sum', **settings)} / {x.size // out.size}")
+    return True
+
+
+def _transpose(w: "Writer", instruction: Instruction) -> bool:
+    (x,) = instruction.operands
+    if w.number(x) is not None or x.kind is not np.ndarray:
+        return False
+    w.line(f"{w.names[instruction.results[0]]} = {w.names[x]}.mT")
+    return True
+
+
 def _momentum(w: "Writer", instruction: Instruction) -> bool:
     """Update a parameter by plain momentum, in place where that may be.
 
-    The gradient is an operand, or the sum over the rows of one.
+    The gradient is an operand, or computed on the way (``FoldedStep``).
     """
-    p, g, *_, v = instruction.operands
-    settings, of_sum = instruction.settings, isinstance(instruction.operation, FoldedStep)
-    if not of_sum and not _is_plain_step(instruction):
+    p, *given, v = instruction.operands
+    folded = instruction.operation if isinstance(instruction.operation, FoldedStep) else None
+    if folded is None and not _is_plain_step(instruction):
         return False
-    spare = w.scratch(p.shape, p.dtype)
-    if spare is None:
-        return False
-    function = step_of_sum if of_sum else momentum_step
-    step = w.scope.hold(function, function.__name__)
+    donate, lr, momentum = (w.text(instruction.settings[name]) for name in ("donate", "lr", "momentum"))
     first, second = w.text(p), w.text(v)
-    arguments = [first, w.text(g), second, f"b{spare}", w.text(settings["lr"]), w.text(settings["momentum"])]
+    tests, calls = [donate, f"{first}.flags.carray", f"{second}.flags.carray"], []
+    if folded is not None and not folded.sums:
+        a, b = given
+        step = w.scope.hold(step_of_product((*a.shape, b.shape[1]), np.dtype(p.dtype)), "step_of_product")
+        tests.append(f"{step}({first}, {w.text(a)}, {w.text(b)}, {second}, {lr}, {momentum})")
+    else:
+        spare = w.scratch(p.shape, p.dtype)
+        if spare is None:
+            return False
+        step = w.scope.hold(momentum_step if folded is None else step_of_sum, "step")
+        calls.append(f"{step}({first}, {w.text(given[0])}, {second}, b{spare}, {lr}, {momentum})")
     results = ", ".join(w.names[out] for out in instruction.results)
-    w.line(f"if {w.text(settings['donate'])} and {first}.flags.carray and {second}.flags.carray:")
-    w.line(f"    {step}({', '.join(arguments)})")
-    w.line(f"    {results} = {first}, {second}")
+    w.line(f"if {' and '.join(tests)}:")
+    for text in (*calls, f"{results} = {first}, {second}"):
+        w.line(f"    {text}")
     w.line("else:")
     w.line(f"    {results}, = {w.plain(instruction)}")
     return True
+
+
+def step_of_product(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..., bool]:
+    """Return the function of ``v = momentum * v + a @ b; p -= lr * v`` in place.
+
+    It returns False where BLAS cannot take a or b. ``FoldedStep`` does the same, and looks the sizes up at each call.
+    """
+    product, axpy, size = product_adder(dtype, sizes), ROUTINES[dtype].axpy, c_int64(sizes[0] * sizes[2])
+
+    def step(p: Any, a: Any, b: Any, v: Any, lr: float, momentum: float) -> bool:
+        of_a, of_b = laid(a), laid(b)
+        if not (sizes[1] and of_a[0] and of_b[0]):
+            return False
+        to = address(v)
+        product(of_a, address(a), of_b, address(b), momentum, to)
+        settle(v)
+        axpy(size, -lr, to, 1, address(p), 1)
+        return True
+
+    return step
 
 
 def _is_plain_step(instruction: Instruction) -> bool:
@@ -160,6 +207,9 @@ STEPS: dict[str, Step] = {
     "linear": _linear,
     "linear.vjp:bias": _linear_bias,
     "relu.vjp:x": _relu_vjp,
+    "matrix_transpose": _transpose,
+    "mean": _mean,
     "sgd_update": _momentum,
+    "sgd_update of a product": _momentum,
     "sgd_update of a sum": _momentum,
 }
