@@ -5,6 +5,7 @@ arrays an operation computes what it was made of.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,15 +48,21 @@ class Joined(Operation):
         """Call the operations one by one, as a user does."""
         *factors, mask = args if self.masked else (*args, None)
         found = self.product.bind(*factors)
+        return self.followed(found, factors[1], mask, lambda name, *given, **by: PRIMITIVES[name].bind(*given, **by))
+
+    def followed(self, found: Any, weight: Any, mask: Any, call: Callable[..., Any]) -> Any:
+        """Compute the operations after the product, which is ``found`` here.
+
+        ``call`` takes the name of an operation, its arguments and its settings.
+        """
         if self.relu:
-            found = PRIMITIVES["relu"].bind(found)
+            found = call("relu", found)
         if self.masked:
-            found = PRIMITIVES["where"].bind(mask, found, 0.0)
+            found = call("where", mask, found, 0.0)
         if self.mask:
-            return found, PRIMITIVES["greater"].bind(found, 0)
+            return found, call("greater", found, 0)
         if self.sums:
-            summed = found if self.masked else factors[1]
-            return found, PRIMITIVES["sum"].bind(summed, axis=(0,), keepdims=False)
+            return found, call("sum", found if self.masked else weight, axis=(0,), keepdims=False)
         return found
 
 
