@@ -19,7 +19,7 @@ from operator import itemgetter
 from typing import Any
 
 from agrad.jit.lower.cuda.streams import Streams, write_numbers
-from agrad.jit.lower.plain import Evaluation, plain
+from agrad.jit.lower.plain import Evaluation, Split, plain
 from agrad.jit.passes.aliasing import overwritten
 from agrad.jit.program import Instruction, Program, Variable, instruction_text, names_of
 
@@ -156,7 +156,7 @@ class _Builder:
             k += 1
             for v in [v for v in env if v not in program.constants and last.get(v, -1) < self.done]:
                 del env[v]  # its memory is free for later segments
-        self._hand_out()
+        made.outputs += [self.recipes.get(v) or _copied(env[v]) for v in program.outputs]
 
     def finish(self, values: Sequence[Any]) -> list[Any]:
         """Run the remaining instructions without graphs, and return the outputs.
@@ -180,7 +180,7 @@ class _Builder:
             self._evaluate(program.instructions[k])
             for v in [v for v in env if last.get(v, -1) <= k]:
                 del env[v]
-        return [env[v] if isinstance(v, Variable) else v for v in program.outputs]
+        return [env[v] for v in program.outputs]
 
     def _graph(self, segment: Segment) -> bool:
         """Capture and replay a segment; on failure record the instruction and the reason."""
@@ -277,19 +277,6 @@ class _Builder:
 
         self.made.add(step, [instruction])
 
-    def _hand_out(self) -> None:
-        program = self.owner.program
-        inputs = {v: i for i, v in enumerate(program.inputs)}
-        for v in program.outputs:
-            if not isinstance(v, Variable):
-                self.made.outputs.append(_constant(v))
-            elif v in inputs:
-                self.made.outputs.append(itemgetter(inputs[v]))
-            elif v in program.constants:
-                self.made.outputs.append(_constant(program.constants[v]))
-            else:
-                self.made.outputs.append(self.recipes.get(v) or _copied(self.env[v]))
-
 
 def _constant(value: Any) -> Recipe:
     return lambda values: value
@@ -302,23 +289,20 @@ def _copied(x: Any) -> Recipe:
 class GraphProgram:
     """A program as a function of its inputs, first run plainly, then in graphs.
 
-    host: the part on numbers of the host; its outputs are the inputs of the others. device: the program without
-    graphs. program: the same with further inputs, arrays in the place of numbers; pairs: each number and its array.
-    can_capture: tells instructions to try in a graph. function_of: gives the function of an instruction, and is called
-    with the device of the graphs current.
+    split: the part on numbers of the host, and that on arrays. program: the latter with further inputs, arrays in the
+    place of numbers; pairs: each number and its array. can_capture: tells instructions to try in a graph. function_of:
+    gives the function of an instruction, and is called with the device of the graphs current.
     """
 
     def __init__(
         self,
-        host: Program,
-        device: Program,
+        split: Split,
         program: Program,
         pairs: list[tuple[Variable, Variable]],
         can_capture: Callable[[Instruction], bool],
         function_of: Evaluation,
     ) -> None:
-        self.first = plain(host)
-        self.device, self.program, self.pairs = device, program, pairs
+        self.split, self.program, self.pairs = split, program, pairs
         self.segments: list[Segment] = []
         """Empty before the first run."""
         self.reasons: dict[Instruction, str] = {}
@@ -332,7 +316,7 @@ class GraphProgram:
         self._moved: set[int] = set()
         places = {v: i for i, v in enumerate(program.inputs)}
         self._numbers = [places[number] for number, _ in pairs]
-        self._arrays = [i for i, v in enumerate(device.inputs) if not v.on_host]
+        self._arrays = [i for i, v in enumerate(split.body.inputs) if not v.on_host]
         self._flags = self._find_flags(places)
 
     def _find_flags(self, places: dict[Variable, int]) -> list[tuple[int, list[int]]]:
@@ -349,15 +333,16 @@ class GraphProgram:
         return found
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        values = self.first(inputs)
+        given = self.split.before(inputs)
+        values = given[: self.split.count]
         cuda = sys.modules["cupy"].cuda
         current = cuda.runtime.getDevice()
         devices = {values[i].data.device_id for i in self._arrays}
         device = self.home if self.home in devices else min(devices, default=current)
         if device == current:
-            return self._here(values, devices)
+            return self.split.outputs(self._here(values, devices), given)
         with cuda.Device(device):
-            return self._here(values, devices)
+            return self.split.outputs(self._here(values, devices), given)
 
     def _here(self, values: Sequence[Any], devices: set[int]) -> list[Any]:
         """Run on the current device, in graphs where possible."""
@@ -372,7 +357,7 @@ class GraphProgram:
             return self._run(values)
 
     def _prepare(self, device: int) -> None:
-        self.elsewhere = plain(self.device, self._function_of)
+        self.elsewhere = plain(self.split.body, self._function_of)
         self.plainly = plain(self.program, self._function_of)
         self.functions = {i: self._function_of(i, self.program) for i in self.program.instructions}
         self.home = device

@@ -18,7 +18,7 @@ from agrad.jit.lower.cuda.graphs import GraphProgram
 from agrad.jit.lower.cuda.products import absence, gemm, is_product, product_function
 from agrad.jit.lower.cuda.source import THREADS, GroupSource
 from agrad.jit.lower.cuda.streams import module
-from agrad.jit.lower.plain import Compiled, evaluation, split_host
+from agrad.jit.lower.plain import Compiled, Split, evaluation
 from agrad.jit.passes.fusion import Group, works_by_element
 from agrad.jit.program import HOST, FunctionOperation, HostCall, Instruction, Program, Variable
 
@@ -192,7 +192,7 @@ def _tensor_float_product(x: Any, weight: Any, *bias: Any) -> Any:
 def lower_cupy(program: Program) -> Compiled:
     """Return the program in CUDA graphs; see ``GraphProgram``."""
     functions = partial(function_of, tensor_float=program.notes.get("precision") == "tf32")
-    host, device = split_host(with_numbers_of_adam(program))
-    made = GraphProgram(host, device, *numbers_on_device(device), can_capture, functions)
+    split = Split(with_numbers_of_adam(program))
+    made = GraphProgram(split, *numbers_on_device(split.body), can_capture, functions)
     made.remark = absence(program)
     return made
