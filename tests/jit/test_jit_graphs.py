@@ -156,7 +156,7 @@ def test_a_refused_capture_leaves_nothing_behind() -> None:
     for _ in range(3):
         fast(x)
     assert not cupy.cuda.get_current_stream().is_capturing()
-    assert not program_of(fast)._streams[0].stream.is_capturing()
+    assert not program_of(fast)._streams.stream.is_capturing()
     stream = cupy.cuda.get_current_stream()
     assert stream.ptr == 0
     y = cupy.asarray(np.arange(6.0))  # copies from the host, and a library

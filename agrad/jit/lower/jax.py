@@ -9,21 +9,17 @@ from typing import Any
 import numpy as np
 
 from agrad.jit.lower.host_numbers import with_adam_rates
-from agrad.jit.lower.plain import Compiled, plain, split_host
+from agrad.jit.lower.plain import Compiled, Split, plain
 from agrad.jit.passes.precision import Way
-from agrad.jit.program import Program, Variable
+from agrad.jit.program import Program
 
 
 def lower_jax(program: Program) -> Compiled:
     """Compile a program by XLA, or plainly where JAX cannot trace an operation."""
     jax = sys.modules["jax"]
     precision = program.notes.get("precision")
-    host, device = split_host(with_adam_rates(program))
-    places = [i for i, v in enumerate(device.outputs) if isinstance(v, Variable) and not v.on_host]
-    arrays = Program(device.inputs, device.constants, device.instructions, [device.outputs[i] for i in places])
-    numbers = {i: v for i, v in enumerate(device.outputs) if i not in set(places)}
-    before, compiled = plain(host), jax.jit(plain(arrays))
-    position = {v: i for i, v in enumerate(device.inputs)}
+    split = Split(with_adam_rates(program))
+    compiled = jax.jit(plain(split.body))
     spare: list[Compiled] = []
     # what JAX calls high is TF32 on GPUs that have it, and float32 on CPUs
     products = partial(jax.default_matmul_precision, "high") if precision == "tf32" else nullcontext
@@ -31,20 +27,15 @@ def lower_jax(program: Program) -> Compiled:
     def run(inputs: Sequence[Any]) -> list[Any]:
         if spare:
             return list(spare[0](inputs))
-        given = before(inputs)
+        given = split.before(inputs)
         try:
             with products():
-                found = compiled(given)
+                found = compiled(given[: split.count])
         except (jax.errors.JAXTypeError, jax.errors.JAXIndexError):
             # some operation asks for values, which XLA's programs do not know
             spare.append(plain(program))
             return list(spare[0](inputs))
-        out: list[Any] = [None] * len(device.outputs)
-        for i, value in zip(places, found, strict=True):
-            out[i] = value
-        for i, v in numbers.items():
-            out[i] = given[position[v]] if isinstance(v, Variable) else v
-        return out
+        return split.outputs(found, given)
 
     run.text = getattr(compiled.__wrapped__, "text", "")  # type: ignore[attr-defined]
     return run

@@ -66,11 +66,15 @@ def call_text(
     scope: Scope,
     names: Mapping[Variable, str],
     function_of: Evaluation = evaluation,
+    operands: Sequence[str] | None = None,
 ) -> str:
-    """Return the expression that computes an instruction."""
+    """Return the expression that computes an instruction.
+
+    ``operands`` gives other expressions for its operands.
+    """
     stem = "".join(c if c.isalnum() else "_" for c in instruction.name)
     function = scope.hold(function_of(instruction, program), stem)
-    arguments = [scope.write(v, names) for v in instruction.operands]
+    arguments = [scope.write(v, names) for v in instruction.operands] if operands is None else list(operands)
     arguments += [f"{name}={scope.write(v, names)}" for name, v in instruction.settings.items()]
     return f"{function}({', '.join(arguments)})"
 
@@ -106,17 +110,41 @@ def plain(program: Program, function_of: Evaluation = evaluation) -> Compiled:
     return define("program", "\n".join(lines) + "\n", scope.names)
 
 
-def split_host(program: Program) -> tuple[Program, Program]:
-    """Split a program into the computation on numbers of the host, and the rest.
+class Split:
+    """A program as a part that runs before a compiled one, and the compiled one.
 
-    The second program's inputs are the first one's outputs.
+    To the first belong the computations on numbers of the host. ``ahead``: also what needs no array inputs. That draws
+    random numbers from a key that the host counts, by a library that a compiler may not know; and constants are
+    inputs of the second part.
     """
-    host = [i for i in program.instructions if isinstance(i.operation, HostCall)]
-    device = [i for i in program.instructions if not isinstance(i.operation, HostCall)]
-    made = {v for i in device for v in i.results}
-    read = {v for i in device for v in i.reads()} | {v for v in program.outputs if isinstance(v, Variable)}
-    known = [*program.inputs, *(v for i in host for v in i.results)]
-    handed = [v for v in known if v in read and v not in made]
-    first = Program(program.inputs, {}, host, list(handed))
-    second = Program(handed, program.constants, device, program.outputs)
-    return first, second.with_instructions(device)
+
+    def __init__(self, program: Program, ahead: bool = False) -> None:
+        early: set[Variable] = {v for v in program.inputs if v.on_host} | set(program.constants)
+        first: list[Instruction] = []
+        rest: list[Instruction] = []
+        for instruction in program.instructions:
+            if isinstance(instruction.operation, HostCall) or (ahead and early.issuperset(instruction.reads())):
+                first.append(instruction)
+                early.update(instruction.results)
+            else:
+                rest.append(instruction)
+        made = {v for i in rest for v in i.results}
+        read = {v for i in rest for v in i.reads()}
+        known = [*program.inputs, *(program.constants if ahead else ()), *(v for i in first for v in i.results)]
+        handed = [v for v in known if v in read]
+        variables = [v for v in program.outputs if isinstance(v, Variable)]
+        left = [v for v in variables if v not in made]
+        outputs = list(dict.fromkeys(v for v in variables if v in made))
+        self.body = Program(handed, {} if ahead else program.constants, [], outputs).with_instructions(rest)
+        """The second part; its outputs are arrays."""
+        self.before = plain(Program(program.inputs, program.constants, first, [*handed, *left]))
+        """The first part, whose results are the inputs of the second, and outputs."""
+        self.count = len(handed)
+        """The number of inputs of the second part."""
+        places = {v: i for i, v in enumerate([*self.body.outputs, *left])}
+        self._outputs = [(v, places[v] if isinstance(v, Variable) else -1) for v in program.outputs]
+
+    def outputs(self, found: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+        """Return the program's outputs, from the results of the second and the first part."""
+        parts = [*found, *given[self.count :]]
+        return [value if place < 0 else parts[place] for value, place in self._outputs]

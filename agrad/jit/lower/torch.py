@@ -13,44 +13,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agrad.jit.lower.host_numbers import with_adam_rates
-from agrad.jit.lower.plain import Compiled, plain
+from agrad.jit.lower.plain import Compiled, Split, plain
 from agrad.jit.passes.precision import Way
-from agrad.jit.program import HostCall, Program, Variable
+from agrad.jit.program import Instruction, Program, Variable
 
 
 def lower_torch(program: Program) -> Compiled:
     """Lower a program by ``torch.compile`` where asked or by default, else plainly."""
     asked, tensor_float = program.notes.get("torch_compile"), program.notes.get("precision") == "tf32"
     return plain(program) if asked is False and not tensor_float else TorchProgram(program, asked, tensor_float)
-
-
-# ------------------------------------------------------------------ what is compiled
-
-
-def split_arrays(program: Program) -> tuple[Program, Program]:
-    """Split a program into what needs no array inputs, and the rest.
-
-    To the first belongs what draws random numbers from a key that the host counts: their bits may be made by a
-    library that no compiler knows. The second program's inputs are the first one's outputs and its constants, and its
-    outputs are arrays; it is told that nothing may be overwritten.
-    """
-    early: set[Variable] = {v for v in program.inputs if v.on_host} | set(program.constants)
-    first, rest = [], []
-    for instruction in program.instructions:
-        if isinstance(instruction.operation, HostCall) or all(v in early for v in instruction.reads()):
-            first.append(instruction)
-            early.update(instruction.results)
-        else:
-            flag = instruction.settings.get("donate")
-            rest.append(instruction.replaced({flag: False}) if isinstance(flag, Variable) else instruction)
-    outputs = [v for v in program.outputs if isinstance(v, Variable) and not v.on_host]
-    made = {v for i in rest for v in i.results}
-    read = {v for i in rest for v in i.reads()} | {v for v in outputs if v in made}
-    known = [*program.inputs, *program.constants, *(v for i in first for v in i.results)]
-    handed = [v for v in known if v in read]
-    left = [v for v in program.outputs if isinstance(v, Variable) and v not in made]
-    before = Program(program.inputs, program.constants, first, [*handed, *left])
-    return before, Program(handed, {}, rest, list(dict.fromkeys(v for v in outputs if v in made)))
 
 
 class TorchProgram:
@@ -131,23 +102,22 @@ class _Compiled:
     def __init__(self, program: Program, inputs: Sequence[Any], graphs: bool) -> None:
         torch = sys.modules["torch"]
         make_fx = importlib.import_module("torch.fx.experimental.proxy_tensor").make_fx
-        first, rest = split_arrays(with_adam_rates(program))
-        self._before, body = plain(first), plain(rest)
+        program = with_adam_rates(program)
+        self._split = Split(program.with_instructions(map(_without_donation, program.instructions)), ahead=True)
+        rest = self._split.body
+        body = plain(rest)
         self.text = str(body.text)  # type: ignore[attr-defined]
-        self._count = len(rest.inputs)
         self._hosted = [i for i, v in enumerate(rest.inputs) if v.on_host]
         self._known: tuple[list[Any], list[Any]] | None = None
         """Numbers of the host, and the arrays made of them."""
         self._graphs = graphs
-        places = {v: i for i, v in enumerate([*rest.outputs, *first.outputs[self._count :]])}
-        self._outputs = [(v, places[v] if isinstance(v, Variable) else -1) for v in program.outputs]
         dtypes = [v.dtype for v in rest.outputs]
 
         def whole(*given: Any) -> list[Any]:
             # a number is an array of double precision here, without dimensions, which may not widen a result
             return [x.to(dtype) for x, dtype in zip(body(given), dtypes, strict=True)]
 
-        values = self._before(inputs)
+        values = self._split.before(inputs)
         self._device = next((x.device for x in inputs if isinstance(x, torch.Tensor) and x.is_cuda), None)
         with torch.no_grad():
             given = self._given(values)
@@ -167,22 +137,27 @@ class _Compiled:
             dtypes = {float: torch.float64, int: torch.int64, bool: torch.bool, complex: torch.complex128}
             made = [torch.tensor(x, dtype=dtypes.get(type(x)), device=self._device) for x in numbers]
             self._known = numbers, made
-        given = list(values[: self._count])
+        given = list(values[: self._split.count])
         for i, x in zip(self._hosted, self._known[1], strict=True):
             given[i] = x
         return given
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         torch = sys.modules["torch"]
-        values = self._before(inputs)
+        values = self._split.before(inputs)
         with torch.no_grad():
             if self._graphs:
                 torch.compiler.cudagraph_mark_step_begin()
             found = list(self._function(*self._given(values)))
             for k in self._copied:
                 found[k] = found[k].clone()
-        found += values[self._count :]
-        return [value if place < 0 else found[place] for value, place in self._outputs]
+        return self._split.outputs(found, values)
+
+
+def _without_donation(instruction: Instruction) -> Instruction:
+    """Return an instruction that overwrites nothing."""
+    flag = instruction.settings.get("donate")
+    return instruction.replaced({flag: False}) if isinstance(flag, Variable) else instruction
 
 
 # ------------------------------------------------------------------ products in a lower precision

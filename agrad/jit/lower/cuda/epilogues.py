@@ -5,6 +5,7 @@ arrays an operation computes what it was made of.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,37 +26,33 @@ class Joined(Operation):
     of the second factor.
     """
 
-    def __init__(self, product: Any, *, relu: bool = False, mask: bool = False, masked: bool = False) -> None:
-        self.product, self.relu, self.mask, self.masked = product, relu, mask, masked
-        self.sums = False
-        self.outputs = ("y", "mask") if mask else None
-        self._take_name()
-
-    def summing(self) -> "Joined":
-        """Return the same operation with a sum over rows as its second output."""
-        made = Joined(self.product, relu=self.relu, masked=self.masked)
-        made.sums, made.outputs = True, ("product", "bias")
-        made._take_name()
-        return made
-
-    def _take_name(self) -> None:
-        """Set the name for programs' text: ``linear_relu``, ``matmul_masked_sum``."""
-        parts = {"relu": self.relu, "mask": self.mask, "masked": self.masked, "sum": self.sums}
-        self.name = "_".join([self.product.name, *(part for part, there in parts.items() if there)])
+    def __init__(
+        self, product: Any, *, relu: bool = False, mask: bool = False, masked: bool = False, sums: bool = False
+    ) -> None:
+        self.product, self.relu, self.mask, self.masked, self.sums = product, relu, mask, masked, sums
+        self.outputs = ("y", "mask") if mask else ("product", "bias") if sums else None
+        parts = {"relu": relu, "mask": mask, "masked": masked, "sum": sums}
+        self.name = "_".join([product.name, *(part for part, there in parts.items() if there)])
 
     def bind(self, *args: Any) -> Any:
         """Call the operations one by one, as a user does."""
         *factors, mask = args if self.masked else (*args, None)
         found = self.product.bind(*factors)
+        return self.followed(found, factors[1], mask, lambda name, *given, **by: PRIMITIVES[name].bind(*given, **by))
+
+    def followed(self, found: Any, weight: Any, mask: Any, call: Callable[..., Any]) -> Any:
+        """Compute the operations after the product, which is ``found`` here.
+
+        ``call`` takes the name of an operation, its arguments and its settings.
+        """
         if self.relu:
-            found = PRIMITIVES["relu"].bind(found)
+            found = call("relu", found)
         if self.masked:
-            found = PRIMITIVES["where"].bind(mask, found, 0.0)
+            found = call("where", mask, found, 0.0)
         if self.mask:
-            return found, PRIMITIVES["greater"].bind(found, 0)
+            return found, call("greater", found, 0)
         if self.sums:
-            summed = found if self.masked else factors[1]
-            return found, PRIMITIVES["sum"].bind(summed, axis=(0,), keepdims=False)
+            return found, call("sum", found if self.masked else weight, axis=(0,), keepdims=False)
         return found
 
 
@@ -86,49 +83,49 @@ def with_epilogues(program: Program) -> Program:
     These are a ReLU, the mask of a ReLU, and a sum over rows. A joined instruction stands where the product did; the
     mask of a ReLU is taken from the product that it is joined with. What is not float32 gets no mask and no sum.
     """
+    kept: list[Instruction | None] = list(program.instructions)
     uses = Counter(v for i in program.instructions for v in i.reads())
     uses.update(v for v in program.outputs if isinstance(v, Variable))
     made = {v: at for at, i in enumerate(program.instructions) for v in i.results}
-    table: dict[int, Instruction | None] = {}
 
-    def sole(v: Any, name: str) -> int | None:
-        """Return the number of the product that gives ``v`` to one reader, or None."""
-        at = made.get(v) if isinstance(v, Variable) else None
-        if at is None or uses[v] != 1 or program.instructions[at].name != name:
+    def sole(v: Any, name: str) -> tuple[int, Instruction] | None:
+        """Return the product that gives ``v`` to one reader, with its number, or None."""
+        at = made.get(v, -1) if isinstance(v, Variable) and uses[v] == 1 else -1
+        found = kept[at] if at >= 0 else None
+        return (at, found) if found is not None and found.name == name and shape_of(found) is not None else None
+
+    def mask_of(y: Any, end: int) -> Variable | None:
+        """Return the mask of a ReLU that a product before ``end`` is joined with, or None."""
+        at = made.get(y, end) if isinstance(y, Variable) else end
+        found = kept[at]
+        if at >= end or found is None or not (isinstance(found.operation, Joined) and found.operation.relu):
             return None
-        return at if shape_of(program.instructions[at]) is not None else None
-
-    relus: dict[Variable, int] = {}
-    for here, i in enumerate(program.instructions):
-        at = sole(i.operands[0], "linear") if i.name == "relu" else None
-        if at is not None:
-            source = program.instructions[at]
-            table[at] = Instruction(Joined(source.operation, relu=True), source.operands, {}, i.outputs)
-            table[here] = None
-            assert i.outputs[0] is not None
-            relus[i.outputs[0]] = at
-    joined: dict[Variable, int] = {}
-    for here, i in enumerate(program.instructions):
-        if i.name != "relu.vjp:x" or i.operands[1] not in relus:
-            continue
-        at, forward = sole(i.operands[0], "matmul"), relus[i.operands[1]]
-        if at is None or at < forward or not _wide(i):
-            continue
-        first, source = table[forward], program.instructions[at]
-        assert first is not None
-        if not first.operation.mask:
-            y = i.operands[1]
+        if not found.operation.mask:
+            operation = Joined(found.operation.product, relu=True, mask=True)
             mask = Variable(y.shape, np.dtype(np.uint8), y.kind)
-            operation = Joined(first.operation.product, relu=True, mask=True)
-            first = table[forward] = Instruction(operation, first.operands, {}, (y, mask))
-        operands = (*source.operands, first.outputs[1])
-        table[at] = Instruction(Joined(source.operation, masked=True), operands, {}, i.outputs)
-        table[here] = None
-        assert i.outputs[0] is not None
-        joined[i.outputs[0]] = at
-    _join_sums(program, made, joined, table)
-    found = [table.get(at, i) for at, i in enumerate(program.instructions)]
-    return program.with_instructions([i for i in found if i is not None])
+            found = kept[at] = Instruction(operation, found.operands, {}, (y, mask))
+        return found.outputs[1]
+
+    for here, i in enumerate(program.instructions):
+        product = None
+        if i.name == "relu":
+            product = sole(i.operands[0], "linear")
+        elif i.name == "relu.vjp:x" and _wide(i):
+            product = sole(i.operands[0], "matmul")
+        if product is None:
+            continue
+        at, source = product
+        operands, masked = source.operands, i.name != "relu"
+        if masked:
+            mask = mask_of(i.operands[1], at)
+            if mask is None:
+                continue
+            operands = (*operands, mask)
+        kept[at] = Instruction(Joined(source.operation, relu=not masked, masked=masked), operands, {}, i.outputs)
+        kept[here] = None
+        made[i.results[0]] = at
+    _join_sums(program, made, kept)
+    return program.with_instructions([i for i in kept if i is not None])
 
 
 def _wide(instruction: Instruction) -> bool:
@@ -136,31 +133,32 @@ def _wide(instruction: Instruction) -> bool:
     return out is not None and np.dtype(out.dtype).char == "f"
 
 
-def _join_sums(
-    program: Program, made: dict[Variable, int], joined: dict[Variable, int], table: dict[int, Instruction | None]
-) -> None:
+def _join_sums(program: Program, made: dict[Variable, int], kept: list[Instruction | None]) -> None:
     """Join sums over rows of a masked product, or of a second factor, to the product."""
     factors: dict[Variable, int] = {}
     first_read: dict[Variable, int] = {}
     for at, i in enumerate(program.instructions):
         for v in i.reads():
             first_read.setdefault(v, at)
-        if i.name == "matmul" and at not in table and shape_of(i) is not None and _wide(i):
+        if i.name == "matmul" and kept[at] is i and shape_of(i) is not None and _wide(i):
             factors.setdefault(i.operands[1], at)
     for here, i in enumerate(program.instructions):
         if not _sums_rows(i):
             continue
-        x, out = i.operands[0], i.outputs[0]
-        assert out is not None
-        at = joined[x] if x in joined else factors.get(x, -1)
-        if at < 0 or first_read.get(out, here) <= at:
+        (x, *_), (out,) = i.operands, i.results
+        at = made.get(x, -1)
+        masked = at >= 0 and _is_masked(kept[at])
+        at = at if masked else factors.get(x, -1)
+        source = kept[at] if at >= 0 else None
+        if source is None or first_read.get(out, here) <= at or getattr(source.operation, "sums", False):
             continue
-        source = table.get(at) or program.instructions[at]
-        operation = source.operation if isinstance(source.operation, Joined) else Joined(source.operation)
-        if operation.sums:
-            continue
-        table[at] = Instruction(operation.summing(), source.operands, {}, (source.outputs[0], out))
-        table[here] = None
+        product = source.operation.product if masked else source.operation
+        kept[at] = Instruction(Joined(product, masked=masked, sums=True), source.operands, {}, (source.outputs[0], out))
+        kept[here] = None
+
+
+def _is_masked(instruction: Instruction | None) -> bool:
+    return instruction is not None and getattr(instruction.operation, "masked", False)
 
 
 def _sums_rows(i: Instruction) -> bool:

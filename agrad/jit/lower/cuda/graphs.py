@@ -9,15 +9,17 @@ Such instructions are found by trying: CuPy refuses copies from and to the host,
 need either. The instruction at which a capture fails runs between two graphs from then on.
 """
 
+import itertools
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
-from agrad.jit.lower.cuda.streams import Streams, address, buffer_like, copy, write_numbers
-from agrad.jit.lower.plain import Evaluation, plain
+from agrad.jit.lower.cuda.streams import Streams, write_numbers
+from agrad.jit.lower.plain import Evaluation, Split, plain
 from agrad.jit.passes.aliasing import overwritten
 from agrad.jit.program import Instruction, Program, Variable, instruction_text, names_of
 
@@ -52,20 +54,14 @@ def is_view(instruction: Instruction) -> bool:
 def segments(instructions: Sequence[Instruction], can: Callable[[Instruction], bool]) -> list[Segment]:
     """Return the instructions in the fewest segments; views alone make no graph."""
     found: list[Segment] = []
-    for instruction in instructions:
-        captured = can(instruction)
-        if not found or found[-1].captured is not captured:
-            found.append(Segment(captured, []))
-        found[-1].instructions.append(instruction)
-    for segment in found:
-        segment.captured = segment.captured and any(not is_view(i) for i in segment.instructions)
-    merged: list[Segment] = []
-    for segment in found:
-        if merged and not merged[-1].captured and not segment.captured:
-            merged[-1].instructions += segment.instructions
+    for captured, group in itertools.groupby(instructions, can):
+        run = list(group)
+        captured = captured and not all(map(is_view, run))
+        if found and not captured and not found[-1].captured:
+            found[-1].instructions += run
         else:
-            merged.append(segment)
-    return merged
+            found.append(Segment(captured, run))
+    return found
 
 
 # ------------------------------------------------------------------ graphs
@@ -76,11 +72,13 @@ Recipe = Callable[[Sequence[Any]], Any]
 
 
 class _Recording:
-    """The graphs of a program for inputs at certain addresses, with their buffers."""
+    """The graphs of a program for certain inputs, with their buffers.
 
-    def __init__(self, resident: frozenset[int], key: Any) -> None:
-        self.key = key
-        self.resident = resident
+    addresses: those of the inputs that are used in place. flags: the values of those that allow updates in place.
+    """
+
+    def __init__(self, flags: tuple[bool, ...], addresses: dict[int, Any]) -> None:
+        self.flags, self.addresses = flags, addresses
         self.steps: list[Callable[[Sequence[Any]], None]] = []
         self.copied: list[tuple[int, Any]] = []
         self.numbers: list[Any] = []
@@ -89,10 +87,14 @@ class _Recording:
         self.changed: list[bool] = []
         """Not empty while a replay may have overwritten an input."""
 
+    def fits(self, flags: tuple[bool, ...], addresses: dict[int, Any]) -> bool:
+        """Return whether the graphs are for these inputs."""
+        return flags == self.flags and all(addresses[i] == at for i, at in self.addresses.items())
+
     def write(self, values: Sequence[Any], numbers: list[float]) -> None:
         """Write the inputs of a call into the buffers of the graphs."""
         for i, buffer in self.copied:
-            copy(buffer, values[i])
+            buffer[...] = values[i]
         if self.numbers and numbers != self.written:
             self.written = None
             write_numbers(self.numbers, numbers)
@@ -131,12 +133,10 @@ class _Builder:
         """Fill the recording. Raises ``MemoryError`` where there is not enough for it."""
         owner, made, env, program = self.owner, self.made, self.env, self.owner.program
         for i, v in enumerate(program.inputs[: len(values)]):
-            if v.on_host or i in made.resident:
-                env[v] = values[i]
-                if not v.on_host:
-                    self.recipes[v] = _item(i)
+            if v.on_host or i in made.addresses:
+                env[v], self.recipes[v] = values[i], itemgetter(i)
             else:
-                env[v] = buffer_like(values[i])
+                env[v] = sys.modules["cupy"].empty_like(values[i])
                 made.copied.append((i, env[v]))
         for _, v in owner.pairs:
             env[v] = sys.modules["cupy"].zeros((), v.dtype)
@@ -156,7 +156,7 @@ class _Builder:
             k += 1
             for v in [v for v in env if v not in program.constants and last.get(v, -1) < self.done]:
                 del env[v]  # its memory is free for later segments
-        self._hand_out()
+        made.outputs += [self.recipes.get(v) or _copied(env[v]) for v in program.outputs]
 
     def finish(self, values: Sequence[Any]) -> list[Any]:
         """Run the remaining instructions without graphs, and return the outputs.
@@ -180,7 +180,7 @@ class _Builder:
             self._evaluate(program.instructions[k])
             for v in [v for v in env if last.get(v, -1) <= k]:
                 del env[v]
-        return [env[v] if isinstance(v, Variable) else v for v in program.outputs]
+        return [env[v] for v in program.outputs]
 
     def _graph(self, segment: Segment) -> bool:
         """Capture and replay a segment; on failure record the instruction and the reason."""
@@ -234,13 +234,10 @@ class _Builder:
     def _call(self, instruction: Instruction) -> Recipe:
         """Return the instruction as a function of the call's values."""
         function = self.owner.functions[instruction]
-        inputs = {v: i for i, v in enumerate(self.owner.program.inputs) if v.on_host}
 
         def recipe(value: Any) -> Recipe:
             if not isinstance(value, Variable):
                 return _constant(value)
-            if value in inputs:
-                return _item(inputs[value])
             return self.recipes.get(value) or _constant(self.env[value])
 
         operands = [recipe(v) for v in instruction.operands]
@@ -249,24 +246,16 @@ class _Builder:
 
     def _between(self, instruction: Instruction, values: Sequence[Any]) -> None:
         """Call the instruction now and at each replay, keeping results for later graphs."""
-        env, recipes = self.env, self.recipes
+        env, recipes, cupy = self.env, self.recipes, sys.modules["cupy"]
         call = self._call(instruction)
         several = instruction.operation.outputs is not None
         out = call(values)
         parts = out if several else (out,)
-        if is_view(instruction):
-            (v,), (x,) = instruction.outputs, parts
-            assert v is not None
-            env[v] = x
-            shares = sys.modules["cupy"].may_share_memory
-            if any(shares(x, env[o]) for o in instruction.operands if isinstance(o, Variable)):
-                if any(o in recipes for o in instruction.operands):
-                    recipes[v] = call
-            else:
-                # a copy, which is made anew in each replay
-                env[v] = buffer = buffer_like(x)
-                copy(buffer, x)
-                self.made.add(lambda values: copy(buffer, call(values)), [])
+        if is_view(instruction) and cupy.may_share_memory(out, env[instruction.operands[0]]):
+            (view,) = instruction.results
+            env[view] = out
+            if instruction.operands[0] in recipes:
+                recipes[view] = call
             return
         targets: list[Any] = []
         for v, x in zip(instruction.outputs, parts, strict=True):
@@ -276,34 +265,17 @@ class _Builder:
                 if alias is not None:  # updated in place
                     env[v], recipes[v] = x, recipes[alias]
                 else:
-                    env[v] = target = buffer_like(x)
-                    copy(target, x)
+                    env[v] = target = cupy.empty_like(x)
+                    target[...] = x
             targets.append(target)
 
         def step(values: Sequence[Any]) -> None:
             found = call(values)
             for target, x in zip(targets, found if several else (found,), strict=True):
                 if target is not None:
-                    copy(target, x)
+                    target[...] = x
 
         self.made.add(step, [instruction])
-
-    def _hand_out(self) -> None:
-        program = self.owner.program
-        inputs = {v: i for i, v in enumerate(program.inputs)}
-        for v in program.outputs:
-            if not isinstance(v, Variable):
-                self.made.outputs.append(_constant(v))
-            elif v in inputs:
-                self.made.outputs.append(_item(inputs[v]))
-            elif v in program.constants:
-                self.made.outputs.append(_constant(program.constants[v]))
-            else:
-                self.made.outputs.append(self.recipes.get(v) or _copied(self.env[v]))
-
-
-def _item(i: int) -> Recipe:
-    return lambda values: values[i]
 
 
 def _constant(value: Any) -> Recipe:
@@ -314,33 +286,23 @@ def _copied(x: Any) -> Recipe:
     return lambda values: x.copy()
 
 
-def _release(held: list[_Recording], streams: list[Streams]) -> None:
-    """Free the memory of graphs, which their pool would keep."""
-    held.clear()
-    for used in streams:
-        used.pool.free_all_blocks()
-
-
 class GraphProgram:
     """A program as a function of its inputs, first run plainly, then in graphs.
 
-    host: the part on numbers of the host; its outputs are the inputs of the others. device: the program without
-    graphs. program: the same with further inputs, arrays in the place of numbers; pairs: each number and its array.
-    can_capture: tells instructions to try in a graph. function_of: gives the function of an instruction, and is called
-    with the device of the graphs current.
+    split: the part on numbers of the host, and that on arrays. program: the latter with further inputs, arrays in the
+    place of numbers; pairs: each number and its array. can_capture: tells instructions to try in a graph. function_of:
+    gives the function of an instruction, and is called with the device of the graphs current.
     """
 
     def __init__(
         self,
-        host: Program,
-        device: Program,
+        split: Split,
         program: Program,
         pairs: list[tuple[Variable, Variable]],
         can_capture: Callable[[Instruction], bool],
         function_of: Evaluation,
     ) -> None:
-        self.first = plain(host)
-        self.device, self.program, self.pairs = device, program, pairs
+        self.split, self.program, self.pairs = split, program, pairs
         self.segments: list[Segment] = []
         """Empty before the first run."""
         self.reasons: dict[Instruction, str] = {}
@@ -349,15 +311,12 @@ class GraphProgram:
         self.home = -1
         """The number of the graphs' device, that of the first call's arrays."""
         self._can_capture, self._function_of = can_capture, function_of
-        self._held: list[_Recording] = []
-        self._streams: list[Streams] = []
-        weakref.finalize(self, _release, self._held, self._streams).atexit = False
         self._captures = self._replays = 0
         self._seen: dict[int, Any] | None = None
         self._moved: set[int] = set()
         places = {v: i for i, v in enumerate(program.inputs)}
         self._numbers = [places[number] for number, _ in pairs]
-        self._arrays = [i for i, v in enumerate(device.inputs) if not v.on_host]
+        self._arrays = [i for i, v in enumerate(split.body.inputs) if not v.on_host]
         self._flags = self._find_flags(places)
 
     def _find_flags(self, places: dict[Variable, int]) -> list[tuple[int, list[int]]]:
@@ -374,15 +333,16 @@ class GraphProgram:
         return found
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        values = self.first(inputs)
+        given = self.split.before(inputs)
+        values = given[: self.split.count]
         cuda = sys.modules["cupy"].cuda
         current = cuda.runtime.getDevice()
         devices = {values[i].data.device_id for i in self._arrays}
         device = self.home if self.home in devices else min(devices, default=current)
         if device == current:
-            return self._here(values, devices)
+            return self.split.outputs(self._here(values, devices), given)
         with cuda.Device(device):
-            return self._here(values, devices)
+            return self.split.outputs(self._here(values, devices), given)
 
     def _here(self, values: Sequence[Any], devices: set[int]) -> list[Any]:
         """Run on the current device, in graphs where possible."""
@@ -397,10 +357,12 @@ class GraphProgram:
             return self._run(values)
 
     def _prepare(self, device: int) -> None:
-        self.elsewhere = plain(self.device, self._function_of)
+        self.elsewhere = plain(self.split.body, self._function_of)
         self.plainly = plain(self.program, self._function_of)
         self.functions = {i: self._function_of(i, self.program) for i in self.program.instructions}
         self.home = device
+        self._streams = Streams()
+        weakref.finalize(self, self._streams.release).atexit = False
 
     def can(self, instruction: Instruction) -> bool:
         """Return whether to try the instruction in a graph."""
@@ -413,11 +375,12 @@ class GraphProgram:
         return list(self.plainly([*values, *scalars]))
 
     def _run(self, values: Sequence[Any]) -> list[Any]:
-        now = {i: address(values[i]) for i in self._arrays}
+        now = {i: (values[i].data.ptr, values[i].strides) for i in self._arrays}
         flags = tuple([bool(values[i]) for i, _ in self._flags])
         numbers = [float(values[i]) for i in self._numbers]
         seen, self._seen = self._seen, now
-        if any(made.key == (flags, {i: now[i] for i in made.resident}) for made in self._held):
+        # no variable here holds the graphs: their memory is needed where a replay fails
+        if self._streams.recording is not None and self._streams.recording.fits(flags, now):
             return self._replay(values, numbers)
         if seen is None:  # kernels are compiled in a run without a capture
             out = self._warm(values)
@@ -429,11 +392,12 @@ class GraphProgram:
         if self._captures > CAPTURES:
             self._give_up(f"its arrays lay elsewhere in each of {CAPTURES} captures")
             return list(self.elsewhere(values))
-        self._moved |= {i for made in self._held for i in made.resident if made.key[1][i] != now[i]}
+        if self._streams.recording is not None:
+            self._moved |= {i for i, at in self._streams.recording.addresses.items() if at != now[i]}
         donated = {i for flag, (_, own) in zip(flags, self._flags, strict=True) if flag for i in own}
-        resident = frozenset({i for i in self._arrays if seen[i] == now[i] and i not in self._moved} | donated)
-        self._held.clear()
-        return self._build(values, numbers, _Recording(resident, (flags, {i: now[i] for i in resident})))
+        resident = {i for i in self._arrays if seen[i] == now[i] and i not in self._moved} | donated
+        self._streams.recording = None
+        return self._build(values, numbers, _Recording(flags, {i: now[i] for i in resident}))
 
     def _replay(self, values: Sequence[Any], numbers: list[float]) -> list[Any]:
         """Replay the graphs, or for lack of memory run without them from now on.
@@ -441,24 +405,21 @@ class GraphProgram:
         Raises ``MemoryError`` where a replay may have overwritten an input already.
         """
         self._replays += 1
-        self._streams[0].follow()
+        self._streams.follow()
         try:
-            return self._held[0].run(values, numbers)
+            return list(self._streams.recording.run(values, numbers))
         except MemoryError as error:
             self.given_up = f"{type(error).__name__}: {error}"
-            if self._held[0].changed:
+            if self._streams.recording.changed:
                 raise
         self._give_up(self.given_up)
         return list(self.elsewhere(values))
 
     def _build(self, values: Sequence[Any], numbers: list[float], made: _Recording) -> list[Any]:
         """Run the program in new graphs, or without them for good for lack of memory."""
-        if not self._streams:
-            self._streams.append(Streams())
-        (streams,) = self._streams
-        builder = _Builder(self, made, streams)
+        builder = _Builder(self, made, self._streams)
         try:
-            with streams.building():
+            with self._streams.building():
                 builder.build(values, numbers)
             out = [of(values) for of in made.outputs]
         except MemoryError as error:
@@ -468,7 +429,7 @@ class GraphProgram:
             del builder, made
             self._give_up(self.given_up)
             return out
-        self._held.append(made)
+        self._streams.recording = made
         self._check_worth()
         return out
 
@@ -478,7 +439,7 @@ class GraphProgram:
 
     def _give_up(self, why: str) -> None:
         self.given_up = why
-        _release(self._held, self._streams)
+        self._streams.release()
 
     @property
     def text(self) -> str:

@@ -20,6 +20,7 @@ from agrad.jit.lower.cuda.cublaslt import REAL, CublasLtError, Task
 from agrad.jit.lower.cuda.epilogues import Joined, shape_of, with_epilogues
 from agrad.jit.passes.precision import Way
 from agrad.jit.program import Instruction, Program
+from agrad.registry import PRIMITIVES
 
 WORKSPACE = 32 << 20
 """The most bytes that cuBLASLt may work in: as many as NVIDIA recommends for its newest GPUs."""
@@ -256,22 +257,11 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
             if found is not None:
                 return found if len(found) > 1 else found[0]
         alone = lt.attempt(x, weight, **plain)
-        return followed(gemm(x, weight, **plain) if alone is None else alone[0], weight, bias, mask)
-
-    def followed(found: Any, weight: Any, bias: Any, mask: Any) -> Any:
-        """Compute the work that follows a product by CuPy."""
-        cupy = sys.modules["cupy"]
+        product = gemm(x, weight, **plain) if alone is None else alone[0]
         if bias is not None:
-            found = found + bias
-        if joined.relu:
-            found = cupy.maximum(found, dtype.type(0))
-        if joined.masked:
-            found = cupy.where(_truth(mask, found.shape[1]), found, dtype.type(0))
-        if joined.mask:
-            return found, found > 0
-        if joined.sums:
-            return found, (found if joined.masked else weight).sum(axis=0)
-        return found
+            product = product + bias
+        truth = _truth(mask, product.shape[1]) if joined.masked else None
+        return joined.followed(product, weight, truth, lambda name, *given, **by: PRIMITIVES[name].evaluate(given, by))
 
     return load("cupy").placed(run)
 

@@ -16,9 +16,9 @@ from agrad.backends.cupy.elementwise import adam_numbers, adam_with_numbers
 from agrad.jit.lower.cuda.epilogues import shape_of
 from agrad.jit.lower.cuda.graphs import GraphProgram
 from agrad.jit.lower.cuda.products import absence, gemm, is_product, product_function
-from agrad.jit.lower.cuda.source import THREADS, group_source
+from agrad.jit.lower.cuda.source import THREADS, GroupSource
 from agrad.jit.lower.cuda.streams import module
-from agrad.jit.lower.plain import Compiled, evaluation, split_host
+from agrad.jit.lower.plain import Compiled, Split, evaluation
 from agrad.jit.passes.fusion import Group
 from agrad.jit.program import HOST, FunctionOperation, HostCall, Instruction, Program, Variable, works_by_element
 
@@ -31,7 +31,7 @@ def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
     It launches one kernel, and a second one for reductions.
     """
     cupy = sys.modules["cupy"]
-    source = group_source(group)
+    source = GroupSource(group)
     places = {v: i for i, v in enumerate(group.program.inputs)}
     arrays = [places[v] for v in source.arrays]
     singles = [(places[v], v.on_host) for v in source.singles]
@@ -39,15 +39,14 @@ def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
     outputs = [made.index(v) for v in group.program.outputs]
 
     def run(*given: Any) -> tuple[Any, ...]:
-        full = [cupy.ascontiguousarray(given[i]) for i in arrays]
+        full = [_aligned(given[i], source.pack) for i in arrays]
         results = [cupy.empty(group.shape, v.dtype) for v in source.results]
         partials = [cupy.empty((source.blocks,), v.dtype) for v in source.totals]
         totals = [cupy.empty((), v.dtype) for v in source.totals]
         arguments = [*full]
         for i, on_host in singles:
             arguments += _single(given[i], on_host)
-        aligned = all(a.data.ptr % (source.pack * a.dtype.itemsize) == 0 for a in (*full, *results))
-        kernel = module(source.text).get_function(f"group_{source.pack if aligned else 1}")
+        kernel = module(source.text).get_function(f"group_{source.pack}")
         kernel((source.blocks,), (THREADS,), (*arguments, *results, *partials))
         if totals:
             module(source.text).get_function("finish")((1,), (THREADS,), (*partials, *totals))
@@ -55,6 +54,12 @@ def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
         return tuple([found[i] for i in outputs])
 
     return load("cupy").placed(run)
+
+
+def _aligned(x: Any, pack: int) -> Any:
+    """Return an array row by row in memory, whose address is a multiple of a pack."""
+    x = sys.modules["cupy"].ascontiguousarray(x)
+    return x.copy() if x.data.ptr % (pack * x.dtype.itemsize) else x
 
 
 def _single(value: Any, on_host: bool) -> tuple[Any, ...]:
@@ -187,7 +192,7 @@ def _tensor_float_product(x: Any, weight: Any, *bias: Any) -> Any:
 def lower_cupy(program: Program) -> Compiled:
     """Return the program in CUDA graphs; see ``GraphProgram``."""
     functions = partial(function_of, tensor_float=program.notes.get("precision") == "tf32")
-    host, device = split_host(with_numbers_of_adam(program))
-    made = GraphProgram(host, device, *numbers_on_device(device), can_capture, functions)
+    split = Split(with_numbers_of_adam(program))
+    made = GraphProgram(split, *numbers_on_device(split.body), can_capture, functions)
     made.remark = absence(program)
     return made

@@ -4,12 +4,13 @@ A kernel makes one pass over memory; a second, small one ends the reductions. Th
 it can be read, compiled and run anywhere.
 """
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from agrad.backends.cupy.source import ELEMENTWISE
 from agrad.engine.rulecalls import RulePrimitive
 from agrad.jit.passes.fusion import Group
 from agrad.jit.program import HOST, Instruction, Variable, names_of
@@ -21,12 +22,14 @@ BLOCKS = 1024
 """The most blocks of a launch. It is the same on every GPU, so that sums are added in the same order everywhere."""
 
 PACK_BYTES = 16
-"""Bytes that a thread loads at once where all arrays are aligned: the widest load there is."""
+"""Bytes that a thread loads at once: the widest load there is."""
 
 C_TYPES = {"?": "bool", "f": "float", "d": "double"}
 """The dtypes that kernels are generated for, by their character."""
 
-_UNARY = {
+_INFINITY = "__int_as_float(0x7f800000)"
+
+_OF_FLOATS = {
     "negative": "-{0}", "positive": "{0}", "square": "{0} * {0}", "reciprocal": "T(1) / {0}",
     "sqrt": "sqrt({0})", "exp": "exp({0})", "expm1": "expm1({0})", "log": "log({0})", "log1p": "log1p({0})",
     "log2": "log2({0})", "log10": "log10({0})", "sin": "sin({0})", "cos": "cos({0})", "tan": "tan({0})",
@@ -35,25 +38,29 @@ _UNARY = {
     "floor": "floor({0})", "ceil": "ceil({0})", "trunc": "trunc({0})", "round": "rint({0})",
     "sign": "({0} > T(0) ? T(1) : {0} < T(0) ? T(-1) : {0})",
     "relu": "({0} > T(0) || {0} != {0} ? {0} : T(0))",
-    "sigmoid": "sigmoid_of({0})",
-}  # fmt: skip
-_BINARY = {
+    "sigmoid": "sigmoid({0})",
     "add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "divide": "{0} / {1}",
     "pow": "pow({0}, {1})", "atan2": "atan2({0}, {1})", "hypot": "hypot({0}, {1})", "copysign": "copysign({0}, {1})",
     "maximum": "larger({0}, {1})", "minimum": "smaller({0}, {1})",
-    "relu.vjp:x": "({1} > T(0) ? {0} : T(0))",
-    "tanh.vjp:x": "{0} * (T(1) - {1} * {1})",
-    "sigmoid.vjp:x": "{0} * {1} * (T(1) - {1})",
+    "relu.vjp:x": "relu_vjp({0}, {1})",
+    "tanh.vjp:x": "tanh_vjp({0}, {1})",
+    "sigmoid.vjp:x": "sigmoid_vjp({0}, {1})",
 }  # fmt: skip
+"""Operations whose operands are converted to the floating dtype ``T`` of the result."""
+
 _COMPARISONS = {
-    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
+    "less": "{0} < {1}", "less_equal": "{0} <= {1}", "greater": "{0} > {1}", "greater_equal": "{0} >= {1}",
+    "equal": "{0} == {1}", "not_equal": "{0} != {1}",
 }  # fmt: skip
-_TESTS = {
+"""Operations whose operands are converted to a common dtype."""
+
+_OF_ARRAYS = {
     "isnan": "{0} != {0}", "isfinite": "{0} - {0} == 0", "isinf": "({0} - {0} != 0 && {0} == {0})",
-    "logical_not": "!{0}",
+    "logical_not": "!{0}", "logical_and": "{0} && {1}", "logical_or": "{0} || {1}",
+    "logical_xor": "bool({0}) != bool({1})",
 }  # fmt: skip
-_LOGIC = {"logical_and": "{0} && {1}", "logical_or": "{0} || {1}", "logical_xor": "bool({0}) != bool({1})"}
-_INFINITY = "__int_as_float(0x7f800000)"
+"""Operations whose operands are arrays, and are taken as they are."""
+
 _REDUCTIONS = {
     "sum": ("0", "{0} + {1}"), "mean": ("0", "{0} + {1}"), "max": (f"-T({_INFINITY})", "larger({0}, {1})"),
     "min": (_INFINITY, "smaller({0}, {1})"),
@@ -63,12 +70,16 @@ _REDUCTIONS = {
 _HEAD = """
 template <class T> __device__ inline T larger(T a, T b) { return a >= b || a != a ? a : b; }
 template <class T> __device__ inline T smaller(T a, T b) { return a <= b || a != a ? a : b; }
-template <class T> __device__ inline T sigmoid_of(T x) {
-    T e = exp(-fabs(x));  // never overflows
-    return x >= T(0) ? T(1) / (T(1) + e) : e / (T(1) + e);
-}
 template <class T, int W> struct alignas(sizeof(T) * W) Pack { T at[W]; };
 """
+
+_SHARED = ("sigmoid", "relu_vjp", "tanh_vjp", "sigmoid_vjp")
+"""The kernels of CuPy's backend that are functions here, and so are defined once."""
+
+
+def _shared(name: str) -> str:
+    source = ELEMENTWISE[name]
+    return f"template <class T> __device__ inline T {name}({source.inputs}) {{ T out; {source.body}\n return out; }}"
 
 
 def _char(dtype: Any) -> str:
@@ -103,15 +114,15 @@ def has_words(instruction: Instruction) -> bool:
         return set(instruction.settings) <= {"dtype", "copy"} and len(instruction.operands) == 1
     if instruction.settings:
         return False
-    if isinstance(instruction.operation, RulePrimitive) and name not in _BINARY:
+    if isinstance(instruction.operation, RulePrimitive) and name not in _OF_FLOATS:
         return False
-    if name in _UNARY or name in _BINARY:
-        places = len(instruction.operands) == (1 if name in _UNARY else 2)
+    if name in _OF_FLOATS:
+        count = 2 if "{1}" in _OF_FLOATS[name] else 1
         plain = all(not isinstance(v, Variable) or v.on_host or v.dtype == out.dtype for v in instruction.operands)
-        return places and plain and _char(out.dtype) in "fd"
+        return len(instruction.operands) == count and plain and _char(out.dtype) in "fd"
     if name in _COMPARISONS:
         return _common(instruction) is not None
-    if name in _LOGIC or name in _TESTS:
+    if name in _OF_ARRAYS:
         return all(isinstance(v, Variable) and not v.on_host for v in instruction.operands)
     return name == "where" and len(instruction.operands) == 3
 
@@ -148,56 +159,21 @@ def _line(instruction: Instruction, names: Mapping[Variable, str]) -> str:
     elif name == "where":
         text = f"{words(None, instruction.operands[:1])[0]} ? {' : '.join(words(kind, instruction.operands[1:]))}"
     elif name in _COMPARISONS:
-        a, b = words(C_TYPES[_char(_common(instruction))])
-        text = f"{a} {_COMPARISONS[name]} {b}"
-    elif name in _LOGIC or name in _TESTS:
-        text = ({**_LOGIC, **_TESTS}[name]).format(*words(None))
+        text = _COMPARISONS[name].format(*words(C_TYPES[_char(_common(instruction))]))
+    elif name in _OF_ARRAYS:
+        text = _OF_ARRAYS[name].format(*words(None))
     else:
-        text = ({**_UNARY, **_BINARY}[name]).replace("T(", f"{kind}(").format(*words(kind))
+        text = _OF_FLOATS[name].replace("T(", f"{kind}(").format(*words(kind))
     return f"{kind} {names[out]} = {kind}({text});"
 
 
-@dataclass(frozen=True)
 class GroupSource:
-    """A group's CUDA text and its launch.
+    """The CUDA text of a group whose instructions all have words, and its launch.
 
-    Parameters of ``group_1`` (one element at a time) and ``group_N`` (packs): the arrays of the group's shape, the
-    single values (a pointer each; numbers of the host a pointer to a double, or null, and their value), the result
-    arrays, and one array of ``blocks`` partial results for each reduction. Those of ``finish``: the partial results,
-    then the reductions' results.
-    """
-
-    text: str
-    size: int
-    pack: int
-    """Elements a thread loads at once where the arrays are aligned."""
-    blocks: int
-    arrays: tuple[Variable, ...]
-    singles: tuple[Variable, ...]
-    results: tuple[Variable, ...]
-    totals: tuple[Variable, ...]
-
-
-def group_source(group: Group, blocks: int | None = None) -> GroupSource:
-    """Return the text of a group whose instructions all have words.
-
-    blocks: the most blocks, in the place of ``BLOCKS``.
-    """
-    writer = _Writer(group)
-    pack = PACK_BYTES // max(np.dtype(v.dtype).itemsize for v in (*writer.arrays, *writer.results))
-    count = max(1, min(-(-writer.size // (THREADS * pack)), blocks or BLOCKS))
-    text = [_HEAD, *writer.element()]
-    for width in dict.fromkeys((1, pack)):
-        text += writer.kernel(width)
-    if writer.totals:
-        text += writer.finish(count)
-    return GroupSource(
-        "\n".join(text), writer.size, pack, count, writer.arrays, writer.singles, writer.results, writer.totals
-    )
-
-
-class _Writer:
-    """The text of one group.
+    Parameters of the kernel ``group_N``, which loads packs of N elements: the arrays of the group's shape, aligned to
+    packs, the single values (a pointer each; numbers of the host a pointer to a double, or null, and their value), the
+    result arrays, and one array of ``blocks`` partial results for each reduction. Those of ``finish``: the partial
+    results, then the reductions' results.
 
     Names of a variable ``v`` in it: ``p_v`` its array, ``q_v`` its result array, ``n_v`` its value on the host, ``t_v``
     a thread's total and ``s_v`` those of a block.
@@ -205,16 +181,21 @@ class _Writer:
 
     def __init__(self, group: Group) -> None:
         self.program, self.names = group.program, names_of(group.program)
-        self.size = int(np.prod(group.shape, dtype=np.int64))
+        self.size = math.prod(group.shape)
         inputs, outputs = group.program.inputs, group.program.outputs
-        self.arrays = tuple([v for v in inputs if v.shape == group.shape and not v.on_host])
-        self.singles = tuple([v for v in inputs if v.on_host or v.shape != group.shape])
-        self.results = tuple([v for v in outputs if v.shape == group.shape])
+        self.arrays = [v for v in inputs if v.shape == group.shape and not v.on_host]
+        self.singles = [v for v in inputs if v.on_host or v.shape != group.shape]
+        self.results = [v for v in outputs if v.shape == group.shape]
         self.reductions = {i.results[0]: i for i in group.program.instructions if i.results[0].shape == ()}
-        self.totals = tuple(self.reductions)
+        self.totals = list(self.reductions)
         known = (*self.arrays, *self.singles, *self.results, *self.totals)
         self.kind = {v: "double" if v.on_host else C_TYPES[_char(v.dtype)] for v in known}
         self.index = "unsigned int" if self.size < 1 << 31 else "unsigned long long"
+        self.pack = PACK_BYTES // max(np.dtype(v.dtype).itemsize for v in (*self.arrays, *self.results))
+        """The number of elements that a thread loads at once."""
+        self.blocks = max(1, min(-(-self.size // (THREADS * self.pack)), BLOCKS))
+        text = [_HEAD, *map(_shared, _SHARED), *self.element(), *self.kernel()]
+        self.text = "\n".join(text + (self.finish() if self.totals else []))
 
     def _all(self, form: str, variables: Sequence[Variable]) -> list[str]:
         """Return a form for each variable: {n} stands for its name, {k} for its type."""
@@ -241,39 +222,39 @@ class _Writer:
                 lines.append("    " + _line(instruction, self.names))
         return [*lines, *self._all("    r_{n} = {n};", self.results), "}", ""]
 
-    def kernel(self, width: int) -> list[str]:
-        """Write the kernel whose threads take ``width`` elements at once, then the rest."""
+    def kernel(self) -> list[str]:
+        """Write the kernel whose threads take packs of elements, then the rest."""
         parameters = self._all("const {k}* p_{n}", self.arrays)
         for v in self.singles:
             parameters += self._all("const {k}* p_{n}", (v,))
             parameters += self._all("double n_{n}", (v,)) if v.on_host else []
         parameters += self._all("{k}* q_{n}", (*self.results, *self.totals))
-        lines = [f'extern "C" __global__ void group_{width}({", ".join(parameters)}) {{']
+        lines = [f'extern "C" __global__ void group_{self.pack}({", ".join(parameters)}) {{']
         lines += ["    const unsigned int me = threadIdx.x;"] if self.totals else []
         for v in self.singles:
             lines += self._all("    const {k} {n} = " + ("p_{n} ? *p_{n} : n_{n};" if v.on_host else "*p_{n};"), (v,))
         lines += [f"    {self.kind[v]} t_{self.names[v]} = {self._start(v)};" for v in self.totals]
         lines.append(f"    const {self.index} first = ({self.index})blockIdx.x * {THREADS} + threadIdx.x;")
         lines.append(f"    const {self.index} step = ({self.index})gridDim.x * {THREADS};")
-        whole = self.size // width if width > 1 else 0
+        whole = self.size // self.pack
         if whole:
-            lines += self._packs(width, whole)
-        if whole * width < self.size:
-            lines.append(f"    for ({self.index} i = {whole * width} + first; i < {self.size}; i += step)")
+            lines += self._packs(whole)
+        if whole * self.pack < self.size:
+            lines.append(f"    for ({self.index} i = {whole * self.pack} + first; i < {self.size}; i += step)")
             lines.append("        " + self._call("p_{n}[i]", "q_{n}[i]"))
         for v in self.totals:
             lines += [*self._over_threads(v), *self._all("    if (me == 0) q_{n}[blockIdx.x] = s_{n}[0];", (v,))]
         return [*lines, "}", ""]
 
-    def _packs(self, width: int, count: int) -> list[str]:
-        """Write the loop over packs of ``width`` elements, each read and written at once."""
-        pack = f"Pack<{{k}}, {width}>"
+    def _packs(self, count: int) -> list[str]:
+        """Write the loop over packs of elements, each read and written at once."""
+        pack = f"Pack<{{k}}, {self.pack}>"
         return [
             f"    for ({self.index} i = first; i < {count}; i += step) {{",
             *self._all(f"        const {pack} w_{{n}} = reinterpret_cast<const {pack}*>(p_{{n}})[i];", self.arrays),
             *self._all(f"        {pack} u_{{n}};", self.results),
             "        #pragma unroll",
-            f"        for (int k = 0; k < {width}; k++)",
+            f"        for (int k = 0; k < {self.pack}; k++)",
             "            " + self._call("w_{n}.at[k]", "u_{n}.at[k]"),
             *self._all(f"        reinterpret_cast<{pack}*>(q_{{n}})[i] = u_{{n}};", self.results),
             "    }",
@@ -297,7 +278,7 @@ class _Writer:
             "    }",
         ]
 
-    def finish(self, count: int) -> list[str]:
+    def finish(self) -> list[str]:
         """Write the kernel of one block that reduces all blocks' totals, in fixed order."""
         parameters = self._all("const {k}* p_{n}", self.totals) + self._all("{k}* q_{n}", self.totals)
         lines = [f'extern "C" __global__ void finish({", ".join(parameters)}) {{']
@@ -306,7 +287,7 @@ class _Writer:
             n, kind = self.names[v], self.kind[v]
             step = self._step(v, f"t_{n}", f"p_{n}[b]")
             lines.append(f"    {kind} t_{n} = {self._start(v)};")
-            lines.append(f"    for (unsigned int b = me; b < {count}u; b += {THREADS}) t_{n} = {step};")
+            lines.append(f"    for (unsigned int b = me; b < {self.blocks}u; b += {THREADS}) t_{n} = {step};")
             share = f" / {kind}({self.size}.0)" if reduction.name == "mean" else ""
             lines += [*self._over_threads(v), f"    if (me == 0) *q_{n} = s_{n}[0]{share};"]
         return [*lines, "}", ""]

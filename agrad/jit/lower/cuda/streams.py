@@ -34,21 +34,6 @@ def write_numbers(targets: Sequence[Any], values: Sequence[float]) -> None:
         setter((1,), (1,), (*some, *numbers))
 
 
-def address(x: Any) -> Any:
-    """Return the address and the strides of an array, for which a graph is captured."""
-    return (x.data.ptr, x.strides)
-
-
-def buffer_like(x: Any) -> Any:
-    """Return a new array of the shape, the dtype and the memory order of ``x``."""
-    return sys.modules["cupy"].empty_like(x)
-
-
-def copy(target: Any, source: Any) -> None:
-    """Copy values between arrays of one shape and dtype."""
-    target[...] = source
-
-
 @cache
 def capturing_stream(device: int) -> Any:
     """Return the stream for captures on a device, which is the current one.
@@ -69,8 +54,15 @@ class Streams:
         self.cuda = sys.modules["cupy"].cuda
         self.pool = self.cuda.MemoryPool(self.cuda.get_allocator())
         self.stream = capturing_stream(int(self.cuda.Device().id))
+        self.recording: Any = None
+        """The graphs that are in use."""
         self._last: Any = None
         self._thread = 0
+
+    def release(self) -> None:
+        """Free the memory of the graphs, which the pool would keep."""
+        self.recording = None
+        self.pool.free_all_blocks()
 
     @contextlib.contextmanager
     def building(self) -> Iterator[None]:

@@ -30,6 +30,7 @@ class Workspace:
         self._arrays: list[tuple[int, tuple[int, ...], np.dtype] | tuple[int, Callable[[np.ndarray], Any]]] = []
         self._samples: list[np.ndarray] = []
         self._known: dict[Any, int] = {}
+        """The numbers of arrays by buffer, shape and dtype."""
 
     def __len__(self) -> int:
         return len(self._arrays)
@@ -64,26 +65,16 @@ class Workspace:
             self._known[key] = self._add(key, np.empty(shape, dtype))
         return self._known[key]
 
-    def view(self, array: int, function: Callable[[np.ndarray], Any], key: Any = None) -> int | None:
+    def view(self, array: int, function: Callable[[np.ndarray], Any]) -> int | None:
         """Return the number of the view that a function makes of an array, or None."""
-        key = (array, key or function)
-        if key not in self._known:
-            sample = function(self._samples[array])
-            if type(sample) is not np.ndarray or not np.may_share_memory(sample, self._samples[array]):
-                return None
-            self._known[key] = self._add((array, function), sample)
-        return self._known[key]
+        sample = function(self._samples[array])
+        if type(sample) is not np.ndarray or not np.may_share_memory(sample, self._samples[array]):
+            return None
+        return self._add((array, function), sample)
 
     def sample(self, array: int) -> np.ndarray:
         """Return an array of a kept one's shape, dtype and layout, for planning."""
         return self._samples[array]
-
-    def note(self, array: int, function: Callable[[np.ndarray], Any]) -> int:
-        """Return the number of a function's value for an array, such as its address."""
-        key = (array, function, "note")
-        if key not in self._known:
-            self._known[key] = self._add((array, function), self._samples[array])
-        return self._known[key]
 
     def _add(self, recipe: Any, sample: np.ndarray) -> int:
         self._arrays.append(recipe)

@@ -1,12 +1,12 @@
 """NumPy's lowering: Python that reuses the memory of arrays no longer needed."""
 
 import functools
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.blas import address, laid
 from agrad.backends.numpy.fused import zeros_beside
 from agrad.errors import ConfigurationError
 from agrad.jit.lower.numpy.buffers import Workspace
@@ -60,8 +60,6 @@ class Writer:
         self._buffers: dict[Variable, int] = {}
         """The buffers that are taken."""
         self._scratch: list[int] = []
-        self._numbers: dict[tuple[Variable, np.dtype], int] = {}
-        """The kept arrays that hold numbers of the host."""
 
     def _is_new(self, instruction: Instruction) -> bool:
         return makes_new_arrays(instruction) or ufunc_of(instruction, self.program) is not None
@@ -83,19 +81,6 @@ class Writer:
         made = _numeral(value, np.dtype(like.dtype)) if type(value) is float else None
         return self.text(value) if made is None else self.scope.hold(made, "number")
 
-    def rate(self, v: Any, like: Variable) -> str:
-        """Return the expression of a number of the host, written into a kept array."""
-        dtype = np.dtype(like.dtype)
-        if not isinstance(v, Variable):
-            return self.operand(v, like)
-        if (v, dtype) not in self._numbers:
-            buffer = self.workspace.take(dtype.itemsize)
-            if buffer is None:
-                return self.text(v)
-            self._numbers[v, dtype] = self.workspace.array(buffer, (), dtype)
-            self.line(f"b{self._numbers[v, dtype]}[()] = {self.names[v]}")
-        return f"b{self._numbers[v, dtype]}"
-
     def call(self, function: Any, *arguments: Any, stem: str = "k", **settings: str) -> str:
         """Return the expression of a call; settings are expressions."""
         parts = [self.text(a) for a in arguments] + [f"{name}={text}" for name, text in settings.items()]
@@ -112,19 +97,16 @@ class Writer:
         self._lies[v] = number
         self.names[v] = f"b{number}"
 
-    def view(self, v: Any, function: Callable[[np.ndarray], Any], key: Any = None) -> str | None:
+    def view(self, v: Any, function: Callable[[np.ndarray], Any]) -> str | None:
         """Return the name of a view of a kept array; None if there is none."""
         number = self.number(v)
-        made = None if number is None else self.workspace.view(number, function, key)
+        made = None if number is None else self.workspace.view(number, function)
         return None if made is None else f"b{made}"
 
     def scratch(self, shape: tuple[int, ...], dtype: Any) -> int | None:
         """Return the number of a kept array for this instruction alone, or None."""
         dtype = np.dtype(dtype)
-        count = dtype.itemsize
-        for n in shape:
-            count *= n
-        buffer = self.workspace.take(count)
+        buffer = self.workspace.take(math.prod(shape) * dtype.itemsize)
         if buffer is None:
             return None
         self._scratch.append(buffer)
@@ -170,18 +152,6 @@ class Writer:
         others = [u for u in instruction.reads() if u is not v and not self.aliases[u].isdisjoint(self.aliases[v])]
         contiguous = number is None or bool(self.workspace.sample(number).flags.c_contiguous)
         return v not in self._inputs and contiguous and not others
-
-    def where(self, x: Variable) -> tuple[str, str, str] | None:
-        """Return expressions of a matrix' layout, its address, and the test for BLAS.
-
-        None: it does not.
-        """
-        number = self.number(x)
-        if number is not None:
-            found = laid(self.workspace.sample(number))
-            return (self.text(found), f"b{self.workspace.note(number, address)}", "") if found[0] else None
-        known = f"l_{self.names[x]}"
-        return known, self.call(address, x, stem="address"), f"({known} := {self.call(laid, x, stem='laid')})[0]"
 
     # ------------------------------------------------------------------ instructions
 

@@ -4,18 +4,18 @@ A step writes the lines of one instruction through a ``Writer``. It returns Fals
 ordinary call.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from ctypes import c_int64
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agrad.backends.numpy.blas import ROUTINES, address, product_adder
+from agrad.backends.numpy.blas import ROUTINES, address, laid, product_adder
 from agrad.backends.numpy.fused import all_ones
-from agrad.backends.numpy.updates import SMALL, momentum_step, settle
-from agrad.jit.lower.numpy.groups import group_function, outputs_of_rows
-from agrad.jit.passes.folding import is_plain, step_of_sum
-from agrad.jit.program import Instruction, Variable
+from agrad.backends.numpy.updates import momentum_step, settle
+from agrad.jit.lower.numpy.groups import group_function
+from agrad.jit.passes.folding import FoldedStep, is_plain, step_of_sum
+from agrad.jit.program import Instruction
 
 if TYPE_CHECKING:
     from agrad.jit.lower.numpy.program import Writer
@@ -65,21 +65,21 @@ def _relu_vjp(w: "Writer", instruction: Instruction) -> bool:
     ):
         return False
     bits = np.dtype(f"i{dtype.itemsize}")
-    of_g = w.view(g, lambda x: x.view(bits), bits)
+    of_g = w.view(g, lambda x: x.view(bits))
     mask = w.scratch(g.shape, np.bool_)
     if of_g is None or mask is None:
         return False
-    number = w.workspace.view(mask, lambda x: x.view(np.int8), np.int8)
+    number = w.workspace.view(mask, lambda x: x.view(np.int8))
     if w.target(out, (g,)) is None:
         return False
-    to = w.view(out, lambda x: x.view(bits), bits)
+    to = w.view(out, lambda x: x.view(bits))
     w.line(f"{w.scope.hold(np.greater, 'greater')}({w.text(y)}, {w.operand(0.0, y)}, out=b{mask})")
     w.line(f"{w.scope.hold(np.multiply, 'multiply')}(b{number}, {of_g}, out={to})")
     return True
 
 
 def _mean(w: "Writer", instruction: Instruction) -> bool:
-    """Compute a mean as NumPy does, without its questions."""
+    """Compute a mean as NumPy does, without its checks."""
     (x,) = instruction.operands
     (out,) = instruction.results
     if x.kind is not np.ndarray or np.dtype(x.dtype).char not in "fd" or not x.size or out.dtype != x.dtype:
@@ -97,79 +97,63 @@ def _transpose(w: "Writer", instruction: Instruction) -> bool:
     return True
 
 
-def _sgd_update(w: "Writer", instruction: Instruction) -> bool:
-    """Update a parameter by plain momentum, with a kept array for the difference."""
-    p, g, v = instruction.operands
-    if not is_plain(instruction.settings) or None in instruction.outputs or p is v or not p.shape:
-        return False
-    if len({(x.kind, x.shape, np.dtype(x.dtype)) for x in (p, g, v)}) > 1 or np.dtype(p.dtype).kind != "f":
-        return False
-    spare = w.scratch(p.shape, p.dtype)
-    if spare is None:
-        return False
-    donate, lr, momentum = _numbers(w, instruction.settings, p)
-    step = w.scope.hold(momentum_step, "momentum_step")
-    call = f"{step}({w.text(p)}, {w.text(g)}, {w.text(v)}, b{spare}, {lr}, {momentum})"
-    _in_place(w, instruction, p, v, donate, call)
-    return True
+def _momentum(w: "Writer", instruction: Instruction) -> bool:
+    """Update a parameter by plain momentum, in place where that may be.
 
-
-def _folded(w: "Writer", instruction: Instruction) -> bool:
-    """Update a parameter by a step of momentum that computes its gradient."""
-    p, a, b, v = instruction.operands
-    operation, settings = instruction.operation, instruction.settings
-    if operation.sums:
+    The gradient is an operand, or computed on the way (``FoldedStep``).
+    """
+    p, *given, v = instruction.operands
+    folded = instruction.operation if isinstance(instruction.operation, FoldedStep) else None
+    if folded is None and not _is_plain_step(instruction):
+        return False
+    donate, lr, momentum = (w.text(instruction.settings[name]) for name in ("donate", "lr", "momentum"))
+    first, second = w.text(p), w.text(v)
+    tests, calls = [donate, f"{first}.flags.carray", f"{second}.flags.carray"], []
+    if folded is not None and not folded.sums:
+        a, b = given
+        step = w.scope.hold(step_of_product((*a.shape, b.shape[1]), np.dtype(p.dtype)), "step_of_product")
+        tests.append(f"{step}({first}, {w.text(a)}, {w.text(b)}, {second}, {lr}, {momentum})")
+    else:
         spare = w.scratch(p.shape, p.dtype)
         if spare is None:
             return False
-        donate, lr, momentum = _numbers(w, settings, p)
-        done = f"{w.scope.hold(step_of_sum, 'step_of_sum')}({w.text(p)}, {w.text(a)}, {w.text(v)}, b{spare}, {lr}, "
-    else:
-        sizes, dtype = (*a.shape, b.shape[1]), np.dtype(p.dtype)
-        of_a, of_b = w.where(a), w.where(b)
-        if of_a is None or of_b is None or 0 in a.shape:
-            return False
-        lr, momentum = (w.text(settings[name]) for name in ("lr", "momentum"))
-        donate = " and ".join(filter(None, (w.text(settings["donate"]), of_a[2], of_b[2])))
-        done = f"{w.scope.hold(step_of_product(sizes, dtype), 'step_of_product')}({w.text(p)}, {w.text(v)}, "
-        done += f"{', '.join((*of_a[:2], *of_b[:2]))}, {lr}, "
-    _in_place(w, instruction, p, v, donate, f"{done}{momentum})")
+        step = w.scope.hold(momentum_step if folded is None else step_of_sum, "step")
+        calls.append(f"{step}({first}, {w.text(given[0])}, {second}, b{spare}, {lr}, {momentum})")
+    results = ", ".join(w.names[out] for out in instruction.results)
+    w.line(f"if {' and '.join(tests)}:")
+    for text in (*calls, f"{results} = {first}, {second}"):
+        w.line(f"    {text}")
+    w.line("else:")
+    w.line(f"    {results}, = {w.plain(instruction)}")
     return True
 
 
-def _numbers(w: "Writer", settings: Mapping[str, Any], p: Variable) -> tuple[str, str, str]:
-    """Return the expressions of ``donate``, ``lr`` and ``momentum`` for a step.
+def step_of_product(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..., bool]:
+    """Return the function of ``v = momentum * v + a @ b; p -= lr * v`` in place.
 
-    ``momentum_step`` uses BLAS for large arrays.
+    It returns False where BLAS cannot take a or b. ``FoldedStep`` does the same, and looks the sizes up at each call.
     """
-    donate, lr, momentum = (settings[name] for name in ("donate", "lr", "momentum"))
-    if p.size > SMALL:
-        return w.text(donate), w.text(lr), w.text(momentum)
-    return w.text(donate), w.rate(lr, p), w.operand(momentum, p)
-
-
-def _in_place(w: "Writer", instruction: Instruction, p: Any, v: Any, donate: str, call: str) -> None:
-    """Write a call into the state where that may be, else an ordinary call."""
-    first, second = w.text(p), w.text(v)
-    results = ", ".join(w.names[out] for out in instruction.results)
-    w.line(f"if {donate} and {first}.flags.carray and {second}.flags.carray:")
-    w.line(f"    {call}")
-    w.line(f"    {results} = {first}, {second}")
-    w.line("else:")
-    w.line(f"    {results}, = {w.plain(instruction)}")
-
-
-def step_of_product(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..., None]:
-    """Return the function of ``v = momentum * v + a @ b; p -= lr * v`` by addresses."""
     product, axpy, size = product_adder(dtype, sizes), ROUTINES[dtype].axpy, c_int64(sizes[0] * sizes[2])
 
-    def step(p: Any, v: Any, of_a: Any, a: Any, of_b: Any, b: Any, lr: float, momentum: float) -> None:
+    def step(p: Any, a: Any, b: Any, v: Any, lr: float, momentum: float) -> bool:
+        of_a, of_b = laid(a), laid(b)
+        if not (sizes[1] and of_a[0] and of_b[0]):
+            return False
         to = address(v)
-        product(of_a, a, of_b, b, momentum, to)
+        product(of_a, address(a), of_b, address(b), momentum, to)
         settle(v)
         axpy(size, -lr, to, 1, address(p), 1)
+        return True
 
     return step
+
+
+def _is_plain_step(instruction: Instruction) -> bool:
+    """Return True for a plain step of momentum on three arrays that are alike."""
+    p, g, v = instruction.operands
+    if not is_plain(instruction.settings) or None in instruction.outputs or p is v or not p.shape:
+        return False
+    return len({(x.kind, x.shape, np.dtype(x.dtype)) for x in (p, g, v)}) == 1 and np.dtype(p.dtype).kind == "f"
 
 
 def group_step(w: "Writer", instruction: Instruction) -> bool:
@@ -181,9 +165,9 @@ def group_step(w: "Writer", instruction: Instruction) -> bool:
     arguments = [w.text(v) for v in instruction.operands]
     left = {out: w.names[out] for out in instruction.results}
     taken: set[str] = set()
-    for inner in outputs_of_rows(group):
+    for inner, found in function.overwrites.items():
         out = results[inner]
-        over = [operands[v] for v in function.overwrites[inner] if w.is_alone(operands[v], instruction)]
+        over = [operands[v] for v in found if w.is_alone(operands[v], instruction)]
         target = w.target(out, [v for v in over if w.names[v] not in taken])
         arguments.append("None" if target is None else target)
         if target is not None:
@@ -201,7 +185,7 @@ STEPS: dict[str, Step] = {
     "relu.vjp:x": _relu_vjp,
     "matrix_transpose": _transpose,
     "mean": _mean,
-    "sgd_update": _sgd_update,
-    "sgd_update of a product": _folded,
-    "sgd_update of a sum": _folded,
+    "sgd_update": _momentum,
+    "sgd_update of a product": _momentum,
+    "sgd_update of a sum": _momentum,
 }
