@@ -221,13 +221,9 @@ BACKEND = Backend(
     xp=_XP,
     version=dask.__version__,
     array_types=(da.Array,),
-    default_device=lambda: "cpu",
-    devices=lambda: ("cpu",),
-    find_device=lambda name: name if name == "cpu" else None,
     device_of=lambda x: "cpu",
     to_host=_to_host,
     from_host=lambda a, device: da.from_array(np.array(a)),
-    synchronize=lambda: None,
     computed=lambda arrays: dask.persist(*arrays),
     content=lambda x: partial(attrgetter("name"), x),
 )

@@ -185,7 +185,6 @@ BACKEND = Backend(
     default_device=torch.get_default_device,
     devices=_devices,
     find_device=_find_device,
-    device_of=lambda x: x.device,
     to_host=_to_host,
     from_host=_from_host,
     synchronize=_synchronize,
