@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.blocks import BITS, are_alike, in_blocks, is_floating
+from agrad.backends.numpy.blocks import BITS, are_alike, blockwise, in_blocks, is_floating
 from agrad.registry import kernel
 
 Raw = Any
@@ -57,14 +57,13 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     return np.where(condition, x1, x2)
 
 
-@kernel("numpy", "where", "vjp:x1", when=lambda g, condition: _is_choice(condition, g))
-def where_first(g: Raw, condition: Raw) -> Raw:
-    return in_blocks(chosen, g, condition)
+kernel("numpy", "where", "vjp:x1", lambda g, condition: _is_choice(condition, g), ("g", "condition"))(blockwise(chosen))
 
 
 @kernel("numpy", "where", "vjp:x2", when=lambda g, condition: _is_choice(condition, g))
+@blockwise
 def where_second(g: Raw, condition: Raw) -> Raw:
-    return in_blocks(lambda g, condition: chosen(g, np.logical_not(condition)), g, condition)
+    return chosen(g, np.logical_not(condition))
 
 
 _KEPT = 1 << 17
@@ -103,7 +102,9 @@ def relu_vjp(g: Raw, y: Raw) -> Raw:
 # ------------------------------------------------------------------ the logistic function
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
+@kernel("numpy", "sigmoid", "forward", when=lambda x, **_: is_floating(x))
+@blockwise
+def sigmoid(x: Raw) -> Raw:
     # the generic body's numerator, 1 where x >= 0 and exp(-|x|) elsewhere, is exp(min(x, 0))
     out = np.minimum(x, 0)
     np.exp(out, out=out)
@@ -112,11 +113,6 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     np.exp(below, out=below)
     np.add(below, 1, out=below)
     return np.divide(out, below, out=out)
-
-
-@kernel("numpy", "sigmoid", "forward", when=lambda x, **_: is_floating(x))
-def sigmoid(x: Raw) -> Raw:
-    return in_blocks(_sigmoid, x)
 
 
 # ------------------------------------------------------------------ the bias of an affine map
