@@ -130,7 +130,7 @@ def momentum_step(p: Raw, g: Raw, v: Raw, spare: Raw, lr: float, momentum: float
     np.subtract(p, np.multiply(v, lr, out=spare), out=p)
 
 
-@kernel("numpy", "sgd_update", "forward", when=lambda p, g, v, **_: _fits(p, g, v))
+@kernel("numpy", "sgd_update", "forward", when=_fits)
 def sgd_update(
     p: Raw,
     g: Raw,
@@ -173,7 +173,7 @@ def sgd_update(
     return results[0], results[1] if momentum else v
 
 
-@kernel("numpy", "adam_update", "forward", when=lambda p, g, m, v, **_: _fits(p, g, m, v))
+@kernel("numpy", "adam_update", "forward", when=_fits)
 def adam_update(
     p: Raw,
     g: Raw,
