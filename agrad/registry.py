@@ -93,7 +93,11 @@ A part is ``"forward"``, ``"level"`` or ``"vjp:<argument>[,<argument>]"``.
 
 
 def kernel(
-    backend: str, name: str, part: str, when: Callable[..., bool] | None = None
+    backend: str,
+    name: str,
+    part: str,
+    when: Callable[..., bool] | None = None,
+    names: tuple[str, ...] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """File a kernel: faster code for a part of the primitive ``name`` on ``backend``.
 
@@ -101,7 +105,7 @@ def kernel(
     evaluations of levels: mapped members, forward mode, nested tapes; operators on a tape never use it), or ``"vjp:x"``
     (parameters: names of a rule's alphabet, including ``g``, then settings).
     ``when`` is a guard: it is called with the kernel's positional parameters, and the generic code runs if it returns
-    False.
+    False. ``names`` are the names of the positional parameters, by default those of the function's signature.
     """
 
     def file(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,12 +115,12 @@ def kernel(
                 "'vjp:<argument>'"
             )
         parameters = inspect.signature(function).parameters.values()
-        names = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
+        positional = names or tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
         settings = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
         key = (backend, name, part)
         if key in KERNELS:
             raise PrimitiveDefinitionError(f"kernel {key} is filed twice")
-        KERNELS[key] = Kernel(when, function, names, settings)
+        KERNELS[key] = Kernel(when, function, positional, settings)
         if name in PRIMITIVES:
             PRIMITIVES[name].kernel_filed()
         return function

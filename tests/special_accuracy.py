@@ -28,11 +28,11 @@ SMALLEST = 1e-290
 @contextmanager
 def without_scipy() -> Iterator[None]:
     """NumPy as if SciPy were not installed: its generic forms."""
-    kept, NUMPY._found = NUMPY._found, {}
+    kept, NUMPY.functions = NUMPY.functions, dict
     try:
         yield
     finally:
-        NUMPY._found = kept
+        NUMPY.functions = kept
 
 
 def derivative(name: str, label: str, arrays: list[Any]) -> Any:

@@ -22,17 +22,11 @@ _MODULES = {
     "dask": "agrad.backends.dask",
     "array_api_strict": "agrad.backends.strict",
 }
-"""The module of each backend. Third parties add theirs by the entry point group ``agrad.backends``."""
-
-_LIBRARIES = {"jaxlib": "jax"}
-"""Top-level packages whose arrays belong to a backend of another name."""
+"""The module of each backend. Other packages add theirs by the entry point group ``agrad.backends``."""
 
 _REMEDY = {
-    "numpy": "pip install numpy",
+    **{name: f"pip install 'agrad[{name}]'" for name in ("torch", "jax", "dask")},
     "cupy": "pip install 'agrad[cuda13]' (or 'agrad[cuda12]'), on a machine with an NVIDIA GPU and its driver",
-    "torch": "pip install 'agrad[torch]'",
-    "jax": "pip install 'agrad[jax]'",
-    "dask": "pip install 'agrad[dask]'",
     "array_api_strict": "pip install 'agrad[test]'",
 }
 
@@ -50,8 +44,8 @@ def _modules() -> dict[str, str]:
 def load(name: str) -> Backend:
     """Return the backend of that name, importing its library on the first call.
 
-    Raises ``BackendUnavailableError`` with the reason and the remedy where it cannot run; it is never replaced
-    by another one.
+    Raise ``BackendUnavailableError`` with the reason and the remedy where it cannot run. It is never replaced by
+    another one.
     """
     if name in _loaded:
         return _loaded[name]
@@ -66,30 +60,25 @@ def load(name: str) -> Backend:
             f"backend {name!r} cannot run here: {error}" + (f"; to mend it: {remedy}" if remedy else "")
         ) from error
     _loaded[name] = backend
-    for kind in backend.array_types:
-        _of_type[kind] = backend
     return backend
 
 
 def backend_of_type(kind: type) -> Backend | None:
     """Return the backend whose arrays are of this type, or None.
 
+    Its library is imported already, or the type would not exist; its process-wide switches are not touched. Raise
     ``OperandError`` for a kind of array whose meaning an operation on its data would lose.
-    The library is imported already, or there would be no such type; its process-wide switches are not touched.
     """
     if kind in _of_type:
         return _of_type[kind]
     for base in kind.__mro__:
         library = base.__module__.partition(".")[0]
-        name = _LIBRARIES.get(library, library)
+        name = "jax" if library == "jaxlib" else library
         if name in _MODULES:
-            backend = load(name)
-            if issubclass(kind, backend.array_types):
-                _check_kind(kind, backend)
-                _of_type[kind] = backend
-                return backend
+            load(name)
     for backend in tuple(_loaded.values()):
         if issubclass(kind, backend.array_types):
+            _check_kind(kind, backend)
             _of_type[kind] = backend
             return backend
     return None
@@ -102,7 +91,7 @@ def _check_kind(kind: type, backend: Backend) -> None:
 
 
 def backend_of(array: Any) -> Backend:
-    """Return the backend of a raw array. Raises ``OperandError`` for anything else."""
+    """Return the backend of a raw array, or raise ``OperandError``."""
     backend = backend_of_type(type(array))
     if backend is None:
         raise OperandError(
@@ -141,7 +130,7 @@ def _select(name: str, device: Any = None) -> Selection:
 def selected() -> Selection:
     """Return the selection in force.
 
-    That is the innermost ``use_backend``, else ``set_backend``, else the environment, else NumPy.
+    This is the innermost ``use_backend``, else ``set_backend``, else the environment, else NumPy.
     """
     inner = _innermost.get()
     if inner is not None:
@@ -158,24 +147,68 @@ def selected() -> Selection:
 
 
 def get_backend() -> str:
-    """Return the name of the backend of new arrays."""
+    """Return the name of the backend of new arrays.
+
+    Returns
+    -------
+    str
+        The name, such as ``"numpy"``.
+
+    Raises
+    ------
+    BackendUnavailableError, DeviceUnavailableError
+        ``AGRAD_BACKEND`` or ``AGRAD_DEVICE`` names one that cannot run here.
+    """
     return selected().backend.name
 
 
 def set_backend(name: str, device: Any = None) -> None:
-    """Select the backend (and device) of new arrays for the whole process.
+    """Select the backend and the device of new arrays for the whole process.
 
-    Arrays that exist stay where they are, and an operation on them runs where they are. Raises
-    ``BackendUnavailableError`` or ``DeviceUnavailableError`` and leaves the selection as it was.
+    Existing arrays stay where they are, and an operation on them runs there. After an error the selection is as before.
+
+    Parameters
+    ----------
+    name : str
+        A name among those of ``available_backends``.
+    device : str or device, optional
+        A device of the backend, by its name (``"cuda:1"``) or as the library's own object. By default the library's
+        default device.
+
+    Raises
+    ------
+    BackendUnavailableError
+        The backend is unknown or cannot run here.
+    DeviceUnavailableError
+        The backend has no such device here.
     """
     _process[:] = [_select(name, device)]
 
 
 @contextmanager
 def use_backend(name: str, device: Any = None) -> Iterator[None]:
-    """Select a backend (and device) for new arrays inside a ``with`` block.
+    """Select the backend and the device of new arrays inside a ``with`` block.
 
     The selection holds in this thread or task only.
+
+    Parameters
+    ----------
+    name : str
+        A name among those of ``available_backends``.
+    device : str or device, optional
+        A device of the backend, by its name (``"cuda:1"``) or as the library's own object. By default the library's
+        default device.
+
+    Yields
+    ------
+    None
+
+    Raises
+    ------
+    BackendUnavailableError
+        The backend is unknown or cannot run here.
+    DeviceUnavailableError
+        The backend has no such device here.
     """
     token = _innermost.set(_select(name, device))
     try:
@@ -193,14 +226,18 @@ class BackendReport:
     version: str | None
     devices: tuple[str, ...]
     reason: str | None
-    """Why it cannot run here, with the remedy; None where it can."""
+    """The reason why it cannot run here, with the remedy; None where it can."""
 
 
 def available_backends() -> dict[str, BackendReport]:
     """Return a report on every backend by name.
 
-    It has the version and devices, or the reason why the backend cannot run here. Loads each library that is installed,
-    so the first call can take seconds.
+    Each library that is installed is imported, so the first call can take seconds.
+
+    Returns
+    -------
+    dict of str to BackendReport
+        The version and the devices of each backend, or the reason why it cannot run here.
     """
     reports = {}
     for name in _modules():

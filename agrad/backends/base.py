@@ -43,16 +43,16 @@ class Backend:
     xp: SimpleNamespace
     version: str
     array_types: tuple[type, ...]
-    default_device: Callable[[], Device]
-    devices: Callable[[], Sequence[Device]]
-    find_device: Callable[[str], Device | None]
-    """The device of that name (``"cpu"``, ``"cuda:1"``), or None where there is none."""
-    device_of: Callable[[Raw], Device]
     to_host: Callable[[Raw], np.ndarray]
-    """The array as a NumPy array; it may share memory with the raw array."""
+    """Return the array as a NumPy array, which may share its memory."""
     from_host: Callable[[np.ndarray, Device | None], Raw]
-    """A copy of a NumPy array, with its dtype, on the device (None: the default one)."""
-    synchronize: Callable[[], None]
+    """Return a copy of a NumPy array, with its dtype, on the device (None: the default one)."""
+    default_device: Callable[[], Device] = lambda: "cpu"
+    devices: Callable[[], Sequence[Device]] = lambda: ("cpu",)
+    find_device: Callable[[str], Device | None] = lambda name: name if name == "cpu" else None
+    """Return the device of that name (``"cpu"``, ``"cuda:1"``), or None where there is none."""
+    device_of: Callable[[Raw], Device] = lambda x: x.device
+    synchronize: Callable[[], None] = lambda: None
     """Wait until all work on the devices is done."""
     computed: Callable[[Sequence[Raw]], Sequence[Raw]] = lambda arrays: arrays
     """Return the same arrays, computed together where the library's are lazy: a graph that is never computed grows with

@@ -20,7 +20,7 @@ from agrad.backends.base import Backend, vocabulary
 from agrad.backends.indexing import explicit, host_index
 from agrad.backends.numpy import backend as host
 from agrad.backends.numpy.words import scatter_add as host_scatter_add
-from agrad.backends.special import DaskWords
+from agrad.backends.special import NUMPY, SpecialWords, in_double
 from agrad.philox import WIDTHS
 from agrad.registry import kernel
 from agrad.shapes import ARRAY, fill_index, size
@@ -193,6 +193,24 @@ def searchsorted(x1: da.Array, x2: da.Array, /, *, side: str = "left") -> da.Arr
     return _one_task(partial(np.searchsorted, side=side), x2.shape, np.intp, x1, x2)
 
 
+def _chunked(function: Callable[..., Any], *arrays: Any, **settings: Any) -> Any:
+    """Return an elementwise function of NumPy's arrays, chunk by chunk, in the dtype of the first array."""
+    dtype = arrays[0].dtype
+
+    def on_chunk(*chunks: Any) -> Any:
+        return function(*chunks, **settings).astype(dtype, copy=False)
+
+    return da.core.elemwise(on_chunk, *arrays, dtype=dtype)
+
+
+def _special_functions() -> dict[str, Callable[..., Any]]:
+    return {name: partial(_chunked, own) for name, own in NUMPY.functions().items()}
+
+
+def _in_double(xp: Any, form: Callable[..., Any], dtype: Any, *arrays: Any, **settings: Any) -> Any:
+    return _chunked(partial(in_double, host.BACKEND.xp, form, dtype), *arrays, **settings)
+
+
 def _to_host(x: da.Array) -> np.ndarray:
     return np.asarray(x.compute())
 
@@ -210,7 +228,7 @@ _XP = vocabulary(
     repeat=repeat,
     max=_extreme("max"),
     min=_extreme("min"),
-    special=DaskWords(da.core.elemwise),
+    special=SpecialWords(_special_functions, _in_double),
 )
 _COMPUTED = ("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values")
 vars(_XP).update({name: _computed(name) for name in _COMPUTED}, searchsorted=searchsorted)
@@ -221,13 +239,9 @@ BACKEND = Backend(
     xp=_XP,
     version=dask.__version__,
     array_types=(da.Array,),
-    default_device=lambda: "cpu",
-    devices=lambda: ("cpu",),
-    find_device=lambda name: name if name == "cpu" else None,
     device_of=lambda x: "cpu",
     to_host=_to_host,
     from_host=lambda a, device: da.from_array(np.array(a)),
-    synchronize=lambda: None,
     computed=lambda arrays: dask.persist(*arrays),
     content=lambda x: partial(attrgetter("name"), x),
 )

@@ -7,6 +7,8 @@ every backend whose arrays are in the host's memory.
 
 import math
 import threading
+from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -163,3 +165,14 @@ def normal(key: Any, *, shape: tuple[int, ...], dtype: str) -> np.ndarray:
             turn(angle[: into.size], out=into)
             into *= r[: into.size]
     return out.reshape(shape)
+
+
+def file_draws(backend: str, draw: Callable[..., Any], on_host: Callable[..., bool]) -> None:
+    """File ``draw(name, key, **settings)`` for all draws of a backend.
+
+    Draws that are made of others have it only where the arrays are in the host's memory, by ``on_host``.
+    """
+    for function in (keys, bits, uniform, mask, integers, permutation, normal, log_gamma):
+        name = function.__name__
+        when = on_host if function in (normal, log_gamma) else None
+        kernel(backend, f"random_{name}", "forward", when)(wraps(function)(partial(draw, name)))

@@ -1,11 +1,9 @@
 """NumPy's indexing rules for libraries that know only a part of them.
 
-``plan`` splits an index into a basic one (a view) and one adjacent block of index arrays, which all libraries with
-views read alike. The ``flat_`` words need only ``take`` and ``where``, with positions counted on the host.
+``plan`` splits an index into a basic one (a view) and one adjacent block of index arrays.
 """
 
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -191,53 +189,3 @@ def _separated(runs: Sequence[bool]) -> bool:
 def positions(index: Index, arrays: Sequence[np.ndarray], shape: Shape) -> np.ndarray:
     """Return the positions of the elements of ``x[index]`` in the flattened ``x``."""
     return np.asarray(np.arange(size(shape)).reshape(shape)[fill_index(index, arrays)])
-
-
-def flat_getitem(xp: SimpleNamespace, x: Any, where: np.ndarray) -> Any:
-    """Return ``x`` at flat positions, by ``take`` alone."""
-    return xp.reshape(_take(xp, x, where), where.shape)
-
-
-def flat_setitem(xp: SimpleNamespace, x: Any, value: Any, where: np.ndarray) -> Any:
-    """Return a copy of ``x`` with ``value`` at flat positions; the last one wins."""
-    if not where.size:
-        return xp.asarray(x, copy=True)
-    source = np.full(size(x.shape), -1)
-    source[where.reshape(-1)] = np.arange(where.size)
-    new = _take(xp, xp.broadcast_to(value, where.shape), np.maximum(source, 0))
-    chosen = xp.asarray(source >= 0, device=x.device)
-    return xp.reshape(xp.where(chosen, new, xp.reshape(x, (-1,))), x.shape)
-
-
-def flat_scatter_add(xp: SimpleNamespace, g: Any, where: np.ndarray, shape: Shape) -> Any:
-    """Return zeros of ``shape`` with ``g`` added at flat positions.
-
-    Repeated positions are summed in pairs, in as many steps as the logarithm of the largest number of repetitions.
-    """
-    if not where.size:
-        return xp.zeros(shape, dtype=g.dtype, device=g.device)
-    order = np.argsort(where.reshape(-1), kind="stable")
-    target = where.reshape(-1)[order]
-    total = _take(xp, g, order)
-    add = xp.logical_or if g.dtype == xp.bool else xp.add
-    zero = xp.zeros((1,), dtype=g.dtype, device=g.device)
-    while True:
-        starts = np.flatnonzero(np.r_[True, target[1:] != target[:-1]])
-        if len(starts) == len(target):
-            break
-        lengths = np.diff(np.r_[starts, len(target)])
-        rank = np.arange(len(target)) - np.repeat(starts, lengths)
-        left = np.flatnonzero(rank % 2 == 0)
-        alone = rank[left] + 1 >= np.repeat(lengths, (lengths + 1) // 2)
-        right = np.where(alone, len(target), left + 1)
-        total = add(_take(xp, total, left), _take(xp, xp.concat((total, zero)), right))
-        target = target[left]
-    source = np.full(size(shape), len(target))
-    source[target] = np.arange(len(target))
-    return xp.reshape(_take(xp, xp.concat((total, zero)), source), shape)
-
-
-def _take(xp: SimpleNamespace, x: Any, where: np.ndarray) -> Any:
-    if not where.size:
-        return xp.zeros((0,), dtype=x.dtype, device=x.device)
-    return xp.take(xp.reshape(x, (-1,)), xp.asarray(where.reshape(-1), device=x.device), axis=0)

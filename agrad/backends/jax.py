@@ -6,7 +6,7 @@ the same in both modes.
 """
 
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +20,6 @@ from agrad.backends import special as special_words
 from agrad.backends.base import Backend, vocabulary
 from agrad.backends.indexing import check_bounds, host_index, positions
 from agrad.errors import DtypeError
-from agrad.registry import kernel
 from agrad.shapes import fill_index
 
 try:
@@ -195,29 +194,17 @@ def _compiled(name: str, settings: tuple[tuple[str, Any], ...], dtype: str | Non
     return jax.jit(run)
 
 
-def _file_draw(name: str, when: Callable[..., bool] | None = None) -> None:
-    on_host = getattr(host_random, name)
-
-    @wraps(on_host)
-    def draw(key: jax.Array, **settings: Any) -> jax.Array:
-        if "dtype" in settings:
-            _check(settings["dtype"])
-        # the library's own dtype of indices
-        dtype = str(jax.dtypes.canonicalize_dtype(np.int64)) if name == "permutation" else None
-        if _on_host(key):
-            values = on_host(np.asarray(key), **settings)
-            return jax.device_put(values if dtype is None else values.astype(dtype), key.sharding)
-        with enable_x64(True):
-            return _compiled(name, tuple(sorted(settings.items())), dtype)(key)
-
-    kernel("jax", f"random_{name}", "forward", when=when)(draw)
+def _draw(name: str, key: jax.Array, *arrays: jax.Array, **settings: Any) -> jax.Array:
+    """Draw by NumPy's Philox on the CPU, else by the compiled generic form."""
+    if "dtype" in settings:
+        _check(settings["dtype"])
+    # the library's own dtype of indices
+    dtype = str(jax.dtypes.canonicalize_dtype(np.int64)) if name == "permutation" else None
+    if _on_host(key, *arrays):
+        values = getattr(host_random, name)(*map(np.asarray, (key, *arrays)), **settings)
+        return jax.device_put(values if dtype is None else values.astype(dtype), key.sharding)
+    with enable_x64(True):
+        return _compiled(name, tuple(sorted(settings.items())), dtype)(key)
 
 
-for _name in ("keys", "bits", "uniform", "mask", "integers", "permutation"):
-    _file_draw(_name)
-_file_draw("normal", when=_on_host)
-
-
-@kernel("jax", "random_log_gamma", "forward", when=_on_host)
-def _log_gamma(key: jax.Array, alpha: jax.Array) -> jax.Array:
-    return jax.device_put(host_random.log_gamma(np.asarray(key), np.asarray(alpha)), key.sharding)
+host_random.file_draws("jax", _draw, _on_host)

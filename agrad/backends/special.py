@@ -6,11 +6,10 @@ generic form, in operations of the array API standard. The libraries' modules ar
 
 import importlib
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
-import array_api_compat.numpy as numpy_namespace
 import numpy as np
 
 Function = Callable[..., Any]
@@ -23,33 +22,30 @@ ELEMENTWISE = (
 """The names under which a backend may file its own functions, arguments in SciPy's order."""
 
 
-class SpecialWords:
-    """The special functions of a library, which ``functions`` makes on first use.
-
-    ``evaluate(xp, form, dtype, *arrays, **settings)`` runs a generic form on arrays of one floating dtype: in float64,
-    as the forms are written for, and gives ``dtype`` again.
-    """
-
-    def __init__(self, functions: Callable[[], Mapping[str, Function]] | None = None) -> None:
-        self._make = functions
-        self._found: Mapping[str, Function] | None = None
-
-    def find(self, name: str) -> Function | None:
-        """Return the library's own function of that name, or None."""
-        if self._found is None:
-            self._found = self._make() if self._make is not None else {}
-        return self._found.get(name)
-
-    def evaluate(self, xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
-        return in_double(xp, form, dtype, *arrays, **settings)
-
-
 def in_double(xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
     """Evaluate a generic form in float64, and cast the result to ``dtype``."""
     # every element goes through every branch, and NumPy would warn of those that are not chosen
     with np.errstate(all="ignore"):
         out = form(xp, *(xp.astype(a, xp.float64, copy=False) for a in arrays), **settings)
         return xp.astype(out, dtype, copy=False)
+
+
+class SpecialWords:
+    """The special functions of a library, which ``functions`` makes on first use.
+
+    ``evaluate(xp, form, dtype, *arrays, **settings)`` runs a generic form on arrays of one floating dtype and gives
+    ``dtype`` again; by default in float64, which the forms are written for.
+    """
+
+    def __init__(
+        self, functions: Callable[[], Mapping[str, Function]] = dict, evaluate: Callable[..., Any] = in_double
+    ) -> None:
+        self.functions = cache(functions)
+        self.evaluate = evaluate
+
+    def find(self, name: str) -> Function | None:
+        """Return the library's own function of that name, or None."""
+        return self.functions().get(name)
 
 
 def _of_module(module: ModuleType, names: Mapping[str, str] | None = None, without: tuple[str, ...] = ()) -> Any:
@@ -124,59 +120,15 @@ def _jax() -> Mapping[str, Function]:
     return _of_module(module, without=_JAX_WITHOUT)
 
 
-class DaskWords(SpecialWords):
-    """Dask: NumPy's own functions, or the generic forms on NumPy, chunk by chunk."""
-
-    def __init__(self, elementwise: Function) -> None:
-        super().__init__()
-        self._elementwise = elementwise
-
-    def find(self, name: str) -> Function | None:
-        own = NUMPY.find(name)
-        return None if own is None else partial(self._chunked, own)
-
-    def _chunked(self, function: Function, *arrays: Any, **settings: Any) -> Any:
-        dtype = arrays[0].dtype
-
-        def on_chunk(*chunks: Any) -> Any:
-            return function(*chunks, **settings).astype(dtype)
-
-        return self._elementwise(on_chunk, *arrays, dtype=dtype)
-
-    def evaluate(self, xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
-        def on_chunk(*chunks: Any) -> Any:
-            return in_double(numpy_namespace, form, dtype, *chunks, **settings)
-
-        return self._elementwise(on_chunk, *arrays, dtype=dtype)
-
-
-class HostWords(SpecialWords):
-    """array-api-strict: the generic forms on NumPy.
-
-    Its checks of a form's thousand operations take a second.
-    """
-
-    def __init__(self, to_host: Function, from_host: Function) -> None:
-        super().__init__()
-        self._to_host, self._from_host = to_host, from_host
-
-    def evaluate(self, xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
-        on_host = [self._to_host(a) for a in arrays]
-        out = in_double(numpy_namespace, form, on_host[0].dtype, *on_host, **settings)
-        return self._from_host(np.asarray(out), arrays[0].device)
-
-
-class JaxWords(SpecialWords):
-    """JAX: generic forms, in float32 where its 64-bit mode is off."""
-
-    def evaluate(self, xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
-        jax = importlib.import_module("jax")
-        if jax.config.jax_enable_x64:
-            return in_double(xp, form, dtype, *arrays, **settings)
-        return form(xp, *arrays, **settings).astype(dtype)
+def _in_jax(xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
+    """Evaluate a generic form in float64, or in float32 where the 64-bit mode is off."""
+    jax = importlib.import_module("jax")
+    if jax.config.jax_enable_x64:
+        return in_double(xp, form, dtype, *arrays, **settings)
+    return form(xp, *arrays, **settings).astype(dtype)
 
 
 NUMPY = SpecialWords(_scipy)
 CUPY = SpecialWords(_cupyx)
 TORCH = SpecialWords(_torch)
-JAX = JaxWords(_jax)
+JAX = SpecialWords(_jax, _in_jax)

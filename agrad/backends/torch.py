@@ -1,8 +1,7 @@
 """PyTorch: arrays as PyTorch makes them; its own autograd is not used."""
 
 import math
-from collections.abc import Callable
-from functools import partial, wraps
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -16,7 +15,6 @@ from agrad.backends import special as special_words
 from agrad.backends.base import Backend, vocabulary
 from agrad.backends.indexing import Plan, host_index, plan
 from agrad.errors import DtypeError
-from agrad.registry import kernel
 from agrad.shapes import ARRAY, fill_index
 
 # ------------------------------------------------------------------ indexing
@@ -185,7 +183,6 @@ BACKEND = Backend(
     default_device=torch.get_default_device,
     devices=_devices,
     find_device=_find_device,
-    device_of=lambda x: x.device,
     to_host=_to_host,
     from_host=_from_host,
     synchronize=_synchronize,
@@ -210,28 +207,13 @@ def _on_host(*arrays: torch.Tensor) -> bool:
     return all(array.device.type == "cpu" for array in arrays)
 
 
-def _file_draw(name: str, when: Callable[..., bool] | None = None) -> None:
-    """File a draw by NumPy's Philox.
-
-    Long draws for another device are array operations there.
-    """
-    on_host = getattr(host_random, name)
-
-    @wraps(on_host)
-    def draw(key: torch.Tensor, **settings: Any) -> torch.Tensor:
-        if not _on_host(key) and _count(settings) > _FROM_HOST:
-            found: torch.Tensor = getattr(philox, name)(BACKEND.xp, philox.generic(BACKEND.xp, key), **settings)
-            return found
-        return torch.from_numpy(on_host(key.cpu().numpy(), **settings)).to(key.device)
-
-    kernel("torch", f"random_{name}", "forward", when=when)(draw)
+def _draw(name: str, key: torch.Tensor, *arrays: torch.Tensor, **settings: Any) -> torch.Tensor:
+    """Draw by NumPy's Philox; long draws for another device by array operations there."""
+    if not _on_host(key) and _count(settings) > _FROM_HOST:
+        found: torch.Tensor = getattr(philox, name)(BACKEND.xp, philox.generic(BACKEND.xp, key), **settings)
+        return found
+    given = [array.detach().cpu().numpy() for array in (key, *arrays)]
+    return torch.from_numpy(np.asarray(getattr(host_random, name)(*given, **settings))).to(key.device)
 
 
-for _name in ("keys", "bits", "uniform", "mask", "integers", "permutation"):
-    _file_draw(_name)
-_file_draw("normal", when=_on_host)
-
-
-@kernel("torch", "random_log_gamma", "forward", when=_on_host)
-def _log_gamma(key: torch.Tensor, alpha: torch.Tensor) -> torch.Tensor:
-    return torch.from_numpy(np.asarray(host_random.log_gamma(key.numpy(), alpha.detach().numpy())))
+host_random.file_draws("torch", _draw, _on_host)

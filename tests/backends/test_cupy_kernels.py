@@ -58,7 +58,6 @@ def apply(name: str, part: str, /, *arrays: object, **settings: object) -> objec
     assert len(arrays) == len(filed.names)
     assert set(settings) <= set(filed.settings)
     assert filed.when(*arrays)
-    assert filed.when(**dict(zip(filed.names, arrays, strict=True)), **settings)
     return filed.function(*arrays, **settings)
 
 

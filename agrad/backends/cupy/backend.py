@@ -219,7 +219,6 @@ BACKEND = Backend(
     default_device=cupy.cuda.Device,
     devices=lambda: [cupy.cuda.Device(i) for i in range(COUNT)],
     find_device=_find_device,
-    device_of=lambda x: x.device,
     to_host=cupy.asnumpy,
     from_host=_from_host,
     synchronize=lambda: cupy.cuda.Device().synchronize(),

@@ -3,7 +3,7 @@
 CuPy is imported, and CUDA compiled, on first use.
 """
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,10 @@ Raw = Any
 _C_TYPES = {"f": "float", "d": "double"}
 
 
-def _fits(*arrays: Raw) -> bool:
+def _fits(first: Raw, *others: Raw) -> bool:
     """Return whether the arrays are alike, not empty, and of float32 or float64."""
-    first, *rest = arrays
-    return (
-        first.dtype.char in _C_TYPES
-        and first.size > 0
-        and all(a.dtype == first.dtype and a.shape == first.shape for a in rest)
-    )
+    alike = all(a.dtype == first.dtype and a.shape == first.shape for a in others)
+    return alike and first.dtype.char in _C_TYPES and first.size > 0
 
 
 @cache
@@ -49,32 +45,17 @@ def _launch(name: str, arrays: tuple[Raw, ...], rows: int, n: int, *more: int) -
         _row_module(arrays[0].dtype.char).get_function(name)((blocks,), (width, beside), (*arrays, *numbers))
 
 
-@kernel("cupy", "relu", "vjp:x", when=lambda g, y, **_: _fits(g, y))
-def relu_vjp(g: Raw, y: Raw) -> Raw:
-    return on_each("relu_vjp", g, y)
+kernel("cupy", "sigmoid", "forward", _fits, names=("x",))(partial(on_each, "sigmoid"))
+for _name in ("relu", "tanh", "sigmoid"):
+    kernel("cupy", _name, "vjp:x", _fits, names=("g", "y"))(partial(on_each, f"{_name}_vjp"))
 
 
-@kernel("cupy", "tanh", "vjp:x", when=lambda g, y, **_: _fits(g, y))
-def tanh_vjp(g: Raw, y: Raw) -> Raw:
-    return on_each("tanh_vjp", g, y)
-
-
-@kernel("cupy", "sigmoid", "forward", when=lambda x, **_: _fits(x))
-def sigmoid(x: Raw) -> Raw:
-    return on_each("sigmoid", x)
-
-
-@kernel("cupy", "sigmoid", "vjp:x", when=lambda g, y, **_: _fits(g, y))
-def sigmoid_vjp(g: Raw, y: Raw) -> Raw:
-    return on_each("sigmoid_vjp", g, y)
-
-
-@kernel("cupy", "gelu", "forward", when=lambda x, **_: _fits(x))
+@kernel("cupy", "gelu", "forward", when=_fits)
 def gelu(x: Raw, *, approximate: bool) -> Raw:
     return on_each("gelu_tanh" if approximate else "gelu_erf", x)
 
 
-@kernel("cupy", "gelu", "vjp:x", when=lambda g, x, **_: _fits(g, x))
+@kernel("cupy", "gelu", "vjp:x", when=_fits)
 def gelu_vjp(g: Raw, x: Raw, *, approximate: bool) -> Raw:
     return on_each("gelu_tanh_vjp" if approximate else "gelu_erf_vjp", g, x)
 
@@ -92,11 +73,11 @@ def _along(name: str, axis: int, logs: bool, *arrays: Raw) -> Raw:
 
 
 def _file_softmax(name: str, logs: bool) -> None:
-    @kernel("cupy", name, "forward", when=lambda x, **_: _fits(x) and x.ndim > 0)
+    @kernel("cupy", name, "forward", when=lambda x: _fits(x) and x.ndim > 0)
     def softmax(x: Raw, *, axis: int) -> Raw:
         return _along("softmax", axis, logs, x)
 
-    @kernel("cupy", name, "vjp:x", when=lambda g, y, **_: _fits(g, y) and y.ndim > 0)
+    @kernel("cupy", name, "vjp:x", when=lambda g, y: _fits(g, y) and y.ndim > 0)
     def softmax_vjp(g: Raw, y: Raw, *, axis: int) -> Raw:
         return _along("softmax_vjp", axis, logs, g, y)
 
@@ -109,7 +90,7 @@ def _labelled(x: Raw, labels: Raw) -> bool:
     return _fits(x) and x.ndim == 2 and labels.shape == x.shape[:1] and labels.dtype.kind in "iu"
 
 
-@kernel("cupy", "softmax_cross_entropy", "forward", when=lambda x, labels, **_: _labelled(x, labels))
+@kernel("cupy", "softmax_cross_entropy", "forward", when=_labelled)
 def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
     import cupy
 
@@ -126,7 +107,7 @@ def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
     "cupy",
     "softmax_cross_entropy",
     "vjp:x",
-    when=lambda g_loss, g_lse, x, labels, lse, **_: (
+    when=lambda g_loss, g_lse, x, labels, lse: (
         _labelled(x, labels) and _fits(lse, *(g for g in (g_loss, g_lse) if g is not None)) and lse.dtype == x.dtype
     ),
 )
@@ -142,7 +123,7 @@ def softmax_cross_entropy_vjp(g_loss: Raw | None, g_lse: Raw | None, x: Raw, lab
     return out
 
 
-@kernel("cupy", "sgd_update", "forward", when=lambda p, g, v, **_: _fits(p, g, v))
+@kernel("cupy", "sgd_update", "forward", when=_fits)
 def sgd_update(
     p: Raw,
     g: Raw,
@@ -170,7 +151,7 @@ def sgd_update(
     return found
 
 
-@kernel("cupy", "adam_update", "forward", when=lambda p, g, m, v, **_: _fits(p, g, m, v))
+@kernel("cupy", "adam_update", "forward", when=_fits)
 def adam_update(
     p: Raw,
     g: Raw,

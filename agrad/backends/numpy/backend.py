@@ -97,10 +97,6 @@ def donatable(holder: Any) -> bool:
     )
 
 
-def _find_device(name: str) -> str | None:
-    return name if name == "cpu" else None
-
-
 _KEPT = 1 << 28
 """Bytes of freed memory at the end of the heap that stay with the process."""
 
@@ -144,13 +140,8 @@ BACKEND = Backend(
         "MaskedArray": "its mask would be lost; give x.filled(value), or x.data and agrad.where with x.mask",
         "matrix": "its * and ** are those of matrices; give numpy.asarray(x), and write @ for the product",
     },
-    default_device=lambda: "cpu",
-    devices=lambda: ("cpu",),
-    find_device=_find_device,
-    device_of=lambda x: "cpu",
     to_host=lambda x: np.asarray(x),
     from_host=lambda a, device: np.array(a),
-    synchronize=lambda: None,
     laid_out_like=laid_out_like,
     strides=lambda x: x.strides,
     shares_memory=np.may_share_memory,

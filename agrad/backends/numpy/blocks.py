@@ -4,6 +4,7 @@ A block stays in the processor's cache, where each operation finds the results o
 """
 
 from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -29,21 +30,31 @@ def are_alike(x: Raw, y: Raw) -> bool:
     return x.dtype in BITS and x.ndim > 0 and y.dtype == x.dtype and y.shape == x.shape
 
 
-def in_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
-    """Return ``function`` of arrays that are alike, block by block where long."""
-    first = arrays[0]
+def in_blocks(function: Callable[..., np.ndarray], first: np.ndarray, *others: Raw) -> np.ndarray:
+    """Return ``function`` of arrays that are alike, and numbers, by blocks where long."""
     if first.size <= BLOCK:
-        return function(*arrays)
+        return function(first, *others)
+    arrays = [a for a in (first, *others) if type(a) is np.ndarray]
     # arrays that are not contiguous, as their elements repeat along an axis, are cut into whole rows
     rows = first.size <= BLOCK * first.shape[0] and all(a.strides[0] >= max(a.strides) for a in arrays)
     if not rows and not all(a.flags.c_contiguous for a in arrays):
-        return function(*arrays)
+        return function(first, *others)
 
     def fill(out: np.ndarray, *parts: np.ndarray) -> None:
         out[...] = function(*parts)
 
     out = np.empty(first.shape, first.dtype)
-    return fill_in_blocks(fill, out, *arrays, block_bytes=BLOCK * first.dtype.itemsize)
+    return fill_in_blocks(fill, out, first, *others, block_bytes=BLOCK * first.dtype.itemsize)
+
+
+def blockwise(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """Wrap an elementwise function to run by ``in_blocks``. Settings are its keywords."""
+
+    @wraps(function)
+    def call(*arrays: Raw, **settings: Any) -> np.ndarray:
+        return in_blocks(partial(function, **settings) if settings else function, *arrays)
+
+    return call
 
 
 def fill_in_blocks(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.blocks import BITS, are_alike, in_blocks, is_floating
+from agrad.backends.numpy.blocks import BITS, are_alike, blockwise, is_floating
 from agrad.backends.numpy.fused import chosen
 from agrad.registry import kernel
 
@@ -40,15 +40,11 @@ def _long_alike(g: Raw, *others: Raw) -> bool:
 # ------------------------------------------------------------------ greater and less
 
 
-def _share(g: Raw, mine: Raw, other: Raw, beats: Any) -> Raw:
-    def block(g: np.ndarray, *arrays: np.ndarray) -> np.ndarray:
-        a, b = (arrays[0], other) if len(arrays) == 1 else arrays
-        wins, ties = beats(a, b), np.equal(a, b)
-        if ties.any():
-            return np.where(wins, g, np.where(ties, g / 2, np.zeros_like(g)))
-        return chosen(g, wins)
-
-    return in_blocks(block, g, mine, other) if type(other) is np.ndarray else in_blocks(block, g, mine)
+def _split(g: np.ndarray, wins: np.ndarray, ties: np.ndarray) -> np.ndarray:
+    """Return ``g`` where an element wins, half of it at ties, and 0 elsewhere."""
+    if ties.any():
+        return np.where(wins, g, np.where(ties, g / 2, np.zeros_like(g)))
+    return chosen(g, wins)
 
 
 def _is_share(g: Raw, mine: Raw, other: Raw) -> bool:
@@ -56,13 +52,12 @@ def _is_share(g: Raw, mine: Raw, other: Raw) -> bool:
 
 
 def _file_extreme(name: str, beats: Any) -> None:
-    @kernel("numpy", name, "vjp:x1", when=lambda g, x1, x2: _is_share(g, x1, x2))
-    def first(g: Raw, x1: Raw, x2: Raw) -> Raw:
-        return _share(g, x1, x2, beats)
+    @blockwise
+    def share(g: Raw, mine: Raw, other: Raw) -> Raw:
+        return _split(g, beats(mine, other), np.equal(mine, other))
 
-    @kernel("numpy", name, "vjp:x2", when=lambda g, x1, x2: _is_share(g, x2, x1))
-    def second(g: Raw, x1: Raw, x2: Raw) -> Raw:
-        return _share(g, x2, x1, beats)
+    for mine, other in (("x1", "x2"), ("x2", "x1")):
+        kernel("numpy", name, f"vjp:{mine}", _is_share, names=("g", mine, other))(share)
 
 
 _file_extreme("maximum", np.greater)
@@ -70,17 +65,13 @@ _file_extreme("minimum", np.less)
 
 
 @kernel("numpy", "between", "vjp:x", when=lambda g, x: _long_alike(g, x))
+@blockwise
 def between_vjp(g: Raw, x: Raw, *, low: float, high: float) -> Raw:
-    def block(g: np.ndarray, x: np.ndarray) -> np.ndarray:
-        inside = np.greater(x, low)
-        np.logical_and(inside, np.less(x, high), out=inside)
-        ties = np.equal(x, low)
-        np.logical_or(ties, np.equal(x, high), out=ties)
-        if ties.any():
-            return np.where(inside, g, np.where(ties, g / 2, np.zeros_like(g)))
-        return chosen(g, inside)
-
-    return in_blocks(block, g, x)
+    inside = np.greater(x, low)
+    np.logical_and(inside, np.less(x, high), out=inside)
+    ties = np.equal(x, low)
+    np.logical_or(ties, np.equal(x, high), out=ties)
+    return _split(g, inside, ties)
 
 
 @kernel("numpy", "between", "forward", when=lambda x: type(x) is np.ndarray and is_floating(x))
@@ -91,7 +82,9 @@ def between(x: Raw, *, low: float, high: float) -> Raw:
     return np.minimum(out, high, out=out)
 
 
-def _copysign(g: np.ndarray, x1: np.ndarray, y: np.ndarray) -> np.ndarray:
+@kernel("numpy", "copysign", "vjp:x1", when=lambda g, x1, y: _long_alike(g, x1, y))
+@blockwise
+def copysign_vjp(g: Raw, x1: Raw, y: Raw) -> Raw:
     bits = BITS[g.dtype]
     out = np.bitwise_xor(x1.view(bits), y.view(bits))
     np.bitwise_and(out, _SIGN[g.dtype], out=out)
@@ -99,32 +92,23 @@ def _copysign(g: np.ndarray, x1: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.multiply(out, np.not_equal(x1, 0).view(np.int8), out=out).view(g.dtype)
 
 
-@kernel("numpy", "copysign", "vjp:x1", when=lambda g, x1, y: _long_alike(g, x1, y))
-def copysign_vjp(g: Raw, x1: Raw, y: Raw) -> Raw:
-    return in_blocks(_copysign, g, x1, y)
-
-
 # ------------------------------------------------------------------ powers
 
 
 @kernel("numpy", "pow", "vjp:x1", when=lambda g, x1, x2: _all_alike(g, x1, x2) and bool(x2.all()))
+@blockwise
 def pow_base(g: Raw, x1: Raw, x2: Raw) -> Raw:
-    def block(g: np.ndarray, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
-        out = np.subtract(x2, 1)
-        np.power(x1, out, out=out)
-        np.multiply(x2, out, out=out)
-        return np.multiply(g, out, out=out)
-
-    return in_blocks(block, g, x1, x2)
+    out = np.subtract(x2, 1)
+    np.power(x1, out, out=out)
+    np.multiply(x2, out, out=out)
+    return np.multiply(g, out, out=out)
 
 
 @kernel("numpy", "pow", "vjp:x2", when=lambda g, x1, y: _all_alike(g, x1, y) and bool(x1.all()))
+@blockwise
 def pow_exponent(g: Raw, x1: Raw, y: Raw) -> Raw:
-    def block(g: np.ndarray, x1: np.ndarray, y: np.ndarray) -> np.ndarray:
-        out = np.multiply(g, y)
-        return np.multiply(out, np.log(x1), out=out)
-
-    return in_blocks(block, g, x1, y)
+    out = np.multiply(g, y)
+    return np.multiply(out, np.log(x1), out=out)
 
 
 # ------------------------------------------------------------------ lengths and angles
@@ -140,17 +124,15 @@ def _squares(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     return out if out.min() > LEAST[out.dtype] and out.max() < HUGE[out.dtype] else None
 
 
-def _hypot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    squares = _squares(a, b)
-    return np.hypot(a, b) if squares is None else np.sqrt(squares, out=squares)
-
-
 @kernel("numpy", "hypot", "forward", when=lambda x1, x2: _long_alike(x1, x2) and x1.dtype.char in "fd")
+@blockwise
 def hypot(x1: Raw, x2: Raw) -> Raw:
-    return in_blocks(_hypot, x1, x2)
+    squares = _squares(x1, x2)
+    return np.hypot(x1, x2) if squares is None else np.sqrt(squares, out=squares)
 
 
-def _leg(g: np.ndarray, leg: np.ndarray, y: np.ndarray) -> np.ndarray:
+@blockwise
+def _leg(g: Raw, leg: Raw, y: Raw) -> Raw:
     out = np.divide(leg, y)
     return np.multiply(g, out, out=out)
 
@@ -159,17 +141,8 @@ def _is_leg(g: Raw, leg: Raw, y: Raw) -> bool:
     return _all_alike(g, leg, y) and bool(y.size and y.min() > 0 and y.max() < np.inf)
 
 
-@kernel("numpy", "hypot", "vjp:x1", when=lambda g, x1, x2, y: _is_leg(g, x1, y))
-def hypot_first(g: Raw, x1: Raw, x2: Raw, y: Raw) -> Raw:
-    return in_blocks(_leg, g, x1, y)
-
-
-@kernel("numpy", "hypot", "vjp:x2", when=lambda g, x1, x2, y: _is_leg(g, x2, y))
-def hypot_second(g: Raw, x1: Raw, x2: Raw, y: Raw) -> Raw:
-    return in_blocks(_leg, g, x2, y)
-
-
-def _over_length(g: np.ndarray, other: np.ndarray, mine: np.ndarray) -> np.ndarray:
+@blockwise
+def _over_length(g: Raw, other: Raw, mine: Raw) -> Raw:
     """Return g times ``other`` over the square of the length.
 
     Where the square overflows, divide by the length twice.
@@ -182,14 +155,12 @@ def _over_length(g: np.ndarray, other: np.ndarray, mine: np.ndarray) -> np.ndarr
     return np.multiply(g, squares, out=squares)
 
 
-@kernel("numpy", "atan2", "vjp:x1", when=lambda g, x1, x2: _long_alike(g, x1, x2))
-def atan2_first(g: Raw, x1: Raw, x2: Raw) -> Raw:
-    return in_blocks(_over_length, g, x2, x1)
+kernel("numpy", "atan2", "vjp:x1", _long_alike, names=("g", "x2", "x1"))(_over_length)
 
 
-@kernel("numpy", "atan2", "vjp:x2", when=lambda g, x1, x2: _long_alike(g, x1, x2))
+@kernel("numpy", "atan2", "vjp:x2", when=_long_alike, names=("g", "x1", "x2"))
 def atan2_second(g: Raw, x1: Raw, x2: Raw) -> Raw:
-    out = in_blocks(_over_length, g, x1, x2)
+    out = _over_length(g, x1, x2)
     return np.negative(out, out=out)
 
 
@@ -201,23 +172,21 @@ def _tame(*arrays: np.ndarray) -> bool:
     return all(a.min() > -HUGE[a.dtype] and a.max() < HUGE[a.dtype] for a in arrays if a.size)
 
 
-def _logaddexp(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    if not _tame(a, b):
-        return np.logaddexp(a, b)
-    top = np.maximum(a, b)
-    gap = np.minimum(a, b)
+@kernel("numpy", "logaddexp", "forward", when=lambda x1, x2: _long_alike(x1, x2) and x1.dtype.char in "fd")
+@blockwise
+def logaddexp(x1: Raw, x2: Raw) -> Raw:
+    if not _tame(x1, x2):
+        return np.logaddexp(x1, x2)
+    top = np.maximum(x1, x2)
+    gap = np.minimum(x1, x2)
     np.subtract(gap, top, out=gap)
     np.exp(gap, out=gap)
     np.log1p(gap, out=gap)
     return np.add(top, gap, out=top)
 
 
-@kernel("numpy", "logaddexp", "forward", when=lambda x1, x2: _long_alike(x1, x2) and x1.dtype.char in "fd")
-def logaddexp(x1: Raw, x2: Raw) -> Raw:
-    return in_blocks(_logaddexp, x1, x2)
-
-
-def _weight(g: np.ndarray, mine: np.ndarray, y: np.ndarray) -> np.ndarray:
+@blockwise
+def _weight(g: Raw, mine: Raw, y: Raw) -> Raw:
     out = np.subtract(mine, y)
     np.exp(out, out=out)
     return np.multiply(g, out, out=out)
@@ -227,11 +196,6 @@ def _is_weight(g: Raw, mine: Raw, y: Raw) -> bool:
     return _all_alike(g, mine, y) and _tame(y)
 
 
-@kernel("numpy", "logaddexp", "vjp:x1", when=_is_weight)
-def logaddexp_first(g: Raw, x1: Raw, y: Raw) -> Raw:
-    return in_blocks(_weight, g, x1, y)
-
-
-@kernel("numpy", "logaddexp", "vjp:x2", when=_is_weight)
-def logaddexp_second(g: Raw, x2: Raw, y: Raw) -> Raw:
-    return in_blocks(_weight, g, x2, y)
+for _mine in ("x1", "x2"):
+    kernel("numpy", "hypot", f"vjp:{_mine}", _is_leg, names=("g", _mine, "y"))(_leg)
+    kernel("numpy", "logaddexp", f"vjp:{_mine}", _is_weight, names=("g", _mine, "y"))(_weight)

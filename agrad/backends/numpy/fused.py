@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.blocks import BITS, are_alike, in_blocks, is_floating
+from agrad.backends.numpy.blocks import BITS, are_alike, blockwise, in_blocks, is_floating
 from agrad.registry import kernel
 
 Raw = Any
@@ -57,14 +57,13 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     return np.where(condition, x1, x2)
 
 
-@kernel("numpy", "where", "vjp:x1", when=lambda g, condition: _is_choice(condition, g))
-def where_first(g: Raw, condition: Raw) -> Raw:
-    return in_blocks(chosen, g, condition)
+kernel("numpy", "where", "vjp:x1", lambda g, condition: _is_choice(condition, g), ("g", "condition"))(blockwise(chosen))
 
 
 @kernel("numpy", "where", "vjp:x2", when=lambda g, condition: _is_choice(condition, g))
+@blockwise
 def where_second(g: Raw, condition: Raw) -> Raw:
-    return in_blocks(lambda g, condition: chosen(g, np.logical_not(condition)), g, condition)
+    return chosen(g, np.logical_not(condition))
 
 
 _KEPT = 1 << 17
@@ -90,12 +89,12 @@ def _kept(value: int, dtype: np.dtype) -> np.ndarray:
     return made
 
 
-@kernel("numpy", "relu", "forward", when=lambda x, **_: is_floating(x))
+@kernel("numpy", "relu", "forward", when=is_floating)
 def relu(x: Raw) -> Raw:
     return np.maximum(x, zeros_beside(x.shape, x.dtype))
 
 
-@kernel("numpy", "relu", "vjp:x", when=lambda g, y, **_: are_alike(g, y))
+@kernel("numpy", "relu", "vjp:x", when=are_alike)
 def relu_vjp(g: Raw, y: Raw) -> Raw:
     return chosen(g, y > 0)
 
@@ -103,7 +102,9 @@ def relu_vjp(g: Raw, y: Raw) -> Raw:
 # ------------------------------------------------------------------ the logistic function
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
+@kernel("numpy", "sigmoid", "forward", when=is_floating)
+@blockwise
+def sigmoid(x: Raw) -> Raw:
     # the generic body's numerator, 1 where x >= 0 and exp(-|x|) elsewhere, is exp(min(x, 0))
     out = np.minimum(x, 0)
     np.exp(out, out=out)
@@ -114,15 +115,10 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     return np.divide(out, below, out=out)
 
 
-@kernel("numpy", "sigmoid", "forward", when=lambda x, **_: is_floating(x))
-def sigmoid(x: Raw) -> Raw:
-    return in_blocks(_sigmoid, x)
-
-
 # ------------------------------------------------------------------ the bias of an affine map
 
 
-@kernel("numpy", "linear", "vjp:bias", when=lambda g, bias_meta, **_: g.ndim == 2 and bias_meta.shape == g.shape[1:])
+@kernel("numpy", "linear", "vjp:bias", when=lambda g, bias_meta: g.ndim == 2 and bias_meta.shape == g.shape[1:])
 def linear_bias(g: Raw, bias_meta: Any) -> Raw:
     return np.matmul(all_ones(g.shape[0], g.dtype), g)
 
@@ -146,7 +142,7 @@ def unsigned(dtype: np.dtype) -> Any:
     return np.dtype(f"{dtype.byteorder}u{dtype.itemsize}") if dtype.kind in "iu" else None
 
 
-def _is_labelled(x: Raw, labels: Raw, **_: Any) -> bool:
+def _is_labelled(x: Raw, labels: Raw) -> bool:
     if x.dtype not in BITS or x.ndim != 2 or not x.size or labels.shape != x.shape[:1]:
         return False
     kind = unsigned(labels.dtype)
@@ -176,7 +172,7 @@ def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
     "numpy",
     "softmax_cross_entropy",
     "vjp:x",
-    when=lambda g_loss, g_lse, x, labels, lse, **_: (
+    when=lambda g_loss, g_lse, x, labels, lse: (
         g_lse is None
         and g_loss is not None
         and g_loss.dtype == x.dtype

@@ -26,36 +26,26 @@ _WHOLE = 1024 * 1024
 # elements up to which the cost of NumPy's calls decides: such arrays are taken whole
 SMALL = 2048
 
-_KINDS = (np.float32, np.float64)
-_LIFT = {np.dtype(kind): np.finfo(kind).tiny * 2.0**21 / np.finfo(kind).eps for kind in _KINDS}
+_LIMITS = {np.dtype(kind): np.finfo(kind) for kind in (np.float32, np.float64)}
+_TINY = {dtype: info.tiny for dtype, info in _LIMITS.items()}
+_LIFT = {dtype: info.tiny * 2.0**21 / info.eps for dtype, info in _LIMITS.items()}
 """A number that, added and subtracted again, flushes small numbers to 0: in float32 2e-32 and less, none above 4e-25.
 
 A moment of a weight without gradient decays into the denormal numbers and stays there, as each step's decay is rounded
 away. On a processor that computes them a hundred times slower, an epoch of MNIST took twice as long.
 """
 
-_BITS = {np.dtype(f"f{n}"): np.dtype(f"u{n}") for n in (4, 8)}
-_SMALLEST = {np.dtype(kind): 2 * int(np.array(np.finfo(kind).tiny).view(_BITS[np.dtype(kind)])) - 1 for kind in _KINDS}
-"""Twice the bits of the smallest normal number, less 1: doubling drops the sign, and 0 wraps around to the largest."""
-
-_UNITS = {kind: np.ones((), kind) for kind in _BITS.values()}
-
 _STRIDES = (17, 37, 67, 131, 257, 521, 1031, 2053, 4099, 8209, 16411, 32771, 65537)
 """Distances of the elements that are looked at: primes, as these then lie in all columns of a matrix."""
 
-_kept = threading.local()
+class _Scratch(threading.local):
+    """Two blocks for temporaries by dtype, one pair a thread."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[np.dtype, np.ndarray] = {}
 
 
-def _scratch(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Return two blocks for temporaries, one pair a thread."""
-    try:
-        return _kept.blocks[dtype]
-    except (AttributeError, KeyError):
-        if not hasattr(_kept, "blocks"):
-            _kept.blocks = {}
-        n = _BLOCK // dtype.itemsize
-        blocks = _kept.blocks[dtype] = (np.empty(n, dtype), np.empty(n, dtype))
-        return blocks
+_scratch = _Scratch()
 
 
 def _fits(first: Raw, *others: Raw) -> bool:
@@ -72,53 +62,39 @@ def _fits(first: Raw, *others: Raw) -> bool:
     return True
 
 
-def _usable(arrays: tuple[Raw, ...], order: str) -> bool:
-    for a in arrays:
-        if type(a) is not np.ndarray:
-            return False
-        flags = a.flags
-        if not (flags.writeable and flags[order]):
+def _usable(*arrays: Raw) -> bool:
+    """Return whether results may be written into these arrays."""
+    for a in arrays:  # noqa: SIM110 - a generator would cost more than the checks
+        if type(a) is not np.ndarray or not a.flags.carray:
             return False
     return True
-
-
-def _flat(a: Raw, order: str, real: np.dtype) -> np.ndarray:
-    """Return the elements of an array as real numbers, row or column by column.
-
-    order: ``C`` or ``F``.
-    """
-    a = np.asarray(a)
-    # reversed and repeated elements, such as gradients of a flip or a sum have, are a view in one dimension too
-    a = np.ascontiguousarray(a.reshape(-1) if order == "C" else a.T.reshape(-1))
-    return a if a.dtype == real else a.view(real)
 
 
 def _prepare(donate: bool, g: Raw, *arrays: Raw) -> tuple[tuple[Raw, ...], Iterable[tuple[np.ndarray, ...]]]:
     """Return the arrays for the results, and the blocks to compute them in.
 
-    A block has the results, the gradient and two blocks of scratch. The results' arrays are those given where they may
-    be, else copies. Every block is of real numbers.
+    A block has the results, the gradient and two blocks of scratch, of real numbers. The results' arrays are those
+    given where they may be, else copies.
     """
-    first = arrays[0]
-    order = "C" if first.flags.c_contiguous or not first.flags.f_contiguous else "F"
-    if not (donate and _usable(arrays, order)):
-        order = "C"
+    if not (donate and _usable(*arrays)):
         arrays = tuple([np.array(a, order="C", subok=False) for a in arrays])
-        first = arrays[0]
+    first = arrays[0]
     if first.size <= SMALL and first.dtype.kind == "f":
         return arrays, ((*arrays, g, np.empty_like(first), np.empty_like(first)),)
-    real = first.real.dtype
-    return arrays, _blocks([_flat(a, order, real) for a in (*arrays, g)])
+    # a gradient may be reversed, or repeat its elements as that of a sum does
+    flat = [np.ascontiguousarray(a).reshape(-1).view(first.real.dtype) for a in (*arrays, g)]
+    return arrays, _blocks(flat)
 
 
 def _blocks(flat: list[np.ndarray]) -> Iterator[tuple[np.ndarray, ...]]:
-    total = flat[0].size
-    s, t = _scratch(flat[0].dtype)
-    n = s.size
+    total, dtype = flat[0].size, flat[0].dtype
+    n = _BLOCK // dtype.itemsize
+    if dtype not in _scratch.blocks:
+        _scratch.blocks[dtype] = np.empty((2, n), dtype)
+    s, t = _scratch.blocks[dtype]
     for start in range(0, total, n):
-        if total - start < n:
-            s, t = s[: total - start], t[: total - start]
-        yield (*[a[start : start + n] for a in flat], s, t)
+        left = total - start
+        yield (*[a[start : start + n] for a in flat], s[:left], t[:left])
 
 
 def settle(v: np.ndarray) -> None:
@@ -128,14 +104,12 @@ def settle(v: np.ndarray) -> None:
     row in memory. A velocity whose gradient stays 0 decays into them too: a step at batch 1 of the MLP 784-256-128-10
     took 4 times as long after 800 steps. What is left is above them by 2**20, so this is done rarely.
     """
-    kind = _BITS.get(v.dtype)
-    if kind is None:
+    tiny = _TINY.get(v.dtype)
+    if tiny is None:
         return
     flat = v.reshape(-1)
-    bits = flat.view(kind)[:: _STRIDES[min((v.size >> 12).bit_length(), len(_STRIDES) - 1)]]
-    bits = np.add(bits, bits)
-    np.subtract(bits, _UNITS[kind], out=bits)
-    if np.minimum.reduce(bits) < _SMALLEST[v.dtype]:
+    seen = np.abs(flat[:: _STRIDES[min((v.size >> 12).bit_length(), len(_STRIDES) - 1)]])
+    if np.count_nonzero(seen < tiny) > np.count_nonzero(seen == 0):
         lift = _LIFT[v.dtype]
         np.add(flat, lift, out=flat)
         np.subtract(flat, lift, out=flat)

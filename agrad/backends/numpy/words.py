@@ -148,31 +148,26 @@ def scatter_sum(*parts: Any, indices: tuple[tuple[Any, ...], ...], shape: Shape)
 
 def _add_flat(out: np.ndarray, g: np.ndarray, indices: tuple[np.ndarray, ...], index: tuple[Any, ...]) -> bool:
     """Add by flat positions or rows; return False for an index without these."""
-    lead = len(index) - 1
-    whole = all(entry is ARRAY for entry in index) and len(index) == out.ndim
-    one = len(indices) == 1 and index[lead] is ARRAY and all(entry == slice(None) for entry in index[:lead])
-    if not (whole or one):
+    lead, end = len(index) - len(indices), len(index)
+    if not all(entry == slice(None) for entry in index[:lead]) or not all(entry is ARRAY for entry in index[lead:]):
         return False
-    lengths = out.shape if whole else out.shape[lead : lead + 1]
-    parts = [_counted(i, n) for i, n in zip(indices, lengths, strict=True)]
-    if any(part is None for part in parts):
-        return False  # numpy.add.at raises the error
-    if whole:
-        flat: Any = 0
-        for part, n in zip(parts, lengths, strict=True):
-            flat = flat * n + part
-        np.add.at(out.reshape(-1), np.broadcast_to(flat, g.shape).reshape(-1), g.reshape(-1))
-        return True
-    places, row = parts[0].reshape(-1), math.prod(out.shape[lead + 1 :])
-    blocks = math.prod(out.shape[:lead])
-    to, given = out.reshape(blocks, lengths[0], row), g.reshape(blocks, places.size, row)
+    places: Any = 0
+    for entry, n in zip(indices, out.shape[lead:end], strict=True):
+        counted = _counted(entry, n)
+        if counted is None:
+            return False  # numpy.add.at raises the error
+        places = places * n + counted
+    places = places.reshape(-1)
+    blocks, length, row = math.prod(out.shape[:lead]), math.prod(out.shape[lead:end]), math.prod(out.shape[end:])
     if row >= _LONG_ROW:
+        to, given = out.reshape(blocks, length, row), g.reshape(blocks, places.size, row)
         for k, place in enumerate(places.tolist()):
             to[:, place] += given[:, k]
         return True
-    starts = np.arange(blocks)[:, None] * lengths[0] + places
-    flat = starts[:, :, None] * row + np.arange(row)
-    np.add.at(out.reshape(-1), flat.reshape(-1), g.reshape(-1))
+    if blocks > 1 or row > 1:
+        starts = np.arange(blocks)[:, None] * length + places
+        places = (starts[:, :, None] * row + np.arange(row)).reshape(-1)
+    np.add.at(out.reshape(-1), places, g.reshape(-1))
     return True
 
 
