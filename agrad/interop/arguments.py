@@ -1,7 +1,6 @@
 """Arguments of NumPy's functions as Tensors: the helpers that all handlers share."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -21,32 +20,38 @@ PromotedFloating = Annotated[Tensor, "promoted floating"]
 """Parameters that are brought to one floating dtype."""
 
 
-class Array(NamedTuple):
-    """An array parameter of a handler.
-
-    ``floating``: it is brought to a floating dtype; ``promoted``: to one dtype with the others of that kind.
-    """
-
-    place: int
-    name: str
-    floating: bool
-    promoted: bool
+_FORMS: dict[Any, tuple[bool, bool]] = {
+    Tensor: (False, False),
+    Tensor | None: (False, False),
+    Floating: (True, False),
+    Promoted: (False, True),
+    PromotedFloating: (True, True),
+}
+"""Annotations of arrays: are they brought to a floating dtype, and to one dtype with others."""
 
 
-def arrays_of(handler: Any, names: tuple[str, ...]) -> tuple[Array, ...]:
-    """Return the parameters of a handler that are annotated as arrays."""
-    conversions: dict[Any, tuple[bool, bool]] = {
-        Tensor: (False, False),
-        Tensor | None: (False, False),
-        Floating: (True, False),
-        Promoted: (False, True),
-        PromotedFloating: (True, True),
-    }
-    annotated = {name: kind for name, kind in handler.__annotations__.items() if kind in conversions}
-    return tuple(Array(i, name, *conversions[annotated[name]]) for i, name in enumerate(names) if name in annotated)
+def arrays_of(handler: Any) -> dict[str, Any]:
+    """Return the parameters of a handler that are arrays, with their annotations."""
+    return {name: form for name, form in handler.__annotations__.items() if name != "return" and form in _FORMS}
 
 
-def like_of(*values: Any) -> Tensor | None:
+def convert(arrays: dict[str, Any], given: dict[str, Any]) -> None:
+    """Bring the arrays among the arguments to the form of their annotations."""
+    together = []
+    for name, form in arrays.items():
+        value = given.get(name)
+        if value is None:
+            continue
+        floating, promotes = _FORMS[form]
+        x = value if isinstance(value, Tensor) else tensor(value, like_of(*given.values()))
+        given[name] = inexact(x) if floating else x
+        if promotes:
+            together.append(name)
+    if len(together) > 1:
+        given.update(zip(together, promoted(*[given[name] for name in together]), strict=True))
+
+
+def like_of(*values: Any) -> Any:
     """Return the first Tensor among the values and in nested sequences, or None."""
     for value in values:
         if isinstance(value, Tensor):
@@ -84,40 +89,6 @@ def tensors(*values: Any) -> list[Any]:
     return [None if value is None else tensor(value, like) for value in values]
 
 
-def converted(arrays: tuple[Array, ...], args: Sequence[Any], settings: dict[str, Any]) -> Sequence[Any]:
-    """Return the positional arguments with arrays converted by their annotations.
-
-    Arrays in ``settings`` are converted in place.
-    """
-    found: list[Tensor] = []
-    together = []
-    for array in arrays:
-        place, name, floating, promotes = array
-        value = args[place] if place < len(args) else settings.get(name)
-        if value is None:
-            continue
-        x = value if isinstance(value, Tensor) else tensor(value, like_of(*args, *settings.values()))
-        if floating:
-            x = inexact(x)
-        if x is not value:
-            args = _with(array, x, args, settings)
-        if promotes:
-            together.append(array)
-            found.append(x)
-    if len(found) > 1:
-        for array, value, new in zip(together, found, promoted(*found), strict=True):
-            if new is not value:
-                args = _with(array, new, args, settings)
-    return args
-
-
-def _with(array: Array, value: Tensor, args: Sequence[Any], settings: dict[str, Any]) -> Sequence[Any]:
-    if array.place < len(args):
-        return [*args[: array.place], value, *args[array.place + 1 :]]
-    settings[array.name] = value
-    return args
-
-
 def values_of(value: Any) -> np.ndarray:
     """Return the values on the host, for positions, which have no derivative."""
     if isinstance(value, Tensor):
@@ -127,6 +98,35 @@ def values_of(value: Any) -> np.ndarray:
     if hasattr(value, "shape") and not isinstance(value, (np.ndarray, np.generic)):
         return agrad.asarray(value).numpy()
     return np.asarray(value)
+
+
+def lowered(value: Any, read: Any = values_of) -> Any:
+    """Return an argument with values on the host in the place of its Tensors."""
+    if isinstance(value, Tensor):
+        return read(value)
+    if isinstance(value, (list, tuple)) and like_of(value) is not None:
+        return type(value)(lowered(part, read) for part in value)
+    return value
+
+
+def on_host(function: Any, read: Any = values_of) -> Any:
+    """Return a handler that calls NumPy's function on values on the host.
+
+    Arrays in its result become constant Tensors.
+    """
+
+    def handler(*args: Any, **settings: Any) -> Any:
+        like = like_of(args, tuple(settings.values()))
+        out = function(*lowered(args, read), **{name: lowered(value, read) for name, value in settings.items()})
+        return _raised(out, like)
+
+    return handler
+
+
+def _raised(out: Any, like: Tensor) -> Any:
+    if isinstance(out, (tuple, list)):
+        return type(out)(_raised(part, like) for part in out)
+    return constant(out, like) if isinstance(out, (np.ndarray, np.generic)) else out
 
 
 def is_concrete(x: Tensor) -> bool:

@@ -26,7 +26,7 @@ from agrad.interop.arguments import (
     values_of,
     with_axis,
 )
-from agrad.interop.table import implements
+from agrad.interop.table import as_written, implements
 from agrad.interop.ufuncs import operands
 
 _MISSING: Any = object()
@@ -165,19 +165,7 @@ def _round(a: Tensor, decimals: int = 0) -> Tensor:
     return cast(out, a.dtype)
 
 
-@implements("fix")
-def _fix(x: Tensor) -> Tensor:
-    return agrad.trunc(x)
-
-
-@implements("real")
-def _real(val: Tensor) -> Tensor:
-    return val.real
-
-
-@implements("imag")
-def _imag(val: Tensor) -> Tensor:
-    return val.imag
+as_written("fix imag real")
 
 
 @implements("angle")

@@ -24,7 +24,7 @@ from agrad.interop.arguments import (
     rejects,
     tensors,
 )
-from agrad.interop.table import implements
+from agrad.interop.table import as_written, implements
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -180,13 +180,6 @@ def _ordered(x: Tensor, label: str, order: list[str]) -> Tensor:
     return x if places == tuple(range(x.ndim)) else agrad.permute_dims(x, places)
 
 
-@implements("einsum_path")
-def _einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
-    # the path depends on the shapes alone
-    stand_in = [np.broadcast_to(0.0, x.shape) if isinstance(x, Tensor) else x for x in operands]
-    return np.einsum_path(*stand_in, optimize=optimize, einsum_call=einsum_call)
-
-
 # ------------------------------------------------------------------ products
 
 
@@ -219,7 +212,7 @@ def _outer(a: Promoted, b: Promoted) -> Tensor:
     return flat(a)[:, None] * flat(b)[None, :]
 
 
-@implements("tensordot", "linalg.tensordot")
+@implements("tensordot")
 def _tensordot(a: Promoted, b: Promoted, axes: Any = 2) -> Tensor:
     if not isinstance(axes, (int, np.integer)):
         left, right = (tuple(int(i) for i in np.atleast_1d(part)) for part in axes)
@@ -228,9 +221,7 @@ def _tensordot(a: Promoted, b: Promoted, axes: Any = 2) -> Tensor:
     return agrad.tensordot(a, b, axes=int(axes))
 
 
-@implements("linalg.matmul")
-def _matmul(x1: Promoted, x2: Promoted) -> Tensor:
-    return agrad.matmul(x1, x2)
+as_written("linalg.matmul linalg.tensordot")
 
 
 @implements("linalg.vecdot")

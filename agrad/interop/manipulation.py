@@ -27,9 +27,8 @@ from agrad.interop.arguments import (
     tensors,
     values_of,
     with_axis,
-    zeros,
 )
-from agrad.interop.table import implements
+from agrad.interop.table import as_written, implements
 from agrad.registry import CALLS
 
 # ------------------------------------------------------------------ shape
@@ -66,7 +65,7 @@ def _transpose(a: Tensor, axes: Any = None) -> Tensor:
     return agrad.permute_dims(a, tuple(order))
 
 
-@implements("matrix_transpose", "linalg.matrix_transpose")
+@implements("matrix_transpose")
 def _matrix_transpose(x: Tensor) -> Tensor:
     return agrad.matrix_transpose(x)
 
@@ -77,17 +76,6 @@ def _swapaxes(a: Tensor, axis1: int, axis2: int) -> Tensor:
     i, j = axis_of(axis1, a.ndim), axis_of(axis2, a.ndim)
     order[i], order[j] = order[j], order[i]
     return agrad.permute_dims(a, tuple(order))
-
-
-@implements("moveaxis")
-def _moveaxis(a: Tensor, source: Any, destination: Any) -> Tensor:
-    return agrad.moveaxis(a, source, destination)
-
-
-@implements("rollaxis")
-def _rollaxis(a: Tensor, axis: int, start: int = 0) -> Tensor:
-    rolled = np.rollaxis(np.empty(tuple(range(2, a.ndim + 2))), axis, start).shape
-    return agrad.permute_dims(a, tuple(n - 2 for n in rolled))
 
 
 @implements("squeeze")
@@ -163,20 +151,7 @@ def _stack(arrays: Any, axis: int = 0, dtype: Any = None) -> Tensor:
     return cast(agrad.stack(parts, axis=axis_of(axis, parts[0].ndim + 1)), dtype)
 
 
-@implements("vstack")
-def _vstack(tup: Any, dtype: Any = None) -> Tensor:
-    return _concatenate([_atleast_2d(x) for x in _parts(tup)], 0, dtype)
-
-
-@implements("hstack")
-def _hstack(tup: Any, dtype: Any = None) -> Tensor:
-    parts = [_atleast_1d(x) for x in _parts(tup)]
-    return _concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype)
-
-
-@implements("dstack")
-def _dstack(tup: Any) -> Tensor:
-    return _concatenate([_atleast_3d(x) for x in _parts(tup)], 2)
+as_written("dstack hstack vstack")
 
 
 @implements("column_stack")
@@ -232,33 +207,7 @@ def _array_split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[T
     return [ary[along(axis, slice(a, b))] for a, b in itertools.pairwise(cuts)]
 
 
-@implements("split")
-def _split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    if isinstance(indices_or_sections, (int, np.integer)):
-        indices_or_sections = int(indices_or_sections)
-        if ary.shape[axis] % indices_or_sections:
-            raise ValueError(f"numpy.split: {indices_or_sections} parts do not divide {ary.shape[axis]} equally")
-    return _array_split(ary, indices_or_sections, axis)
-
-
-@implements("vsplit")
-def _vsplit(ary: Tensor, indices_or_sections: Any) -> list[Tensor]:
-    return _split(ary, indices_or_sections, 0)
-
-
-@implements("hsplit")
-def _hsplit(ary: Tensor, indices_or_sections: Any) -> list[Tensor]:
-    return _split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0)
-
-
-@implements("dsplit")
-def _dsplit(ary: Tensor, indices_or_sections: Any) -> list[Tensor]:
-    return _split(ary, indices_or_sections, 2)
-
-
-@implements("unstack")
-def _unstack(x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
-    return agrad.unstack(x, axis=axis)
+as_written("dsplit hsplit split unstack vsplit")
 
 
 # ------------------------------------------------------------------ repeating and moving
@@ -322,11 +271,6 @@ def _sliding_window_view(x: Tensor, window_shape: Any, axis: Any = None, writeab
     return rearranged(x, lambda places: view(places, window_shape, axis))
 
 
-@implements("resize")
-def _resize(a: Tensor, new_shape: Any) -> Tensor:
-    return rearranged(a, lambda places: np.resize(places, new_shape)) if a.size else zeros(new_shape, a)
-
-
 @implements("delete")
 def _delete(arr: Tensor, obj: Any, axis: Any = None) -> Tensor:
     x, axis = with_axis(arr, axis)
@@ -375,19 +319,7 @@ def _trim_zeros(filt: Tensor, trim: str = "fb", axis: Any = None) -> Tensor:
 # ------------------------------------------------------------------ questions about shapes
 
 
-@implements("shape")
-def _shape(a: Tensor) -> tuple[int, ...]:
-    return a.shape
-
-
-@implements("ndim")
-def _ndim(a: Tensor) -> int:
-    return a.ndim
-
-
-@implements("size")
-def _size(a: Tensor, axis: Any = None) -> int:
-    return math.prod(a.shape[i] for i in axes_of(axis, a.ndim))
+as_written("linalg.matrix_transpose moveaxis ndim resize rollaxis shape size")
 
 
 @implements("apply_along_axis")

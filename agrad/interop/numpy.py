@@ -30,9 +30,10 @@ from agrad.interop import (  # noqa: F401 - each registers its handlers
     statistics,
 )
 from agrad.interop.arguments import cast, deliver, dtype_of, known
+from agrad.interop.creation import LIKE, like_array
 from agrad.interop.methods import accumulate, at, choose_where, guarded, outer, reduce, reduceat
 from agrad.interop.scipy import find_ufunc, find_word
-from agrad.interop.table import FUNCTIONS, LIKE, REFUSED, UFUNCS, answer, find
+from agrad.interop.table import FUNCTIONS, REFUSED, UFUNCS, answer, find
 
 _METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat, "outer": outer}
 _IGNORED = ("order", "subok", "casting")
@@ -100,7 +101,7 @@ def array_function(
             return NotImplemented
     entry = FUNCTIONS.get(function)
     if entry is None and function in LIKE:
-        return LIKE[function](asked, args, settings)
+        return like_array(function, asked, args, settings)
     if entry is None:
         raise refusal(function)
     return answer(entry, args, settings)

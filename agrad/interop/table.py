@@ -1,35 +1,32 @@
 """Tables of the handlers of NumPy's functions, and the binding of their arguments.
 
-A handler takes parameters of NumPy's function by the same names. The annotations of its arrays say what they are
-brought to: ``Tensor``, ``Floating``, ``Promoted`` or ``PromotedFloating``. Settings that it does not take must be at
-NumPy's default, except those of memory and algorithms; ``out`` is handled for all functions alike.
+A handler has parameters of NumPy's function, by the same names. The annotations of its arrays say to which form they
+are brought: ``Tensor``, ``Floating``, ``Promoted`` or ``PromotedFloating``. A setting that it lacks must have NumPy's
+default, unless it concerns memory or algorithms alone. ``out`` is written to by ``answer``, for all functions.
 """
 
 import inspect
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from agrad.interop.arguments import Array, arrays_of, converted, deliver, rejects
+from agrad.interop.arguments import arrays_of, convert, deliver, rejects
 
 Handler = Callable[..., Any]
 
 
 class Entry(NamedTuple):
-    """One of NumPy's functions, with its handler.
-
-    ``parameters``: NumPy's parameters with their defaults; None for a handler that takes ``*args``. ``names``: those
-    that the handler takes. ``leading``: the number of parameters that begin both signatures.
-    """
+    """The handler of one of NumPy's functions."""
 
     name: str
     handler: Handler
     parameters: dict[str, Any] | None
+    """NumPy's parameters with their defaults; None for a handler that takes ``*args``."""
     names: frozenset[str]
-    leading: int
-    arrays: tuple[Array, ...]
+    """The parameters that the handler takes."""
+    arrays: dict[str, Any]
+    """The annotations of the parameters that are arrays."""
 
 
 FUNCTIONS: dict[Any, Entry] = {}
@@ -37,9 +34,6 @@ FUNCTIONS: dict[Any, Entry] = {}
 
 UFUNCS: dict[np.ufunc, Handler] = {}
 """Handlers of ufuncs, which take the operands."""
-
-LIKE: dict[Any, Handler] = {}
-"""Functions that make arrays, dispatched on ``like=``: handlers that take that Tensor and the arguments."""
 
 REFUSED: dict[str, str] = {}
 """Functions that take no Tensors, by name, with a remedy."""
@@ -87,13 +81,19 @@ def implements(*names: str) -> Callable[[Handler], Handler]:
             if function is None:
                 continue
             parameters = None if code.co_flags & inspect.CO_VARARGS else _parameters(name, function, taken)
-            pairs = zip(parameters or (), taken[: code.co_argcount], strict=False)
-            leading = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
             known = frozenset(parameters or taken if code.co_flags & inspect.CO_VARKEYWORDS else taken)
-            FUNCTIONS[function] = Entry(name, handler, parameters, known, leading, arrays_of(handler, taken))
+            FUNCTIONS[function] = Entry(name, handler, parameters, known, arrays_of(handler))
         return handler
 
     return register
+
+
+def as_written(names: str) -> None:
+    """Register functions that NumPy writes by its other functions: they run as they are."""
+    for name in names.split():
+        function = find(name)
+        if hasattr(function, "__wrapped__"):
+            FUNCTIONS[function] = Entry(name, function.__wrapped__, None, frozenset(), {})
 
 
 def refuses(*names: str, remedy: str) -> None:
@@ -103,20 +103,18 @@ def refuses(*names: str, remedy: str) -> None:
 
 def answer(entry: Entry, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Call a handler; its result is written to ``out`` where that is given."""
-    out = None
-    if entry.parameters is not None and len(args) > entry.leading:
+    if entry.parameters is not None:
         if len(args) > len(entry.parameters):
             raise TypeError(f"numpy.{entry.name} takes {len(entry.parameters)} arguments, not {len(args)}")
-        named = list(zip(entry.parameters, args, strict=False))
-        settings = {**dict(named[entry.leading :]), **settings}
-        args = args[: entry.leading]
+        settings = {**dict(zip(entry.parameters, args, strict=False)), **settings}
+        args = ()
+    out = settings.get("out")
     for name, value in settings.items():
         if name not in entry.names or value is np._NoValue:
-            out = settings.get("out")
             settings = {name: value for name, value in settings.items() if _is_taken(entry, name, value)}
             break
     if entry.arrays:
-        args = converted(entry.arrays, args, settings)
+        convert(entry.arrays, settings)
     result = entry.handler(*args, **settings)
     return result if out is None else deliver(result, out, entry.name)
 

@@ -17,6 +17,7 @@ from agrad.interop.arguments import (
     is_complex,
     is_inexact,
     like_of,
+    on_host,
     promoted,
     tensor,
     tensors,
@@ -269,19 +270,10 @@ def _logaddexp2(x1: Any, x2: Any) -> Any:
     return agrad.logaddexp(x1 * two, x2 * two) / two
 
 
-def _on_host(function: np.ufunc) -> Handler:
-    def handler(*values: Any) -> Any:
-        like = like_of(*values)
-        assert like is not None
-        return constant(function(*[v if type(v) in NUMBERS else values_of(v) for v in values]), like)
-
-    return handler
-
-
 # whole numbers, and the distance to the next number: constants, of which the standard knows nothing
 for _name in ("bitwise_count", "gcd", "lcm", "spacing"):
     if hasattr(np, _name):
-        ufunc(_name)(_on_host(getattr(np, _name)))
+        ufunc(_name)(on_host(getattr(np, _name)))
 
 
 @ufunc("vecdot")
