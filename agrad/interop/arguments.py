@@ -203,6 +203,11 @@ def numeric(x: Tensor) -> Tensor:
     return agrad.astype(x, agrad.int64) if x.dtype == agrad.bool else x
 
 
+def truth(x: Tensor) -> Tensor:
+    """Return truth values as they are, and of numbers if they are not 0."""
+    return x if x.dtype == agrad.bool else x != 0
+
+
 def axis_of(axis: Any, ndim: int) -> int:
     """Return one axis, not negative. Raises NumPy's ``AxisError``."""
     return int(np.lib.array_utils.normalize_axis_index(int(axis), ndim))
@@ -313,9 +318,10 @@ def deliver(result: Any, out: Any, function: str, casting: str = "same_kind") ->
 
 
 def masked(x: Tensor, where: Any, fill: Any) -> Tensor:
-    """Return the elements where ``where`` holds, and the number ``fill`` elsewhere."""
-    mask = tensor(where, x)
-    return agrad.where(cast(mask, bool), x, agrad.full_like(x, fill))
+    """Return ``x`` where ``where`` holds and ``fill`` elsewhere, in their common shape."""
+    if where is True:
+        return x
+    return agrad.where(cast(tensor(where, x), bool), x, cast(tensor(fill, x), x.dtype))
 
 
 _SIMPLE = (Tensor, *NUMBERS, np.generic, type(None))

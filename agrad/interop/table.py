@@ -81,8 +81,8 @@ def implements(*names: str) -> Callable[[Handler], Handler]:
             if function is None:
                 continue
             parameters = None if code.co_flags & inspect.CO_VARARGS else _parameters(name, function, taken)
-            known = frozenset(parameters or taken if code.co_flags & inspect.CO_VARKEYWORDS else taken)
-            FUNCTIONS[function] = Entry(name, handler, parameters, known, arrays_of(handler))
+            known = parameters or taken if code.co_flags & inspect.CO_VARKEYWORDS else taken
+            FUNCTIONS[function] = Entry(name, handler, parameters, frozenset(known) - {"out"}, arrays_of(handler))
         return handler
 
     return register

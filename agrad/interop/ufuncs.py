@@ -21,6 +21,7 @@ from agrad.interop.arguments import (
     promoted,
     tensor,
     tensors,
+    truth,
     values_of,
 )
 from agrad.interop.table import UFUNCS, find
@@ -132,7 +133,7 @@ def _logical(name: str) -> Handler:
     function = getattr(agrad, name)
 
     def handler(*values: Any) -> Any:
-        return function(*[x if x.dtype == agrad.bool else x != 0 for x in tensors(*values)])
+        return function(*[truth(x) for x in tensors(*values)])
 
     return handler
 
