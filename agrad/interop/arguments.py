@@ -154,9 +154,7 @@ def dtype_of(dtype: Any) -> Any:
 
 def cast(x: Tensor, dtype: Any) -> Tensor:
     """Return the Tensor in a dtype that NumPy knows; None keeps its own."""
-    if dtype is None or x.dtype == dtype_of(dtype):
-        return x
-    return agrad.astype(x, dtype_of(dtype))
+    return x if dtype is None else _as(x, dtype_of(dtype))
 
 
 def is_inexact(x: Any) -> bool:
@@ -183,19 +181,55 @@ def promoted(*xs: Tensor, least: Any = None) -> list[Tensor]:
     return [cast(x, target) for x in xs]
 
 
+def operands(*values: Any, floating: bool = False) -> list[Any]:
+    """Return the operands in the dtype that NumPy promotes theirs to.
+
+    Python's numbers are weak, and stay numbers. NumPy's scalars are arrays to NumPy and numbers to every other library.
+    """
+    if _have_one_dtype(values):
+        return list(values)
+    like = like_of(*values)
+    if like is not None and like.backend != "numpy":
+        values = tuple([v.item() if isinstance(v, np.generic) else v for v in values])
+    out = [v if type(v) in NUMBERS else tensor(v, like) for v in values]
+    target = np.result_type(*[np.dtype(v.dtype.name) if isinstance(v, Tensor) else v for v in out])
+    dtype = agrad.float64 if floating and target.kind in "biu" else dtype_of(target)
+    return [_as(v, dtype) if isinstance(v, Tensor) else _fitting(v, dtype) for v in out]
+
+
+def _have_one_dtype(values: tuple[Any, ...]) -> bool:
+    """Return True for Tensors of one floating dtype with floats, the common case."""
+    kind = None
+    for value in values:
+        if isinstance(value, Tensor):
+            if kind is None:
+                kind = value.dtype
+            elif value.dtype is not kind:
+                return False
+        elif type(value) is not float:
+            return False
+    return kind is not None and kind.kind == "real floating"
+
+
+def _as(x: Tensor, dtype: Any) -> Tensor:
+    return x if x.dtype == dtype else agrad.astype(x, dtype)
+
+
+def _fitting(number: Any, dtype: Any) -> Any:
+    """Return a weak number as a dtype takes it.
+
+    array-api-strict takes no int for a truth value and no float for an int.
+    """
+    if dtype.kind == "real floating":
+        return float(number)
+    return int(number) if dtype.kind.endswith("integer") else number
+
+
 def alike(*values: Any, floating: bool = False) -> list[Tensor]:
     """Return Tensors of one dtype by NumPy's promotion; Python's numbers are weak."""
-    like = like_of(*values)
-    arrays = [None if type(v) in NUMBERS else tensor(v, like) for v in values]
-    weak = [v for v in values if type(v) in NUMBERS]
-    target = np.result_type(*[np.dtype(x.dtype.name) for x in arrays if x is not None], *weak)
-    if floating and target.kind in "biu":
-        target = np.dtype(np.float64)
-    assert like is not None
-    return [
-        constant(np.asarray(v, dtype=target), like) if x is None else cast(x, target)
-        for v, x in zip(values, arrays, strict=True)
-    ]
+    out = operands(*values, floating=floating)
+    like = like_of(*out)
+    return [x if isinstance(x, Tensor) else constant(np.asarray(x, like.dtype.name), like) for x in out]
 
 
 def numeric(x: Tensor) -> Tensor:

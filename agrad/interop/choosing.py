@@ -18,6 +18,7 @@ from agrad.interop.arguments import (
     is_complex,
     is_inexact,
     like_of,
+    operands,
     picked,
     promoted,
     rejects,
@@ -27,7 +28,6 @@ from agrad.interop.arguments import (
     with_axis,
 )
 from agrad.interop.table import as_written, implements
-from agrad.interop.ufuncs import operands
 
 _MISSING: Any = object()
 
@@ -101,11 +101,6 @@ def _compress(condition: Any, a: Tensor, axis: Any = None) -> Tensor:
     return picked(x, np.flatnonzero(values_of(condition)), axis)
 
 
-@implements("extract")
-def _extract(condition: Any, arr: Tensor) -> Tensor:
-    return picked(arr, np.flatnonzero(values_of(condition)))
-
-
 @implements("take")
 def _take(a: Tensor, indices: Any, axis: Any = None, mode: str = "raise") -> Tensor:
     x, axis = with_axis(a, axis)
@@ -165,7 +160,7 @@ def _round(a: Tensor, decimals: int = 0) -> Tensor:
     return cast(out, a.dtype)
 
 
-as_written("fix imag real")
+as_written("extract fix imag real")
 
 
 @implements("angle")

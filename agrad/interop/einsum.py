@@ -260,30 +260,21 @@ def _multi_dot(arrays: Any) -> Tensor:
     parts[-1] = parts[-1][:, None] if last else parts[-1]
     if any(x.ndim != 2 for x in parts):
         raise ValueError("numpy.linalg.multi_dot takes matrices, and vectors only at the ends")
-    out = _chain(parts, _cheapest([x.shape[0] for x in parts] + [parts[-1].shape[1]]), 0, len(parts) - 1)
+    sizes = [*(x.shape[0] for x in parts), parts[-1].shape[1]]
+
+    @functools.cache
+    def cheapest(i: int, j: int) -> tuple[int, int]:
+        """Return the fewest multiplications of a part of the chain, and where to split it."""
+        # dynamic programming (Cormen et al., section 15.2)
+        costs = [
+            (cheapest(i, k)[0] + cheapest(k + 1, j)[0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+        ]
+        return min(costs, default=(0, i))
+
+    def product(i: int, j: int) -> Tensor:
+        k = cheapest(i, j)[1]
+        return parts[i] if i == j else agrad.matmul(product(i, k), product(k + 1, j))
+
+    out = product(0, len(parts) - 1)
     out = out[0] if first else out
     return out[..., 0] if last else out
-
-
-def _cheapest(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Return the splits of a chain of matrices with the fewest multiplications.
-
-    By dynamic programming (Cormen et al., section 15.2).
-    """
-    n = len(sizes) - 1
-    cost = {(i, i): 0 for i in range(n)}
-    split: dict[tuple[int, int], int] = {}
-    for length in range(1, n):
-        for i in range(n - length):
-            j = i + length
-            options = {k: cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1] for k in range(i, j)}
-            split[i, j] = min(options, key=options.__getitem__)
-            cost[i, j] = options[split[i, j]]
-    return split
-
-
-def _chain(parts: list[Tensor], split: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
-    if i == j:
-        return parts[i]
-    k = split[i, j]
-    return agrad.matmul(_chain(parts, split, i, k), _chain(parts, split, k + 1, j))

@@ -101,23 +101,17 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Tensor, ...]:
     return agrad.broadcast_arrays(*tensors(*args))
 
 
-def _at_least(n: int) -> Any:
-    pad = {1: ((1,),), 2: ((1, 1), (1, 0)), 3: ((1, 1, 1), (1, 0, 1), (0, 0, 1))}[n]
-
-    def one(x: Tensor) -> Tensor:
-        if x.ndim >= n:
-            return x
-        lengths = iter(x.shape)
-        return agrad.reshape(x, tuple(1 if one_long else next(lengths) for one_long in pad[x.ndim]))
-
+def _at_least(function: Any) -> Any:
     def handler(*arys: Any) -> Any:
-        out = tuple([one(x) for x in tensors(*arys)])
+        # NumPy says in which shape
+        out = tuple([agrad.reshape(x, function(np.broadcast_to(0, x.shape)).shape) for x in tensors(*arys)])
         return out[0] if len(out) == 1 else out
 
-    return implements(f"atleast_{n}d")(handler)
+    return handler
 
 
-_atleast_1d, _atleast_2d, _atleast_3d = _at_least(1), _at_least(2), _at_least(3)
+for _function in (np.atleast_1d, np.atleast_2d, np.atleast_3d):
+    implements(_function.__name__)(_at_least(_function))
 
 
 @implements("astype")
@@ -156,7 +150,7 @@ as_written("dstack hstack vstack")
 
 @implements("column_stack")
 def _column_stack(tup: Any) -> Tensor:
-    return _concatenate([agrad.matrix_transpose(_atleast_2d(x)) if x.ndim < 2 else x for x in _parts(tup)], 1)
+    return _concatenate([agrad.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in _parts(tup)], 1)
 
 
 @implements("block")

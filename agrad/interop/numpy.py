@@ -28,11 +28,13 @@ from agrad.interop import (  # noqa: F401 - each registers its handlers
     reductions,
     signals,
     statistics,
+    ufuncs,
 )
 from agrad.interop.arguments import cast, deliver, dtype_of, known
 from agrad.interop.creation import LIKE, like_array
 from agrad.interop.methods import accumulate, at, choose_where, guarded, outer, reduce, reduceat
-from agrad.interop.scipy import find_ufunc, find_word
+from agrad.interop.scipy import find_ufunc
+from agrad.interop.scipy import special_word as special_word
 from agrad.interop.table import FUNCTIONS, REFUSED, UFUNCS, answer, find
 
 _METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat, "outer": outer}
@@ -107,11 +109,6 @@ def array_function(
     return answer(entry, args, settings)
 
 
-def special_word(name: str) -> Any:
-    """Return a function of SciPy's name that ``agrad.special`` lacks, or None."""
-    return find_word(name)
-
-
 def array_method(name: str, x: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
     """Call a method of NumPy's arrays on a Tensor.
 
@@ -135,12 +132,8 @@ def _astype(
     return x if not copy and x.dtype == dtype else agrad.astype(x, dtype)
 
 
-def _copy(x: Tensor, order: Any = "C") -> Tensor:
-    return agrad.astype(x, x.dtype, copy=True)
-
-
 def _flatten(x: Tensor, order: Any = "C") -> Tensor:
-    return _copy(answer(FUNCTIONS[np.ravel], (x, order), {}))
+    return agrad.astype(answer(FUNCTIONS[np.ravel], (x, order), {}), x.dtype, copy=True)
 
 
 def _fill(x: Tensor, value: Any) -> None:
@@ -158,7 +151,6 @@ def _tolist(x: Tensor) -> Any:
 
 _METHODS_ALONE: dict[str, Callable[..., Any]] = {
     "astype": _astype,
-    "copy": _copy,
     "fill": _fill,
     "flatten": _flatten,
     "sort": _sort,

@@ -15,16 +15,17 @@ import numpy as np
 import agrad
 from agrad import Tensor, special
 from agrad.errors import RefusedFunctionError
+from agrad.interop.arguments import operands
 from agrad.interop.table import UFUNCS
-from agrad.interop.ufuncs import operands
 
 Function = Callable[..., Any]
 
 WORDS: dict[str, Function] = {}
 """Functions by SciPy's names, beside those that ``agrad.special`` has by the same names."""
 
-_ALIASES = {"psi": "digamma", "jv": "jn"}
-_ORDERS = ("iv", "jv")
+_OTHER_NAMES = {"psi": special.digamma, "jv": special.jn}
+"""Functions that ``agrad.special`` has by another name than SciPy."""
+
 _DEGREE = math.pi / 180
 
 
@@ -47,11 +48,9 @@ def word(*names: str) -> Callable[[Function], Function]:
     return file
 
 
-def find_word(name: str) -> Function | None:
+def special_word(name: str) -> Function | None:
     """Return a function of SciPy's name that ``agrad.special`` lacks, or None."""
-    if name in _ALIASES:
-        return getattr(special, _ALIASES[name])
-    return WORDS.get(name)
+    return WORDS.get(name) or _OTHER_NAMES.get(name)
 
 
 def find_ufunc(ufunc: np.ufunc) -> Function | None:
@@ -62,7 +61,7 @@ def find_ufunc(ufunc: np.ufunc) -> Function | None:
     name = ufunc.__name__
     if getattr(sys.modules.get("scipy.special._ufuncs"), name, None) is not ufunc:
         return None
-    function = find_word(name) or special.__dict__.get(name)
+    function = special_word(name) or special.__dict__.get(name)
     if function is None:
         raise RefusedFunctionError(
             f"scipy.special.{name} has no counterpart in agrad.special; write it as an @agrad.primitive with its "
@@ -70,7 +69,7 @@ def find_ufunc(ufunc: np.ufunc) -> Function | None:
         )
 
     def handler(*values: Any) -> Any:
-        if name not in _ORDERS:
+        if name not in ("iv", "jv"):
             return function(*operands(*values, floating=True))
         # the order of a Bessel function has no derivative, and that of jn is one number
         order, x = values
@@ -146,16 +145,12 @@ def _cosdg(x: Any) -> Any:
 
 @word("tandg")
 def _tandg(x: Any) -> Any:
-    turns, sine, cosine = _turned(x)
-    odd = agrad.remainder(turns, 2.0) == 1
-    return agrad.where(odd, cosine, sine) / agrad.where(odd, -sine, cosine)
+    return _sindg(x) / _cosdg(x)
 
 
 @word("cotdg")
 def _cotdg(x: Any) -> Any:
-    turns, sine, cosine = _turned(x)
-    odd = agrad.remainder(turns, 2.0) == 1
-    return agrad.where(odd, -sine, cosine) / agrad.where(odd, cosine, sine)
+    return _cosdg(x) / _sindg(x)
 
 
 @word("rgamma")
@@ -264,10 +259,6 @@ def _distribution(name: str, domain: Function, function: Function) -> None:
     word(name)(within)
 
 
-def _not_negative(a: Any, b: Any, x: Any) -> Any:
-    return x >= 0
-
-
 def _ratio(n: Any, d: Any, x: Any) -> Any:
     return (n > 0) & (d > 0) & (x >= 0)
 
@@ -280,8 +271,8 @@ def _failures(k: Any, n: Any, p: Any) -> Any:
     return (k >= 0) & (n > 0)
 
 
-_distribution("gdtr", _not_negative, lambda a, b, x: special.gammainc(b, a * x))
-_distribution("gdtrc", _not_negative, lambda a, b, x: special.gammaincc(b, a * x))
+_distribution("gdtr", lambda a, b, x: x >= 0, lambda a, b, x: special.gammainc(b, a * x))
+_distribution("gdtrc", lambda a, b, x: x >= 0, lambda a, b, x: special.gammaincc(b, a * x))
 _distribution("fdtr", _ratio, lambda n, d, x: special.betainc(n / 2, d / 2, n * x / (d + n * x)))
 _distribution("fdtrc", _ratio, lambda n, d, x: special.betainc(d / 2, n / 2, d / (d + n * x)))
 _distribution("pdtr", _counted, lambda k, m: special.gammaincc(agrad.floor(k) + 1, m))
@@ -321,6 +312,3 @@ def _stdtr(df: Any, t: Any) -> Any:
     u = agrad.where(near, square, agrad.zeros_like(square))
     series = 1 - (df + 1) * u / 6 + (df + 1) * (df + 3) * u * u / 40
     return _within(df > 0, agrad.where(near, 0.5 + scale * agrad.where(near, t, agrad.zeros_like(t)) * series, outer))
-
-
-__all__ = ["WORDS", "find_ufunc", "find_word"]
