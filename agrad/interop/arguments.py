@@ -30,21 +30,23 @@ _FORMS: dict[Any, tuple[bool, bool]] = {
 """Annotations of arrays: are they brought to a floating dtype, and to one dtype with others."""
 
 
-def arrays_of(handler: Any) -> dict[str, Any]:
-    """Return the parameters of a handler that are arrays, with their annotations."""
-    return {name: form for name, form in handler.__annotations__.items() if name != "return" and form in _FORMS}
+def arrays_of(handler: Any) -> dict[str, tuple[bool, bool]]:
+    """Return the parameters of a handler that are arrays, with the meaning of their annotations."""
+    annotated = handler.__annotations__.items()
+    return {name: _FORMS[form] for name, form in annotated if name != "return" and form in _FORMS}
 
 
-def convert(arrays: dict[str, Any], given: dict[str, Any]) -> None:
+def convert(arrays: dict[str, tuple[bool, bool]], given: dict[str, Any]) -> None:
     """Bring the arrays among the arguments to the form of their annotations."""
     together = []
-    for name, form in arrays.items():
+    for name, (floating, promotes) in arrays.items():
         value = given.get(name)
         if value is None:
             continue
-        floating, promotes = _FORMS[form]
-        x = value if isinstance(value, Tensor) else tensor(value, like_of(*given.values()))
-        given[name] = inexact(x) if floating else x
+        if not isinstance(value, Tensor):
+            given[name] = value = tensor(value, like_of(*given.values()))
+        if floating:
+            given[name] = inexact(value)
         if promotes:
             together.append(name)
     if len(together) > 1:
@@ -154,7 +156,7 @@ def dtype_of(dtype: Any) -> Any:
 
 def cast(x: Tensor, dtype: Any) -> Tensor:
     """Return the Tensor in a dtype that NumPy knows; None keeps its own."""
-    return x if dtype is None else _as(x, dtype_of(dtype))
+    return x if dtype is None or x.dtype == dtype else agrad.astype(x, dtype_of(dtype))
 
 
 def is_inexact(x: Any) -> bool:
@@ -193,8 +195,9 @@ def operands(*values: Any, floating: bool = False) -> list[Any]:
         values = tuple([v.item() if isinstance(v, np.generic) else v for v in values])
     out = [v if type(v) in NUMBERS else tensor(v, like) for v in values]
     target = np.result_type(*[np.dtype(v.dtype.name) if isinstance(v, Tensor) else v for v in out])
-    dtype = agrad.float64 if floating and target.kind in "biu" else dtype_of(target)
-    return [_as(v, dtype) if isinstance(v, Tensor) else _fitting(v, dtype) for v in out]
+    if floating and target.kind in "biu":
+        target = np.dtype(np.float64)
+    return [cast(v, target) if isinstance(v, Tensor) else _fitting(v, target) for v in out]
 
 
 def _have_one_dtype(values: tuple[Any, ...]) -> bool:
@@ -211,24 +214,20 @@ def _have_one_dtype(values: tuple[Any, ...]) -> bool:
     return kind is not None and kind.kind == "real floating"
 
 
-def _as(x: Tensor, dtype: Any) -> Tensor:
-    return x if x.dtype == dtype else agrad.astype(x, dtype)
-
-
-def _fitting(number: Any, dtype: Any) -> Any:
+def _fitting(number: Any, dtype: np.dtype) -> Any:
     """Return a weak number as a dtype takes it.
 
     array-api-strict takes no int for a truth value and no float for an int.
     """
-    if dtype.kind == "real floating":
-        return float(number)
-    return int(number) if dtype.kind.endswith("integer") else number
+    return float(number) if dtype.kind == "f" else int(number) if dtype.kind in "iu" else number
 
 
 def alike(*values: Any, floating: bool = False) -> list[Tensor]:
     """Return Tensors of one dtype by NumPy's promotion; Python's numbers are weak."""
     out = operands(*values, floating=floating)
     like = like_of(*out)
+    if like is None:
+        return tensors(*out)
     return [x if isinstance(x, Tensor) else constant(np.asarray(x, like.dtype.name), like) for x in out]
 
 

@@ -149,13 +149,10 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         raise ValueError("numpy.vander takes an array of one dimension")
     count = x.shape[0] if N is None else int(N)
     (x,) = promoted(x, least=np.int64)
-    if not count:
-        return zeros((x.shape[0], 0), x)
     # products and no powers, whose derivatives at 0 need care
-    columns = [agrad.ones_like(x)]
-    while len(columns) < count:
-        columns.append(columns[-1] * x)
-    return agrad.stack(columns if increasing else columns[::-1], axis=1)
+    factors = agrad.broadcast_to(x[:, None], (x.shape[0], max(count - 1, 0)))
+    columns = agrad.cumulative_prod(factors, axis=1, include_initial=True)[:, :count]
+    return columns if increasing else agrad.flip(columns, axis=1)
 
 
 # ------------------------------------------------------------------ about dtypes

@@ -78,6 +78,11 @@ def _swapaxes(a: Tensor, axis1: int, axis2: int) -> Tensor:
     return agrad.permute_dims(a, tuple(order))
 
 
+@implements("moveaxis")
+def _moveaxis(a: Tensor, source: Any, destination: Any) -> Tensor:
+    return agrad.moveaxis(a, source, destination)
+
+
 @implements("squeeze")
 def _squeeze(a: Tensor, axis: Any = None) -> Tensor:
     axes = tuple(i for i, n in enumerate(a.shape) if n == 1) if axis is None else axes_of(axis, a.ndim)
@@ -101,17 +106,21 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Tensor, ...]:
     return agrad.broadcast_arrays(*tensors(*args))
 
 
-def _at_least(function: Any) -> Any:
-    def handler(*arys: Any) -> Any:
+def _at_least(n: int) -> Any:
+    function = getattr(np, f"atleast_{n}d")
+
+    def one(x: Tensor) -> Tensor:
         # NumPy says in which shape
-        out = tuple([agrad.reshape(x, function(np.broadcast_to(0, x.shape)).shape) for x in tensors(*arys)])
+        return x if x.ndim >= n else agrad.reshape(x, function(np.broadcast_to(0, x.shape)).shape)
+
+    def handler(*arys: Any) -> Any:
+        out = tuple([one(x) for x in tensors(*arys)])
         return out[0] if len(out) == 1 else out
 
-    return handler
+    return implements(f"atleast_{n}d")(handler)
 
 
-for _function in (np.atleast_1d, np.atleast_2d, np.atleast_3d):
-    implements(_function.__name__)(_at_least(_function))
+_atleast_1d, _atleast_2d, _atleast_3d = _at_least(1), _at_least(2), _at_least(3)
 
 
 @implements("astype")
@@ -220,13 +229,11 @@ def _repeat(a: Tensor, repeats: Any, axis: Any = None) -> Tensor:
 
 @implements("roll")
 def _roll(a: Tensor, shift: Any, axis: Any = None) -> Tensor:
-    if axis is not None and (np.ndim(shift) or np.ndim(axis)):  # NumPy pairs them, and adds up those of one axis
-        shifts, axes = np.broadcast_arrays(shift, axis)
-        moves: dict[int, int] = {}
-        for n, i in zip(shifts.reshape(-1), axes.reshape(-1), strict=True):
-            moves[axis_of(i, a.ndim)] = moves.get(axis_of(i, a.ndim), 0) + int(n)
-        return agrad.roll(a, tuple(moves.values()), axis=tuple(moves))
-    return agrad.roll(a, int(np.sum(shift)), axis=axis)
+    if axis is None:
+        return agrad.roll(a, int(np.sum(shift)))
+    pairs = np.atleast_1d(*np.broadcast_arrays(shift, axis))
+    shifts, axes = (tuple(part.tolist()) for part in pairs)
+    return agrad.roll(a, shifts, axis=axes)
 
 
 @implements("flip")
@@ -313,7 +320,7 @@ def _trim_zeros(filt: Tensor, trim: str = "fb", axis: Any = None) -> Tensor:
 # ------------------------------------------------------------------ questions about shapes
 
 
-as_written("linalg.matrix_transpose moveaxis ndim resize rollaxis shape size")
+as_written("linalg.matrix_transpose ndim resize rollaxis shape size")
 
 
 @implements("apply_along_axis")

@@ -30,15 +30,17 @@ from agrad.registry import CALLS
 
 Function = Callable[..., Any]
 
-_REDUCTIONS: dict[np.ufunc, Function] = {
-    np.add: lambda x, **over: agrad.sum(numeric(x), **over),
-    np.multiply: lambda x, **over: agrad.prod(numeric(x), **over),
-    np.logical_and: lambda x, **over: agrad.all(truth(x), **over),
-    np.logical_or: lambda x, **over: agrad.any(truth(x), **over),
-    np.logaddexp: agrad.logsumexp,
-    np.maximum: agrad.max,
-    np.minimum: agrad.min,
+_REDUCTIONS: dict[np.ufunc, tuple[Function, Function | None]] = {
+    np.add: (agrad.sum, numeric),
+    np.multiply: (agrad.prod, numeric),
+    np.logical_and: (agrad.all, truth),
+    np.logical_or: (agrad.any, truth),
+    np.logaddexp: (agrad.logsumexp, None),
+    np.maximum: (agrad.max, None),
+    np.minimum: (agrad.min, None),
 }
+"""The functions of agrad that reduce, with the dtypes that they need."""
+
 ASSOCIATIVE = {
     *(np.add, np.multiply, np.maximum, np.minimum, np.fmax, np.fmin, np.logaddexp, np.logaddexp2, np.hypot),
     *(np.logical_and, np.logical_or, np.logical_xor, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm),
@@ -63,7 +65,8 @@ def reduce(
     fill = initial if ufunc.identity is None else ufunc.identity
     if where is not True and fill is None:
         raise ValueError(f"numpy.{ufunc.__name__}.reduce has no identity, so where= needs initial=")
-    x = masked(x, where, fill)
+    if where is not True:
+        x = masked(x, where, fill)
     over = {"axis": axes_of(axis, x.ndim), "keepdims": bool(keepdims)}
     if initial is None:
         return cast(_reduced(ufunc, x, **over), dtype)
@@ -75,7 +78,8 @@ def reduce(
 
 def _reduced(ufunc: np.ufunc, x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
     if ufunc in _REDUCTIONS:
-        return _REDUCTIONS[ufunc](x, axis=axis, keepdims=keepdims)
+        function, bring = _REDUCTIONS[ufunc]
+        return function(x if bring is None else bring(x), axis=axis, keepdims=keepdims)
     if len(axis) > 1 and ufunc not in ASSOCIATIVE:
         raise ValueError(f"numpy.{ufunc.__name__}.reduce: the order matters, so it goes over one axis and not {axis}")
     x, kept = merged(x, axis)
@@ -190,3 +194,7 @@ def guarded(operand: Any, where: Any) -> Any:
     if np.broadcast_shapes(mask.shape, operand.shape) != operand.shape:
         return operand
     return masked(operand, mask, 1)
+
+
+METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat, "outer": outer, "at": at}
+"""The methods of ufuncs by name."""

@@ -32,12 +32,11 @@ from agrad.interop import (  # noqa: F401 - each registers its handlers
 )
 from agrad.interop.arguments import cast, deliver, dtype_of, known
 from agrad.interop.creation import LIKE, like_array
-from agrad.interop.methods import accumulate, at, choose_where, guarded, outer, reduce, reduceat
+from agrad.interop.methods import METHODS, choose_where, guarded
 from agrad.interop.scipy import find_ufunc
 from agrad.interop.scipy import special_word as special_word
 from agrad.interop.table import FUNCTIONS, REFUSED, UFUNCS, answer, find
 
-_METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat, "outer": outer}
 _IGNORED = ("order", "subok", "casting")
 
 
@@ -63,10 +62,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings:
             f"the ufunc {ufunc.__name__} is not known to agrad, so its derivative is not; "
             + (remedy or "use agrad's functions, write it as an @agrad.primitive, or call it on x.detach().numpy()")
         )
-    if method == "at":
-        return at(ufunc, *inputs)
     if method != "__call__":
-        return deliver(_METHODS[method](ufunc, *inputs, **settings), out or None, name)
+        return deliver(METHODS[method](ufunc, *inputs, **settings), out or None, name)
     casting = settings.get("casting", "same_kind")
     where, dtype = settings.pop("where", True), settings.pop("dtype", None)
     for setting in _IGNORED:

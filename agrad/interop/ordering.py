@@ -109,13 +109,9 @@ def _unique(
     axis: Any = None,
     equal_nan: bool = True,
 ) -> Any:
-    _, index, inverse, counts = np.unique(
-        values_of(ar), return_index=True, return_inverse=True, return_counts=True, axis=axis, equal_nan=equal_nan
-    )
-    out = [picked(ar, index) if axis is None else picked(ar, index, axis_of(axis, ar.ndim))]
-    for wanted, part in ((return_index, index), (return_inverse, inverse), (return_counts, counts)):
-        if wanted:
-            out.append(constant(part, ar))
+    _, index, *rest = np.unique(values_of(ar), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
+    found = picked(ar, index, None if axis is None else axis_of(axis, ar.ndim))
+    out = [found, *(constant(part, ar) for part in ([index] if return_index else []) + rest)]
     return out[0] if len(out) == 1 else tuple(out)
 
 

@@ -47,7 +47,8 @@ def _pairs(value: Any, ndim: int) -> list[Any]:
 
 def _end(value: Any, axis: int, side: int, x: Tensor) -> Tensor:
     """Return the padding value of one side of an axis as a Tensor of no dimensions."""
-    return agrad.broadcast_to(cast(tensor(value, x), x.dtype), (x.ndim, 2))[axis, side]
+    ends = cast(tensor(value, x), x.dtype)
+    return agrad.broadcast_to(ends, (x.ndim, 2))[axis, side] if ends.ndim else ends
 
 
 def _padded(x: Tensor, axis: int, widths: Sequence[int], mode: str, settings: dict[str, Any]) -> Tensor:

@@ -15,7 +15,7 @@ import numpy as np
 import agrad
 from agrad import Tensor, special
 from agrad.errors import RefusedFunctionError
-from agrad.interop.arguments import operands
+from agrad.interop.arguments import alike, operands
 from agrad.interop.table import UFUNCS
 
 Function = Callable[..., Any]
@@ -29,20 +29,18 @@ _OTHER_NAMES = {"psi": special.digamma, "jv": special.jn}
 _DEGREE = math.pi / 180
 
 
-def word(*names: str) -> Callable[[Function], Function]:
-    """Register a function by SciPy's names.
+def word(name: str) -> Callable[[Function], Function]:
+    """Register a function by SciPy's name.
 
-    Its operands are of one floating dtype, or numbers.
+    It is given Tensors of one floating dtype.
     """
 
     def file(function: Function) -> Function:
-        def on_operands(*values: Any) -> Any:
-            return function(*operands(*values, floating=True))
+        def on_tensors(*values: Any) -> Any:
+            return function(*alike(*values, floating=True))
 
-        on_operands.__doc__ = function.__doc__
-        for name in names:
-            on_operands.__name__ = name
-            WORDS[name] = on_operands
+        on_tensors.__name__, on_tensors.__doc__ = name, function.__doc__
+        WORDS[name] = on_tensors
         return function
 
     return file
@@ -183,7 +181,6 @@ def _multigammaln(a: Any, d: Any) -> Any:
 
 @word("binom")
 def _binom(n: Any, k: Any) -> Any:
-    n, k = _arrays(n, k)
     plain = (n - k > -1) & (k > -1) & (n > -1)
     one = agrad.ones_like(plain, dtype=n.dtype)
     top, low = agrad.where(plain, n, one), agrad.where(plain, k, one)
@@ -193,7 +190,6 @@ def _binom(n: Any, k: Any) -> Any:
 
 @word("poch")
 def _poch(z: Any, m: Any) -> Any:
-    z, m = _arrays(z, m)
     plain = (z > 0) & (z + m > 0)
     one = agrad.ones_like(plain, dtype=z.dtype)
     low, high = agrad.where(plain, z, one), agrad.where(plain, z + m, one)
@@ -203,27 +199,26 @@ def _poch(z: Any, m: Any) -> Any:
 
 @word("boxcox")
 def _boxcox(x: Any, lmbda: Any) -> Any:
-    return agrad.log(x) * _exp_minus_1_over(*_arrays(lmbda * agrad.log(x)))
+    return agrad.log(x) * _exp_minus_1_over(lmbda * agrad.log(x))
 
 
 @word("boxcox1p")
 def _boxcox1p(x: Any, lmbda: Any) -> Any:
-    return agrad.log1p(x) * _exp_minus_1_over(*_arrays(lmbda * agrad.log1p(x)))
+    return agrad.log1p(x) * _exp_minus_1_over(lmbda * agrad.log1p(x))
 
 
 @word("inv_boxcox")
 def _inv_boxcox(y: Any, lmbda: Any) -> Any:
-    return agrad.exp(y * _log1p_over(*_arrays(lmbda * y)))
+    return agrad.exp(y * _log1p_over(lmbda * y))
 
 
 @word("inv_boxcox1p")
 def _inv_boxcox1p(y: Any, lmbda: Any) -> Any:
-    return agrad.expm1(y * _log1p_over(*_arrays(lmbda * y)))
+    return agrad.expm1(y * _log1p_over(lmbda * y))
 
 
 @word("huber")
 def _huber(delta: Any, r: Any) -> Any:
-    delta, r = _arrays(delta, r)
     size = agrad.abs(r)
     loss = agrad.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
     return agrad.where(delta < 0, agrad.full_like(loss, math.inf), loss)
@@ -231,17 +226,10 @@ def _huber(delta: Any, r: Any) -> Any:
 
 @word("pseudo_huber")
 def _pseudo_huber(delta: Any, r: Any) -> Any:
-    delta, r = _arrays(delta, r)
     ratio = r / agrad.where(delta > 0, delta, agrad.ones_like(delta))
     loss = delta * delta * agrad.expm1(0.5 * agrad.log1p(ratio * ratio))
     loss = agrad.where(delta == 0, agrad.zeros_like(loss), loss)
     return agrad.where(delta < 0, agrad.full_like(loss, math.inf), loss)
-
-
-def _arrays(*values: Any) -> list[Any]:
-    """Return Tensors of all operands, numbers in the dtype of the others."""
-    like = next(v for v in values if isinstance(v, Tensor))
-    return [v if isinstance(v, Tensor) else agrad.full_like(like, v) for v in values]
 
 
 # distribution functions of SciPy's arguments, each in the form that does not cancel in its tail
@@ -253,7 +241,6 @@ word("betaincc")(lambda a, b, x: special.betainc(b, a, 1 - x))
 
 def _distribution(name: str, domain: Function, function: Function) -> None:
     def within(*values: Any) -> Any:
-        values = tuple(_arrays(*values))
         return _within(domain(*values), function(*values))
 
     word(name)(within)
@@ -282,7 +269,6 @@ _distribution("nbdtrc", _failures, lambda k, n, p: special.betainc(agrad.floor(k
 
 
 def _binomial(k: Any, n: Any, p: Any, upper: bool) -> Any:
-    k, n, p = _arrays(k, n, p)
     k = agrad.floor(k)
     inside = (k >= 0) & (k < n)
     one = agrad.ones_like(inside, dtype=p.dtype)
@@ -301,7 +287,6 @@ word("bdtrc")(lambda k, n, p: _binomial(k, n, p, True))
 @word("stdtr")
 def _stdtr(df: Any, t: Any) -> Any:
     # the tail is the incomplete beta function of a square, which hides the slope at 0: there, a series in t
-    df, t = _arrays(df, t)
     square = t * t / df
     near = square < 1e-6
     one = agrad.ones_like(square)

@@ -25,8 +25,8 @@ class Entry(NamedTuple):
     """NumPy's parameters with their defaults; None for a handler that takes ``*args``."""
     names: frozenset[str]
     """The parameters that the handler takes."""
-    arrays: dict[str, Any]
-    """The annotations of the parameters that are arrays."""
+    arrays: dict[str, tuple[bool, bool]]
+    """The parameters that are arrays: are they floating, and of one dtype with others."""
 
 
 FUNCTIONS: dict[Any, Entry] = {}
@@ -41,6 +41,7 @@ REFUSED: dict[str, str] = {}
 _IGNORED = {"subok", "casting", "device", "copy", "kind", "stable", "overwrite_input", "sorted"}
 """Settings that change no value of a result."""
 
+_NO_VALUE = np._NoValue
 _MEMORY_ORDERS = ("C", "F", "A", "K")
 
 
@@ -103,20 +104,22 @@ def refuses(*names: str, remedy: str) -> None:
 
 def answer(entry: Entry, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Call a handler; its result is written to ``out`` where that is given."""
-    if entry.parameters is not None:
-        if len(args) > len(entry.parameters):
-            raise TypeError(f"numpy.{entry.name} takes {len(entry.parameters)} arguments, not {len(args)}")
-        settings = {**dict(zip(entry.parameters, args, strict=False)), **settings}
+    name, handler, parameters, names, arrays = entry
+    if parameters is not None:
+        if len(args) > len(parameters):
+            raise TypeError(f"numpy.{name} takes {len(parameters)} arguments, not {len(args)}")
+        settings = dict(zip(parameters, args), **settings)  # noqa: B905 - fewer arguments than parameters
         args = ()
-    out = settings.get("out")
-    for name, value in settings.items():
-        if name not in entry.names or value is np._NoValue:
-            settings = {name: value for name, value in settings.items() if _is_taken(entry, name, value)}
+    out = None
+    for key, value in settings.items():
+        if key not in names or value is _NO_VALUE:
+            out = settings.get("out")
+            settings = {key: value for key, value in settings.items() if _is_taken(entry, key, value)}
             break
-    if entry.arrays:
-        convert(entry.arrays, settings)
-    result = entry.handler(*args, **settings)
-    return result if out is None else deliver(result, out, entry.name)
+    if arrays:
+        convert(arrays, settings)
+    result = handler(*args, **settings)
+    return result if out is None else deliver(result, out, name)
 
 
 def _is_taken(entry: Entry, name: str, value: Any) -> bool:
@@ -124,7 +127,7 @@ def _is_taken(entry: Entry, name: str, value: Any) -> bool:
 
     Raises ``RefusedFunctionError`` for a setting that would be ignored.
     """
-    if value is np._NoValue or name == "out":
+    if value is _NO_VALUE or name == "out":
         return False
     if name in entry.names or entry.parameters is None or name not in entry.parameters:
         return True
