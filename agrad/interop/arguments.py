@@ -31,7 +31,7 @@ _FORMS: dict[Any, tuple[bool, bool]] = {
 
 
 def arrays_of(handler: Any) -> dict[str, tuple[bool, bool]]:
-    """Return the parameters of a handler that are arrays, with the meaning of their annotations."""
+    """Return the array parameters of a handler with their annotations' meaning."""
     annotated = handler.__annotations__.items()
     return {name: _FORMS[form] for name, form in annotated if name != "return" and form in _FORMS}
 

@@ -90,7 +90,7 @@ def implements(*names: str) -> Callable[[Handler], Handler]:
 
 
 def as_written(names: str) -> None:
-    """Register functions that NumPy writes by its other functions: they run as they are."""
+    """Register functions that NumPy composes of its others, as NumPy wrote them."""
     for name in names.split():
         function = find(name)
         if hasattr(function, "__wrapped__"):
@@ -108,7 +108,8 @@ def answer(entry: Entry, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     if parameters is not None:
         if len(args) > len(parameters):
             raise TypeError(f"numpy.{name} takes {len(parameters)} arguments, not {len(args)}")
-        settings = dict(zip(parameters, args), **settings)  # noqa: B905 - fewer arguments than parameters
+        for key, value in zip(parameters, args, strict=False):
+            settings[key] = value
         args = ()
     out = None
     for key, value in settings.items():
