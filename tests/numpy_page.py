@@ -10,7 +10,6 @@ import numpy_samples_algebra  # noqa: F401
 from numpy_sampling import SAMPLES
 
 import agrad.interop.numpy  # noqa: F401 - files the handlers
-from agrad.interop.outside import NOT_ASKED
 from agrad.interop.table import FUNCTIONS, REFUSED, UFUNCS, find
 
 PAGE = Path(__file__).parent.parent / "docs" / "numpy.md"
@@ -51,6 +50,51 @@ They are compositions of agrad's functions and have no derivative rules of their
 "constant": whole numbers, truth values, or steps. The page is written by `python tests/numpy_page.py`, and a test holds
 that it is whole: every public callable of `numpy`, `numpy.linalg` and `numpy.fft` is on it.
 """
+
+
+NOT_ASKED: dict[str, str] = {}
+"""NumPy's other names, which do not dispatch on Tensors, with what happens to one."""
+
+
+def _aside(reason: str, names: str) -> None:
+    NOT_ASKED.update(dict.fromkeys(names.split(), reason))
+
+
+_aside(
+    "makes an array of numbers; with `like=` a Tensor, it makes a Tensor where that is",
+    "arange empty eye frombuffer fromfile fromfunction fromiter fromstring full genfromtxt identity loadtxt ones tri "
+    "zeros",
+)
+_aside(
+    "converts to an ndarray: an error that names `.detach()` for a Tensor that requires a gradient; with `like=` a "
+    "Tensor, differentiable",
+    "array asanyarray asarray ascontiguousarray asfortranarray require",
+)
+_aside(
+    "converts to an ndarray: an error that names `.detach()` for a Tensor that requires a gradient; use "
+    "`agrad.asarray`",
+    "asarray_chkfinite asmatrix bmat matrix from_dlpack broadcast ndenumerate nditer nested_iters vectorize",
+)
+_aside(
+    "numbers in, numbers out: an error that names `.detach()` for a Tensor that requires a gradient",
+    "bartlett blackman hamming hanning kaiser base_repr binary_repr format_float_positional format_float_scientific",
+)
+_aside(
+    "makes indices or shapes of whole numbers",
+    "broadcast_shapes diag_indices indices mask_indices ndindex tril_indices triu_indices",
+)
+_aside("is about dtypes", "dtype finfo iinfo isdtype issubdtype mintypecode promote_types typename")
+_aside("asks what an object is; it reads no values", "iterable isscalar isfortran")
+_aside("calls `numpy.vstack`, and works as that does", "row_stack")
+_aside("calls the functions above, and works as they do", "poly1d")
+_aside("makes a ufunc of a Python function, which is refused: write the function with array operations", "frompyfunc")
+_aside(
+    "is of NumPy itself: a class of arrays, files, settings or help",
+    "busdaycalendar flatiter memmap ndarray recarray ufunc datetime_data errstate fromregex get_include "
+    "get_printoptions getbufsize geterr geterrcall info load printoptions set_printoptions setbufsize seterr "
+    "seterrcall show_config show_runtime test linalg.LinAlgError linalg.test fft.test",
+)
+_aside("makes an array of frequencies; use `agrad.fft`'s for a Tensor", "fft.fftfreq fft.rfftfreq")
 
 
 def public() -> Iterator[tuple[str, Any]]:

@@ -1,7 +1,6 @@
 """Arguments of NumPy's functions as Tensors: the helpers that all handlers share."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -21,32 +20,40 @@ PromotedFloating = Annotated[Tensor, "promoted floating"]
 """Parameters that are brought to one floating dtype."""
 
 
-class Array(NamedTuple):
-    """An array parameter of a handler.
-
-    ``floating``: it is brought to a floating dtype; ``promoted``: to one dtype with the others of that kind.
-    """
-
-    place: int
-    name: str
-    floating: bool
-    promoted: bool
+_FORMS: dict[Any, tuple[bool, bool]] = {
+    Tensor: (False, False),
+    Tensor | None: (False, False),
+    Floating: (True, False),
+    Promoted: (False, True),
+    PromotedFloating: (True, True),
+}
+"""Annotations of arrays: are they brought to a floating dtype, and to one dtype with others."""
 
 
-def arrays_of(handler: Any, names: tuple[str, ...]) -> tuple[Array, ...]:
-    """Return the parameters of a handler that are annotated as arrays."""
-    conversions: dict[Any, tuple[bool, bool]] = {
-        Tensor: (False, False),
-        Tensor | None: (False, False),
-        Floating: (True, False),
-        Promoted: (False, True),
-        PromotedFloating: (True, True),
-    }
-    annotated = {name: kind for name, kind in handler.__annotations__.items() if kind in conversions}
-    return tuple(Array(i, name, *conversions[annotated[name]]) for i, name in enumerate(names) if name in annotated)
+def arrays_of(handler: Any) -> dict[str, tuple[bool, bool]]:
+    """Return the array parameters of a handler with their annotations' meaning."""
+    annotated = handler.__annotations__.items()
+    return {name: _FORMS[form] for name, form in annotated if name != "return" and form in _FORMS}
 
 
-def like_of(*values: Any) -> Tensor | None:
+def convert(arrays: dict[str, tuple[bool, bool]], given: dict[str, Any]) -> None:
+    """Bring the arrays among the arguments to the form of their annotations."""
+    together = []
+    for name, (floating, promotes) in arrays.items():
+        value = given.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, Tensor):
+            given[name] = value = tensor(value, like_of(*given.values()))
+        if floating:
+            given[name] = inexact(value)
+        if promotes:
+            together.append(name)
+    if len(together) > 1:
+        given.update(zip(together, promoted(*[given[name] for name in together]), strict=True))
+
+
+def like_of(*values: Any) -> Any:
     """Return the first Tensor among the values and in nested sequences, or None."""
     for value in values:
         if isinstance(value, Tensor):
@@ -84,40 +91,6 @@ def tensors(*values: Any) -> list[Any]:
     return [None if value is None else tensor(value, like) for value in values]
 
 
-def converted(arrays: tuple[Array, ...], args: Sequence[Any], settings: dict[str, Any]) -> Sequence[Any]:
-    """Return the positional arguments with arrays converted by their annotations.
-
-    Arrays in ``settings`` are converted in place.
-    """
-    found: list[Tensor] = []
-    together = []
-    for array in arrays:
-        place, name, floating, promotes = array
-        value = args[place] if place < len(args) else settings.get(name)
-        if value is None:
-            continue
-        x = value if isinstance(value, Tensor) else tensor(value, like_of(*args, *settings.values()))
-        if floating:
-            x = inexact(x)
-        if x is not value:
-            args = _with(array, x, args, settings)
-        if promotes:
-            together.append(array)
-            found.append(x)
-    if len(found) > 1:
-        for array, value, new in zip(together, found, promoted(*found), strict=True):
-            if new is not value:
-                args = _with(array, new, args, settings)
-    return args
-
-
-def _with(array: Array, value: Tensor, args: Sequence[Any], settings: dict[str, Any]) -> Sequence[Any]:
-    if array.place < len(args):
-        return [*args[: array.place], value, *args[array.place + 1 :]]
-    settings[array.name] = value
-    return args
-
-
 def values_of(value: Any) -> np.ndarray:
     """Return the values on the host, for positions, which have no derivative."""
     if isinstance(value, Tensor):
@@ -127,6 +100,35 @@ def values_of(value: Any) -> np.ndarray:
     if hasattr(value, "shape") and not isinstance(value, (np.ndarray, np.generic)):
         return agrad.asarray(value).numpy()
     return np.asarray(value)
+
+
+def lowered(value: Any, read: Any = values_of) -> Any:
+    """Return an argument with values on the host in the place of its Tensors."""
+    if isinstance(value, Tensor):
+        return read(value)
+    if isinstance(value, (list, tuple)) and like_of(value) is not None:
+        return type(value)(lowered(part, read) for part in value)
+    return value
+
+
+def on_host(function: Any, read: Any = values_of) -> Any:
+    """Return a handler that calls NumPy's function on values on the host.
+
+    Arrays in its result become constant Tensors.
+    """
+
+    def handler(*args: Any, **settings: Any) -> Any:
+        like = like_of(args, tuple(settings.values()))
+        out = function(*lowered(args, read), **{name: lowered(value, read) for name, value in settings.items()})
+        return _raised(out, like)
+
+    return handler
+
+
+def _raised(out: Any, like: Tensor) -> Any:
+    if isinstance(out, (tuple, list)):
+        return type(out)(_raised(part, like) for part in out)
+    return constant(out, like) if isinstance(out, (np.ndarray, np.generic)) else out
 
 
 def is_concrete(x: Tensor) -> bool:
@@ -154,9 +156,7 @@ def dtype_of(dtype: Any) -> Any:
 
 def cast(x: Tensor, dtype: Any) -> Tensor:
     """Return the Tensor in a dtype that NumPy knows; None keeps its own."""
-    if dtype is None or x.dtype == dtype_of(dtype):
-        return x
-    return agrad.astype(x, dtype_of(dtype))
+    return x if dtype is None or x.dtype == dtype else agrad.astype(x, dtype_of(dtype))
 
 
 def is_inexact(x: Any) -> bool:
@@ -183,24 +183,62 @@ def promoted(*xs: Tensor, least: Any = None) -> list[Tensor]:
     return [cast(x, target) for x in xs]
 
 
-def alike(*values: Any, floating: bool = False) -> list[Tensor]:
-    """Return Tensors of one dtype by NumPy's promotion; Python's numbers are weak."""
+def operands(*values: Any, floating: bool = False) -> list[Any]:
+    """Return the operands in the dtype that NumPy promotes theirs to.
+
+    Python's numbers are weak, and stay numbers. NumPy's scalars are arrays to NumPy and numbers to every other library.
+    """
+    if _have_one_dtype(values):
+        return list(values)
     like = like_of(*values)
-    arrays = [None if type(v) in NUMBERS else tensor(v, like) for v in values]
-    weak = [v for v in values if type(v) in NUMBERS]
-    target = np.result_type(*[np.dtype(x.dtype.name) for x in arrays if x is not None], *weak)
+    if like is not None and like.backend != "numpy":
+        values = tuple([v.item() if isinstance(v, np.generic) else v for v in values])
+    out = [v if type(v) in NUMBERS else tensor(v, like) for v in values]
+    target = np.result_type(*[np.dtype(v.dtype.name) if isinstance(v, Tensor) else v for v in out])
     if floating and target.kind in "biu":
         target = np.dtype(np.float64)
-    assert like is not None
-    return [
-        constant(np.asarray(v, dtype=target), like) if x is None else cast(x, target)
-        for v, x in zip(values, arrays, strict=True)
-    ]
+    return [cast(v, target) if isinstance(v, Tensor) else _fitting(v, target) for v in out]
+
+
+def _have_one_dtype(values: tuple[Any, ...]) -> bool:
+    """Return True for Tensors of one floating dtype with floats, the common case."""
+    kind = None
+    for value in values:
+        if isinstance(value, Tensor):
+            if kind is None:
+                kind = value.dtype
+            elif value.dtype is not kind:
+                return False
+        elif type(value) is not float:
+            return False
+    return kind is not None and kind.kind == "real floating"
+
+
+def _fitting(number: Any, dtype: np.dtype) -> Any:
+    """Return a weak number as a dtype takes it.
+
+    array-api-strict takes no int for a truth value and no float for an int.
+    """
+    return float(number) if dtype.kind == "f" else int(number) if dtype.kind in "iu" else number
+
+
+def alike(*values: Any, floating: bool = False) -> list[Tensor]:
+    """Return Tensors of one dtype by NumPy's promotion; Python's numbers are weak."""
+    out = operands(*values, floating=floating)
+    like = like_of(*out)
+    if like is None:
+        return tensors(*out)
+    return [x if isinstance(x, Tensor) else constant(np.asarray(x, like.dtype.name), like) for x in out]
 
 
 def numeric(x: Tensor) -> Tensor:
     """Return truth values as integers, as NumPy's sums take them."""
     return agrad.astype(x, agrad.int64) if x.dtype == agrad.bool else x
+
+
+def truth(x: Tensor) -> Tensor:
+    """Return truth values as they are, and of numbers if they are not 0."""
+    return x if x.dtype == agrad.bool else x != 0
 
 
 def axis_of(axis: Any, ndim: int) -> int:
@@ -313,9 +351,10 @@ def deliver(result: Any, out: Any, function: str, casting: str = "same_kind") ->
 
 
 def masked(x: Tensor, where: Any, fill: Any) -> Tensor:
-    """Return the elements where ``where`` holds, and the number ``fill`` elsewhere."""
-    mask = tensor(where, x)
-    return agrad.where(cast(mask, bool), x, agrad.full_like(x, fill))
+    """Return ``x`` where ``where`` holds and ``fill`` elsewhere, in their common shape."""
+    if where is True:
+        return x
+    return agrad.where(cast(tensor(where, x), bool), x, cast(tensor(fill, x), x.dtype))
 
 
 _SIMPLE = (Tensor, *NUMBERS, np.generic, type(None))

@@ -1,5 +1,6 @@
 """NumPy's functions that choose elements, or write them, on Tensors."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from agrad.interop.arguments import (
     is_complex,
     is_inexact,
     like_of,
+    masked,
+    operands,
     picked,
     promoted,
     rejects,
@@ -26,8 +29,7 @@ from agrad.interop.arguments import (
     values_of,
     with_axis,
 )
-from agrad.interop.table import implements
-from agrad.interop.ufuncs import operands
+from agrad.interop.table import as_written, implements
 
 _MISSING: Any = object()
 
@@ -71,13 +73,9 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> T
         mask = np.broadcast_to(condition, x.shape)
         if not mask.any():
             continue
-        index = constant(mask, x)
         # as with NumPy, a function is given the elements of its condition alone
-        part = function(x[index], *args, **kw) if callable(function) else function
-        part = agrad.broadcast_to(cast(tensor(part, x), x.dtype), (int(mask.sum()),))
-        places = np.cumsum(mask.reshape(-1)).reshape(mask.shape) * mask
-        padded = agrad.concat([agrad.zeros_like(part)[:1], part], axis=0)
-        out = agrad.where(index, picked(padded, places), out)
+        part = function(x[constant(mask, x)], *args, **kw) if callable(function) else function
+        _write(out, np.flatnonzero(mask), agrad.broadcast_to(tensor(part, x), (int(mask.sum()),)))
     return out
 
 
@@ -99,11 +97,6 @@ def _choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
 def _compress(condition: Any, a: Tensor, axis: Any = None) -> Tensor:
     x, axis = with_axis(a, axis)
     return picked(x, np.flatnonzero(values_of(condition)), axis)
-
-
-@implements("extract")
-def _extract(condition: Any, arr: Tensor) -> Tensor:
-    return picked(arr, np.flatnonzero(values_of(condition)))
 
 
 @implements("take")
@@ -145,11 +138,14 @@ def _nan_to_num(x: Tensor, copy: bool = True, nan: Any = 0.0, posinf: Any = None
         real = _nan_to_num(agrad.real(x), True, nan, posinf, neginf)
         return real + 1j * _nan_to_num(agrad.imag(x), True, nan, posinf, neginf)
     limits = agrad.finfo(x.dtype)
-    high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
-    infinite = agrad.isinf(x)
-    x = agrad.where(agrad.isnan(x), cast(tensor(nan, x), x.dtype), x)
-    x = agrad.where(infinite & (x > 0), cast(tensor(high, x), x.dtype), x)
-    return agrad.where(infinite & (x < 0), cast(tensor(low, x), x.dtype), x)
+    out = x
+    for where, value in (
+        (agrad.isnan(x), nan),
+        (x == math.inf, limits.max if posinf is None else posinf),
+        (x == -math.inf, limits.min if neginf is None else neginf),
+    ):
+        out = masked(out, ~where, value)
+    return out
 
 
 # ------------------------------------------------------------------ rounding and parts
@@ -165,19 +161,7 @@ def _round(a: Tensor, decimals: int = 0) -> Tensor:
     return cast(out, a.dtype)
 
 
-@implements("fix")
-def _fix(x: Tensor) -> Tensor:
-    return agrad.trunc(x)
-
-
-@implements("real")
-def _real(val: Tensor) -> Tensor:
-    return val.real
-
-
-@implements("imag")
-def _imag(val: Tensor) -> Tensor:
-    return val.imag
+as_written("extract fix imag real")
 
 
 @implements("angle")
@@ -239,9 +223,9 @@ def _write(x: Tensor, places: np.ndarray, values: Any) -> None:
         raise ValueError("there are no values to write")
     new = picked(new, np.arange(places.size) % new.size, 0)
     # of several values for one place the last stands
-    last = {int(place): i for i, place in enumerate(places)}
+    last, order = np.unique(places[::-1], return_index=True)
     row = flat(x)
-    row[constant(np.fromiter(last, np.int64), x)] = picked(new, np.fromiter(last.values(), np.int64), 0)
+    row[constant(last, x)] = picked(new, places.size - 1 - order, 0)
     x[...] = agrad.reshape(row, x.shape)
 
 
@@ -278,12 +262,9 @@ def _diff(a: Tensor, n: int = 1, axis: int = -1, prepend: Any = None, append: An
     if n == 0:  # NumPy joins nothing then
         return a
     axis = axis_of(axis, a.ndim)
-    parts = []
-    for part in (prepend, a, append):
-        if part is not None:
-            x = tensor(part, a)
-            parts.append(agrad.broadcast_to(x, resized(a, axis, 1)) if x.ndim == 0 else x)
-    parts = promoted(*parts)
+    parts = promoted(*[tensor(part, a) for part in (prepend, a, append) if part is not None])
+    if len(parts) > 1:
+        parts = [agrad.broadcast_to(x, resized(a, axis, 1)) if x.ndim == 0 else x for x in parts]
     x = agrad.concat(parts, axis=axis) if len(parts) > 1 else parts[0]
     if x.dtype == agrad.bool:
         return agrad.diff(agrad.astype(x, agrad.int8), axis=axis, n=n) != 0

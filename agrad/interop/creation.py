@@ -15,6 +15,7 @@ from agrad.interop.arguments import (
     dtype_of,
     flat,
     like_of,
+    on_host,
     picked,
     promoted,
     rejects,
@@ -22,7 +23,7 @@ from agrad.interop.arguments import (
     tensors,
     zeros,
 )
-from agrad.interop.table import LIKE, find, implements
+from agrad.interop.table import find, implements
 
 
 def _made_like(name: str, x: Tensor, dtype: Any, shape: Any) -> Tensor:
@@ -148,41 +149,22 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         raise ValueError("numpy.vander takes an array of one dimension")
     count = x.shape[0] if N is None else int(N)
     (x,) = promoted(x, least=np.int64)
-    if not count:
-        return zeros((x.shape[0], 0), x)
     # products and no powers, whose derivatives at 0 need care
-    columns = [agrad.ones_like(x)]
-    while len(columns) < count:
-        columns.append(columns[-1] * x)
-    return agrad.stack(columns if increasing else columns[::-1], axis=1)
+    factors = agrad.broadcast_to(x[:, None], (x.shape[0], max(count - 1, 0)))
+    columns = agrad.cumulative_prod(factors, axis=1, include_initial=True)[:, :count]
+    return columns if increasing else agrad.flip(columns, axis=1)
 
 
 # ------------------------------------------------------------------ about dtypes
 
 
-def _stand_in(value: Any) -> Any:
-    """Return an empty NumPy array in place of a Tensor, to ask about dtypes."""
-    return np.empty(value.shape, value.dtype.name) if isinstance(value, Tensor) else value
+def _stand_in(x: Tensor) -> np.ndarray:
+    """Return an array of a Tensor's shape and dtype, without values of its own."""
+    return np.broadcast_to(np.zeros((), x.dtype.name), x.shape)
 
 
-@implements("result_type")
-def _result_type(*arrays_and_dtypes: Any) -> np.dtype:
-    return np.result_type(*[np.dtype(v.dtype.name) if isinstance(v, Tensor) else v for v in arrays_and_dtypes])
-
-
-@implements("can_cast")
-def _can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
-    return np.can_cast(np.dtype(from_.dtype.name) if isinstance(from_, Tensor) else from_, to, casting)
-
-
-@implements("common_type")
-def _common_type(*arrays: Any) -> type:
-    return np.common_type(*[_stand_in(v) for v in arrays])
-
-
-@implements("min_scalar_type")
-def _min_scalar_type(a: Tensor) -> np.dtype:
-    return np.min_scalar_type(a.item() if a.ndim == 0 else _stand_in(a))
+for _name in ("can_cast", "common_type", "einsum_path", "result_type"):
+    implements(_name)(on_host(find(_name), _stand_in))
 
 
 # ------------------------------------------------------------------ like=
@@ -195,22 +177,17 @@ _MAKING = (
 )
 
 
-def _on_like(name: str) -> None:
-    """Register a function that makes an array and is dispatched on ``like=`` alone."""
-    function = find(name)
-
-    def handler(like: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Tensor:
-        if like_of(args) is not None:
-            if name not in _CONVERTING.split():
-                raise rejects(f"{name}(like=)", "takes no Tensors", "use agrad's function of that name")
-            dtype = args[1] if len(args) > 1 else settings.get("dtype")
-            out = cast(tensor(args[0], like), dtype)
-            return agrad.astype(out, out.dtype, copy=True) if settings.get("copy", name == "array") else out
+def like_array(function: Any, like: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Tensor:
+    """Return the result of a function that makes an array and is dispatched on ``like=`` alone."""
+    name = function.__name__
+    if like_of(args) is None:
         return constant(function(*args, **settings), like)
+    if name not in _CONVERTING.split():
+        raise rejects(f"{name}(like=)", "takes no Tensors", "use agrad's function of that name")
+    dtype = args[1] if len(args) > 1 else settings.get("dtype")
+    out = cast(tensor(args[0], like), dtype)
+    return agrad.astype(out, out.dtype, copy=True) if settings.get("copy", name == "array") else out
 
-    if function is not None:
-        LIKE[function] = handler
 
-
-for _name in f"{_CONVERTING} {_MAKING}".split():
-    _on_like(_name)
+LIKE = {getattr(np, name) for name in f"{_CONVERTING} {_MAKING}".split()}
+"""Functions that make arrays, dispatched on ``like=``."""

@@ -24,7 +24,7 @@ from agrad.interop.arguments import (
     rejects,
     tensors,
 )
-from agrad.interop.table import implements
+from agrad.interop.table import as_written, implements
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -180,13 +180,6 @@ def _ordered(x: Tensor, label: str, order: list[str]) -> Tensor:
     return x if places == tuple(range(x.ndim)) else agrad.permute_dims(x, places)
 
 
-@implements("einsum_path")
-def _einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
-    # the path depends on the shapes alone
-    stand_in = [np.broadcast_to(0.0, x.shape) if isinstance(x, Tensor) else x for x in operands]
-    return np.einsum_path(*stand_in, optimize=optimize, einsum_call=einsum_call)
-
-
 # ------------------------------------------------------------------ products
 
 
@@ -219,7 +212,7 @@ def _outer(a: Promoted, b: Promoted) -> Tensor:
     return flat(a)[:, None] * flat(b)[None, :]
 
 
-@implements("tensordot", "linalg.tensordot")
+@implements("tensordot")
 def _tensordot(a: Promoted, b: Promoted, axes: Any = 2) -> Tensor:
     if not isinstance(axes, (int, np.integer)):
         left, right = (tuple(int(i) for i in np.atleast_1d(part)) for part in axes)
@@ -228,9 +221,7 @@ def _tensordot(a: Promoted, b: Promoted, axes: Any = 2) -> Tensor:
     return agrad.tensordot(a, b, axes=int(axes))
 
 
-@implements("linalg.matmul")
-def _matmul(x1: Promoted, x2: Promoted) -> Tensor:
-    return agrad.matmul(x1, x2)
+as_written("linalg.matmul linalg.tensordot")
 
 
 @implements("linalg.vecdot")
@@ -269,30 +260,21 @@ def _multi_dot(arrays: Any) -> Tensor:
     parts[-1] = parts[-1][:, None] if last else parts[-1]
     if any(x.ndim != 2 for x in parts):
         raise ValueError("numpy.linalg.multi_dot takes matrices, and vectors only at the ends")
-    out = _chain(parts, _cheapest([x.shape[0] for x in parts] + [parts[-1].shape[1]]), 0, len(parts) - 1)
+    sizes = [*(x.shape[0] for x in parts), parts[-1].shape[1]]
+
+    @functools.cache
+    def cheapest(i: int, j: int) -> tuple[int, int]:
+        """Return the fewest multiplications of a part of the chain, and where to split it."""
+        # dynamic programming (Cormen et al., section 15.2)
+        costs = [
+            (cheapest(i, k)[0] + cheapest(k + 1, j)[0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+        ]
+        return min(costs, default=(0, i))
+
+    def product(i: int, j: int) -> Tensor:
+        k = cheapest(i, j)[1]
+        return parts[i] if i == j else agrad.matmul(product(i, k), product(k + 1, j))
+
+    out = product(0, len(parts) - 1)
     out = out[0] if first else out
     return out[..., 0] if last else out
-
-
-def _cheapest(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Return the splits of a chain of matrices with the fewest multiplications.
-
-    By dynamic programming (Cormen et al., section 15.2).
-    """
-    n = len(sizes) - 1
-    cost = {(i, i): 0 for i in range(n)}
-    split: dict[tuple[int, int], int] = {}
-    for length in range(1, n):
-        for i in range(n - length):
-            j = i + length
-            options = {k: cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1] for k in range(i, j)}
-            split[i, j] = min(options, key=options.__getitem__)
-            cost[i, j] = options[split[i, j]]
-    return split
-
-
-def _chain(parts: list[Tensor], split: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
-    if i == j:
-        return parts[i]
-    k = split[i, j]
-    return agrad.matmul(_chain(parts, split, i, k), _chain(parts, split, k + 1, j))

@@ -12,7 +12,6 @@ from agrad.interop.arguments import (
     PromotedFloating,
     axes_of,
     axis_of,
-    cast,
     constant,
     inexact,
     is_complex,
@@ -20,7 +19,7 @@ from agrad.interop.arguments import (
     values_of,
     zeros,
 )
-from agrad.interop.table import implements
+from agrad.interop.table import as_written, implements
 from agrad.registry import PRIMITIVES
 
 
@@ -95,9 +94,7 @@ def _completed(x: Tensor) -> Tensor:
     return below + _adjoint(below) + (diagonal + _adjoint(diagonal)) / 2
 
 
-@implements("linalg.svdvals")
-def _svdvals(x: Floating) -> Tensor:
-    return agrad.linalg.svdvals(x)
+as_written("linalg.svdvals")
 
 
 def _adjoint(x: Tensor) -> Tensor:
@@ -166,14 +163,7 @@ def _matrix_power(a: Tensor, n: int) -> Tensor:
     return agrad.linalg.matrix_power(a if n >= 0 else inexact(a), int(n))
 
 
-@implements("linalg.diagonal")
-def _diagonal(x: Tensor, offset: int = 0) -> Tensor:
-    return agrad.linalg.diagonal(x, offset=int(offset))
-
-
-@implements("linalg.trace")
-def _trace(x: Tensor, offset: int = 0, dtype: Any = None) -> Tensor:
-    return agrad.linalg.trace(cast(x, dtype), offset=int(offset))
+as_written("linalg.diagonal linalg.trace")
 
 
 @implements("linalg.vector_norm")

@@ -27,9 +27,8 @@ from agrad.interop.arguments import (
     tensors,
     values_of,
     with_axis,
-    zeros,
 )
-from agrad.interop.table import implements
+from agrad.interop.table import as_written, implements
 from agrad.registry import CALLS
 
 # ------------------------------------------------------------------ shape
@@ -66,7 +65,7 @@ def _transpose(a: Tensor, axes: Any = None) -> Tensor:
     return agrad.permute_dims(a, tuple(order))
 
 
-@implements("matrix_transpose", "linalg.matrix_transpose")
+@implements("matrix_transpose")
 def _matrix_transpose(x: Tensor) -> Tensor:
     return agrad.matrix_transpose(x)
 
@@ -82,12 +81,6 @@ def _swapaxes(a: Tensor, axis1: int, axis2: int) -> Tensor:
 @implements("moveaxis")
 def _moveaxis(a: Tensor, source: Any, destination: Any) -> Tensor:
     return agrad.moveaxis(a, source, destination)
-
-
-@implements("rollaxis")
-def _rollaxis(a: Tensor, axis: int, start: int = 0) -> Tensor:
-    rolled = np.rollaxis(np.empty(tuple(range(2, a.ndim + 2))), axis, start).shape
-    return agrad.permute_dims(a, tuple(n - 2 for n in rolled))
 
 
 @implements("squeeze")
@@ -114,13 +107,11 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Tensor, ...]:
 
 
 def _at_least(n: int) -> Any:
-    pad = {1: ((1,),), 2: ((1, 1), (1, 0)), 3: ((1, 1, 1), (1, 0, 1), (0, 0, 1))}[n]
+    function = getattr(np, f"atleast_{n}d")
 
     def one(x: Tensor) -> Tensor:
-        if x.ndim >= n:
-            return x
-        lengths = iter(x.shape)
-        return agrad.reshape(x, tuple(1 if one_long else next(lengths) for one_long in pad[x.ndim]))
+        # NumPy says in which shape
+        return x if x.ndim >= n else agrad.reshape(x, function(np.broadcast_to(0, x.shape)).shape)
 
     def handler(*arys: Any) -> Any:
         out = tuple([one(x) for x in tensors(*arys)])
@@ -163,25 +154,12 @@ def _stack(arrays: Any, axis: int = 0, dtype: Any = None) -> Tensor:
     return cast(agrad.stack(parts, axis=axis_of(axis, parts[0].ndim + 1)), dtype)
 
 
-@implements("vstack")
-def _vstack(tup: Any, dtype: Any = None) -> Tensor:
-    return _concatenate([_atleast_2d(x) for x in _parts(tup)], 0, dtype)
-
-
-@implements("hstack")
-def _hstack(tup: Any, dtype: Any = None) -> Tensor:
-    parts = [_atleast_1d(x) for x in _parts(tup)]
-    return _concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype)
-
-
-@implements("dstack")
-def _dstack(tup: Any) -> Tensor:
-    return _concatenate([_atleast_3d(x) for x in _parts(tup)], 2)
+as_written("dstack hstack vstack")
 
 
 @implements("column_stack")
 def _column_stack(tup: Any) -> Tensor:
-    return _concatenate([agrad.matrix_transpose(_atleast_2d(x)) if x.ndim < 2 else x for x in _parts(tup)], 1)
+    return _concatenate([agrad.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in _parts(tup)], 1)
 
 
 @implements("block")
@@ -232,33 +210,7 @@ def _array_split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[T
     return [ary[along(axis, slice(a, b))] for a, b in itertools.pairwise(cuts)]
 
 
-@implements("split")
-def _split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    if isinstance(indices_or_sections, (int, np.integer)):
-        indices_or_sections = int(indices_or_sections)
-        if ary.shape[axis] % indices_or_sections:
-            raise ValueError(f"numpy.split: {indices_or_sections} parts do not divide {ary.shape[axis]} equally")
-    return _array_split(ary, indices_or_sections, axis)
-
-
-@implements("vsplit")
-def _vsplit(ary: Tensor, indices_or_sections: Any) -> list[Tensor]:
-    return _split(ary, indices_or_sections, 0)
-
-
-@implements("hsplit")
-def _hsplit(ary: Tensor, indices_or_sections: Any) -> list[Tensor]:
-    return _split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0)
-
-
-@implements("dsplit")
-def _dsplit(ary: Tensor, indices_or_sections: Any) -> list[Tensor]:
-    return _split(ary, indices_or_sections, 2)
-
-
-@implements("unstack")
-def _unstack(x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
-    return agrad.unstack(x, axis=axis)
+as_written("dsplit hsplit split unstack vsplit")
 
 
 # ------------------------------------------------------------------ repeating and moving
@@ -277,13 +229,11 @@ def _repeat(a: Tensor, repeats: Any, axis: Any = None) -> Tensor:
 
 @implements("roll")
 def _roll(a: Tensor, shift: Any, axis: Any = None) -> Tensor:
-    if axis is not None and (np.ndim(shift) or np.ndim(axis)):  # NumPy pairs them, and adds up those of one axis
-        shifts, axes = np.broadcast_arrays(shift, axis)
-        moves: dict[int, int] = {}
-        for n, i in zip(shifts.reshape(-1), axes.reshape(-1), strict=True):
-            moves[axis_of(i, a.ndim)] = moves.get(axis_of(i, a.ndim), 0) + int(n)
-        return agrad.roll(a, tuple(moves.values()), axis=tuple(moves))
-    return agrad.roll(a, int(np.sum(shift)), axis=axis)
+    if axis is None:
+        return agrad.roll(a, int(np.sum(shift)))
+    pairs = np.atleast_1d(*np.broadcast_arrays(shift, axis))
+    shifts, axes = (tuple(part.tolist()) for part in pairs)
+    return agrad.roll(a, shifts, axis=axes)
 
 
 @implements("flip")
@@ -320,11 +270,6 @@ def _sliding_window_view(x: Tensor, window_shape: Any, axis: Any = None, writeab
         raise rejects("sliding_window_view", "gives no windows to write through for Tensors", "write into x itself")
     view = np.lib.stride_tricks.sliding_window_view
     return rearranged(x, lambda places: view(places, window_shape, axis))
-
-
-@implements("resize")
-def _resize(a: Tensor, new_shape: Any) -> Tensor:
-    return rearranged(a, lambda places: np.resize(places, new_shape)) if a.size else zeros(new_shape, a)
 
 
 @implements("delete")
@@ -375,19 +320,7 @@ def _trim_zeros(filt: Tensor, trim: str = "fb", axis: Any = None) -> Tensor:
 # ------------------------------------------------------------------ questions about shapes
 
 
-@implements("shape")
-def _shape(a: Tensor) -> tuple[int, ...]:
-    return a.shape
-
-
-@implements("ndim")
-def _ndim(a: Tensor) -> int:
-    return a.ndim
-
-
-@implements("size")
-def _size(a: Tensor, axis: Any = None) -> int:
-    return math.prod(a.shape[i] for i in axes_of(axis, a.ndim))
+as_written("linalg.matrix_transpose ndim resize rollaxis shape size")
 
 
 @implements("apply_along_axis")

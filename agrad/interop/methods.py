@@ -1,5 +1,7 @@
 """Methods of NumPy's ufuncs on Tensors: reduce, accumulate, reduceat, outer, at."""
 
+import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +22,7 @@ from agrad.interop.arguments import (
     rejects,
     tensor,
     tensors,
+    truth,
     values_of,
 )
 from agrad.interop.table import UFUNCS
@@ -27,15 +30,17 @@ from agrad.registry import CALLS
 
 Function = Callable[..., Any]
 
-_REDUCTIONS: dict[np.ufunc, Function] = {
-    np.add: lambda x, axis: agrad.sum(numeric(x), axis=axis),
-    np.multiply: lambda x, axis: agrad.prod(numeric(x), axis=axis),
-    np.logical_and: agrad.all,
-    np.logical_or: agrad.any,
-    np.logaddexp: agrad.logsumexp,
-    np.maximum: agrad.max,
-    np.minimum: agrad.min,
+_REDUCTIONS: dict[np.ufunc, tuple[Function, Function | None]] = {
+    np.add: (agrad.sum, numeric),
+    np.multiply: (agrad.prod, numeric),
+    np.logical_and: (agrad.all, truth),
+    np.logical_or: (agrad.any, truth),
+    np.logaddexp: (agrad.logsumexp, None),
+    np.maximum: (agrad.max, None),
+    np.minimum: (agrad.min, None),
 }
+"""The functions of agrad that reduce, with the dtypes that they need."""
+
 ASSOCIATIVE = {
     *(np.add, np.multiply, np.maximum, np.minimum, np.fmax, np.fmin, np.logaddexp, np.logaddexp2, np.hypot),
     *(np.logical_and, np.logical_or, np.logical_xor, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm),
@@ -56,42 +61,39 @@ def reduce(
 
     Over several axes only where the order of the operands does not matter.
     """
-    combine = UFUNCS[ufunc]
     x = cast(tensor(array), dtype)
-    axes = axes_of(axis, x.ndim)
+    fill = initial if ufunc.identity is None else ufunc.identity
+    if where is not True and fill is None:
+        raise ValueError(f"numpy.{ufunc.__name__}.reduce has no identity, so where= needs initial=")
     if where is not True:
-        fill = ufunc.identity if initial is None else initial
-        if fill is None:
-            raise ValueError(f"numpy.{ufunc.__name__}.reduce has no identity, so where= needs initial=")
-        where = agrad.broadcast_to(tensor(where, x), np.broadcast_shapes(tuple(np.shape(where)), x.shape))
-        x = agrad.broadcast_to(x, where.shape)
-        x = agrad.where(cast(where, bool), x, cast(tensor(fill, x), x.dtype))
-    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-    out = _reduced(ufunc, combine, x, axes)
-    out = cast(out, dtype)
-    if initial is not None:
-        out = combine(out, initial)
-    return agrad.reshape(out, kept) if keepdims else out
+        x = masked(x, where, fill)
+    over = {"axis": axes_of(axis, x.ndim), "keepdims": bool(keepdims)}
+    if initial is None:
+        return cast(_reduced(ufunc, x, **over), dtype)
+    if ufunc.identity is None and not x.size:
+        return agrad.full_like(agrad.sum(x, **over), initial, dtype=x.dtype)
+    out = cast(_reduced(ufunc, x, **over), dtype)
+    return UFUNCS[ufunc](out, cast(tensor(initial, out), out.dtype))
 
 
-def _reduced(ufunc: np.ufunc, combine: Function, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+def _reduced(ufunc: np.ufunc, x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
     if ufunc in _REDUCTIONS:
-        return _REDUCTIONS[ufunc](x, axis=axes)
-    if len(axes) > 1 and ufunc not in ASSOCIATIVE:
-        raise ValueError(f"numpy.{ufunc.__name__}.reduce: the order matters, so it goes over one axis and not {axes}")
-    x, _ = merged(x, axes)
+        function, bring = _REDUCTIONS[ufunc]
+        return function(x if bring is None else bring(x), axis=axis, keepdims=keepdims)
+    if len(axis) > 1 and ufunc not in ASSOCIATIVE:
+        raise ValueError(f"numpy.{ufunc.__name__}.reduce: the order matters, so it goes over one axis and not {axis}")
+    x, kept = merged(x, axis)
     parts = agrad.unstack(x, axis=-1)
+    if not parts and ufunc.identity is None:
+        raise ValueError(f"numpy.{ufunc.__name__}.reduce of no elements has no value")
     if not parts:
-        if ufunc.identity is None:
-            raise ValueError(f"numpy.{ufunc.__name__}.reduce of no elements has no value")
-        return agrad.full_like(agrad.sum(x, axis=-1), ufunc.identity)
+        parts = (agrad.full_like(agrad.sum(x, axis=-1), ufunc.identity),)
+    combine = UFUNCS[ufunc]
     while len(parts) > 1 and ufunc in ASSOCIATIVE:  # in pairs, for a graph of little depth
         pairs = [combine(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = (*pairs, *(parts[-1:] if len(parts) % 2 else ()))
-    out = parts[0]
-    for part in parts[1:]:
-        out = combine(out, part)
-    return out
+    out = functools.reduce(combine, parts)
+    return agrad.reshape(out, kept) if keepdims else out
 
 
 def accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None) -> Tensor:
@@ -105,9 +107,7 @@ def accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None) ->
         return cast(agrad.cumulative_prod(numeric(x), axis=axis), dtype)
     if ufunc in ASSOCIATIVE:
         return doubled(combine, x, axis)
-    parts = list(agrad.unstack(x, axis=axis))
-    for i in range(1, len(parts)):
-        parts[i] = combine(parts[i - 1], parts[i])
+    parts = list(itertools.accumulate(agrad.unstack(x, axis=axis), combine))
     return cast(agrad.stack(promoted(*parts), axis=axis), dtype) if parts else x
 
 
@@ -193,4 +193,8 @@ def guarded(operand: Any, where: Any) -> Any:
     mask = tensor(where, operand)
     if np.broadcast_shapes(mask.shape, operand.shape) != operand.shape:
         return operand
-    return masked(operand, agrad.broadcast_to(mask, operand.shape), 1)
+    return masked(operand, mask, 1)
+
+
+METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat, "outer": outer, "at": at}
+"""The methods of ufuncs by name."""

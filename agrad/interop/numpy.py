@@ -28,13 +28,15 @@ from agrad.interop import (  # noqa: F401 - each registers its handlers
     reductions,
     signals,
     statistics,
+    ufuncs,
 )
 from agrad.interop.arguments import cast, deliver, dtype_of, known
-from agrad.interop.methods import accumulate, at, choose_where, guarded, outer, reduce, reduceat
-from agrad.interop.scipy import find_ufunc, find_word
-from agrad.interop.table import FUNCTIONS, LIKE, REFUSED, UFUNCS, answer, find
+from agrad.interop.creation import LIKE, like_array
+from agrad.interop.methods import METHODS, choose_where, guarded
+from agrad.interop.scipy import find_ufunc
+from agrad.interop.scipy import special_word as special_word
+from agrad.interop.table import FUNCTIONS, REFUSED, UFUNCS, answer, find
 
-_METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat, "outer": outer}
 _IGNORED = ("order", "subok", "casting")
 
 
@@ -60,10 +62,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings:
             f"the ufunc {ufunc.__name__} is not known to agrad, so its derivative is not; "
             + (remedy or "use agrad's functions, write it as an @agrad.primitive, or call it on x.detach().numpy()")
         )
-    if method == "at":
-        return at(ufunc, *inputs)
     if method != "__call__":
-        return deliver(_METHODS[method](ufunc, *inputs, **settings), out or None, name)
+        return deliver(METHODS[method](ufunc, *inputs, **settings), out or None, name)
     casting = settings.get("casting", "same_kind")
     where, dtype = settings.pop("where", True), settings.pop("dtype", None)
     for setting in _IGNORED:
@@ -100,15 +100,10 @@ def array_function(
             return NotImplemented
     entry = FUNCTIONS.get(function)
     if entry is None and function in LIKE:
-        return LIKE[function](asked, args, settings)
+        return like_array(function, asked, args, settings)
     if entry is None:
         raise refusal(function)
     return answer(entry, args, settings)
-
-
-def special_word(name: str) -> Any:
-    """Return a function of SciPy's name that ``agrad.special`` lacks, or None."""
-    return find_word(name)
 
 
 def array_method(name: str, x: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
@@ -134,12 +129,8 @@ def _astype(
     return x if not copy and x.dtype == dtype else agrad.astype(x, dtype)
 
 
-def _copy(x: Tensor, order: Any = "C") -> Tensor:
-    return agrad.astype(x, x.dtype, copy=True)
-
-
 def _flatten(x: Tensor, order: Any = "C") -> Tensor:
-    return _copy(answer(FUNCTIONS[np.ravel], (x, order), {}))
+    return agrad.astype(answer(FUNCTIONS[np.ravel], (x, order), {}), x.dtype, copy=True)
 
 
 def _fill(x: Tensor, value: Any) -> None:
@@ -157,7 +148,6 @@ def _tolist(x: Tensor) -> Any:
 
 _METHODS_ALONE: dict[str, Callable[..., Any]] = {
     "astype": _astype,
-    "copy": _copy,
     "fill": _fill,
     "flatten": _flatten,
     "sort": _sort,

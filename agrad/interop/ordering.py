@@ -10,7 +10,6 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.interop.arguments import (
-    Floating,
     Promoted,
     PromotedFloating,
     axis_of,
@@ -18,13 +17,13 @@ from agrad.interop.arguments import (
     constant,
     flat,
     is_complex,
-    like_of,
+    on_host,
     picked,
     values_of,
     with_axis,
     zeros,
 )
-from agrad.interop.table import find, implements
+from agrad.interop.table import as_written, find, implements
 from agrad.registry import CALLS
 
 
@@ -59,40 +58,15 @@ def _partition(a: Tensor, kth: Any, axis: Any = -1, kind: str = "introselect") -
     return _taken(x, np.argpartition(values_of(x), kth, axis=axis, kind=kind), axis)
 
 
-def _on_host(name: str) -> None:
-    """Register a function whose results are whole numbers or truth values.
-
-    NumPy's own computes them on the host, and they are constants.
-    """
-    function = find(name)
-
-    def handler(*args: Any, **settings: Any) -> Any:
-        like = like_of(args, tuple(settings.values()))
-        assert like is not None
-        out = function(*map(_lowered, args), **{key: _lowered(value) for key, value in settings.items()})
-        if isinstance(out, (tuple, list)):
-            return type(out)(constant(part, like) for part in out)
-        return constant(out, like) if isinstance(out, (np.ndarray, np.generic)) else out
-
-    implements(name)(handler)
-
-
-def _lowered(value: Any) -> Any:
-    """Return an argument with values on the host in the place of its Tensors."""
-    if isinstance(value, Tensor):
-        return values_of(value)
-    if isinstance(value, (list, tuple)) and like_of(value) is not None:
-        return type(value)(_lowered(part) for part in value)
-    return value
-
-
 _POSITIONS_AND_TRUTHS = (
     "allclose argpartition argwhere array_equal array_equiv diag_indices_from digitize flatnonzero in1d isin ix_ "
     "lexsort linalg.matrix_rank nonzero packbits ravel_multi_index tril_indices_from triu_indices_from unpackbits "
     "unravel_index"
 )
+"""Functions whose results are whole numbers or truth values, found by NumPy on the host."""
+
 for _name in _POSITIONS_AND_TRUTHS.split():
-    _on_host(_name)
+    implements(_name)(on_host(find(_name)))
 
 
 @implements("searchsorted")
@@ -110,24 +84,9 @@ def _isclose(
     return out | (agrad.isnan(a) & agrad.isnan(b)) if equal_nan else out
 
 
-@implements("isposinf")
-def _isposinf(x: Floating) -> Tensor:
-    return agrad.isinf(x) & (x > 0)
-
-
-@implements("isneginf")
-def _isneginf(x: Floating) -> Tensor:
-    return agrad.isinf(x) & (x < 0)
-
-
 @implements("iscomplex")
 def _iscomplex(x: Tensor) -> Tensor:
     return agrad.imag(x) != 0 if is_complex(x) else agrad.zeros_like(x, dtype=agrad.bool)
-
-
-@implements("isreal")
-def _isreal(x: Tensor) -> Tensor:
-    return agrad.logical_not(_iscomplex(x))
 
 
 @implements("iscomplexobj")
@@ -135,9 +94,7 @@ def _iscomplexobj(x: Tensor) -> bool:
     return is_complex(x)
 
 
-@implements("isrealobj")
-def _isrealobj(x: Tensor) -> bool:
-    return not is_complex(x)
+as_written("isneginf isposinf isreal isrealobj setxor1d union1d unique_all unique_counts unique_inverse unique_values")
 
 
 # ------------------------------------------------------------------ distinct values
@@ -152,35 +109,10 @@ def _unique(
     axis: Any = None,
     equal_nan: bool = True,
 ) -> Any:
-    _, index, inverse, counts = np.unique(
-        values_of(ar), return_index=True, return_inverse=True, return_counts=True, axis=axis, equal_nan=equal_nan
-    )
-    out = [picked(ar, index) if axis is None else picked(ar, index, axis_of(axis, ar.ndim))]
-    for wanted, part in ((return_index, index), (return_inverse, inverse), (return_counts, counts)):
-        if wanted:
-            out.append(constant(part, ar))
+    _, index, *rest = np.unique(values_of(ar), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
+    found = picked(ar, index, None if axis is None else axis_of(axis, ar.ndim))
+    out = [found, *(constant(part, ar) for part in ([index] if return_index else []) + rest)]
     return out[0] if len(out) == 1 else tuple(out)
-
-
-@implements("unique_values")
-def _unique_values(x: Tensor) -> Tensor:
-    return _unique(x, equal_nan=False)
-
-
-def _unique_with(name: str, *fields: str) -> None:
-    function = find(name)
-
-    def handler(x: Tensor) -> Any:
-        result = function(values_of(x))
-        rest = {field: constant(getattr(result, field), x) for field in fields}
-        return type(result)(values=_unique_values(x), **rest)
-
-    implements(name)(handler)
-
-
-_unique_with("unique_counts", "counts")
-_unique_with("unique_inverse", "inverse_indices")
-_unique_with("unique_all", "indices", "inverse_indices", "counts")
 
 
 @implements("intersect1d")
@@ -194,20 +126,6 @@ def _intersect1d(ar1: Promoted, ar2: Promoted, assume_unique: bool = False, retu
 def _setdiff1d(ar1: Tensor, ar2: Tensor, assume_unique: bool = False) -> Tensor:
     x = flat(ar1) if assume_unique else _unique(ar1)
     return picked(x, np.flatnonzero(~np.isin(values_of(x), values_of(ar2))))
-
-
-@implements("setxor1d")
-def _setxor1d(ar1: Promoted, ar2: Promoted, assume_unique: bool = False) -> Tensor:
-    parts = [flat(x) if assume_unique else _unique(x) for x in (ar1, ar2)]
-    both = _sort(agrad.concat(parts, axis=0))
-    host = values_of(both)
-    apart = np.concatenate(([True], host[1:] != host[:-1], [True]))
-    return picked(both, np.flatnonzero(apart[1:] & apart[:-1])) if host.size else both
-
-
-@implements("union1d")
-def _union1d(ar1: Promoted, ar2: Promoted) -> Tensor:
-    return _unique(agrad.concat([flat(ar1), flat(ar2)], axis=0))
 
 
 @implements("bincount")

@@ -47,11 +47,8 @@ def _pairs(value: Any, ndim: int) -> list[Any]:
 
 def _end(value: Any, axis: int, side: int, x: Tensor) -> Tensor:
     """Return the padding value of one side of an axis as a Tensor of no dimensions."""
-    while isinstance(value, (list, tuple)) or (hasattr(value, "shape") and len(value.shape)):
-        entries = len(value) if isinstance(value, (list, tuple)) else value.shape[0]
-        inner = isinstance(value[0], (list, tuple)) or (hasattr(value[0], "shape") and len(value[0].shape))
-        value = value[0] if entries == 1 else value[axis] if inner else value[side]
-    return cast(tensor(value, x), x.dtype)
+    ends = cast(tensor(value, x), x.dtype)
+    return agrad.broadcast_to(ends, (x.ndim, 2))[axis, side] if ends.ndim else ends
 
 
 def _padded(x: Tensor, axis: int, widths: Sequence[int], mode: str, settings: dict[str, Any]) -> Tensor:

@@ -30,15 +30,11 @@ def _coefficients(*polynomials: Any) -> list[Tensor]:
     return promoted(*[flat(p) if p.ndim == 0 else p for p in tensors(*polynomials)])
 
 
-def _padded(x: Tensor, before: int) -> Tensor:
-    """Return the coefficients with zeros for ``before`` higher powers."""
-    return agrad.concat([zeros((before,), x), x]) if before else x
-
-
-def _joined(a: Any, b: Any) -> tuple[Tensor, Tensor]:
-    a, b = _coefficients(a, b)
-    n = max(a.shape[0], b.shape[0])
-    return _padded(a, n - a.shape[0]), _padded(b, n - b.shape[0])
+def _joined(a: Any, b: Any) -> list[Tensor]:
+    """Return coefficients of one length, with zeros for powers that one of the two lacks."""
+    parts = _coefficients(a, b)
+    n = max(p.shape[0] for p in parts)
+    return [agrad.concat([zeros((n - p.shape[0],), p), p]) for p in parts]
 
 
 @implements("polyadd")

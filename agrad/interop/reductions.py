@@ -18,43 +18,63 @@ from agrad.interop.arguments import (
     is_concrete,
     is_inexact,
     masked,
-    numeric,
     tensor,
     values_of,
     with_axis,
 )
-from agrad.interop.table import implements
+from agrad.interop.methods import accumulate, reduce
+from agrad.interop.table import as_written, implements
 from agrad.registry import CALLS
-
-
-def _selected(a: Tensor, where: Any, fill: Any) -> Tensor:
-    """Return the array, with ``fill`` where ``where`` does not hold."""
-    if where is True:
-        return a
-    shape = np.broadcast_shapes(tuple(np.shape(where)), a.shape)
-    return masked(agrad.broadcast_to(a, shape), agrad.broadcast_to(tensor(where, a), shape), fill)
 
 
 def _shaped(x: Tensor, axis: Any, keepdims: Any) -> dict[str, Any]:
     return {"axis": axes_of(axis, x.ndim), "keepdims": bool(keepdims)}
 
 
-@implements("sum")
-def _sum(
-    a: Tensor, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
-) -> Any:
-    x = _selected(cast(a, dtype), where, 0)
-    out = agrad.sum(numeric(x), **_shaped(x, axis, keepdims))
-    return cast(out if initial is None else out + initial, dtype)
+def _without_nan(x: Tensor, fill: float) -> Tensor:
+    """Return the array, with ``fill`` where it is nan."""
+    return agrad.where(agrad.isnan(x), agrad.full_like(x, fill), x) if is_inexact(x) else x
 
 
-@implements("prod")
-def _prod(
-    a: Tensor, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
-) -> Any:
-    x = _selected(cast(a, dtype), where, 1)
-    out = agrad.prod(numeric(x), **_shaped(x, axis, keepdims))
-    return cast(out if initial is None else out * initial, dtype)
+def _reduction(ufunc: np.ufunc, fill: float | None = None) -> Any:
+    """Return the handler of a function that is a ufunc's ``reduce``.
+
+    ``fill`` stands for nan where the function leaves nan out.
+    """
+
+    def handler(a: Tensor, axis: Any = None, **settings: Any) -> Any:
+        return reduce(ufunc, a if fill is None else _without_nan(a, fill), axis, **settings)
+
+    return handler
+
+
+def _running(ufunc: np.ufunc, fill: float | None = None) -> Any:
+    """Return the handler of a function that is a ufunc's ``accumulate``."""
+
+    def handler(a: Tensor, axis: Any = None, dtype: Any = None) -> Any:
+        x, axis = with_axis(a if fill is None else _without_nan(a, fill), axis)
+        return accumulate(ufunc, x, axis, dtype)
+
+    return handler
+
+
+for _names, _handler in {
+    "sum": _reduction(np.add),
+    "nansum": _reduction(np.add, 0),
+    "prod": _reduction(np.multiply),
+    "nanprod": _reduction(np.multiply, 1),
+    "max amax": _reduction(np.maximum),
+    "min amin": _reduction(np.minimum),
+    "all": _reduction(np.logical_and),
+    "any": _reduction(np.logical_or),
+    "cumsum": _running(np.add),
+    "nancumsum": _running(np.add, 0),
+    "cumprod": _running(np.multiply),
+    "nancumprod": _running(np.multiply, 1),
+}.items():
+    implements(*_names.split())(_handler)
+
+as_written("cumulative_prod cumulative_sum ptp")
 
 
 def _count(x: Tensor, axis: Any, keepdims: Any, where: Any) -> Any:
@@ -67,7 +87,7 @@ def _count(x: Tensor, axis: Any, keepdims: Any, where: Any) -> Any:
 
 @implements("mean")
 def _mean(a: Tensor, axis: Any = None, dtype: Any = None, keepdims: bool = False, where: Any = True) -> Any:
-    x = _selected(inexact(cast(a, dtype)), where, 0)
+    x = masked(inexact(cast(a, dtype)), where, 0)
     if where is True:
         return cast(agrad.mean(x, **_shaped(x, axis, keepdims)), dtype)
     return cast(agrad.sum(x, **_shaped(x, axis, keepdims)) / _count(x, axis, keepdims, where), dtype)
@@ -94,9 +114,9 @@ def _var(
     plain = where is True and mean is None and not is_complex(x)
     if plain and math.prod(x.shape) and _count(x, axis, keepdims, True) > ddof:
         return agrad.var(x, correction=float(ddof), **_shaped(x, axis, keepdims))
-    x = _selected(x, where, 0)
+    x = masked(x, where, 0)
     centre = _mean(x, axis, None, True, where) if mean is None else tensor(mean, x)
-    spread = _selected(_squares(x - centre), where, 0)
+    spread = masked(_squares(x - centre), where, 0)
     count = _count(spread, axis, keepdims, where)
     rest = agrad.maximum(count - ddof, 0) if isinstance(count, Tensor) else constant(max(count - ddof, 0.0), spread)
     return agrad.sum(spread, **_shaped(spread, axis, keepdims)) / cast(rest, spread.dtype)
@@ -105,44 +125,6 @@ def _var(
 @implements("std")
 def _std(a: Tensor, **settings: Any) -> Any:
     return CALLS["length"](_var(a, **settings))
-
-
-def _extreme(name: str) -> Any:
-    function, pair = getattr(agrad, name), agrad.maximum if name == "max" else agrad.minimum
-
-    def handler(a: Tensor, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Any:
-        if where is not True and initial is None:
-            raise ValueError(f"numpy.{name}: where= needs initial=, as there is no least or greatest of no elements")
-        x = _selected(a, where, initial)
-        if initial is not None and not x.size:
-            return agrad.full_like(agrad.sum(x, **_shaped(x, axis, keepdims)), initial, dtype=x.dtype)
-        out = function(x, **_shaped(x, axis, keepdims))
-        return out if initial is None else pair(out, initial)
-
-    return handler
-
-
-_max = implements("max", "amax")(_extreme("max"))
-_min = implements("min", "amin")(_extreme("min"))
-
-
-@implements("ptp")
-def _ptp(a: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
-    return _max(a, axis, keepdims) - _min(a, axis, keepdims)
-
-
-def _truth(name: str) -> None:
-    function = getattr(agrad, name)
-
-    def handler(a: Tensor, axis: Any = None, keepdims: bool = False, where: Any = True) -> Any:
-        x = _selected(a, where, name == "all")
-        return function(x if x.dtype == agrad.bool else x != 0, **_shaped(x, axis, keepdims))
-
-    implements(name)(handler)
-
-
-_truth("all")
-_truth("any")
 
 
 @implements("count_nonzero")
@@ -167,67 +149,13 @@ _place("argmax")
 _place("argmin")
 
 
-# ------------------------------------------------------------------ running results
-
-
-@implements("cumsum")
-def _cumsum(a: Tensor, axis: Any = None, dtype: Any = None) -> Any:
-    x, axis = with_axis(numeric(cast(a, dtype)), axis)
-    return cast(agrad.cumulative_sum(x, axis=axis), dtype)
-
-
-@implements("cumprod")
-def _cumprod(a: Tensor, axis: Any = None, dtype: Any = None) -> Any:
-    x, axis = with_axis(numeric(cast(a, dtype)), axis)
-    return cast(agrad.cumulative_prod(x, axis=axis), dtype)
-
-
-def _cumulative(name: str) -> None:
-    function = getattr(agrad, name)
-
-    def handler(x: Tensor, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
-        x = numeric(cast(x, dtype))
-        return cast(function(x, axis=axis, include_initial=include_initial), dtype)
-
-    implements(name)(handler)
-
-
-_cumulative("cumulative_sum")
-_cumulative("cumulative_prod")
-
-
 # ------------------------------------------------------------------ without nan
-
-
-def _without_nan(x: Tensor, fill: float) -> Tensor:
-    """Return the array, with ``fill`` where it is nan."""
-    return agrad.where(agrad.isnan(x), agrad.full_like(x, fill), x) if is_inexact(x) else x
 
 
 def _is_number(x: Tensor, where: Any) -> Tensor:
     """Return True where the array is not nan and ``where`` holds."""
     is_number = agrad.logical_not(agrad.isnan(x))
     return is_number if where is True else is_number & cast(tensor(where, x), bool)
-
-
-@implements("nansum")
-def _nansum(a: Tensor, **settings: Any) -> Any:
-    return _sum(_without_nan(a, 0), **settings)
-
-
-@implements("nanprod")
-def _nanprod(a: Tensor, **settings: Any) -> Any:
-    return _prod(_without_nan(a, 1), **settings)
-
-
-@implements("nancumsum")
-def _nancumsum(a: Tensor, **settings: Any) -> Any:
-    return _cumsum(_without_nan(a, 0), **settings)
-
-
-@implements("nancumprod")
-def _nancumprod(a: Tensor, **settings: Any) -> Any:
-    return _cumprod(_without_nan(a, 1), **settings)
 
 
 @implements("nanmean")
@@ -257,9 +185,9 @@ def _nanstd(a: Floating, **settings: Any) -> Any:
     return CALLS["length"](_nanvar(a, **settings))
 
 
-def _nan_extreme(name: str, whole: Any, fill: float) -> None:
+def _nan_extreme(name: str, ufunc: np.ufunc, fill: float) -> None:
     def handler(a: Tensor, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Any:
-        out = whole(_without_nan(a, fill), axis, keepdims, initial, where)
+        out = reduce(ufunc, _without_nan(a, fill), axis, None, keepdims, initial, where)
         if not is_inexact(a) or initial is not None:
             return out
         return masked(out, agrad.any(_is_number(a, True), **_shaped(a, axis, keepdims)), math.nan)
@@ -267,8 +195,8 @@ def _nan_extreme(name: str, whole: Any, fill: float) -> None:
     implements(name)(handler)
 
 
-_nan_extreme("nanmax", _max, -math.inf)
-_nan_extreme("nanmin", _min, math.inf)
+_nan_extreme("nanmax", np.maximum, -math.inf)
+_nan_extreme("nanmin", np.minimum, math.inf)
 
 
 @implements("average")

@@ -15,43 +15,40 @@ import numpy as np
 import agrad
 from agrad import Tensor, special
 from agrad.errors import RefusedFunctionError
+from agrad.interop.arguments import alike, operands
 from agrad.interop.table import UFUNCS
-from agrad.interop.ufuncs import operands
 
 Function = Callable[..., Any]
 
 WORDS: dict[str, Function] = {}
 """Functions by SciPy's names, beside those that ``agrad.special`` has by the same names."""
 
-_ALIASES = {"psi": "digamma", "jv": "jn"}
-_ORDERS = ("iv", "jv")
+_OTHER_NAMES = {"psi": special.digamma, "jv": special.jn}
+"""Functions that ``agrad.special`` has by another name than SciPy."""
+
 _DEGREE = math.pi / 180
 
 
-def word(*names: str) -> Callable[[Function], Function]:
-    """Register a function by SciPy's names.
+def word(name: str) -> Callable[[Function], Function]:
+    """Register a function by SciPy's name.
 
-    Its operands are of one floating dtype, or numbers.
+    It is given Tensors of one floating dtype.
     """
 
     def file(function: Function) -> Function:
-        def on_operands(*values: Any) -> Any:
-            return function(*operands(*values, floating=True))
+        def on_tensors(*values: Any) -> Any:
+            return function(*alike(*values, floating=True))
 
-        on_operands.__doc__ = function.__doc__
-        for name in names:
-            on_operands.__name__ = name
-            WORDS[name] = on_operands
+        on_tensors.__name__, on_tensors.__doc__ = name, function.__doc__
+        WORDS[name] = on_tensors
         return function
 
     return file
 
 
-def find_word(name: str) -> Function | None:
+def special_word(name: str) -> Function | None:
     """Return a function of SciPy's name that ``agrad.special`` lacks, or None."""
-    if name in _ALIASES:
-        return getattr(special, _ALIASES[name])
-    return WORDS.get(name)
+    return WORDS.get(name) or _OTHER_NAMES.get(name)
 
 
 def find_ufunc(ufunc: np.ufunc) -> Function | None:
@@ -62,7 +59,7 @@ def find_ufunc(ufunc: np.ufunc) -> Function | None:
     name = ufunc.__name__
     if getattr(sys.modules.get("scipy.special._ufuncs"), name, None) is not ufunc:
         return None
-    function = find_word(name) or special.__dict__.get(name)
+    function = special_word(name) or special.__dict__.get(name)
     if function is None:
         raise RefusedFunctionError(
             f"scipy.special.{name} has no counterpart in agrad.special; write it as an @agrad.primitive with its "
@@ -70,7 +67,7 @@ def find_ufunc(ufunc: np.ufunc) -> Function | None:
         )
 
     def handler(*values: Any) -> Any:
-        if name not in _ORDERS:
+        if name not in ("iv", "jv"):
             return function(*operands(*values, floating=True))
         # the order of a Bessel function has no derivative, and that of jn is one number
         order, x = values
@@ -146,16 +143,12 @@ def _cosdg(x: Any) -> Any:
 
 @word("tandg")
 def _tandg(x: Any) -> Any:
-    turns, sine, cosine = _turned(x)
-    odd = agrad.remainder(turns, 2.0) == 1
-    return agrad.where(odd, cosine, sine) / agrad.where(odd, -sine, cosine)
+    return _sindg(x) / _cosdg(x)
 
 
 @word("cotdg")
 def _cotdg(x: Any) -> Any:
-    turns, sine, cosine = _turned(x)
-    odd = agrad.remainder(turns, 2.0) == 1
-    return agrad.where(odd, -sine, cosine) / agrad.where(odd, cosine, sine)
+    return _cosdg(x) / _sindg(x)
 
 
 @word("rgamma")
@@ -188,7 +181,6 @@ def _multigammaln(a: Any, d: Any) -> Any:
 
 @word("binom")
 def _binom(n: Any, k: Any) -> Any:
-    n, k = _arrays(n, k)
     plain = (n - k > -1) & (k > -1) & (n > -1)
     one = agrad.ones_like(plain, dtype=n.dtype)
     top, low = agrad.where(plain, n, one), agrad.where(plain, k, one)
@@ -198,7 +190,6 @@ def _binom(n: Any, k: Any) -> Any:
 
 @word("poch")
 def _poch(z: Any, m: Any) -> Any:
-    z, m = _arrays(z, m)
     plain = (z > 0) & (z + m > 0)
     one = agrad.ones_like(plain, dtype=z.dtype)
     low, high = agrad.where(plain, z, one), agrad.where(plain, z + m, one)
@@ -208,27 +199,26 @@ def _poch(z: Any, m: Any) -> Any:
 
 @word("boxcox")
 def _boxcox(x: Any, lmbda: Any) -> Any:
-    return agrad.log(x) * _exp_minus_1_over(*_arrays(lmbda * agrad.log(x)))
+    return agrad.log(x) * _exp_minus_1_over(lmbda * agrad.log(x))
 
 
 @word("boxcox1p")
 def _boxcox1p(x: Any, lmbda: Any) -> Any:
-    return agrad.log1p(x) * _exp_minus_1_over(*_arrays(lmbda * agrad.log1p(x)))
+    return agrad.log1p(x) * _exp_minus_1_over(lmbda * agrad.log1p(x))
 
 
 @word("inv_boxcox")
 def _inv_boxcox(y: Any, lmbda: Any) -> Any:
-    return agrad.exp(y * _log1p_over(*_arrays(lmbda * y)))
+    return agrad.exp(y * _log1p_over(lmbda * y))
 
 
 @word("inv_boxcox1p")
 def _inv_boxcox1p(y: Any, lmbda: Any) -> Any:
-    return agrad.expm1(y * _log1p_over(*_arrays(lmbda * y)))
+    return agrad.expm1(y * _log1p_over(lmbda * y))
 
 
 @word("huber")
 def _huber(delta: Any, r: Any) -> Any:
-    delta, r = _arrays(delta, r)
     size = agrad.abs(r)
     loss = agrad.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
     return agrad.where(delta < 0, agrad.full_like(loss, math.inf), loss)
@@ -236,17 +226,10 @@ def _huber(delta: Any, r: Any) -> Any:
 
 @word("pseudo_huber")
 def _pseudo_huber(delta: Any, r: Any) -> Any:
-    delta, r = _arrays(delta, r)
     ratio = r / agrad.where(delta > 0, delta, agrad.ones_like(delta))
     loss = delta * delta * agrad.expm1(0.5 * agrad.log1p(ratio * ratio))
     loss = agrad.where(delta == 0, agrad.zeros_like(loss), loss)
     return agrad.where(delta < 0, agrad.full_like(loss, math.inf), loss)
-
-
-def _arrays(*values: Any) -> list[Any]:
-    """Return Tensors of all operands, numbers in the dtype of the others."""
-    like = next(v for v in values if isinstance(v, Tensor))
-    return [v if isinstance(v, Tensor) else agrad.full_like(like, v) for v in values]
 
 
 # distribution functions of SciPy's arguments, each in the form that does not cancel in its tail
@@ -258,14 +241,9 @@ word("betaincc")(lambda a, b, x: special.betainc(b, a, 1 - x))
 
 def _distribution(name: str, domain: Function, function: Function) -> None:
     def within(*values: Any) -> Any:
-        values = tuple(_arrays(*values))
         return _within(domain(*values), function(*values))
 
     word(name)(within)
-
-
-def _not_negative(a: Any, b: Any, x: Any) -> Any:
-    return x >= 0
 
 
 def _ratio(n: Any, d: Any, x: Any) -> Any:
@@ -280,8 +258,8 @@ def _failures(k: Any, n: Any, p: Any) -> Any:
     return (k >= 0) & (n > 0)
 
 
-_distribution("gdtr", _not_negative, lambda a, b, x: special.gammainc(b, a * x))
-_distribution("gdtrc", _not_negative, lambda a, b, x: special.gammaincc(b, a * x))
+_distribution("gdtr", lambda a, b, x: x >= 0, lambda a, b, x: special.gammainc(b, a * x))
+_distribution("gdtrc", lambda a, b, x: x >= 0, lambda a, b, x: special.gammaincc(b, a * x))
 _distribution("fdtr", _ratio, lambda n, d, x: special.betainc(n / 2, d / 2, n * x / (d + n * x)))
 _distribution("fdtrc", _ratio, lambda n, d, x: special.betainc(d / 2, n / 2, d / (d + n * x)))
 _distribution("pdtr", _counted, lambda k, m: special.gammaincc(agrad.floor(k) + 1, m))
@@ -291,7 +269,6 @@ _distribution("nbdtrc", _failures, lambda k, n, p: special.betainc(agrad.floor(k
 
 
 def _binomial(k: Any, n: Any, p: Any, upper: bool) -> Any:
-    k, n, p = _arrays(k, n, p)
     k = agrad.floor(k)
     inside = (k >= 0) & (k < n)
     one = agrad.ones_like(inside, dtype=p.dtype)
@@ -310,7 +287,6 @@ word("bdtrc")(lambda k, n, p: _binomial(k, n, p, True))
 @word("stdtr")
 def _stdtr(df: Any, t: Any) -> Any:
     # the tail is the incomplete beta function of a square, which hides the slope at 0: there, a series in t
-    df, t = _arrays(df, t)
     square = t * t / df
     near = square < 1e-6
     one = agrad.ones_like(square)
@@ -321,6 +297,3 @@ def _stdtr(df: Any, t: Any) -> Any:
     u = agrad.where(near, square, agrad.zeros_like(square))
     series = 1 - (df + 1) * u / 6 + (df + 1) * (df + 3) * u * u / 40
     return _within(df > 0, agrad.where(near, 0.5 + scale * agrad.where(near, t, agrad.zeros_like(t)) * series, outer))
-
-
-__all__ = ["WORDS", "find_ufunc", "find_word"]

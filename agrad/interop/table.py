@@ -1,35 +1,32 @@
 """Tables of the handlers of NumPy's functions, and the binding of their arguments.
 
-A handler takes parameters of NumPy's function by the same names. The annotations of its arrays say what they are
-brought to: ``Tensor``, ``Floating``, ``Promoted`` or ``PromotedFloating``. Settings that it does not take must be at
-NumPy's default, except those of memory and algorithms; ``out`` is handled for all functions alike.
+A handler has parameters of NumPy's function, by the same names. The annotations of its arrays say to which form they
+are brought: ``Tensor``, ``Floating``, ``Promoted`` or ``PromotedFloating``. A setting that it lacks must have NumPy's
+default, unless it concerns memory or algorithms alone. ``out`` is written to by ``answer``, for all functions.
 """
 
 import inspect
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from agrad.interop.arguments import Array, arrays_of, converted, deliver, rejects
+from agrad.interop.arguments import arrays_of, convert, deliver, rejects
 
 Handler = Callable[..., Any]
 
 
 class Entry(NamedTuple):
-    """One of NumPy's functions, with its handler.
-
-    ``parameters``: NumPy's parameters with their defaults; None for a handler that takes ``*args``. ``names``: those
-    that the handler takes. ``leading``: the number of parameters that begin both signatures.
-    """
+    """The handler of one of NumPy's functions."""
 
     name: str
     handler: Handler
     parameters: dict[str, Any] | None
+    """NumPy's parameters with their defaults; None for a handler that takes ``*args``."""
     names: frozenset[str]
-    leading: int
-    arrays: tuple[Array, ...]
+    """The parameters that the handler takes."""
+    arrays: dict[str, tuple[bool, bool]]
+    """The parameters that are arrays: are they floating, and of one dtype with others."""
 
 
 FUNCTIONS: dict[Any, Entry] = {}
@@ -38,15 +35,13 @@ FUNCTIONS: dict[Any, Entry] = {}
 UFUNCS: dict[np.ufunc, Handler] = {}
 """Handlers of ufuncs, which take the operands."""
 
-LIKE: dict[Any, Handler] = {}
-"""Functions that make arrays, dispatched on ``like=``: handlers that take that Tensor and the arguments."""
-
 REFUSED: dict[str, str] = {}
 """Functions that take no Tensors, by name, with a remedy."""
 
 _IGNORED = {"subok", "casting", "device", "copy", "kind", "stable", "overwrite_input", "sorted"}
 """Settings that change no value of a result."""
 
+_NO_VALUE = np._NoValue
 _MEMORY_ORDERS = ("C", "F", "A", "K")
 
 
@@ -87,13 +82,19 @@ def implements(*names: str) -> Callable[[Handler], Handler]:
             if function is None:
                 continue
             parameters = None if code.co_flags & inspect.CO_VARARGS else _parameters(name, function, taken)
-            pairs = zip(parameters or (), taken[: code.co_argcount], strict=False)
-            leading = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-            known = frozenset(parameters or taken if code.co_flags & inspect.CO_VARKEYWORDS else taken)
-            FUNCTIONS[function] = Entry(name, handler, parameters, known, leading, arrays_of(handler, taken))
+            known = parameters or taken if code.co_flags & inspect.CO_VARKEYWORDS else taken
+            FUNCTIONS[function] = Entry(name, handler, parameters, frozenset(known) - {"out"}, arrays_of(handler))
         return handler
 
     return register
+
+
+def as_written(names: str) -> None:
+    """Register functions that NumPy composes of its others, as NumPy wrote them."""
+    for name in names.split():
+        function = find(name)
+        if hasattr(function, "__wrapped__"):
+            FUNCTIONS[function] = Entry(name, function.__wrapped__, None, frozenset(), {})
 
 
 def refuses(*names: str, remedy: str) -> None:
@@ -103,22 +104,23 @@ def refuses(*names: str, remedy: str) -> None:
 
 def answer(entry: Entry, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Call a handler; its result is written to ``out`` where that is given."""
+    name, handler, parameters, names, arrays = entry
+    if parameters is not None:
+        if len(args) > len(parameters):
+            raise TypeError(f"numpy.{name} takes {len(parameters)} arguments, not {len(args)}")
+        for key, value in zip(parameters, args, strict=False):
+            settings[key] = value
+        args = ()
     out = None
-    if entry.parameters is not None and len(args) > entry.leading:
-        if len(args) > len(entry.parameters):
-            raise TypeError(f"numpy.{entry.name} takes {len(entry.parameters)} arguments, not {len(args)}")
-        named = list(zip(entry.parameters, args, strict=False))
-        settings = {**dict(named[entry.leading :]), **settings}
-        args = args[: entry.leading]
-    for name, value in settings.items():
-        if name not in entry.names or value is np._NoValue:
+    for key, value in settings.items():
+        if key not in names or value is _NO_VALUE:
             out = settings.get("out")
-            settings = {name: value for name, value in settings.items() if _is_taken(entry, name, value)}
+            settings = {key: value for key, value in settings.items() if _is_taken(entry, key, value)}
             break
-    if entry.arrays:
-        args = converted(entry.arrays, args, settings)
-    result = entry.handler(*args, **settings)
-    return result if out is None else deliver(result, out, entry.name)
+    if arrays:
+        convert(arrays, settings)
+    result = handler(*args, **settings)
+    return result if out is None else deliver(result, out, name)
 
 
 def _is_taken(entry: Entry, name: str, value: Any) -> bool:
@@ -126,7 +128,7 @@ def _is_taken(entry: Entry, name: str, value: Any) -> bool:
 
     Raises ``RefusedFunctionError`` for a setting that would be ignored.
     """
-    if value is np._NoValue or name == "out":
+    if value is _NO_VALUE or name == "out":
         return False
     if name in entry.names or entry.parameters is None or name not in entry.parameters:
         return True

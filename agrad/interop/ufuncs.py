@@ -9,17 +9,17 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.interop.arguments import (
-    NUMBERS,
     alike,
     constant,
-    dtype_of,
     inexact,
     is_complex,
     is_inexact,
-    like_of,
+    on_host,
+    operands,
     promoted,
     tensor,
     tensors,
+    truth,
     values_of,
 )
 from agrad.interop.table import UFUNCS, find
@@ -43,57 +43,6 @@ def ufunc(*names: str) -> Callable[[Handler], Handler]:
     return file
 
 
-def operands(*values: Any, floating: bool = False) -> list[Any]:
-    """Return the operands in the dtype that NumPy promotes theirs to.
-
-    Python's numbers are weak, and stay numbers.
-
-    NumPy's scalars are arrays to NumPy and numbers to every other library.
-    """
-    if _alike(values):
-        return list(values)
-    like = like_of(*values)
-    if like is not None and like.backend != "numpy":
-        values = tuple([v.item() if isinstance(v, np.generic) else v for v in values])
-    out = [v if type(v) in NUMBERS else tensor(v, like) for v in values]
-    arrays = [v for v in out if isinstance(v, Tensor)]
-    weak = [v for v in out if not isinstance(v, Tensor)]
-    kinds = [np.dtype(v.dtype.name) for v in arrays]
-    target = np.result_type(*kinds, *weak)
-    if floating and target.kind in "biu":
-        target = np.dtype(np.float64)
-    if weak or any(kind != target for kind in kinds):
-        wanted = dtype_of(target)
-        arrays = [v if v.dtype == wanted else agrad.astype(v, wanted) for v in arrays]
-        pending = iter(arrays)
-        out = [next(pending) if isinstance(v, Tensor) else _fitting(v, wanted) for v in out]
-    return out
-
-
-def _alike(values: tuple[Any, ...]) -> bool:
-    """Return True for Tensors of one floating dtype with floats, the common case."""
-    kind = None
-    for value in values:
-        if isinstance(value, Tensor):
-            if kind is None:
-                kind = value.dtype
-            elif value.dtype is not kind:
-                return False
-        elif type(value) is not float:
-            return False
-    return kind is not None and kind.kind == "real floating"
-
-
-def _fitting(number: Any, dtype: Any) -> Any:
-    """Return a weak number as a dtype takes it.
-
-    array-api-strict takes no int for a truth value and no float for an int.
-    """
-    if dtype.kind == "real floating":
-        return float(number)
-    return int(number) if dtype.kind.endswith("integer") else number
-
-
 def _direct(name: str, *, floating: bool = False) -> Handler:
     function = getattr(agrad, name)
 
@@ -103,35 +52,31 @@ def _direct(name: str, *, floating: bool = False) -> Handler:
     return handler
 
 
-# fmt: off
-for _names, _name in (
-    ("absolute", "abs"), ("add", "add"), ("bitwise_and", "bitwise_and"), ("bitwise_or", "bitwise_or"),
-    ("bitwise_xor", "bitwise_xor"), ("ceil", "ceil"), ("conjugate", "conj"), ("equal", "equal"), ("floor", "floor"),
-    ("floor_divide", "floor_divide"), ("greater", "greater"), ("greater_equal", "greater_equal"),
-    ("invert", "bitwise_invert"), ("isfinite", "isfinite"), ("isinf", "isinf"), ("isnan", "isnan"),
-    ("left_shift", "bitwise_left_shift"), ("less", "less"), ("less_equal", "less_equal"), ("matmul", "matmul"),
-    ("maximum", "maximum"), ("minimum", "minimum"), ("multiply", "multiply"), ("negative", "negative"),
-    ("not_equal", "not_equal"), ("positive", "positive"), ("power", "pow"), ("remainder", "remainder"),
-    ("right_shift", "bitwise_right_shift"), ("sign", "sign"), ("square", "square"), ("subtract", "subtract"),
-    ("trunc", "trunc"),
-):
-    ufunc(_names)(_direct(_name))
-for _names, _name in (
-    ("arccos", "acos"), ("arccosh", "acosh"), ("arcsin", "asin"), ("arcsinh", "asinh"), ("arctan", "atan"),
-    ("arctan2", "atan2"), ("arctanh", "atanh"), ("copysign", "copysign"), ("cos", "cos"), ("cosh", "cosh"),
-    ("divide", "divide"), ("exp", "exp"), ("expm1", "expm1"), ("hypot", "hypot"), ("log", "log"), ("log10", "log10"),
-    ("log1p", "log1p"), ("log2", "log2"), ("logaddexp", "logaddexp"), ("nextafter", "nextafter"), ("rint", "round"),
-    ("signbit", "signbit"), ("sin", "sin"), ("sinh", "sinh"), ("sqrt", "sqrt"), ("tan", "tan"), ("tanh", "tanh"),
-):
-    ufunc(_names)(_direct(_name, floating=True))
-# fmt: on
+_SAME_KIND = (
+    "abs add bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor ceil conj equal "
+    "floor floor_divide greater greater_equal isfinite isinf isnan less less_equal matmul maximum minimum multiply "
+    "negative not_equal positive pow remainder sign square subtract trunc"
+)
+"""Functions of agrad that are NumPy's ufuncs of the same names."""
+
+_FLOATING = (
+    "acos acosh asin asinh atan atan2 atanh copysign cos cosh divide exp expm1 hypot log log10 log1p log2 logaddexp "
+    "nextafter signbit sin sinh sqrt tan tanh"
+)
+"""Those of them that make floating numbers of whole ones."""
+
+for _name in _SAME_KIND.split():
+    ufunc(_name)(_direct(_name))
+for _name in _FLOATING.split():
+    ufunc(_name)(_direct(_name, floating=True))
+ufunc("rint")(_direct("round", floating=True))
 
 
 def _logical(name: str) -> Handler:
     function = getattr(agrad, name)
 
     def handler(*values: Any) -> Any:
-        return function(*[x if x.dtype == agrad.bool else x != 0 for x in tensors(*values)])
+        return function(*[truth(x) for x in tensors(*values)])
 
     return handler
 
@@ -269,19 +214,10 @@ def _logaddexp2(x1: Any, x2: Any) -> Any:
     return agrad.logaddexp(x1 * two, x2 * two) / two
 
 
-def _on_host(function: np.ufunc) -> Handler:
-    def handler(*values: Any) -> Any:
-        like = like_of(*values)
-        assert like is not None
-        return constant(function(*[v if type(v) in NUMBERS else values_of(v) for v in values]), like)
-
-    return handler
-
-
 # whole numbers, and the distance to the next number: constants, of which the standard knows nothing
 for _name in ("bitwise_count", "gcd", "lcm", "spacing"):
     if hasattr(np, _name):
-        ufunc(_name)(_on_host(getattr(np, _name)))
+        ufunc(_name)(on_host(getattr(np, _name)))
 
 
 @ufunc("vecdot")
