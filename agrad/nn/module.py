@@ -1,6 +1,6 @@
 """Module: a function with parameters, which it finds among its own attributes."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,28 +15,29 @@ def _join(prefix: str, name: object) -> str:
     return f"{prefix}.{name}" if prefix else str(name)
 
 
-def _walk(value: Any, name: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """Every Module and every leaf Tensor below ``value``, once each, with its name."""
-    if isinstance(value, agrad.Tensor):
-        if value.is_leaf and id(value) not in seen:
+def _held(members: Iterable[tuple[Any, Any]], prefix: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """Yield the Tensors and Modules among attributes and in their containers, by name."""
+    for key, value in members:
+        name = _join(prefix, key)
+        if isinstance(value, (agrad.Tensor, Module)):
+            yield name, value
+        elif isinstance(value, (list, tuple, dict)) and id(value) not in seen:
+            seen.add(id(value))
+            yield from _held(value.items() if isinstance(value, dict) else enumerate(value), name, seen)
+
+
+def _walk(module: "Module", prefix: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """Yield a Module and all Modules and leaf Tensors below it, once each, by name."""
+    seen.add(id(module))
+    yield prefix, module
+    for name, value in _held(module.members(), prefix, seen):
+        if id(value) in seen:
+            continue
+        if isinstance(value, Module):
+            yield from _walk(value, name, seen)
+        elif value.is_leaf:
             seen.add(id(value))
             yield name, value
-        return
-    if isinstance(value, Module):
-        members: Any = value.members()
-    elif isinstance(value, (list, tuple)):
-        members = enumerate(value)
-    elif isinstance(value, dict):
-        members = value.items()
-    else:
-        return
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(value, Module):
-        yield name, value
-    for key, member in members:
-        yield from _walk(member, _join(name, key), seen)
 
 
 class Module:
@@ -195,7 +196,8 @@ class Module:
 
     def _text(self, indent: str) -> str:
         inner = indent + "  "
-        lines = [f"{inner}{name}: {module._text(inner)}" for name, module in _children(self)]
+        held = _held(self.members(), "", set())
+        lines = [f"{inner}{name}: {value._text(inner)}" for name, value in held if isinstance(value, Module)]
         if not lines:
             return f"{type(self).__name__}({self.settings()})"
         return f"{type(self).__name__}(\n" + "\n".join(lines) + f"\n{indent})"
@@ -203,22 +205,6 @@ class Module:
     def __repr__(self) -> str:
         count = sum(tensor.size for tensor in self.parameters())
         return self._text("") + (f"  # {count:,} parameters" if count else "")
-
-
-def _children(module: Module) -> list[tuple[str, Module]]:
-    """Return the modules just below a module, with their names in it."""
-    found: list[tuple[str, Module]] = []
-
-    def look(value: Any, name: str) -> None:
-        if isinstance(value, Module):
-            found.append((name, value))
-        elif isinstance(value, (list, tuple, dict)):
-            for key, member in value.items() if isinstance(value, dict) else enumerate(value):
-                look(member, _join(name, key))
-
-    for name, value in module.members():
-        look(value, name)
-    return found
 
 
 def check_state(

@@ -9,24 +9,13 @@ from agrad.ops.updates import adam_update_counted, adam_update_p, sgd_update_p
 from agrad.optim.optimizer import Optimizer, Rate, number
 
 
-class _ByType(dict[type, Callable[..., Any]]):
-    """An update for each type of array.
+def _function(update: Any, p: Any) -> Callable[..., Any]:
+    """Return the function of an update for an array ``p``.
 
-    A step records nothing and has checked its arrays: raw ones go straight to the operation on them. In a traced
+    A step records nothing and has checked its arrays, so raw ones go straight to the operation on them. In a traced
     function the call of the update notes it as a whole.
     """
-
-    def __init__(self, update: Any) -> None:
-        super().__init__()
-        self.update = update
-
-    def __missing__(self, kind: type) -> Callable[..., Any]:
-        call = self.update if issubclass(kind, agrad.Tensor) else self.update.primitive.raw[kind]
-        self[kind] = call
-        return call
-
-
-_SGD, _ADAM = _ByType(sgd_update_p), _ByType(adam_update_p)
+    return update if isinstance(p, agrad.Tensor) else update.primitive.raw[type(p)]
 
 
 class SGD(Optimizer):
@@ -62,7 +51,7 @@ class SGD(Optimizer):
         if self.dampening and hasattr(count, "shape"):
             first, later = (self.update(p, g, arrays, number, lr, False) for number in (1, 2))
             return tuple([agrad.where(count > 1, b, a) for a, b in zip(first, later, strict=True)])
-        p_new, v_new = _SGD[type(p)](
+        p_new, v_new = _function(sgd_update_p, p)(
             p,
             g,
             arrays[0] if arrays else g,
@@ -115,7 +104,7 @@ class Adam(Optimizer):
         self.maximize = bool(maximize)
 
     def update(self, p: Any, g: Any, arrays: tuple[Any, ...], count: int, lr: float, donate: bool) -> tuple[Any, ...]:
-        update = adam_update_counted if hasattr(count, "shape") else _ADAM[type(p)]
+        update = adam_update_counted if hasattr(count, "shape") else _function(adam_update_p, p)
         return update(
             p,
             -g if self.maximize else g,

@@ -9,14 +9,12 @@ import numpy as np
 
 import agrad
 from agrad.testing.numerics import (
-    DIFFERENCE,
     Arrays,
     Function,
     Seed,
     assert_close,
     check_like,
     cotangents,
-    differences,
     gradients,
     host,
     norm,
@@ -25,34 +23,8 @@ from agrad.testing.numerics import (
     random_like,
     rounding,
     second_derivatives,
-    slope_of,
     weighted,
 )
-
-
-def check_vjp(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
-    """Check the pullback by finite differences in random directions."""
-    y, pull = agrad.vjp(f, *xs)
-    gs = random_like(outputs(y), rng)
-    found = pull(cotangents(y, gs))
-    for chosen in [*range(len(xs)), None]:
-        vs = random_like(xs, rng)
-        if chosen is not None:
-            vs = [v if i == chosen else np.zeros_like(v) for i, v in enumerate(vs)]
-        slopes = differences(f, xs, vs)
-        expected = sum(pairing(g, s) for g, s in zip(gs, slopes, strict=True))
-        got = sum(pairing(c, v) for c, v in zip(found, vs, strict=True))
-        assert_close(got, expected, "vjp", DIFFERENCE, 1 + norm(gs) * norm(slopes))
-
-
-def check_jvp(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
-    """Check the tangent by finite differences in a random direction."""
-    vs = random_like(xs, rng)
-    y, t = agrad.jvp(f, tuple(xs), tuple(vs))
-    for i, (part, slope) in enumerate(zip(outputs(t), differences(f, xs, vs), strict=True)):
-        assert_close(part, slope, f"jvp of output {i}", DIFFERENCE, 1 + norm([slope]))
-    for i, (value, expected) in enumerate(zip(outputs(y), outputs(f(*xs)), strict=True)):
-        assert_close(value, expected, f"value of output {i} under jvp")
 
 
 def check_adjoint(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
@@ -65,28 +37,6 @@ def check_adjoint(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
     right = sum(pairing(c, v) for c, v in zip(pulled, vs, strict=True))
     scale = 1 + norm(gs) * norm(outputs(pushed)) + norm(pulled) * norm(vs)
     assert_close(left, right, "<g, J t> = <J^T g, t>", rounding(xs), scale)
-
-
-def check_second(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
-    """Check second derivatives in all orders of modes by differences of the first.
-
-    The function is squared first, so that the cotangent depends on the arguments too: a rule that is linear in its
-    cotangent, and is not recorded, would show.
-    """
-    weights, vs = random_like(outputs(f(*xs)), rng), random_like(xs, rng)
-    slope = slope_of(f, xs, weights)
-    expected = differences(slope, xs, vs)
-    scale = 1 + norm(expected) + norm(slope(*xs))
-    for way, found in second_derivatives(f, xs, weights, vs).items():
-        for i, (part, want) in enumerate(zip(found, expected, strict=True)):
-            assert_close(part, want, f"second order, {way}, argument {i}", DIFFERENCE, scale)
-
-    def pushed(*at: Any) -> Any:
-        return agrad.jvp(lambda *at: weighted(f(*at), weights, square=True), at, tuple(vs))[1]
-
-    _, twice = agrad.jvp(pushed, tuple(xs), tuple(vs))
-    curvature = sum(pairing(e, v) for e, v in zip(expected, vs, strict=True))
-    assert_close(twice, curvature, "second order, forward over forward", DIFFERENCE, scale * (1 + norm(vs)))
 
 
 def check_second_elsewhere(f: Function, xs: Arrays, on_host: Function, host_xs: Arrays, seed: Seed) -> None:

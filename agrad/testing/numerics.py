@@ -17,11 +17,8 @@ Function = Callable[..., Any]
 Arrays = Sequence[Any]
 Seed = Callable[[], np.random.Generator]
 
-STEP = 1e-3
 ROUNDING = 1e-10
 """How far two exact ways to one number may differ, relative to its size."""
-DIFFERENCE = 1e-6
-"""How far a finite difference with extrapolation may be from the derivative, relative to its size."""
 
 
 def outputs(value: Any) -> tuple[Any, ...]:
@@ -71,17 +68,6 @@ def assert_close(got: Any, expected: Any, what: str, tolerance: float = ROUNDING
     worst = float(np.max(np.abs(got - expected), initial=0.0))
     if not worst <= tolerance * size:  # a NaN is no agreement either
         raise AssertionError(f"{what}: off by {worst:.3g}\n got {got}\n expected {expected}")
-
-
-def differences(f: Function, xs: Arrays, vs: Arrays, step: float = STEP) -> list[np.ndarray]:
-    """Return the derivative of ``f`` along ``vs`` by extrapolated central differences."""
-
-    def central(h: float) -> list[np.ndarray]:
-        after = outputs(f(*[np.asarray(x + h * v) for x, v in zip(xs, vs, strict=True)]))
-        before = outputs(f(*[np.asarray(x - h * v) for x, v in zip(xs, vs, strict=True)]))
-        return [(host(a) - host(b)) / (2 * h) for a, b in zip(after, before, strict=True)]
-
-    return [(4 * fine - coarse) / 3 for fine, coarse in zip(central(step / 2), central(step), strict=True)]
 
 
 def cotangents(y: Any, gs: Arrays) -> Any:

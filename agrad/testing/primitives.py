@@ -361,8 +361,6 @@ def _kernels(problems: list[_Problem], name: str) -> None:
             if part in ("forward", "level"):
                 rule = primitive.generic(backend)
                 names, kept = primitive.all_arrays, primitive.settings
-            elif part.startswith("jvp:"):
-                rule, names, kept = _joint(primitive, part, args, settings, values, problem)
             else:
                 filed_rule = primitive.vjps[part.removeprefix("vjp:").partition(",")[0]]
                 rule, names, kept = filed_rule.function, filed_rule.names, filed_rule.settings
@@ -382,20 +380,6 @@ def _kernels(problems: list[_Problem], name: str) -> None:
             raise AssertionError(
                 f"no sample reaches the kernel {part} of {primitive.name} on {name}: its guard says no to all"
             )
-
-
-def _joint(
-    primitive: Any, part: str, args: list[Any], settings: dict[str, Any], values: dict[str, Any], problem: _Problem
-) -> tuple[Callable[[], Any], tuple[str, ...], tuple[str, ...]]:
-    """Return the forward rules that a kernel for several tangents replaces.
-
-    Their tangents join ``values``.
-    """
-    targets = part.removeprefix("jvp:").split(",")
-    tangents = random_like([values[name] for name in targets], problem.rng())
-    values.update({f"t_{name}": t for name, t in zip(targets, tangents, strict=True)})
-    push = primitive.pushforward(tuple(map(primitive.arrays.index, targets)), len(args), True)
-    return lambda: push(tangents, args, values["y"], settings)[0].raw, (), ()
 
 
 def _bound(primitive: Any, problem: _Problem, args: list[Any]) -> tuple[list[Any], dict[str, Any]]:
