@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from agrad.errors import ConfigurationError, DataError
 
-ACTIVATIONS = ("relu", "tanh", "sigmoid", "gelu")
-DTYPES = ("float32", "float64")
-PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
-OPTIMIZERS = ("adam", "adamw", "sgd")
-SCHEDULES = ("constant", "cosine", "step", "exponential", "warmup")
+CHOICES = {
+    "dtype": ("float32", "float64"),
+    "precision": ("float32", "tf32", "bfloat16", "float16"),
+    "activation": ("relu", "tanh", "sigmoid", "gelu"),
+    "optimizer": ("adam", "adamw", "sgd"),
+    "schedule": ("constant", "cosine", "step", "exponential", "warmup"),
+}
+"""The settings that are one of a few names."""
 
 COMMON: dict[str, Any] = {
     "label": None,
@@ -92,41 +95,26 @@ class Config:
     validation: float
 
     def __post_init__(self) -> None:
-        for name, choices in (
-            ("dtype", DTYPES),
-            ("precision", PRECISIONS),
-            ("activation", ACTIVATIONS),
-            ("optimizer", OPTIMIZERS),
-            ("schedule", SCHEDULES),
-        ):
-            _check(name, getattr(self, name), getattr(self, name) in choices, f"one of {', '.join(choices)}")
-        _check("precision", self.precision, self._narrows(), "float32 with --dtype float64, whose products stay wide")
-        _check(
-            "data", self.data, isinstance(self.data, str) and self.data and "\0" not in self.data, "a name or a file"
-        )
-        _check(
-            "label",
-            self.label,
-            self.label is None or isinstance(self.label, str),
-            "a column's name or number",
-        )
+        text = isinstance(self.data, str) and self.data and "\0" not in self.data
         widths = isinstance(self.hidden, tuple) and all(_whole(n, 1, 2**31) for n in self.hidden)
-        _check("hidden", self.hidden, widths, "widths of 1 or more, such as 256,128, or none")
-        _check("epochs", self.epochs, _whole(self.epochs, 1, 2**31), "an integer of 1 or more")
-        _check("batch_size", self.batch_size, _whole(self.batch_size, 1, 2**31), "an integer of 1 or more")
-        _check("seed", self.seed, _whole(self.seed, 0, 2**64), "an integer from 0 to 2**64 - 1")
-        _check("lr", self.lr, _real(self.lr) and self.lr > 0, "a number above 0")
-        _check("weight_decay", self.weight_decay, _real(self.weight_decay), "a number of 0 or more")
-        _check("dropout", self.dropout, _real(self.dropout) and self.dropout < 1, "a number from 0 to below 1")
-        _check(
-            "validation",
-            self.validation,
-            _real(self.validation) and self.validation < 1,
-            "a number from 0 to below 1",
-        )
-
-    def _narrows(self) -> bool:
-        return self.dtype == "float32" or self.precision == "float32"
+        narrow = self.dtype == "float32" or self.precision == "float32"
+        for name, good, expected in (
+            *((name, getattr(self, name) in names, f"one of {', '.join(names)}") for name, names in CHOICES.items()),
+            ("precision", narrow, "float32 with --dtype float64, whose products stay wide"),
+            ("data", text, "a name or a file"),
+            ("label", self.label is None or isinstance(self.label, str), "a column's name or number"),
+            ("hidden", widths, "widths of 1 or more, such as 256,128, or none"),
+            ("epochs", _whole(self.epochs, 1, 2**31), "an integer of 1 or more"),
+            ("batch_size", _whole(self.batch_size, 1, 2**31), "an integer of 1 or more"),
+            ("seed", _whole(self.seed, 0, 2**64), "an integer from 0 to 2**64 - 1"),
+            ("lr", _real(self.lr) and self.lr > 0, "a number above 0"),
+            ("weight_decay", _real(self.weight_decay), "a number of 0 or more"),
+            ("dropout", _real(self.dropout) and self.dropout < 1, "a number from 0 to below 1"),
+            ("validation", _real(self.validation) and self.validation < 1, "a number from 0 to below 1"),
+        ):
+            if not good:
+                found = shown(getattr(self, name))[:80]
+                raise ConfigurationError(f"{option(name)}: expected {expected}, found {found!r}")
 
     def as_metadata(self) -> dict[str, Any]:
         """Return the settings as a JSON object."""
@@ -139,11 +127,6 @@ def _whole(value: Any, low: int, end: int) -> bool:
 
 def _real(value: Any) -> bool:
     return type(value) is float and math.isfinite(value) and value >= 0
-
-
-def _check(name: str, value: Any, good: Any, expected: str) -> None:
-    if not good:
-        raise ConfigurationError(f"{option(name)}: expected {expected}, found {shown(value)[:80]!r}")
 
 
 def resolve(given: Mapping[str, Any]) -> Config:
@@ -167,7 +150,7 @@ def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Co
                 f"{option(name)} {shown(value)} conflicts with --resume {path}: that run has "
                 f"{option(name)} {shown(before)}; leave the option out, or start a new run without --resume"
             )
-    config = Config(**{**_values(saved), **given})
+    config = replace(saved, **given)
     if config.epochs <= done:
         raise ConfigurationError(
             f"--resume {path}: that run has done {done} of {saved.epochs} epochs; "
@@ -190,7 +173,3 @@ def from_metadata(saved: Any, path: str) -> Config:
 def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
     names = [field.name for field in fields(Config)]
     return {name: given[name] for name in names if given.get(name) is not None}
-
-
-def _values(config: Config) -> dict[str, Any]:
-    return {field.name: getattr(config, field.name) for field in fields(Config)}

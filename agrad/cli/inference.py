@@ -10,11 +10,12 @@ import sys
 
 import numpy as np
 
+import agrad
 from agrad.cli import models, sources
 from agrad.cli.feed import Feed
 from agrad.cli.models import Saved
 from agrad.cli.outputs import PREDICTIONS, check_output
-from agrad.cli.selection import Place, chosen
+from agrad.cli.selection import chosen
 from agrad.cli.sources import Examples
 from agrad.cli.terminal import complain, say, write
 from agrad.cli.training import Scores, measure, predict
@@ -48,9 +49,9 @@ def run_predict(args: argparse.Namespace) -> int:
     with chosen(args.backend, args.device) as place:
         saved = models.load(args.model)
         examples = sources.to_predict(args.data, saved.description, _data_dir(saved, args))
-        logits = _logits(saved, examples, place)
-    shares = np.exp(logits - np.max(logits, axis=1, keepdims=True))
-    shares /= np.sum(shares, axis=1, keepdims=True)
+        unlabelled = Feed(examples.X, np.zeros(examples.X.shape[0], dtype=np.int64), place)
+        logits = predict(saved.model(place), unlabelled, place).astype(np.float64)
+    shares = agrad.softmax(logits, axis=1)
     told = np.argmax(logits, axis=1)
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
@@ -63,11 +64,6 @@ def run_predict(args: argparse.Namespace) -> int:
         write_whole(args.output, text.getvalue().encode())
         say(f"{told.shape[0]:,} predictions written to {args.output}")
     return 0
-
-
-def _logits(saved: Saved, examples: Examples, place: Place) -> np.ndarray:
-    nothing = np.zeros(examples.X.shape[0], dtype=np.int64)
-    return predict(saved.model(place), Feed(examples.X, nothing, place), place).astype(np.float64)
 
 
 def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:

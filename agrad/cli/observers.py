@@ -105,9 +105,6 @@ class Bar(Observer):
     def epoch(self, record: Record) -> None:
         self._console.print(describe_epoch(record, self._epochs), markup=False)
 
-    def end(self, record: Record) -> None:
-        self._bar.stop()
-
     def __exit__(self, *error: object) -> None:
         self._bar.stop()
 

@@ -101,9 +101,9 @@ def _network(network: Any) -> None:
         metavar="N,N",
         help="widths of the hidden layers, or none",
     )
-    network.add_argument("--activation", metavar="NAME", help=_choice(config.ACTIVATIONS, "relu"))
+    network.add_argument("--activation", metavar="NAME", help=_choice("activation", "relu"))
     network.add_argument("--dropout", type=float, metavar="P", help="zero hidden values with this probability")
-    network.add_argument("--dtype", metavar="NAME", help=_choice(config.DTYPES, "float32"))
+    network.add_argument("--dtype", metavar="NAME", help=_choice("dtype", "float32"))
     network.add_argument(
         "--precision",
         metavar="NAME",
@@ -115,7 +115,7 @@ def _network(network: Any) -> None:
 def _training(training: Any) -> None:
     training.add_argument("--epochs", type=int, metavar="N", help="how often each example is seen")
     training.add_argument("--batch-size", type=int, metavar="N", help="examples a step")
-    training.add_argument("--optimizer", metavar="NAME", help=_choice(config.OPTIMIZERS, "adam; sgd has momentum 0.9"))
+    training.add_argument("--optimizer", metavar="NAME", help=_choice("optimizer", "adam; sgd has momentum 0.9"))
     training.add_argument("--lr", type=float, metavar="RATE", help="learning rate (sgd: 0.05 by default)")
     training.add_argument(
         "--weight-decay", type=float, metavar="RATE", help="pull of parameters to 0 (default: 0; adamw: 0.01)"
@@ -220,8 +220,8 @@ def _widths(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"expected widths such as 256,128, or none; found {text!r}") from None
 
 
-def _choice(names: tuple[str, ...], default: str) -> str:
-    return f"{', '.join(names)} (default: {default})"
+def _choice(setting: str, default: str) -> str:
+    return f"{', '.join(config.CHOICES[setting])} (default: {default})"
 
 
 def _table() -> str:

@@ -6,12 +6,12 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import agrad
-from agrad.backends import Selection, selected
+from agrad.backends import selected
 from agrad.backends.base import Backend
 
 
@@ -55,27 +55,15 @@ def chosen(backend: str | None, device: str | None) -> Iterator[Place]:
 
     Raises ``BackendUnavailableError`` or ``DeviceUnavailableError``; nothing else is tried in its place.
     """
-    if backend is None and device is None:
-        why = "AGRAD_BACKEND" if os.environ.get("AGRAD_BACKEND") else "the default"
-        with _current(selected(), why) as place:
-            yield place
-        return
-    why = "--backend"
-    if backend is None:
-        backend, why = (
-            agrad.get_backend(),
-            "AGRAD_BACKEND" if os.environ.get("AGRAD_BACKEND") else "the default",
-        )
-    elif device is None and backend == os.environ.get("AGRAD_BACKEND"):
+    default = os.environ.get("AGRAD_BACKEND")
+    why = "--backend" if backend is not None else "AGRAD_BACKEND" if default else "the default"
+    if device is None and backend is not None and backend == default:
         device = os.environ.get("AGRAD_DEVICE") or None
-    with agrad.use_backend(backend, device), _current(selected(), why) as place:
-        yield place
-
-
-@contextmanager
-def _current(selection: Selection, why: str) -> Iterator[Place]:
-    place = Place(selection.backend, selection.device, why)
-    # CuPy launches on its current device, wherever the arrays lie
-    on = place.backend.device(place.device) if place.backend.name == "cupy" else nullcontext()
-    with on:
+    with ExitStack() as stack:
+        if backend is not None or device is not None:
+            stack.enter_context(agrad.use_backend(agrad.get_backend() if backend is None else backend, device))
+        place = Place(selected().backend, selected().device, why)
+        if place.backend.name == "cupy":
+            # CuPy launches on its current device, wherever the arrays lie
+            stack.enter_context(place.backend.device(place.device))
         yield place

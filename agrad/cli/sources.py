@@ -6,13 +6,13 @@ import csv
 import hashlib
 import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from agrad import data
-from agrad.data.dataset import plain_labels
+from agrad.data.dataset import known_numbers, plain_labels
 from agrad.data.files import open_file
 from agrad.errors import ConfigurationError, DataError, listed
 
@@ -175,7 +175,8 @@ def to_evaluate(source: str, description: Description, data_dir: str | None, lab
     X = _scaled(X, description, source)
     if names.shape[0] != X.shape[0]:
         raise DataError(f"{source!r}: expected a label for each of {X.shape[0]} examples, found {names.shape[0]}")
-    return Examples(X, _numbers(names, description.class_names, source), what)
+    numbers = known_numbers(names.tolist(), description.class_names, repr(source), "the classes of the model")
+    return Examples(X, numbers, what)
 
 
 def to_predict(source: str, description: Description, data_dir: str | None) -> Examples:
@@ -200,18 +201,6 @@ def _test_part(dataset: data.Dataset) -> np.ndarray:
 
 def _scaled(X: np.ndarray, description: Description, source: str) -> np.ndarray:
     return data.scaled(X, description.mean, description.scale, description.dtype, repr(source))
-
-
-def _numbers(names: np.ndarray, class_names: Sequence[str], source: str) -> np.ndarray:
-    known = {name: number for number, name in enumerate(class_names)}
-    numbers = np.array([known.get(str(name), -1) for name in names], dtype=np.int64)
-    unknown = np.flatnonzero(numbers < 0)
-    if unknown.size:
-        raise DataError(
-            f"{source!r}: expected the classes of the model ({listed(list(class_names))}), found "
-            f"{str(names[unknown[0]])!r} at example {unknown[0]}"
-        )
-    return numbers
 
 
 def _csv(source: str, description: Description, label: str | None) -> tuple[np.ndarray, np.ndarray | None]:

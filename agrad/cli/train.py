@@ -14,10 +14,8 @@ import agrad
 from agrad import data, optim
 from agrad.cli import config as configs
 from agrad.cli import models, sources
-from agrad.cli.config import Config
 from agrad.cli.feed import Feed
 from agrad.cli.interrupts import Interrupts
-from agrad.cli.models import Saved
 from agrad.cli.observers import Log, Observer, Plot, Record, on_terminal
 from agrad.cli.outputs import check_output
 from agrad.cli.progress import Progress
@@ -28,45 +26,16 @@ from agrad.errors import AnomalyError, ConfigurationError, DataError, MissingExt
 from agrad.nn import checkpoint
 
 
-class Observers(Observer):
-    """Several observers as one, told in order. Their `with` blocks end together."""
-
-    def __init__(self, members: list[Observer]) -> None:
-        self._members = members
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> Observer:
-        for member in self._members:
-            self._stack.enter_context(member)
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
-
-    def start(self, record: Record) -> None:
-        for member in self._members:
-            member.start(record)
-
-    def steps(self, losses: np.ndarray, record: Record) -> None:
-        for member in self._members:
-            member.steps(losses, record)
-
-    def epoch(self, record: Record) -> None:
-        for member in self._members:
-            member.epoch(record)
-
-    def end(self, record: Record) -> None:
-        for member in self._members:
-            member.end(record)
-
-
 class Run:
     """One ``agrad train``: options checked, data loaded, model made, then trained."""
 
     def __init__(self, args: argparse.Namespace, place: Place, observers: tuple[Observer, ...] = ()) -> None:
         self.place = place
-        self.saved = models.load(args.resume) if args.resume is not None else None
-        self.config = _config(args, self.saved)
+        saved = self.saved = models.load(args.resume) if args.resume is not None else None
+        if saved is None:
+            self.config = configs.resolve(vars(args))
+        else:
+            self.config = configs.resumed(saved.config, vars(args), saved.progress.epoch, saved.path)
         data_dir = args.data_dir
         if data_dir is None and self.saved is not None and self.config.data == self.saved.config.data:
             data_dir = self.saved.data_dir
@@ -75,10 +44,9 @@ class Run:
         self.save_path = args.save if args.save is not None else args.resume
         self._check_outputs(args)
         history = self.saved.progress.history if self.saved is not None else []
-        members = [on_terminal(args.quiet), *observers]
-        members += [Log(args.log, self.saved is not None)] if args.log is not None else []
-        members += [Plot(args.plot, history)] if args.plot is not None else []
-        self.observer = Observers(members)
+        self.observers = [on_terminal(args.quiet), *observers]
+        self.observers += [Log(args.log, self.saved is not None)] if args.log is not None else []
+        self.observers += [Plot(args.plot, history)] if args.plot is not None else []
         self.quiet = args.quiet
         self.jit = args.jit
         self._check_precision()
@@ -197,32 +165,31 @@ class Run:
             Feed(dataset.X_train, dataset.y_train, place),
             self.rows,
             place,
-            batch_size=config.batch_size,
-            epochs=config.epochs,
-            seed=config.seed,
-            progress=self.progress,
-            observer=self.observer,
+            config,
+            self.progress,
+            self.observers,
+            scale=self.scale,
             validate=validate,
             jit=self.jit,
-            precision=config.precision,
-            scale=self.scale,
         )
         begun = time.perf_counter()
-        with Interrupts() as interrupts, self.observer as observer:
-            observer.start(self._start())
+        with Interrupts() as interrupts, contextlib.ExitStack() as stack:
+            for observer in self.observers:
+                stack.enter_context(observer)
+            start = self._start()
+            for observer in self.observers:
+                observer.start(start)
             try:
                 finished = trainer.run(interrupts, self._save)
             except AnomalyError as error:
-                observer.end(self._end("diverged", trainer, begun) | {"error": str(error)})
+                self._end("diverged", trainer, begun, error=str(error))
                 raise AnomalyError(f"{error}; {self._kept()}") from error
             if not finished:
                 self._save()
-                observer.end(self._end("interrupted", trainer, begun))
+                self._end("interrupted", trainer, begun)
                 return self._interrupted(interrupts)
             scores = measure(self.model, Feed(dataset.X_test, dataset.y_test, place), dataset.y_test, place)
-            end = self._end("end", trainer, begun)
-            end |= {"test_accuracy": scores.accuracy, "test_loss": scores.loss}
-            observer.end(end)
+            end = self._end("end", trainer, begun, test_accuracy=scores.accuracy, test_loss=scores.loss)
         say(
             f"test accuracy {scores.accuracy:.2%}, loss {scores.loss:.4f}, in {end['seconds']:.1f} s "
             f"({end['samples_per_second']:,.0f} samples/s)"
@@ -285,8 +252,9 @@ class Run:
             "step": self.progress.step,
         }
 
-    def _end(self, event: str, trainer: Trainer, begun: float) -> Record:
-        return {
+    def _end(self, event: str, trainer: Trainer, begun: float, **more: Any) -> Record:
+        """Return the last record of the run, once the observers have it."""
+        record = {
             "event": event,
             "backend": self.place.backend.name,
             "device": self.place.device_name,
@@ -294,14 +262,11 @@ class Run:
             "step": self.progress.step,
             "seconds": time.perf_counter() - begun,
             "samples_per_second": trainer.samples / trainer.seconds if trainer.seconds else 0.0,
+            **more,
         }
-
-
-def _config(args: argparse.Namespace, saved: Saved | None) -> Config:
-    given = vars(args)
-    if saved is None:
-        return configs.resolve(given)
-    return configs.resumed(saved.config, given, saved.progress.epoch, saved.path)
+        for observer in self.observers:
+            observer.end(record)
+        return record
 
 
 def run_train(args: argparse.Namespace) -> int:

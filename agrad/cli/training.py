@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import agrad
 from agrad import data
+from agrad.cli.config import Config
 from agrad.cli.feed import LAZY, Feed
-from agrad.cli.lazy import settle
 from agrad.cli.observers import Observer, Record
 from agrad.cli.progress import Progress
 from agrad.cli.selection import Place
@@ -54,9 +54,7 @@ def predict(model: Any, feed: Feed, place: Place) -> np.ndarray:
 def measure(model: Any, feed: Feed, y: np.ndarray, place: Place) -> Scores:
     """Return the scores of all examples of `feed`, with class numbers `y` (n,)."""
     logits = predict(model, feed, place).astype(np.float64)
-    top = np.max(logits, axis=1, keepdims=True)
-    sums = np.log(np.sum(np.exp(logits - top), axis=1)) + top[:, 0]
-    return Scores(sums - logits[np.arange(y.shape[0]), y], np.argmax(logits, axis=1), y)
+    return Scores(agrad.cross_entropy(logits, y, reduction="none"), np.argmax(logits, axis=1), y)
 
 
 def raw(value: Any) -> Any:
@@ -79,28 +77,24 @@ class Trainer:
         feed: Feed,
         rows: np.ndarray,
         place: Place,
-        *,
-        batch_size: int,
-        epochs: int,
-        seed: int,
+        config: Config,
         progress: Progress,
-        observer: Observer,
+        observers: Sequence[Observer],
+        *,
+        scale: Any = None,
         validate: Callable[[], Scores] | None = None,
         jit: bool | None = None,
-        precision: str = "float32",
-        scale: Any = None,
     ) -> None:
         self.model, self.optimizer, self.place = model, optimizer, place
-        self.progress, self.observer = progress, observer
+        self.config, self.progress, self.observers = config, progress, observers
         self.samples = 0
         self.seconds = 0.0
         self._feed, self._rows = feed, rows
-        self._size, self._epochs, self._seed = batch_size, epochs, seed
         self._validate = validate
-        self.batches = -(-rows.shape[0] // batch_size)
+        self.batches = -(-rows.shape[0] // config.batch_size)
         self._lazy = place.backend.name in LAZY
         self._scale = scale
-        narrow = None if precision == "float32" else precision
+        narrow = None if config.precision == "float32" else config.precision
         traced = (place.backend.name in JITTED or narrow is not None) if jit is None else jit
         self._compute = agrad.jit(self._computed, precision=narrow) if traced else self._computed
         self._rate = 0.0
@@ -118,23 +112,23 @@ class Trainer:
         """
         # a run that diverges is found by its losses; NumPy's warnings would only repeat it
         with np.errstate(all="ignore"):
-            while self.progress.epoch < self._epochs:
+            while self.progress.epoch < self.config.epochs:
                 if not self._epoch(stopped):
                     return False
                 save()
-                if stopped() and self.progress.epoch < self._epochs:
+                if stopped() and self.progress.epoch < self.config.epochs:
                     return False
         return True
 
     def _epoch(self, stopped: Callable[[], bool]) -> bool:
         progress = self.progress
-        rows = self._rows[data.epoch_order(self._seed, progress.epoch, self._rows.shape[0])]
+        rows = self._rows[data.epoch_order(self.config.seed, progress.epoch, self._rows.shape[0])]
         order = self._feed.order(rows)
         self._since = time.perf_counter()
         self._started, self._earlier = self._since, progress.seen
         for batch in range(progress.batch, self.batches):
-            start = batch * self._size
-            self._step(*self._feed.batch(order, start, min(start + self._size, rows.shape[0])))
+            start = batch * self.config.batch_size
+            self._step(*self._feed.batch(order, start, min(start + self.config.batch_size, rows.shape[0])))
             last = batch == self.batches - 1
             halt = not last and stopped()
             if last or halt or len(self._losses) == INTERVAL:
@@ -152,7 +146,21 @@ class Trainer:
         self._losses.append(loss.data)
         self._hits.append(hits.data)
         if self._lazy:
-            settle(self.model, self.optimizer, self._losses, self._hits)
+            self._compute_now()
+
+    def _compute_now(self) -> None:
+        """Compute what a step made, on Dask, in one pass.
+
+        Otherwise the graph would grow with every step, and be computed anew for each use.
+        """
+        parameters, arrays = self.model.parameters(), self.optimizer._arrays
+        state = [array for slots in arrays for array in slots]
+        made = [*(tensor.data for tensor in parameters), *state, self._losses[-1], self._hits[-1]]
+        kept = iter(self.place.backend.computed(made))
+        for tensor in parameters:
+            tensor.assign(next(kept))
+        self.optimizer._arrays = [tuple(next(kept) for _ in slots) for slots in arrays]
+        self._losses[-1], self._hits[-1] = kept
 
     def _computed(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Take one step; return the loss before it and the number of right examples."""
@@ -173,9 +181,9 @@ class Trainer:
         stacked = backend.xp.stack(self._losses), backend.xp.stack(self._hits)
         losses, hits = (np.asarray(backend.to_host(values)) for values in stacked)
         now = time.perf_counter()
-        sizes = np.full(losses.shape, self._size)
+        sizes = np.full(losses.shape, self.config.batch_size)
         if progress.batch + len(losses) == self.batches:
-            sizes[-1] = self._rows.shape[0] - (self.batches - 1) * self._size
+            sizes[-1] = self._rows.shape[0] - (self.batches - 1) * self.config.batch_size
         for number, loss in enumerate(losses.tolist()):
             if not math.isfinite(loss):
                 raise self._diverged(f"the loss is {loss}", progress.step + number, progress.batch + number)
@@ -191,7 +199,9 @@ class Trainer:
         self.seconds += now - self._since
         self._since = now
         self._losses, self._hits = [], []
-        self.observer.steps(losses, {**self._numbers(), "batch": progress.batch})
+        record = {**self._numbers(), "batch": progress.batch}
+        for observer in self.observers:
+            observer.steps(losses, record)
 
     def _numbers(self) -> Record:
         progress = self.progress
@@ -220,7 +230,8 @@ class Trainer:
         progress.batch = progress.correct = progress.seen = 0
         progress.loss = 0.0
         progress.history.append(record)
-        self.observer.epoch(record)
+        for observer in self.observers:
+            observer.epoch(record)
 
     def check_parameters(self) -> None:
         """Raise ``AnomalyError`` for a parameter that is not finite after the last update."""

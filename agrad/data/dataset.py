@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -134,12 +135,6 @@ def check_numbers(X: np.ndarray, name: str) -> None:
         raise DataError(f"{name}: X: expected shape (n, ...) with one example or more, found shape {X.shape}")
 
 
-def flattened(X: np.ndarray, name: str) -> np.ndarray:
-    """Return X of shape (n, ...) as float64 of shape (n, d). Raises `DataError`."""
-    check_numbers(X, name)
-    return _float64(X, name, 0)
-
-
 def _float64(X: np.ndarray, name: str, first: int) -> np.ndarray:
     with np.errstate(over="ignore"):
         flat = X.reshape(X.shape[0], -1).astype(np.float64)
@@ -170,13 +165,14 @@ def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, nam
     return result
 
 
-def standardisation(flat: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation of each feature of float64 (n, d), both (d,).
+def standardisation(X: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean and the standard deviation of each feature of X (n, ...), both (d,).
 
-    A feature that does not vary (but for rounding) gets scale 1, so that it becomes 0 and stays finite.
+    A feature that does not vary (except for rounding) gets the scale 1: it becomes 0 and stays finite.
     Raises `DataError` where a feature's range overflows float64.
     """
     with np.errstate(over="ignore", invalid="ignore"):
+        flat = X.reshape(X.shape[0], -1).astype(np.float64)
         mean = np.mean(flat, axis=0)
         scale = np.std(flat, axis=0)
         size = np.max(np.abs(flat), axis=0)
@@ -287,15 +283,23 @@ def match_classes(y: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:
     y = plain_labels(y, name)
     if (y.dtype.kind == "U") != (values.dtype.kind == "U"):
         raise DataError(f"{name}: expected labels of the same kind as in training, found {y.dtype}")
-    numbers = np.minimum(np.searchsorted(values, y), values.shape[0] - 1)
-    unknown = np.flatnonzero(values[numbers] != y)
+    return known_numbers(y.tolist(), values.tolist(), name, "the labels of the train part")
+
+
+def known_numbers(labels: Sequence[object], known: Sequence[object], name: str, expected: str) -> np.ndarray:
+    """Return the places of labels among the known ones, int64 (n,).
+
+    Raises `DataError`, which says what is `expected`, for a label that is not among them.
+    """
+    places = {label: place for place, label in enumerate(known)}
+    numbers = np.array([places.get(label, -1) for label in labels], dtype=np.int64)
+    unknown = np.flatnonzero(numbers < 0)
     if unknown.size:
-        found = str(y[unknown[0]])
         raise DataError(
-            f"{name}: expected the labels of the train part ({listed([str(v) for v in values])}), "
-            f"found {found!r} at example {unknown[0]}"
+            f"{name}: expected {expected} ({listed([str(label) for label in known])}), "
+            f"found {str(labels[unknown[0]])!r} at example {unknown[0]}"
         )
-    return numbers.astype(np.int64, copy=False)
+    return numbers
 
 
 def stratified_split(y: np.ndarray, fraction: float, seed: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:

@@ -76,7 +76,16 @@ def check_writable(path: StrPath) -> None:
     something else than a regular file, the directory is missing or is a file, or the permission is
     missing.
     """
-    _touch_beside(_target(path), path)
+    # permission bits say nothing of a read-only file system, a full disk or a quota: try it
+    temporary = _temporary(os.path.dirname(_target(path)))
+    try:
+        with open(temporary, "xb"):
+            pass
+        # another process may have taken it for a leftover
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+    except OSError as error:
+        raise _refused(path, error.strerror or str(error)) from error
 
 
 @contextlib.contextmanager
@@ -146,19 +155,6 @@ def _target(path: StrPath) -> str:
     except (OSError, ValueError) as error:
         raise _refused(path, getattr(error, "strerror", None) or str(error)) from error
     return target
-
-
-def _touch_beside(target: str, path: StrPath) -> None:
-    # permission bits say nothing of a read-only file system, a full disk or a quota: try it
-    temporary = _temporary(os.path.dirname(target))
-    try:
-        with open(temporary, "xb"):
-            pass
-        # another process may have taken it for a leftover
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-    except OSError as error:
-        raise _refused(path, error.strerror or str(error)) from error
 
 
 def _temporary(directory: str) -> str:

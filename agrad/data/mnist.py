@@ -13,13 +13,6 @@ from agrad.data.files import StrPath
 from agrad.data.idx import parse_idx, read_idx
 from agrad.errors import DataError
 
-STEMS = (
-    "train-images-idx3-ubyte",
-    "train-labels-idx1-ubyte",
-    "t10k-images-idx3-ubyte",
-    "t10k-labels-idx1-ubyte",
-)
-
 # SHA-256 of the unpacked files, because mirrors pack them differently
 CHECKSUMS: Mapping[str, str] = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -27,6 +20,7 @@ CHECKSUMS: Mapping[str, str] = {
     "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
     "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
 }
+STEMS = tuple(CHECKSUMS)
 MIRRORS: Sequence[str] = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",

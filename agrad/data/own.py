@@ -14,7 +14,6 @@ from agrad.data.dataset import (
     check_finite,
     check_numbers,
     class_numbers,
-    flattened,
     float_name,
     match_classes,
     scaled,
@@ -150,5 +149,5 @@ def _scaling(scaling: str, X_train: np.ndarray, name: str) -> tuple[np.ndarray, 
     if scaling == "auto":
         scaling = "bytes" if X_train.dtype == np.uint8 else "standard"
     if scaling == "standard":
-        return standardisation(flattened(X_train, name), name)
+        return standardisation(X_train, name)
     return np.zeros(d), np.full(d, 255.0 if scaling == "bytes" else 1.0)

@@ -9,7 +9,7 @@ import os
 import re
 import warnings
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -148,7 +148,9 @@ def _table(name: str, rows: Any, label: str | int | None) -> Table:
     if not columns:
         raise DataError(f"{name}: expected one column of features or more beside the labels, found none")
     values, labels = array("d"), []
-    for line, cells in _checked(name, lines, len(header)):
+    for line, cells in lines:
+        if len(cells) != len(header):
+            raise DataError(f"{name}: line {line}: expected {len(header)} columns as in the header, found {len(cells)}")
         if at is not None:
             labels.append(cells.pop(at).strip())
             if not labels[-1]:
@@ -165,13 +167,6 @@ def _table(name: str, rows: Any, label: str | int | None) -> Table:
         raise DataError(f"{name}: expected one row of data or more under the header, found none")
     X = np.frombuffer(values, np.float64).reshape(-1, len(columns)).copy()
     return Table(X, columns, None if at is None else _labels(name, labels, header[at]))
-
-
-def _checked(name: str, lines: Iterator[tuple[int, list[str]]], width: int) -> Iterator[tuple[int, list[str]]]:
-    for line, cells in lines:
-        if len(cells) != width:
-            raise DataError(f"{name}: line {line}: expected {width} columns as in the header, found {len(cells)}")
-        yield line, cells
 
 
 def _check_distinct(name: str, header: list[str]) -> None:
