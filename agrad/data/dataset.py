@@ -166,7 +166,7 @@ def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, nam
 
 
 def standardisation(X: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean and the standard deviation of each feature of X (n, ...), both (d,).
+    """Return mean and standard deviation of each feature of X (n, ...), both (d,).
 
     A feature that does not vary (except for rounding) gets the scale 1: it becomes 0 and stays finite.
     Raises `DataError` where a feature's range overflows float64.
