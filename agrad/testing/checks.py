@@ -1,6 +1,7 @@
-"""Checks of a derivative, which raise ``AssertionError`` for a wrong rule.
+"""Checks of derivatives, which raise ``AssertionError`` for a wrong rule.
 
-They take a problem (see ``numerics``) whose arrays are NumPy's, or any backend's where that is said, and a generator.
+They take a problem (see ``numerics``), with NumPy arrays or those of any backend as their docstrings say, and a
+generator of random numbers.
 """
 
 from typing import Any
@@ -28,7 +29,7 @@ from agrad.testing.numerics import (
 
 
 def check_adjoint(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
-    """<g, J t> = <J^T g, t>, to rounding."""
+    """Check that <g, J t> = <J^T g, t>, to rounding."""
     y, pull = agrad.vjp(f, *xs)
     gs, vs = random_like(outputs(y), rng), random_like(xs, rng)
     pulled = pull(cotangents(y, gs))
@@ -124,7 +125,7 @@ def check_read_only(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
 
 
 def check_same_gradients(f: Function, xs: Arrays, other_xs: Arrays, rng: np.random.Generator) -> None:
-    """Check that the gradients do not depend on the values' layout in memory."""
+    """Check that gradients do not depend on the layout of the values in memory."""
     weights = random_like(outputs(f(*xs)), rng)
     for i, (a, b) in enumerate(zip(gradients(f, xs, weights), gradients(f, other_xs, weights), strict=True)):
         assert_close(a, b, f"gradient of argument {i} where memory is not contiguous", rounding(xs))
