@@ -16,7 +16,7 @@ CHOICES = {
     "optimizer": ("adam", "adamw", "sgd"),
     "schedule": ("constant", "cosine", "step", "exponential", "warmup"),
 }
-"""The settings that are one of a few names."""
+"""The settings with a few permitted names."""
 
 COMMON: dict[str, Any] = {
     "label": None,
@@ -34,10 +34,10 @@ COMMON: dict[str, Any] = {
     "seed": 0,
     "validation": 0.0,
 }
-"""The defaults for data of one's own."""
+"""The defaults for data of the user's own."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
-    # so small that a BLAS multiplies on one thread: two of them, on busy cores, take ten times as long
+    # small, because a BLAS then multiplies on one thread; two on busy cores take ten times as long
     "digits": {
         "hidden": (128, 64),
         "epochs": 60,
@@ -48,13 +48,13 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     },
     "mnist": {"epochs": 8, "batch_size": 128, "lr": 3e-3, "schedule": "cosine"},
 }
-"""Where the defaults for a named data set differ from ``COMMON``."""
+"""The defaults for a named data set that differ from ``COMMON``."""
 
 OF_OPTIMIZER: dict[str, dict[str, Any]] = {"adamw": {"weight_decay": 0.01}, "sgd": {"lr": 0.05}}
-"""Where the defaults for an optimizer differ from those for the data."""
+"""The defaults for an optimizer that differ from those for the data."""
 
 MOVABLE = ("epochs", "data")
-"""What a resumed run may be told anew: more epochs, and another place of the same data."""
+"""The settings that may change in a resumed run: more epochs, another place of the data."""
 
 
 def option(name: str) -> str:
@@ -73,9 +73,9 @@ def shown(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that decides the numbers of a run.
+    """The settings that decide the numbers of a run.
 
-    Raises ``ConfigurationError``, naming the option, for a value that makes no sense.
+    Raises ``ConfigurationError``, naming the option, for a value out of range.
     """
 
     data: str
@@ -122,15 +122,17 @@ class Config:
 
 
 def _whole(value: Any, low: int, end: int) -> bool:
+    """Return True for an int from ``low`` to below ``end``."""
     return type(value) is int and low <= value < end
 
 
 def _real(value: Any) -> bool:
+    """Return True for a finite float of 0 or more."""
     return type(value) is float and math.isfinite(value) and value >= 0
 
 
 def resolve(given: Mapping[str, Any]) -> Config:
-    """Return the settings of a new run: those ``given`` by name, others by default."""
+    """Return the settings of a new run: the ``given`` ones by name, others by default."""
     data = given.get("data") or "digits"
     own = OF_OPTIMIZER.get(given.get("optimizer") or COMMON["optimizer"], {})
     return Config(**{**COMMON, **DEFAULTS.get(data, {}), **own, "data": data, **_settings(given)})
@@ -139,8 +141,8 @@ def resolve(given: Mapping[str, Any]) -> Config:
 def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Config:
     """Return the settings of a resumed run: the saved ones, with permitted changes.
 
-    Raises ``ConfigurationError``, naming the option, where one is given that differs from the saved run and
-    would change its numbers, or where ``--epochs`` leaves nothing to do after the ``done`` ones.
+    Raises ``ConfigurationError``, naming the option, if one differs from the saved run and would change its numbers, or
+    if ``--epochs`` leaves nothing to do after the ``done`` ones.
     """
     given = _settings(given)
     for name, value in given.items():
@@ -171,5 +173,6 @@ def from_metadata(saved: Any, path: str) -> Config:
 
 
 def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings among given options, without those that are None."""
     names = [field.name for field in fields(Config)]
     return {name: given[name] for name in names if given.get(name) is not None}

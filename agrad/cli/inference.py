@@ -1,4 +1,4 @@
-"""``agrad evaluate`` and ``agrad predict``: what a saved model makes of examples."""
+"""``agrad evaluate`` and ``agrad predict``: a saved model applied to examples."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agrad.errors import AgradError, ConfigurationError, DataError
 
 
 def run_evaluate(args: argparse.Namespace) -> int:
-    """Run ``agrad evaluate`` with parsed options; the exit code."""
+    """Run ``agrad evaluate`` with parsed options; return the exit code."""
     with chosen(args.backend, args.device) as place:
         saved = models.load(args.model)
         examples = _labelled(saved, args)
@@ -41,7 +41,7 @@ def run_evaluate(args: argparse.Namespace) -> int:
 
 
 def run_predict(args: argparse.Namespace) -> int:
-    """Run ``agrad predict`` with parsed options; the exit code."""
+    """Run ``agrad predict`` with parsed options; return the exit code."""
     if args.output is not None:
         if args.data not in sources.NAMED and os.path.realpath(args.output) == os.path.realpath(args.data):
             raise ConfigurationError(f"--output and --data name the same file, {args.data!r}; give them two")
@@ -87,7 +87,7 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
         dataset = sources.load(args.data, data_dir=data_dir, label=label, dtype=saved.config.dtype, report=complain)
         same = not saved.changed(dataset)
     except AgradError:
-        # what is no data set to train on (of one class only, say) can still be measured on
+        # a file that cannot be trained on (with one class only, say) can still be measured on
         same = False
     if same:
         return _test_part(dataset)
@@ -102,11 +102,12 @@ def _data_dir(saved: Saved, args: argparse.Namespace) -> str | None:
 
 
 def _test_part(dataset: Dataset) -> Examples:
+    """Return the test part of a data set as examples."""
     return Examples(dataset.X_test, dataset.y_test, f"the test part of {dataset.name}")
 
 
 def _by_class(scores: Scores, y: np.ndarray, names: tuple[str, ...]) -> list[str]:
-    """Return for each class its examples, the right ones, and the most common error."""
+    """Return lines of text: the accuracy of each class, and its most common error."""
     width = max(5, *(len(name) for name in names))
     lines = [f"{'class':<{width}}  examples  accuracy  most often taken for"]
     for number, name in enumerate(names):

@@ -27,7 +27,7 @@ from agrad.nn import checkpoint
 
 
 class Run:
-    """One ``agrad train``: options checked, data loaded, model made, then trained."""
+    """A call of ``agrad train``: options, data and model, then the training."""
 
     def __init__(self, args: argparse.Namespace, place: Place, observers: tuple[Observer, ...] = ()) -> None:
         self.place = place
@@ -50,13 +50,13 @@ class Run:
         self.quiet = args.quiet
         self.jit = args.jit
         self._check_precision()
-        # another backend rounds otherwise, so the same result asks for the same one
+        # another backend rounds differently: the command to resume names this one
         options = (("--backend", args.backend), ("--device", args.device))
         self.where = "".join(f" {name} {value}" for name, value in options if value is not None)
         self._load()
 
     def _find_data(self, data_dir: str | None) -> None:
-        """Find where the data are, and note from where a relative path to them is seen."""
+        """Find the data, and note the folder to which a relative path belongs."""
         self.data_dir = data_dir
         before = self.saved.folder if self.saved is not None and self.config.data == self.saved.config.data else None
         self.source, self.source_dir = sources.located(self.config.data, data_dir, before)
@@ -66,7 +66,7 @@ class Run:
             self.folder = os.getcwd() if before is None or os.path.exists(named) else before
 
     def _check_precision(self) -> None:
-        """Raise ``ConfigurationError`` where the backend cannot multiply as asked."""
+        """Raise ``ConfigurationError`` if the backend cannot multiply with this precision."""
         precision = self.config.precision
         if precision == "float32":
             return
@@ -84,6 +84,7 @@ class Run:
             raise ConfigurationError(f"--precision {precision}: {error}") from error
 
     def _check_outputs(self, args: argparse.Namespace) -> None:
+        """Raise unless all output files can be written, and differ."""
         if self.save_path is not None:
             if args.save is None:
                 checkpoint.check_writable(self.save_path)
@@ -109,6 +110,7 @@ class Run:
                 raise ConfigurationError(f"{other} and {name} name the same file, {path!r}; give them two")
 
     def _load(self) -> None:
+        """Load the data, and make or load model, optimizer and position."""
         config, place = self.config, self.place
         dataset = sources.load(
             self.source,
@@ -137,7 +139,7 @@ class Run:
             self.model = models.build(config, dataset.n_features, dataset.n_classes, place)
         self.batches = -(-rows.shape[0] // config.batch_size)
         self.optimizer = models.optimizer_for(config, self.model, self.batches)
-        # gradients that float16 cannot hold are scaled into its range
+        # scales small gradients into the range of float16
         self.scale = optim.LossScale(self.optimizer) if config.precision == "float16" else None
         if self.saved is not None:
             self.saved.fill(self.optimizer, self.scale)
@@ -199,6 +201,7 @@ class Run:
         return 0
 
     def _save(self) -> None:
+        """Save the run, if a file is named."""
         if self.save_path is not None:
             models.save(
                 self.save_path,
@@ -214,6 +217,7 @@ class Run:
             )
 
     def _kept(self) -> str:
+        """Return a text on the saved state, for the error of a run that diverged."""
         if self.save_path is None:
             return "nothing was to be saved (no --save)"
         if self.progress.epoch == (self.saved.progress.epoch if self.saved is not None else 0):
@@ -221,6 +225,7 @@ class Run:
         return f"{self.save_path} holds the last good state, after epoch {self.progress.epoch}"
 
     def _interrupted(self, interrupts: Interrupts) -> int:
+        """Print how to continue, and return the exit code."""
         progress = self.progress
         where = f"stopped after step {progress.step} (epoch {progress.epoch + 1}, batch {progress.batch})"
         remedy = "nothing is saved, as there is no --save"
@@ -231,6 +236,7 @@ class Run:
         return 128 + interrupts.received
 
     def _start(self) -> Record:
+        """Return the first record of the run."""
         config, dataset = self.config, self.dataset
         return {
             "event": "start",
@@ -253,7 +259,7 @@ class Run:
         }
 
     def _end(self, event: str, trainer: Trainer, begun: float, **more: Any) -> Record:
-        """Return the last record of the run, once the observers have it."""
+        """Send the last record of the run to the observers, and return it."""
         record = {
             "event": event,
             "backend": self.place.backend.name,
@@ -270,6 +276,6 @@ class Run:
 
 
 def run_train(args: argparse.Namespace) -> int:
-    """Run ``agrad train`` with parsed options; the exit code."""
+    """Run ``agrad train`` with parsed options; return the exit code."""
     with chosen(args.backend, args.device) as place:
         return Run(args, place).go()

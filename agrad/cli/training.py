@@ -1,4 +1,4 @@
-"""The training loop; a step reads nothing from the device and no clock."""
+"""The training loop. A step reads nothing from the device, and no clock."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from agrad.cli.selection import Place
 from agrad.errors import AnomalyError
 
 JITTED = ("numpy", "jax", "torch", "cupy")
-"""Backends on which a step is traced and replayed where no option says otherwise."""
+"""Backends on which a step is traced and replayed by default."""
 
 INTERVAL = 50
-"""After how many steps the losses are read from the device, all at once."""
+"""The number of steps whose losses are read from the device at once."""
 
 AT_ONCE = 1024
-"""How many examples are measured at a time."""
+"""The number of examples that are measured at a time."""
 
 
 class Scores:
@@ -63,11 +63,11 @@ def raw(value: Any) -> Any:
 
 
 class Trainer:
-    """One run of training, from where `progress` stands to its last epoch.
+    """One run of training, from the position `progress` to its last epoch.
 
-    `rows` are the numbers of the examples of `feed` to train on. Every number of the run follows from the
-    seed, the data and the settings: where the run is stopped and goes on changes none. `scale` is the loss
-    scale that takes the optimizer's steps, or None.
+    `rows` are the numbers of the examples of `feed` to train on. All numbers of the run follow from the seed, the data
+    and the settings; a stop and a resumption do not change them. `scale` is the loss scale that takes the optimizer's
+    steps, or None.
     """
 
     def __init__(
@@ -103,14 +103,12 @@ class Trainer:
         self._since = 0.0
 
     def run(self, stopped: Callable[[], bool], save: Callable[[], None]) -> bool:
-        """Train to the end, with `save` after each epoch.
+        """Train to the end, and call `save` after each epoch.
 
-        Returns False where `stopped` ended it after a step.
-
-        Raises ``AnomalyError``, with the step, where the loss or a parameter is not finite; `save` is not
-        called with such parameters.
+        Returns False if `stopped` ended it after a step. Raises ``AnomalyError``, with the step, if the loss or a
+        parameter is not finite; `save` is not called with such parameters.
         """
-        # a run that diverges is found by its losses; NumPy's warnings would only repeat it
+        # the losses show that a run diverges; NumPy's warnings would only repeat it
         with np.errstate(all="ignore"):
             while self.progress.epoch < self.config.epochs:
                 if not self._epoch(stopped):
@@ -121,6 +119,7 @@ class Trainer:
         return True
 
     def _epoch(self, stopped: Callable[[], bool]) -> bool:
+        """Train the rest of an epoch. Returns False if it was stopped."""
         progress = self.progress
         rows = self._rows[data.epoch_order(self.config.seed, progress.epoch, self._rows.shape[0])]
         order = self._feed.order(rows)
@@ -141,6 +140,7 @@ class Trainer:
         return True
 
     def _step(self, X: Any, y: Any) -> None:
+        """Take one step, and keep its results on the device."""
         self._rate = self.optimizer.rate
         loss, hits = self._compute(X, y)
         self._losses.append(loss.data)
@@ -149,9 +149,9 @@ class Trainer:
             self._compute_now()
 
     def _compute_now(self) -> None:
-        """Compute what a step made, on Dask, in one pass.
+        """Compute the results of a step on a lazy backend, all in one pass.
 
-        Otherwise the graph would grow with every step, and be computed anew for each use.
+        Otherwise the graph would grow with every step, and be computed again for each use.
         """
         parameters, arrays = self.model.parameters(), self.optimizer._arrays
         state = [array for slots in arrays for array in slots]
@@ -176,7 +176,7 @@ class Trainer:
         return loss, agrad.sum(agrad.astype(agrad.argmax(logits, axis=1) == y, agrad.int32))
 
     def _read(self) -> None:
-        """Read what the last steps made, note it, and stop at a loss that is not finite."""
+        """Read the results of the last steps; stop at a loss that is not finite."""
         backend, progress = self.place.backend, self.progress
         stacked = backend.xp.stack(self._losses), backend.xp.stack(self._hits)
         losses, hits = (np.asarray(backend.to_host(values)) for values in stacked)
@@ -204,6 +204,7 @@ class Trainer:
             observer.steps(losses, record)
 
     def _numbers(self) -> Record:
+        """Return the numbers of the epoch so far."""
         progress = self.progress
         took = self._since - self._started
         return {
@@ -215,6 +216,7 @@ class Trainer:
         }
 
     def _finish(self) -> None:
+        """Note a finished epoch."""
         progress = self.progress
         record = {
             "event": "epoch",
@@ -241,6 +243,7 @@ class Trainer:
                 raise self._diverged(f"{name} is not finite after the step", step, self.progress.batch - 1)
 
     def _diverged(self, what: str, step: int, batch: int) -> AnomalyError:
+        """Return the error of a run that diverged."""
         return AnomalyError(
             f"{what} at step {step + 1} (epoch {self.progress.epoch + 1}, batch {batch + 1} of "
             f"{self.batches}); training stopped; try a lower --lr"
