@@ -174,50 +174,41 @@ class Optimizer:
         mark_state_used(self)
         ready = self._ready()
         rate = self.rate
-        if where is not None or self._taken:
-            self._step_where(ready, rate, where)
-            ready = []
+        masked = where is not None or bool(self._taken)
+        counts: Any = self._counts
+        if masked:
+            self.count_on_device()
+            (counts,) = self._taken
+            where = on_device_of(self.parameters[0], np.array(True)) if where is None else where
         for i in ready:
             tensor = self.parameters[i]
             # checked before a variable here holds the array; the program donates a traced one
-            donate = not isinstance(tensor.data, agrad.Tensor) and donatable(tensor)
+            donate = not masked and not isinstance(tensor.data, agrad.Tensor) and donatable(tensor)
             p, g = tensor.data, tensor.grad.bare  # type: ignore[union-attr]
             if self._complex[i]:
                 g = agrad.conj(g)
-            if not self._arrays[i]:
-                self._arrays[i] = tuple([agrad.zeros_like(p) for _ in self.slots])
-            new, *state = self.update(p, g, self._arrays[i], self._counts[i] + 1, rate, donate)
+            if masked:
+                # a step that is left out is computed too, of zeros, which raise no warnings
+                g = agrad.where(where, g, agrad.zeros_like(g))
+            old = self._arrays[i] or tuple([agrad.zeros_like(p) for _ in self.slots])
+            new, *state = self.update(p, g, old, counts[i] + 1, rate, donate)
+            if masked:
+                new = agrad.where(where, new, p)
+                state = [agrad.where(where, a, b) for a, b in zip(state, old, strict=True)]
             self._counts[i] += 1
             self._arrays[i] = tuple(state)
             if new is not p:
                 tensor.assign(new)
+        if masked:
+            part = np.zeros(len(self.parameters), np.int32)
+            part[ready] = 1
+            self._taken = [counts + agrad.astype(where, agrad.int32) * on_device_of(self.parameters[0], part)]
         self.steps += 1
 
     def count_on_device(self) -> None:
         """Count the steps of each parameter on its device, if some may be left out."""
         if not self._taken:
             self._taken = [on_device_of(self.parameters[0], np.array(self._counts, np.int32))]
-
-    def _step_where(self, ready: list[int], rate: float, where: Any) -> None:
-        """Take a step that the device leaves out if ``where`` is false."""
-        self.count_on_device()
-        first = self.parameters[0]
-        if where is None:
-            where = on_device_of(first, np.array(True))
-        (taken,) = self._taken
-        for i in ready:
-            tensor = self.parameters[i]
-            p, g = tensor.data, tensor.grad.bare  # type: ignore[union-attr]
-            # a step that is left out is computed too, of zeros, which raise no warnings
-            g = agrad.where(where, agrad.conj(g) if self._complex[i] else g, agrad.zeros_like(g))
-            old = self._arrays[i] or tuple([agrad.zeros_like(p) for _ in self.slots])
-            new, *state = self.update(p, g, old, taken[i] + 1, rate, False)
-            self._counts[i] += 1
-            self._arrays[i] = tuple([agrad.where(where, a, b) for a, b in zip(state, old, strict=True)])
-            tensor.assign(agrad.where(where, new, p))
-        part = np.zeros(len(self.parameters), np.int32)
-        part[ready] = 1
-        self._taken = [taken + agrad.astype(where, agrad.int32) * on_device_of(first, part)]
 
     def _ready(self) -> list[int]:
         """Return the numbers of the parameters that have a gradient."""

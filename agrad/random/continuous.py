@@ -9,7 +9,7 @@ from typing import Any
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.ops import sampling
-from agrad.random.keys import broadcast_shape, checked, floating, parameter, positive, shape_of
+from agrad.random.keys import parameter, positive, shape_and_dtype, shape_of
 
 
 def _affine(sample: Any, loc: Any, scale: Any) -> Any:
@@ -54,9 +54,7 @@ def uniform(key: Any, shape: Any = None, *, low: Any = 0.0, high: Any = 1.0, dty
     DtypeError
         If the dtype is neither float32 nor float64.
     """
-    name = "uniform"
-    found = broadcast_shape(shape, name, low, high)
-    kind = floating(dtype, name, checked(key, name), low, high)
+    found, kind = shape_and_dtype(key, shape, dtype, "uniform", low, high)
     sample = sampling.uniform(key, shape=found, dtype=kind, interior=False)
     return _affine(sample, low, high - low)
 
@@ -97,9 +95,7 @@ def normal(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     -----
     Box and Muller 1958, Annals of Mathematical Statistics 29.
     """
-    name = "normal"
-    found = broadcast_shape(shape, name, loc, scale)
-    kind = floating(dtype, name, checked(key, name), loc, scale)
+    found, kind = shape_and_dtype(key, shape, dtype, "normal", loc, scale)
     return _affine(sampling.normal(key, shape=found, dtype=kind), loc, scale)
 
 
@@ -142,8 +138,7 @@ def truncated_normal(
     name = "truncated_normal"
     if not hasattr(lower, "shape") and not hasattr(upper, "shape") and not lower < upper:
         raise ConfigurationError(f"{name}: the lower bound is below the upper one; found {lower!r} and {upper!r}")
-    found = broadcast_shape(shape, name, lower, upper, loc, scale)
-    kind = floating(dtype, name, checked(key, name), lower, upper, loc, scale)
+    found, kind = shape_and_dtype(key, shape, dtype, name, lower, upper, loc, scale)
     u = sampling.uniform(key, shape=found, dtype=kind, interior=True)
     low = parameter(lower, name, "the lower bound", key, found, kind)
     high = parameter(upper, name, "the upper bound", key, found, kind)
@@ -181,9 +176,7 @@ def exponential(key: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = N
     -----
     -log(u) * scale with u uniform on (0, 1).
     """
-    name = "exponential"
-    found = broadcast_shape(shape, name, scale)
-    kind = floating(dtype, name, checked(key, name), scale)
+    found, kind = shape_and_dtype(key, shape, dtype, "exponential", scale)
     u = sampling.uniform(key, shape=found, dtype=kind, interior=True)
     return _affine(-agrad.log(u), 0.0, scale)
 
@@ -226,8 +219,7 @@ def log_gamma(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> 
 
 def _log_gamma(key: Any, alpha: Any, shape: Any, dtype: Any, name: str) -> Any:
     """Draw logarithms of gamma distributed numbers for the function ``name``."""
-    found = broadcast_shape(shape, name, alpha)
-    kind = floating(dtype, name, checked(key, name), alpha)
+    found, kind = shape_and_dtype(key, shape, dtype, name, alpha)
     concentration = parameter(positive(alpha, name, "alpha"), name, "alpha", key, found, kind)
     return sampling.log_gamma(key, concentration)
 
@@ -269,8 +261,7 @@ def gamma(key: Any, alpha: Any, shape: Any = None, *, scale: Any = 1.0, dtype: A
     and Mnih 2018, arXiv:1805.08498, which is the derivative of the quantile.
     """
     name = "gamma"
-    found = broadcast_shape(shape, name, alpha, scale)
-    kind = floating(dtype, name, checked(key, name), alpha, scale)
+    found, kind = shape_and_dtype(key, shape, dtype, name, alpha, scale)
     return _affine(agrad.exp(_log_gamma(key, alpha, found, kind, name)), 0.0, scale)
 
 
@@ -307,8 +298,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> A
     the two; its mean is the derivative of the mean of any function of the sample.
     """
     name = "beta"
-    found = broadcast_shape(shape, name, a, b)
-    kind = floating(dtype, name, checked(key, name), a, b)
+    found, kind = shape_and_dtype(key, shape, dtype, name, a, b)
     pair = sampling.keys(key, count=2, domain=sampling.PAIR, data=0)
     x = _log_gamma(pair[0, :], a, found, kind, name)
     y = _log_gamma(pair[1, :], b, found, kind, name)

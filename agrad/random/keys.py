@@ -152,6 +152,12 @@ def floating(dtype: Any, name: str, key: Any, *parameters: Any) -> str:
     return found
 
 
+def shape_and_dtype(key: Any, shape: Any, dtype: Any, name: str, *parameters: Any) -> tuple[tuple[int, ...], str]:
+    """Return the shape and the name of the dtype of a draw, with all arguments checked."""
+    found = broadcast_shape(shape, name, *parameters)
+    return found, floating(dtype, name, checked(key, name), *parameters)
+
+
 def parameter(value: Any, name: str, what: str, key: Any, shape: tuple[int, ...], dtype: str) -> Any:
     """Return a parameter as an array of a shape and dtype on the key's device."""
     if not hasattr(value, "shape"):
