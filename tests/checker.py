@@ -9,71 +9,63 @@ import numpy as np
 import agrad
 from agrad.engine.backward import backward_pass
 from agrad.testing.checks import (
-    check_adjoint as check_adjoint,
-)
-from agrad.testing.checks import (
-    check_faces as check_faces,
-)
-from agrad.testing.checks import (
-    check_jvp as check_jvp,
-)
-from agrad.testing.checks import (
-    check_read_only as check_read_only,
-)
-from agrad.testing.checks import (
-    check_recorded as check_recorded,
-)
-from agrad.testing.checks import (
-    check_same_gradients as check_same_gradients,
-)
-from agrad.testing.checks import (
-    check_second as check_second,
-)
-from agrad.testing.checks import (
-    check_second_elsewhere as check_second_elsewhere,
-)
-from agrad.testing.checks import (
-    check_vjp as check_vjp,
+    check_adjoint,
+    check_faces,
+    check_read_only,
+    check_recorded,
+    check_same_gradients,
+    check_second_elsewhere,
 )
 from agrad.testing.numerics import (
-    Arrays as Arrays,
+    Arrays,
+    Function,
+    assert_close,
+    check_like,
+    cotangents,
+    gradients,
+    host,
+    norm,
+    outputs,
+    pairing,
+    random_like,
+    raw,
+    scattered,
+    second_derivatives,
+    slope_of,
+    weighted,
 )
-from agrad.testing.numerics import (
-    Function as Function,
-)
-from agrad.testing.numerics import (
-    assert_close as assert_close,
-)
-from agrad.testing.numerics import (
-    check_like as check_like,
-)
-from agrad.testing.numerics import (
-    cotangents as cotangents,
-)
-from agrad.testing.numerics import (
-    differences as differences,
-)
-from agrad.testing.numerics import (
-    gradients as gradients,
-)
-from agrad.testing.numerics import (
-    host as host,
-)
-from agrad.testing.numerics import (
-    outputs as outputs,
-)
-from agrad.testing.numerics import (
-    random_like as random_like,
-)
-from agrad.testing.numerics import (
-    raw as raw,
-)
-from agrad.testing.numerics import (
-    scattered as scattered,
-)
-from agrad.testing.numerics import (
-    weighted as weighted,
-)
+
+__all__ = [
+    "Arrays",
+    "Function",
+    "assert_close",
+    "check_adjoint",
+    "check_all",
+    "check_faces",
+    "check_jvp",
+    "check_like",
+    "check_makes_no_tensor",
+    "check_read_only",
+    "check_recorded",
+    "check_same_gradients",
+    "check_second",
+    "check_second_elsewhere",
+    "check_vjp",
+    "cotangents",
+    "counting_tensors",
+    "differences",
+    "gradients",
+    "host",
+    "outputs",
+    "random_like",
+    "raw",
+    "scattered",
+    "weighted",
+]
+
+STEP = 1e-3
+DIFFERENCE = 1e-6
+"""How far a finite difference with extrapolation may be from the derivative, relative to its size."""
 
 
 @contextmanager
@@ -102,6 +94,64 @@ def check_makes_no_tensor(f: Function, xs: Arrays, rng: np.random.Generator) -> 
         found = backward_pass(starts, retain=True)
     assert count == [0], f"the backward pass made {count[0]} Tensors"
     assert not any(isinstance(g, agrad.Tensor) for g in found.values())
+
+
+def differences(f: Function, xs: Arrays, vs: Arrays, step: float = STEP) -> list[np.ndarray]:
+    """Return the derivative of ``f`` along ``vs`` by extrapolated central differences."""
+
+    def central(h: float) -> list[np.ndarray]:
+        after = outputs(f(*[np.asarray(x + h * v) for x, v in zip(xs, vs, strict=True)]))
+        before = outputs(f(*[np.asarray(x - h * v) for x, v in zip(xs, vs, strict=True)]))
+        return [(host(a) - host(b)) / (2 * h) for a, b in zip(after, before, strict=True)]
+
+    return [(4 * fine - coarse) / 3 for fine, coarse in zip(central(step / 2), central(step), strict=True)]
+
+
+def check_vjp(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
+    """Check the pullback by finite differences in random directions."""
+    y, pull = agrad.vjp(f, *xs)
+    gs = random_like(outputs(y), rng)
+    found = pull(cotangents(y, gs))
+    for chosen in [*range(len(xs)), None]:
+        vs = random_like(xs, rng)
+        if chosen is not None:
+            vs = [v if i == chosen else np.zeros_like(v) for i, v in enumerate(vs)]
+        slopes = differences(f, xs, vs)
+        expected = sum(pairing(g, s) for g, s in zip(gs, slopes, strict=True))
+        got = sum(pairing(c, v) for c, v in zip(found, vs, strict=True))
+        assert_close(got, expected, "vjp", DIFFERENCE, 1 + norm(gs) * norm(slopes))
+
+
+def check_jvp(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
+    """Check the tangent by finite differences in a random direction."""
+    vs = random_like(xs, rng)
+    y, t = agrad.jvp(f, tuple(xs), tuple(vs))
+    for i, (part, slope) in enumerate(zip(outputs(t), differences(f, xs, vs), strict=True)):
+        assert_close(part, slope, f"jvp of output {i}", DIFFERENCE, 1 + norm([slope]))
+    for i, (value, expected) in enumerate(zip(outputs(y), outputs(f(*xs)), strict=True)):
+        assert_close(value, expected, f"value of output {i} under jvp")
+
+
+def check_second(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
+    """Check second derivatives in all orders of modes by differences of the first.
+
+    The function is squared first, so that the cotangent depends on the arguments too: a rule that is linear in its
+    cotangent, and is not recorded, would show.
+    """
+    weights, vs = random_like(outputs(f(*xs)), rng), random_like(xs, rng)
+    slope = slope_of(f, xs, weights)
+    expected = differences(slope, xs, vs)
+    scale = 1 + norm(expected) + norm(slope(*xs))
+    for way, found in second_derivatives(f, xs, weights, vs).items():
+        for i, (part, want) in enumerate(zip(found, expected, strict=True)):
+            assert_close(part, want, f"second order, {way}, argument {i}", DIFFERENCE, scale)
+
+    def pushed(*at: Any) -> Any:
+        return agrad.jvp(lambda *at: weighted(f(*at), weights, square=True), at, tuple(vs))[1]
+
+    _, twice = agrad.jvp(pushed, tuple(xs), tuple(vs))
+    curvature = sum(pairing(e, v) for e, v in zip(expected, vs, strict=True))
+    assert_close(twice, curvature, "second order, forward over forward", DIFFERENCE, scale * (1 + norm(vs)))
 
 
 EXACT: tuple[Callable[[Function, Arrays, np.random.Generator], Any], ...] = (

@@ -1,8 +1,7 @@
 """The command line: ``agrad`` with train, evaluate, predict and info.
 
-Exit codes: 0 done; 1 bad data, a place that cannot be written, or a run that diverged; 2 options that
-make no sense, a backend, a device or an optional package that is not there; 128 + n stopped by signal n
-(Ctrl-C: 130).
+Exit codes: 0 for success; 1 for bad data, a file that cannot be written, or a run that diverged; 2 for wrong options
+and for a missing backend, device or optional package; 128 + n after signal n (Ctrl-C: 130).
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from agrad.errors import (
 __all__ = ["main"]
 
 UNUSABLE = (ConfigurationError, BackendUnavailableError, DeviceUnavailableError, MissingExtraError)
+"""The errors with exit code 2."""
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "train": run_train,
@@ -39,12 +39,12 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line ``argv`` (by default the process's); return the exit code."""
+    """Run the command line ``argv``, by default the process's; return the exit code."""
     options = parser()
     try:
         args = options.parse_args(argv)
     except SystemExit as leaving:
-        # argparse has printed the help, the version or what is wrong
+        # argparse has printed the help, the version or the error
         return leaving.code if isinstance(leaving.code, int) else 2
     if args.command is None:
         options.print_help(sys.stderr)
@@ -58,20 +58,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _failed(args.command, "interrupted", 130)
     except BrokenPipeError:
-        # the reader (head, say) has had enough
+        # the reader (head, say) has closed the pipe
         _drop_output()
         return 141
     except OSError as error:
-        # files that agrad writes have errors of their own: this is the output, on a full disk say
+        # files that agrad writes raise SaveError: this is the standard output, on a full disk say
         _drop_output()
         return _failed(args.command, str(error), 1)
 
 
 def _drop_output() -> None:
-    """Discard output that is still buffered: its flush at exit would fail."""
+    """Discard buffered output, whose flush at exit would fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _failed(command: str, message: str, code: int) -> int:
+    """Print the error of a command, and return the exit code."""
     complain(f"agrad {command}: error: {brief(message)}")
     return code

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from agrad.errors import ConfigurationError, DataError
 
-ACTIVATIONS = ("relu", "tanh", "sigmoid", "gelu")
-DTYPES = ("float32", "float64")
-PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
-OPTIMIZERS = ("adam", "adamw", "sgd")
-SCHEDULES = ("constant", "cosine", "step", "exponential", "warmup")
+CHOICES = {
+    "dtype": ("float32", "float64"),
+    "precision": ("float32", "tf32", "bfloat16", "float16"),
+    "activation": ("relu", "tanh", "sigmoid", "gelu"),
+    "optimizer": ("adam", "adamw", "sgd"),
+    "schedule": ("constant", "cosine", "step", "exponential", "warmup"),
+}
+"""The settings with a few permitted names."""
 
 COMMON: dict[str, Any] = {
     "label": None,
@@ -31,10 +34,10 @@ COMMON: dict[str, Any] = {
     "seed": 0,
     "validation": 0.0,
 }
-"""The defaults for data of one's own."""
+"""The defaults for data of the user's own."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
-    # so small that a BLAS multiplies on one thread: two of them, on busy cores, take ten times as long
+    # small, because a BLAS then multiplies on one thread; two on busy cores take ten times as long
     "digits": {
         "hidden": (128, 64),
         "epochs": 60,
@@ -45,13 +48,13 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     },
     "mnist": {"epochs": 8, "batch_size": 128, "lr": 3e-3, "schedule": "cosine"},
 }
-"""Where the defaults for a named data set differ from ``COMMON``."""
+"""The defaults for a named data set that differ from ``COMMON``."""
 
 OF_OPTIMIZER: dict[str, dict[str, Any]] = {"adamw": {"weight_decay": 0.01}, "sgd": {"lr": 0.05}}
-"""Where the defaults for an optimizer differ from those for the data."""
+"""The defaults for an optimizer that differ from those for the data."""
 
 MOVABLE = ("epochs", "data")
-"""What a resumed run may be told anew: more epochs, and another place of the same data."""
+"""The settings that may change in a resumed run: more epochs, another place of the data."""
 
 
 def option(name: str) -> str:
@@ -70,9 +73,9 @@ def shown(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that decides the numbers of a run.
+    """The settings that decide the numbers of a run.
 
-    Raises ``ConfigurationError``, naming the option, for a value that makes no sense.
+    Raises ``ConfigurationError``, naming the option, for a value out of range.
     """
 
     data: str
@@ -92,41 +95,26 @@ class Config:
     validation: float
 
     def __post_init__(self) -> None:
-        for name, choices in (
-            ("dtype", DTYPES),
-            ("precision", PRECISIONS),
-            ("activation", ACTIVATIONS),
-            ("optimizer", OPTIMIZERS),
-            ("schedule", SCHEDULES),
-        ):
-            _check(name, getattr(self, name), getattr(self, name) in choices, f"one of {', '.join(choices)}")
-        _check("precision", self.precision, self._narrows(), "float32 with --dtype float64, whose products stay wide")
-        _check(
-            "data", self.data, isinstance(self.data, str) and self.data and "\0" not in self.data, "a name or a file"
-        )
-        _check(
-            "label",
-            self.label,
-            self.label is None or isinstance(self.label, str),
-            "a column's name or number",
-        )
+        text = isinstance(self.data, str) and self.data and "\0" not in self.data
         widths = isinstance(self.hidden, tuple) and all(_whole(n, 1, 2**31) for n in self.hidden)
-        _check("hidden", self.hidden, widths, "widths of 1 or more, such as 256,128, or none")
-        _check("epochs", self.epochs, _whole(self.epochs, 1, 2**31), "an integer of 1 or more")
-        _check("batch_size", self.batch_size, _whole(self.batch_size, 1, 2**31), "an integer of 1 or more")
-        _check("seed", self.seed, _whole(self.seed, 0, 2**64), "an integer from 0 to 2**64 - 1")
-        _check("lr", self.lr, _real(self.lr) and self.lr > 0, "a number above 0")
-        _check("weight_decay", self.weight_decay, _real(self.weight_decay), "a number of 0 or more")
-        _check("dropout", self.dropout, _real(self.dropout) and self.dropout < 1, "a number from 0 to below 1")
-        _check(
-            "validation",
-            self.validation,
-            _real(self.validation) and self.validation < 1,
-            "a number from 0 to below 1",
-        )
-
-    def _narrows(self) -> bool:
-        return self.dtype == "float32" or self.precision == "float32"
+        narrow = self.dtype == "float32" or self.precision == "float32"
+        for name, good, expected in (
+            *((name, getattr(self, name) in names, f"one of {', '.join(names)}") for name, names in CHOICES.items()),
+            ("precision", narrow, "float32 with --dtype float64, whose products stay wide"),
+            ("data", text, "a name or a file"),
+            ("label", self.label is None or isinstance(self.label, str), "a column's name or number"),
+            ("hidden", widths, "widths of 1 or more, such as 256,128, or none"),
+            ("epochs", _whole(self.epochs, 1, 2**31), "an integer of 1 or more"),
+            ("batch_size", _whole(self.batch_size, 1, 2**31), "an integer of 1 or more"),
+            ("seed", _whole(self.seed, 0, 2**64), "an integer from 0 to 2**64 - 1"),
+            ("lr", _real(self.lr) and self.lr > 0, "a number above 0"),
+            ("weight_decay", _real(self.weight_decay), "a number of 0 or more"),
+            ("dropout", _real(self.dropout) and self.dropout < 1, "a number from 0 to below 1"),
+            ("validation", _real(self.validation) and self.validation < 1, "a number from 0 to below 1"),
+        ):
+            if not good:
+                found = shown(getattr(self, name))[:80]
+                raise ConfigurationError(f"{option(name)}: expected {expected}, found {found!r}")
 
     def as_metadata(self) -> dict[str, Any]:
         """Return the settings as a JSON object."""
@@ -134,20 +122,17 @@ class Config:
 
 
 def _whole(value: Any, low: int, end: int) -> bool:
+    """Return True for an int from ``low`` to below ``end``."""
     return type(value) is int and low <= value < end
 
 
 def _real(value: Any) -> bool:
+    """Return True for a finite float of 0 or more."""
     return type(value) is float and math.isfinite(value) and value >= 0
 
 
-def _check(name: str, value: Any, good: Any, expected: str) -> None:
-    if not good:
-        raise ConfigurationError(f"{option(name)}: expected {expected}, found {shown(value)[:80]!r}")
-
-
 def resolve(given: Mapping[str, Any]) -> Config:
-    """Return the settings of a new run: those ``given`` by name, others by default."""
+    """Return the settings of a new run: the ``given`` ones by name, others by default."""
     data = given.get("data") or "digits"
     own = OF_OPTIMIZER.get(given.get("optimizer") or COMMON["optimizer"], {})
     return Config(**{**COMMON, **DEFAULTS.get(data, {}), **own, "data": data, **_settings(given)})
@@ -156,8 +141,8 @@ def resolve(given: Mapping[str, Any]) -> Config:
 def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Config:
     """Return the settings of a resumed run: the saved ones, with permitted changes.
 
-    Raises ``ConfigurationError``, naming the option, where one is given that differs from the saved run and
-    would change its numbers, or where ``--epochs`` leaves nothing to do after the ``done`` ones.
+    Raises ``ConfigurationError``, naming the option, if one differs from the saved run and would change its numbers, or
+    if ``--epochs`` leaves nothing to do after the ``done`` ones.
     """
     given = _settings(given)
     for name, value in given.items():
@@ -167,7 +152,7 @@ def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Co
                 f"{option(name)} {shown(value)} conflicts with --resume {path}: that run has "
                 f"{option(name)} {shown(before)}; leave the option out, or start a new run without --resume"
             )
-    config = Config(**{**_values(saved), **given})
+    config = replace(saved, **given)
     if config.epochs <= done:
         raise ConfigurationError(
             f"--resume {path}: that run has done {done} of {saved.epochs} epochs; "
@@ -188,9 +173,6 @@ def from_metadata(saved: Any, path: str) -> Config:
 
 
 def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings among given options, without those that are None."""
     names = [field.name for field in fields(Config)]
     return {name: given[name] for name in names if given.get(name) is not None}
-
-
-def _values(config: Config) -> dict[str, Any]:
-    return {field.name: getattr(config, field.name) for field in fields(Config)}

@@ -1,4 +1,4 @@
-"""Examples on the device: all at once where they fit, else batch by batch."""
+"""Examples on the device: all at once if they fit, else batch by batch."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from agrad.backends.base import Backend
 from agrad.cli.selection import Place
 
 LAZY = ("dask",)
-"""Backends whose arrays are promises: a batch of a large one would be worked out anew by every use of it."""
+"""Backends with lazy arrays: every use of a batch of a large one would compute it again."""
 
 SHARE = 0.5
-"""How much of a device's free memory the data may take; the rest is for the network and its gradients."""
+"""The share of a device's free memory for data; the rest is for the network."""
 
 
 def free_bytes(backend: Backend, device: Any) -> int | None:
-    """Return the free memory of a device, or None where it is not known."""
+    """Return the free memory of a device in bytes, or None if it is not known."""
     if backend.name == "cupy":
         with backend.device(device) as chosen:
             return int(chosen.mem_info[0])
@@ -36,7 +36,7 @@ def free_bytes(backend: Backend, device: Any) -> int | None:
 class Feed:
     """Examples X (n, d) and labels y (n,), in batches of a backend's arrays.
 
-    Where `resident`, all of them lie there from the start, and a batch is gathered on the device.
+    If `resident`, all of them are on the device from the start, and a batch is gathered there.
     """
 
     def __init__(self, X: np.ndarray, y: np.ndarray, place: Place) -> None:
@@ -54,7 +54,7 @@ class Feed:
     def order(self, rows: np.ndarray) -> Any:
         """Return the order of an epoch, int64 (k,), on the device.
 
-        It is moved once, not at every step.
+        It is moved once, and not at every step.
         """
         return rows if self._host else self._move(rows)
 

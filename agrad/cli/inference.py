@@ -1,4 +1,4 @@
-"""``agrad evaluate`` and ``agrad predict``: what a saved model makes of examples."""
+"""``agrad evaluate`` and ``agrad predict``: a saved model applied to examples."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import sys
 
 import numpy as np
 
+import agrad
 from agrad.cli import models, sources
 from agrad.cli.feed import Feed
 from agrad.cli.models import Saved
 from agrad.cli.outputs import PREDICTIONS, check_output
-from agrad.cli.selection import Place, chosen
+from agrad.cli.selection import chosen
 from agrad.cli.sources import Examples
 from agrad.cli.terminal import complain, say, write
 from agrad.cli.training import Scores, measure, predict
@@ -24,7 +25,7 @@ from agrad.errors import AgradError, ConfigurationError, DataError
 
 
 def run_evaluate(args: argparse.Namespace) -> int:
-    """Run ``agrad evaluate`` with parsed options; the exit code."""
+    """Run ``agrad evaluate`` with parsed options; return the exit code."""
     with chosen(args.backend, args.device) as place:
         saved = models.load(args.model)
         examples = _labelled(saved, args)
@@ -40,7 +41,7 @@ def run_evaluate(args: argparse.Namespace) -> int:
 
 
 def run_predict(args: argparse.Namespace) -> int:
-    """Run ``agrad predict`` with parsed options; the exit code."""
+    """Run ``agrad predict`` with parsed options; return the exit code."""
     if args.output is not None:
         if args.data not in sources.NAMED and os.path.realpath(args.output) == os.path.realpath(args.data):
             raise ConfigurationError(f"--output and --data name the same file, {args.data!r}; give them two")
@@ -48,9 +49,9 @@ def run_predict(args: argparse.Namespace) -> int:
     with chosen(args.backend, args.device) as place:
         saved = models.load(args.model)
         examples = sources.to_predict(args.data, saved.description, _data_dir(saved, args))
-        logits = _logits(saved, examples, place)
-    shares = np.exp(logits - np.max(logits, axis=1, keepdims=True))
-    shares /= np.sum(shares, axis=1, keepdims=True)
+        unlabelled = Feed(examples.X, np.zeros(examples.X.shape[0], dtype=np.int64), place)
+        logits = predict(saved.model(place), unlabelled, place).astype(np.float64)
+    shares = agrad.softmax(logits, axis=1)
     told = np.argmax(logits, axis=1)
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
@@ -63,11 +64,6 @@ def run_predict(args: argparse.Namespace) -> int:
         write_whole(args.output, text.getvalue().encode())
         say(f"{told.shape[0]:,} predictions written to {args.output}")
     return 0
-
-
-def _logits(saved: Saved, examples: Examples, place: Place) -> np.ndarray:
-    nothing = np.zeros(examples.X.shape[0], dtype=np.int64)
-    return predict(saved.model(place), Feed(examples.X, nothing, place), place).astype(np.float64)
 
 
 def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
@@ -91,7 +87,7 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
         dataset = sources.load(args.data, data_dir=data_dir, label=label, dtype=saved.config.dtype, report=complain)
         same = not saved.changed(dataset)
     except AgradError:
-        # what is no data set to train on (of one class only, say) can still be measured on
+        # a file that cannot be trained on (with one class only, say) can still be measured on
         same = False
     if same:
         return _test_part(dataset)
@@ -106,11 +102,12 @@ def _data_dir(saved: Saved, args: argparse.Namespace) -> str | None:
 
 
 def _test_part(dataset: Dataset) -> Examples:
+    """Return the test part of a data set as examples."""
     return Examples(dataset.X_test, dataset.y_test, f"the test part of {dataset.name}")
 
 
 def _by_class(scores: Scores, y: np.ndarray, names: tuple[str, ...]) -> list[str]:
-    """Return for each class its examples, the right ones, and the most common error."""
+    """Return lines of text: the accuracy of each class, and its most common error."""
     width = max(5, *(len(name) for name in names))
     lines = [f"{'class':<{width}}  examples  accuracy  most often taken for"]
     for number, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""``agrad info``: what can run here, and what would."""
+"""``agrad info``: the backends that can run here, and the selected one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run_info(backend: str | None, device: str | None) -> int:
         )
         for name, report in agrad.available_backends().items()
     ]
-    # asked for last: an unusable selection is what the list above helps to mend
+    # the list helps to correct an unusable selection, so it is printed before the error
     failure = None
     line = ""
     try:
@@ -34,7 +34,7 @@ def run_info(backend: str | None, device: str | None) -> int:
     if failure is None:
         print(line)
     elif backend is None and device is None:
-        # the environment is wrong, and to say so is what the command is for
+        # the environment names an unusable backend: a result of this command, not an error
         print(f"selected: none: {failure}")
     else:
         raise failure
@@ -42,7 +42,7 @@ def run_info(backend: str | None, device: str | None) -> int:
 
 
 def _table(rows: list[tuple[str, str, str]]) -> bool:
-    """Print the rows as a table; False where rich is not installed."""
+    """Print the rows as a table; return False if rich is not installed."""
     try:
         from rich.console import Console
         from rich.table import Table

@@ -13,8 +13,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Interrupts:
     """The first signal in a `with` block that asks the process to stop: ``received``.
 
-    A second signal raises ``KeyboardInterrupt`` at once. Signals reach the main thread only; in another
-    the block does nothing.
+    A second signal raises ``KeyboardInterrupt`` at once. Signals reach the main thread only; in other threads the block
+    does nothing.
     """
 
     def __init__(self) -> None:
@@ -36,6 +36,7 @@ class Interrupts:
         return self.received is not None
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
+        """Note the first signal; raise ``KeyboardInterrupt`` at the second."""
         if self.received is not None:
             raise KeyboardInterrupt
         self.received = number

@@ -1,4 +1,4 @@
-"""A network in a file, with all that is needed to use it and to resume training."""
+"""A network in a file, with everything needed to use it and to resume training."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OPTIMIZER = "optimizer."
 LOSS_SCALE = "loss_scale."
 MEAN, SCALE = "data.mean", "data.scale"
 BESIDE = (OPTIMIZER, LOSS_SCALE, "data.")
-"""How the names of tensors begin that are not the network's."""
+"""The beginnings of names of tensors that are not the network's."""
 
 
 def build(config: Config, features: int, classes: int, place: Place) -> Any:
@@ -50,7 +50,7 @@ def build(config: Config, features: int, classes: int, place: Place) -> Any:
     }
     layers: list[Any] = []
     width = features
-    # arrays() names what these hold
+    # arrays() has the names and shapes of their tensors
     for hidden in config.hidden:
         layers += [nn.Linear(width, hidden, **made), ACTIVATIONS[config.activation]()]
         if config.dropout:
@@ -107,7 +107,7 @@ class Saved:
     data_dir: str | None
     fingerprint: str
     folder: str | None
-    """The folder in which the data were named by a relative path, else None."""
+    """The folder to which a relative path of the data belongs, else None."""
     tensors: dict[str, np.ndarray]
 
     def changed(self, dataset: Dataset) -> str:
@@ -148,7 +148,7 @@ def save(
     fingerprint: str,
     folder: str | None,
 ) -> None:
-    """Write everything to the file ``path`` or nothing. Raises ``SaveError``."""
+    """Write everything to the file ``path``, or nothing. Raises ``SaveError``."""
     tensors = dict(model.state_dict())
     tensors |= {OPTIMIZER + name: value for name, value in optimizer.state_dict().items()}
     if scale is not None:
@@ -217,7 +217,7 @@ def load(path: str) -> Saved:
 def _check_tensors(tensors: dict[str, np.ndarray], config: Config, classes: int, path: str) -> None:
     """Raise ``DataError`` unless the tensors fit the network and are finite."""
     held = {name: value for name, value in tensors.items() if not name.startswith(BESIDE)}
-    # counted first: a header may name more layers than fit in memory
+    # counted first, because a header may name more layers than fit in memory
     found = sum(name.endswith(".weight") for name in held)
     if found != len(config.hidden) + 1:
         raise DataError(f"{path!r}: expected the weights of {len(config.hidden) + 1} layers, found {found}")
@@ -230,6 +230,7 @@ def _check_tensors(tensors: dict[str, np.ndarray], config: Config, classes: int,
 
 
 def _texts(value: Any, key: str, path: str) -> tuple[str, ...]:
+    """Return distinct texts of the header as a tuple, or raise ``DataError``."""
     good = isinstance(value, list) and all(isinstance(text, str) for text in value) and len({*value}) == len(value)
     if not good or not encodes("".join(value)):
         raise DataError(f"{path!r}: expected a list of names under {key!r} in the header, found {str(value)[:80]}")

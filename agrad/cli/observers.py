@@ -1,4 +1,4 @@
-"""Observers of a training run: terminal, plain lines, log and plot."""
+"""Observers of a training run: progress bar, plain lines, log and plot."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Observer:
         return None
 
     def start(self, record: Record) -> None:
-        """Note the beginning: settings, `batches` an epoch, the first `step` and `batch`."""
+        """Note the start: settings, `batches` an epoch, the first `step` and `batch`."""
 
     def steps(self, losses: np.ndarray, record: Record) -> None:
         """Note the losses (k,) of the last k steps.
@@ -51,7 +51,7 @@ class Observer:
 
 
 class Lines(Observer):
-    """One plain line of text for each epoch, for an output that is no terminal."""
+    """One plain line of text for each epoch, for an output that is not a terminal."""
 
     def start(self, record: Record) -> None:
         self._epochs = record["epochs"]
@@ -105,9 +105,6 @@ class Bar(Observer):
     def epoch(self, record: Record) -> None:
         self._console.print(describe_epoch(record, self._epochs), markup=False)
 
-    def end(self, record: Record) -> None:
-        self._bar.stop()
-
     def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
@@ -115,7 +112,7 @@ class Bar(Observer):
 def on_terminal(quiet: bool) -> Observer:
     """Return the observer for the standard output.
 
-    A bar on a terminal, where rich is installed, else lines.
+    It is a bar on a terminal if rich is installed, else lines.
     """
     if quiet:
         return Observer()
@@ -126,7 +123,7 @@ def on_terminal(quiet: bool) -> Observer:
 
 
 def describe_start(record: Record) -> str:
-    """Return the first lines on a run."""
+    """Return the first lines about a run."""
     layers = "-".join(map(str, (record["features"], *record["hidden"], record["classes"])))
     parts = f"{record['train_examples']:,} training and {record['test_examples']:,} test examples"
     if record["validation_examples"]:
@@ -142,7 +139,7 @@ def describe_start(record: Record) -> str:
 
 
 def describe_epoch(record: Record, epochs: int) -> str:
-    """Return a line on an epoch that is done."""
+    """Return a line about a finished epoch."""
     line = (
         f"epoch {record['epoch']:>{len(str(epochs))}}/{epochs}  loss {record['loss']:.4f}  "
         f"accuracy {record['accuracy']:.2%}"
@@ -155,7 +152,7 @@ def describe_epoch(record: Record, epochs: int) -> str:
 class Log(Observer):
     """A file with one JSON object a line: `start`, each `epoch`, and `end`.
 
-    A run that goes on adds its lines to the file; a new one begins the file anew.
+    A resumed run adds its lines to the file; a new one overwrites it.
     """
 
     def __init__(self, path: str, resumed: bool) -> None:
@@ -185,6 +182,7 @@ class Log(Observer):
             raise self._refused(error) from error
 
     def _refused(self, error: OSError) -> SaveError:
+        """Return the `SaveError` of the log."""
         return SaveError(f"--log {self._path!r} cannot be written: {error.strerror or error}")
 
     def __exit__(self, *error: object) -> None:
@@ -193,7 +191,7 @@ class Log(Observer):
 
 
 def _plain(value: Any) -> Any:
-    # JSON has no NaN, and most readers refuse Python's
+    """Return a value for JSON, which has no NaN; most readers refuse Python's."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 

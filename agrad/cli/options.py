@@ -23,7 +23,7 @@ settings that depend on the data, where no option is given:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line.
 
-    ``command`` of its result is None where none was given.
+    ``command`` of its result is None if none was given.
     """
     top = argparse.ArgumentParser(
         prog="agrad",
@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _command(commands: Any, name: str, **texts: str) -> argparse.ArgumentParser:
+    """Add a command whose texts keep their lines."""
     command: argparse.ArgumentParser = commands.add_parser(
         name, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **texts
     )
@@ -55,6 +56,7 @@ def _command(commands: Any, name: str, **texts: str) -> argparse.ArgumentParser:
 
 
 def _train(commands: Any) -> None:
+    """Add ``agrad train``."""
     train = _command(
         commands,
         "train",
@@ -74,6 +76,7 @@ def _train(commands: Any) -> None:
 
 
 def _training_data(data: Any) -> None:
+    """Add the options of the data."""
     data.add_argument(
         "--data",
         metavar="NAME|FILE",
@@ -95,15 +98,16 @@ def _training_data(data: Any) -> None:
 
 
 def _network(network: Any) -> None:
+    """Add the options of the network."""
     network.add_argument(
         "--hidden",
         type=_widths,
         metavar="N,N",
         help="widths of the hidden layers, or none",
     )
-    network.add_argument("--activation", metavar="NAME", help=_choice(config.ACTIVATIONS, "relu"))
+    network.add_argument("--activation", metavar="NAME", help=_choice("activation", "relu"))
     network.add_argument("--dropout", type=float, metavar="P", help="zero hidden values with this probability")
-    network.add_argument("--dtype", metavar="NAME", help=_choice(config.DTYPES, "float32"))
+    network.add_argument("--dtype", metavar="NAME", help=_choice("dtype", "float32"))
     network.add_argument(
         "--precision",
         metavar="NAME",
@@ -113,9 +117,10 @@ def _network(network: Any) -> None:
 
 
 def _training(training: Any) -> None:
+    """Add the options of the training."""
     training.add_argument("--epochs", type=int, metavar="N", help="how often each example is seen")
     training.add_argument("--batch-size", type=int, metavar="N", help="examples a step")
-    training.add_argument("--optimizer", metavar="NAME", help=_choice(config.OPTIMIZERS, "adam; sgd has momentum 0.9"))
+    training.add_argument("--optimizer", metavar="NAME", help=_choice("optimizer", "adam; sgd has momentum 0.9"))
     training.add_argument("--lr", type=float, metavar="RATE", help="learning rate (sgd: 0.05 by default)")
     training.add_argument(
         "--weight-decay", type=float, metavar="RATE", help="pull of parameters to 0 (default: 0; adamw: 0.01)"
@@ -136,6 +141,7 @@ def _training(training: Any) -> None:
 
 
 def _output(output: Any) -> None:
+    """Add the options of the output."""
     output.add_argument(
         "--save",
         metavar="FILE",
@@ -153,6 +159,7 @@ def _output(output: Any) -> None:
 
 
 def _evaluate(commands: Any) -> None:
+    """Add ``agrad evaluate``."""
     evaluate = _command(
         commands,
         "evaluate",
@@ -174,6 +181,7 @@ def _evaluate(commands: Any) -> None:
 
 
 def _predict(commands: Any) -> None:
+    """Add ``agrad predict``."""
     predict = _command(
         commands,
         "predict",
@@ -187,10 +195,12 @@ def _predict(commands: Any) -> None:
 
 
 def _model(command: argparse.ArgumentParser) -> None:
+    """Add the argument of a saved model."""
     command.add_argument("model", metavar="MODEL", help="a file that 'agrad train --save' wrote")
 
 
 def _examples(command: argparse.ArgumentParser, required: bool, needed: str) -> None:
+    """Add the options of the examples for a saved model."""
     group = command.add_argument_group("data")
     group.add_argument(
         "--data",
@@ -203,6 +213,7 @@ def _examples(command: argparse.ArgumentParser, required: bool, needed: str) -> 
 
 
 def _where(command: argparse.ArgumentParser) -> Any:
+    """Add the options of backend and device, and return their group."""
     group = command.add_argument_group("where to compute")
     group.add_argument(
         "--backend", metavar="NAME", help="numpy, cupy, torch, jax, ... (default: $AGRAD_BACKEND, else numpy)"
@@ -212,6 +223,7 @@ def _where(command: argparse.ArgumentParser) -> Any:
 
 
 def _widths(text: str) -> tuple[int, ...]:
+    """Return the widths in a text such as 256,128."""
     if text.strip().lower() in ("", "none"):
         return ()
     try:
@@ -220,11 +232,13 @@ def _widths(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"expected widths such as 256,128, or none; found {text!r}") from None
 
 
-def _choice(names: tuple[str, ...], default: str) -> str:
-    return f"{', '.join(names)} (default: {default})"
+def _choice(setting: str, default: str) -> str:
+    """Return the help of a setting that is one of a few names."""
+    return f"{', '.join(config.CHOICES[setting])} (default: {default})"
 
 
 def _table() -> str:
+    """Return the table of defaults for each data set."""
     names = ("hidden", "epochs", "batch_size", "lr", "dropout", "schedule")
     columns = {data: {**config.COMMON, **own} for data, own in (*config.DEFAULTS.items(), ("your own", {}))}
     lines = ["  " + " " * 14 + "".join(f"{data:>10}" for data in columns)]

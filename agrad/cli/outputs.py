@@ -1,4 +1,4 @@
-"""Checks of output files before the work starts: no file of another kind is lost."""
+"""Checks of output files before the work starts, which protect other files."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ KINDS: dict[str, tuple[str, Callable[[str, bytes], bool]]] = {
     "--plot": ("a picture that Matplotlib drew", lambda path, content: _drawn(path, content)),
     "--output": ("predictions of agrad", lambda path, content: content.startswith(",".join(PREDICTIONS).encode())),
 }
-"""What each option writes, and how a file of that kind is known by its name and the beginning of its content."""
+"""The output of each option, and a test of a file's name and first bytes for that kind."""
 
 START = 2**20
+"""The number of bytes that are read to know the kind of a file."""
 
 
 def check_output(option: str, path: str) -> None:
     """Raise ``SaveError`` unless ``path`` can be written without loss of another file.
 
-    An empty file may be overwritten. Nothing that stands there is touched.
+    An empty file may be overwritten. Existing files are not changed.
     """
     check_writable(path)
     if not os.path.exists(path):
@@ -42,4 +43,5 @@ def check_output(option: str, path: str) -> None:
 
 
 def _drawn(path: str, content: bytes) -> bool:
+    """Return True for the beginning of a picture that Matplotlib drew."""
     return content.startswith(MAGIC[os.path.splitext(path)[1].lower()]) and b"Matplotlib" in content

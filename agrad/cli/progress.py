@@ -11,20 +11,21 @@ from agrad.errors import DataError
 
 @dataclass
 class Progress:
-    """The finished epochs, steps, and the steps of this epoch (`batch`)."""
+    """The finished epochs and steps, and the finished steps of this epoch (`batch`)."""
 
     epoch: int = 0
     batch: int = 0
     step: int = 0
     loss: float = 0.0
-    """The sum of the losses of the examples seen in the epoch under way."""
+    """The sum of the losses of the examples seen in this epoch."""
     correct: int = 0
-    """How many of them were told rightly."""
+    """The number of them with the right class."""
     seen: int = 0
+    """The number of examples seen in this epoch."""
     seconds: float = 0.0
-    """Time spent in training steps, over all parts of the run."""
+    """The time of all training steps, in all parts of the run."""
     history: list[dict[str, Any]] = field(default_factory=list)
-    """One record for each epoch done."""
+    """One record for each finished epoch."""
 
     def fits(self, batches: int, size: int) -> bool:
         """Return True if the numbers agree for epochs of ``batches`` steps."""

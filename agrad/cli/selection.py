@@ -1,4 +1,4 @@
-"""Which backend and device a command computes on."""
+"""The selection of backend and device for a command."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import agrad
-from agrad.backends import Selection, selected
+from agrad.backends import selected
 from agrad.backends.base import Backend
 
 
 @dataclass(frozen=True)
 class Place:
-    """A backend and one of its devices, and why it is this one."""
+    """A backend, one of its devices, and the source of the selection."""
 
     backend: Backend
     device: Any
@@ -25,6 +25,7 @@ class Place:
 
     @property
     def device_name(self) -> str:
+        """The device as ``--device`` takes it."""
         return device_name(self.backend.device(self.device))
 
 
@@ -45,7 +46,7 @@ def has_tensor_float(place: Place) -> bool:
         return int(device.compute_capability) >= 80
     if place.backend.name == "torch" and device.type == "cuda":
         return bool(sys.modules["torch"].cuda.get_device_capability(device) >= (8, 0))
-    # a TPU takes it as a request for its own middle precision
+    # JAX does not tell the capability; a TPU uses its own middle precision
     return place.backend.name == "jax" and bool(device.platform != "cpu")
 
 
@@ -53,29 +54,17 @@ def has_tensor_float(place: Place) -> bool:
 def chosen(backend: str | None, device: str | None) -> Iterator[Place]:
     """Select backend and device by the options, else the environment, else NumPy.
 
-    Raises ``BackendUnavailableError`` or ``DeviceUnavailableError``; nothing else is tried in its place.
+    Raises ``BackendUnavailableError`` or ``DeviceUnavailableError``; no other is tried instead.
     """
-    if backend is None and device is None:
-        why = "AGRAD_BACKEND" if os.environ.get("AGRAD_BACKEND") else "the default"
-        with _current(selected(), why) as place:
-            yield place
-        return
-    why = "--backend"
-    if backend is None:
-        backend, why = (
-            agrad.get_backend(),
-            "AGRAD_BACKEND" if os.environ.get("AGRAD_BACKEND") else "the default",
-        )
-    elif device is None and backend == os.environ.get("AGRAD_BACKEND"):
+    default = os.environ.get("AGRAD_BACKEND")
+    why = "--backend" if backend is not None else "AGRAD_BACKEND" if default else "the default"
+    if device is None and backend is not None and backend == default:
         device = os.environ.get("AGRAD_DEVICE") or None
-    with agrad.use_backend(backend, device), _current(selected(), why) as place:
-        yield place
-
-
-@contextmanager
-def _current(selection: Selection, why: str) -> Iterator[Place]:
-    place = Place(selection.backend, selection.device, why)
-    # CuPy launches on its current device, wherever the arrays lie
-    on = place.backend.device(place.device) if place.backend.name == "cupy" else nullcontext()
-    with on:
+    with ExitStack() as stack:
+        if backend is not None or device is not None:
+            stack.enter_context(agrad.use_backend(agrad.get_backend() if backend is None else backend, device))
+        place = Place(selected().backend, selected().device, why)
+        if place.backend.name == "cupy":
+            # CuPy launches on its current device, not on that of the arrays
+            stack.enter_context(place.backend.device(place.device))
         yield place

@@ -1,4 +1,4 @@
-"""The sources of examples: a run's data set, and those given to a saved model."""
+"""The sources of examples: the data set of a run, and data for a saved model."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import csv
 import hashlib
 import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from agrad import data
-from agrad.data.dataset import plain_labels
+from agrad.data.dataset import known_numbers, plain_labels
 from agrad.data.files import open_file
 from agrad.errors import ConfigurationError, DataError, listed
 
 NAMED = ("digits", "mnist")
 KINDS = (".npz", ".csv")
 SAMPLE = 4096
+"""The number of examples of each part that a fingerprint reads, about."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """A description of training data, for the use of a model on other data."""
+    """A description of training data, to use a model on other data."""
 
     feature_shape: tuple[int, ...]
     feature_names: tuple[str, ...]
@@ -35,6 +36,7 @@ class Description:
 
     @property
     def n_features(self) -> int:
+        """The number of features of an example."""
         return int(self.mean.shape[0])
 
 
@@ -73,10 +75,8 @@ def load(
 ) -> data.Dataset:
     """Return the data set of ``--data``, split into train and test part.
 
-    The split is fixed.
-
-    The split of one's own data does not depend on the seed of the run, so that runs can be compared and
-    a saved model can find its test part again. Raises ``ConfigurationError`` and ``DataError``.
+    The split of the user's own data does not depend on the seed of the run: runs can be compared, and a saved model
+    finds its test part again. Raises ``ConfigurationError`` and ``DataError``.
     """
     check_source(source, data_dir, label)
     if source == "digits":
@@ -89,9 +89,9 @@ def load(
 
 
 def located(source: str, data_dir: str | None, folder: str | None) -> tuple[str, str | None]:
-    """Return the place of a run's data: seen from here, else from its ``folder``.
+    """Return the place of a run's data: relative to here, else to its ``folder``.
 
-    Raises ``DataError`` where they are in neither.
+    Raises ``DataError`` if they are at neither.
     """
     if data_dir is not None:
         return source, _found(data_dir, folder)
@@ -99,6 +99,7 @@ def located(source: str, data_dir: str | None, folder: str | None) -> tuple[str,
 
 
 def _found(path: str, folder: str | None) -> str:
+    """Return a path that exists here or in the folder."""
     if folder is None or os.path.exists(path):
         return path
     there = os.path.join(folder, path)
@@ -111,13 +112,13 @@ def _found(path: str, folder: str | None) -> str:
 
 
 def fingerprint(dataset: data.Dataset) -> str:
-    """Return a text that is equal for equal data alone, wherever the data are."""
+    """Return a text that is equal for equal data only, independent of their place."""
     digest = hashlib.blake2b(digest_size=16)
     for part in (dataset.X_train, dataset.X_test):
         digest.update(repr(part.shape).encode())
-        # a large set is known by a few thousand of its examples
+        # of a large set a few thousand examples are enough
         digest.update(np.ascontiguousarray(part[:: -(-part.shape[0] // SAMPLE)], dtype=np.float32).tobytes())
-    # a set that differs by its scale alone looks the same once it is scaled
+    # sets that differ by their scale alone are equal once scaled, but have another mean and scale
     for array in (dataset.y_train, dataset.y_test, dataset.mean, dataset.scale):
         digest.update(array.tobytes())
     digest.update(repr(dataset.class_names).encode())
@@ -175,7 +176,8 @@ def to_evaluate(source: str, description: Description, data_dir: str | None, lab
     X = _scaled(X, description, source)
     if names.shape[0] != X.shape[0]:
         raise DataError(f"{source!r}: expected a label for each of {X.shape[0]} examples, found {names.shape[0]}")
-    return Examples(X, _numbers(names, description.class_names, source), what)
+    numbers = known_numbers(names.tolist(), description.class_names, repr(source), "the classes of the model")
+    return Examples(X, numbers, what)
 
 
 def to_predict(source: str, description: Description, data_dir: str | None) -> Examples:
@@ -194,30 +196,19 @@ def to_predict(source: str, description: Description, data_dir: str | None) -> E
 
 
 def _test_part(dataset: data.Dataset) -> np.ndarray:
-    """Return the unscaled test part: the model may have another scale."""
+    """Return the unscaled test part, because the model may have another scale."""
     return np.asarray(dataset.X_test.astype(np.float64) * dataset.scale + dataset.mean)
 
 
 def _scaled(X: np.ndarray, description: Description, source: str) -> np.ndarray:
+    """Return examples scaled as the model's training data."""
     return data.scaled(X, description.mean, description.scale, description.dtype, repr(source))
-
-
-def _numbers(names: np.ndarray, class_names: Sequence[str], source: str) -> np.ndarray:
-    known = {name: number for number, name in enumerate(class_names)}
-    numbers = np.array([known.get(str(name), -1) for name in names], dtype=np.int64)
-    unknown = np.flatnonzero(numbers < 0)
-    if unknown.size:
-        raise DataError(
-            f"{source!r}: expected the classes of the model ({listed(list(class_names))}), found "
-            f"{str(names[unknown[0]])!r} at example {unknown[0]}"
-        )
-    return numbers
 
 
 def _csv(source: str, description: Description, label: str | None) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the model's columns of a CSV file in its order, and labels as text.
 
-    Columns go by their names. Only the column of labels may stand there beside the model's.
+    Columns are found by name. Besides them only the column of labels may exist.
     """
     skipped = label
     if skipped is None and description.label is not None and len(_header(source)) > description.n_features:
@@ -241,6 +232,7 @@ def _csv(source: str, description: Description, label: str | None) -> tuple[np.n
 
 
 def _header(source: str) -> list[str]:
+    """Return the first row of a CSV file."""
     with open_file(source) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
         try:
             return next(csv.reader(text), [])

@@ -1,4 +1,4 @@
-"""Printing of texts from files: as printable characters alone."""
+"""Output of lines to the terminal, with escapes for unprintable characters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agrad.errors import printable
 
 
 def say(line: str) -> None:
-    """Print a line now: whoever reads a pipe wants to see the run as it goes."""
+    """Print a line at once, also into a pipe."""
     write(line + "\n", sys.stdout)
 
 

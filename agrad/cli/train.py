@@ -14,10 +14,8 @@ import agrad
 from agrad import data, optim
 from agrad.cli import config as configs
 from agrad.cli import models, sources
-from agrad.cli.config import Config
 from agrad.cli.feed import Feed
 from agrad.cli.interrupts import Interrupts
-from agrad.cli.models import Saved
 from agrad.cli.observers import Log, Observer, Plot, Record, on_terminal
 from agrad.cli.outputs import check_output
 from agrad.cli.progress import Progress
@@ -28,45 +26,16 @@ from agrad.errors import AnomalyError, ConfigurationError, DataError, MissingExt
 from agrad.nn import checkpoint
 
 
-class Observers(Observer):
-    """Several observers as one, told in order. Their `with` blocks end together."""
-
-    def __init__(self, members: list[Observer]) -> None:
-        self._members = members
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> Observer:
-        for member in self._members:
-            self._stack.enter_context(member)
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
-
-    def start(self, record: Record) -> None:
-        for member in self._members:
-            member.start(record)
-
-    def steps(self, losses: np.ndarray, record: Record) -> None:
-        for member in self._members:
-            member.steps(losses, record)
-
-    def epoch(self, record: Record) -> None:
-        for member in self._members:
-            member.epoch(record)
-
-    def end(self, record: Record) -> None:
-        for member in self._members:
-            member.end(record)
-
-
 class Run:
-    """One ``agrad train``: options checked, data loaded, model made, then trained."""
+    """A call of ``agrad train``: options, data and model, then the training."""
 
     def __init__(self, args: argparse.Namespace, place: Place, observers: tuple[Observer, ...] = ()) -> None:
         self.place = place
-        self.saved = models.load(args.resume) if args.resume is not None else None
-        self.config = _config(args, self.saved)
+        saved = self.saved = models.load(args.resume) if args.resume is not None else None
+        if saved is None:
+            self.config = configs.resolve(vars(args))
+        else:
+            self.config = configs.resumed(saved.config, vars(args), saved.progress.epoch, saved.path)
         data_dir = args.data_dir
         if data_dir is None and self.saved is not None and self.config.data == self.saved.config.data:
             data_dir = self.saved.data_dir
@@ -75,20 +44,19 @@ class Run:
         self.save_path = args.save if args.save is not None else args.resume
         self._check_outputs(args)
         history = self.saved.progress.history if self.saved is not None else []
-        members = [on_terminal(args.quiet), *observers]
-        members += [Log(args.log, self.saved is not None)] if args.log is not None else []
-        members += [Plot(args.plot, history)] if args.plot is not None else []
-        self.observer = Observers(members)
+        self.observers = [on_terminal(args.quiet), *observers]
+        self.observers += [Log(args.log, self.saved is not None)] if args.log is not None else []
+        self.observers += [Plot(args.plot, history)] if args.plot is not None else []
         self.quiet = args.quiet
         self.jit = args.jit
         self._check_precision()
-        # another backend rounds otherwise, so the same result asks for the same one
+        # another backend rounds differently: the command to resume names this one
         options = (("--backend", args.backend), ("--device", args.device))
         self.where = "".join(f" {name} {value}" for name, value in options if value is not None)
         self._load()
 
     def _find_data(self, data_dir: str | None) -> None:
-        """Find where the data are, and note from where a relative path to them is seen."""
+        """Find the data, and note the folder to which a relative path belongs."""
         self.data_dir = data_dir
         before = self.saved.folder if self.saved is not None and self.config.data == self.saved.config.data else None
         self.source, self.source_dir = sources.located(self.config.data, data_dir, before)
@@ -98,7 +66,7 @@ class Run:
             self.folder = os.getcwd() if before is None or os.path.exists(named) else before
 
     def _check_precision(self) -> None:
-        """Raise ``ConfigurationError`` where the backend cannot multiply as asked."""
+        """Raise ``ConfigurationError`` if the backend cannot multiply with this precision."""
         precision = self.config.precision
         if precision == "float32":
             return
@@ -116,6 +84,7 @@ class Run:
             raise ConfigurationError(f"--precision {precision}: {error}") from error
 
     def _check_outputs(self, args: argparse.Namespace) -> None:
+        """Raise unless all output files can be written, and differ."""
         if self.save_path is not None:
             if args.save is None:
                 checkpoint.check_writable(self.save_path)
@@ -141,6 +110,7 @@ class Run:
                 raise ConfigurationError(f"{other} and {name} name the same file, {path!r}; give them two")
 
     def _load(self) -> None:
+        """Load the data, and make or load model, optimizer and position."""
         config, place = self.config, self.place
         dataset = sources.load(
             self.source,
@@ -169,7 +139,7 @@ class Run:
             self.model = models.build(config, dataset.n_features, dataset.n_classes, place)
         self.batches = -(-rows.shape[0] // config.batch_size)
         self.optimizer = models.optimizer_for(config, self.model, self.batches)
-        # gradients that float16 cannot hold are scaled into its range
+        # scales small gradients into the range of float16
         self.scale = optim.LossScale(self.optimizer) if config.precision == "float16" else None
         if self.saved is not None:
             self.saved.fill(self.optimizer, self.scale)
@@ -197,32 +167,31 @@ class Run:
             Feed(dataset.X_train, dataset.y_train, place),
             self.rows,
             place,
-            batch_size=config.batch_size,
-            epochs=config.epochs,
-            seed=config.seed,
-            progress=self.progress,
-            observer=self.observer,
+            config,
+            self.progress,
+            self.observers,
+            scale=self.scale,
             validate=validate,
             jit=self.jit,
-            precision=config.precision,
-            scale=self.scale,
         )
         begun = time.perf_counter()
-        with Interrupts() as interrupts, self.observer as observer:
-            observer.start(self._start())
+        with Interrupts() as interrupts, contextlib.ExitStack() as stack:
+            for observer in self.observers:
+                stack.enter_context(observer)
+            start = self._start()
+            for observer in self.observers:
+                observer.start(start)
             try:
                 finished = trainer.run(interrupts, self._save)
             except AnomalyError as error:
-                observer.end(self._end("diverged", trainer, begun) | {"error": str(error)})
+                self._end("diverged", trainer, begun, error=str(error))
                 raise AnomalyError(f"{error}; {self._kept()}") from error
             if not finished:
                 self._save()
-                observer.end(self._end("interrupted", trainer, begun))
+                self._end("interrupted", trainer, begun)
                 return self._interrupted(interrupts)
             scores = measure(self.model, Feed(dataset.X_test, dataset.y_test, place), dataset.y_test, place)
-            end = self._end("end", trainer, begun)
-            end |= {"test_accuracy": scores.accuracy, "test_loss": scores.loss}
-            observer.end(end)
+            end = self._end("end", trainer, begun, test_accuracy=scores.accuracy, test_loss=scores.loss)
         say(
             f"test accuracy {scores.accuracy:.2%}, loss {scores.loss:.4f}, in {end['seconds']:.1f} s "
             f"({end['samples_per_second']:,.0f} samples/s)"
@@ -232,6 +201,7 @@ class Run:
         return 0
 
     def _save(self) -> None:
+        """Save the run, if a file is named."""
         if self.save_path is not None:
             models.save(
                 self.save_path,
@@ -247,6 +217,7 @@ class Run:
             )
 
     def _kept(self) -> str:
+        """Return a text on the saved state, for the error of a run that diverged."""
         if self.save_path is None:
             return "nothing was to be saved (no --save)"
         if self.progress.epoch == (self.saved.progress.epoch if self.saved is not None else 0):
@@ -254,6 +225,7 @@ class Run:
         return f"{self.save_path} holds the last good state, after epoch {self.progress.epoch}"
 
     def _interrupted(self, interrupts: Interrupts) -> int:
+        """Print how to continue, and return the exit code."""
         progress = self.progress
         where = f"stopped after step {progress.step} (epoch {progress.epoch + 1}, batch {progress.batch})"
         remedy = "nothing is saved, as there is no --save"
@@ -264,6 +236,7 @@ class Run:
         return 128 + interrupts.received
 
     def _start(self) -> Record:
+        """Return the first record of the run."""
         config, dataset = self.config, self.dataset
         return {
             "event": "start",
@@ -285,8 +258,9 @@ class Run:
             "step": self.progress.step,
         }
 
-    def _end(self, event: str, trainer: Trainer, begun: float) -> Record:
-        return {
+    def _end(self, event: str, trainer: Trainer, begun: float, **more: Any) -> Record:
+        """Send the last record of the run to the observers, and return it."""
+        record = {
             "event": event,
             "backend": self.place.backend.name,
             "device": self.place.device_name,
@@ -294,17 +268,14 @@ class Run:
             "step": self.progress.step,
             "seconds": time.perf_counter() - begun,
             "samples_per_second": trainer.samples / trainer.seconds if trainer.seconds else 0.0,
+            **more,
         }
-
-
-def _config(args: argparse.Namespace, saved: Saved | None) -> Config:
-    given = vars(args)
-    if saved is None:
-        return configs.resolve(given)
-    return configs.resumed(saved.config, given, saved.progress.epoch, saved.path)
+        for observer in self.observers:
+            observer.end(record)
+        return record
 
 
 def run_train(args: argparse.Namespace) -> int:
-    """Run ``agrad train`` with parsed options; the exit code."""
+    """Run ``agrad train`` with parsed options; return the exit code."""
     with chosen(args.backend, args.device) as place:
         return Run(args, place).go()

@@ -1,31 +1,31 @@
-"""The training loop; a step reads nothing from the device and no clock."""
+"""The training loop. A step reads nothing from the device, and no clock."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import agrad
 from agrad import data
+from agrad.cli.config import Config
 from agrad.cli.feed import LAZY, Feed
-from agrad.cli.lazy import settle
 from agrad.cli.observers import Observer, Record
 from agrad.cli.progress import Progress
 from agrad.cli.selection import Place
 from agrad.errors import AnomalyError
 
 JITTED = ("numpy", "jax", "torch", "cupy")
-"""Backends on which a step is traced and replayed where no option says otherwise."""
+"""Backends on which a step is traced and replayed by default."""
 
 INTERVAL = 50
-"""After how many steps the losses are read from the device, all at once."""
+"""The number of steps whose losses are read from the device at once."""
 
 AT_ONCE = 1024
-"""How many examples are measured at a time."""
+"""The number of examples that are measured at a time."""
 
 
 class Scores:
@@ -54,9 +54,7 @@ def predict(model: Any, feed: Feed, place: Place) -> np.ndarray:
 def measure(model: Any, feed: Feed, y: np.ndarray, place: Place) -> Scores:
     """Return the scores of all examples of `feed`, with class numbers `y` (n,)."""
     logits = predict(model, feed, place).astype(np.float64)
-    top = np.max(logits, axis=1, keepdims=True)
-    sums = np.log(np.sum(np.exp(logits - top), axis=1)) + top[:, 0]
-    return Scores(sums - logits[np.arange(y.shape[0]), y], np.argmax(logits, axis=1), y)
+    return Scores(agrad.cross_entropy(logits, y, reduction="none"), np.argmax(logits, axis=1), y)
 
 
 def raw(value: Any) -> Any:
@@ -65,11 +63,11 @@ def raw(value: Any) -> Any:
 
 
 class Trainer:
-    """One run of training, from where `progress` stands to its last epoch.
+    """One run of training, from the position `progress` to its last epoch.
 
-    `rows` are the numbers of the examples of `feed` to train on. Every number of the run follows from the
-    seed, the data and the settings: where the run is stopped and goes on changes none. `scale` is the loss
-    scale that takes the optimizer's steps, or None.
+    `rows` are the numbers of the examples of `feed` to train on. All numbers of the run follow from the seed, the data
+    and the settings; a stop and a resumption do not change them. `scale` is the loss scale that takes the optimizer's
+    steps, or None.
     """
 
     def __init__(
@@ -79,28 +77,24 @@ class Trainer:
         feed: Feed,
         rows: np.ndarray,
         place: Place,
-        *,
-        batch_size: int,
-        epochs: int,
-        seed: int,
+        config: Config,
         progress: Progress,
-        observer: Observer,
+        observers: Sequence[Observer],
+        *,
+        scale: Any = None,
         validate: Callable[[], Scores] | None = None,
         jit: bool | None = None,
-        precision: str = "float32",
-        scale: Any = None,
     ) -> None:
         self.model, self.optimizer, self.place = model, optimizer, place
-        self.progress, self.observer = progress, observer
+        self.config, self.progress, self.observers = config, progress, observers
         self.samples = 0
         self.seconds = 0.0
         self._feed, self._rows = feed, rows
-        self._size, self._epochs, self._seed = batch_size, epochs, seed
         self._validate = validate
-        self.batches = -(-rows.shape[0] // batch_size)
+        self.batches = -(-rows.shape[0] // config.batch_size)
         self._lazy = place.backend.name in LAZY
         self._scale = scale
-        narrow = None if precision == "float32" else precision
+        narrow = None if config.precision == "float32" else config.precision
         traced = (place.backend.name in JITTED or narrow is not None) if jit is None else jit
         self._compute = agrad.jit(self._computed, precision=narrow) if traced else self._computed
         self._rate = 0.0
@@ -109,32 +103,31 @@ class Trainer:
         self._since = 0.0
 
     def run(self, stopped: Callable[[], bool], save: Callable[[], None]) -> bool:
-        """Train to the end, with `save` after each epoch.
+        """Train to the end, and call `save` after each epoch.
 
-        Returns False where `stopped` ended it after a step.
-
-        Raises ``AnomalyError``, with the step, where the loss or a parameter is not finite; `save` is not
-        called with such parameters.
+        Returns False if `stopped` ended it after a step. Raises ``AnomalyError``, with the step, if the loss or a
+        parameter is not finite; `save` is not called with such parameters.
         """
-        # a run that diverges is found by its losses; NumPy's warnings would only repeat it
+        # the losses show that a run diverges; NumPy's warnings would only repeat it
         with np.errstate(all="ignore"):
-            while self.progress.epoch < self._epochs:
+            while self.progress.epoch < self.config.epochs:
                 if not self._epoch(stopped):
                     return False
                 save()
-                if stopped() and self.progress.epoch < self._epochs:
+                if stopped() and self.progress.epoch < self.config.epochs:
                     return False
         return True
 
     def _epoch(self, stopped: Callable[[], bool]) -> bool:
+        """Train the rest of an epoch. Returns False if it was stopped."""
         progress = self.progress
-        rows = self._rows[data.epoch_order(self._seed, progress.epoch, self._rows.shape[0])]
+        rows = self._rows[data.epoch_order(self.config.seed, progress.epoch, self._rows.shape[0])]
         order = self._feed.order(rows)
         self._since = time.perf_counter()
         self._started, self._earlier = self._since, progress.seen
         for batch in range(progress.batch, self.batches):
-            start = batch * self._size
-            self._step(*self._feed.batch(order, start, min(start + self._size, rows.shape[0])))
+            start = batch * self.config.batch_size
+            self._step(*self._feed.batch(order, start, min(start + self.config.batch_size, rows.shape[0])))
             last = batch == self.batches - 1
             halt = not last and stopped()
             if last or halt or len(self._losses) == INTERVAL:
@@ -147,12 +140,27 @@ class Trainer:
         return True
 
     def _step(self, X: Any, y: Any) -> None:
+        """Take one step, and keep its results on the device."""
         self._rate = self.optimizer.rate
         loss, hits = self._compute(X, y)
         self._losses.append(loss.data)
         self._hits.append(hits.data)
         if self._lazy:
-            settle(self.model, self.optimizer, self._losses, self._hits)
+            self._compute_now()
+
+    def _compute_now(self) -> None:
+        """Compute the results of a step on a lazy backend, all in one pass.
+
+        Otherwise the graph would grow with every step, and be computed again for each use.
+        """
+        parameters, arrays = self.model.parameters(), self.optimizer._arrays
+        state = [array for slots in arrays for array in slots]
+        made = [*(tensor.data for tensor in parameters), *state, self._losses[-1], self._hits[-1]]
+        kept = iter(self.place.backend.computed(made))
+        for tensor in parameters:
+            tensor.assign(next(kept))
+        self.optimizer._arrays = [tuple(next(kept) for _ in slots) for slots in arrays]
+        self._losses[-1], self._hits[-1] = kept
 
     def _computed(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Take one step; return the loss before it and the number of right examples."""
@@ -168,14 +176,14 @@ class Trainer:
         return loss, agrad.sum(agrad.astype(agrad.argmax(logits, axis=1) == y, agrad.int32))
 
     def _read(self) -> None:
-        """Read what the last steps made, note it, and stop at a loss that is not finite."""
+        """Read the results of the last steps; stop at a loss that is not finite."""
         backend, progress = self.place.backend, self.progress
         stacked = backend.xp.stack(self._losses), backend.xp.stack(self._hits)
         losses, hits = (np.asarray(backend.to_host(values)) for values in stacked)
         now = time.perf_counter()
-        sizes = np.full(losses.shape, self._size)
+        sizes = np.full(losses.shape, self.config.batch_size)
         if progress.batch + len(losses) == self.batches:
-            sizes[-1] = self._rows.shape[0] - (self.batches - 1) * self._size
+            sizes[-1] = self._rows.shape[0] - (self.batches - 1) * self.config.batch_size
         for number, loss in enumerate(losses.tolist()):
             if not math.isfinite(loss):
                 raise self._diverged(f"the loss is {loss}", progress.step + number, progress.batch + number)
@@ -191,9 +199,12 @@ class Trainer:
         self.seconds += now - self._since
         self._since = now
         self._losses, self._hits = [], []
-        self.observer.steps(losses, {**self._numbers(), "batch": progress.batch})
+        record = {**self._numbers(), "batch": progress.batch}
+        for observer in self.observers:
+            observer.steps(losses, record)
 
     def _numbers(self) -> Record:
+        """Return the numbers of the epoch so far."""
         progress = self.progress
         took = self._since - self._started
         return {
@@ -205,6 +216,7 @@ class Trainer:
         }
 
     def _finish(self) -> None:
+        """Note a finished epoch."""
         progress = self.progress
         record = {
             "event": "epoch",
@@ -220,7 +232,8 @@ class Trainer:
         progress.batch = progress.correct = progress.seen = 0
         progress.loss = 0.0
         progress.history.append(record)
-        self.observer.epoch(record)
+        for observer in self.observers:
+            observer.epoch(record)
 
     def check_parameters(self) -> None:
         """Raise ``AnomalyError`` for a parameter that is not finite after the last update."""
@@ -230,6 +243,7 @@ class Trainer:
                 raise self._diverged(f"{name} is not finite after the step", step, self.progress.batch - 1)
 
     def _diverged(self, what: str, step: int, batch: int) -> AnomalyError:
+        """Return the error of a run that diverged."""
         return AnomalyError(
             f"{what} at step {step + 1} (epoch {self.progress.epoch + 1}, batch {batch + 1} of "
             f"{self.batches}); training stopped; try a lower --lr"

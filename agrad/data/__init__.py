@@ -1,7 +1,7 @@
 """Data sets for classification as NumPy arrays, and the order of their examples.
 
-`load_digits` needs nothing but the package; `load_mnist`, `load_npz` and `load_csv` read files. All
-return a `Dataset`, or raise `agrad.errors.DataError` and load nothing.
+`load_digits` reads a file of the package; `load_mnist`, `load_npz` and `load_csv` read other files. All return a
+`Dataset`, or raise `agrad.errors.DataError` and load nothing.
 """
 
 from agrad.data.dataset import Dataset, scaled, stratified_split

@@ -1,7 +1,8 @@
-"""Classification data sets on the host, and the helpers of all loaders."""
+"""Classification data sets on the host, and functions shared by the loaders."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,23 +12,48 @@ from agrad.errors import ConfigurationError, DataError, listed
 
 FLOATS = ("float32", "float64")
 BLOCK = 256
-MANY, FEW = 20, 5  # of different numbers as labels, of examples of one
-WHOLE = 2.0**53  # beyond it, two integers may share a float
+"""The number of examples that are scaled at a time."""
+MANY, FEW = 20, 5
+"""More different numbers as labels than the first need at least the second number of examples each."""
+WHOLE = 2.0**53
+"""The largest float below which every integer is a float of its own."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """A classification data set as NumPy arrays, with a train part and a test part.
 
-    `X_train` of shape (n, d) and `X_test` of shape (m, d), float32 or float64, are already scaled:
-    `X = (raw - mean) / scale`, with `mean` and `scale` float64 of shape (d,), known from the train part
-    alone (or fixed, for images). `scaled` does the same to further examples. `y_train` (n,) and
-    `y_test` (m,) are int64 class numbers in `range(n_classes)`; `class_names[k]` is what class k was
-    called in the file. `feature_shape` is one example's shape before it was flattened to d numbers, and
-    `feature_names` its columns' names where the file has any, else empty.
+    X is scaled: `X = (raw - mean) / scale`, with mean and scale from the train part alone (or fixed, for images). The
+    method `scaled` does the same to further examples.
 
-    Raises `DataError` where the parts do not fit each other, X holds NaN or infinity, a label is out of
-    range, a part is empty, or the train part has a single class.
+    Parameters
+    ----------
+    name : str
+        The name of the data set, for messages.
+    X_train : numpy.ndarray
+        Scaled examples to train on, float32 or float64 of shape (n, d).
+    y_train : numpy.ndarray
+        Their class numbers, int64 of shape (n,), in `range(n_classes)`.
+    X_test : numpy.ndarray
+        Scaled examples to test with, of shape (m, d) and the same dtype.
+    y_test : numpy.ndarray
+        Their class numbers, int64 of shape (m,).
+    n_classes : int
+        The number of classes.
+    feature_shape : tuple of int
+        The shape of one example before it was flattened to d numbers.
+    mean, scale : numpy.ndarray
+        The numbers of the scaling, float64 of shape (d,).
+    class_names : tuple of str
+        The label of each class in the file.
+    feature_names : tuple of str
+        The names of columns if the file has any, else empty.
+
+    Raises
+    ------
+    DataError
+        If the parts do not fit each other, X holds NaN or infinity, a label is out of range, a part is empty, or the
+        train part has a single class.
     """
 
     name: str
@@ -69,14 +95,30 @@ class Dataset:
         return int(self.X_train.shape[1])
 
     def scaled(self, raw: np.ndarray) -> np.ndarray:
-        """Return raw examples of shape (k, ...), scaled as the train part was: (k, d)."""
+        """Return raw examples, scaled as the train part was.
+
+        Parameters
+        ----------
+        raw : numpy.ndarray
+            Real numbers of shape (k, ...), with d numbers an example.
+
+        Returns
+        -------
+        numpy.ndarray
+            Array of shape (k, d) and the dtype of `X_train`.
+
+        Raises
+        ------
+        DataError
+            If d differs, or a number is not finite before or after.
+        """
         return scaled(raw, self.mean, self.scale, self.X_train.dtype.name, self.name)
 
 
 def check_part(name: str, X: np.ndarray, y: np.ndarray, n_classes: int) -> None:
     """Raise `DataError` unless X (n, d) is finite and y (n,) numbers classes, n > 0.
 
-    X holds floats, and y int64 in range(n_classes).
+    X holds floats, and y int64 in `range(n_classes)`.
     """
     if X.ndim != 2 or X.dtype.name not in FLOATS:
         raise DataError(f"{name}: X: expected float32 or float64 of shape (n, d), found {X.dtype} of {X.shape}")
@@ -93,13 +135,13 @@ def check_part(name: str, X: np.ndarray, y: np.ndarray, n_classes: int) -> None:
 
 
 def check_finite(name: str, X: np.ndarray, first: int = 0) -> None:
-    """Raise `DataError`, naming the first place, where X (n, d) holds NaN or infinity.
+    """Raise `DataError`, naming the first place, if X (n, d) holds NaN or infinity.
 
-    `first` is the number that the first row goes by in the message.
+    `first` is the number of the first row in the message.
     """
     if not _doubtful(X):
         return
-    # row by row, without a mask as large as X: it matters for a set that barely fits in memory
+    # row by row, because a mask as large as X may not fit in memory beside it
     for number, row in enumerate(X, first):
         bad = np.flatnonzero(~np.isfinite(row))
         if bad.size:
@@ -110,7 +152,8 @@ def check_finite(name: str, X: np.ndarray, first: int = 0) -> None:
 
 
 def _doubtful(X: np.ndarray) -> bool:
-    # NaN and infinity survive a sum; a sum that merely overflows is looked at more closely
+    # NaN and infinity remain in a sum; a sum that overflows needs the exact check
+    """Return True if X may hold NaN or infinity; False is certain."""
     with np.errstate(over="ignore", invalid="ignore"):
         return not np.isfinite(np.sum(X))
 
@@ -134,13 +177,8 @@ def check_numbers(X: np.ndarray, name: str) -> None:
         raise DataError(f"{name}: X: expected shape (n, ...) with one example or more, found shape {X.shape}")
 
 
-def flattened(X: np.ndarray, name: str) -> np.ndarray:
-    """Return X of shape (n, ...) as float64 of shape (n, d). Raises `DataError`."""
-    check_numbers(X, name)
-    return _float64(X, name, 0)
-
-
 def _float64(X: np.ndarray, name: str, first: int) -> np.ndarray:
+    """Return X (n, ...) as finite float64 of shape (n, d), or raise `DataError`."""
     with np.errstate(over="ignore"):
         flat = X.reshape(X.shape[0], -1).astype(np.float64)
     check_finite(name, flat, first)
@@ -150,8 +188,28 @@ def _float64(X: np.ndarray, name: str, first: int) -> np.ndarray:
 def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, name: str = "X") -> np.ndarray:
     """Return `(raw - mean) / scale`, computed in float64, then cast.
 
-    `raw` has shape (n, ...) with d numbers an example; `mean` and `scale` have shape (d,). The result
-    is (n, d). Raises `DataError` where d differs, or a number is not finite before or after.
+    Parameters
+    ----------
+    raw : array_like
+        Real numbers of shape (n, ...), with d numbers an example.
+    mean, scale : numpy.ndarray
+        Float64 of shape (d,).
+    dtype : str
+        float32 or float64.
+    name : str
+        The name of the data in messages.
+
+    Returns
+    -------
+    numpy.ndarray
+        Array of shape (n, d) and the dtype.
+
+    Raises
+    ------
+    DataError
+        If d differs, or a number is not finite before or after.
+    ConfigurationError
+        If the dtype is another one.
     """
     raw = np.asarray(raw)
     check_numbers(raw, name)
@@ -159,7 +217,7 @@ def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, nam
     if found != mean.shape[0]:
         raise DataError(f"{name}: expected {mean.shape[0]} features an example, as in training; found {found}")
     result = np.empty((raw.shape[0], found), float_name(dtype))
-    # in blocks, because images of bytes would take eight times their size at once
+    # in blocks, because images of bytes take eight times their size as float64
     for start in range(0, raw.shape[0], BLOCK):
         block = _float64(raw[start : start + BLOCK], name, start)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -170,13 +228,14 @@ def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, nam
     return result
 
 
-def standardisation(flat: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation of each feature of float64 (n, d), both (d,).
+def standardisation(X: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation of each feature of X (n, ...), both (d,).
 
-    A feature that does not vary (but for rounding) gets scale 1, so that it becomes 0 and stays finite.
-    Raises `DataError` where a feature's range overflows float64.
+    A feature that does not vary (except for rounding) gets the scale 1: it becomes 0 and stays finite. Raises
+    `DataError` if a feature's range overflows float64.
     """
     with np.errstate(over="ignore", invalid="ignore"):
+        flat = X.reshape(X.shape[0], -1).astype(np.float64)
         mean = np.mean(flat, axis=0)
         scale = np.std(flat, axis=0)
         size = np.max(np.abs(flat), axis=0)
@@ -190,8 +249,8 @@ def standardisation(flat: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray
 def class_numbers(y: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return labels (n,) as int64 class numbers, and the sorted distinct labels.
 
-    Floats are taken where they hold whole numbers, and byte strings as UTF-8. Raises `DataError` for
-    other dtypes and shapes, and for labels that are not whole numbers.
+    Floats are accepted if they are whole numbers, and byte strings as UTF-8. Raises `DataError` for other dtypes,
+    shapes and numbers.
     """
     y = plain_labels(y, name)
     values, numbers = np.unique(y, return_inverse=True)
@@ -199,7 +258,7 @@ def class_numbers(y: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def plain_labels(y: np.ndarray, name: str) -> np.ndarray:
-    """Labels of shape (n,) as integers or text; see `class_numbers`."""
+    """Return labels of shape (n,) as integers or text; see `class_numbers`."""
     if y.ndim != 1:
         raise DataError(f"{name}: expected labels of shape (n,), found shape {y.shape}")
     if y.dtype.kind == "f":
@@ -218,7 +277,7 @@ def plain_labels(y: np.ndarray, name: str) -> np.ndarray:
     if y.dtype.kind not in "biuU":
         raise DataError(f"{name}: expected integers or text as labels, found dtype {y.dtype}")
     if y.dtype.kind == "U":
-        # looked at as numbers: NumPy makes no text of what is none
+        # compared as numbers, because NumPy raises when it makes text of invalid codes
         codes = np.ascontiguousarray(y, y.dtype.newbyteorder("=")).view(np.uint32)
         wrong = codes[(codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))]
         if wrong.size:
@@ -236,10 +295,10 @@ def no_classes(y: np.ndarray) -> str:
 
 
 def check_classes(y: np.ndarray, name: str) -> None:
-    """Raise `DataError` where labels (n,), integers or text, look like quantities.
+    """Raise `DataError` if labels (n,), integers or text, look like quantities.
 
-    They do where most are numbers, and one of these is fractional, or there are more than `MANY` different labels and
-    one of them has fewer than `FEW` examples.
+    They do if most are numbers, and one of these is fractional, or there are more than `MANY` different labels and one
+    of them has fewer than `FEW` examples.
     """
     values, counts = np.unique(y, return_counts=True)
     if y.dtype.kind == "U":
@@ -271,7 +330,7 @@ def encodes(text: str) -> bool:
 def number_in(text: str) -> float | None:
     """Return the number that `text` is, or None.
 
-    Python reads "1_000" as 1000, which no table means.
+    Python reads "1_000" as 1000; in a table that is text.
     """
     try:
         return None if "_" in text else float(text)
@@ -287,23 +346,52 @@ def match_classes(y: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:
     y = plain_labels(y, name)
     if (y.dtype.kind == "U") != (values.dtype.kind == "U"):
         raise DataError(f"{name}: expected labels of the same kind as in training, found {y.dtype}")
-    numbers = np.minimum(np.searchsorted(values, y), values.shape[0] - 1)
-    unknown = np.flatnonzero(values[numbers] != y)
+    return known_numbers(y.tolist(), values.tolist(), name, "the labels of the train part")
+
+
+def known_numbers(labels: Sequence[object], known: Sequence[object], name: str, expected: str) -> np.ndarray:
+    """Return the places of labels among the known ones, int64 (n,).
+
+    Raises `DataError`, which says what is `expected`, for a label that is not among them.
+    """
+    places = {label: place for place, label in enumerate(known)}
+    numbers = np.array([places.get(label, -1) for label in labels], dtype=np.int64)
+    unknown = np.flatnonzero(numbers < 0)
     if unknown.size:
-        found = str(y[unknown[0]])
         raise DataError(
-            f"{name}: expected the labels of the train part ({listed([str(v) for v in values])}), "
-            f"found {found!r} at example {unknown[0]}"
+            f"{name}: expected {expected} ({listed([str(label) for label in known])}), "
+            f"found {str(labels[unknown[0]])!r} at example {unknown[0]}"
         )
-    return numbers.astype(np.int64, copy=False)
+    return numbers
 
 
 def stratified_split(y: np.ndarray, fraction: float, seed: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
-    """Split range(n) into (most, few), sorted int64, with a part of every class.
+    """Split range(n) into most and few, with a part of every class in each.
 
-    `y` holds class numbers, int64 of shape (n,). The split depends on `y`, `fraction` and `seed` alone.
-    A class keeps at least one example in the first part. Raises `ConfigurationError` unless
-    0 < fraction < 1, and `DataError`, which begins with `name`, where no class has two examples.
+    The split depends on `y`, `fraction` and `seed` alone. A class keeps at least one example in the first part.
+
+    Parameters
+    ----------
+    y : numpy.ndarray
+        Class numbers, int64 of shape (n,).
+    fraction : float
+        The share of the second part, between 0 and 1.
+    seed : int
+        An integer from 0 to 2**64 - 1.
+    name : str
+        The name of the labels in messages.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        The numbers of the examples of both parts, sorted int64.
+
+    Raises
+    ------
+    ConfigurationError
+        If `fraction` or `seed` is out of range.
+    DataError
+        If no class has two examples.
     """
     if not 0.0 < fraction < 1.0:
         raise ConfigurationError(f"the fraction to hold out: expected a number between 0 and 1, found {fraction}")

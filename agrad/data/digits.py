@@ -14,18 +14,33 @@ FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "digits.npz")
 
 
 def load_digits(*, dtype: str = "float32") -> Dataset:
-    """Return the handwritten digits that come with agrad; nothing is downloaded.
+    """Return the handwritten digits of the package; nothing is downloaded.
 
-    1,797 grey images of 8 x 8 pixels, the test set of "Optical Recognition of Handwritten Digits"
-    (E. Alpaydin and C. Kaynak, 1998, UCI Machine Learning Repository, https://doi.org/10.24432/C50P49,
-    licence CC BY 4.0). Pixels count from 0 to 16 and are divided by 16.
+    1,797 grey images of 8 x 8 pixels. Pixels count from 0 to 16 and are divided by 16. The split is fixed: of the
+    images of each digit, in the order of the file, those numbered 2, 7, 12 and so on (counted from 0) are the test
+    part. That leaves 1,438 images to train on and 359 to test with, every digit and every writer in both parts.
 
-    The split is fixed: of the images of each digit, in the order of the file, those numbered 2, 7, 12
-    and so on (counted from 0) are the test part. That leaves 1,438 images to train on and 359 to test
-    with, every digit and every writer in both parts.
+    Parameters
+    ----------
+    dtype : str
+        The dtype of X, float32 or float64.
 
-    Returns a `Dataset` with X of `dtype`, float32 or float64. Raises `DataError` where the installed
-    file is damaged, `ConfigurationError` for another dtype.
+    Returns
+    -------
+    Dataset
+        The images, with d = 64.
+
+    Raises
+    ------
+    DataError
+        If the installed file is damaged.
+    ConfigurationError
+        If the dtype is another one.
+
+    Notes
+    -----
+    The test set of "Optical Recognition of Handwritten Digits", E. Alpaydin and C. Kaynak, 1998, UCI Machine Learning
+    Repository, https://doi.org/10.24432/C50P49, licence CC BY 4.0.
     """
     dtype = float_name(dtype)
     arrays = read_npz(FILE, required=("images", "labels"))

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from agrad.data.files import read_file, unpack, write_whole
 from agrad.errors import DataError, SaveError
 
-# more than any file we fetch, so that a mirror gone wrong cannot fill memory
 LIMIT = 256 * 2**20
+"""The largest download in bytes, above any file fetched: a wrong mirror cannot fill memory."""
 
 
 def fetch(
@@ -25,14 +25,14 @@ def fetch(
 ) -> dict[str, bytes]:
     """Return the unpacked content of each file by name, from the cache or a mirror.
 
-    `paths` maps a file's name to its place in the cache; a mirror has it under that name and `.gz`.
-    Raises `DataError` where no mirror gives a right copy, `SaveError` where the cache cannot be written.
+    `paths` has the place in the cache of each file by its name; a mirror has it under that name and `.gz`. Raises
+    `DataError` if no mirror gives a right copy, `SaveError` if the cache cannot be written.
     """
     contents = {}
     for name, path in paths.items():
         content = _cached(path, checksums[name])
         if content is None:
-            # asked before the network is: what cannot be kept would be fetched again by every run
+            # before the download, because a file that cannot be kept would be fetched by every run
             make_directory(os.path.dirname(path))
             content = _download(name, paths, checksums[name], mirrors, timeout, report)
         contents[name] = content
@@ -40,7 +40,7 @@ def fetch(
 
 
 def make_directory(path: str) -> None:
-    """Make a directory and its parents. Raises `SaveError` where that is refused."""
+    """Make a directory and its parents. Raises `SaveError` if that is refused."""
     try:
         os.makedirs(path, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -51,6 +51,7 @@ def make_directory(path: str) -> None:
 
 
 def _cached(path: str, checksum: str) -> bytes | None:
+    """Return the content of a file of the cache, or None if missing or damaged."""
     if not os.path.exists(path):
         return None
     try:
@@ -60,6 +61,7 @@ def _cached(path: str, checksum: str) -> bytes | None:
 
 
 def _verified(packed: bytes, source: str, checksum: str) -> bytes:
+    """Return unpacked content. Raises `DataError` for another checksum."""
     content = unpack(packed, source, LIMIT)
     found = hashlib.sha256(content).hexdigest()
     if found != checksum:
@@ -75,6 +77,7 @@ def _download(
     timeout: float,
     report: Callable[[str], None] | None,
 ) -> bytes:
+    """Return the content of a file from the first good mirror, and cache it."""
     path = paths[name]
     reasons = []
     for mirror in mirrors:

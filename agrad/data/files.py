@@ -1,4 +1,4 @@
-"""Reading a file whole, and writing a file whole or not at all."""
+"""Files read as a whole, and written as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def read_file(path: StrPath) -> bytes:
 
 
 def unreadable(path: StrPath, error: Exception) -> DataError:
-    """Return the `DataError` of a file that the system does not let us read."""
+    """Return the `DataError` of a file that the system refuses to read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return DataError(f"{os.fspath(path)!r} cannot be read: {reason}; expected an existing, readable file")
 
 
 def unpack(content: bytes, path: StrPath, limit: int) -> bytes:
-    """Return `content`, or where it is gzip the first `limit` bytes of its content.
+    """Return `content`, or if it is gzip the first `limit` bytes of its content.
 
     No more than that is unpacked. Raises `DataError` for a broken stream.
     """
@@ -58,7 +58,7 @@ def unpack(content: bytes, path: StrPath, limit: int) -> bytes:
     parts, size = [], 0
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
-            # piece by piece: one read of `limit` bytes would reserve them all at once
+            # piece by piece, because one read of `limit` bytes would reserve them all at once
             while size < limit and (part := stream.read(min(limit - size, PIECE))):
                 parts.append(part)
                 size += len(part)
@@ -70,23 +70,30 @@ def unpack(content: bytes, path: StrPath, limit: int) -> bytes:
 
 
 def check_writable(path: StrPath) -> None:
-    """Find out, before any work is done, whether a file could be written at `path`.
+    """Raise `SaveError` unless a file could be written at `path`.
 
-    Nothing that stands there is touched. Raises `SaveError` where the name is empty or a directory or
-    something else than a regular file, the directory is missing or is a file, or the permission is
-    missing.
+    An existing file is not changed. Refused are: an empty name, a directory, anything else that is not a regular file,
+    a missing directory, and a missing permission.
     """
-    _touch_beside(_target(path), path)
+    # permission bits do not show a read-only file system, a full disk or a quota
+    temporary = _temporary(os.path.dirname(_target(path)))
+    try:
+        with open(temporary, "xb"):
+            pass
+        # another process may have removed it as a leftover
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+    except OSError as error:
+        raise _refused(path, error.strerror or str(error)) from error
 
 
 @contextlib.contextmanager
 def written_whole(path: StrPath) -> Iterator[IO[bytes]]:
-    """Open a file that replaces `path` only once it is complete and on the disk.
+    """Open a file that replaces `path` once it is complete and on the disk.
 
-    Until then, and for ever if the body raises or the process dies, what stood at `path` stays as it
-    was. Its permissions stay in any case. Where `path` is a symbolic link, the file that it points to is
-    replaced. What a killed process left in the directory is removed. Raises `SaveError` for whatever the
-    system refuses (see `check_writable`; and a full disk).
+    Until then, and if the body raises or the process is killed, the file at `path` stays as it was. Its permissions are
+    kept in any case. If `path` is a symbolic link, the file behind it is replaced. Files of killed processes in the
+    directory are removed. Raises `SaveError` as `check_writable`, and for a full disk.
     """
     target = _target(path)
     directory = os.path.dirname(target)
@@ -110,13 +117,13 @@ def written_whole(path: StrPath) -> Iterator[IO[bytes]]:
 
 
 def write_whole(path: StrPath, content: bytes) -> None:
-    """Write `content` to `path`, whole or not at all; see `written_whole`."""
+    """Write `content` to `path`, as a whole or not at all; see `written_whole`."""
     with written_whole(path) as file:
         file.write(content)
 
 
 def _target(path: StrPath) -> str:
-    """Return the absolute name that a write to `path` would replace, after all checks."""
+    """Return the absolute name that a write to `path` would replace, after checks."""
     name = os.fspath(path)
     if not name or name.endswith(os.sep):
         raise _refused(path, "the name of a file is expected")
@@ -148,31 +155,18 @@ def _target(path: StrPath) -> str:
     return target
 
 
-def _touch_beside(target: str, path: StrPath) -> None:
-    # permission bits say nothing of a read-only file system, a full disk or a quota: try it
-    temporary = _temporary(os.path.dirname(target))
-    try:
-        with open(temporary, "xb"):
-            pass
-        # another process may have taken it for a leftover
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-    except OSError as error:
-        raise _refused(path, error.strerror or str(error)) from error
-
-
 def _temporary(directory: str) -> str:
-    # beside the target, so that the last step is a rename within one file system
+    """Return a new name beside the target, for a rename within one file system."""
     return os.path.join(directory, f"{PREFIX}{os.getpid()}-{os.urandom(6).hex()}{SUFFIX}")
 
 
 def _opened(directory: str) -> IO[bytes]:
     """Open a new temporary file, locked to show other processes that it is in use."""
     while True:
-        # "x" obeys the umask, which tempfile's private files do not: a model is made to be shared
+        # "x" obeys the umask; tempfile's files are private, and a model may be shared
         file = open(_temporary(directory), "xb")  # noqa: SIM115 - closed by the caller
         if fcntl is not None:
-            # a file system without locks has no leftovers removed either
+            # on a file system without locks no leftovers are removed either
             with contextlib.suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX)
         if os.path.exists(file.name):
@@ -206,7 +200,8 @@ def _keep_permissions(file: IO[bytes], target: str) -> None:
 
 
 def _sync_directory(directory: str) -> None:
-    # the file is whole either way: a system that cannot sync a directory only risks the old one's return
+    # without it the file is whole too, but a crash may bring the old one back
+    """Write the entries of a directory to the disk, on systems that can."""
     with contextlib.suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""The IDX format of MNIST's files: a magic number, sizes, big-endian elements."""
+"""The IDX format of MNIST's files: a magic number, lengths, big-endian elements."""
 
 from __future__ import annotations
 
@@ -15,14 +15,26 @@ DTYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E:
 
 
 def read_idx(path: StrPath) -> np.ndarray:
-    """Read one IDX file, gzipped or not (told by its content, not by its name).
+    """Read one IDX file, gzipped or not, as its content shows.
 
-    Returns a writable array of the file's shape and dtype (uint8, int8, int16, int32, float32 or
-    float64, in the machine's byte order). Raises `DataError` where the file is missing, damaged, of
-    another format, or shorter or longer than its header says.
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    numpy.ndarray
+        A writable array of the file's shape and dtype (uint8, int8, int16, int32, float32 or float64) in the machine's
+        byte order.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, damaged, of another format, or shorter or longer than its header says.
     """
     content = read_file(path)
-    # the header says how much there is to unpack; one byte more shows that there is too much
+    # the header says how much to unpack; one byte more shows that there is too much
     start, shape, dtype = _header(unpack(content, path, 4 + 4 * 255), path)
     return parse_idx(unpack(content, path, start + math.prod(shape) * dtype.itemsize + 1), path)
 

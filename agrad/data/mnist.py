@@ -1,4 +1,4 @@
-"""MNIST's four standard IDX files: in a directory, in the cache, from the network."""
+"""MNIST's four IDX files: from a directory, the cache, or the network."""
 
 from __future__ import annotations
 
@@ -13,20 +13,14 @@ from agrad.data.files import StrPath
 from agrad.data.idx import parse_idx, read_idx
 from agrad.errors import DataError
 
-STEMS = (
-    "train-images-idx3-ubyte",
-    "train-labels-idx1-ubyte",
-    "t10k-images-idx3-ubyte",
-    "t10k-labels-idx1-ubyte",
-)
-
-# SHA-256 of the unpacked files, because mirrors pack them differently
 CHECKSUMS: Mapping[str, str] = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
     "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
     "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
     "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
 }
+"""SHA-256 of the unpacked files, because mirrors pack them differently."""
+STEMS = tuple(CHECKSUMS)
 MIRRORS: Sequence[str] = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
@@ -37,13 +31,16 @@ MIRRORS: Sequence[str] = (
 def cache_directory() -> str:
     """Return the directory of downloads.
 
-    `$AGRAD_CACHE`, else `$XDG_CACHE_HOME/agrad`, else `~/.cache/agrad`.
+    Returns
+    -------
+    str
+        `$AGRAD_CACHE`, else `$XDG_CACHE_HOME/agrad`, else `~/.cache/agrad`.
     """
     chosen = os.environ.get("AGRAD_CACHE")
     if chosen:
         return os.path.abspath(os.path.expanduser(chosen))
     base = os.environ.get("XDG_CACHE_HOME", "")
-    # the XDG specification says to ignore a relative one
+    # the XDG specification says to ignore a relative path
     return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "agrad")
 
 
@@ -58,19 +55,39 @@ def load_mnist(
 ) -> Dataset:
     """Return MNIST: 60,000 images of 28 x 28 to train on and 10,000 to test with.
 
-    With `directory`, the four files are read from it: `train-images-idx3-ubyte`,
-    `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`, each gzipped
-    (`.gz`) or not, with `.idx` in place of `-idx` as well. Any other set in the same files with labels
-    from 0 to 9 (Fashion-MNIST, say) can stand there.
+    Pixels are divided by 255. The four files are `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`,
+    `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`.
 
-    Without it, they come from the cache, `cache_directory()`/mnist, and what is missing or damaged
-    there is downloaded from the first of `mirrors` (addresses that end in a slash) that answers within
-    `timeout` seconds with a file of the right SHA-256 in `checksums`. `report` is called with a line of
-    text before each download.
+    Parameters
+    ----------
+    directory : str, path or None
+        A directory with the four files, each gzipped (`.gz`) or not, with `.idx` in place of `-idx` as well. Any other
+        set in the same files with labels from 0 to 9 (Fashion-MNIST, say) can be in it. None for the cache,
+        `cache_directory()`/mnist; files that are missing or damaged there are downloaded.
+    dtype : str
+        The dtype of X, float32 or float64.
+    mirrors : sequence of str
+        Addresses that end in a slash. The first good copy is used.
+    checksums : mapping of str to str
+        SHA-256 of each unpacked file by name.
+    timeout : float
+        The seconds to wait for an answer.
+    report : function or None
+        A function that is called with a line of text before each download.
 
-    Pixels are divided by 255. Returns a `Dataset` with X of `dtype`, float32 or float64. Raises
-    `DataError` where a file is missing, damaged or does not fit the others, or cannot be downloaded
-    (saying what to do); `SaveError` where the cache cannot be written.
+    Returns
+    -------
+    Dataset
+        The images, with d = 784.
+
+    Raises
+    ------
+    DataError
+        If a file is missing, damaged, does not fit the others, or cannot be downloaded; the message has the remedy.
+    SaveError
+        If the cache cannot be written.
+    ConfigurationError
+        If the dtype is another one.
     """
     dtype = float_name(dtype)
     if directory is None:
@@ -130,6 +147,7 @@ def find_files(directory: str) -> list[str]:
 
 
 def _part(image_path: str, images: np.ndarray, label_path: str, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return images, and labels as int64, checked to fit each other."""
     if images.ndim != 3 or images.dtype != np.uint8 or images.size == 0:
         raise DataError(
             f"{image_path!r}: expected images, uint8 of shape (n, height, width); "

@@ -1,8 +1,7 @@
 """The order of examples in training, a function of (seed, epoch) without state.
 
-The orders come from PCG64's raw 64-bit output and a stable sort. NumPy promises that this output never
-changes (it makes no such promise for `Generator.permutation`), so a run is resumed, or repeated years
-later, on the same batches.
+The orders come from PCG64's raw 64-bit output and a stable sort. NumPy guarantees this output (but not that of
+`Generator.permutation`), so a run can be resumed, or repeated years later, on the same batches.
 """
 
 from __future__ import annotations
@@ -14,11 +13,12 @@ import numpy as np
 
 from agrad.errors import ConfigurationError
 
-EPOCHS, SPLITS = 0, 1  # one stream of numbers for each use of a seed
+EPOCHS, SPLITS = 0, 1
+"""The streams of random numbers, one for each use of a seed."""
 
 
 def permutation(n: int, seed: int, *stream: int) -> np.ndarray:
-    """Return a permutation of range(n), int64, that `seed` and `stream` fix for ever."""
+    """Return a permutation of range(n), int64, fixed by `seed` and `stream`."""
     n, seed = _whole(n, "n"), _whole(seed, "seed")
     if seed >= 2**64:
         raise ConfigurationError(f"seed: expected an integer below 2**64, found {seed}")
@@ -27,10 +27,28 @@ def permutation(n: int, seed: int, *stream: int) -> np.ndarray:
 
 
 def epoch_order(seed: int, epoch: int, n: int) -> np.ndarray:
-    """Return the order of `n` examples in one epoch, int64 of shape (n,).
+    """Return the order of the examples in one epoch.
 
-    The same (seed, epoch, n) gives the same order on every machine, so there is no state to save.
-    Raises `ConfigurationError` for a negative number, or a seed of more than 64 bits.
+    It is the same on every machine, so there is no state to save.
+
+    Parameters
+    ----------
+    seed : int
+        An integer from 0 to 2**64 - 1.
+    epoch : int
+        The number of the epoch, 0 or more.
+    n : int
+        The number of examples, 0 or more.
+
+    Returns
+    -------
+    numpy.ndarray
+        A permutation of range(n), int64 of shape (n,).
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
     """
     return permutation(n, seed, EPOCHS, _whole(epoch, "epoch"))
 
@@ -38,11 +56,34 @@ def epoch_order(seed: int, epoch: int, n: int) -> np.ndarray:
 def batches(
     n: int, batch_size: int, *, seed: int, epoch: int, start: int = 0, drop_last: bool = False
 ) -> Iterator[np.ndarray]:
-    """Return an iterator of the shuffled mini-batches of one epoch, int64 indices.
+    """Return an iterator of the shuffled mini-batches of one epoch.
 
-    Every example comes once; the last batch is smaller where `batch_size` does not divide `n`, or is
-    left out with `drop_last`. `start` skips that many batches, to go on in the middle of an epoch.
-    Raises `ConfigurationError` (at the call, before the first batch) for a number out of range.
+    Every example is in one batch. The last batch is smaller if `batch_size` does not divide `n`.
+
+    Parameters
+    ----------
+    n : int
+        The number of examples.
+    batch_size : int
+        Examples a batch, 1 or more.
+    seed : int
+        An integer from 0 to 2**64 - 1.
+    epoch : int
+        The number of the epoch, 0 or more.
+    start : int
+        The number of batches to skip, to continue in the middle of an epoch.
+    drop_last : bool
+        True to leave out a smaller last batch.
+
+    Returns
+    -------
+    iterator of numpy.ndarray
+        The numbers of the examples of each batch, int64.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range; raised at the call, before the first batch.
     """
     if _whole(batch_size, "batch_size") == 0:
         raise ConfigurationError("batch_size: expected 1 or more, found 0")
@@ -53,6 +94,7 @@ def batches(
 
 
 def _whole(value: int, name: str) -> int:
+    """Return an integer, checked to be 0 or more."""
     try:
         number = index(value)
     except TypeError:

@@ -14,7 +14,6 @@ from agrad.data.dataset import (
     check_finite,
     check_numbers,
     class_numbers,
-    flattened,
     float_name,
     match_classes,
     scaled,
@@ -33,20 +32,36 @@ def load_npz(
 ) -> Dataset:
     """Return a data set of a `.npz` file with X and y, and X_test and y_test if split.
 
-    X has shape (n, ...) and any real dtype; each example is flattened. y has shape (n,): integers (of
-    whatever values) or text; the distinct labels, sorted, become the classes 0, 1, ... Numbers count as
-    quantities, which are refused, where one is fractional, or where there are more than 20 different ones and
-    one of them has fewer than 5 examples. Without X_test and y_test, `test_fraction` of every class is held
-    out, at random but fixed by `seed`.
+    X has shape (n, ...) and any real dtype; each example is flattened. y has shape (n,) and holds integers or text; the
+    distinct labels, sorted, become the classes 0, 1, ... Labels are refused as quantities if most are numbers, and one
+    is fractional, or there are more than 20 different ones and one of them has fewer than 5 examples.
 
-    `scaling`: "standard" subtracts the train part's mean of each feature and divides by its standard
-    deviation; "bytes" divides by 255; "none" changes nothing; "auto" is "bytes" for uint8, else
-    "standard".
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    test_fraction : float
+        The share of every class that is held out for the test part if the file has none, between 0 and 1.
+    seed : int
+        The seed of the split, from 0 to 2**64 - 1.
+    scaling : {"auto", "standard", "bytes", "none"}
+        "standard" subtracts the train part's mean of each feature and divides by its standard deviation; "bytes"
+        divides by 255; "none" changes nothing; "auto" is "bytes" for uint8, else "standard".
+    dtype : str
+        The dtype of X, float32 or float64.
 
-    Returns a `Dataset` with X of `dtype`, float32 or float64. Raises `DataError` where the file is
-    damaged or lacks an array, the arrays do not fit each other, X is not finite, labels are neither
-    integers nor text, the test part has a label of its own, or there are fewer than 2 classes;
-    `ConfigurationError` for an option that makes no sense.
+    Returns
+    -------
+    Dataset
+        The examples.
+
+    Raises
+    ------
+    DataError
+        If the file is damaged or lacks an array, the arrays do not fit each other, X is not finite, labels are neither
+        integers nor text, the test part has a label of its own, or there are fewer than 2 classes.
+    ConfigurationError
+        If an option is out of range.
     """
     arrays = read_npz(path, required=("X", "y"), optional=("X_test", "y_test"))
     name = repr(os.fspath(path))
@@ -69,12 +84,39 @@ def load_csv(
 ) -> Dataset:
     """Return a data set of a CSV table with a header: a column of labels, and numbers.
 
-    `label` is the name of the labels' column, or its number counted from 0 (from the end where
-    negative). Labels are integers or text; the distinct ones, sorted, become the classes 0, 1, ...
-    The other options and the errors are those of `load_npz`; see `read_csv` for those of the format.
+    Labels are integers or text; the distinct ones, sorted, become the classes 0, 1, ...; see `load_npz`.
 
-    `report` is called with a line of text on an unnamed column that numbers the rows; without it, the line
-    is a warning.
+    Parameters
+    ----------
+    path : str or path
+        The file, see `read_csv`.
+    label : str or int
+        The name of the labels' column, or its number counted from 0 (from the end if negative).
+    test_fraction : float
+        The share of every class that is held out for the test part, between 0 and 1.
+    seed : int
+        The seed of the split, from 0 to 2**64 - 1.
+    scaling : {"auto", "standard", "bytes", "none"}
+        "standard" subtracts the train part's mean of each feature and divides by its standard deviation; "bytes"
+        divides by 255; "none" changes nothing; "auto" is "bytes" for uint8, else "standard".
+    dtype : str
+        The dtype of X, float32 or float64.
+    delimiter : str
+        The character between columns.
+    report : function or None
+        A function that is called with a line of text on an unnamed column that numbers the rows; None for a warning.
+
+    Returns
+    -------
+    Dataset
+        The examples.
+
+    Raises
+    ------
+    DataError
+        As `read_csv` and `load_npz`.
+    ConfigurationError
+        If an option is out of range.
     """
     table = read_csv(path, label, delimiter=delimiter)
     column = index_column(table)
@@ -99,6 +141,7 @@ def _dataset(
     scaling: str,
     dtype: str,
 ) -> Dataset:
+    """Return the data set of arrays of a file, split and scaled."""
     dtype = float_name(dtype)
     if scaling not in SCALINGS:
         raise ConfigurationError(f"scaling: expected one of {', '.join(SCALINGS)}, found {scaling!r}")
@@ -136,8 +179,9 @@ def _dataset(
 
 
 def _check_pair(X: np.ndarray, y: np.ndarray, name: str) -> None:
+    """Raise `DataError` unless X is finite and y has a label for each example."""
     check_numbers(X, name)
-    # before the split, so that the message counts examples as the file does
+    # before the split, for messages with the numbers of examples in the file
     check_finite(name, X.reshape(X.shape[0], -1))
     if y.ndim != 1 or y.shape[0] != X.shape[0]:
         raise DataError(
@@ -146,9 +190,10 @@ def _check_pair(X: np.ndarray, y: np.ndarray, name: str) -> None:
 
 
 def _scaling(scaling: str, X_train: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and scale of each feature for a kind of scaling."""
     d = X_train.size // X_train.shape[0]
     if scaling == "auto":
         scaling = "bytes" if X_train.dtype == np.uint8 else "standard"
     if scaling == "standard":
-        return standardisation(flattened(X_train, name), name)
+        return standardisation(X_train, name)
     return np.zeros(d), np.full(d, 255.0 if scaling == "bytes" else 1.0)

@@ -9,7 +9,7 @@ import os
 import re
 import warnings
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -19,13 +19,24 @@ from agrad.data.files import StrPath, open_file, unreadable
 from agrad.errors import ConfigurationError, DataError, listed
 
 RATIO = 1032
-"""How many bytes one byte of an archive can stand for, at most: the limit of deflate."""
+"""The largest number of bytes that deflate packs into one byte."""
 
 UNNAMED = re.compile(r"|Unnamed: \d+")
+"""The header of an unnamed column, also as pandas writes it."""
 
 
 class Table(NamedTuple):
-    """A CSV file: `X` float64 (n, d), its `columns`, and labels `y` (n,) or None."""
+    """The content of a CSV file.
+
+    Parameters
+    ----------
+    X : numpy.ndarray
+        The numbers, float64 of shape (n, d).
+    columns : tuple of str
+        The names of their columns.
+    y : numpy.ndarray or None
+        The labels, int64 or text of shape (n,), if a column holds them.
+    """
 
     X: np.ndarray
     columns: tuple[str, ...]
@@ -37,9 +48,25 @@ def read_npz(
 ) -> dict[str, np.ndarray]:
     """Return the arrays of a `.npz` file, all of them or none.
 
-    `required` arrays must be there; with `optional`, only these and the required ones are read. Raises
-    `DataError` where the file is missing, not an archive, damaged, lacks an array, or holds Python
-    objects (which are never unpickled).
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    required : sequence of str
+        Arrays that must be there.
+    optional : sequence of str or None
+        Other arrays to read; None for all.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        The arrays by name.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, not an archive, damaged, lacks an array, or holds Python objects (which are never
+        unpickled).
     """
     name = repr(os.fspath(path))
     with open_file(path) as file:
@@ -47,6 +74,7 @@ def read_npz(
 
 
 def _npz(file: IO[bytes], name: str, required: Sequence[str], optional: Sequence[str] | None) -> dict[str, np.ndarray]:
+    """Return the arrays of an open archive."""
     try:
         start = file.read(4)
         if start[:2] != b"PK":
@@ -55,7 +83,7 @@ def _npz(file: IO[bytes], name: str, required: Sequence[str], optional: Sequence
                 f"found {start.hex(' ') or 'an empty file'}"
             )
         file.seek(0)
-        # NumPy warns of the headers that Python 2 wrote, and reads them all the same
+        # NumPy warns of headers written by Python 2, but reads them
         with (
             warnings.catch_warnings(action="ignore"),
             np.load(file, allow_pickle=False) as archive,
@@ -72,13 +100,14 @@ def _npz(file: IO[bytes], name: str, required: Sequence[str], optional: Sequence
     except DataError:
         raise
     except Exception as error:
-        # zipfile, zlib and NumPy's header parser answer damage with a dozen kinds of error, none documented
+        # for damage zipfile, zlib and NumPy's header parser raise a dozen types, none of them documented
         reason = str(error) or type(error).__name__
         raise DataError(f"{name}: expected an archive of numpy.savez, found a damaged one: {reason}") from error
 
 
 def _member(archive: Any, member: str, name: str) -> np.ndarray:
-    # measured before it is read: a damaged header must not make NumPy reserve a terabyte
+    # checked before it is read, because a damaged header could make NumPy reserve a terabyte
+    """Return one array of an archive, checked to have the size that its header says."""
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -102,21 +131,38 @@ def _member(archive: Any, member: str, name: str) -> np.ndarray:
         )
     with archive.open(member) as stream:
         value = np.lib.format.read_array(stream, allow_pickle=False)
-        stream.read(1)  # the checksum is compared at the end of the stream only
+        stream.read(1)  # the checksum is compared at the end of the stream
     return value
 
 
 def read_csv(path: StrPath, label: str | int | None = None, *, delimiter: str = ",") -> Table:
-    """Read a table with a header row, with numbers in all columns but the labels'.
+    """Read a table with a header row, and numbers in all columns but the labels'.
 
-    `label` names that column, or counts it from 0 (from the end where negative; a text that is no
-    column's name is taken as such a number); None means that there is none. Text is UTF-8. Empty lines
-    are skipped. The labels come back as int64 where all of them are integers, else as text.
+    Text is UTF-8. Empty lines are skipped. Labels are int64 if all of them are integers, else text.
 
-    Raises `DataError`, naming line and column, where the file is missing or not text, has no header or
-    no rows, two columns of one name, a row is longer or shorter than the header, a feature is not a
-    finite number, or a label is empty or a fractional number. Raises `ConfigurationError` for a delimiter
-    that cannot be one.
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    label : str, int or None
+        The name of the labels' column, or its number counted from 0 (from the end if negative). A text that is no
+        column's name is read as a number. None for a table without labels.
+    delimiter : str
+        The character between columns.
+
+    Returns
+    -------
+    Table
+        Numbers, names and labels.
+
+    Raises
+    ------
+    DataError
+        If the file is missing or not text, has no header or no rows, two columns have one name, a row is longer or
+        shorter than the header, a feature is not a finite number, or a label is empty or a fractional number. The
+        message has line and column.
+    ConfigurationError
+        If the delimiter cannot be one.
     """
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise ConfigurationError(f"delimiter: expected one character between columns, found {delimiter!r}")
@@ -132,6 +178,7 @@ def read_csv(path: StrPath, label: str | int | None = None, *, delimiter: str = 
 
 
 def _table(name: str, rows: Any, label: str | int | None) -> Table:
+    """Return the table of the rows of a file."""
     lines = ((rows.line_num, row) for row in rows if row)
     header: list[str] = next(lines, (0, []))[1]
     if not header:
@@ -148,7 +195,9 @@ def _table(name: str, rows: Any, label: str | int | None) -> Table:
     if not columns:
         raise DataError(f"{name}: expected one column of features or more beside the labels, found none")
     values, labels = array("d"), []
-    for line, cells in _checked(name, lines, len(header)):
+    for line, cells in lines:
+        if len(cells) != len(header):
+            raise DataError(f"{name}: line {line}: expected {len(header)} columns as in the header, found {len(cells)}")
         if at is not None:
             labels.append(cells.pop(at).strip())
             if not labels[-1]:
@@ -157,7 +206,7 @@ def _table(name: str, rows: Any, label: str | int | None) -> Table:
             numbers = [float(cell) for cell in cells]
         except ValueError:
             numbers = []
-        # float() reads "1_000" as 1000, which no table means
+        # float() reads "1_000" as 1000; in a table that is text
         if not numbers or any("_" in cell for cell in cells) or not np.isfinite(numbers).all():
             raise _not_a_number(name, line, cells, columns)
         values.extend(numbers)
@@ -167,14 +216,8 @@ def _table(name: str, rows: Any, label: str | int | None) -> Table:
     return Table(X, columns, None if at is None else _labels(name, labels, header[at]))
 
 
-def _checked(name: str, lines: Iterator[tuple[int, list[str]]], width: int) -> Iterator[tuple[int, list[str]]]:
-    for line, cells in lines:
-        if len(cells) != width:
-            raise DataError(f"{name}: line {line}: expected {width} columns as in the header, found {len(cells)}")
-        yield line, cells
-
-
 def _check_distinct(name: str, header: list[str]) -> None:
+    """Raise `DataError` if two columns have one name."""
     first: dict[str, int] = {}
     twice = [
         f"{column!r} (columns {first[column]} and {place}, counted from 0)"
@@ -201,6 +244,7 @@ def index_column(table: Table) -> str | None:
 
 
 def _column(name: str, header: list[str], label: str | int) -> int:
+    """Return the number of the labels' column."""
     if isinstance(label, str) and label.strip() in header:
         return header.index(label.strip())
     try:
@@ -216,6 +260,7 @@ def _column(name: str, header: list[str], label: str | int) -> int:
 
 
 def _not_a_number(name: str, line: int, cells: list[str], columns: tuple[str, ...]) -> DataError:
+    """Return the `DataError` for the first cell of a row that is not a finite number."""
     numbers = [number_in(cell) for cell in cells]
     at = next(i for i, number in enumerate(numbers) if number is None or not np.isfinite(number))
     found = repr(cells[at][:40]) if cells[at].strip() else "nothing"
@@ -223,6 +268,7 @@ def _not_a_number(name: str, line: int, cells: list[str], columns: tuple[str, ..
 
 
 def _labels(name: str, labels: list[str], column: str) -> np.ndarray:
+    """Return labels as int64 if all of them are integers, else as text."""
     numbers = [number_in(label) for label in labels]
     if any(number is None for number in numbers):
         return np.array(labels)

@@ -1,4 +1,4 @@
-"""Neural networks on agrad's face: modules, layers, losses and initial values."""
+"""Neural networks: modules, layers, losses and initial values."""
 
 from agrad.nn import init
 from agrad.nn.layers import (

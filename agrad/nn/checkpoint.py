@@ -1,10 +1,7 @@
 """Tensors and their description in one `.safetensors` file.
 
-The file is written as a whole or not at all.
-
-A file holds NumPy arrays by name and one JSON object, in the header's `__metadata__` under the key
-"agrad". A model's parameters, an optimiser's state ("optimizer.0.m") and a run's position all go in
-this way. Any program that reads safetensors can read the arrays; no file is ever unpickled.
+A file holds NumPy arrays by name and one JSON object, in the header's `__metadata__` under the key "agrad". It is
+written as a whole or not at all. Any program that reads safetensors can read the arrays, and no file is unpickled.
 """
 
 from __future__ import annotations
@@ -12,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -32,25 +30,42 @@ DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "float32", "float64", "complex64"),
 )
-HEADER_LIMIT = 100_000_000  # the format's own
+HEADER_LIMIT = 100_000_000
+"""The largest header in bytes, a limit of the format."""
 DEPTH = 100
-"""How deep metadata may nest: deeper, programs that walk it run out of stack."""
+"""The deepest nesting of metadata. Programs that walk deeper ones run out of stack."""
 KEY = "agrad"
+"""The key of agrad's metadata in the header."""
 
 
 def save(path: StrPath, tensors: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
-    """Write NumPy arrays by name and `metadata`, a JSON object, to the file `path`.
+    """Write NumPy arrays by name and metadata to a file.
 
-    Until the new file is complete and on the disk, what stood at `path` stays as it was: also where the
-    process is killed, which can leave no more than a `.agrad-*.tmp` beside it. Numbers come back bit for
-    bit; a tuple in `metadata` comes back as a list.
+    The previous file stays until the new one is complete and on the disk. A killed process leaves at most a
+    `.agrad-*.tmp` beside it. Numbers are saved bit for bit.
 
-    Raises `MissingExtraError` without the safetensors package, `DtypeError` for an array whose dtype the
-    format has no name for (complex128, text, objects), `ConfigurationError` for a name or metadata that
-    JSON cannot hold as they are, and `SaveError` where `path` cannot be written.
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    tensors : mapping of str to numpy.ndarray
+        The arrays by name.
+    metadata : mapping
+        A JSON object. A tuple in it is loaded as a list.
+
+    Raises
+    ------
+    MissingExtraError
+        If the safetensors package is not installed.
+    DtypeError
+        If the format has no name for a dtype (complex128, text, objects).
+    ConfigurationError
+        If JSON cannot hold a name or the metadata unchanged.
+    SaveError
+        If `path` cannot be written.
     """
     _require(path)
-    # one key only: safetensors writes several in an order that changes from run to run
+    # one key only, because safetensors writes several in an order that changes from run to run
     header = {KEY: _json(metadata)}
     content = safetensors_numpy.save({name: _plain(name, value) for name, value in tensors.items()}, header)
     if int.from_bytes(content[:8], "little") > HEADER_LIMIT:
@@ -64,14 +79,27 @@ def save(path: StrPath, tensors: Mapping[str, np.ndarray], metadata: Mapping[str
 def load(
     path: StrPath, expected: Mapping[str, tuple[tuple[int, ...], str | None]] | None = None
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return the arrays, by name, and the metadata that `save` wrote to `path`.
+    """Return the arrays, by name, and the metadata that `save` wrote to a file.
 
-    The arrays are writable and own their memory. With `expected`, they are checked as by
-    `check_tensors`.
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    expected : mapping or None
+        Shape and dtype name of each array; the arrays are then checked as by `check_tensors`.
 
-    Raises `MissingExtraError` without the safetensors package, and `DataError`, having returned nothing,
-    where the file is missing, truncated, of another format, not written by agrad, or does not hold what
-    was expected.
+    Returns
+    -------
+    tuple of dict
+        The arrays, writable and with memory of their own, and the metadata.
+
+    Raises
+    ------
+    MissingExtraError
+        If the safetensors package is not installed.
+    DataError
+        If the file is missing, truncated, of another format or by another program, or does not hold the expected
+        arrays.
     """
     _require(path)
     content = read_file(path)
@@ -96,10 +124,23 @@ def check_tensors(
     tensors: Mapping[str, np.ndarray],
     expected: Mapping[str, tuple[tuple[int, ...], str | None]],
 ) -> None:
-    """Raise `DataError` unless the tensors of the file `path` are the expected ones.
+    """Raise `DataError` unless the tensors of a file are the expected ones.
 
-    `expected` gives for each name the shape and the dtype's name, None for any dtype. The message lists
-    the first arrays that are missing, not expected, or of another shape or dtype.
+    The message lists the first arrays that are missing, not expected, or of another shape or dtype.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, for the message.
+    tensors : mapping of str to numpy.ndarray
+        The arrays by name.
+    expected : mapping
+        For each name the shape and the dtype's name, None for any dtype.
+
+    Raises
+    ------
+    DataError
+        If they differ.
     """
     problems = []
     for name, (shape, dtype) in expected.items():
@@ -118,6 +159,7 @@ def check_tensors(
 
 
 def _require(path: StrPath) -> None:
+    """Raise `MissingExtraError` if the safetensors package is not installed."""
     if safetensors is None:
         raise MissingExtraError(
             f"{os.fspath(path)!r}: models are kept in safetensors files, and the package safetensors is not "
@@ -139,6 +181,7 @@ def _plain(name: object, value: np.ndarray) -> np.ndarray:
 
 
 def _json(metadata: Mapping[str, Any]) -> str:
+    """Return metadata as JSON text, checked to be loaded unchanged."""
     plain = dict(metadata)
     if _too_deep(plain):
         raise ConfigurationError(f"metadata: expected at most {DEPTH} levels, found deeper ones")
@@ -147,6 +190,7 @@ def _json(metadata: Mapping[str, Any]) -> str:
 
 
 def _too_deep(value: Any) -> bool:
+    """Return True for a value that nests deeper than `DEPTH`."""
     level = [value]
     for _ in range(DEPTH):
         held = (item.values() if isinstance(item, dict) else item for item in level)
@@ -157,7 +201,8 @@ def _too_deep(value: Any) -> bool:
 
 
 def _check_json(value: object, where: str) -> None:
-    # json.dumps would quietly turn the key 1 into "1", and two keys into one
+    # json.dumps would turn the key 1 into "1" without an error, and possibly two keys into one
+    """Raise `ConfigurationError` for a value that JSON would change or refuse."""
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
@@ -194,6 +239,7 @@ def _header(content: bytes, name: str) -> tuple[dict[str, Any], int]:
 
 
 def _metadata(header: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the JSON object of agrad in the header of a file."""
     texts = header.get("__metadata__")
     text = texts.get(KEY) if isinstance(texts, dict) else None
     if not isinstance(text, str):
@@ -213,16 +259,13 @@ def _metadata(header: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _check_size(header: dict[str, Any], found: int, name: str) -> None:
-    # safetensors finds this too, but says neither number
-    ends = [
-        entry["data_offsets"][-1]
-        for key, entry in header.items()
-        if key != "__metadata__"
-        and isinstance(entry, dict)
-        and isinstance(entry.get("data_offsets"), list)
-        and entry["data_offsets"]
-    ]
-    expected = max((end for end in ends if isinstance(end, int)), default=0)
+    # the package finds this too, but its message has neither number
+    """Raise `DataError` unless as many bytes follow the header as it describes."""
+    try:
+        ends = [entry["data_offsets"][1] for key, entry in header.items() if key != "__metadata__"]
+        expected = index(max(ends, default=0))
+    except (LookupError, TypeError):
+        return  # a damaged header, which the package describes
     if found != expected:
         raise DataError(
             f"{name}: expected {expected} bytes of arrays after the header, found {found}; the file is "

@@ -1,4 +1,4 @@
-"""Initial values, float64 arrays drawn on the host, and parameters of them.
+"""Initial values, float64 arrays drawn on the host, and parameters made from them.
 
 The last axis of a weight counts its outputs and the others its inputs, as in ``x @ weight``.
 """
@@ -17,12 +17,25 @@ Shape = tuple[int, ...]
 
 
 def parameter(values: np.ndarray, *, dtype: Any = None, backend: str | None = None, device: Any = None) -> agrad.Tensor:
-    """Return a leaf that requires a gradient, from ``values``, an array on the host.
+    """Return a leaf that requires a gradient.
 
-    It is born on the selected backend unless another is named; ``dtype`` is float32 by default. The values are
-    rounded to it on the host, so that every backend gets the same ones.
+    Parameters
+    ----------
+    values : numpy.ndarray
+        The values, an array on the host. They are rounded there, so every backend gets the same ones.
+    dtype : dtype or None
+        The dtype, by default float32.
+    backend : str or None
+        The backend, by default the selected one.
+    device : device or None
+        The device, by default that of the backend.
+
+    Returns
+    -------
+    Tensor
+        A leaf with the shape of ``values``.
     """
-    # an array of one element says what the selection and the names come to
+    # an array of one element has the dtype, backend and device that the arguments select
     place = agrad.zeros((1,), dtype=dtype or agrad.float32, backend=backend, device=device)
     name = place.dtype.name
     host = np.array(values, dtype=None if name == "bfloat16" else name, order="C")
@@ -30,49 +43,196 @@ def parameter(values: np.ndarray, *, dtype: Any = None, backend: str | None = No
 
 
 def fans(shape: Shape) -> tuple[int, int]:
-    """Return the number of inputs of an output and the number of outputs of a weight."""
+    """Return the number of inputs of an output and the number of outputs of a weight.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of a weight, (inputs, outputs) or more axes.
+
+    Returns
+    -------
+    tuple of int
+        The product of all lengths but the last, and the last.
+
+    Raises
+    ------
+    ShapeError
+        If the shape has fewer than two axes.
+    """
     if len(shape) < 2:
         raise ShapeError(f"a weight has two axes or more, (inputs, outputs); found shape {tuple(shape)}")
     return math.prod(shape[:-1]), shape[-1]
 
 
 def uniform(shape: Shape, bound: float, rng: Rng = None) -> np.ndarray:
-    """Uniform between -bound and bound; float64 of ``shape``."""
+    """Draw uniform numbers between -bound and bound.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of the result.
+    bound : float
+        The largest absolute value.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of keys, None for the default one.
+
+    Returns
+    -------
+    numpy.ndarray
+        A float64 array of the shape.
+    """
     key = generator(rng).key(backend="numpy")
     return random.uniform(key, shape, low=-bound, high=bound, dtype=agrad.float64).numpy()
 
 
 def normal(shape: Shape, std: float, rng: Rng = None) -> np.ndarray:
-    """Normal of mean 0 and standard deviation ``std``; float64 of ``shape``."""
+    """Draw normal numbers of mean 0.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of the result.
+    std : float
+        The standard deviation.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of keys, None for the default one.
+
+    Returns
+    -------
+    numpy.ndarray
+        A float64 array of the shape.
+    """
     return random.normal(generator(rng).key(backend="numpy"), shape, scale=std, dtype=agrad.float64).numpy()
 
 
 def kaiming_uniform(shape: Shape, rng: Rng = None, *, a: float = math.sqrt(5)) -> np.ndarray:
-    """Draw uniform numbers for a leaky ReLU of slope ``a``.
+    """Draw uniform numbers of variance 2 / ((1 + a**2) * inputs).
 
-    He et al. 2015, arXiv:1502.01852. The default slope is that of PyTorch's Linear.
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of a weight, (inputs, outputs) or more axes.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of keys, None for the default one.
+    a : float
+        The slope of the leaky ReLU behind the weight. The default is that of PyTorch's Linear.
+
+    Returns
+    -------
+    numpy.ndarray
+        A float64 array of the shape.
+
+    Raises
+    ------
+    ShapeError
+        If the shape has fewer than two axes.
+
+    Notes
+    -----
+    He et al. 2015, arXiv:1502.01852.
     """
     return uniform(shape, math.sqrt(6 / ((1 + a * a) * fans(shape)[0])), rng)
 
 
 def kaiming_normal(shape: Shape, rng: Rng = None, *, a: float = 0.0) -> np.ndarray:
-    """Draw normal numbers for a leaky ReLU of slope ``a``, by default a ReLU.
+    """Draw normal numbers of variance 2 / ((1 + a**2) * inputs).
 
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of a weight, (inputs, outputs) or more axes.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of keys, None for the default one.
+    a : float
+        The slope of the leaky ReLU behind the weight, 0 for a ReLU.
+
+    Returns
+    -------
+    numpy.ndarray
+        A float64 array of the shape.
+
+    Raises
+    ------
+    ShapeError
+        If the shape has fewer than two axes.
+
+    Notes
+    -----
     He et al. 2015, arXiv:1502.01852.
     """
     return normal(shape, math.sqrt(2 / ((1 + a * a) * fans(shape)[0])), rng)
 
 
 def xavier_uniform(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.ndarray:
-    """Glorot and Bengio 2010: uniform of variance gain**2 * 2 / (inputs + outputs)."""
+    """Draw uniform numbers of variance gain**2 * 2 / (inputs + outputs).
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of a weight, (inputs, outputs) or more axes.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of keys, None for the default one.
+    gain : float
+        A factor on the standard deviation.
+
+    Returns
+    -------
+    numpy.ndarray
+        A float64 array of the shape.
+
+    Raises
+    ------
+    ShapeError
+        If the shape has fewer than two axes.
+
+    Notes
+    -----
+    Glorot and Bengio 2010, Proceedings of AISTATS.
+    """
     return uniform(shape, gain * math.sqrt(6 / sum(fans(shape))), rng)
 
 
 def xavier_normal(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.ndarray:
-    """Glorot and Bengio 2010: normal of variance gain**2 * 2 / (inputs + outputs)."""
+    """Draw normal numbers of variance gain**2 * 2 / (inputs + outputs).
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of a weight, (inputs, outputs) or more axes.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of keys, None for the default one.
+    gain : float
+        A factor on the standard deviation.
+
+    Returns
+    -------
+    numpy.ndarray
+        A float64 array of the shape.
+
+    Raises
+    ------
+    ShapeError
+        If the shape has fewer than two axes.
+
+    Notes
+    -----
+    Glorot and Bengio 2010, Proceedings of AISTATS.
+    """
     return normal(shape, gain * math.sqrt(2 / sum(fans(shape))), rng)
 
 
 def zeros(shape: Shape) -> np.ndarray:
-    """Zeros; float64 of ``shape``."""
+    """Return zeros.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of the result.
+
+    Returns
+    -------
+    numpy.ndarray
+        A float64 array of the shape.
+    """
     return np.zeros(shape)

@@ -1,4 +1,4 @@
-"""Layers: the affine map, activations, dropout, and modules in a row."""
+"""Layers: the affine map, activations, dropout, and modules in a chain."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -16,12 +16,31 @@ from agrad.nn.seeding import Rng, draw_seed
 
 
 class Linear(Module):
-    """``x @ weight + bias``. x: (..., in_features); gives (..., out_features).
+    """The affine map ``x @ weight + bias`` of the last axis.
 
-    ``weight`` is (in_features, out_features) and ``bias`` (out_features,), or None with ``bias=False``. Both start
-    uniform between -1 / sqrt(in_features) and that, as PyTorch's do, drawn on the host from ``rng`` (by default the
-    generator that ``nn.manual_seed`` starts). ``dtype`` is float32 by default; they are born on the selected backend
-    unless another is named.
+    ``weight`` has the shape (in_features, out_features) and ``bias`` (out_features,). Both start uniform between
+    -1 / sqrt(in_features) and 1 / sqrt(in_features), drawn on the host, as PyTorch's do. The input has the shape
+    (..., in_features), the output (..., out_features).
+
+    Parameters
+    ----------
+    in_features, out_features : int
+        Lengths of the last axis of input and output, 1 or more.
+    bias : bool
+        False for a map without a bias; ``bias`` is then None.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        If a length is not an integer of 1 or more.
     """
 
     def __init__(
@@ -47,6 +66,23 @@ class Linear(Module):
             self.bias = init.parameter(init.uniform((self.out_features,), bound, rng), **place)
 
     def forward(self, x: Any, /) -> Any:
+        """Return ``x @ weight + bias``.
+
+        Parameters
+        ----------
+        x : array
+            Array of shape (..., in_features).
+
+        Returns
+        -------
+        array
+            Array of shape (..., out_features).
+
+        Raises
+        ------
+        ShapeError
+            If the last axis of ``x`` has another length.
+        """
         try:
             if self.bias is None:
                 return agrad.matmul(x, self.weight)
@@ -63,40 +99,112 @@ class Linear(Module):
 
 
 class Identity(Module):
-    """Gives its argument as it is."""
+    """The identity: the output is the input, an array of any shape."""
 
     def forward(self, x: Any, /) -> Any:
+        """Return ``x``.
+
+        Parameters
+        ----------
+        x : array
+            Array of any shape.
+
+        Returns
+        -------
+        array
+            The same array.
+        """
         return x
 
 
 class ReLU(Module):
-    """The positive part of each element."""
+    """The positive part of each element, max(x, 0). Shapes are any, and are kept."""
 
     def forward(self, x: Any, /) -> Any:
+        """Return the positive parts of the elements.
+
+        Parameters
+        ----------
+        x : array
+            Array of any shape.
+
+        Returns
+        -------
+        array
+            Array of the same shape and dtype.
+        """
         return agrad.relu(x)
 
 
 class Tanh(Module):
-    """The hyperbolic tangent of each element."""
+    """The hyperbolic tangent of each element. Shapes are any, and are kept."""
 
     def forward(self, x: Any, /) -> Any:
+        """Return the hyperbolic tangents of the elements.
+
+        Parameters
+        ----------
+        x : array
+            Array of any shape and a floating dtype.
+
+        Returns
+        -------
+        array
+            Array of the same shape and dtype.
+        """
         return agrad.tanh(x)
 
 
 class Sigmoid(Module):
-    """The logistic function of each element."""
+    """The logistic function of each element, 1 / (1 + exp(-x)). Shapes are kept."""
 
     def forward(self, x: Any, /) -> Any:
+        """Return the logistic function of the elements.
+
+        Parameters
+        ----------
+        x : array
+            Array of any shape and a floating dtype.
+
+        Returns
+        -------
+        array
+            Array of the same shape and dtype.
+        """
         return agrad.sigmoid(x)
 
 
 class GELU(Module):
-    """Each element times its normal distribution function; ``approximate`` uses tanh."""
+    """Each element times its normal distribution function, x * Phi(x).
+
+    Shapes are any, and are kept.
+
+    Parameters
+    ----------
+    approximate : bool
+        True for the approximation of Phi by tanh.
+
+    Notes
+    -----
+    Hendrycks and Gimpel 2016, arXiv:1606.08415.
+    """
 
     def __init__(self, approximate: bool = False) -> None:
         self.approximate = approximate
 
     def forward(self, x: Any, /) -> Any:
+        """Return x * Phi(x).
+
+        Parameters
+        ----------
+        x : array
+            Array of any shape and a floating dtype.
+
+        Returns
+        -------
+        array
+            Array of the same shape and dtype.
+        """
         return agrad.gelu(x, approximate=self.approximate)
 
     def settings(self) -> str:
@@ -104,12 +212,30 @@ class GELU(Module):
 
 
 class Softmax(Module):
-    """exp(x) / sum(exp(x)) along one axis."""
+    """The softmax exp(x) / sum(exp(x)) along one axis. Shapes are kept.
+
+    Parameters
+    ----------
+    axis : int
+        The axis along which the results sum to 1.
+    """
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
 
     def forward(self, x: Any, /) -> Any:
+        """Return the softmax along the axis.
+
+        Parameters
+        ----------
+        x : array
+            Array of any shape and a floating dtype.
+
+        Returns
+        -------
+        array
+            Array of the same shape and dtype.
+        """
         return agrad.softmax(x, axis=self.axis)
 
     def settings(self) -> str:
@@ -117,12 +243,32 @@ class Softmax(Module):
 
 
 class LogSoftmax(Module):
-    """The logarithm of the softmax along one axis."""
+    """The logarithm of the softmax along one axis, x - log(sum(exp(x))).
+
+    Shapes are any, and are kept.
+
+    Parameters
+    ----------
+    axis : int
+        The axis along which the exponentials of the results sum to 1.
+    """
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
 
     def forward(self, x: Any, /) -> Any:
+        """Return the logarithm of the softmax along the axis.
+
+        Parameters
+        ----------
+        x : array
+            Array of any shape and a floating dtype.
+
+        Returns
+        -------
+        array
+            Array of the same shape and dtype.
+        """
         return agrad.log_softmax(x, axis=self.axis)
 
     def settings(self) -> str:
@@ -130,9 +276,26 @@ class LogSoftmax(Module):
 
 
 class Flatten(Module):
-    """All axes but the first made one: (n, ...) becomes (n, k)."""
+    """The input of shape (n, ...) reshaped to (n, k)."""
 
     def forward(self, x: Any, /) -> Any:
+        """Return ``x`` with all axes but the first made one.
+
+        Parameters
+        ----------
+        x : array
+            Array of shape (n, ...).
+
+        Returns
+        -------
+        array
+            Array of shape (n, k).
+
+        Raises
+        ------
+        ShapeError
+            If ``x`` has no axes.
+        """
         shape = tuple(x.shape)
         if not shape:
             raise ShapeError("Flatten keeps the first axis of an array, and makes one of the others; found shape ()")
@@ -140,12 +303,29 @@ class Flatten(Module):
 
 
 class Dropout(Module):
-    """Zero elements with probability ``p`` in training, and divide the rest by 1 - p.
+    """Dropout: in training, zeros with probability ``p``, the rest divided by 1 - p.
 
-    The mask of the n-th call in training is a function of (seed, n) alone. The seed is drawn from ``rng`` when the
-    module is made, and ``state_dict`` saves it with the number of calls: a run that is resumed continues bit for bit,
-    and is the same on every backend, each of which draws its own. p is met to the nearest multiple of 2**-32.
-    Raises ``ConfigurationError`` unless p is from 0 to 1.
+    In evaluation the output is the input. Shapes are any, and are kept.
+
+    The mask of the n-th call in training is a function of (seed, n) alone. The seed is drawn when the module is made,
+    and ``state_dict`` saves it with the number of calls. So a resumed run continues bit for bit, with the same masks on
+    every backend. ``p`` is met to the nearest multiple of 2**-32.
+
+    Parameters
+    ----------
+    p : float
+        The probability to zero an element, from 0 to 1.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of the seed, by default the generator that ``nn.manual_seed`` starts.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``p`` is not a number from 0 to 1.
+
+    Notes
+    -----
+    Srivastava et al. 2014, Journal of Machine Learning Research 15.
     """
 
     traced_attributes = ("calls",)
@@ -158,6 +338,18 @@ class Dropout(Module):
         self.calls = 0
 
     def forward(self, x: Any, /) -> Any:
+        """Return ``x`` with elements zeroed in training, else ``x``.
+
+        Parameters
+        ----------
+        x : array
+            Array of any shape and a floating dtype.
+
+        Returns
+        -------
+        array
+            Array of the same shape and dtype.
+        """
         if not self.training or self.p == 0:
             return x
         if not isinstance(x, agrad.Tensor):
@@ -170,7 +362,24 @@ class Dropout(Module):
         return x * (agrad.astype(kept, x.dtype) * scale)
 
     def mask(self, call: int, shape: tuple[int, ...], *, backend: str = "numpy", device: Any = None) -> agrad.Tensor:
-        """Return the elements that call number ``call`` keeps, as truth values."""
+        """Return the elements that call number ``call`` keeps.
+
+        Parameters
+        ----------
+        call : int
+            The number of the call in training, from 0.
+        shape : tuple of int
+            The shape of the mask.
+        backend : str
+            The backend of the mask.
+        device : device or None
+            Its device, by default that of the backend.
+
+        Returns
+        -------
+        Tensor
+            Truth values of the given shape.
+        """
         key = host_array_call(self._key, (call,), lambda words: agrad.asarray(words, backend=backend, device=device))
         return random.bernoulli(key, 1 - self.p, shape)
 
@@ -190,7 +399,20 @@ class Dropout(Module):
 
 
 class Sequential(Module):
-    """Modules in a chain, each called with the result of the one before it."""
+    """Modules in a chain, each called with the result of the one before it.
+
+    Input and output have the shapes of the first and the last module.
+
+    Parameters
+    ----------
+    *modules : Module
+        The modules in their order.
+
+    Raises
+    ------
+    ConfigurationError
+        If an entry is not a Module.
+    """
 
     def __init__(self, *modules: Module) -> None:
         for i, module in enumerate(modules):
@@ -203,6 +425,18 @@ class Sequential(Module):
         yield from super().members()
 
     def forward(self, x: Any, /) -> Any:
+        """Return the result of the last module.
+
+        Parameters
+        ----------
+        x : any
+            The argument of the first module.
+
+        Returns
+        -------
+        any
+            The result of the last module.
+        """
         for module in self._row:
             x = module(x)
         return x

@@ -1,6 +1,6 @@
 """Keys of random numbers for initialisers and dropout, the same on every backend.
 
-A source is an ``agrad.random.Generator``; a NumPy generator is one as well, of which each use draws a seed.
+A source is an ``agrad.random.Generator``. A NumPy generator is accepted as well: each use draws a seed from it.
 """
 
 import secrets
@@ -13,7 +13,7 @@ from agrad.errors import ConfigurationError, OperandError
 from agrad.random import Generator
 
 Rng = Generator | np.random.Generator | None
-"""A source of keys; None for the default one."""
+"""The types of a source of keys; None stands for the default one."""
 
 _default = [Generator(secrets.randbits(128))]
 
@@ -23,7 +23,15 @@ def manual_seed(seed: int) -> None:
 
     Initial values and dropout seeds follow from ``seed``.
 
-    Raises ``ConfigurationError`` unless ``seed`` is an integer from 0 to 2**128 - 1.
+    Parameters
+    ----------
+    seed : int
+        An integer from 0 to 2**128 - 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``seed`` is anything else.
     """
     try:
         whole = index(seed)
@@ -35,7 +43,23 @@ def manual_seed(seed: int) -> None:
 
 
 def generator(rng: Rng = None) -> Generator:
-    """Return ``rng`` as a source of keys, or the default one where it is None."""
+    """Return a source of keys.
+
+    Parameters
+    ----------
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source, None for the default one. From a NumPy generator 16 bytes are drawn as a seed.
+
+    Returns
+    -------
+    agrad.random.Generator
+        ``rng`` itself, the default one, or a new one with the drawn seed.
+
+    Raises
+    ------
+    OperandError
+        If ``rng`` is of another type.
+    """
     if rng is None:
         return _default[0]
     if isinstance(rng, np.random.Generator):

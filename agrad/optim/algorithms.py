@@ -1,4 +1,4 @@
-"""The optimizers: PyTorch's formulas, options and defaults."""
+"""The optimizers, with PyTorch's formulas, options and defaults."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -9,33 +9,46 @@ from agrad.ops.updates import adam_update_counted, adam_update_p, sgd_update_p
 from agrad.optim.optimizer import Optimizer, Rate, number
 
 
-class _ByType(dict[type, Callable[..., Any]]):
-    """An update for each type of array.
+def _function(update: Any, p: Any) -> Callable[..., Any]:
+    """Return the function of an update for an array ``p``.
 
-    A step records nothing and has checked its arrays: raw ones go straight to the operation on them. In a traced
+    A step records nothing and has checked its arrays, so raw ones go straight to the operation on them. In a traced
     function the call of the update notes it as a whole.
     """
-
-    def __init__(self, update: Any) -> None:
-        super().__init__()
-        self.update = update
-
-    def __missing__(self, kind: type) -> Callable[..., Any]:
-        call = self.update if issubclass(kind, agrad.Tensor) else self.update.primitive.raw[kind]
-        self[kind] = call
-        return call
-
-
-_SGD, _ADAM = _ByType(sgd_update_p), _ByType(adam_update_p)
+    return update if isinstance(p, agrad.Tensor) else update.primitive.raw[type(p)]
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent, with momentum if asked for.
+    """Stochastic gradient descent, with optional momentum.
 
-    ``momentum`` keeps that share of the velocity; ``dampening`` lessens what the gradient adds to it, from the second
-    step on; ``nesterov`` looks ahead by the velocity; ``weight_decay`` adds that multiple of the parameter to its
-    gradient; ``maximize`` goes up instead of down. Raises ``ConfigurationError`` for numbers below 0, and for
-    ``nesterov`` without momentum or with dampening.
+    With the gradient g (plus ``weight_decay * p``) a step takes v = momentum * v + (1 - dampening) * g and
+    p = p - lr * v. Without momentum v is g.
+
+    Parameters
+    ----------
+    parameters : iterable of Tensor
+        Leaf Tensors of any shapes and floating dtypes.
+    lr : float or function
+        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    momentum : float
+        The share of the velocity that a step keeps.
+    dampening : float
+        The share of the gradient that is not added to the velocity, from the second step on.
+    weight_decay : float
+        The multiple of the parameter that is added to its gradient.
+    nesterov : bool
+        True to step by g + momentum * v, the velocity ahead.
+    maximize : bool
+        True to go up instead of down.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is below 0, or for ``nesterov`` without momentum or with dampening.
+
+    Notes
+    -----
+    Sutskever et al. 2013, Proceedings of ICML, with the sign and the place of ``lr`` as in PyTorch.
     """
 
     def __init__(
@@ -62,7 +75,7 @@ class SGD(Optimizer):
         if self.dampening and hasattr(count, "shape"):
             first, later = (self.update(p, g, arrays, number, lr, False) for number in (1, 2))
             return tuple([agrad.where(count > 1, b, a) for a, b in zip(first, later, strict=True)])
-        p_new, v_new = _SGD[type(p)](
+        p_new, v_new = _function(sgd_update_p, p)(
             p,
             g,
             arrays[0] if arrays else g,
@@ -82,12 +95,35 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam (Kingma and Ba 2015, arXiv:1412.6980), without amsgrad.
+    """Adam, without amsgrad.
 
-    ``betas`` are the shares of the first and the second moment that a step keeps, ``eps`` keeps the division from a
-    small denominator, ``weight_decay`` adds that multiple of the parameter to its gradient, and ``maximize`` goes up
-    instead of down. Of complex parameters, real and imaginary parts are treated each by itself. Raises
-    ``ConfigurationError`` for numbers out of range.
+    With m = beta1 * m + (1 - beta1) * g and v = beta2 * v + (1 - beta2) * g**2, the n-th step is
+    p = p - lr * (m / (1 - beta1**n)) / (sqrt(v / (1 - beta2**n)) + eps). Real and imaginary parts of complex parameters
+    are treated separately.
+
+    Parameters
+    ----------
+    parameters : iterable of Tensor
+        Leaf Tensors of any shapes and floating dtypes.
+    lr : float or function
+        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    betas : tuple of float
+        The shares of the first and the second moment that a step keeps, each below 1.
+    eps : float
+        The term that prevents a division by a small denominator.
+    weight_decay : float
+        The multiple of the parameter that is added to its gradient.
+    maximize : bool
+        True to go up instead of down.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+
+    Notes
+    -----
+    Kingma and Ba 2015, arXiv:1412.6980.
     """
 
     slots = ("m", "v")
@@ -115,7 +151,7 @@ class Adam(Optimizer):
         self.maximize = bool(maximize)
 
     def update(self, p: Any, g: Any, arrays: tuple[Any, ...], count: int, lr: float, donate: bool) -> tuple[Any, ...]:
-        update = adam_update_counted if hasattr(count, "shape") else _ADAM[type(p)]
+        update = adam_update_counted if hasattr(count, "shape") else _function(adam_update_p, p)
         return update(
             p,
             -g if self.maximize else g,
@@ -139,9 +175,31 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with weight decay of the parameter itself.
 
-    Loshchilov and Hutter 2019, arXiv:1711.05101.
+    The step is Adam's with g alone, after p = p - lr * weight_decay * p.
 
-    Options as ``Adam``; ``weight_decay`` times ``lr`` is the share of the parameter that a step takes away.
+    Parameters
+    ----------
+    parameters : iterable of Tensor
+        Leaf Tensors of any shapes and floating dtypes.
+    lr : float or function
+        The learning rate, or a schedule: a function from the number of steps taken to the rate.
+    betas : tuple of float
+        The shares of the first and the second moment that a step keeps, each below 1.
+    eps : float
+        The term that prevents a division by a small denominator.
+    weight_decay : float
+        Times ``lr`` the share of the parameter that a step subtracts.
+    maximize : bool
+        True to go up instead of down.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+
+    Notes
+    -----
+    Loshchilov and Hutter 2019, arXiv:1711.05101.
     """
 
     decoupled = True

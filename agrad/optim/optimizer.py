@@ -1,4 +1,4 @@
-"""The base of optimizers: parameters, the step over them, and state to save."""
+"""The base class of optimizers: parameters, the step over them, and saved state."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -63,14 +63,26 @@ def number(what: str, name: str, value: Any, below: float | None = None) -> floa
 class Optimizer:
     """Base class of optimizers, which change parameters by their gradients.
 
-    See ``SGD``, ``Adam`` and ``AdamW``.
-
-    ``lr`` is a number, or a schedule: a function from the number of steps taken to a number; it may be set at any
-    time. A step does not change parameters without a gradient, nor their state. Nothing is read back from a device.
+    A step does not change parameters without a gradient, nor their state. Nothing is read back from a device.
 
     NumPy's and CuPy's arrays are overwritten if no other reference to them exists. If a recorded graph, a view or a
     variable still holds a parameter's array, that array is not changed, and the parameter gets a new one. Do not record
     with a parameter in one thread while another takes a step: the graph might hold half changed values.
+
+    Parameters
+    ----------
+    parameters : iterable of Tensor
+        Leaf Tensors of any shapes and floating dtypes.
+    lr : float or function
+        The learning rate, or a schedule: a function from the number of steps taken to the rate. It may be set at any
+        time.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are no parameters, one is given twice, or ``lr`` is below 0.
+    OperandError, DtypeError, NotDifferentiableError
+        If a parameter is not a Tensor, not floating, or not a leaf.
     """
 
     slots: tuple[str, ...] = ()
@@ -88,16 +100,29 @@ class Optimizer:
         self._complex = [tensor.dtype.kind == "complex floating" for tensor in self.parameters]
         self._arrays: list[tuple[Any, ...]] = [()] * len(self.parameters)
         self._taken: list[Any] = []
-        """The steps that each parameter has taken, if steps may be left out.
-
-        One array, int32 of shape (parameters,).
-        """
+        """One int32 array (parameters,) with the steps of each, if steps may be left out."""
 
     def update(self, p: Any, g: Any, arrays: tuple[Any, ...], count: int, lr: float, donate: bool) -> tuple[Any, ...]:
         """Return the new raw parameter and the new arrays of its state.
 
-        ``count`` numbers its steps, from 1: an int, or a raw array of shape () if steps may be left out, because only
-        the device then has the number.
+        Parameters
+        ----------
+        p, g : array
+            The raw parameter and its gradient, of one shape and dtype.
+        arrays : tuple of array
+            The state, an array for each name in ``slots``.
+        count : int or array
+            The number of the parameter's step, from 1: an int, or a raw array of shape () if steps may be left out,
+            because only the device then has the number.
+        lr : float
+            The learning rate of the step.
+        donate : bool
+            True if the arrays may be overwritten.
+
+        Returns
+        -------
+        tuple of array
+            The parameter, then its state.
         """
         raise ConfigurationError(f"{self._name} defines no update; use SGD, Adam or AdamW")
 
@@ -121,7 +146,7 @@ class Optimizer:
         return number(self._name, f"lr at step {steps}", self._lr(steps))
 
     def before_trace(self) -> None:
-        """Make all state that steps need, so the first step has the trace of the next."""
+        """Make all state that steps need, for the first trace to serve the next step."""
         for i, tensor in enumerate(self.parameters):
             if not self._arrays[i]:
                 self._arrays[i] = tuple([agrad.zeros_like(tensor.data) for _ in self.slots])
@@ -134,55 +159,54 @@ class Optimizer:
     def step(self, *, where: Any = None) -> None:
         """Change each parameter that has a gradient by it.
 
-        where: a raw array of shape (), bool; parameters and state stay as they are where it is false, and schedules
-        alone count the step. It is not read back.
+        Parameters
+        ----------
+        where : array or None
+            A raw array of shape () of truth values. If it is false, parameters and state stay as they are, and only
+            schedules count the step. It is not read back.
 
-        Raises ``MixedBackendsError`` or ``DtypeError``, having changed nothing, where a gradient or the state of an
-        earlier step is no longer of the parameter's backend or dtype.
+        Raises
+        ------
+        MixedBackendsError, DtypeError
+            If a gradient or the state of an earlier step has another backend or dtype than the parameter. Nothing is
+            changed then.
         """
         mark_state_used(self)
         ready = self._ready()
         rate = self.rate
-        if where is not None or self._taken:
-            self._step_where(ready, rate, where)
-            ready = []
+        masked = where is not None or bool(self._taken)
+        counts: Any = self._counts
+        if masked:
+            self.count_on_device()
+            (counts,) = self._taken
+            where = on_device_of(self.parameters[0], np.array(True)) if where is None else where
         for i, tensor, g in ready:
-            donate = donatable(tensor)  # before a variable here holds the array
+            donate = not masked and donatable(tensor)  # before a variable here holds the array
             p = tensor.data
             if self._complex[i]:
                 g = agrad.conj(g)
-            if not self._arrays[i]:
-                self._arrays[i] = tuple([agrad.zeros_like(p) for _ in self.slots])
-            new, *state = self.update(p, g, self._arrays[i], self._counts[i] + 1, rate, donate)
+            if masked:
+                # a step that is left out is computed too, of zeros, which raise no warnings
+                g = agrad.where(where, g, agrad.zeros_like(g))
+            old = self._arrays[i] or tuple([agrad.zeros_like(p) for _ in self.slots])
+            new, *state = self.update(p, g, old, counts[i] + 1, rate, donate)
+            if masked:
+                new = agrad.where(where, new, p)
+                state = [agrad.where(where, a, b) for a, b in zip(state, old, strict=True)]
             self._counts[i] += 1
             self._arrays[i] = tuple(state)
             if new is not p:
                 tensor.assign(new)
+        if masked:
+            part = np.zeros(len(self.parameters), np.int32)
+            part[[i for i, _, _ in ready]] = 1
+            self._taken = [counts + agrad.astype(where, agrad.int32) * on_device_of(self.parameters[0], part)]
         self.steps += 1
 
     def count_on_device(self) -> None:
-        """Count the steps of each parameter on its device, where some may be left out."""
+        """Count the steps of each parameter on its device, if some may be left out."""
         if not self._taken:
             self._taken = [on_device_of(self.parameters[0], np.array(self._counts, np.int32))]
-
-    def _step_where(self, ready: list[tuple[int, agrad.Tensor, Any]], rate: float, where: Any) -> None:
-        self.count_on_device()
-        first = self.parameters[0]
-        if where is None:
-            where = on_device_of(first, np.array(True))
-        (taken,) = self._taken
-        for i, tensor, g in ready:
-            p = tensor.data
-            # a step that is left out is computed too, of zeros, which raise no warnings
-            g = agrad.where(where, agrad.conj(g) if self._complex[i] else g, agrad.zeros_like(g))
-            old = self._arrays[i] or tuple([agrad.zeros_like(p) for _ in self.slots])
-            new, *state = self.update(p, g, old, taken[i] + 1, rate, False)
-            self._counts[i] += 1
-            self._arrays[i] = tuple([agrad.where(where, a, b) for a, b in zip(state, old, strict=True)])
-            tensor.assign(agrad.where(where, new, p))
-        part = np.zeros(len(self.parameters), np.int32)
-        part[[i for i, _, _ in ready]] = 1
-        self._taken = [taken + agrad.astype(where, agrad.int32) * on_device_of(first, part)]
 
     def _ready(self) -> list[tuple[int, agrad.Tensor, Any]]:
         """Return the parameters that have a gradient, by number, each with the gradient's array."""
@@ -218,10 +242,15 @@ class Optimizer:
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Return the state of a resumed run, as NumPy arrays on the host by name.
+        """Return the state of a resumed run by name, as NumPy arrays on the host.
 
-        ``steps``; ``lr`` where it is a number; and for the i-th parameter, once it has taken a step, ``i.step`` and its
-        arrays (``i.m`` and ``i.v`` of Adam). Options are not in it: make the optimizer with the same ones.
+        Options are not in it: make the optimizer with the same ones.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            ``steps``; ``lr`` if it is a number; and for the i-th parameter, once it has taken a step, ``i.step`` and
+            its arrays (``i.m`` and ``i.v`` of Adam).
         """
         state = {"steps": np.array(self.steps, dtype=np.int64)}
         if not callable(self._lr):
@@ -237,8 +266,17 @@ class Optimizer:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Load the state of an equal optimizer of parameters of equal shapes and dtypes.
 
-        The arrays go where the parameters are, whatever backend they came from. A learning rate that is a schedule
-        stays. Otherwise raises ``DataError``, which lists what does not fit, and the optimizer is as it was.
+        The arrays are put where the parameters are. A learning rate that is a schedule stays.
+
+        Parameters
+        ----------
+        state : mapping of str to array
+            Arrays of ``state_dict``, saved on any backend.
+
+        Raises
+        ------
+        DataError
+            If the state does not fit. The message lists the differences, and the optimizer is unchanged.
         """
         given = {name: np.asarray(value) for name, value in state.items()}
         expected: dict[str, tuple[tuple[int, ...], str]] = {}
@@ -267,7 +305,13 @@ class Optimizer:
             self.count_on_device()
 
     def options(self) -> dict[str, Any]:
-        """Return the options of the optimizer by name, without ``lr``."""
+        """Return the options of the optimizer by name, without ``lr``.
+
+        Returns
+        -------
+        dict of str to object
+            The options that ``repr`` shows.
+        """
         return {}
 
     def __repr__(self) -> str:
@@ -277,11 +321,27 @@ class Optimizer:
 
 
 def clip_grad_norm(parameters: Iterable[agrad.Tensor], max_norm: float) -> agrad.Tensor:
-    """Scale the gradients so that the norm of all together is at most ``max_norm``.
+    """Scale the gradients to a norm of all together of at most ``max_norm``.
 
-    Gives the norm that they had, a Tensor of shape (), on their device: nothing is read back. Parameters without a
-    gradient count as 0; the gradients' Tensors are replaced, not changed. Raises ``ConfigurationError`` for a
-    ``max_norm`` that is not a number of 0 or more.
+    Parameters without a gradient count as 0. The gradients' Tensors are replaced, not changed. Nothing is read back
+    from the device.
+
+    Parameters
+    ----------
+    parameters : iterable of Tensor
+        Leaf Tensors of one device.
+    max_norm : float
+        The largest norm, 0 or more.
+
+    Returns
+    -------
+    Tensor
+        The norm before, of shape (), on the device of the gradients.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``max_norm`` is not a number of 0 or more.
     """
     bound = number("clip_grad_norm", "max_norm", max_norm)
     found = [tensor for tensor in leaves(parameters, "clip_grad_norm") if tensor.grad is not None]

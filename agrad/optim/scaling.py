@@ -1,4 +1,4 @@
-"""Loss scaling: gradients kept within the range of float16."""
+"""Loss scaling, which keeps gradients within the range of float16."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,13 +12,11 @@ from agrad.nn.module import check_state, on_device_of
 from agrad.optim.optimizer import Optimizer, number
 
 SMALLEST, LARGEST = 2.0**-126, 2.0**126
-"""Between these a scale stays: it and its reciprocal are normal numbers of float32."""
+"""The bounds of a scale: it and its reciprocal are normal numbers of float32."""
 
 
 class LossScale:
     """An adaptive factor on the loss, for gradients too small for float16.
-
-    Micikevicius et al. 2018, arXiv:1710.03740.
 
     ::
 
@@ -27,14 +25,35 @@ class LossScale:
         scale.step()                # in the place of optimizer.step()
         optimizer.zero_grad()
 
-    A step divides the gradients of its optimizers by the scale. Where one of them is infinite or nan, parameters and
-    the optimizers' state stay as they are and the scale is multiplied by ``backoff_factor``; after
-    ``growth_interval`` good steps in a row it is multiplied by ``growth_factor``. Both work on the device: nothing is
-    read back, eagerly and in a function made by ``agrad.jit``. Schedules count steps that were left out, Adam's
-    corrections do not. An optimizer of your own is handed its ``count`` as an array of shape ().
+    A step divides the gradients of its optimizers by the scale. If one of them is infinite or NaN, parameters and the
+    optimizers' state stay as they are and the scale is multiplied by ``backoff_factor``. After ``growth_interval`` good
+    steps in a row it is multiplied by ``growth_factor``. Both work on the device: nothing is read back, eagerly and in
+    a function made by ``agrad.jit``. Schedules count steps that were left out, Adam's corrections do not. An optimizer
+    of your own receives its ``count`` as an array of shape ().
 
-    optimizers: one or more, whose gradients come from the scaled loss; their parameters are on one device. Raises
-    ``ConfigurationError`` for numbers out of range, ``OperandError`` for what is no optimizer.
+    Parameters
+    ----------
+    *optimizers : Optimizer
+        One or more, whose gradients come from the scaled loss; their parameters are on one device.
+    init_scale : float
+        The first scale, from 2**-126 to 2**126.
+    growth_factor : float
+        The factor after good steps, 1 or more.
+    backoff_factor : float
+        The factor after a step that is left out, between 0 and 1.
+    growth_interval : int
+        The number of good steps in a row before the scale grows.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+    OperandError
+        If an argument is not an optimizer.
+
+    Notes
+    -----
+    Micikevicius et al. 2018, arXiv:1710.03740.
     """
 
     traced_attributes = ("_state",)
@@ -62,14 +81,14 @@ class LossScale:
             raise ConfigurationError(f"LossScale: growth_interval is an integer of 1 or more, not {growth_interval!r}")
         self.growth_interval = growth_interval
         self._finite: Any = None
-        """Whether all gradients are finite, once they were divided; None before."""
+        """True on the device if all gradients are finite; None before they are divided."""
         self._set(first, 0)
         for optimizer in optimizers:
             optimizer.count_on_device()
 
     def _set(self, scale: float, good: int) -> None:
         like = self.optimizers[0].parameters[0]
-        # of one element each: NumPy makes scalars of another type of arrays without dimensions
+        # of shape (1,), because NumPy returns scalars of another type for arrays of shape ()
         self._state = [
             on_device_of(like, np.array([scale], np.float32)),
             on_device_of(like, np.array([good], np.int32)),
@@ -87,7 +106,13 @@ class LossScale:
         return float(agrad.asarray(self._state[0])[0])
 
     def unscale(self) -> None:
-        """Divide the gradients by the scale before ``step``, to read or clip them."""
+        """Divide the gradients by the scale before ``step``, to read or clip them.
+
+        Raises
+        ------
+        ConfigurationError
+            If they are divided already, or no parameter has a gradient.
+        """
         mark_state_used(self)
         if self._finite is not None:
             raise ConfigurationError("LossScale: the gradients were divided by the scale already; call step() first")
@@ -108,7 +133,13 @@ class LossScale:
             self._finite = finite.bare
 
     def step(self) -> None:
-        """Step each optimizer if all gradients are finite, then adapt the scale."""
+        """Step each optimizer if all gradients are finite, then adapt the scale.
+
+        Raises
+        ------
+        ConfigurationError
+            If no parameter has a gradient.
+        """
         if self._finite is None:
             self.unscale()
         else:
@@ -127,14 +158,28 @@ class LossScale:
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Return ``scale`` and ``good_steps`` as NumPy arrays of shape () on the host."""
+        """Return the state as NumPy arrays on the host.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            ``scale``, float64, and ``good_steps``, int64, of shape ().
+        """
         scale, good = (agrad.asarray(x).numpy() for x in self._state)
         return {"scale": np.array(scale[0], np.float64), "good_steps": np.array(good[0], np.int64)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load the state of ``state_dict``.
+        """Load a state of ``state_dict``.
 
-        Raises ``DataError`` for another state, and changes nothing then.
+        Parameters
+        ----------
+        state : mapping of str to array
+            Arrays of ``state_dict``, saved on any backend.
+
+        Raises
+        ------
+        DataError
+            If the state does not fit. Nothing is changed then.
         """
         given = {name: np.asarray(value) for name, value in state.items()}
         check_state("the state of LossScale", given, {"scale": ((), "float64")}, ["good_steps"])

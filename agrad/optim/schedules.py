@@ -1,8 +1,7 @@
-"""Learning rates as functions of the number of steps done.
+"""Learning rates as functions of the number of steps taken.
 
-``schedule(n)`` is the rate after n steps, the first one at n = 0.
-
-They keep no state, so a resumed run needs only the number of its steps. Give one as an optimizer's ``lr``, or call it.
+``schedule(n)`` is the rate after n steps; the first is ``schedule(0)``. Schedules keep no state, so a resumed run needs
+only the number of its steps. Give one as an optimizer's ``lr``, or call it.
 """
 
 import math
@@ -26,7 +25,20 @@ def _number(schedule: object, name: str, value: float) -> None:
 
 @dataclass(frozen=True)
 class Constant:
-    """The rate ``lr`` at every step."""
+    """The same rate at every step.
+
+    ``schedule(n)`` is lr.
+
+    Parameters
+    ----------
+    lr : float
+        The rate, 0 or more.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``lr`` is not a number of 0 or more.
+    """
 
     lr: float
 
@@ -39,7 +51,28 @@ class Constant:
 
 @dataclass(frozen=True)
 class Cosine:
-    """Half a cosine from ``lr`` at step 0 to ``final`` at step ``steps`` and after it."""
+    """Half a cosine from ``lr`` at step 0 to ``final`` at step ``steps`` and after it.
+
+    ``schedule(n)`` is final + (lr - final) * (1 + cos(pi * n / steps)) / 2 up to n = steps.
+
+    Parameters
+    ----------
+    lr : float
+        The rate at step 0, 0 or more.
+    steps : int
+        The number of steps to the final rate, 1 or more.
+    final : float
+        The final rate, 0 or more.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+
+    Notes
+    -----
+    Loshchilov and Hutter 2017, arXiv:1608.03983, without restarts.
+    """
 
     lr: float
     steps: int
@@ -57,7 +90,24 @@ class Cosine:
 
 @dataclass(frozen=True)
 class Step:
-    """``lr``, multiplied by ``factor`` after every ``every`` steps."""
+    """A rate multiplied by ``factor`` after every ``every`` steps.
+
+    ``schedule(n)`` is lr * factor**(n // every).
+
+    Parameters
+    ----------
+    lr : float
+        The rate at step 0, 0 or more.
+    every : int
+        The number of steps with one rate, 1 or more.
+    factor : float
+        The factor, 0 or more.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+    """
 
     lr: float
     every: int
@@ -74,7 +124,22 @@ class Step:
 
 @dataclass(frozen=True)
 class Exponential:
-    """``lr``, multiplied by ``factor`` after every step."""
+    """A rate multiplied by ``factor`` after every step.
+
+    ``schedule(n)`` is lr * factor**n.
+
+    Parameters
+    ----------
+    lr : float
+        The rate at step 0, 0 or more.
+    factor : float
+        The factor, 0 or more.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+    """
 
     lr: float
     factor: float
@@ -89,9 +154,25 @@ class Exponential:
 
 @dataclass(frozen=True)
 class Warmup:
-    """A warm-up of another schedule: a factor rises by 1/steps to 1.
+    """Another schedule with a linear start.
 
-    Its rates over the first ``steps`` steps are multiplied by 1/steps, 2/steps, ..., 1.
+    Its rates at the first ``steps`` steps are multiplied by 1/steps, 2/steps, ..., 1.
+
+    Parameters
+    ----------
+    schedule : function
+        A function from the number of steps taken to the rate.
+    steps : int
+        The number of steps to the full rate, 1 or more.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``schedule`` cannot be called, or ``steps`` is not an integer of 1 or more.
+
+    Notes
+    -----
+    Goyal et al. 2017, arXiv:1706.02677.
     """
 
     schedule: Schedule

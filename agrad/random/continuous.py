@@ -1,7 +1,7 @@
 """Draws from continuous distributions, differentiable in their parameters.
 
-Where a sample is a smooth function of a parameter and of a number that does not depend on it (location, scale,
-bounds), that function is differentiated; for concentrations the derivative is that at a fixed quantile.
+Locations, scales and bounds enter by a smooth function of them and of a number that does not depend on them, and that
+function is differentiated. For concentrations the derivative is that at a fixed quantile.
 """
 
 from typing import Any
@@ -9,10 +9,11 @@ from typing import Any
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.ops import sampling
-from agrad.random.keys import broadcast_shape, checked, floating, parameter, positive, shape_of
+from agrad.random.keys import parameter, positive, shape_and_dtype, shape_of
 
 
 def _affine(sample: Any, loc: Any, scale: Any) -> Any:
+    """Return ``loc + scale * sample``, without operations for the numbers 0 and 1."""
     for value, neutral, operation in ((scale, 1.0, agrad.multiply), (loc, 0.0, agrad.add)):
         if hasattr(value, "shape"):
             if sample.dtype != value.dtype:
@@ -24,27 +25,77 @@ def _affine(sample: Any, loc: Any, scale: Any) -> Any:
 
 
 def uniform(key: Any, shape: Any = None, *, low: Any = 0.0, high: Any = 1.0, dtype: Any = None) -> Any:
-    """Uniform from ``low`` to ``high``, numbers or arrays. Differentiable in both.
+    """Draw uniform numbers from ``low`` to ``high``.
 
     On [0, 1) the sample is a multiple of 2**-24 in float32 and of 2**-53 in float64, bit for bit the same everywhere.
-    Other bounds may be met by rounding. Raises ``ShapeError`` unless the bounds broadcast to ``shape``.
+    Other bounds may be reached by rounding.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the bounds broadcast.
+    low, high : number or array
+        The bounds. The result is differentiable in arrays.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
     """
-    name = "uniform"
-    found = broadcast_shape(shape, name, low, high)
-    kind = floating(dtype, name, checked(key, name), low, high)
+    found, kind = shape_and_dtype(key, shape, dtype, "uniform", low, high)
     sample = sampling.uniform(key, shape=found, dtype=kind, interior=False)
     return _affine(sample, low, high - low)
 
 
 def normal(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> Any:
-    """Draw normal numbers of mean ``loc`` and standard deviation ``scale``.
+    """Draw normal numbers.
 
-    By the Box-Muller transform, so the same everywhere up to rounding. No sample is further out than 5.8 standard
-    deviations in float32 and 8.6 in float64. Raises ``ShapeError`` unless the parameters broadcast to ``shape``.
+    Results are the same everywhere up to rounding. No sample is further out than 5.8 standard deviations in float32 and
+    8.6 in float64.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the parameters broadcast.
+    loc : number or array
+        The mean. The result is differentiable in an array.
+    scale : number or array
+        The standard deviation. The result is differentiable in an array.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    Box and Muller 1958, Annals of Mathematical Statistics 29.
     """
-    name = "normal"
-    found = broadcast_shape(shape, name, loc, scale)
-    kind = floating(dtype, name, checked(key, name), loc, scale)
+    found, kind = shape_and_dtype(key, shape, dtype, "normal", loc, scale)
     return _affine(sampling.normal(key, shape=found, dtype=kind), loc, scale)
 
 
@@ -53,14 +104,41 @@ def truncated_normal(
 ) -> Any:
     """Draw ``loc + scale * z`` with z standard normal from ``lower`` to ``upper``.
 
-    All are numbers or arrays, and differentiable. z is the distribution function's inverse at a uniform number, so it
-    is accurate however far out in a tail the bounds lie. Raises ``ConfigurationError`` for numbers that do not ascend.
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    lower, upper : number or array
+        The bounds of z. The result is differentiable in arrays.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the parameters broadcast.
+    loc, scale : number or array
+        Location and scale. The result is differentiable in arrays.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ConfigurationError
+        If the bounds are numbers that do not ascend.
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes ----- z is the inverse of the distribution function at a uniform number, accurate however far out in a tail
+    the bounds lie.
     """
     name = "truncated_normal"
     if not hasattr(lower, "shape") and not hasattr(upper, "shape") and not lower < upper:
         raise ConfigurationError(f"{name}: the lower bound is below the upper one; found {lower!r} and {upper!r}")
-    found = broadcast_shape(shape, name, lower, upper, loc, scale)
-    kind = floating(dtype, name, checked(key, name), lower, upper, loc, scale)
+    found, kind = shape_and_dtype(key, shape, dtype, name, lower, upper, loc, scale)
     u = sampling.uniform(key, shape=found, dtype=kind, interior=True)
     low = parameter(lower, name, "the lower bound", key, found, kind)
     high = parameter(upper, name, "the upper bound", key, found, kind)
@@ -68,54 +146,159 @@ def truncated_normal(
 
 
 def exponential(key: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = None) -> Any:
-    """Draw exponential numbers of mean ``scale``, differentiable in it.
+    """Draw exponential numbers.
 
-    ``scale`` is a number or an array.
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    shape : int, tuple of int or None
+        The shape of the result, by default that of ``scale``.
+    scale : number or array
+        The mean. The result is differentiable in an array.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    -log(u) * scale with u uniform on (0, 1).
     """
-    name = "exponential"
-    found = broadcast_shape(shape, name, scale)
-    kind = floating(dtype, name, checked(key, name), scale)
+    found, kind = shape_and_dtype(key, shape, dtype, "exponential", scale)
     u = sampling.uniform(key, shape=found, dtype=kind, interior=True)
     return _affine(-agrad.log(u), 0.0, scale)
 
 
 def log_gamma(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> Any:
-    """Draw logarithms of gamma distributed numbers of scale 1, also of tiny ``alpha``.
+    """Draw logarithms of gamma distributed numbers of scale 1.
 
-    Differentiable in ``alpha``, as ``gamma`` is.
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    alpha : number or array
+        The concentration, above 0, also tiny. The result is differentiable in an array.
+    shape : int, tuple of int or None
+        The shape of the result, by default that of ``alpha``.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``alpha`` is a number not above 0; the values of an array are not read.
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    Method and gradient are those of ``gamma``.
     """
     return _log_gamma(key, alpha, shape, dtype, "log_gamma")
 
 
 def _log_gamma(key: Any, alpha: Any, shape: Any, dtype: Any, name: str) -> Any:
-    found = broadcast_shape(shape, name, alpha)
-    kind = floating(dtype, name, checked(key, name), alpha)
+    """Draw logarithms of gamma distributed numbers for the function ``name``."""
+    found, kind = shape_and_dtype(key, shape, dtype, name, alpha)
     concentration = parameter(positive(alpha, name, "alpha"), name, "alpha", key, found, kind)
     return sampling.log_gamma(key, concentration)
 
 
 def gamma(key: Any, alpha: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = None) -> Any:
-    """Draw gamma distributed numbers of concentration ``alpha`` and of a scale.
+    """Draw gamma distributed numbers.
 
-    Numbers or arrays, in both of which it is differentiable: by the implicit gradient of Figurnov, Mohamed and Mnih
-    (NeurIPS 2018), which is the derivative of the quantile. Drawn as Marsaglia and Tsang do (2000).
-    Raises ``ConfigurationError`` for a number ``alpha`` that is not above 0; an array is not looked into.
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    alpha : number or array
+        The concentration, above 0. The result is differentiable in an array.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the parameters broadcast.
+    scale : number or array
+        The scale. The result is differentiable in an array.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``alpha`` is a number not above 0; the values of an array are not read.
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    Drawn by Marsaglia and Tsang 2000, ACM TOMS 26. The derivative by ``alpha`` is the implicit one of Figurnov, Mohamed
+    and Mnih 2018, arXiv:1805.08498, which is the derivative of the quantile.
     """
     name = "gamma"
-    found = broadcast_shape(shape, name, alpha, scale)
-    kind = floating(dtype, name, checked(key, name), alpha, scale)
+    found, kind = shape_and_dtype(key, shape, dtype, name, alpha, scale)
     return _affine(agrad.exp(_log_gamma(key, alpha, found, kind, name)), 0.0, scale)
 
 
 def beta(key: Any, a: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> Any:
-    """Draw beta distributed numbers of concentrations ``a`` and ``b``, differentiable.
+    """Draw beta distributed numbers.
 
-    x / (x + y) of two gamma distributed numbers, computed from their logarithms. The gradient is that of the two; its
-    mean is the derivative of the mean of any function of the sample.
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    a, b : number or array
+        The concentrations, above 0. The result is differentiable in arrays.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the concentrations broadcast.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ConfigurationError
+        If a concentration is a number not above 0.
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes ----- x / (x + y) of two gamma distributed numbers, computed from their logarithms. The gradient is that of
+    the two; its mean is the derivative of the mean of any function of the sample.
     """
     name = "beta"
-    found = broadcast_shape(shape, name, a, b)
-    kind = floating(dtype, name, checked(key, name), a, b)
+    found, kind = shape_and_dtype(key, shape, dtype, name, a, b)
     pair = sampling.keys(key, count=2, domain=sampling.PAIR, data=0)
     x = _log_gamma(pair[0, :], a, found, kind, name)
     y = _log_gamma(pair[1, :], b, found, kind, name)
@@ -123,12 +306,35 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> A
 
 
 def dirichlet(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> Any:
-    """Draw Dirichlet distributed points, of the concentrations on an axis.
+    """Draw Dirichlet distributed points.
 
-    The concentrations stand along the last axis of the array ``alpha``.
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    alpha : array
+        The concentrations, above 0, along the last axis. The result is differentiable in them.
+    shape : int, tuple of int or None
+        The shape of the batch, to which ``alpha.shape[:-1]`` must broadcast, by default just that.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
 
-    ``shape`` is that of the batch, to which ``alpha.shape[:-1]`` must broadcast, and by default just that. Gives an
-    array of ``(*shape, alpha.shape[-1])`` whose last axis sums to 1. Differentiable in ``alpha``.
+    Returns
+    -------
+    array
+        Array of shape (*shape, alpha.shape[-1]) that sums to 1 along the last axis. A Tensor if the key is one, else a
+        raw array of its library, on the device of the key.
+
+    Raises
+    ------
+    ShapeError
+        If ``alpha`` has no axes, or does not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    The softmax of logarithms of gamma distributed numbers.
     """
     name = "dirichlet"
     if not hasattr(alpha, "shape") or not len(alpha.shape):

@@ -1,4 +1,4 @@
-"""Draws of discrete distributions and bits; only chosen values have a derivative."""
+"""Draws from discrete distributions, and random bits."""
 
 from operator import index
 from typing import Any
@@ -12,10 +12,34 @@ _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 
 
 def bits(key: Any, shape: Any = (), *, dtype: Any = None) -> Any:
-    """Draw unsigned integers with random bits, by default uint32.
+    """Draw unsigned integers with random bits.
 
-    They are the generator's 64-bit words in order, each cut into integers from the low bits on: in uint64 the words
-    themselves, which for ``key(0)`` begin as the published vectors of Philox4x64-10 do.
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    shape : int or tuple of int
+        The shape of the result.
+    dtype : dtype or None
+        An unsigned integer dtype, by default uint32.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ShapeError
+        If the key is not one, or the shape is not one.
+    DtypeError
+        If the dtype is not an unsigned integer one.
+
+    Notes
+    -----
+    The generator's 64-bit words in order, each cut into integers from the low bits on. In uint64 they are the words
+    themselves, which for ``key(0)`` begin as the published vectors of Philox4x64-10.
     """
     checked(key, "bits")
     kind = _name(dtype, "uint32")
@@ -25,21 +49,46 @@ def bits(key: Any, shape: Any = (), *, dtype: Any = None) -> Any:
 
 
 def _name(dtype: Any, default: str) -> str:
+    """Return the name of a dtype, of None the default."""
     if dtype is None or isinstance(dtype, str):
         return dtype or default
     return agrad.zeros((), dtype=dtype, backend="numpy").dtype.name
 
 
 def _index_dtype(key: Any) -> str:
+    """Return the name of the default integer dtype of a key's backend."""
     tensor = agrad.asarray(key)
     return agrad.asarray(0, backend=tensor.backend, device=tensor.device).dtype.name
 
 
 def randint(key: Any, low: int, high: int, shape: Any = (), *, dtype: Any = None) -> Any:
-    """Draw integers from ``low`` up to, not including, ``high``, all equally probable.
+    """Draw integers from ``low`` up to, not including, ``high``, with equal chances.
 
-    ``dtype`` is an integer one that holds them, by default the backend's own. Raises ``ConfigurationError`` for an
-    empty range, one of more than 2**63 integers, or one that goes beyond the dtype.
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    low, high : int
+        The bounds of at most 2**63 integers.
+    shape : int or tuple of int
+        The shape of the result.
+    dtype : dtype or None
+        An integer dtype that holds them, by default the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ConfigurationError
+        If the range is empty, has more than 2**63 integers, or exceeds the dtype.
+    OperandError
+        If a bound is not an integer.
+    DtypeError
+        If the dtype is not an integer one.
     """
     checked(key, "randint")
     try:
@@ -60,7 +109,26 @@ def randint(key: Any, low: int, high: int, shape: Any = (), *, dtype: Any = None
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     """Draw truth values, True with probability ``p``.
 
-    ``p`` is a number, met to the nearest multiple of 2**-32, or a floating array.
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    p : number or array
+        The probability: a number, met to the nearest multiple of 2**-32, or a floating array.
+    shape : int, tuple of int or None
+        The shape of the result, by default that of ``p``.
+
+    Returns
+    -------
+    array
+        Array of truth values. A Tensor if the key is one, else a raw array of its library, on the device of the key.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``p`` is a number outside of 0 to 1.
+    ShapeError
+        If the key is not one, or ``p`` does not broadcast to ``shape``.
     """
     checked(key, "bernoulli")
     found = broadcast_shape(shape, "bernoulli", p)
@@ -75,10 +143,30 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
 def categorical(key: Any, logits: Any, shape: Any = None, *, axis: int = -1) -> Any:
     """Draw indices along an axis with probabilities proportional to ``exp(logits)``.
 
-    ``logits`` is a floating array; -inf is never drawn.
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    logits : array
+        Array of one axis or more and a floating dtype. -inf is never drawn.
+    shape : int, tuple of int or None
+        The shape of the result, by default that of ``logits`` without the axis, which must broadcast to it.
+    axis : int
+        The axis of ``logits`` along which probabilities sum to 1.
 
-    ``shape`` is by default that of ``logits`` without the axis, which must broadcast to it. The largest of the logits
-    with independent Gumbel noise added: E. J. Gumbel (1954).
+    Returns
+    -------
+    array
+        Array of integers. A Tensor if the key is one, else a raw array of its library, on the device of the key.
+
+    Raises
+    ------
+    ShapeError
+        If ``logits`` has no axes, the axis has length 0, or the rest does not broadcast to ``shape``.
+
+    Notes
+    -----
+    The place of the largest of the logits with independent Gumbel noise: E. J. Gumbel 1954.
     """
     checked(key, "categorical")
     if not hasattr(logits, "shape") or not len(logits.shape):
@@ -94,13 +182,34 @@ def categorical(key: Any, logits: Any, shape: Any = None, *, axis: int = -1) -> 
 
 
 def _gumbel(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    """Return Gumbel noise, -log(-log(u)) of uniform numbers."""
     return -agrad.log(-agrad.log(sampling.uniform(key, shape=shape, dtype=dtype, interior=True)))
 
 
 def permutation(key: Any, x: Any, /, *, axis: int = 0) -> Any:
-    """Draw a permutation of the integers below ``x``, or shuffle an array.
+    """Draw a permutation of integers, or shuffle an array.
 
-    The integers are those from 0 to ``x`` - 1. An array is shuffled along an axis, and the result differentiable.
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    x : int or array
+        A number n, for a permutation of 0 to n - 1, or an array of one axis or more.
+    axis : int
+        The axis along which an array is shuffled.
+
+    Returns
+    -------
+    array
+        Array of integers of shape (n,), or ``x`` shuffled, differentiable in it. A Tensor if the key is one, else a raw
+        array of its library, on the device of the key.
+
+    Raises
+    ------
+    ShapeError
+        If the axis is out of range.
+    OperandError
+        If ``x`` is neither an integer of 0 or more nor an array with axes.
     """
     checked(key, "permutation")
     if hasattr(x, "shape") and len(x.shape):
@@ -110,6 +219,7 @@ def permutation(key: Any, x: Any, /, *, axis: int = 0) -> Any:
 
 
 def _count(n: Any, name: str) -> int:
+    """Return a number of places, checked to be an integer of 0 or more."""
     try:
         whole = -1 if isinstance(n, bool) else index(n)
     except TypeError:
@@ -120,6 +230,7 @@ def _count(n: Any, name: str) -> int:
 
 
 def _length(x: Any, axis: int, name: str) -> int:
+    """Return the length of an axis, checked to be in range."""
     if not -len(x.shape) <= axis < len(x.shape):
         raise ShapeError(f"{name}: axis {axis} is out of range for an array of shape {tuple(x.shape)}")
     return int(x.shape[axis])
@@ -128,9 +239,40 @@ def _length(x: Any, axis: int, name: str) -> int:
 def choice(key: Any, a: Any, shape: Any = (), *, replace: bool = True, p: Any = None, axis: int = 0) -> Any:
     """Draw from the integers below ``a``, or from an array's entries along an axis.
 
-    ``shape`` stands in the place of the axis. With ``replace=False`` no place is drawn twice. ``p`` gives the places'
-    probabilities, an array of shape (n,), which is brought to the sum 1; without replacement the places are drawn one
-    after the other, each with the probabilities of those that are left. Differentiable in the array.
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    a : int or array
+        A number n, for the integers 0 to n - 1, or an array of one axis or more.
+    shape : int or tuple of int
+        The shape of the draw, which replaces the axis.
+    replace : bool
+        False to draw no position twice.
+    p : array or None
+        The probabilities of the positions, of shape (n,), scaled to the sum 1; None for equal ones.
+    axis : int
+        The axis of the array along which entries are drawn.
+
+    Returns
+    -------
+    array
+        Array of integers, or of entries of ``a``, differentiable in it. A Tensor if the key is one, else a raw array of
+        its library, on the device of the key.
+
+    Raises
+    ------
+    ConfigurationError
+        If more are drawn than there are.
+    ShapeError
+        If ``p`` has another shape, or the axis is out of range.
+    OperandError
+        If ``a`` is neither an integer of 0 or more nor an array with axes.
+
+    Notes
+    -----
+    Without replacement the positions are drawn one after the other, each with the probabilities of the remaining ones:
+    J. I. Yellott 1977, Journal of Mathematical Psychology 15.
     """
     checked(key, "choice")
     found = shape_of(shape, "choice")
@@ -154,6 +296,7 @@ def choice(key: Any, a: Any, shape: Any = (), *, replace: bool = True, p: Any = 
 
 
 def _places(key: Any, n: int, drawn: int, replace: bool, p: Any) -> Any:
+    """Return the drawn positions, integers of shape (drawn,)."""
     if p is None:
         if replace:
             return sampling.integers(key, low=0, high=max(n, 1), shape=(drawn,), dtype=_index_dtype(key))
@@ -163,12 +306,11 @@ def _places(key: Any, n: int, drawn: int, replace: bool, p: Any) -> Any:
     if replace:
         total = agrad.cumulative_sum(p)
         u = sampling.uniform(key, shape=(drawn,), dtype=kind, interior=False) * total[-1]
-        # the first place at which the sum is above u; u below the whole sum by rounding too
+        # the first place with a sum above u, and no later one than the last sum if rounding makes u as large
         places = agrad.searchsorted(total, u, side="right")
         last = agrad.searchsorted(total, total[-1:], side="left")
         return agrad.minimum(places, last)
-    # the places in descending order of log p with Gumbel noise are drawn one after the other: J. I. Yellott,
-    # "The relationship between Luce's choice axiom, Thurstone's theory of comparative judgment ...", 1977
+    # positions in descending order of log p with Gumbel noise: Yellott 1977
     possible = p > 0
     logarithms = agrad.where(possible, agrad.log(agrad.where(possible, p, agrad.ones_like(p))), -agrad.inf)
     scores = logarithms + _gumbel(key, (n,), kind)

@@ -1,4 +1,4 @@
-"""A source of keys, for programs that would rather not hand keys about."""
+"""A source of keys, for programs that do not pass keys around."""
 
 import threading
 from collections.abc import Mapping
@@ -13,7 +13,17 @@ from agrad.random.keys import fold_in, key, number
 class Generator:
     """A source of keys: the n-th call gives ``fold_in(key(seed), n)``.
 
-    Threads may share one; which of them gets which key is then a matter of their order.
+    Threads may share one. The order of their calls then decides which thread gets which key.
+
+    Parameters
+    ----------
+    seed : int
+        An integer from 0 to 2**128 - 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If the seed is anything else.
     """
 
     traced_attributes = ("_calls",)
@@ -24,7 +34,20 @@ class Generator:
         self._lock = threading.Lock()
 
     def key(self, *, backend: str | None = None, device: Any = None) -> agrad.Tensor:
-        """Return the next key, on the selected backend and device unless others are named."""
+        """Return the next key.
+
+        Parameters
+        ----------
+        backend : str or None
+            The backend of the key, by default the selected one.
+        device : device or None
+            Its device, by default that of the backend.
+
+        Returns
+        -------
+        Tensor
+            A key: Tensor of shape (4,), uint32.
+        """
         mark_state_used(self)
         agrad.note_state(self, self.state, self.load_state)
         with self._lock:
@@ -41,12 +64,31 @@ class Generator:
         return [int(word) for word in made]
 
     def state(self) -> dict[str, int]:
-        """Return the seed and the number of keys given; for ``load_state``."""
+        """Return the state, for ``load_state``.
+
+        Returns
+        -------
+        dict of str to int
+            The ``seed``, and the number of ``calls``.
+        """
         with self._lock:
             return {"seed": self.seed, "calls": self._calls}
 
     def load_state(self, state: Mapping[str, int]) -> None:
-        """Go on from a state that ``state`` gave. Raises ``DataError`` for anything else."""
+        """Continue from a state.
+
+        Parameters
+        ----------
+        state : mapping of str to int
+            A state that ``state`` returned.
+
+        Raises
+        ------
+        DataError
+            If it has other names.
+        ConfigurationError
+            If a value is not an integer from 0 to 2**128 - 1.
+        """
         if set(state) != {"seed", "calls"}:
             raise DataError(f"the state of a Generator is 'seed' and 'calls', not {sorted(state)}")
         seed, calls = (number(state[name], "Generator", f"the state's {name!r}", 2**128) for name in ("seed", "calls"))

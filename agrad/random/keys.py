@@ -1,4 +1,4 @@
-"""Keys, made of a seed, split, and folded with a number; checks of arguments."""
+"""Keys, made from a seed, split, and folded with a number; checks of arguments."""
 
 import math
 from operator import index
@@ -12,10 +12,26 @@ FLOATS = ("float32", "float64")
 
 
 def key(seed: int, *, backend: str | None = None, device: Any = None) -> agrad.Tensor:
-    """Return the key of a seed, an integer from 0 to 2**128 - 1.
+    """Return the key of a seed.
 
-    A Tensor of shape (4,), uint32, on the selected backend and device unless others are named; an array of that kind
-    is a key as well. Raises ``ConfigurationError`` for any other seed.
+    Parameters
+    ----------
+    seed : int
+        An integer from 0 to 2**128 - 1.
+    backend : str or None
+        The backend of the key, by default the selected one.
+    device : device or None
+        Its device, by default that of the backend.
+
+    Returns
+    -------
+    Tensor
+        A Tensor of shape (4,), uint32. A raw array of that shape and dtype is a key as well.
+
+    Raises
+    ------
+    ConfigurationError
+        If the seed is anything else.
     """
     whole = number(seed, "key", "the seed", 2**128)
     words = [whole >> 32 * i & 0xFFFFFFFF for i in range(4)]
@@ -23,12 +39,52 @@ def key(seed: int, *, backend: str | None = None, device: Any = None) -> agrad.T
 
 
 def split(key: Any, /, n: int = 2) -> Any:
-    """Return ``n`` keys, independent of each other and of draws from ``key``: (n, 4)."""
+    """Return keys that are independent of each other and of draws from ``key``.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    n : int
+        The number of keys.
+
+    Returns
+    -------
+    array
+        The keys as rows: array of shape (n, 4), uint32.
+
+    Raises
+    ------
+    ShapeError
+        If ``key`` is not one key.
+    ConfigurationError
+        If ``n`` is not an integer of 0 or more.
+    """
     return sampling.keys(checked(key, "split"), count=number(n, "split", "n", 2**31), domain=sampling.SPLIT, data=0)
 
 
 def fold_in(key: Any, data: int, /) -> Any:
-    """Return a key made of a key and an integer from 0 to 2**128 - 1, such as a step."""
+    """Return a key made from a key and an integer, such as the number of a step.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    data : int
+        An integer from 0 to 2**128 - 1.
+
+    Returns
+    -------
+    array
+        A key: array of shape (4,), uint32.
+
+    Raises
+    ------
+    ShapeError
+        If ``key`` is not one key.
+    ConfigurationError
+        If ``data`` is anything else.
+    """
     whole = number(data, "fold_in", "data", 2**128)
     return sampling.keys(checked(key, "fold_in"), count=1, domain=sampling.FOLD, data=whole)[0, :]
 
@@ -68,7 +124,7 @@ def shape_of(shape: Any, name: str) -> tuple[int, ...]:
 
 
 def broadcast_shape(shape: Any, name: str, *parameters: Any) -> tuple[int, ...]:
-    """Return the given shape, by default that which the parameters broadcast to."""
+    """Return the given shape, by default that to which the parameters broadcast."""
     shapes = [tuple(p.shape) for p in parameters if hasattr(p, "shape")]
     if shape is None:
         return agrad.broadcast_shapes(*shapes) if shapes else ()
@@ -96,8 +152,14 @@ def floating(dtype: Any, name: str, key: Any, *parameters: Any) -> str:
     return found
 
 
+def shape_and_dtype(key: Any, shape: Any, dtype: Any, name: str, *parameters: Any) -> tuple[tuple[int, ...], str]:
+    """Return the shape and the name of the dtype of a draw, with all arguments checked."""
+    found = broadcast_shape(shape, name, *parameters)
+    return found, floating(dtype, name, checked(key, name), *parameters)
+
+
 def parameter(value: Any, name: str, what: str, key: Any, shape: tuple[int, ...], dtype: str) -> Any:
-    """Return a parameter as an array of a shape and dtype where the key is."""
+    """Return a parameter as an array of a shape and dtype on the key's device."""
     if not hasattr(value, "shape"):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise OperandError(f"{name}: {what} is a number or an array, not {type(value).__name__}")
@@ -110,7 +172,7 @@ def parameter(value: Any, name: str, what: str, key: Any, shape: tuple[int, ...]
 
 
 def positive(value: Any, name: str, what: str) -> Any:
-    """Return a parameter, checked to be above 0 if it is a number."""
+    """Return a parameter, checked to be above 0 and finite if it is a number."""
     if not hasattr(value, "shape") and isinstance(value, (int, float)) and not (0 < value < math.inf):
         raise ConfigurationError(f"{name}: {what} is above 0 and finite, not {value!r}")
     return value

@@ -1,9 +1,9 @@
 """Checks of derivatives, a base of tests for primitives, comparison of backends.
 
 - ``check_grads(f, args)``: a function's derivatives, in every mode and order, against finite differences.
-- ``PrimitiveTest`` and ``Sample``: from one list of samples, all tests of a primitive of one's own.
+- ``PrimitiveTest`` and ``Sample``: all tests of a user's primitive, from one list of samples.
 - ``compare_backends``: the first operation that differs between array libraries.
-- ``checks`` and ``numerics``: what these are made of, and agrad's own tests too.
+- ``checks`` and ``numerics``: the parts of these, which agrad's own tests use as well.
 """
 
 from agrad import compare_backends as compare_backends

@@ -16,7 +16,7 @@ from agrad.transforms.trees import flatten, paths, unflatten
 Function = Callable[..., Any]
 
 _ELEMENTS = 256
-"""How many elements of an argument are looked at one by one, once its derivative is known to be wrong."""
+"""The number of elements that are tried one by one for the wrong one."""
 
 
 class _Precision(NamedTuple):
@@ -25,7 +25,7 @@ class _Precision(NamedTuple):
     unit: float
     step: float
     factors: tuple[float, ...]
-    """By what the step is changed, in turn, until the differences settle."""
+    """Factors of the step, tried in turn until the differences settle."""
     rtol: float
     atol: float
 
@@ -36,9 +36,11 @@ _MODES = {"rev": "reverse mode", "fwd": "forward mode"}
 
 
 class _Slope(NamedTuple):
+    """A derivative by finite differences, and its uncertainty."""
+
     value: float
     doubt: float
-    """How much differences at two steps differ."""
+    """The difference between the values at two steps, with their rounding."""
     step: float
 
 
@@ -54,23 +56,46 @@ def check_grads(
     directions: int = 2,
     seed: int = 0,
 ) -> None:
-    """Check the derivatives of ``f`` at ``args`` by finite differences, in each mode.
+    """Check the derivatives of a function at a point by finite differences.
 
-    f: a function of nested containers of floating arrays that gives such; it is called with Tensors. args: its
-    arguments, a tuple; all their leaves are differentiated (Python floats and complex numbers count as arrays of the
-    selected backend). Anything else is to be bound before: ``lambda x: f(x, 3)``. order: 2 checks also the derivatives
-    of the derivatives, in every order of ``modes`` (``"fwd"``: ``jvp``, ``"rev"``: ``vjp``), and so on. Complex ones
-    are perturbed in their real and imaginary parts.
+    Each leaf is tried in random directions, all outputs with random weights. The differences are central, at two steps
+    and extrapolated. Both agree if they differ by at most ``atol + rtol * size``, where size is that of the derivative
+    in all directions. Complex leaves are perturbed in their real and imaginary parts.
 
-    Each leaf is tried in ``directions`` random directions, all outputs with random weights, drawn from ``seed``. The
-    differences are central, at two steps and extrapolated; eps is the first step (default 1e-4 in double precision,
-    1e-2 in single), which is changed until they settle. The two agree within ``atol + rtol * size`` (1e-8 and 1e-6 in
-    double precision, 1e-3 and 1e-2 in single), where size is that of the derivative in all directions.
+    Parameters
+    ----------
+    f : function
+        A function of nested containers of floating arrays that returns such. It is called with Tensors.
+    args : tuple
+        Its arguments. All leaves are differentiated (Python floats and complex numbers count as arrays of the selected
+        backend). Bind other arguments before: ``lambda x: f(x, 3)``.
+    order : int
+        2 to check also the derivatives of the derivatives, in every order of ``modes``, and so on.
+    modes : sequence of {"fwd", "rev"}
+        ``"fwd"`` for ``jvp``, ``"rev"`` for ``vjp``.
+    rtol, atol : float or None
+        The tolerances, by default 1e-6 and 1e-8 in double precision, 1e-2 and 1e-3 in single.
+    eps : float or None
+        The step, not changed then. The default is 1e-4 in double precision and 1e-2 in single, changed until the
+        differences settle.
+    directions : int
+        The number of random directions.
+    seed : int
+        The seed of directions and weights.
 
-    Raises ``DerivativeError``, an ``AssertionError``, which names the argument and the element that is most wrong, with
-    both numbers there, or the output whose value is another one when it is differentiated; ``KinkError`` where ``f``
-    has no derivative there, as one-sided differences at two steps show; ``DtypeError`` for integers;
-    ``ConfigurationError`` for unknown modes or an order below 1.
+    Raises
+    ------
+    DerivativeError
+        If a derivative is wrong. The message has the argument and the most wrong element, with both numbers, or the
+        output whose value changes when it is differentiated. It is an ``AssertionError``.
+    KinkError
+        If ``f`` has no derivative there, as one-sided differences at two steps show.
+    DtypeError
+        If an argument or an output has an integer dtype.
+    OperandError
+        If ``args`` is not a tuple, or a leaf is not an array.
+    ConfigurationError
+        If a mode is unknown, or the order below 1.
     """
     if order < 1 or not modes or not set(modes) <= set(_MODES):
         raise ConfigurationError(
@@ -79,11 +104,12 @@ def check_grads(
     if not isinstance(args, (tuple, list)):
         raise OperandError(f"check_grads: args is a tuple with an entry an argument of f, not a {type(args).__name__}")
     problem = _Problem(f, tuple(args), seed, directions, eps, rtol, atol)
-    with np.errstate(all="ignore"):  # what is not finite is reported
+    with np.errstate(all="ignore"):  # values that are not finite are reported
         _run(problem, order, tuple(dict.fromkeys(modes)))
 
 
 def _run(problem: "_Problem", order: int, modes: tuple[str, ...]) -> None:
+    """Check a problem in all orders."""
     functions: list[tuple[str, Function]] = [("", problem.call)]
     for k in range(order):
         for label, function in functions:
@@ -105,14 +131,14 @@ def _names(f: Function, args: tuple[Any, ...]) -> list[str]:
         for name, value in bound.arguments.items():
             variadic = bound.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
             heads += [f"{name}[{i}]" for i in range(len(value))] if variadic else [name]
-    except (TypeError, ValueError):  # it tells nothing of its arguments
+    except (TypeError, ValueError):  # it has no signature
         heads = []
     whole = [f"argument {i}" + (f" ({heads[i]})" if i < len(heads) else "") for i in range(len(args))]
     return [head + path for head, arg in zip(whole, args, strict=True) for path in paths(arg)]
 
 
 def _differentiable(leaf: Any, place: str) -> Any:
-    """Return a leaf as a raw floating array."""
+    """Return a leaf as a raw floating array, or raise."""
     if type(leaf) in (float, complex):
         leaf = agrad.asarray(leaf, dtype=agrad.float64 if type(leaf) is float else agrad.complex128)
     raw = leaf.raw if isinstance(leaf, agrad.Tensor) else leaf
@@ -134,7 +160,7 @@ def _differentiable(leaf: Any, place: str) -> Any:
 
 
 class _Problem:
-    """A function of leaves, the point, and how differences are taken there."""
+    """A function of leaves, the point, and the way to take differences there."""
 
     def __init__(
         self,
@@ -204,7 +230,7 @@ class _Problem:
     def derived(self, function: Function, mode: str) -> Function:
         """Return a derivative of a function as a function.
 
-        Cotangents and tangents depend on the point, so that a rule that treats them as constants shows.
+        Cotangents and tangents depend on the point, which shows rules that treat them as constants.
         """
         if mode == "rev":
             weights = [agrad.asarray(g) for g in self._weights(function)]
@@ -223,6 +249,7 @@ class _Problem:
         return pushed
 
     def _weights(self, function: Function) -> list[Any]:
+        """Return random weights of the outputs of a function."""
         with agrad.no_grad():
             return random_like(function(*self.tensors), self.rng)
 
@@ -286,6 +313,7 @@ class _Problem:
     # ---------------------------------------------------------------- differences
 
     def _moved(self, i: int, v: Any, h: float) -> list[np.ndarray]:
+        """Return the point moved by ``h`` along ``v`` in leaf ``i``."""
         point = list(self.point)
         wide = np.result_type(point[i].dtype, np.float64)
         point[i] = point[i].astype(wide) + h * np.asarray(v).astype(wide)
@@ -317,12 +345,13 @@ class _Problem:
         return best
 
     def _off(self, got: float, slope: _Slope, size: float) -> bool:
+        """Return True if a derivative differs from the finite difference too much."""
         if not np.isfinite(got) or not np.isfinite(slope.value):
             return True
         rounding = 8 * self.precision.unit * size / slope.step
         return abs(got - slope.value) > self.atol + self.rtol * max(size, abs(slope.value)) + rounding
 
-    # ---------------------------------------------------------------- what is wrong
+    # ---------------------------------------------------------------- the wrong element
 
     def _elements(self, i: int, off: Callable[[Any], float]) -> Iterator[tuple[tuple[int, ...], Any]]:
         """Return unit directions of a leaf: all, or those of the half that differs."""
@@ -380,6 +409,7 @@ class _Problem:
         self._report(label, i, None, None, *found, 0, seen)
 
     def _where(self, i: int, element: tuple[int, ...] | None, v: Any) -> str:
+        """Return the name of an element, for messages."""
         text = self.places[i]
         if element:
             text += f", element {list(element)}"
@@ -423,6 +453,7 @@ class _Problem:
         wrong: int,
         seen: int,
     ) -> None:
+        """Raise the ``DerivativeError`` for an element, or for a whole argument."""
         text = (
             f"{self.title}: the {label} derivative by {self._where(i, element, v)} is wrong: agrad gives {got:.10g}, "
             f"finite differences {slope.value:.10g} (step {slope.step:.2g}, differing by {slope.doubt:.2g} between two)"

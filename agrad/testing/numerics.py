@@ -1,6 +1,6 @@
-"""Numerics of checks: random directions, differences, second derivatives.
+"""Numerics of checks: random directions, second derivatives, comparisons.
 
-A problem is a function of differentiable arrays alone, that gives an array or a tuple of arrays, and the arrays.
+A problem is a function of differentiable arrays alone, which returns an array or a tuple of arrays, and the arrays.
 Arrays pair as Re(sum(a * b)): the convention under which the gradient of abs(z)**2 is 2 conj(z).
 """
 
@@ -17,14 +17,12 @@ Function = Callable[..., Any]
 Arrays = Sequence[Any]
 Seed = Callable[[], np.random.Generator]
 
-STEP = 1e-3
 ROUNDING = 1e-10
-"""How far two exact ways to one number may differ, relative to its size."""
-DIFFERENCE = 1e-6
-"""How far a finite difference with extrapolation may be from the derivative, relative to its size."""
+"""The tolerance between two exact ways to one number, relative to its size."""
 
 
 def outputs(value: Any) -> tuple[Any, ...]:
+    """Return the outputs of a function as a tuple."""
     return value if isinstance(value, tuple) else (value,)
 
 
@@ -36,19 +34,22 @@ def host(value: Any) -> np.ndarray:
 
 
 def raw(value: Any) -> Any:
+    """Return the raw array of a Tensor; any other value as it is."""
     return value.raw if isinstance(value, agrad.Tensor) else value
 
 
 def pairing(a: Any, b: Any) -> float:
+    """Return Re(sum(a * b))."""
     return float(np.real(np.sum(host(a) * host(b))))
 
 
 def norm(values: Arrays) -> float:
+    """Return the Euclidean norm of all elements of some arrays."""
     return float(np.sqrt(sum(np.sum(np.abs(host(v)) ** 2) for v in values)))
 
 
 def random_like(values: Arrays, rng: np.random.Generator) -> list[Any]:
-    """Normal arrays with the shapes, dtypes, backends and devices of ``values``."""
+    """Return normal arrays with shapes, dtypes, backends and devices of ``values``."""
     out = []
     for value in values:
         like = raw(value)
@@ -62,6 +63,7 @@ def random_like(values: Arrays, rng: np.random.Generator) -> list[Any]:
 
 
 def assert_close(got: Any, expected: Any, what: str, tolerance: float = ROUNDING, scale: float = 1.0) -> None:
+    """Raise ``AssertionError`` unless arrays agree, relative to the largest element."""
     got, expected = host(got), host(expected)
     if got.dtype == bool:
         got, expected = got.astype(float), expected.astype(float)
@@ -69,19 +71,8 @@ def assert_close(got: Any, expected: Any, what: str, tolerance: float = ROUNDING
         raise AssertionError(f"{what}: shape {got.shape}, expected {expected.shape}")
     size = max(scale, float(np.max(np.abs(expected), initial=0.0)))
     worst = float(np.max(np.abs(got - expected), initial=0.0))
-    if not worst <= tolerance * size:  # a NaN is no agreement either
+    if not worst <= tolerance * size:  # also for NaN
         raise AssertionError(f"{what}: off by {worst:.3g}\n got {got}\n expected {expected}")
-
-
-def differences(f: Function, xs: Arrays, vs: Arrays, step: float = STEP) -> list[np.ndarray]:
-    """Return the derivative of ``f`` along ``vs`` by extrapolated central differences."""
-
-    def central(h: float) -> list[np.ndarray]:
-        after = outputs(f(*[np.asarray(x + h * v) for x, v in zip(xs, vs, strict=True)]))
-        before = outputs(f(*[np.asarray(x - h * v) for x, v in zip(xs, vs, strict=True)]))
-        return [(host(a) - host(b)) / (2 * h) for a, b in zip(after, before, strict=True)]
-
-    return [(4 * fine - coarse) / 3 for fine, coarse in zip(central(step / 2), central(step), strict=True)]
 
 
 def cotangents(y: Any, gs: Arrays) -> Any:
@@ -90,6 +81,7 @@ def cotangents(y: Any, gs: Arrays) -> Any:
 
 
 def rounding(xs: Arrays) -> float:
+    """Return the tolerance for two exact ways to one number."""
     single = any(dtype_name(raw(x).dtype) in ("float32", "complex64") for x in xs)
     return 1e-4 if single else ROUNDING
 
@@ -114,10 +106,7 @@ def slope_of(f: Function, xs: Arrays, weights: Arrays) -> Function:
 
 
 def second_derivatives(f: Function, xs: Arrays, weights: Arrays, vs: Arrays) -> dict[str, list[Any]]:
-    """Return the derivative along ``vs`` of the gradient of weighted squares.
-
-    By each way to it.
-    """
+    """Return the derivative along ``vs`` of the gradient of squares, by each way."""
     every, slope = tuple(range(len(xs))), slope_of(f, xs, weights)
 
     def h(*at: Any) -> Any:
@@ -152,7 +141,7 @@ def second_by_create_graph(h: Function, xs: Arrays, vs: Arrays) -> list[Any]:
 def gradients(f: Function, xs: Arrays, weights: Arrays, **how: bool) -> list[Any]:
     """Return the gradients of the weighted outputs by ``backward``.
 
-    Zero where nothing reached an argument.
+    They are zero for an argument that the output does not depend on.
     """
     leaves = [agrad.asarray(x, requires_grad=True) for x in xs]
     total = weighted(f(*leaves), weights)

@@ -39,27 +39,31 @@ _NARROW = {"float64": "float32", "complex128": "complex64"}
 
 @dataclass(frozen=True)
 class Sample:
-    """One call of a primitive: arguments in double precision, and settings."""
+    """One call of a primitive.
+
+    Parameters
+    ----------
+    args : tuple
+        The arguments, arrays in double precision and numbers.
+    settings : dict
+        The settings by name.
+    constant : tuple of int
+        The positions of floating arrays by which it is not differentiated.
+    kink : bool
+        True if it has no derivative here. Finite differences are then left out, and only the other checks run.
+    label : str
+        The name of its tests; by default its number.
+    """
 
     args: tuple[Any, ...]
     settings: dict[str, Any] = field(default_factory=dict)
     constant: tuple[int, ...] = ()
-    """The positions of floating arrays by which it is not differentiated."""
     kink: bool = False
-    """True if it has no derivative here.
-
-    Finite differences are then meaningless, and only the other checks run.
-    """
     label: str = ""
-    """The name of its tests; by default its number."""
 
 
 class PrimitiveTest:
     """The tests of a primitive, for pytest or unittest; a subclass lists samples.
-
-    ``function`` is the primitive (as ``staticmethod``), ``samples`` a list of ``Sample`` or of tuples of arguments,
-    ``reference`` a function of NumPy arrays and the settings that gives the expected result (None: no comparison).
-    ``backends`` are those to run on: by default NumPy, and array-api-strict if it is installed.
 
     Each sample has one method for each check, such as ``test_vjp_0``:
 
@@ -72,7 +76,22 @@ class PrimitiveTest:
     - ``on_<backend>``: NumPy's values, gradients and second order, with dtype and device kept.
 
     Each backend has a ``kernels_<backend>``: each kernel filed for the primitive agrees with the generic code, and at
-    least one sample reaches it. Leave a check out by its name in ``without``, with a comment that gives the reason.
+    least one sample reaches it.
+
+    Attributes
+    ----------
+    function : function
+        The primitive, as ``staticmethod``.
+    samples : sequence
+        ``Sample`` objects, or tuples of arguments.
+    reference : function or None
+        A function of NumPy arrays and the settings that gives the expected result; None for no comparison.
+    backends : sequence of str
+        The backends to run on, by default NumPy, and array-api-strict if it is installed.
+    without : sequence of str
+        The names of checks to leave out; add a comment with the reason.
+    rtol : float
+        The tolerance between results of different ways, relative to the largest.
     """
 
     function: Callable[..., Any]
@@ -83,7 +102,6 @@ class PrimitiveTest:
     )
     without: Sequence[str] = ()
     rtol: float = 1e-9
-    """The tolerance between results of different ways, relative to the largest."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -111,6 +129,7 @@ class PrimitiveTest:
 
 
 def _add(cls: type[PrimitiveTest], name: str, label: str, method: Callable[..., None]) -> None:
+    """Add a test method to a class, unless it is left out."""
     if name in cls.without:
         return
     full = f"test_{name}_{label}" if label else f"test_{name}"
@@ -138,19 +157,21 @@ class _Problem:
         self.label = getattr(self.function, "__name__", "the function")
 
     def _differentiated(self, i: int, arg: Any) -> bool:
+        """Return True for an argument by which the primitive is differentiated."""
         if not isinstance(arg, np.ndarray) or not is_floating(arg.dtype) or i in self.sample.constant:
             return False
         return self.primitive is None or self.primitive.differentiable(i)
 
     @staticmethod
     def rng() -> np.random.Generator:
+        """Return a generator, the same for each check."""
         return np.random.default_rng(20)
 
     def call(self, *args: Any) -> Any:
         return self.function(*args, **self.sample.settings)
 
     def of(self, place: Callable[[Any], Any] = lambda a: a) -> tuple[Callable[..., Any], list[Any]]:
-        """Return the function of the differentiated arguments, on some backend."""
+        """Return the function of the differentiated arguments, and these, on some backend."""
         args = [place(a) if isinstance(a, np.ndarray) else a for a in self.args]
 
         def f(*xs: Any) -> Any:
@@ -167,10 +188,7 @@ class _Problem:
 
 
 def _primitive_of(function: Any) -> Any:
-    """Return the primitive of an operation or of one of agrad's own functions.
-
-    Return None for any other function.
-    """
+    """Return the primitive of an operation or of a function of agrad, else None."""
     if hasattr(function, "primitive"):
         return function.primitive
     name = getattr(function, "__name__", "")
@@ -182,7 +200,7 @@ def _primitive_of(function: Any) -> Any:
 
 
 def _sign(f: Any, names: list[str]) -> None:
-    """Give a function the names of the arguments, for messages."""
+    """Set the signature of a function to argument names, for messages."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     f.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
 
@@ -191,6 +209,7 @@ def _sign(f: Any, names: list[str]) -> None:
 
 
 def _forward(problem: _Problem) -> None:
+    """Check values on raw arrays, on Tensors and against the reference."""
     args = problem.args
     raw = outputs(problem.call(*args))
     wrapped = outputs(problem.call(*[agrad.asarray(a) if isinstance(a, np.ndarray) else a for a in args]))
@@ -213,6 +232,8 @@ def _forward(problem: _Problem) -> None:
 
 
 def _differences(order: int, *modes: str) -> Callable[[_Problem], None]:
+    """Return the check by finite differences of an order."""
+
     def check(problem: _Problem) -> None:
         f, xs = problem.of()
         if xs and not problem.sample.kink:
@@ -222,6 +243,8 @@ def _differences(order: int, *modes: str) -> Callable[[_Problem], None]:
 
 
 def _exact(check: Callable[..., Any]) -> Callable[[_Problem], None]:
+    """Return a check of ``checks`` as one of a problem."""
+
     def run(problem: _Problem) -> None:
         f, xs = problem.of()
         if xs:
@@ -231,6 +254,7 @@ def _exact(check: Callable[..., Any]) -> Callable[[_Problem], None]:
 
 
 def _layouts(problem: _Problem) -> None:
+    """Check arrays that are not contiguous, and read-only ones."""
     args = problem.args
     spread = [scattered(a) if isinstance(a, np.ndarray) else a for a in args]
     for i, (a, b) in enumerate(zip(outputs(problem.call(*spread)), outputs(problem.call(*args)), strict=True)):
@@ -242,10 +266,12 @@ def _layouts(problem: _Problem) -> None:
 
 
 def _single(array: np.ndarray) -> np.ndarray:
+    """Return an array in single precision."""
     return array.astype(_NARROW.get(dtype_name(array.dtype), array.dtype))
 
 
 def _dtypes(problem: _Problem) -> None:
+    """Check that single precision stays single, and agrees with double."""
     narrow, xs = problem.of(_single)
     wide, wide_xs = problem.of()
     tolerance = max(problem.rtol, 2e-4)
@@ -316,11 +342,13 @@ _CHECKS: dict[str, Callable[[_Problem], None]] = {
 
 
 def _place(name: str) -> Callable[[np.ndarray], Any]:
+    """Return the function that moves a NumPy array to a backend."""
     backend = load(name)
     return lambda array: array if name == "numpy" else backend.from_host(array, backend.default_device())
 
 
 def _on_backend(problem: _Problem, name: str) -> None:
+    """Check values, gradients and second order on a backend against NumPy's."""
     with agrad.use_backend(name):
         place = _place(name)
         args = [place(a) if isinstance(a, np.ndarray) else a for a in problem.args]
@@ -346,7 +374,7 @@ def _on_backend(problem: _Problem, name: str) -> None:
 
 
 def _kernels(problems: list[_Problem], name: str) -> None:
-    """Each kernel against the generic code, handed the same values."""
+    """Check each kernel against the generic code, called with the same values."""
     primitive = problems[0].primitive
     filed = {} if primitive is None else {k: v for k, v in KERNELS.items() if k[:2] == (name, primitive.name)}
     if not filed:
@@ -361,8 +389,6 @@ def _kernels(problems: list[_Problem], name: str) -> None:
             if part in ("forward", "level"):
                 rule = primitive.generic(backend)
                 names, kept = primitive.all_arrays, primitive.settings
-            elif part.startswith("jvp:"):
-                rule, names, kept = _joint(primitive, part, args, settings, values, problem)
             else:
                 filed_rule = primitive.vjps[part.removeprefix("vjp:").partition(",")[0]]
                 rule, names, kept = filed_rule.function, filed_rule.names, filed_rule.settings
@@ -382,20 +408,6 @@ def _kernels(problems: list[_Problem], name: str) -> None:
             raise AssertionError(
                 f"no sample reaches the kernel {part} of {primitive.name} on {name}: its guard says no to all"
             )
-
-
-def _joint(
-    primitive: Any, part: str, args: list[Any], settings: dict[str, Any], values: dict[str, Any], problem: _Problem
-) -> tuple[Callable[[], Any], tuple[str, ...], tuple[str, ...]]:
-    """Return the forward rules that a kernel for several tangents replaces.
-
-    Their tangents join ``values``.
-    """
-    targets = part.removeprefix("jvp:").split(",")
-    tangents = random_like([values[name] for name in targets], problem.rng())
-    values.update({f"t_{name}": t for name, t in zip(targets, tangents, strict=True)})
-    push = primitive.pushforward(tuple(map(primitive.arrays.index, targets)), len(args), True)
-    return lambda: push(tangents, args, values["y"], settings)[0].raw, (), ()
 
 
 def _bound(primitive: Any, problem: _Problem, args: list[Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -204,7 +204,7 @@ def test_the_validation_part_is_held_out_of_training(blobs):
     assert run.model.training
 
 
-@pytest.mark.parametrize("name", configs.SCHEDULES)
+@pytest.mark.parametrize("name", configs.CHOICES["schedule"])
 def test_the_rate_follows_the_schedule(blobs, name):
     _, _, seen = trained("--data", blobs, *SMALL, "--epochs", "10", "--schedule", name)
     rates = [record["lr"] for record in seen.epochs()]
@@ -227,8 +227,8 @@ def test_warmup_rises_first():
     assert rates[9:] == sorted(rates[9:], reverse=True)
 
 
-@pytest.mark.parametrize("activation", configs.ACTIVATIONS)
-@pytest.mark.parametrize("optimizer", configs.OPTIMIZERS)
+@pytest.mark.parametrize("activation", configs.CHOICES["activation"])
+@pytest.mark.parametrize("optimizer", configs.CHOICES["optimizer"])
 def test_every_network_and_optimizer_learns(blobs, activation, optimizer):
     rate = ("--lr", "0.1" if optimizer == "sgd" else "0.02")
     words = ("--data", blobs, "--hidden", "16", "--epochs", "20", "--batch-size", "11", "--quiet", *rate)
