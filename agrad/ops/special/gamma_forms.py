@@ -53,6 +53,7 @@ def _gammaln_positive(xp: Any, x: Any) -> Any:
 
 
 def gammaln(xp: Any, x: Any) -> Any:
+    """Return the logarithm of the absolute value of the gamma function."""
     left = x < 0.5
     positive = _gammaln_positive(xp, xp.where(left, 1 - x, x))
     small = (x > 0) & left
@@ -89,6 +90,7 @@ def _gamma_positive(xp: Any, x: Any) -> Any:
 
 
 def gamma(xp: Any, x: Any) -> Any:
+    """Return the gamma function."""
     left = x <= -0.5
     inner = (x > -0.5) & (x < 0.5)
     positive = _gamma_positive(xp, xp.where(left, 1 - x, xp.where(inner, x + 1, x)))
@@ -120,6 +122,7 @@ def _digamma_positive(xp: Any, x: Any) -> Any:
 
 
 def digamma(xp: Any, x: Any) -> Any:
+    """Return the derivative of ``gammaln``, gamma' / gamma."""
     left = x <= 0
     positive = _digamma_positive(xp, xp.where(left, 1 - x, x))
     rest = xp.where(left & xp.isfinite(x), x - xp.round(x), xp.full_like(x, 0.25))
@@ -202,10 +205,15 @@ def zeta_derivative(xp: Any, x: Any, q: Any, *, n: int) -> Any:
 
 
 def zeta(xp: Any, x: Any, q: Any) -> Any:
+    """Return Hurwitz's zeta function."""
     return zeta_derivative(xp, x, q, n=0)
 
 
 def polygamma(xp: Any, n: Any, x: Any) -> Any:
+    """Return the n-th derivative of ``digamma``.
+
+    ``n``: whole numbers from 0 on, in which there is no derivative.
+    """
     x, n = x + xp.zeros_like(n), n + xp.zeros_like(x)
     valid = (n >= 0) & (n == xp.floor(n))
     order = xp.where(valid & (n > 0), n, xp.ones_like(n))
@@ -248,6 +256,7 @@ def _with_poles(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
 
 
 def betaln(xp: Any, a: Any, b: Any) -> Any:
+    """Return the logarithm of the absolute value of the beta function."""
     a, b = a + xp.zeros_like(b), b + xp.zeros_like(a)
     both, a1, b1 = _with_poles(xp, a, b)
     other = gammaln(xp, a) + gammaln(xp, b) - gammaln(xp, a + b)
@@ -255,6 +264,7 @@ def betaln(xp: Any, a: Any, b: Any) -> Any:
 
 
 def beta(xp: Any, a: Any, b: Any) -> Any:
+    """Return the beta function gamma(a) gamma(b) / gamma(a + b)."""
     a, b = a + xp.zeros_like(b), b + xp.zeros_like(a)
     sign = _gamma_sign(xp, a) * _gamma_sign(xp, b) * _gamma_sign(xp, a + b)
     # the product keeps more digits than the exponential of a large logarithm

@@ -183,14 +183,24 @@ def _gamma_both(xp: Any, a: Any, x: Any, n: int) -> tuple[Any, Any]:
 
 
 def gammainc(xp: Any, a: Any, x: Any) -> Any:
+    """Return the regularized lower incomplete gamma function.
+
+    It is 1/gamma(a) times the integral of t**(a - 1) exp(-t) from 0 to x, the distribution function of the gamma
+    distribution.
+    """
     return _gamma_both(xp, a, x, 0)[0]
 
 
 def gammaincc(xp: Any, a: Any, x: Any) -> Any:
+    """Return the regularized upper incomplete gamma function.
+
+    It is 1 - gammainc(a, x), accurate where it is small.
+    """
     return _gamma_both(xp, a, x, 0)[1]
 
 
 def gammainc_by_a(xp: Any, a: Any, x: Any, *, n: int) -> Any:
+    """Return the n-th derivative of ``gammainc`` by a."""
     return _gamma_both(xp, a, x, n)[0]
 
 
@@ -337,8 +347,14 @@ def _beta_lower(xp: Any, a: Any, b: Any, x: Any, n: int, m: int) -> Any:
 
 
 def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """Return the regularized incomplete beta function.
+
+    It is 1/beta(a, b) times the integral of t**(a - 1) (1 - t)**(b - 1) from 0 to x, the distribution function of the
+    beta distribution.
+    """
     return _beta_lower(xp, a, b, x, 0, 0)
 
 
 def betainc_by_parameters(xp: Any, a: Any, b: Any, x: Any, *, n: int, m: int) -> Any:
+    """Return the derivative of ``betainc``, n times by a and m times by b."""
     return _beta_lower(xp, a, b, x, n, m)

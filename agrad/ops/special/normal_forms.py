@@ -80,6 +80,10 @@ def erf(xp: Any, x: Any) -> Any:
 
 
 def erfc(xp: Any, x: Any) -> Any:
+    """Return the complementary error function 1 - erf(x).
+
+    Accurate where it is small.
+    """
     size = xp.abs(x)
     tail = exp_minus_square(xp, x) * _scaled_tail(xp, size)
     out = xp.where(size < _CUT, 1 - _near(xp, x), xp.where(x > 0, tail, 2 - tail))
@@ -87,6 +91,7 @@ def erfc(xp: Any, x: Any) -> Any:
 
 
 def erfcx(xp: Any, x: Any) -> Any:
+    """Return the scaled complementary error function exp(x**2) erfc(x)."""
     size = xp.abs(x)
     tail = _scaled_tail(xp, size)
     growth = 1 / exp_minus_square(xp, xp.clip(x, -27.0, 0.0))
@@ -153,12 +158,14 @@ def _inverse(xp: Any, from_middle: Any, tail: Any) -> Any:
 
 
 def erfinv(xp: Any, x: Any) -> Any:
+    """Return the inverse of ``erf``, for x from -1 to 1."""
     size = xp.abs(x)
     out = xp.where(x < 0, xp.full_like(x, -1.0), 1.0) * _inverse(xp, size, 1 - size)
     return nan_where(xp, xp.isnan(x) | (size > 1), out)
 
 
 def erfcinv(xp: Any, x: Any) -> Any:
+    """Return the inverse of ``erfc``, for x from 0 to 2."""
     upper = x > 1
     out = _inverse(xp, xp.abs(1 - x), xp.where(upper, 2 - x, x))
     return nan_where(xp, xp.isnan(x) | (x < 0) | (x > 2), xp.where(upper, -out, out))
@@ -173,11 +180,13 @@ def _normal_tail(xp: Any, size: Any) -> Any:
 
 
 def ndtr(xp: Any, x: Any) -> Any:
+    """Return the distribution function of the standard normal distribution."""
     tail = _normal_tail(xp, xp.abs(x))
     return xp.where(x < 0, tail, 1 - tail)
 
 
 def log_ndtr(xp: Any, x: Any) -> Any:
+    """Return the logarithm of the standard normal distribution function."""
     low = xp.where(x < -1.0, x, xp.full_like(x, -1.0))
     tail = xp.log(0.5 * erfcx(xp, low * -math.sqrt(0.5))) - 0.5 * low * low
     upper = xp.log1p(-_normal_tail(xp, xp.where(x > 0, x, xp.zeros_like(x))))
@@ -186,6 +195,10 @@ def log_ndtr(xp: Any, x: Any) -> Any:
 
 
 def ndtri(xp: Any, x: Any) -> Any:
+    """Return the quantile of the standard normal distribution.
+
+    It is the inverse of ``ndtr``, for x from 0 to 1.
+    """
     return -math.sqrt(2) * erfcinv(xp, 2 * x)
 
 
@@ -207,7 +220,9 @@ def sinc_derivative(xp: Any, x: Any, *, n: int) -> Any:
     series = polynomial(reversed(coefficients), near * near)
     series = series * near if n % 2 else series
     far = xp.where(small, xp.full_like(z, reach), z)
-    waves = (_sin(xp, small, x, far), _cos(xp, small, x, far))
+    # of the far arguments the sine and cosine of pi x, without rounding pi x
+    rest = math.pi * xp.where(xp.isfinite(x), x - 2 * xp.round(x / 2), xp.zeros_like(x))
+    waves = tuple(xp.where(small, wave(far), wave(rest)) for wave in (xp.sin, xp.cos))
     up = waves[0] / far
     for k in range(1, n + 1):
         wave = waves[k % 2] if k % 4 < 2 else -waves[k % 2]
@@ -217,11 +232,6 @@ def sinc_derivative(xp: Any, x: Any, *, n: int) -> Any:
     return xp.where(xp.isinf(x), zero, out)
 
 
-def _sin(xp: Any, small: Any, x: Any, far: Any) -> Any:
-    rest = xp.where(xp.isfinite(x), x - 2 * xp.round(x / 2), xp.zeros_like(x))
-    return xp.where(small, xp.sin(far), xp.sin(math.pi * rest))
-
-
-def _cos(xp: Any, small: Any, x: Any, far: Any) -> Any:
-    rest = xp.where(xp.isfinite(x), x - 2 * xp.round(x / 2), xp.zeros_like(x))
-    return xp.where(small, xp.cos(far), xp.cos(math.pi * rest))
+def sinc(xp: Any, x: Any) -> Any:
+    """Return sin(pi x) / (pi x), and 1 at 0."""
+    return sinc_derivative(xp, x, n=0)
