@@ -90,17 +90,20 @@ def erfc(xp: Any, x: Any) -> Any:
     return xp.where(xp.isnan(x), x, out)
 
 
+def erfcx_right(xp: Any, x: Any) -> Any:
+    """Return ``erfcx`` for x > -0.46875; below that, its value at -x."""
+    size = xp.abs(x)
+    small = size < _CUT
+    near = xp.exp(xp.where(small, x * x, xp.zeros_like(x))) * (1 - _near(xp, x))
+    return xp.where(small, near, _scaled_tail(xp, size))
+
+
 def erfcx(xp: Any, x: Any) -> Any:
     """Return the scaled complementary error function exp(x**2) erfc(x)."""
-    size = xp.abs(x)
-    tail = _scaled_tail(xp, size)
+    right = erfcx_right(xp, x)
     growth = 1 / exp_minus_square(xp, xp.clip(x, -27.0, 0.0))
     growth = xp.where(x < -26.7, xp.full_like(x, math.inf), growth)
-    out = xp.where(
-        size < _CUT,
-        xp.exp(xp.where(size < _CUT, x * x, xp.zeros_like(x))) * (1 - _near(xp, x)),
-        xp.where(x > 0, tail, 2 * growth - tail),
-    )
+    out = xp.where(x > -_CUT, right, 2 * growth - right)
     return xp.where(xp.isnan(x), x, out)
 
 
