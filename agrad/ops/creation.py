@@ -9,13 +9,13 @@ from agrad.backends import Backend, backend_of, backend_of_device, backend_of_ty
 from agrad.dtypes import as_dtype, is_floating
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, captured
 from agrad.engine.scalars import TracedNumber, host_array_call
-from agrad.engine.tensor import Tensor, constant, wrap
+from agrad.engine.tensor import Tensor, constant
 from agrad.errors import DtypeError, OperandError, ShapeError
 from agrad.ops.casting import astype
 from agrad.ops.elementwise import add, multiply
 from agrad.ops.manipulation import broadcast_to, reshape, stack
 from agrad.ops.shared import ndim_of, no_view, raw_of
-from agrad.ops.transfer import to, to_device
+from agrad.ops.transfer import rebuild, to, to_device
 from agrad.registry import namespace, public
 
 
@@ -37,24 +37,19 @@ def _native(dtype: Any, backend: Backend) -> Any:
     return getattr(backend.xp, as_dtype(dtype).name)
 
 
-def _born(raw: Any, requires_grad: bool) -> Tensor:
-    tensor = wrap(raw, GLOBAL_TAPE)
-    if requires_grad:
-        tensor.requires_grad = True
-    return tensor
-
-
 def _read(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the arguments with traced numbers read: the trace holds for these alone."""
     return tuple([arg.read() if isinstance(arg, TracedNumber) else arg for arg in args])
 
 
-def _new(name: str, args: tuple[Any, ...], dtype: Any, device: Any, backend: str | None, requires_grad: bool) -> Tensor:
+def _new(
+    name: str, args: tuple[Any, ...], dtype: Any, device: Any, backend: str | None, requires_grad: bool, **settings: Any
+) -> Tensor:
     place, native = _place(backend, device)
-    keywords = {} if native is None else {"device": native}
-    args = _read(args)
-    raw = getattr(place.xp, name)(*args, dtype=_native(dtype, place), **keywords)
-    return _born(raw, requires_grad)
+    if native is not None:
+        settings["device"] = native
+    raw = getattr(place.xp, name)(*_read(args), dtype=_native(dtype, place), **settings)
+    return rebuild(raw, requires_grad)
 
 
 _NO_NUMBERS = (np.object_, np.character, np.datetime64, np.timedelta64, np.void)
@@ -107,7 +102,7 @@ def asarray(
             bare = out.bare
             if not isinstance(bare, Tensor) or bare.level.id >= 0:
                 out._check_concrete("requires_grad=True")
-            return _born(bare, True)
+            return rebuild(bare, True)
         return out
     if isinstance(obj, TracedNumber):
         made = host_array_call(
@@ -296,10 +291,7 @@ def linspace(
     start, stop = _read((start, stop))
     known = next((v for v in (start, stop) if hasattr(v, "shape")), None)
     if known is None:
-        place, native = _place(backend, device)
-        keywords = {} if native is None else {"device": native}
-        raw = place.xp.linspace(start, stop, num, dtype=_native(dtype, place), endpoint=endpoint, **keywords)
-        return _born(raw, requires_grad)
+        return _new("linspace", (start, stop, num), dtype, device, backend, requires_grad, endpoint=endpoint)
     raw = raw_of(known)
     home = backend_of(raw)
     kind = dtype or (raw.dtype if is_floating(raw.dtype) else None)
@@ -322,10 +314,7 @@ def eye(
     requires_grad: bool = False,
 ) -> Tensor:
     """Make a matrix with ones on its ``k``-th diagonal and zeros elsewhere."""
-    place, native = _place(backend, device)
-    keywords = {} if native is None else {"device": native}
-    raw = place.xp.eye(n_rows, n_cols, k=k, dtype=_native(dtype, place), **keywords)
-    return _born(raw, requires_grad)
+    return _new("eye", (n_rows, n_cols), dtype, device, backend, requires_grad, k=k)
 
 
 @public
@@ -444,12 +433,9 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
             raise ShapeError(f"full_like fills with one value, not with an array of shape {tuple(fill_value.shape)}")
         raw = raw_of(x)
         here = backend_of(raw)
-        value = (
-            constant(fill_value, GLOBAL_TAPE)
-            if isinstance(x, Tensor) and not isinstance(fill_value, Tensor)
-            else fill_value
-        )
-        value = astype(value, raw.dtype if dtype is None else dtype, copy=False)
+        if isinstance(x, Tensor) and not isinstance(fill_value, Tensor):
+            fill_value = constant(fill_value, GLOBAL_TAPE)
+        value = astype(fill_value, raw.dtype if dtype is None else dtype, copy=False)
         value = to_device(value, here.device_of(raw) if device is None else device)
         return no_view(broadcast_to(value, tuple(x.shape)))
     return _filled_like(x, "full", (fill_value,), dtype, device)

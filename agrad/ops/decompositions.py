@@ -195,14 +195,9 @@ def svd_p(xp: Any, x: Any, /, *, full_matrices: bool) -> Any:
     return tuple(xp.linalg.svd(x, full_matrices=full_matrices))
 
 
-def _split_svd(xp: Any, U: Any, Vh: Any, k: int) -> tuple[Any, Any, Any, Any]:
-    """Return the singular vectors U1 and V1h of the k singular values, and the rest.
-
-    None where there is no rest.
-    """
-    U1, U2 = (U[..., :, :k], U[..., :, k:]) if U.shape[-1] > k else (U, None)
-    V1h, V2h = (Vh[..., :k, :], Vh[..., k:, :]) if Vh.shape[-2] > k else (Vh, None)
-    return U1, U2, V1h, V2h
+def _split(basis: Any, k: int) -> tuple[Any, Any]:
+    """Return the first k columns, and the others, or None where there are no others."""
+    return (basis[..., :, :k], basis[..., :, k:]) if basis.shape[-1] > k else (basis, None)
 
 
 def _outside(xp: Any, g: Any, basis: Any, rest: Any, k: int) -> Any:
@@ -222,7 +217,8 @@ def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, x_meta: Any, U: Any, S: Any,
     # Wan and Zhang 2019, arXiv:1909.02659, with the complex matrices' own term; Giles 2008, section 3.2, for the values
     m, n = x_meta.shape[-2:]
     k = S.shape[-1]
-    U1, U2, V1h, V2h = _split_svd(xp, U, Vh, k)
+    (U1, U2), (V1, V2) = _split(U, k), _split(adjoint(xp, Vh), k)
+    V1h = adjoint(xp, V1)
     if g_S is not None:
         g_S = g_S * (-xp.astype(S == 0, S.dtype) + 1)
     if g_U is None and g_Vh is None:
@@ -243,8 +239,7 @@ def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, x_meta: Any, U: Any, S: Any,
         turn = xp.matmul(V1h, g_V[..., :, :k])
         inner = _add(inner, (turn - adjoint(xp, turn)) * gaps * rows(xp, S))
         if n > k:
-            V2 = None if V2h is None else adjoint(xp, V2h)
-            right = adjoint(xp, _outside(xp, g_V, adjoint(xp, V1h), V2, k) * columns(xp, inverse))
+            right = adjoint(xp, _outside(xp, g_V, V1, V2, k) * columns(xp, inverse))
     if g_S is not None:
         inner = _add(inner, _square(xp, g_S, U))
     out = xp.matmul(U1, inner)
@@ -274,8 +269,7 @@ def _turned(xp: Any, basis: Any, rest: Any, turn: Any, out: Any) -> Any:
 def svd_jvp(xp: Any, t: Any, x_meta: Any, U: Any, S: Any, Vh: Any) -> Any:
     m, n = x_meta.shape[-2:]
     k = S.shape[-1]
-    U1, U2, V1h, V2h = _split_svd(xp, U, Vh, k)
-    V1 = adjoint(xp, V1h)
+    (U1, U2), (V1, V2) = _split(U, k), _split(adjoint(xp, Vh), k)
     from_right, from_left = xp.matmul(t, V1), xp.matmul(adjoint(xp, t), U1)
     inner = xp.matmul(adjoint(xp, U1), from_right)
     gaps = inverse_gaps(xp, S) * safe_inverse(xp, columns(xp, S) + rows(xp, S))
@@ -288,7 +282,6 @@ def svd_jvp(xp: Any, t: Any, x_meta: Any, U: Any, S: Any, Vh: Any) -> Any:
     zero = xp.astype(S == 0, S.dtype)
     t_S = _real_diagonal(xp, inner) * (-zero + 1)
     t_U = _turned(xp, U1, U2, turn_U, from_right * columns(xp, inverse) if m > k else None)
-    V2 = None if V2h is None else adjoint(xp, V2h)
     t_V = _turned(xp, V1, V2, turn_V, from_left * columns(xp, inverse) if n > k else None)
     return t_U, t_S, adjoint(xp, t_V)
 
@@ -349,7 +342,7 @@ def qr_jvp(xp: Any, t: Any, x_meta: Any, Q: Any, R: Any) -> Any:
     # arXiv:2009.10071
     m, n = x_meta.shape[-2:]
     k = min(m, n)
-    Q1, Q2 = (Q[..., :, :k], Q[..., :, k:]) if Q.shape[-1] > k else (Q, None)
+    Q1, Q2 = _split(Q, k)
     R1 = R[..., :k, :k]
     change = over_triangle(t[..., :, :k], R1, upper=True)
     turn = _turn_of(xp, xp.matmul(adjoint(xp, Q1), change))
@@ -364,7 +357,7 @@ def qr_jvp(xp: Any, t: Any, x_meta: Any, Q: Any, R: Any) -> Any:
 def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_meta: Any, Q: Any, R: Any) -> Any:
     m, n = x_meta.shape[-2:]
     k = min(m, n)
-    Q1, Q2 = (Q[..., :, :k], Q[..., :, k:]) if Q.shape[-1] > k else (Q, None)
+    Q1, Q2 = _split(Q, k)
     R1 = R[..., :k, :k]
     turn = out = None
     if g_R is not None:

@@ -78,24 +78,14 @@ def _doubled(xp: Any, g: Any, n: int, axis: int, factor: float) -> Any:
 # ------------------------------------------------------------------ complex to complex, one axis
 
 
-@primitive(linear="x", name="fft.fft", batch="axis")
+@primitive(linear="x", name="fft.fft", batch="axis", symmetric=True)
 def fft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
     return xp.fft.fft(x, axis=axis, norm=norm)
 
 
-@fft_p.vjp
-def fft_vjp(xp: Any, g: Any, *, axis: int, norm: str) -> Any:
-    return xp.fft.fft(g, axis=axis, norm=norm)
-
-
-@primitive(linear="x", name="fft.ifft", batch="axis")
+@primitive(linear="x", name="fft.ifft", batch="axis", symmetric=True)
 def ifft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
     return xp.fft.ifft(x, axis=axis, norm=norm)
-
-
-@ifft_p.vjp
-def ifft_vjp(xp: Any, g: Any, *, axis: int, norm: str) -> Any:
-    return xp.fft.ifft(g, axis=axis, norm=norm)
 
 
 # ------------------------------------------------------------------ real to Hermitian and back, one axis
@@ -156,24 +146,14 @@ def ihfft_vjp(xp: Any, g: Any, x_meta: Any, *, axis: int, norm: str) -> Any:
 # ------------------------------------------------------------------ several axes
 
 
-@primitive(linear="x", name="fft.fftn", batch="axis")
+@primitive(linear="x", name="fft.fftn", batch="axis", symmetric=True)
 def fftn_p(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
     return xp.fft.fftn(x, axes=axes, norm=norm)
 
 
-@fftn_p.vjp
-def fftn_vjp(xp: Any, g: Any, *, axes: Axes, norm: str) -> Any:
-    return xp.fft.fftn(g, axes=axes, norm=norm)
-
-
-@primitive(linear="x", name="fft.ifftn", batch="axis")
+@primitive(linear="x", name="fft.ifftn", batch="axis", symmetric=True)
 def ifftn_p(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
     return xp.fft.ifftn(x, axes=axes, norm=norm)
-
-
-@ifftn_p.vjp
-def ifftn_vjp(xp: Any, g: Any, *, axes: Axes, norm: str) -> Any:
-    return xp.fft.ifftn(g, axes=axes, norm=norm)
 
 
 @primitive(linear="x", name="fft.rfftn", batch="axis")

@@ -109,7 +109,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:
 
 
 @public
-@primitive(linear="x", batch="leading")
+@primitive(linear="x", batch="leading", symmetric=True)
 def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     """Return the lower triangle, with zeros above the ``k``-th diagonal.
 
@@ -118,24 +118,14 @@ def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     return xp.tril(x, k=k)
 
 
-@tril.vjp
-def tril_vjp(xp: Any, g: Any, *, k: int) -> Any:
-    return xp.tril(g, k=k)
-
-
 @public
-@primitive(linear="x", batch="leading")
+@primitive(linear="x", batch="leading", symmetric=True)
 def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     """Return the upper triangle, with zeros below the ``k``-th diagonal.
 
     x: array of shape (..., m, n).
     """
     return xp.triu(x, k=k)
-
-
-@triu.vjp
-def triu_vjp(xp: Any, g: Any, *, k: int) -> Any:
-    return xp.triu(g, k=k)
 
 
 @primitive(linear="x2", broadcasts=True, name="linalg.solve", batch="leading", matrices=True)

@@ -86,18 +86,13 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
 
 @public
 @public("linalg")
-@primitive(linear="x", batch="leading", kind="transpose", is_view=True)
+@primitive(linear="x", batch="leading", kind="transpose", is_view=True, symmetric=True)
 def matrix_transpose(xp: Any, x: Any, /) -> Any:
     """Exchange the last two axes.
 
     x: array of shape (..., m, n); gives (..., n, m).
     """
     return xp.matrix_transpose(x)
-
-
-@matrix_transpose.vjp
-def matrix_transpose_vjp(xp: Any, g: Any) -> Any:
-    return xp.matrix_transpose(g)
 
 
 @matrix_transpose.put
@@ -261,14 +256,9 @@ def _flip_axes(axis: Any, x: Any) -> tuple[int, ...]:
     return normalize_axes(axis, ndim_of(x, "flip"))
 
 
-@primitive(name="flip", linear="x", batch="axis", is_view=True)
+@primitive(name="flip", linear="x", batch="axis", is_view=True, symmetric=True)
 def flip_p(xp: Any, x: Any, /, *, axis: Any) -> Any:
     return xp.flip(x, axis=axis)
-
-
-@flip_p.vjp
-def flip_vjp(xp: Any, g: Any, *, axis: Any) -> Any:
-    return xp.flip(g, axis=axis)
 
 
 @flip_p.put

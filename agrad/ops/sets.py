@@ -57,9 +57,6 @@ def unique_values_p(xp: Any, x: Any, /) -> Any:
     return xp.unique_values(x)
 
 
-unique_all_p, unique_counts_p, unique_inverse_p = unique_all_p, unique_counts_p, unique_inverse_p
-
-
 def _taken(x: Any) -> UniqueAll | None:
     """Return the distinct elements, with the values taken from ``x``.
 

@@ -64,7 +64,7 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
 
 
 def rebuild(raw: Any, requires_grad: bool) -> Tensor:
-    """Make a Tensor from its parts in a pickle or a copy."""
+    """Make a Tensor of a raw array; pickles and copies call it too."""
     tensor = wrap(raw, GLOBAL_TAPE)
     if requires_grad:
         tensor.requires_grad = True

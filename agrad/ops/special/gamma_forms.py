@@ -249,16 +249,11 @@ def _gamma_sign(xp: Any, x: Any) -> Any:
     return xp.where((x < 0) & (half != xp.floor(half)), -xp.ones_like(x), 1.0)
 
 
-def _with_poles(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
-    """Return where both are positive, and both with ones where they are not."""
-    both = (a > 0) & (b > 0)
-    return both, xp.where(both, a, xp.ones_like(a)), xp.where(both, b, xp.ones_like(b))
-
-
 def betaln(xp: Any, a: Any, b: Any) -> Any:
     """Return the logarithm of the absolute value of the beta function."""
     a, b = a + xp.zeros_like(b), b + xp.zeros_like(a)
-    both, a1, b1 = _with_poles(xp, a, b)
+    both = (a > 0) & (b > 0)
+    a1, b1 = xp.where(both, a, xp.ones_like(a)), xp.where(both, b, xp.ones_like(b))
     other = gammaln(xp, a) + gammaln(xp, b) - gammaln(xp, a + b)
     return xp.where(both, _betaln_positive(xp, a1, b1), other)
 
