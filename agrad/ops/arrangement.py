@@ -53,8 +53,6 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
 
 def _repeated(repeats: Any, x: Any, n: int) -> Any:
     """Return the places along an axis of ``n`` elements, each as often as it repeats."""
-    if isinstance(repeats, Tensor):
-        repeats._check_concrete("an array of repeats")
     raw, times = raw_of(x), raw_of(repeats)
     counts = np.asarray(backend_of(times).to_host(times))
     if as_dtype(counts.dtype).kind not in ("signed integer", "unsigned integer"):

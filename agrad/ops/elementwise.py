@@ -283,8 +283,8 @@ def _pow_exponent(xp: Any, g: Any, x1: Any, x2: Any, y: Any) -> Any:
 
 pow = elementwise(
     "pow",
-    lambda xp, g, x1, x2: _pow_base(xp, g, x1, x2),
-    lambda xp, g, x1, x2, y: _pow_exponent(xp, g, x1, x2, y),
+    _pow_base,
+    _pow_exponent,
     doc="``x1`` to the power ``x2``, elementwise; ``0**0`` is 1 and its derivative by the base is 0.",
     operator=operator.pow,
 )

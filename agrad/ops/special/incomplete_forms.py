@@ -23,10 +23,7 @@ def bell(n: int, slopes: Callable[[int], Any]) -> Any:
 
     ``slopes(k)`` is the (k + 1)-th derivative of f.
     """
-    known: list[Any] = [1.0]
-    for m in range(n):
-        known.append(sum(math.comb(m, k) * known[m - k] * slopes(k) for k in range(m + 1)))
-    return known[n]
+    return bell_pair(n, 0, lambda i, _: slopes(i - 1))
 
 
 def bell_pair(n: int, m: int, slopes: Callable[[int, int], Any]) -> Any:

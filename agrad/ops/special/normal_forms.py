@@ -3,17 +3,14 @@
 import math
 from typing import Any
 
-from agrad.ops.special.series import exp_minus_half_square, exp_minus_square, nan_where, polynomial
+from agrad.ops.special.series import exp_minus_square, nan_where, polynomial
 
 # W. J. Cody, "Rational Chebyshev approximations for the error function", Math. Comp. 23 (1969): numerators and
 # denominators, the highest power first, for |x| <= 0.46875, up to 4, and beyond
 _P1 = (
-    1.85777706184603153e-1,
-    3.16112374387056560e0,
-    1.13864154151050156e2,
-    3.77485237685302021e2,
+    1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2, 3.77485237685302021e2,
     3.20937758913846947e3,
-)
+)  # fmt: skip
 _Q1 = (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3)
 _P2 = (
     2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594e0, 6.61191906371416295e1,
@@ -45,7 +42,7 @@ def bell(xp: Any, x: Any, /, *, n: int, half: bool) -> Any:
 
     It is a Hermite polynomial times the function.
     """
-    value = exp_minus_half_square(xp, x) if half else exp_minus_square(xp, x)
+    value = exp_minus_square(xp, x, half=half)
     if not n:
         return value
     scale, x = (1, xp.clip(x, -56.0, 56.0)) if half else (2, xp.clip(x, -40.0, 40.0))
@@ -179,7 +176,7 @@ def _normal_tail(xp: Any, size: Any) -> Any:
 
     Rounding size / sqrt(2) does little harm to erfcx, and much to exp(-x**2).
     """
-    return 0.5 * exp_minus_half_square(xp, size) * erfcx(xp, size * math.sqrt(0.5))
+    return 0.5 * exp_minus_square(xp, size, half=True) * erfcx(xp, size * math.sqrt(0.5))
 
 
 def ndtr(xp: Any, x: Any) -> Any:

@@ -67,21 +67,15 @@ def legendre_nodes(count: int) -> tuple[tuple[float, float], ...]:
     return tuple(found)
 
 
-def exp_minus_square(xp: Any, x: Any) -> Any:
-    """Return exp(-x**2) without the error of rounding a large square.
+def exp_minus_square(xp: Any, x: Any, *, half: bool = False) -> Any:
+    """Return exp(-x**2), or with ``half`` exp(-x**2 / 2), accurate for large squares.
 
     The square of x rounded to a multiple of 1/16 is exact, and what is left is a product of small factors.
     """
-    x = xp.clip(x, -40.0, 40.0)
+    scale, limit = (0.5, 56.0) if half else (1.0, 40.0)
+    x = xp.clip(x, -limit, limit)
     near = xp.trunc(x * 16) / 16
-    return xp.exp(-near * near) * xp.exp(-(x - near) * (x + near))
-
-
-def exp_minus_half_square(xp: Any, x: Any) -> Any:
-    """Return exp(-x**2 / 2) without the error of rounding a large square."""
-    x = xp.clip(x, -56.0, 56.0)
-    near = xp.trunc(x * 16) / 16
-    return xp.exp(-0.5 * near * near) * xp.exp(-0.5 * (x - near) * (x + near))
+    return xp.exp(-scale * near * near) * xp.exp(-scale * (x - near) * (x + near))
 
 
 def log1p_minus(xp: Any, u: Any) -> Any:
