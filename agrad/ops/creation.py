@@ -76,12 +76,38 @@ def asarray(
 ) -> Tensor:
     """Make a Tensor of a number, a nested sequence, an array or a Tensor.
 
-    An array stays on its own backend and device unless others are named, and its memory is shared unless ``copy`` is
-    True. Numbers and sequences go to the selected backend. A device that is another backend's own object names that
-    backend too. A sequence with Tensors in it stays differentiable. ``requires_grad`` makes the result a leaf whose
-    gradient ``backward`` computes; its dtype must be floating.
+    An array stays on its own backend and device unless others are named. Numbers and sequences go to the selected
+    backend. A sequence with Tensors in it stays differentiable.
 
-    Raises ``DtypeError`` for an array that is not of numbers or booleans.
+    Parameters
+    ----------
+    obj : number, nested sequence, array or Tensor
+        An array of any known library, or an object with ``__array__`` or a buffer.
+    dtype : dtype, optional
+        Of any library; by default that of ``obj``.
+    device : device, optional
+        One of another backend names that backend too.
+    copy : bool, optional
+        With True, the memory of an array is not shared.
+    backend : str, optional
+        Where to move the array; by default it stays.
+    requires_grad : bool
+        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    DtypeError
+        For an array of objects, text, dates or records, or ``requires_grad`` and a dtype that is not floating.
+    OperandError
+        For any other object.
+    BackendUnavailableError
+        For a backend that cannot be used here.
+    DeviceUnavailableError
+        For a device that is not there.
     """
     if CAPTURED:
         obj = captured(obj)
@@ -208,7 +234,33 @@ def _shape(shape: Any) -> tuple[int, ...]:
 def zeros(
     shape: Any, *, dtype: Any = None, device: Any = None, backend: str | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Make a Tensor of zeros of ``shape`` (an int or a tuple)."""
+    """Make a Tensor of zeros.
+
+    Parameters
+    ----------
+    shape : int or tuple of ints
+    dtype : dtype, optional
+        Of any library; by default the library's default.
+    device : device, optional
+        By default that of the selection.
+    backend : str, optional
+        By default the selected one.
+    requires_grad : bool
+        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    BackendUnavailableError
+        For a backend that cannot be used here.
+    DeviceUnavailableError
+        For a device that is not there.
+    DtypeError
+        For ``requires_grad`` and a dtype that is not floating.
+    """
     return _new("zeros", (_shape(shape),), dtype, device, backend, requires_grad)
 
 
@@ -216,7 +268,33 @@ def zeros(
 def ones(
     shape: Any, *, dtype: Any = None, device: Any = None, backend: str | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Make a Tensor of ones of ``shape`` (an int or a tuple)."""
+    """Make a Tensor of ones.
+
+    Parameters
+    ----------
+    shape : int or tuple of ints
+    dtype : dtype, optional
+        Of any library; by default the library's default.
+    device : device, optional
+        By default that of the selection.
+    backend : str, optional
+        By default the selected one.
+    requires_grad : bool
+        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    BackendUnavailableError
+        For a backend that cannot be used here.
+    DeviceUnavailableError
+        For a device that is not there.
+    DtypeError
+        For ``requires_grad`` and a dtype that is not floating.
+    """
     return _new("ones", (_shape(shape),), dtype, device, backend, requires_grad)
 
 
@@ -224,7 +302,33 @@ def ones(
 def empty(
     shape: Any, *, dtype: Any = None, device: Any = None, backend: str | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Make a Tensor of ``shape`` (an int or a tuple) with arbitrary values."""
+    """Make a Tensor with arbitrary values.
+
+    Parameters
+    ----------
+    shape : int or tuple of ints
+    dtype : dtype, optional
+        Of any library; by default the library's default.
+    device : device, optional
+        By default that of the selection.
+    backend : str, optional
+        By default the selected one.
+    requires_grad : bool
+        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    BackendUnavailableError
+        For a backend that cannot be used here.
+    DeviceUnavailableError
+        For a device that is not there.
+    DtypeError
+        For ``requires_grad`` and a dtype that is not floating.
+    """
     return _new("empty", (_shape(shape),), dtype, device, backend, requires_grad)
 
 
@@ -238,9 +342,34 @@ def full(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Any:
-    """Make a Tensor of ``shape`` (an int or a tuple), filled with one value.
+    """Make a Tensor filled with one value.
 
-    ``fill_value``: a number, or a Tensor of one element, which is differentiated.
+    Parameters
+    ----------
+    shape : int or tuple of ints
+    fill_value : number or Tensor
+        A Tensor has one element, and is differentiated.
+    dtype : dtype, optional
+        Of any library; by default the library's default.
+    device : device, optional
+        By default that of the selection.
+    backend : str, optional
+        By default the selected one.
+    requires_grad : bool
+        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    BackendUnavailableError
+        For a backend that cannot be used here.
+    DeviceUnavailableError
+        For a device that is not there.
+    DtypeError
+        For ``requires_grad`` and a dtype that is not floating.
     """
     shape = _shape(shape)
     if hasattr(fill_value, "shape") or isinstance(fill_value, TracedNumber):
@@ -262,9 +391,38 @@ def arange(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a Tensor of the numbers from ``start`` to before ``stop``, ``step`` apart.
+    """Make a Tensor of evenly spaced numbers.
 
-    With one argument, from 0 to before it.
+    Parameters
+    ----------
+    start : number
+        The first number; with one argument the end, from 0.
+    stop : number, optional
+        The end, which is not included.
+    step : number
+        The distance between the numbers.
+    dtype : dtype, optional
+        Of any library; by default the library's default.
+    device : device, optional
+        By default that of the selection.
+    backend : str, optional
+        By default the selected one.
+    requires_grad : bool
+        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+
+    Returns
+    -------
+    Tensor
+        Of one axis.
+
+    Raises
+    ------
+    BackendUnavailableError
+        For a backend that cannot be used here.
+    DeviceUnavailableError
+        For a device that is not there.
+    DtypeError
+        For ``requires_grad`` and a dtype that is not floating.
     """
     if stop is None:
         start, stop = 0, start
@@ -284,9 +442,38 @@ def linspace(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Any:
-    """Make ``num`` evenly spaced numbers from ``start`` to ``stop``.
+    """Make a Tensor of a count of evenly spaced numbers.
 
-    They are numbers, or Tensors of shape (), which are differentiated. ``endpoint``: include ``stop``.
+    Parameters
+    ----------
+    start, stop : number or Tensor
+        The ends. Tensors have shape (), and are differentiated.
+    num : int
+        How many numbers.
+    dtype : dtype, optional
+        Of any library; by default the library's default.
+    device : device, optional
+        By default that of the selection.
+    endpoint : bool
+        Include ``stop``.
+    backend : str, optional
+        By default the selected one.
+    requires_grad : bool
+        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+
+    Returns
+    -------
+    Tensor
+        Of shape (num,).
+
+    Raises
+    ------
+    BackendUnavailableError
+        For a backend that cannot be used here.
+    DeviceUnavailableError
+        For a device that is not there.
+    DtypeError
+        For ``requires_grad`` and a dtype that is not floating.
     """
     start, stop = _read((start, stop))
     known = next((v for v in (start, stop) if hasattr(v, "shape")), None)
@@ -313,7 +500,38 @@ def eye(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a matrix with ones on its ``k``-th diagonal and zeros elsewhere."""
+    """Make a matrix with ones on a diagonal and zeros elsewhere.
+
+    Parameters
+    ----------
+    n_rows : int
+    n_cols : int, optional
+        By default as many as rows.
+    k : int
+        The diagonal, counted to the right of the main one.
+    dtype : dtype, optional
+        Of any library; by default the library's default.
+    device : device, optional
+        By default that of the selection.
+    backend : str, optional
+        By default the selected one.
+    requires_grad : bool
+        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+
+    Returns
+    -------
+    Tensor
+        Of shape (n_rows, n_cols).
+
+    Raises
+    ------
+    BackendUnavailableError
+        For a backend that cannot be used here.
+    DeviceUnavailableError
+        For a device that is not there.
+    DtypeError
+        For ``requires_grad`` and a dtype that is not floating.
+    """
     return _new("eye", (n_rows, n_cols), dtype, device, backend, requires_grad, k=k)
 
 
@@ -321,10 +539,29 @@ def eye(
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, backend: str | None = None) -> Tensor:
     """Make a Tensor that holds the memory of an array with ``__dlpack__``.
 
-    It is of the selected backend, or of ``backend``. ``copy``: True for a copy always, False for an error where one
-    would be needed, None for one only there. ``device``: where to put it. A Tensor stays differentiable: one that
-    requires a gradient is moved by ``to``, which copies. Raises ``OperandError`` for what has no ``__dlpack__``, and
-    ``BufferError`` for what cannot be handed over.
+    A Tensor stays differentiable: one that requires a gradient is moved by ``to``, which copies.
+
+    Parameters
+    ----------
+    x : array
+        An object with ``__dlpack__``, or an array of a known library.
+    device : device, optional
+        Where to put it.
+    copy : bool, optional
+        True for a copy always, False for an error where one would be needed; by default one is made only there.
+    backend : str, optional
+        By default the selected one.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    OperandError
+        For an object without ``__dlpack__``.
+    BufferError
+        For memory that cannot be handed over.
     """
     if not hasattr(x, "__dlpack__") and backend_of_type(type(x)) is None:
         raise OperandError(f"from_dlpack takes an object with __dlpack__, not {type(x).__name__}; use agrad.asarray")
@@ -398,34 +635,91 @@ def _filled_like(x: Any, name: str, args: tuple[Any, ...], dtype: Any, device: A
 
 @public
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """Make zeros of the shape, dtype, backend and device of ``x``.
+    """Make zeros of the shape, dtype, backend and device of an array.
 
-    A constant Tensor for a Tensor, else a raw array.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    dtype : dtype, optional
+        By default that of ``x``.
+    device : device, optional
+        By default that of ``x``.
+
+    Returns
+    -------
+    array
+        A constant Tensor for a Tensor, else a raw array.
     """
     return _filled_like(x, "zeros", (), dtype, device)
 
 
 @public
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """Make ones of the shape, dtype, backend and device of ``x``.
+    """Make ones of the shape, dtype, backend and device of an array.
 
-    A constant Tensor for a Tensor, else a raw array.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    dtype : dtype, optional
+        By default that of ``x``.
+    device : device, optional
+        By default that of ``x``.
+
+    Returns
+    -------
+    array
+        A constant Tensor for a Tensor, else a raw array.
     """
     return _filled_like(x, "ones", (), dtype, device)
 
 
 @public
 def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """Make an array like ``x`` with arbitrary values."""
+    """Make an array like another, with arbitrary values.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    dtype : dtype, optional
+        By default that of ``x``.
+    device : device, optional
+        By default that of ``x``.
+
+    Returns
+    -------
+    array
+        A constant Tensor for a Tensor, else a raw array.
+    """
     return _filled_like(x, "empty", (), dtype, device)
 
 
 @public
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """Make an array like ``x``, filled with one value.
+    """Make an array like another, filled with one value.
 
-    ``fill_value``: a number, or a Tensor of no dimensions, which is differentiated. Raises ``ShapeError`` for an array
-    of any other shape.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    fill_value : number or Tensor
+        A Tensor has shape (), and is differentiated.
+    dtype : dtype, optional
+        By default that of ``x``.
+    device : device, optional
+        By default that of ``x``.
+
+    Returns
+    -------
+    array
+        A Tensor for a Tensor, else a raw array.
+
+    Raises
+    ------
+    ShapeError
+        For a ``fill_value`` of another shape.
     """
     if hasattr(fill_value, "shape"):
         ndim_of(x, "full_like")
@@ -443,10 +737,26 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 
 @public
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
-    """Return coordinate grids of one-dimensional arrays.
+    """Return coordinate grids of arrays of one axis.
 
-    ``indexing``: ``"xy"`` exchanges the first two axes, ``"ij"`` does not. Differentiable. Raises ``OperandError`` for
-    arrays of another number of dimensions.
+    Parameters
+    ----------
+    *arrays : arrays
+        Each of one axis.
+    indexing : str
+        ``"xy"`` exchanges the first two axes, ``"ij"`` does not.
+
+    Returns
+    -------
+    tuple of arrays
+        One for each argument, of one shape.
+
+    Raises
+    ------
+    OperandError
+        For an array that has not one axis.
+    ValueError
+        For another ``indexing``.
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")

@@ -107,11 +107,30 @@ def eigh_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
 def eigh(x: Any, /) -> EighResult:
     """Return the eigenvalues and eigenvectors of Hermitian matrices.
 
-    The eigenvalues are ascending, the eigenvectors orthonormal. x: (..., n, n) of a floating dtype; which triangle is
-    read is the array library's affair. Gives the named tuple (eigenvalues (..., n), real; eigenvectors (..., n, n), as
-    columns). The derivative is that along Hermitian changes of ``x``, given as a Hermitian gradient. Where eigenvalues
-    are equal it is right for the eigenvalues, and NaN for the eigenvectors and for second derivatives, which go through
-    them.
+    The derivative is that along Hermitian changes of ``x``, given as a Hermitian gradient. Where eigenvalues are equal
+    it is right for the eigenvalues, and NaN for the eigenvectors and for second derivatives, which go through them.
+
+    Parameters
+    ----------
+    x : array
+        Hermitian matrices of shape (..., n, n) and a floating dtype. Which triangle is read depends on the array
+        library.
+
+    Returns
+    -------
+    EighResult
+        Named tuple: ``eigenvalues`` (..., n), real and ascending, and ``eigenvectors`` (..., n, n), orthonormal
+        columns.
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square.
+
+    Notes
+    -----
+    Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), section 3.1; of complex
+    matrices C. Boeddeker et al. (2017), arXiv:1701.00392.
     """
     check_matrices(x, "eigh", square=True)
     return EighResult(*eigh_p(x, upper=False))
@@ -126,8 +145,24 @@ def eigvalsh_p(xp: Any, x: Any, /) -> Any:
 def eigvalsh(x: Any, /) -> Any:
     """Return the eigenvalues of Hermitian matrices, ascending.
 
-    x: (..., n, n) of a floating dtype; gives (..., n), real. Where they are differentiated they come from ``eigh``, as
-    their derivative needs the vectors. Where some are equal the first derivative is right, and later ones are NaN.
+    Where they are differentiated they come from ``eigh``, as their derivative needs the vectors. Where some are equal
+    the first derivative is right, and later ones are NaN.
+
+    Parameters
+    ----------
+    x : array
+        Hermitian matrices of shape (..., n, n) and a floating dtype. Which triangle is read depends on the array
+        library.
+
+    Returns
+    -------
+    array
+        Real, of shape (..., n).
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square.
     """
     check_matrices(x, "eigvalsh", square=True)
     return eigh_p(x, upper=False)[0] if differentiated(x) else eigvalsh_p(x)
@@ -168,9 +203,29 @@ def eig_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
 def eig(x: Any, /) -> EighResult:
     """Return the eigenvalues and eigenvectors of square matrices.
 
-    The eigenvectors have length one; the order is arbitrary. x: (..., n, n) of a floating dtype. Gives the named tuple
-    (eigenvalues (..., n), eigenvectors (..., n, n), as columns), both complex. Raises ``MissingFunctionError`` where
-    the array library has no ``eig``. Where eigenvalues are equal, the derivative of the eigenvectors is NaN.
+    Where eigenvalues are equal, the derivative of the eigenvectors is NaN.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., n, n) and a floating dtype.
+
+    Returns
+    -------
+    EighResult
+        Named tuple: ``eigenvalues`` (..., n), in any order, and ``eigenvectors`` (..., n, n), columns of length one;
+        both complex.
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square.
+    MissingFunctionError
+        Where the array library has no ``eig``.
+
+    Notes
+    -----
+    Derivatives: C. Boeddeker et al. (2017), arXiv:1701.00392, section 4.2.
     """
     check_matrices(x, "eig", square=True)
     return EighResult(*eig_p(x))
@@ -178,10 +233,26 @@ def eig(x: Any, /) -> EighResult:
 
 @public("linalg")
 def eigvals(x: Any, /) -> Any:
-    """Return the eigenvalues of square matrices, complex, in an arbitrary order.
+    """Return the eigenvalues of square matrices, in any order.
 
-    x: (..., n, n) of a floating dtype; gives (..., n). Those of a Tensor come from ``eig``, as their derivative needs
-    the vectors. Raises ``MissingFunctionError`` where the array library has neither.
+    Those of a Tensor come from ``eig``, as their derivative needs the vectors.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., n, n) and a floating dtype.
+
+    Returns
+    -------
+    array
+        Complex, of shape (..., n).
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square.
+    MissingFunctionError
+        Where the array library has neither.
     """
     check_matrices(x, "eigvals", square=True)
     return eig_p(x)[0] if isinstance(x, Tensor) else _word(backend_of(x).xp, "eigvals")(x)
@@ -290,11 +361,32 @@ def svd_jvp(xp: Any, t: Any, x_meta: Any, U: Any, S: Any, Vh: Any) -> Any:
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     """Return the singular value decomposition ``x = U @ diag(S) @ Vh``.
 
-    x: (..., m, n) of a floating dtype. Gives the named tuple (U, S, Vh): S of shape (..., k), real and descending,
-    k = min(m, n); U (..., m, m) and Vh (..., n, n), or without ``full_matrices`` (..., m, k) and (..., k, n). At a
-    singular value of exactly 0 its own derivative is 0. Where singular values are equal, the derivative is right for
-    the values, and NaN for the vectors and for second derivatives, which go through them; so it is at a 0, unless the
-    matrix is real and square.
+    At a singular value of exactly 0 its own derivative is 0. Where singular values are equal, the derivative is right
+    for the values, and NaN for the vectors and for second derivatives, which go through them. The same holds at a 0,
+    unless the matrix is real and square.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and a floating dtype.
+    full_matrices : bool
+        Complete the singular vectors to square matrices.
+
+    Returns
+    -------
+    SVDResult
+        Named tuple, with k = min(m, n): ``U`` (..., m, m), ``S`` (..., k), real and descending, and ``Vh`` (..., n, n);
+        without ``full_matrices`` (..., m, k), (..., k) and (..., k, n).
+
+    Raises
+    ------
+    ShapeError
+        For an array of fewer than two axes.
+
+    Notes
+    -----
+    Derivatives: Z.-Q. Wan and S.-X. Zhang (2019), arXiv:1909.02659; M. Giles, "An extended collection of matrix
+    derivative results" (2008), section 3.2.
     """
     check_matrices(x, "svd")
     return SVDResult(*svd_p(x, full_matrices=bool(full_matrices)))
@@ -309,9 +401,23 @@ def svdvals_p(xp: Any, x: Any, /) -> Any:
 def svdvals(x: Any, /) -> Any:
     """Return the singular values, descending.
 
-    x: (..., m, n) of a floating dtype; gives (..., min(m, n)), real. Where they are differentiated they come from
-    ``svd``, as their derivative needs the vectors. The derivative of one that is exactly 0 is 0; where some are equal
-    the first derivative is right, and later ones are NaN.
+    Where they are differentiated they come from ``svd``, as their derivative needs the vectors. The derivative of one
+    that is exactly 0 is 0. Where some are equal the first derivative is right, and later ones are NaN.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and a floating dtype.
+
+    Returns
+    -------
+    array
+        Real, of shape (..., min(m, n)).
+
+    Raises
+    ------
+    ShapeError
+        For an array of fewer than two axes.
     """
     check_matrices(x, "svdvals")
     return svd_p(x, full_matrices=False)[1] if differentiated(x) else svdvals_p(x)
@@ -383,9 +489,32 @@ def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_meta: Any, Q: Any, R: Any) -> Any:
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """Return the decomposition ``x = Q @ R``.
 
-    Q has orthonormal columns, R is upper triangular. x: (..., m, n) of a floating dtype. Gives the named tuple (Q, R):
-    with k = min(m, n), Q (..., m, k) and R (..., k, n), or in the mode ``"complete"`` Q (..., m, m) and R (..., m, n).
-    The derivative exists where the first k columns of ``x`` are independent. Raises ``OperandError`` for another mode.
+    The derivative exists where the first min(m, n) columns of ``x`` are independent.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and a floating dtype.
+    mode : str
+        ``"reduced"`` or ``"complete"``.
+
+    Returns
+    -------
+    QRResult
+        Named tuple, with k = min(m, n): ``Q`` (..., m, k), with orthonormal columns, and ``R`` (..., k, n), upper
+        triangular; in the mode ``"complete"`` (..., m, m) and (..., m, n).
+
+    Raises
+    ------
+    OperandError
+        For another mode.
+    ShapeError
+        For an array of fewer than two axes.
+
+    Notes
+    -----
+    Derivatives: S. F. Walter and L. Lehmann (2018), arXiv:1009.6112; of wide matrices D. A. O. Roberts and L. R.
+    Roberts (2020), arXiv:2009.10071.
     """
     check_matrices(x, "qr")
     if mode not in ("reduced", "complete"):

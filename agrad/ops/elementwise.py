@@ -96,7 +96,18 @@ multiply.primitive.product = True
 
 @primitive(broadcasts=True, jointly=True, batch="leading")
 def from_parts(xp: Any, x1: Any, x2: Any, /) -> Any:
-    """Make complex numbers of real and imaginary parts, real arrays that broadcast."""
+    """Return complex numbers of real and imaginary parts.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        Real arrays that broadcast.
+
+    Returns
+    -------
+    array
+        Of a complex dtype.
+    """
     return xp.from_parts(x1, x2)
 
 
@@ -173,7 +184,17 @@ def complex_sign_jvp(xp: Any, t: Any, x: Any, y: Any) -> Any:
 def sign(x: Any, /) -> Any:
     """Return -1, 0 or 1 by the sign of each element.
 
-    Of a complex one it is x / abs(x), and 0 at 0. Differentiable for complex dtypes; for real ones a constant.
+    That of a complex number is x / abs(x), and 0 at 0. Differentiable for complex dtypes; for real ones a constant.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a numeric dtype.
+
+    Returns
+    -------
+    array
+        Of the shape and dtype of ``x``.
     """
     return (complex_sign if hasattr(x, "dtype") and is_complex(x.dtype) else sign_p)(x)
 
@@ -331,10 +352,27 @@ CALLS["guard"] = mask_unused
 
 @public
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
-    """Choose from ``x1`` where ``condition`` holds and from ``x2`` elsewhere.
+    """Return the elements of one array where a condition holds, else of another.
 
-    condition: boolean array; x1, x2: arrays or numbers; the three broadcast. A branch that is not chosen gets the
-    cotangent 0, whatever its values are: a NaN or an infinity in the unused branch never poisons the gradient.
+    A NaN or an infinity in a branch that is not chosen does not reach the gradient: it gets the cotangent 0, whatever
+    its values are.
+
+    Parameters
+    ----------
+    condition : array
+        Booleans.
+    x1, x2 : array or number
+        The three broadcast.
+
+    Returns
+    -------
+    array
+        Of the broadcast shape.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not broadcast.
     """
     return where_p(*array_arguments("where", condition, x1, x2))
 
@@ -370,10 +408,26 @@ def _is_range(x: Any, low: Any, high: Any) -> bool:
 
 @public
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-    """Limit each element to the range from ``min`` to ``max``.
+    """Limit each element to a range.
 
-    They are arrays or numbers that broadcast, or None for no limit. The derivative by ``x`` is 1 inside the range and 0
-    outside, by a limit the reverse; at a limit they share it.
+    The derivative by ``x`` is 1 inside the range and 0 outside, that by a limit the reverse; at a limit they share it.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a real dtype.
+    min, max : array or number, optional
+        The limits, which broadcast; None for no limit.
+
+    Returns
+    -------
+    array
+        Of the broadcast shape.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not broadcast.
     """
     if _is_range(x, min, max):
         return between(x, low=min, high=max)

@@ -256,66 +256,180 @@ def _sizes(x: Any, s: Any, axes: Any, name: str, *, half: bool = False) -> tuple
 
 @public("fft")
 def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """Return the discrete Fourier transform along one axis.
+    """Return the discrete Fourier transform along an axis.
 
-    x: array of a floating dtype. ``n``: its length, to which ``x`` is cropped or padded with zeros.
-    ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both directions).
-    Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    Parameters
+    ----------
+    x : array
+        Of one or more axes and a floating dtype.
+    n : int, optional
+        The length, to which ``x`` is cropped or padded with zeros.
+    axis : int
+        The axis, by default the last.
+    norm : str
+        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+
+    Returns
+    -------
+    array
+        Complex.
+
+    Raises
+    ------
+    ShapeError
+        For a length below 1 or an axis out of range.
+    OperandError
+        For another ``norm``.
     """
     return _one_axis(fft_p, x, n, axis, norm)
 
 
 @public("fft")
 def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """Return the inverse discrete Fourier transform along one axis.
+    """Return the inverse discrete Fourier transform along an axis.
 
-    x: array of a floating dtype. ``n``: its length, to which ``x`` is cropped or padded with zeros.
-    ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both directions).
-    Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    Parameters
+    ----------
+    x : array
+        Of one or more axes and a floating dtype.
+    n : int, optional
+        The length, to which ``x`` is cropped or padded with zeros.
+    axis : int
+        The axis, by default the last.
+    norm : str
+        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+
+    Returns
+    -------
+    array
+        Complex.
+
+    Raises
+    ------
+    ShapeError
+        For a length below 1 or an axis out of range.
+    OperandError
+        For another ``norm``.
     """
     return _one_axis(ifft_p, x, n, axis, norm)
 
 
 @public("fft")
 def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """Return the first n // 2 + 1 values of the transform of real values.
+    """Return the discrete Fourier transform of real values along an axis.
 
-    x: array of a real floating dtype. ``n``: its length, to which ``x`` is cropped or padded with zeros.
-    ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both directions).
-    Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    Parameters
+    ----------
+    x : array
+        Of one or more axes and a real floating dtype.
+    n : int, optional
+        The length, to which ``x`` is cropped or padded with zeros.
+    axis : int
+        The axis, by default the last.
+    norm : str
+        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+
+    Returns
+    -------
+    array
+        The first n // 2 + 1 values along ``axis``; the others are conjugates of these.
+
+    Raises
+    ------
+    ShapeError
+        For a length below 1 or an axis out of range.
+    OperandError
+        For another ``norm``.
     """
     return _one_axis(rfft_p, x, n, axis, norm)
 
 
 @public("fft")
 def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """Return the inverse of ``rfft``: n real values, by default 2 (m - 1).
+    """Return the inverse of ``rfft``.
 
-    x: complex array. ``n``: its length, to which ``x`` is cropped or padded with zeros.
-    ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both directions).
-    Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    Parameters
+    ----------
+    x : array
+        Of one or more axes, complex.
+    n : int, optional
+        The length of the result; by default 2 (m - 1) for m values along ``axis``.
+    axis : int
+        The axis, by default the last.
+    norm : str
+        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+
+    Returns
+    -------
+    array
+        Real, of n values along ``axis``.
+
+    Raises
+    ------
+    ShapeError
+        For a length below 1 or an axis out of range.
+    OperandError
+        For another ``norm``.
     """
     return _from_half(irfft_p, x, n, axis, norm)
 
 
 @public("fft")
 def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """Return the transform of a Hermitian array, from its half: n real values.
+    """Return the discrete Fourier transform of a Hermitian array.
 
-    x: complex array. ``n``: its length, to which ``x`` is cropped or padded with zeros.
-    ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both directions).
-    Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    Parameters
+    ----------
+    x : array
+        Of one or more axes, complex: the first half of the Hermitian array.
+    n : int, optional
+        The length of the result; by default 2 (m - 1) for m values along ``axis``.
+    axis : int
+        The axis, by default the last.
+    norm : str
+        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+
+    Returns
+    -------
+    array
+        Real, of n values along ``axis``.
+
+    Raises
+    ------
+    ShapeError
+        For a length below 1 or an axis out of range.
+    OperandError
+        For another ``norm``.
     """
     return _from_half(hfft_p, x, n, axis, norm)
 
 
 @public("fft")
 def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """Return the inverse of ``hfft``: the first n // 2 + 1 values.
+    """Return the inverse of ``hfft``.
 
-    x: array of a real floating dtype. ``n``: its length, to which ``x`` is cropped or padded with zeros.
-    ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both directions).
-    Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    Parameters
+    ----------
+    x : array
+        Of one or more axes and a real floating dtype.
+    n : int, optional
+        The length, to which ``x`` is cropped or padded with zeros.
+    axis : int
+        The axis, by default the last.
+    norm : str
+        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+
+    Returns
+    -------
+    array
+        Complex, the first n // 2 + 1 values along ``axis``.
+
+    Raises
+    ------
+    ShapeError
+        For a length below 1 or an axis out of range.
+    OperandError
+        For another ``norm``.
     """
     return _one_axis(ihfft_p, x, n, axis, norm)
 
@@ -326,9 +440,28 @@ def fftn(
 ) -> Any:
     """Return the discrete Fourier transform along several axes.
 
-    x: array of a floating dtype. ``s``: its length along each of ``axes``, to which ``x`` is cropped or padded
-    with zeros. ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both
-    directions). Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    Parameters
+    ----------
+    x : array
+        Of one or more axes and a floating dtype.
+    s : sequence of ints, optional
+        The length along each of ``axes``, to which ``x`` is cropped or padded with zeros.
+    axes : sequence of ints, optional
+        The axes; by default the last ones, as many as ``s`` has lengths, or all.
+    norm : str
+        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+
+    Returns
+    -------
+    array
+        Complex.
+
+    Raises
+    ------
+    ShapeError
+        For a length below 1 or an axis out of range.
+    OperandError
+        For another ``norm``.
     """
     return _several_axes(fftn_p, x, s, axes, norm)
 
@@ -339,9 +472,28 @@ def ifftn(
 ) -> Any:
     """Return the inverse discrete Fourier transform along several axes.
 
-    x: array of a floating dtype. ``s``: its length along each of ``axes``, to which ``x`` is cropped or padded
-    with zeros. ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both
-    directions). Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    Parameters
+    ----------
+    x : array
+        Of one or more axes and a floating dtype.
+    s : sequence of ints, optional
+        The length along each of ``axes``, to which ``x`` is cropped or padded with zeros.
+    axes : sequence of ints, optional
+        The axes; by default the last ones, as many as ``s`` has lengths, or all.
+    norm : str
+        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+
+    Returns
+    -------
+    array
+        Complex.
+
+    Raises
+    ------
+    ShapeError
+        For a length below 1 or an axis out of range.
+    OperandError
+        For another ``norm``.
     """
     return _several_axes(ifftn_p, x, s, axes, norm)
 
@@ -350,11 +502,30 @@ def ifftn(
 def rfftn(
     x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Any:
-    """Return ``rfft`` along the last of ``axes``, ``fftn`` along the others.
+    """Return ``rfft`` along the last axis given, ``fftn`` along the others.
 
-    x: array of a real floating dtype. ``s``: its length along each of ``axes``, to which ``x`` is cropped or padded
-    with zeros. ``norm``: the place of the factor 1/n, ``"backward"``, ``"forward"``, or ``"ortho"`` (its root in both
-    directions). Raises ``ShapeError`` for a length below 1 or an axis out of range, ``OperandError`` for another norm.
+    Parameters
+    ----------
+    x : array
+        Of one or more axes and a real floating dtype.
+    s : sequence of ints, optional
+        The length along each of ``axes``, to which ``x`` is cropped or padded with zeros.
+    axes : sequence of ints, optional
+        The axes; by default the last ones, as many as ``s`` has lengths, or all.
+    norm : str
+        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+
+    Returns
+    -------
+    array
+        Complex, with n // 2 + 1 values along the last of ``axes``.
+
+    Raises
+    ------
+    ShapeError
+        For a length below 1 or an axis out of range.
+    OperandError
+        For another ``norm``.
     """
     return _several_axes(rfftn_p, x, s, axes, norm)
 
@@ -365,8 +536,28 @@ def irfftn(
 ) -> Any:
     """Return the inverse of ``rfftn``.
 
-    The result is real, from half of a Hermitian array along the last of ``axes``. x: complex array. ``s``: the lengths
-    of the result along ``axes``; that of the last is 2 (m - 1) by default. ``norm`` and errors are as of ``rfftn``.
+    Parameters
+    ----------
+    x : array
+        Of one or more axes, complex.
+    s : sequence of ints, optional
+        The lengths of the result along ``axes``; that of the last is by default 2 (m - 1) for m values.
+    axes : sequence of ints, optional
+        The axes; by default the last ones, as many as ``s`` has lengths, or all.
+    norm : str
+        The place of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+
+    Returns
+    -------
+    array
+        Real.
+
+    Raises
+    ------
+    ShapeError
+        For a length below 1 or an axis out of range.
+    OperandError
+        For another ``norm``.
     """
     chosen, sizes = _sizes(x, s, axes, "fft.irfftn", half=True)
     lengths = dict(zip(chosen, [*sizes[:-1], sizes[-1] // 2 + 1], strict=True))
@@ -375,16 +566,49 @@ def irfftn(
 
 @public("fft")
 def fftshift(x: Any, /, *, axes: Any = None) -> Any:
-    """Move the coefficient of frequency 0 to the middle of ``axes``.
+    """Move the coefficient of frequency 0 to the middle of axes.
 
-    ``axes``: an int, a tuple, or None for all.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    axes : int or tuple of ints, optional
+        The axes; all by default.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return fftshift_p(x, axes=axes_of(axes, x))
 
 
 @public("fft")
 def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
-    """Return the inverse of ``fftshift``."""
+    """Return the inverse of ``fftshift``.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    axes : int or tuple of ints, optional
+        The axes; all by default.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
+    """
     return ifftshift_p(x, axes=axes_of(axes, x))
 
 
@@ -401,17 +625,57 @@ def _frequencies(name: str, n: int, d: float, dtype: Any, device: Any) -> Tensor
 
 @public("fft")
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return the n frequencies of ``fft`` for samples ``d`` apart.
+    """Return the frequencies of ``fft``.
 
-    First 0 and the positive ones, then the negative ones. A constant Tensor of shape (n,) on the selected backend.
+    First 0 and the positive ones, then the negative ones.
+
+    Parameters
+    ----------
+    n : int
+        The length of the transform.
+    d : float
+        The distance of the samples.
+    dtype : dtype, optional
+        By default the library's default.
+    device : device, optional
+        By default that of the selection.
+
+    Returns
+    -------
+    Tensor
+        A constant of shape (n,).
+
+    Raises
+    ------
+    ShapeError
+        For a length below 1.
     """
     return _frequencies("fftfreq", n, d, dtype, device)
 
 
 @public("fft")
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return the n // 2 + 1 frequencies of ``rfft`` for samples ``d`` apart.
+    """Return the frequencies of ``rfft``.
 
-    n: the length of the transform. A constant Tensor on the selected backend.
+    Parameters
+    ----------
+    n : int
+        The length of the transform.
+    d : float
+        The distance of the samples.
+    dtype : dtype, optional
+        By default the library's default.
+    device : device, optional
+        By default that of the selection.
+
+    Returns
+    -------
+    Tensor
+        A constant of shape (n // 2 + 1,).
+
+    Raises
+    ------
+    ShapeError
+        For a length below 1.
     """
     return _frequencies("rfftfreq", n, d, dtype, device)

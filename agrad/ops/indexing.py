@@ -218,10 +218,32 @@ def take_batch(
 
 @public
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
-    """Return the elements at ``indices`` along ``axis``.
+    """Return the elements at indices along an axis.
 
-    ``indices``: an integer array of one dimension; repeated ones add up their gradients. ``axis`` may be left out for
-    an array of one dimension.
+    Indices that repeat add up their cotangents.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    indices : array
+        Integers of one axis.
+    axis : int, optional
+        The axis; it may be left out for an array of one axis.
+
+    Returns
+    -------
+    array
+        As long along ``axis`` as ``indices``.
+
+    Raises
+    ------
+    OperandError
+        If no axis is given for an array of more axes than one.
+    DtypeError
+        For indices that are no integers.
+    MixedBackendsError
+        For indices of another library.
     """
     if axis is None:
         if ndim_of(x, "take") != 1:
@@ -270,10 +292,30 @@ def along_axis(xp: Any, order: Any, shape: tuple[int, ...], axis: int) -> tuple[
 
 @public
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
-    """Return the elements at ``indices`` along ``axis``.
+    """Return the elements at indices along an axis, row by row.
 
-    ``indices``: an integer array of as many dimensions as ``x``. The other axes broadcast. Negative indices count from
-    the end; repeated ones accumulate gradients.
+    Negative indices count from the end. Indices that repeat add up their cotangents.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    indices : array
+        Integers, with as many axes as ``x``; all but ``axis`` broadcast.
+    axis : int
+        The axis, by default the last.
+
+    Returns
+    -------
+    array
+        Of the broadcast shape.
+
+    Raises
+    ------
+    OperandError
+        For indices of another number of axes or dtype.
+    MixedBackendsError
+        For indices of another library.
     """
     ndim = ndim_of(x, "take_along_axis")
     axis = axis_of(axis, x)

@@ -36,7 +36,22 @@ def outer_x2(xp: Any, g: Any, x1: Any) -> Any:
 def outer(x1: Any, x2: Any, /) -> Any:
     """Return the products ``x1[i] * x2[j]``.
 
-    x1: (m,); x2: (n,); gives (m, n). Raises ``ShapeError`` for other shapes.
+    Parameters
+    ----------
+    x1 : array
+        Of shape (m,) and a numeric dtype.
+    x2 : array
+        Of shape (n,).
+
+    Returns
+    -------
+    array
+        Of shape (m, n).
+
+    Raises
+    ------
+    ShapeError
+        For arrays that have not one axis.
     """
     for x in (x1, x2):
         if ndim_of(x, "outer") != 1:
@@ -85,9 +100,26 @@ def matmul_batch(xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool) ->
 def matmul(x1: Any, x2: Any, /) -> Any:
     """Return the matrix product.
 
-    x1: (..., m, k) or (k,); x2: (..., k, n) or (k,); the batch axes broadcast. A one-dimensional argument is a row
-    before, or a column behind, and its axis is not in the result. Raises ``ShapeError`` for lengths that do not match
-    and arrays of no dimensions, ``OperandError`` for a number.
+    An argument of one axis is a row before, or a column behind, and its axis is not in the result.
+
+    Parameters
+    ----------
+    x1 : array
+        Of shape (..., m, k) or (k,) and a numeric dtype.
+    x2 : array
+        Of shape (..., k, n) or (k,); the axes before broadcast.
+
+    Returns
+    -------
+    array
+        Of shape (..., m, n).
+
+    Raises
+    ------
+    ShapeError
+        For lengths that do not match, and arrays of no axes.
+    OperandError
+        For a number.
     """
     n1, n2 = ndim_of(x1, "matmul"), ndim_of(x2, "matmul")
     if n1 >= 2 and n2 >= 2:
@@ -111,9 +143,19 @@ def matmul(x1: Any, x2: Any, /) -> Any:
 @public
 @primitive(linear="x", batch="leading", symmetric=True)
 def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
-    """Return the lower triangle, with zeros above the ``k``-th diagonal.
+    """Return the lower triangle, with zeros above a diagonal.
 
-    x: array of shape (..., m, n).
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and a numeric dtype.
+    k : int
+        The diagonal, counted to the right of the main one.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
     """
     return xp.tril(x, k=k)
 
@@ -121,9 +163,19 @@ def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
 @public
 @primitive(linear="x", batch="leading", symmetric=True)
 def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
-    """Return the upper triangle, with zeros below the ``k``-th diagonal.
+    """Return the upper triangle, with zeros below a diagonal.
 
-    x: array of shape (..., m, n).
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and a numeric dtype.
+    k : int
+        The diagonal, counted to the right of the main one.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
     """
     return xp.triu(x, k=k)
 
@@ -149,8 +201,26 @@ def solve_jvp(xp: Any, t: Any, y: Any, x1: Any) -> Any:
 def solve(x1: Any, x2: Any, /) -> Any:
     """Return the solution y of ``x1 @ y = x2``.
 
-    x1: (..., n, n) of a floating dtype; x2: (..., n, k) or (n,). Raises ``ShapeError`` for shapes that do not fit; a
-    singular matrix is the array library's own error.
+    Parameters
+    ----------
+    x1 : array
+        Of shape (..., n, n) and a floating dtype.
+    x2 : array
+        Of shape (..., n, k) or (n,).
+
+    Returns
+    -------
+    array
+        Of the shape of ``x2``, with the batch axes of both.
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not fit. A singular matrix is the array library's own error.
+
+    Notes
+    -----
+    Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), section 2.3.1.
     """
     n1, n2 = ndim_of(x1, "solve"), ndim_of(x2, "solve")
     if n1 < 2 or x1.shape[-1] != x1.shape[-2]:
@@ -166,8 +236,21 @@ def solve(x1: Any, x2: Any, /) -> Any:
 def over_triangle(xp: Any, x1: Any, x2: Any, /, *, upper: bool) -> Any:
     """Return the solution y of ``y @ x2 = x1`` with a triangular matrix.
 
-    x1: (..., m, n); x2: (..., n, n), both of a floating dtype. ``upper``: whether it is the upper triangle of ``x2``
-    that is not 0. The standard has no triangular solve.
+    The standard has no triangular solve.
+
+    Parameters
+    ----------
+    x1 : array
+        Of shape (..., m, n) and a floating dtype.
+    x2 : array
+        Of shape (..., n, n).
+    upper : bool
+        The upper triangle of ``x2`` is not 0, else the lower one.
+
+    Returns
+    -------
+    array
+        Of shape (..., m, n).
     """
     return xp.matrix_transpose(xp.linalg.solve(xp.matrix_transpose(x2), xp.matrix_transpose(x1)))
 
@@ -189,7 +272,21 @@ def over_triangle_jvp(xp: Any, t: Any, y: Any, x2: Any, *, upper: bool) -> Any:
 def inv(xp: Any, x: Any, /) -> Any:
     """Return the inverse of each matrix.
 
-    x: (..., n, n) of a floating dtype. A singular matrix is the array library's own error.
+    A singular matrix is the array library's own error.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., n, n) and a floating dtype.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Notes
+    -----
+    Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), section 2.2.3.
     """
     return xp.linalg.inv(x)
 
@@ -214,11 +311,27 @@ def _half_lower(xp: Any, x: Any) -> Any:
 @public("linalg")
 @primitive(name="linalg.cholesky", batch="leading")
 def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
-    """Return the triangular factor of each Hermitian positive-definite matrix.
+    """Return the triangular factor of each positive-definite matrix.
 
-    It is L with ``L @ L.H = x``, or with ``upper`` U with ``U.H @ U = x``. x: (..., n, n) of a floating dtype. The
-    derivative is that along Hermitian changes of ``x``, given as a Hermitian gradient. A matrix that is not positive
-    definite is the array library's own error.
+    It is L with ``L @ L.H = x``, or with ``upper`` U with ``U.H @ U = x``. The derivative is that along Hermitian
+    changes of ``x``, given as a Hermitian gradient. A matrix that is not positive definite is the array library's own
+    error.
+
+    Parameters
+    ----------
+    x : array
+        Hermitian matrices of shape (..., n, n) and a floating dtype.
+    upper : bool
+        Return the upper factor.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Notes
+    -----
+    Derivatives: I. Murray, "Differentiation of the Cholesky decomposition" (2016), arXiv:1602.07527.
     """
     return xp.linalg.cholesky(x, upper=upper)
 

@@ -47,9 +47,30 @@ def sum_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
 
 @public
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Return the sum over ``axis`` (an int, a tuple, or None for all).
+    """Return the sum over axes.
 
-    x: array of any shape and a numeric dtype. ``dtype``: that of the sum. Integers are widened as the standard says.
+    Integers are widened as the standard says.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a numeric dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    dtype : dtype, optional
+        That of the sum.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Without the reduced axes, or with them as axes of length one.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     if dtype is None:
         return sum_p(x, axis=axes_of(axis, x), keepdims=keepdims)
@@ -68,9 +89,26 @@ def mean_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
 
 @public
 def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the arithmetic mean over ``axis`` (an int, a tuple, or None for all).
+    """Return the arithmetic mean over axes.
 
-    x: array of a floating dtype.
+    Parameters
+    ----------
+    x : array
+        Of any shape and a floating dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Without the reduced axes, or with them as axes of length one.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return mean_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -121,9 +159,30 @@ def prod_jvp(xp: Any, t: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
 
 @public
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Return the product over ``axis`` (an int, a tuple, or None for all).
+    """Return the product over axes.
 
-    x: array of a numeric dtype. ``dtype``: that of the product. The derivative is right at zeros too.
+    The derivative is right at zeros too, in every order.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a numeric dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    dtype : dtype, optional
+        That of the product.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Without the reduced axes, or with them as axes of length one.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return _in_dtype(prod_p, x, dtype, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -161,18 +220,56 @@ def extreme_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) -
 
 @public
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the greatest element over ``axis`` (an int, a tuple, or None for all).
+    """Return the greatest element over axes.
 
-    Ties share the derivative evenly.
+    Elements that tie share the derivative evenly.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a real dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Without the reduced axes, or with them as axes of length one.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return max_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
 
 @public
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the least element over ``axis`` (an int, a tuple, or None for all).
+    """Return the least element over axes.
 
-    Ties share the derivative evenly.
+    Elements that tie share the derivative evenly.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a real dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Without the reduced axes, or with them as axes of length one.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return min_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -226,18 +323,60 @@ def var_jvp(xp: Any, t: Any, x: Any, *, axis: Any, correction: float, keepdims: 
 
 @public
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """Return the variance over ``axis`` (an int, a tuple, or None for all).
+    """Return the variance over axes.
 
-    It is sum(abs(x - mean)**2) / (n - correction). x: array of a floating dtype; the result is real.
+    It is sum(abs(x - mean)**2) / (n - correction).
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a floating dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    correction : float
+        The number taken from the count of elements before the division by it.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Of a real dtype.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return var_p(x, axis=axes_of(axis, x), correction=correction, keepdims=keepdims)
 
 
 @public
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """Return the standard deviation over ``axis``, the square root of ``var``.
+    """Return the standard deviation over axes, the square root of ``var``.
 
-    x: array of a floating dtype. Where all elements are equal the derivative is 0, as a norm's at the zero vector is.
+    Where all elements are equal the derivative is 0, as that of a norm at the zero vector.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a floating dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    correction : float
+        The number taken from the count of elements before the division by it.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Of a real dtype.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return length(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
@@ -256,10 +395,28 @@ def cumulative_sum_vjp(xp: Any, g: Any, *, axis: int, include_initial: bool) -> 
 
 @public
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Return the running sums along ``axis``.
+    """Return the running sums along an axis.
 
-    ``axis`` may be left out for an array of one dimension. ``dtype``: that of the sums. ``include_initial`` puts the
-    empty sum, 0, before the first.
+    Parameters
+    ----------
+    x : array
+        Of any shape and a numeric dtype.
+    axis : int, optional
+        The axis; it may be left out for an array of one axis.
+    dtype : dtype, optional
+        That of the sums.
+    include_initial : bool
+        Put the empty sum, 0, before the first.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``, or one longer along ``axis``.
+
+    Raises
+    ------
+    ShapeError
+        For an axis out of range, or none given for an array of more axes than one.
     """
     axis = _running_axis(axis, x, "cumulative_sum")
     return _in_dtype(cumulative_sum_p, x, dtype, axis=axis, include_initial=include_initial)
@@ -328,10 +485,30 @@ def cumulative_prod_jvp(xp: Any, t: Any, x: Any, *, axis: int, include_initial: 
 
 @public
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Return the running products along ``axis``.
+    """Return the running products along an axis.
 
-    ``axis`` may be left out for an array of one dimension. ``dtype``: that of the products. ``include_initial`` puts
-    the empty product, 1, before the first. The derivative is right at zeros too, in every order.
+    The derivative is right at zeros too, in every order.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a numeric dtype.
+    axis : int, optional
+        The axis; it may be left out for an array of one axis.
+    dtype : dtype, optional
+        That of the products.
+    include_initial : bool
+        Put the empty product, 1, before the first.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``, or one longer along ``axis``.
+
+    Raises
+    ------
+    ShapeError
+        For an axis out of range, or none given for an array of more axes than one.
     """
     axis = _running_axis(axis, x, "cumulative_prod")
     return _in_dtype(cumulative_prod_p, x, dtype, axis=axis, include_initial=include_initial)

@@ -108,11 +108,30 @@ kl_div = function(
 
 @public("special")
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
-    """Return log(sum(b exp(a))) over ``axis``, without overflow.
+    """Return log(sum(b exp(a))) over axes, without overflow.
 
-    ``axis``: an int, a tuple, or None for all. a: array of a real floating dtype. b: weights that broadcast with it, by
-    default 1; a zero leaves its element out, whatever it is. Where the sum is negative the result is NaN, as in SciPy.
     Differentiable in both.
+
+    Parameters
+    ----------
+    a : array
+        Of any shape and a real floating dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    b : array, optional
+        Weights that broadcast with ``a``, by default 1. A zero leaves its element out, whatever it is.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        NaN where the sum is negative, as in SciPy.
+
+    Raises
+    ------
+    ShapeError
+        For an axis out of range, or shapes that do not broadcast.
     """
     if b is None:
         return _logsumexp(a, axis=axis, keepdims=keepdims)
@@ -128,16 +147,51 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -
 
 @public("special")
 def softmax(x: Any, axis: Any = None) -> Any:
-    """Return exp(x) / sum(exp(x)) over ``axis``, without overflow.
+    """Return exp(x) / sum(exp(x)) over axes, without overflow.
 
-    ``axis``: an int, a tuple, or, as in SciPy, None for all.
+    Parameters
+    ----------
+    x : array
+        Of any shape and a floating dtype.
+    axis : int or tuple of ints, optional
+        The axes; all by default, as in SciPy.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return exp(log_softmax(x, axis))
 
 
 @public("special")
 def log_softmax(x: Any, axis: Any = None) -> Any:
-    """Return log(softmax(x, axis)), without overflow."""
+    """Return log(softmax(x)) over axes, without overflow.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a floating dtype.
+    axis : int or tuple of ints, optional
+        The axes; all by default, as in SciPy.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
+    DtypeError
+        For an ``x`` that is no array.
+    """
     if not hasattr(x, "shape"):
         raise DtypeError("log_softmax takes an array of a real floating dtype; make one with agrad.asarray")
     return x - _logsumexp(x, axis=axis, keepdims=True)
