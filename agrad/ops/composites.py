@@ -39,7 +39,7 @@ relu = elementwise(
     forward=_relu,
     no_alias=True,
     rule_traits={"vjp:x": {"no_alias": True}},
-    doc="The positive part of each element; its derivative at 0 is 0.",
+    doc="Return the positive part of each element; its derivative at 0 is 0.",
 )
 
 
@@ -59,7 +59,7 @@ sigmoid = elementwise(
     lambda g, y: g * (y * (1 - y)),
     forward=_sigmoid,
     no_alias=True,
-    doc="The logistic function 1 / (1 + exp(-x)) of each element.",
+    doc="Return the logistic function 1 / (1 + exp(-x)) of each element.",
 )
 
 _TANH_SCALE = math.sqrt(2 / math.pi)
@@ -86,9 +86,30 @@ gelu = elementwise(
     _gelu_rule,
     forward=_gelu,
     decompose=True,
-    doc="Each element times the normal distribution function of it; ``approximate`` uses the tanh form. "
-    "Hendrycks and Gimpel 2016, arXiv:1606.08415.",
 )
+gelu.__doc__ = """Return each element times the standard normal distribution function of it.
+
+Parameters
+----------
+x : array
+    Of any shape and a real floating dtype.
+approximate : bool
+    Use the form with tanh.
+
+Returns
+-------
+array
+    Of the shape of ``x``.
+
+Raises
+------
+DtypeError
+    For a complex array.
+
+Notes
+-----
+D. Hendrycks and K. Gimpel (2016), arXiv:1606.08415.
+"""
 
 
 def _finite_or_zero(xp: Any, m: Any) -> Any:

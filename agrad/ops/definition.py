@@ -6,6 +6,7 @@ from typing import Any
 
 from agrad.engine import notation
 from agrad.engine.notation import Operation
+from agrad.ops.sentences import SENTENCES
 from agrad.registry import file_primitive
 from agrad.registry import public as publish
 
@@ -40,8 +41,9 @@ def _own_transpose(function: Callable[..., Any]) -> Callable[..., Any]:
 def elementwise(name: str, *rules: Callable[..., Any] | None, public: bool = True, **how: Any) -> Operation:
     """Make and publish an operation on each element; see ``agrad.elementwise``.
 
-    ``public=False``: do not publish it.
+    ``public=False``: do not publish it. The first sentence of its docstring stands in ``sentences.py``, or in ``doc``.
     """
+    how.setdefault("doc", SENTENCES.get(name))
     operation = notation.elementwise(name, *rules, **how)
     file_primitive(operation.primitive)
     return publish(operation) if public else operation

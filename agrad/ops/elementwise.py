@@ -170,7 +170,7 @@ complex_sign = elementwise(
     "complex_sign",
     lambda xp, g, x, y: _over_size(xp, g - xp.conj(y) * xp.astype(xp.real(g * y), y.dtype), x),
     forward=lambda xp, x, /: _over_size(xp, x, x),
-    doc="x / abs(x), and 0 at 0, of complex numbers: unlike the sign of real ones, not piecewise constant.",
+    doc="Return x / abs(x) of complex numbers, and 0 at 0.",
     public=False,
 )
 
@@ -306,7 +306,6 @@ pow = elementwise(
     "pow",
     _pow_base,
     _pow_exponent,
-    doc="``x1`` to the power ``x2``, elementwise; ``0**0`` is 1 and its derivative by the base is 0.",
     operator=operator.pow,
 )
 
@@ -389,7 +388,7 @@ between = elementwise(
     "between",
     _between_rule,
     forward=_between,
-    doc="Each element limited to the range of two numbers, the lower one first, in one operation.",
+    doc="Return each element limited to the range from ``low`` to ``high``, two numbers.",
     public=False,
 )
 

@@ -42,7 +42,7 @@ length = elementwise(
     "length",
     lambda g, y: g * (0.5 * inverse_length(y)),
     forward=lambda xp, x, /: xp.sqrt(x),
-    doc="The square root of sums of squares: at 0 its derivative is 0, as a norm's is, and its second one NaN.",
+    doc="Return the square root of sums of squares; at 0 its derivative is 0, and its second one NaN.",
     public=False,
 )
 

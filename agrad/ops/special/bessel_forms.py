@@ -192,7 +192,7 @@ def _hankel(xp: Any, order: int, x: Any) -> tuple[Any, Any]:
 
 
 def _outer(xp: Any, x: Any) -> Any:
-    """Return abs(x) where the expansions for large x hold, elsewhere the least such number."""
+    """Return abs(x) where the expansions for large x hold, elsewhere 8."""
     size = xp.abs(x)
     return xp.where((size > _NEAR) & (size < math.inf), size, xp.full_like(x, _NEAR))
 

@@ -28,7 +28,7 @@ edge_log = elementwise(
     "special.edge_log",
     _log_rule,
     forward=lambda xp, x, /: xp.log(x),
-    doc="The logarithm of each element, in the slope of a function that is finite at 0.",
+    doc="Return the logarithm of each element, for the slope of a function that is finite at 0.",
     public=False,
 )
 
