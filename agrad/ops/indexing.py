@@ -16,7 +16,7 @@ from agrad.engine.views import is_view_at, members_apart
 from agrad.errors import DtypeError, MixedBackendsError, OperandError, ShapeError
 from agrad.ops.batched_index import aligned, is_mapped_mask, layout, members, over_members
 from agrad.ops.casting import astype
-from agrad.ops.creation import asarray
+from agrad.ops.conversion import asarray
 from agrad.ops.definition import primitive
 from agrad.ops.elementwise import add, where
 from agrad.ops.manipulation import reshape

@@ -26,7 +26,13 @@ def adjoint(xp: Any, x: Any) -> Any:
 
 
 def hermitian_part(xp: Any, x: Any) -> Any:
+    """Return the Hermitian part of square matrices."""
     return (x + adjoint(xp, x)) / 2
+
+
+def real_diagonal(xp: Any, x: Any) -> Any:
+    """Return the real parts of the diagonals of matrices, as vectors."""
+    return xp.real(d) if is_complex((d := xp.linalg.diagonal(x)).dtype) else d
 
 
 def imaginary_diagonal(xp: Any, x: Any) -> Any:
@@ -45,6 +51,12 @@ def on_diagonal(xp: Any, d: Any, m: int, n: int, offset: int = 0) -> Any:
     return xp.reshape(flat, (*batch, m, n))
 
 
+def diagonal_matrices(xp: Any, d: Any, like: Any) -> Any:
+    """Return diagonal matrices of ``d`` with the dtype of ``like``."""
+    d = xp.astype(d, like.dtype) if is_complex(like.dtype) else d
+    return on_diagonal(xp, d, d.shape[-1], d.shape[-1])
+
+
 def diagonal_index(count: int, m: int, n: int, offset: int) -> tuple[Any, ...]:
     """Return the index of the diagonal ``offset`` in flattened (m, n) matrices.
 
@@ -53,6 +65,11 @@ def diagonal_index(count: int, m: int, n: int, offset: int) -> tuple[Any, ...]:
     start = offset if offset >= 0 else -offset * n
     stop = min(start + count * (n + 1), m * n)
     return (..., slice(min(start, stop), stop, n + 1))
+
+
+def added(total: Any, part: Any) -> Any:
+    """Return the sum, or ``part`` where there is no ``total`` yet."""
+    return part if total is None else total + part
 
 
 def columns(xp: Any, d: Any) -> Any:
