@@ -97,7 +97,7 @@ def _tiled(xp: Any, x: Any, repetitions: tuple[int, ...]) -> Any:
     shape = tuple(x.shape)
     copies = xp.broadcast_to(xp.reshape(x, _spread(shape, (1,) * len(shape))), _spread(shape, repetitions))
     flat = xp.reshape(copies, (-1,))
-    if size(shape) <= 1:  # copies of one element or of none, which reshaping leaves in one place
+    if size(shape) <= 1:  # reshaping makes no copy of one element
         flat = xp.astype(flat, x.dtype, copy=True)
     return xp.reshape(flat, tuple([n * m for n, m in zip(repetitions, shape, strict=True)]))
 

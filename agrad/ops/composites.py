@@ -1,6 +1,6 @@
 """Functions of neural networks: activations, softmax, cross entropy, linear maps.
 
-Those whose derivative is shorter than that of their body have a row of their own, so that the tape keeps less and a
+Functions whose derivative is shorter than that of their body are operations of their own: the tape keeps less, and a
 backend may file one fused kernel.
 """
 
@@ -138,7 +138,7 @@ def logsumexp_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
 def weight_total(xp: Any, x: Any, /) -> Any:
     """Replace sums of weights that are 0 or not finite by 1.
 
-    A sum is 1 but for rounding, which beside a large logarithm is of any size.
+    A sum is 1 but for rounding, which a large logarithm makes large.
     """
     return xp.where(xp.isfinite(x) & (x != 0), x, xp.ones_like(x))
 
@@ -303,7 +303,7 @@ def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
     _check_labels(labels, x.shape[1])
     m = xp.max(x, axis=1, keepdims=True)
     rest = xp.log(xp.sum(xp.exp(x - m), axis=1, keepdims=True))
-    # m beside a large logit first, as the logarithm beside it would be lost
+    # m - x first: added to a large m, the logarithm would be rounded away
     picked = xp.sum(xp.where(_is_class(xp, x, labels), (m - x) + rest, xp.zeros_like(x)), axis=1)
     return picked, xp.reshape(rest + m, (x.shape[0],))
 
@@ -361,7 +361,7 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> An
     ShapeError
         For shapes that do not fit.
     DtypeError
-        For complex logits, or class numbers that are no integers.
+        For complex logits, or class numbers of another dtype.
     IndexRangeError
         For a label out of range, where the labels are a NumPy array; another library would have to be waited for.
     ValueError

@@ -25,7 +25,7 @@ def _place(backend: str | None, device: Any) -> tuple[Backend, Any]:
         return found, None if device is None else found.device(device)
     selection = selected()
     owner = backend_of_device(device)
-    if owner is not None and owner is not selection.backend:  # code written for any library says where by x.device
+    if owner is not None and owner is not selection.backend:  # portable code names the place by x.device
         return owner, device
     return selection.backend, selection.device if device is None else selection.backend.device(device)
 
@@ -37,7 +37,7 @@ def dtype_on(dtype: Any, backend: Backend) -> Any:
 
 
 def read(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the arguments with traced numbers read: the trace holds for these alone."""
+    """Return the arguments with traced numbers read, which binds the trace to them."""
     return tuple([arg.read() if isinstance(arg, TracedNumber) else arg for arg in args])
 
 
@@ -111,8 +111,8 @@ def asarray(
     if CAPTURED:
         obj = captured(obj)
     if isinstance(obj, Tensor) or backend_of_type(type(obj)) is not None:
-        # what stands for a raw array in a traced function becomes a Tensor, as the raw array does
-        obj = np.asarray(obj) if isinstance(obj, np.generic) else obj  # of a scalar there are no views
+        # a traced stand-in for a raw array becomes a Tensor, as the raw array does
+        obj = np.asarray(obj) if isinstance(obj, np.generic) else obj  # a scalar has no views
         out = constant(_of_numbers(obj), GLOBAL_TAPE) if not isinstance(obj, Tensor) or obj.level.id < 0 else obj
         if backend is not None:
             out = to(out, backend)

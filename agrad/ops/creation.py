@@ -1,4 +1,4 @@
-"""New arrays, on the selected backend unless the arguments say otherwise."""
+"""New arrays, on the selected backend unless the arguments name another."""
 
 from typing import Any
 
@@ -350,7 +350,7 @@ def _filled_like(x: Any, name: str, args: tuple[Any, ...], dtype: Any, device: A
         out = getattr(backend.xp, f"{name}_like")(raw, *args, dtype=dtype_on(dtype, backend), **keywords)
     if not isinstance(x, Tensor):
         return out
-    # beside what is traced stands what is traced too: array-api-strict's operators refuse a Tensor on their right
+    # a traced constant for a traced argument: array-api-strict operators reject a Tensor on their right
     return constant(out, GLOBAL_TAPE if x.level.id >= 0 else x.level)
 
 

@@ -61,8 +61,8 @@ def _running_axis(axis: int | None, x: Any, name: str) -> int:
 def _recurrence(xp: Any, a: Any, b: Any) -> Any:
     """Return s[j] = b[j] + a[j] * s[j + 1] along the last axis, with 0 after the last.
 
-    Pairs of steps are one step each, so half the array answers for the whole: Blelloch 1990, "Prefix sums and their
-    applications". No division, so that zeros are no special case in any order of derivative.
+    Two steps are joined to one, and the recurrence of half the length solved: Blelloch 1990, "Prefix sums and their
+    applications". Without a division, zeros need no special case in any order of derivative.
     """
     n = b.shape[-1]
     if n <= 1:

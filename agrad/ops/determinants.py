@@ -74,7 +74,7 @@ def adjugate_change(xp: Any, x: Any, v: Any, /) -> Any:
     if n < 2:
         return xp.zeros_like(x + v)  # the batches broadcast
     # With x = U S Vh the adjugate is det(U Vh) V adj(S) U.H, and at a diagonal S the derivative of adj is a polynomial
-    # in the products of all singular values but two. Numbers far below the limit of precision stand for 0, so that the
+    # in the products of all singular values but two. Numbers far below the limit of precision stand for 0, and the
     # products come by division
     U, s, Vh = xp.linalg.svd(x, full_matrices=False)
     scale = xp.max(s, axis=-1, keepdims=True)
@@ -135,8 +135,8 @@ def det_p(xp: Any, x: Any, /) -> Any:
 
 @det_p.vjp
 def det_vjp(xp: Any, g: Any, x: Any, y: Any) -> Any:
-    # Jacobi's formula; Giles 2008, "An extended collection of matrix derivative results", section 2.2.4. y, of no use
-    # here, is kept for kernels that take the adjugate by it
+    # Jacobi's formula; Giles 2008, "An extended collection of matrix derivative results", section 2.2.4. y is
+    # named for kernels, which take the adjugate by it
     return xp.matrix_transpose(adjugate(x)) * g[..., None, None]
 
 
@@ -149,8 +149,8 @@ def det_jvp(xp: Any, t: Any, x: Any) -> Any:
 def det(x: Any, /) -> Any:
     """Return the determinant of each matrix.
 
-    The first and second derivatives are right for singular matrices too. Later ones divide by the determinant, so they
-    are those of regular matrices; ``slogdet`` spares their range.
+    The first and second derivatives are right for singular matrices too. Later ones divide by the determinant: they
+    are those of regular matrices. ``slogdet`` neither overflows nor underflows.
 
     Parameters
     ----------

@@ -1,8 +1,7 @@
 """Elementwise functions, one row each.
 
 A rule is ``g`` times the partial derivative: the vjp and the jvp at once. Complex functions follow the convention of
-JAX and autograd: a rule multiplies by the derivative without conjugating, so that for a real function of z the gradient
-is the one whose real pairing gives the change (2 conj(z) for abs(z)**2).
+JAX and autograd: a rule multiplies by the derivative without conjugating. The gradient of abs(z)**2 is 2 conj(z).
 """
 
 import math
@@ -220,7 +219,7 @@ remainder = elementwise(
 
 
 def _share(xp: Any, g: Any, wins: Any, ties: Any) -> Any:
-    # an equal pair shares the derivative evenly; multiplying by a mask would turn an infinite cotangent into nan
+    # an equal pair shares the derivative evenly; a product with a mask would turn an infinite cotangent into NaN
     zero = xp.zeros_like(g)
     return xp.where(wins, g, xp.where(ties, g / 2, zero))
 
@@ -251,7 +250,7 @@ atan2 = elementwise(
 
 
 def _summand_rule(xp: Any, g: Any, mine: Any, other: Any, y: Any) -> Any:
-    # exp(mine - y) never overflows; where y is infinite, the infinite summands share what the difference cannot tell
+    # exp(mine - y) never overflows; where y is infinite, the infinite summands share the derivative
     zero, one = xp.zeros_like(y), xp.ones_like(y)
     infinite = xp.isinf(y)
     edge = xp.where(mine == other, one / 2, xp.where(mine == y, one, zero))
@@ -291,7 +290,7 @@ def _pow_base(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
 
 
 def _pow_exponent(xp: Any, g: Any, x1: Any, x2: Any, y: Any) -> Any:
-    # y * log(x1); where x1 is 0 the power is constant in x2 (for x2 > 0), and log(0) must not poison the product
+    # y * log(x1); where x1 is 0 the power is constant in x2 (for x2 > 0), and log(0) must not reach the product
     if isinstance(x1, (int, float)):
         if x1 == 0:
             return xp.zeros_like(g)
@@ -394,7 +393,7 @@ between = elementwise(
 
 
 def _is_range(x: Any, low: Any, high: Any) -> bool:
-    """Return whether the limits are two numbers in order, and ``x`` is real floating."""
+    """Return True if the limits are two numbers in order, and ``x`` is real floating."""
     return (
         type(low) in (int, float)
         and type(high) in (int, float)

@@ -90,7 +90,7 @@ def matmul_batch(xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool) ->
         return xp.matmul(x1, x2)
     column, row = xp.squeeze(x1, axis=-1), xp.squeeze(x2, axis=-2)
     if column.shape[-1] > row.shape[-1]:
-        # an outer product a member, written row by row: the longer the rows, the fewer inner loops
+        # outer products are written row by row: the longer the rows, the fewer inner loops
         return xp.matrix_transpose(outer_p(row, column))
     return outer_p(column, row)
 
@@ -125,7 +125,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:
     if n1 >= 2 and n2 >= 2:
         return matmul_p(x1, x2)
     if not n1 or not n2:
-        # an operand that is no array is asked itself where an operator stands; an array has no other answer
+        # on OperandError an operator asks the other operand; between arrays the error is final
         arrays = hasattr(x1, "shape") and hasattr(x2, "shape")
         kind = ShapeError if arrays else OperandError
         raise kind("matmul takes arrays of one or more dimensions; use * for a product with a number")
@@ -133,7 +133,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:
         raise ShapeError(f"matmul: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not multiply")
     y = matmul_p(expand_dims(x1, 0) if n1 == 1 else x1, expand_dims(x2, -1) if n2 == 1 else x2)
     if n1 == n2 == 1:
-        return get_at(y, (0, 0))  # a scalar where the library's own product is one
+        return get_at(y, (0, 0))  # a scalar where the library's own product gives one
     shape = tuple(y.shape)
     if n1 == 1:
         shape = shape[:-2] + shape[-1:]

@@ -92,7 +92,7 @@ def safe_inverse(xp: Any, d: Any) -> Any:
 def inverse_or_nan(xp: Any, x: Any, /) -> Any:
     """Return 1 / x, and NaN where ``x`` is 0.
 
-    Not elementwise, so that no pass guards its derivative.
+    It is not elementwise, because passes guard derivatives of elementwise operations.
     """
     zero = x == 0
     return xp.where(zero, xp.full_like(x, math.nan), 1 / xp.where(zero, xp.ones_like(x), x))
@@ -107,8 +107,8 @@ def inverse_or_nan_both(g: Any, y: Any) -> Any:
 def inverse_gaps(xp: Any, w: Any) -> Any:
     """Return 1 / (w[k] - w[j]) in row j and column k.
 
-    0 on the diagonal, and NaN where two values are equal. The vectors of equal values are any basis of one space, and
-    nothing says how they turn in it.
+    0 on the diagonal, and NaN where two values are equal: their vectors are any basis of one space, and their change in
+    it is not determined.
     """
     place = xp.arange_like(w, w.shape[-1])
     diagonal = xp.astype(columns(xp, place) == rows(xp, place), w.dtype)
@@ -128,7 +128,7 @@ def check_matrices(x: Any, name: str, *, square: bool = False) -> None:
 
 
 def differentiated(x: Any) -> bool:
-    """Return whether some level records operations on ``x``."""
+    """Return True if some level records operations on ``x``."""
     while isinstance(x, Tensor):
         if x.node is not None and x.level.derivative:
             return True

@@ -1,7 +1,7 @@
 """Norms of vectors and matrices.
 
-At the zero vector, and at a zero matrix, the derivative of a norm is 0. The second one is NaN there, but for norms that
-are sums or extremes of sizes: that of the square of a norm cannot be told from it. ``sum(x * x)`` has all of them.
+At the zero vector, and at a zero matrix, the derivative of a norm is 0. Its second one is NaN there, but for norms that
+are sums or extremes of sizes: a rule does not know if the norm is squared later. ``sum(x * x)`` has all derivatives.
 """
 
 import math
@@ -95,7 +95,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     Raises
     ------
     OperandError
-        For an order that is no number.
+        For an order that is not a number.
     IndexRangeError
         For an axis out of range.
     """

@@ -222,7 +222,7 @@ def tensordot_x1(xp: Any, g: Any, x1_meta: Any, x2: Any, *, axes: tuple[Axes, Ax
     first, second = axes
     free1, free2 = _free(len(x1_meta.shape), first), _free(len(x2.shape), second)
     out = xp.tensordot(g, x2, axes=(tuple(range(len(free1), len(free1) + len(free2))), free2))
-    # what is left of x2 are its summed axes, in their own order
+    # the axes left of x2 are the summed ones, in their own order
     return _in_place_of(xp, out, (*free1, *(first[second.index(axis)] for axis in sorted(second))))
 
 
@@ -271,9 +271,9 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     Raises
     ------
     ShapeError
-        For axes that are no pairs, or whose lengths differ.
+        For axes that are not pairs, or whose lengths differ.
     OperandError
-        For ``axes`` that are no number and no pair.
+        For ``axes`` that are neither a number nor a pair.
     """
     n1, n2 = ndim_of(x1, "tensordot"), ndim_of(x2, "tensordot")
     if hasattr(axes, "__index__"):
@@ -294,7 +294,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
         raise ShapeError(f"tensordot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not fit along axes {axes!r}")
     out = tensordot_p(x1, x2, axes=pair)
     if isinstance(out, Tensor) and not out.shape:
-        out._link = None  # an array of no dimensions, and no scalar: it has views
+        out._link = None  # an array of no axes, not a scalar: it has views
     return out
 
 

@@ -68,7 +68,7 @@ def normal(xp: Any, key: Any, /, *, shape: tuple[int, ...], dtype: str) -> Any:
 # ------------------------------------------------------------------ the gamma distribution
 
 _GAMMA_ROUNDS = 16
-"""A proposal is accepted with probability 0.95 or more, so that one of 16 is but for one number in 1e21."""
+"""Rounds of proposals. One is accepted with probability 0.95 or more: all 16 fail for one number in 1e21."""
 
 
 @primitive(constant="key", batch="loop", name="random_log_gamma")
@@ -76,12 +76,12 @@ def log_gamma(xp: Any, key: Any, alpha: Any, /) -> Any:
     """Return the logarithm of gamma distributed numbers.
 
     ``alpha``: the concentrations, a floating array. G. Marsaglia and W. W. Tsang, "A simple method for generating gamma
-    variables", ACM Trans. Math. Softw. 26 (2000). The logarithm, as for a small concentration the number itself is
-    below all floating ones.
+    variables", ACM Trans. Math. Softw. 26 (2000). The numbers themselves underflow for a
+    small concentration.
     """
     shape = tuple(alpha.shape)
     n = size(shape)
-    # in double precision whatever the dtype, so that no backend's rounding accepts another proposal
+    # in double precision for every dtype: in single, the rounding of backends would accept different proposals
     double = "float64" in xp.__array_namespace_info__().dtypes()
     dtype = "float64" if double else dtype_name(alpha.dtype)
     flat = xp.astype(xp.reshape(alpha, (n,)), getattr(xp, dtype))
@@ -135,7 +135,7 @@ _NODES = [
     for start, end, count in ((0, 8, 32), (8, 24, 16), (24, 72, 12))
     for node, weight in legendre_nodes(count)
 ]
-"""For what falls like a normal density of width 1 or slower, but no slower than exp(-s / 2)."""
+"""Nodes and weights for integrands that fall at least as fast as exp(-s / 2), at most as a normal density."""
 
 
 def _slope(xp: Any, a: Any, y: Any) -> Any:
@@ -148,12 +148,12 @@ def _slope(xp: Any, a: Any, y: Any) -> Any:
 
         dy/da = integral over v > 0 of (y - psi(a) + v) exp(a v - x (exp(v) - 1)),
 
-    and elsewhere, after one integration by parts, which takes out what cancels where a is small,
+    and elsewhere, after one integration by parts, which removes the cancellation where a is small,
 
         a dy/da = psi(a + 1) - y + x integral over v > 0 of (psi(a + 1) - y + v) exp(x (1 - exp(-v)) - (a + 1) v).
 
-    Both integrands fall from the start, at a rate by which v is scaled. Everything is array operations, so that
-    derivatives of higher order are those of this.
+    Both integrands fall from the start, at a rate by which v is scaled. All are array operations, which give the
+    derivatives of higher order.
     """
     x = xp.exp(y)
     beyond = x > a + 1
@@ -198,13 +198,13 @@ def truncated_normal(xp: Any, u: Any, low: Any, high: Any, /) -> Any:
     """Return the number at a quantile of a normal distribution between two bounds.
 
     ``u``: the quantile, in the interior of [0, 1]; the distribution is the standard normal one. All three are arrays of
-    one shape and dtype. Solved in the logarithm of the distribution function, by Newton's method, so that bounds may
-    lie as far out in the tails as their squares are finite.
+    one shape and dtype. Solved in the logarithm of the distribution function, by Newton's method: bounds
+    may be as far out in the tails as their squares are finite.
     """
-    above = low > -high  # more of the interval is above 0: the mirror image is solved instead
+    above = low > -high  # the mirror image is solved where more of the interval is above 0
     a, b = xp.where(above, -high, low), xp.where(above, -low, high)
     p = xp.where(above, 1 - u, u)
-    # the logarithms of the distribution function at z and of what is missing to 1
+    # the logarithms of the distribution function at z and of its difference to 1
     log_a = _log_tail(xp, -a)
     inside = xp.minimum(b, -b)
     log_inside = _log_tail(xp, -inside)
@@ -227,7 +227,7 @@ def _log_tail(xp: Any, x: Any) -> Any:
     """
     far = xp.isinf(x)
     s = xp.where(far, xp.ones_like(x), x) / math.sqrt(2)
-    # exp(s * s) erfc(s), of which nothing is lost far out
+    # exp(s * s) erfc(s) does not underflow
     return xp.where(far, -x, xp.log(erfcx_right(xp, s)) - s * s - math.log(2))
 
 

@@ -212,7 +212,7 @@ def searchsorted_batch(
 ) -> Any:
     if not x1_mapped:
         return xp.searchsorted(x1, x2, side=side)
-    # there is no word that looks in many arrays at once
+    # no library searches in many arrays at once
     found = [xp.searchsorted(x1[i, :], x2[(i, ...)] if x2_mapped else x2, side=side) for i in range(batch_size)]
     return xp.stack(found, axis=0) if found else xp.astype(spread(xp, x2, x2_mapped, batch_size), xp.int64)
 

@@ -1,7 +1,7 @@
 """Sets: the distinct elements of an array, their places and their counts.
 
-What is found has no derivative. The values are elements of the array all the same: those of a recorded Tensor are taken
-from it where they stand first, so that the first of equal elements gets the cotangent.
+Places and counts have no derivative. The values are elements of the array: those of a recorded Tensor are taken from it
+at their first place, and the first of equal elements gets the cotangent.
 """
 
 from typing import Any, NamedTuple
@@ -154,10 +154,10 @@ def _found(xp: Any, x1: Any, x2: Any) -> Any:
 
 @primitive(name="isin", constant=("x1", "x2"))
 def isin_p(xp: Any, x1: Any, x2: Any, /, *, invert: bool) -> Any:
-    # the function is young: an array library from before it has the comparison at least
+    # older array libraries have no isin
     native = getattr(xp, "isin", None)
     found = _found(xp, x1, x2) if native is None else native(x1, x2)
-    return xp.logical_not(found) if invert else found  # array-api-strict's ignores the setting
+    return xp.logical_not(found) if invert else found  # array-api-strict ignores the setting
 
 
 @isin_p.batch

@@ -17,7 +17,7 @@ def _count(shape: tuple[int, ...], axis: tuple[int, ...]) -> int:
 
 
 def _spread(xp: Any, g: Any, shape: tuple[int, ...], axis: tuple[int, ...]) -> Any:
-    """Repeat the result of a reduction over ``axis`` at the elements that it is of."""
+    """Repeat the result of a reduction over ``axis`` at the reduced elements."""
     if len(axis) != len(shape):
         g = keep(xp, g, shape, axis)
     elif len(g.shape):
@@ -30,7 +30,7 @@ def in_dtype(operation: Any, x: Any, dtype: Any, **settings: Any) -> Any:
     if dtype is None:
         return operation(x, **settings)
     y = operation(astype(x, dtype), **settings)
-    # integers are summed in the widest dtype of their kind; modulo a power of two, casting the sum is the same
+    # integers are summed in the widest dtype of their kind; casting the sum wraps around as summing does
     return y if as_dtype(y.dtype) == as_dtype(dtype) else astype(y, dtype)
 
 
@@ -115,7 +115,8 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
 def _leave_one_out(xp: Any, x: Any) -> Any:
     """Return the product of all other elements along the last axis.
 
-    A tree of pairwise products, up and then down: no division, so zeros are no special case in any order of derivative.
+    By a tree of pairwise products, up and then down. Without a division, zeros need no special case in any order of
+    derivative.
     """
     n = x.shape[-1]
     if n <= 1:
@@ -147,7 +148,7 @@ def prod_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
 
 @prod_p.vjp
 def prod_vjp(xp: Any, g: Any, x: Any, y: Any, *, axis: Any) -> Any:
-    # y, of no use here, is kept for kernels that divide by the factors
+    # y is named for kernels, which divide it by the factors
     return keep(xp, g, tuple(x.shape), axis) * _others(xp, x, axis)
 
 
@@ -281,8 +282,7 @@ def _deviation(xp: Any, x: Any, axis: tuple[int, ...]) -> Any:
 def _of_deviation(x: Any, axis: tuple[int, ...], correction: float) -> float:
     """Return the factor of ``_deviation`` in the derivative: 2 / (n - correction).
 
-    Where ``correction`` leaves no degree of freedom it is infinite, so that the derivative is infinite or nan, as the
-    variance is.
+    Infinite where ``correction`` leaves no degree of freedom: the derivative is infinite or NaN, as the variance is.
     """
     freedom = _count(tuple(x.shape), axis) - correction
     return 2 / freedom if freedom > 0 else float("inf")
@@ -290,7 +290,7 @@ def _of_deviation(x: Any, axis: tuple[int, ...], correction: float) -> float:
 
 @primitive(name="var", batch="axis", decompose=True, rule_traits={"vjp:x": {"decompose": True}})
 def var_p(xp: Any, x: Any, /, *, axis: Any, correction: float, keepdims: bool) -> Any:
-    if not axis:  # where there are no axes PyTorch says 0 without a look at the elements, which may be nan
+    if not axis:  # without axes PyTorch gives 0 also for elements that are NaN
         x, axis, keepdims = xp.expand_dims(x, axis=-1), (-1,), False
     how = {"axis": axis, "correction": correction, "keepdims": keepdims}
     if is_complex(x.dtype):  # not every library has the variance of complex numbers

@@ -1,4 +1,4 @@
-"""Transfer to another device or backend: linear, so that gradients move back."""
+"""Transfer to another device or backend. It is linear: gradients move back."""
 
 from typing import Any
 

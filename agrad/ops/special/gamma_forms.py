@@ -98,7 +98,7 @@ def gamma(xp: Any, x: Any) -> Any:
     reflected = math.pi / (xp.where(sine == 0, xp.ones_like(x), sine) * positive)
     reflected = nan_where(xp, (sine == 0) | xp.isinf(x), reflected)
     inside = positive / xp.where(x == 0, xp.ones_like(x), x)
-    # at 0 the sign of the zero says on which side of the pole
+    # at 0 the sign of the zero gives the side of the pole
     inside = xp.where(x == 0, xp.where(xp.signbit(x), -math.inf, xp.full_like(x, math.inf)), inside)
     out = xp.where(left, reflected, xp.where(inner, inside, positive))
     return xp.where(xp.isnan(x), x, out)
@@ -161,7 +161,7 @@ def polygamma_rise(xp: Any, x: Any, h: Any, *, n: int) -> Any:
 
 
 _HEAD = 12
-"""How many terms of zeta's sum are added before the Euler-Maclaurin formula takes over."""
+"""The number of terms of zeta's sum before the Euler-Maclaurin formula."""
 _TAIL = tuple((2 * j, float(bernoulli(2 * j) / math.factorial(2 * j))) for j in range(1, 13))
 
 
@@ -212,7 +212,7 @@ def zeta(xp: Any, x: Any, q: Any) -> Any:
 def polygamma(xp: Any, n: Any, x: Any) -> Any:
     """Return the n-th derivative of ``digamma``.
 
-    ``n``: whole numbers from 0 on, in which there is no derivative.
+    ``n``: whole numbers from 0 on, constants.
     """
     x, n = x + xp.zeros_like(n), n + xp.zeros_like(x)
     valid = (n >= 0) & (n == xp.floor(n))

@@ -18,7 +18,7 @@ def _masked_log(xp: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _times_log(xp: Any, g: Any, y: Any, x: Any, constant: Any) -> Any:
-    # the density is 0 or constant in the parameter where x is 0, whatever log(0) says
+    # where x is 0 the density is 0 or constant in the parameter, and log(0) is left out
     log, inside = _masked_log(xp, x)
     zero = xp.zeros_like(g * y)
     return xp.where(inside, g * y * (log + constant), zero)

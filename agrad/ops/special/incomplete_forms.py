@@ -1,9 +1,9 @@
 """Generic forms of the incomplete gamma and beta functions and their derivatives.
 
-Both are integrals of a density, and so are their derivatives by the parameters: of the density times a polynomial in
+Both are integrals of a density. Their derivatives by the parameters are integrals of the density times a polynomial in
 its logarithmic derivatives. In the variable log(t), or logit(t), the density falls monotonically from the argument away
-from the mode, so that the smaller of the two tails is integrated with Gauss-Legendre nodes up to where the integrand
-has fallen by exp(-FALL); nothing cancels.
+from the mode. The smaller of the two tails is integrated with Gauss-Legendre nodes, up to where the integrand has
+fallen by exp(-FALL): nothing cancels.
 """
 
 import math
@@ -237,7 +237,7 @@ def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
 
 
 _RAISED = 3
-"""By how much the parameter of the tail is raised before it is integrated: the tail of exp(a s) falls fast enough."""
+"""The steps by which a parameter is raised before the integration: then exp(a s) falls fast enough."""
 
 
 def _log_slopes(
@@ -273,7 +273,7 @@ def _beta_tail(xp: Any, a: Any, b: Any, x: Any, y: Any, swapped: Any, n: int, m:
     """Return the integral from 0 to x of the density (a, b), or its derivative.
 
     For x at or below the mean. I(a, b) = x**a y**b / (a beta(a, b)) + I(a + 1, b) raises a first; Abramowitz and Stegun
-    26.5.16. ``swapped`` says where a and b have changed places, so that ``n`` counts derivatives by b.
+    26.5.16. ``swapped``: where a and b have changed places, and ``n`` counts derivatives by b.
     """
     total = xp.zeros_like(x)
     derivative = n + m > 0

@@ -69,7 +69,7 @@ def _scaled_tail(xp: Any, size: Any) -> Any:
 
 def erf(xp: Any, x: Any) -> Any:
     size = xp.abs(x)
-    # the error of rounding the square is lost beside 1
+    # beside 1 the rounding of the square does not matter
     near = xp.clip(size, 0.0, 6.0)
     far = 1 - xp.exp(-near * near) * _scaled_tail(xp, near)
     out = xp.where(size < _CUT, _near(xp, x), xp.sign(x) * far)
@@ -174,7 +174,7 @@ def erfcinv(xp: Any, x: Any) -> Any:
 def _normal_tail(xp: Any, size: Any) -> Any:
     """Return the mass beyond ``size`` >= 0.
 
-    Rounding size / sqrt(2) does little harm to erfcx, and much to exp(-x**2).
+    The rounding of size / sqrt(2) matters little in erfcx, and much in exp(-x**2).
     """
     return 0.5 * exp_minus_square(xp, size, half=True) * erfcx(xp, size * math.sqrt(0.5))
 

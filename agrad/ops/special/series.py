@@ -1,8 +1,8 @@
 """Tools of the generic forms: sums, constants, nodes, safe elementary functions.
 
 The generic forms of this package are written in array API operations and evaluated on raw float64 arrays (float32 ones
-are widened first), so that they run on every library. They have no branches that look at values: every element goes
-through every branch, with its argument held inside the branch's domain, and ``where`` chooses.
+are widened first); they run on every library. They do not branch on values: every element goes through every branch,
+with its argument held inside the branch's domain, and ``where`` chooses.
 """
 
 import math
