@@ -98,9 +98,11 @@ from agrad.ops.elementwise import (
     trunc as trunc,
     where as where,
 )
-from agrad.ops.statistical import (
+from agrad.ops.cumulative import (
     cumulative_prod as cumulative_prod,
     cumulative_sum as cumulative_sum,
+)
+from agrad.ops.statistical import (
     max as max,
     mean as mean,
     min as min,
@@ -172,13 +174,15 @@ from agrad.ops.casting import (
     isdtype as isdtype,
     result_type as result_type,
 )
+from agrad.ops.conversion import (
+    asarray as asarray,
+    from_dlpack as from_dlpack,
+)
 from agrad.ops.creation import (
     arange as arange,
-    asarray as asarray,
     empty as empty,
     empty_like as empty_like,
     eye as eye,
-    from_dlpack as from_dlpack,
     full as full,
     full_like as full_like,
     linspace as linspace,

@@ -10,7 +10,17 @@ import numpy as np
 
 
 class DType:
-    """A dtype of the array API standard, equal to every library's dtype of that name."""
+    """Dtype of the array API standard, equal to every library's of that name.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"float32"``.
+    kind : str
+        Such as ``"real floating"``.
+    itemsize : int
+        The number of bytes of an element.
+    """
 
     __slots__ = ("__weakref__", "itemsize", "kind", "name")
 

@@ -72,7 +72,21 @@ def size(shape: Iterable[int]) -> int:
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
-    """Return the shape that arrays of these shapes broadcast to."""
+    """Return the shape that arrays of these shapes broadcast to.
+
+    Parameters
+    ----------
+    *shapes : tuples of ints
+
+    Returns
+    -------
+    tuple of ints
+
+    Raises
+    ------
+    ShapeError
+        If they do not broadcast.
+    """
     out: list[int] = [1] * max((len(s) for s in shapes), default=0)
     for shape in shapes:
         for i, n in enumerate(shape, len(out) - len(shape)):

@@ -32,10 +32,32 @@ def repeat_vjp(xp: Any, g: Any, x_meta: Any, *, repeats: int, axis: int) -> Any:
 
 @public
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
-    """Repeat each element along ``axis`` (None: of the flattened array).
+    """Repeat each element along an axis.
 
-    repeats: how often, an int, or an integer array of shape (1,) or one of as many elements as the axis has; no
-    derivative. An array is read on the host, as it decides the shape of the result.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    repeats : int or array of integers
+        How often: one number, or one for each element of the axis. An array has no derivative, and is read on the host,
+        as it decides the shape of the result.
+    axis : int, optional
+        The axis; by default the array is flattened.
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    OperandError
+        For a negative number.
+    DtypeError
+        For an array of another dtype.
+    ShapeError
+        For an array of another length than the axis.
+    TracedValueError
+        For an array whose values are not known, in a traced function.
     """
     ndim_of(x, "repeat")
     if axis is None:
@@ -53,8 +75,6 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
 
 def _repeated(repeats: Any, x: Any, n: int) -> Any:
     """Return the places along an axis of ``n`` elements, each as often as it repeats."""
-    if isinstance(repeats, Tensor):
-        repeats._check_concrete("an array of repeats")
     raw, times = raw_of(x), raw_of(repeats)
     counts = np.asarray(backend_of(times).to_host(times))
     if as_dtype(counts.dtype).kind not in ("signed integer", "unsigned integer"):
@@ -77,7 +97,7 @@ def _tiled(xp: Any, x: Any, repetitions: tuple[int, ...]) -> Any:
     shape = tuple(x.shape)
     copies = xp.broadcast_to(xp.reshape(x, _spread(shape, (1,) * len(shape))), _spread(shape, repetitions))
     flat = xp.reshape(copies, (-1,))
-    if size(shape) <= 1:  # copies of one element or of none, which reshaping leaves in one place
+    if size(shape) <= 1:  # reshaping makes no copy of one element
         flat = xp.astype(flat, x.dtype, copy=True)
     return xp.reshape(flat, tuple([n * m for n, m in zip(repetitions, shape, strict=True)]))
 
@@ -100,10 +120,24 @@ def tile_batch(xp: Any, x: Any, *, repetitions: tuple[int, ...]) -> Any:
 
 @public
 def tile(x: Any, repetitions: Any, /) -> Any:
-    """Repeat the whole array along each axis.
+    """Repeat a whole array along each axis.
 
-    ``repetitions``: an int or a tuple, with ones understood on its left. Where it is longer than ``x`` has axes, axes
-    of length one are put before those of ``x``.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    repetitions : int or tuple of ints
+        One number for each of the last axes. Where it is longer than ``x`` has axes, axes of length one are put before
+        those of ``x``.
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    OperandError
+        For a negative number.
     """
     ndim = ndim_of(x, "tile")
     times = tuple(as_int(n) for n in repetitions) if isinstance(repetitions, (tuple, list)) else (as_int(repetitions),)
@@ -128,10 +162,28 @@ def roll_vjp(xp: Any, g: Any, *, shift: tuple[int, ...], axis: tuple[int, ...]) 
 
 @public
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
-    """Move the elements by ``shift`` places along ``axis``, around the end.
+    """Move the elements along axes, around the end.
 
-    ``shift`` and ``axis`` are ints or tuples of one length (one shift may serve several axes). With ``axis=None`` the
-    flattened array is rolled and brought back to its shape.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    shift : int or tuple of ints
+        By how many places; one shift may serve several axes.
+    axis : int or tuple of ints, optional
+        The axes. By default the flattened array is rolled and brought back to its shape.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    ShapeError
+        For as many shifts as axes are not given.
+    IndexRangeError
+        For an axis out of range.
     """
     ndim = ndim_of(x, "roll")
     shifts = tuple(map(as_int, shift)) if isinstance(shift, (tuple, list)) else (as_int(shift),)
@@ -162,9 +214,23 @@ def unstack_vjp(xp: Any, g_parts: Any, x_meta: Any, *, axis: int) -> Any:
 
 @public
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """Return the arrays along ``axis``, without that axis, as a tuple.
+    """Return the arrays along an axis, without that axis.
 
-    Writes to a part reach ``x`` where the library gives views.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    axis : int
+
+    Returns
+    -------
+    tuple of arrays
+        Views where the library gives them: writes to a part reach ``x``.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     ndim_of(x, "unstack")
     axis = axis_of(axis, x)
@@ -191,10 +257,29 @@ def diff_vjp(xp: Any, g: Any, x_meta: Any, *, axis: int) -> Any:
 
 @public
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
-    """Return the differences x[i + 1] - x[i] along ``axis``, taken ``n`` times.
+    """Return the differences x[i + 1] - x[i] along an axis.
 
-    x: array of a numeric dtype. ``prepend`` and ``append``: arrays to join to it first, of its shape but for the axis;
-    where ``n`` is 0, nothing is joined.
+    Parameters
+    ----------
+    x : array
+        Of one or more axes and a numeric dtype.
+    axis : int
+        The axis, by default the last.
+    n : int
+        How many times to take the differences.
+    prepend, append : array, optional
+        Joined to ``x`` before the first time; of its shape but along ``axis``. Where ``n`` is 0, nothing is joined.
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    OperandError
+        For a negative ``n``.
+    IndexRangeError
+        For an axis out of range.
     """
     ndim_of(x, "diff")
     axis = axis_of(axis, x)

@@ -1,7 +1,7 @@
 """The axes of an index's result, and an index over all members of a batch.
 
-By NumPy's rules the index arrays (and with them integers) broadcast to one block of axes. It stands where they stand,
-or in front of all other axes where something separates them.
+By NumPy's rules the index arrays, and integers beside them, broadcast to one block of axes. It takes their place, or is
+in front of all other axes where something separates them.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class Layout(NamedTuple):
     """The axes of the result of an index.
 
     ``block``: the number of axes of the block; ``first``: the number of other axes before it; ``rank``: the number of
-    all axes. ``separated``: whether the block stands in front because something separates the index arrays.
+    all axes; ``separated``: True if the block is in front because something separates the index arrays.
     """
 
     block: int
@@ -49,10 +49,7 @@ def _is_mask(array: Any) -> bool:
 
 
 def is_mapped_mask(array: Any, x: Any) -> bool:
-    """Return whether ``vmap`` maps over an index array that is a mask of all of ``x``.
-
-    At any level.
-    """
+    """Return True if ``vmap`` maps, at any level, over a mask of all of ``x``."""
     inner = array
     while isinstance(inner, Tensor) and not isinstance(inner, Batched):
         inner = inner.data

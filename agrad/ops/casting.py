@@ -28,7 +28,22 @@ def astype_vjp(xp: Any, g: Any, x_meta: Any) -> Any:
 @public
 @primitive(constant="x", batch="leading", kind="elementwise", is_view=True)
 def cast(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
-    """Cast to or from a dtype that has no derivative."""
+    """Cast to or from a dtype that has no derivative.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    dtype : dtype
+        That of the result.
+    copy : bool
+        Make a copy where the dtype is that of ``x``.
+
+    Returns
+    -------
+    array
+        A constant.
+    """
     return xp.astype(x, dtype, copy=copy)
 
 
@@ -40,10 +55,30 @@ def astype_put(xp: Any, x: Any, value: Any) -> Any:
 
 @public
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    """Cast the array to another dtype.
+    """Cast an array to another dtype.
 
-    Differentiable between floating dtypes; any other result is a constant. ``copy=False`` may give ``x`` itself. Raises
-    ``DtypeError`` for a floating Tensor and a dtype that the standard does not have.
+    Differentiable between floating dtypes; any other result is a constant.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    dtype : dtype
+        Of any library.
+    copy : bool
+        With False, an array that has the dtype is returned itself.
+    device : device, optional
+        Where to put the result.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    DtypeError
+        For a floating Tensor and a dtype that the standard does not have.
     """
     if device is not None:
         x = to_device(x, device)
@@ -73,7 +108,14 @@ def _native(value: Any, xp: Any) -> Any:
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """Return the dtype that the arguments promote to.
 
-    They are arrays, dtypes of any library, or numbers.
+    Parameters
+    ----------
+    *arrays_and_dtypes : arrays, dtypes or numbers
+        Dtypes are those of any library.
+
+    Returns
+    -------
+    DType
     """
     xp = _xp_for(arrays_and_dtypes)
     return as_dtype(xp.result_type(*[_native(value, xp) for value in arrays_and_dtypes]))
@@ -81,9 +123,18 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 @public
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Return whether the standard's promotion rules cast ``from_`` to ``to``.
+    """Return True if the standard's promotion rules allow a cast.
 
-    ``from_`` is an array or a dtype, ``to`` a dtype.
+    Parameters
+    ----------
+    from_ : array or dtype
+        Of any library.
+    to : dtype
+        Of any library.
+
+    Returns
+    -------
+    bool
     """
     xp = _xp_for((from_,))
     return bool(xp.can_cast(_native(from_, xp), _native(to, xp)))
@@ -91,10 +142,23 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 @public
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Return whether a dtype is of a kind.
+    """Return True if a dtype is of a kind.
 
-    ``dtype``: of any library. ``kind``: a dtype, the name of a kind, or a tuple of these. Raises ``ValueError`` for
-    another name.
+    Parameters
+    ----------
+    dtype : dtype
+        Of any library.
+    kind : str, dtype or tuple of these
+        A name of a kind, such as ``"real floating"``, or a dtype.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ValueError
+        For a name that is no kind.
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
@@ -117,7 +181,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FInfo:
-    """The machine limits of a floating dtype, as Python numbers.
+    """Machine limits of a floating dtype, as Python numbers.
 
     Those of a complex dtype are those of its parts.
     """
@@ -132,7 +196,7 @@ class FInfo:
 
 @dataclass(frozen=True, slots=True)
 class IInfo:
-    """The machine limits of an integer dtype, as Python numbers."""
+    """Machine limits of an integer dtype, as Python numbers."""
 
     bits: int
     max: int
@@ -151,9 +215,22 @@ def _limits(name: str, type: Any) -> tuple[Any, DType]:
 
 @public
 def finfo(type: Any, /) -> FInfo:
-    """Return the machine limits of a floating dtype, or of an array's dtype.
+    """Return the machine limits of a floating dtype.
 
-    Raises ``DtypeError`` for any other dtype.
+    Parameters
+    ----------
+    type : dtype or array
+        A dtype of any library, or an array that has it.
+
+    Returns
+    -------
+    FInfo
+        ``bits``, ``eps``, ``max``, ``min``, ``smallest_normal`` and ``dtype``.
+
+    Raises
+    ------
+    DtypeError
+        For any other dtype.
     """
     found, dtype = _limits("finfo", type)
     limits = (float(getattr(found, name)) for name in ("eps", "max", "min", "smallest_normal"))
@@ -166,9 +243,22 @@ _PARTS = {"complex64": "float32", "complex128": "float64"}
 
 @public
 def iinfo(type: Any, /) -> IInfo:
-    """Return the machine limits of an integer dtype, or of an array's dtype.
+    """Return the machine limits of an integer dtype.
 
-    Raises ``DtypeError`` for any other dtype.
+    Parameters
+    ----------
+    type : dtype or array
+        A dtype of any library, or an array that has it.
+
+    Returns
+    -------
+    IInfo
+        ``bits``, ``max``, ``min`` and ``dtype``.
+
+    Raises
+    ------
+    DtypeError
+        For any other dtype.
     """
     found, dtype = _limits("iinfo", type)
     return IInfo(int(found.bits), int(found.max), int(found.min), dtype)

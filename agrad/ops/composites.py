@@ -1,6 +1,6 @@
 """Functions of neural networks: activations, softmax, cross entropy, linear maps.
 
-Those whose derivative is shorter than that of their body have a row of their own, so that the tape keeps less and a
+Functions whose derivative is shorter than that of their body are operations of their own: the tape keeps less, and a
 backend may file one fused kernel.
 """
 
@@ -39,7 +39,7 @@ relu = elementwise(
     forward=_relu,
     no_alias=True,
     rule_traits={"vjp:x": {"no_alias": True}},
-    doc="The positive part of each element; its derivative at 0 is 0.",
+    doc="Return the positive part of each element; its derivative at 0 is 0.",
 )
 
 
@@ -59,7 +59,7 @@ sigmoid = elementwise(
     lambda g, y: g * (y * (1 - y)),
     forward=_sigmoid,
     no_alias=True,
-    doc="The logistic function 1 / (1 + exp(-x)) of each element.",
+    doc="Return the logistic function 1 / (1 + exp(-x)) of each element.",
 )
 
 _TANH_SCALE = math.sqrt(2 / math.pi)
@@ -86,9 +86,30 @@ gelu = elementwise(
     _gelu_rule,
     forward=_gelu,
     decompose=True,
-    doc="Each element times the normal distribution function of it; ``approximate`` uses the tanh form. "
-    "Hendrycks and Gimpel 2016, arXiv:1606.08415.",
 )
+gelu.__doc__ = """Return each element times the standard normal distribution function of it.
+
+Parameters
+----------
+x : array
+    Of any shape and a real floating dtype.
+approximate : bool
+    Use the form with tanh.
+
+Returns
+-------
+array
+    Of the shape of ``x``.
+
+Raises
+------
+DtypeError
+    For a complex array.
+
+Notes
+-----
+D. Hendrycks and K. Gimpel (2016), arXiv:1606.08415.
+"""
 
 
 def _finite_or_zero(xp: Any, m: Any) -> Any:
@@ -117,7 +138,7 @@ def logsumexp_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
 def weight_total(xp: Any, x: Any, /) -> Any:
     """Replace sums of weights that are 0 or not finite by 1.
 
-    A sum is 1 but for rounding, which beside a large logarithm is of any size.
+    A sum is 1 but for rounding, which a large logarithm makes large.
     """
     return xp.where(xp.isfinite(x) & (x != 0), x, xp.ones_like(x))
 
@@ -142,11 +163,28 @@ def logsumexp_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool)
 
 @public
 def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return log(sum(exp(x))) over ``axis``, without overflow.
+    """Return log(sum(exp(x))) over axes, without overflow.
 
-    ``axis``: an int, a tuple, or None for all. The result of no elements is minus infinity. x: array of a floating
-    dtype; complex results are on the principal branch. Where the result is infinite, the derivative by an infinite
-    element is NaN.
+    That of no elements is minus infinity. Where the result is infinite, the derivative by an infinite element is NaN.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a floating dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Complex results are on the principal branch.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return logsumexp_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -165,9 +203,24 @@ def softmax_both(xp: Any, g: Any, y: Any, *, axis: int) -> Any:  # the Jacobian 
 
 @public
 def softmax(x: Any, /, *, axis: int = -1) -> Any:
-    """Return exp(x) / sum(exp(x)) along one axis, without overflow.
+    """Return exp(x) / sum(exp(x)) along an axis, without overflow.
 
-    x: array of a floating dtype and of one or more axes.
+    Parameters
+    ----------
+    x : array
+        Of one or more axes and a floating dtype.
+    axis : int
+        The axis, by default the last.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return softmax_p(x, axis=axis_of(axis, x))
 
@@ -190,9 +243,24 @@ def log_softmax_jvp(xp: Any, t: Any, y: Any, *, axis: int) -> Any:
 
 @public
 def log_softmax(x: Any, /, *, axis: int = -1) -> Any:
-    """Return log(softmax(x)) along one axis, without overflow.
+    """Return log(softmax(x)) along an axis, without overflow.
 
-    x: array of a floating dtype and of one or more axes.
+    Parameters
+    ----------
+    x : array
+        Of one or more axes and a floating dtype.
+    axis : int
+        The axis, by default the last.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return log_softmax_p(x, axis=axis_of(axis, x))
 
@@ -208,16 +276,34 @@ def _is_class(xp: Any, x: Any, labels: Any) -> Any:
 @public
 @primitive(out=("loss", "lse"), constant="labels", no_alias=True, rule_traits={"vjp:x": {"no_alias": True}})
 def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
-    """Return the cross entropy of softmax(x) with labels, and logsumexp(x), by rows.
+    """Return the cross entropy of softmax(x) with labels, and logsumexp(x).
 
-    x: (n, c) logits of a real floating dtype; labels: (n,) integers in range(c). Gives two arrays of shape (n,).
-    The second output is there for the first one's rule, which so need not compute it again.
+    By rows.
+
+    Parameters
+    ----------
+    x : array
+        Logits of shape (n, c) and a real floating dtype.
+    labels : array
+        Integers of shape (n,), in range(c).
+
+    Returns
+    -------
+    tuple of arrays
+        The cross entropies and the logarithms, of shape (n,). The rule of the former uses the latter.
+
+    Raises
+    ------
+    DtypeError
+        For complex logits.
+    IndexRangeError
+        For a label out of range, where the labels are a NumPy array.
     """
     _check_real("cross_entropy", x)
     _check_labels(labels, x.shape[1])
     m = xp.max(x, axis=1, keepdims=True)
     rest = xp.log(xp.sum(xp.exp(x - m), axis=1, keepdims=True))
-    # m beside a large logit first, as the logarithm beside it would be lost
+    # m - x first: added to a large m, the logarithm would be rounded away
     picked = xp.sum(xp.where(_is_class(xp, x, labels), (m - x) + rest, xp.zeros_like(x)), axis=1)
     return picked, xp.reshape(rest + m, (x.shape[0],))
 
@@ -255,10 +341,31 @@ _REDUCTIONS = ("mean", "sum", "none")
 def cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> Any:
     """Return the cross entropy of softmax(logits) with the labels.
 
-    logits: (..., c) of a real floating dtype. labels: (...) integers in range(c), or (..., c) probabilities (one-hot
-    rows, say) of a floating dtype. ``reduction``: ``"mean"`` or ``"sum"`` over all rows, or ``"none"``, giving (...).
-    Raises ``ShapeError`` for shapes that do not fit and, where the labels are NumPy's, ``IndexRangeError`` for one out
-    of range: another library would have to be waited for.
+    Parameters
+    ----------
+    logits : array
+        Of shape (..., c) and a real floating dtype.
+    labels : array
+        Integers of shape (...), in range(c), or probabilities of shape (..., c) and a floating dtype, such as one-hot
+        rows.
+    reduction : str
+        ``"mean"`` or ``"sum"`` over all rows, or ``"none"``.
+
+    Returns
+    -------
+    array
+        Of shape (), or with ``"none"`` of shape (...).
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not fit.
+    DtypeError
+        For complex logits, or class numbers of another dtype.
+    IndexRangeError
+        For a label out of range, where the labels are a NumPy array; another library would have to be waited for.
+    ValueError
+        For another ``reduction``.
     """
     if reduction not in _REDUCTIONS:
         raise ValueError(f"reduction is one of {', '.join(map(repr, _REDUCTIONS))}, not {reduction!r}")
@@ -314,7 +421,24 @@ def softmax_cross_entropy_batch(
 def linear(xp: Any, x: Any, weight: Any, bias: Any, /) -> Any:
     """Return ``x @ weight + bias``, as one operation.
 
-    x: (..., k); weight: (k, n); bias: (n,), all of a floating dtype. Gives (..., n).
+    Parameters
+    ----------
+    x : array
+        Of shape (..., k) and a floating dtype.
+    weight : array
+        Of shape (k, n).
+    bias : array
+        Of shape (n,).
+
+    Returns
+    -------
+    array
+        Of shape (..., n).
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not fit.
     """
     return xp.matmul(x, weight) + bias
 

@@ -1,208 +1,20 @@
-"""New arrays, on the selected backend unless the arguments say otherwise."""
+"""New arrays, on the selected backend unless the arguments name another."""
 
-from functools import partial
 from typing import Any
 
-import numpy as np
-
-from agrad.backends import Backend, backend_of, backend_of_device, backend_of_type, load, selected
-from agrad.dtypes import as_dtype, is_floating
-from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, captured
-from agrad.engine.scalars import TracedNumber, host_array_call
-from agrad.engine.tensor import Tensor, constant, wrap
-from agrad.errors import DtypeError, OperandError, ShapeError
+from agrad.backends import backend_of
+from agrad.dtypes import is_floating
+from agrad.engine.levels import GLOBAL_TAPE
+from agrad.engine.scalars import TracedNumber
+from agrad.engine.tensor import Tensor, constant
+from agrad.errors import OperandError, ShapeError
 from agrad.ops.casting import astype
+from agrad.ops.conversion import asarray, dtype_on, new, read
 from agrad.ops.elementwise import add, multiply
-from agrad.ops.manipulation import broadcast_to, reshape, stack
+from agrad.ops.manipulation import broadcast_to, reshape
 from agrad.ops.shared import ndim_of, no_view, raw_of
-from agrad.ops.transfer import to, to_device
+from agrad.ops.transfer import to_device
 from agrad.registry import namespace, public
-
-
-def _place(backend: str | None, device: Any) -> tuple[Backend, Any]:
-    """Return the backend and device of a new array: as named, else as selected."""
-    if backend is not None:
-        found = load(backend)
-        return found, None if device is None else found.device(device)
-    selection = selected()
-    owner = backend_of_device(device)
-    if owner is not None and owner is not selection.backend:  # code written for any library says where by x.device
-        return owner, device
-    return selection.backend, selection.device if device is None else selection.backend.device(device)
-
-
-def _native(dtype: Any, backend: Backend) -> Any:
-    if dtype is None:
-        return None
-    return getattr(backend.xp, as_dtype(dtype).name)
-
-
-def _born(raw: Any, requires_grad: bool) -> Tensor:
-    tensor = wrap(raw, GLOBAL_TAPE)
-    if requires_grad:
-        tensor.requires_grad = True
-    return tensor
-
-
-def _read(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the arguments with traced numbers read: the trace holds for these alone."""
-    return tuple([arg.read() if isinstance(arg, TracedNumber) else arg for arg in args])
-
-
-def _new(name: str, args: tuple[Any, ...], dtype: Any, device: Any, backend: str | None, requires_grad: bool) -> Tensor:
-    place, native = _place(backend, device)
-    keywords = {} if native is None else {"device": native}
-    args = _read(args)
-    raw = getattr(place.xp, name)(*args, dtype=_native(dtype, place), **keywords)
-    return _born(raw, requires_grad)
-
-
-_NO_NUMBERS = (np.object_, np.character, np.datetime64, np.timedelta64, np.void)
-
-
-def _of_numbers(raw: Any) -> Any:
-    """Return an array. Raise ``DtypeError`` for objects, text, dates and records."""
-    dtype = raw.dtype
-    if as_dtype(dtype).kind == "other" and isinstance(dtype, np.dtype) and issubclass(dtype.type, _NO_NUMBERS):
-        raise DtypeError(f"asarray takes numbers and booleans, not an array of dtype {dtype}; convert it first")
-    return raw
-
-
-@public
-def asarray(
-    obj: Any,
-    /,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    copy: bool | None = None,
-    backend: str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Make a Tensor of a number, a nested sequence, an array or a Tensor.
-
-    An array stays on its own backend and device unless others are named, and its memory is shared unless ``copy`` is
-    True. Numbers and sequences go to the selected backend. A device that is another backend's own object names that
-    backend too. A sequence with Tensors in it stays differentiable. ``requires_grad`` makes the result a leaf whose
-    gradient ``backward`` computes; its dtype must be floating.
-
-    Raises ``DtypeError`` for an array that is not of numbers or booleans.
-    """
-    if CAPTURED:
-        obj = captured(obj)
-    if isinstance(obj, Tensor) or backend_of_type(type(obj)) is not None:
-        # what stands for a raw array in a traced function becomes a Tensor, as the raw array does
-        obj = np.asarray(obj) if isinstance(obj, np.generic) else obj  # of a scalar there are no views
-        out = constant(_of_numbers(obj), GLOBAL_TAPE) if not isinstance(obj, Tensor) or obj.level.id < 0 else obj
-        if backend is not None:
-            out = to(out, backend)
-        if device is not None:
-            owner = backend_of_device(device) if backend is None else None
-            out = to_device(out if owner is None else to(out, owner.name), device)
-        if dtype is not None and out.dtype != as_dtype(dtype):
-            out = astype(out, dtype)
-        elif copy and out.raw is raw_of(obj):
-            out = astype(out, out.dtype, copy=True)
-        if requires_grad and not out.requires_grad:
-            bare = out.bare
-            if not isinstance(bare, Tensor) or bare.level.id >= 0:
-                out._check_concrete("requires_grad=True")
-            return _born(bare, True)
-        return out
-    if isinstance(obj, TracedNumber):
-        made = host_array_call(
-            type(obj.value), (obj,), lambda number: asarray(number, dtype=dtype, device=device, backend=backend)
-        )
-        return asarray(made, requires_grad=requires_grad)
-    if isinstance(obj, (list, tuple)) and (known := _first_array(obj)) is not None:
-        return asarray(_stacked(obj, known), dtype=dtype, device=device, backend=backend, requires_grad=requires_grad)
-    if isinstance(obj, (list, tuple)):
-        dtype = _numpy_dtype(obj) if dtype is None else dtype
-        obj = _plain(obj)
-    elif (
-        not isinstance(obj, (bool, int, float, complex))
-        and not hasattr(obj, "__array__")
-        and not hasattr(obj, "__buffer__")
-    ):
-        raise OperandError(f"asarray takes numbers, nested sequences of them and arrays, not {type(obj).__name__}")
-    out = _new("asarray", (obj,), dtype, device, backend, requires_grad)
-    _of_numbers(out.raw)
-    return out
-
-
-def _first_array(obj: Any) -> Any:
-    """Return the first Tensor, or array of a library but NumPy, in a nested sequence.
-
-    None where there is none.
-    """
-    if isinstance(obj, (list, tuple)):
-        return next((found for part in obj if (found := _first_array(part)) is not None), None)
-    if isinstance(obj, Tensor):
-        return obj
-    backend = backend_of_type(type(obj))
-    return None if backend is None or backend.name == "numpy" else obj
-
-
-def _stacked(obj: Any, known: Any) -> Any:
-    """Stack a nested sequence with Tensors into one array.
-
-    ``known``: the array beside which numbers are placed.
-    """
-    if isinstance(obj, (list, tuple)):
-        return stack([_stacked(part, known) for part in obj])
-    return obj if hasattr(obj, "shape") else host_array_call(_same, (obj,), partial(_like, raw=raw_of(known)))
-
-
-def _same(number: Any) -> Any:
-    return number
-
-
-def _like(number: Any, raw: Any) -> Any:
-    """Place a number on an array's backend and device.
-
-    It gets the array's dtype, unless that is of a lesser kind.
-    """
-    backend = backend_of(raw)
-    dtype = as_dtype(raw.dtype)
-    if is_floating(dtype):
-        native = getattr(backend.xp, np.result_type(np.dtype(dtype.name), number).name)
-    else:
-        lesser = isinstance(number, (float, complex)) or (dtype.kind == "bool" and not isinstance(number, bool))
-        native = None if lesser else raw.dtype
-    return backend.xp.asarray(number, dtype=native, device=backend.device_of(raw))
-
-
-def _numpy_dtype(obj: Any) -> Any:
-    """Return the dtype that the NumPy arrays in a nested sequence promote to.
-
-    Numbers beside them are weak. None where there are no arrays.
-    """
-    dtypes: set[Any] = set()
-    weak: dict[type, Any] = {}
-    parts = [obj]
-    while parts:
-        part = parts.pop()
-        if isinstance(part, (list, tuple)):
-            parts += part
-        elif isinstance(part, np.ndarray):
-            dtypes.add(part.dtype)
-        else:
-            weak |= {kind: kind(0) for kind in (bool, int, float, complex) if type(part) is kind}
-    return np.result_type(*dtypes, *weak.values()) if dtypes else None
-
-
-def _plain(obj: Any) -> Any:
-    """Turn NumPy's scalars and arrays in a nested sequence into numbers and lists.
-
-    Every library takes these.
-    """
-    if isinstance(obj, (list, tuple)):
-        return [_plain(part) for part in obj]
-    if isinstance(obj, np.generic) or (isinstance(obj, np.ndarray) and obj.ndim == 0):
-        return obj.item()
-    if isinstance(obj, np.ndarray):
-        return obj.tolist()
-    return obj.read() if isinstance(obj, TracedNumber) else obj
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -213,24 +25,102 @@ def _shape(shape: Any) -> tuple[int, ...]:
 def zeros(
     shape: Any, *, dtype: Any = None, device: Any = None, backend: str | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Make a Tensor of zeros of ``shape`` (an int or a tuple)."""
-    return _new("zeros", (_shape(shape),), dtype, device, backend, requires_grad)
+    """Make a Tensor of zeros.
+
+    Parameters
+    ----------
+    shape : int or tuple of ints
+    dtype : dtype, optional
+        Of any library; by default the library's default.
+    device : device, optional
+        By default that of the selection.
+    backend : str, optional
+        By default the selected one.
+    requires_grad : bool
+        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    BackendUnavailableError
+        For a backend that cannot be used here.
+    DeviceUnavailableError
+        For a device that is not there.
+    DtypeError
+        For ``requires_grad`` and a dtype that is not floating.
+    """
+    return new("zeros", (_shape(shape),), dtype, device, backend, requires_grad)
 
 
 @public
 def ones(
     shape: Any, *, dtype: Any = None, device: Any = None, backend: str | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Make a Tensor of ones of ``shape`` (an int or a tuple)."""
-    return _new("ones", (_shape(shape),), dtype, device, backend, requires_grad)
+    """Make a Tensor of ones.
+
+    Parameters
+    ----------
+    shape : int or tuple of ints
+    dtype : dtype, optional
+        Of any library; by default the library's default.
+    device : device, optional
+        By default that of the selection.
+    backend : str, optional
+        By default the selected one.
+    requires_grad : bool
+        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    BackendUnavailableError
+        For a backend that cannot be used here.
+    DeviceUnavailableError
+        For a device that is not there.
+    DtypeError
+        For ``requires_grad`` and a dtype that is not floating.
+    """
+    return new("ones", (_shape(shape),), dtype, device, backend, requires_grad)
 
 
 @public
 def empty(
     shape: Any, *, dtype: Any = None, device: Any = None, backend: str | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Make a Tensor of ``shape`` (an int or a tuple) with arbitrary values."""
-    return _new("empty", (_shape(shape),), dtype, device, backend, requires_grad)
+    """Make a Tensor with arbitrary values.
+
+    Parameters
+    ----------
+    shape : int or tuple of ints
+    dtype : dtype, optional
+        Of any library; by default the library's default.
+    device : device, optional
+        By default that of the selection.
+    backend : str, optional
+        By default the selected one.
+    requires_grad : bool
+        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    BackendUnavailableError
+        For a backend that cannot be used here.
+    DeviceUnavailableError
+        For a device that is not there.
+    DtypeError
+        For ``requires_grad`` and a dtype that is not floating.
+    """
+    return new("empty", (_shape(shape),), dtype, device, backend, requires_grad)
 
 
 @public
@@ -243,16 +133,41 @@ def full(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Any:
-    """Make a Tensor of ``shape`` (an int or a tuple), filled with one value.
+    """Make a Tensor filled with one value.
 
-    ``fill_value``: a number, or a Tensor of one element, which is differentiated.
+    Parameters
+    ----------
+    shape : int or tuple of ints
+    fill_value : number or Tensor
+        A Tensor has one element, and is differentiated.
+    dtype : dtype, optional
+        Of any library; by default the library's default.
+    device : device, optional
+        By default that of the selection.
+    backend : str, optional
+        By default the selected one.
+    requires_grad : bool
+        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    BackendUnavailableError
+        For a backend that cannot be used here.
+    DeviceUnavailableError
+        For a device that is not there.
+    DtypeError
+        For ``requires_grad`` and a dtype that is not floating.
     """
     shape = _shape(shape)
     if hasattr(fill_value, "shape") or isinstance(fill_value, TracedNumber):
         value = asarray(fill_value, dtype=dtype, device=device, backend=backend)
         from_one = value if not value.shape else value[(0,) * value.ndim]
         return no_view(broadcast_to(from_one, shape))
-    return _new("full", (shape, fill_value), dtype, device, backend, requires_grad)
+    return new("full", (shape, fill_value), dtype, device, backend, requires_grad)
 
 
 @public
@@ -267,13 +182,42 @@ def arange(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a Tensor of the numbers from ``start`` to before ``stop``, ``step`` apart.
+    """Make a Tensor of evenly spaced numbers.
 
-    With one argument, from 0 to before it.
+    Parameters
+    ----------
+    start : number
+        The first number; with one argument the end, from 0.
+    stop : number, optional
+        The end, which is not included.
+    step : number
+        The distance between the numbers.
+    dtype : dtype, optional
+        Of any library; by default the library's default.
+    device : device, optional
+        By default that of the selection.
+    backend : str, optional
+        By default the selected one.
+    requires_grad : bool
+        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+
+    Returns
+    -------
+    Tensor
+        Of one axis.
+
+    Raises
+    ------
+    BackendUnavailableError
+        For a backend that cannot be used here.
+    DeviceUnavailableError
+        For a device that is not there.
+    DtypeError
+        For ``requires_grad`` and a dtype that is not floating.
     """
     if stop is None:
         start, stop = 0, start
-    return _new("arange", (start, stop, step), dtype, device, backend, requires_grad)
+    return new("arange", (start, stop, step), dtype, device, backend, requires_grad)
 
 
 @public
@@ -289,17 +233,43 @@ def linspace(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Any:
-    """Make ``num`` evenly spaced numbers from ``start`` to ``stop``.
+    """Make a Tensor of a count of evenly spaced numbers.
 
-    They are numbers, or Tensors of shape (), which are differentiated. ``endpoint``: include ``stop``.
+    Parameters
+    ----------
+    start, stop : number or Tensor
+        The ends. Tensors have shape (), and are differentiated.
+    num : int
+        How many numbers.
+    dtype : dtype, optional
+        Of any library; by default the library's default.
+    device : device, optional
+        By default that of the selection.
+    endpoint : bool
+        Include ``stop``.
+    backend : str, optional
+        By default the selected one.
+    requires_grad : bool
+        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+
+    Returns
+    -------
+    Tensor
+        Of shape (num,).
+
+    Raises
+    ------
+    BackendUnavailableError
+        For a backend that cannot be used here.
+    DeviceUnavailableError
+        For a device that is not there.
+    DtypeError
+        For ``requires_grad`` and a dtype that is not floating.
     """
-    start, stop = _read((start, stop))
+    start, stop = read((start, stop))
     known = next((v for v in (start, stop) if hasattr(v, "shape")), None)
     if known is None:
-        place, native = _place(backend, device)
-        keywords = {} if native is None else {"device": native}
-        raw = place.xp.linspace(start, stop, num, dtype=_native(dtype, place), endpoint=endpoint, **keywords)
-        return _born(raw, requires_grad)
+        return new("linspace", (start, stop, num), dtype, device, backend, requires_grad, endpoint=endpoint)
     raw = raw_of(known)
     home = backend_of(raw)
     kind = dtype or (raw.dtype if is_floating(raw.dtype) else None)
@@ -321,62 +291,39 @@ def eye(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a matrix with ones on its ``k``-th diagonal and zeros elsewhere."""
-    place, native = _place(backend, device)
-    keywords = {} if native is None else {"device": native}
-    raw = place.xp.eye(n_rows, n_cols, k=k, dtype=_native(dtype, place), **keywords)
-    return _born(raw, requires_grad)
+    """Make a matrix with ones on a diagonal and zeros elsewhere.
 
+    Parameters
+    ----------
+    n_rows : int
+    n_cols : int, optional
+        By default as many as rows.
+    k : int
+        The diagonal, counted to the right of the main one.
+    dtype : dtype, optional
+        Of any library; by default the library's default.
+    device : device, optional
+        By default that of the selection.
+    backend : str, optional
+        By default the selected one.
+    requires_grad : bool
+        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
 
-@public
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, backend: str | None = None) -> Tensor:
-    """Make a Tensor that holds the memory of an array with ``__dlpack__``.
+    Returns
+    -------
+    Tensor
+        Of shape (n_rows, n_cols).
 
-    It is of the selected backend, or of ``backend``. ``copy``: True for a copy always, False for an error where one
-    would be needed, None for one only there. ``device``: where to put it. A Tensor stays differentiable: one that
-    requires a gradient is moved by ``to``, which copies. Raises ``OperandError`` for what has no ``__dlpack__``, and
-    ``BufferError`` for what cannot be handed over.
+    Raises
+    ------
+    BackendUnavailableError
+        For a backend that cannot be used here.
+    DeviceUnavailableError
+        For a device that is not there.
+    DtypeError
+        For ``requires_grad`` and a dtype that is not floating.
     """
-    if not hasattr(x, "__dlpack__") and backend_of_type(type(x)) is None:
-        raise OperandError(f"from_dlpack takes an object with __dlpack__, not {type(x).__name__}; use agrad.asarray")
-    place = selected().backend if backend is None else load(backend)
-    target = None if device is None else place.device(device)
-    known = x if isinstance(x, Tensor) else None if backend_of_type(type(x)) is None else constant(x, GLOBAL_TAPE)
-    if known is not None and backend_of(known.raw) is not place:
-        shared = None if copy or known.requires_grad else _shared(known.raw, place, copy)
-        if shared is not None:
-            return asarray(constant(shared, GLOBAL_TAPE), device=target)
-        known, copy = to(known, place.name), None
-    if known is not None and backend_of(known.raw) is place:
-        if copy is False and target not in (None, place.device_of(known.raw)):
-            raise BufferError(f"from_dlpack: an array cannot be had on the device {device} without a copy")
-        return asarray(known, device=target, copy=copy)
-    source = x if known is None else known.raw
-    native = getattr(place.xp, "from_dlpack", None)
-    if native is not None:
-        made = native(source) if copy is None else native(source, copy=copy)
-    elif copy is False:
-        raise BufferError(f"from_dlpack: backend {place.name!r} takes no array without a copy")
-    else:
-        made = place.from_host(np.from_dlpack(source), target)
-    return asarray(constant(made, GLOBAL_TAPE), device=target)
-
-
-def _shared(raw: Any, place: Backend, copy: bool | None) -> Any:
-    """Return the memory of an array as an array of another backend.
-
-    None where that takes a copy; a ``BufferError`` where ``copy`` is False.
-    """
-    native = getattr(place.xp, "from_dlpack", None)
-    try:
-        if native is None or not hasattr(raw, "__dlpack__"):
-            raise BufferError("one of them has no DLPack")
-        return native(raw) if copy is None else native(raw, copy=copy)
-    except Exception as error:  # each library has errors of its own for it
-        if copy is None:
-            return None
-        names = f"{backend_of(raw).name!r} as one of {place.name!r}"
-        raise BufferError(f"from_dlpack: an array of {names} cannot be had without a copy: {error}") from error
+    return new("eye", (n_rows, n_cols), dtype, device, backend, requires_grad, k=k)
 
 
 def _arange_like(x: Any, n: int, /) -> Any:
@@ -394,49 +341,106 @@ def _filled_like(x: Any, name: str, args: tuple[Any, ...], dtype: Any, device: A
     raw = raw_of(x)
     backend = backend_of(raw)
     keywords = {"device": backend.device(device)} if device is not None else {}
-    args = _read(args)
+    args = read(args)
     if len(x.shape) != len(raw.shape):  # of a mapped value, one member's
-        kind = raw.dtype if dtype is None else _native(dtype, backend)
+        kind = raw.dtype if dtype is None else dtype_on(dtype, backend)
         keywords = {"device": backend.device_of(raw), **keywords}
         out = getattr(backend.xp, name)(tuple(x.shape), *args, dtype=kind, **keywords)
     else:
-        out = getattr(backend.xp, f"{name}_like")(raw, *args, dtype=_native(dtype, backend), **keywords)
+        out = getattr(backend.xp, f"{name}_like")(raw, *args, dtype=dtype_on(dtype, backend), **keywords)
     if not isinstance(x, Tensor):
         return out
-    # beside what is traced stands what is traced too: array-api-strict's operators refuse a Tensor on their right
+    # a traced constant for a traced argument: array-api-strict operators reject a Tensor on their right
     return constant(out, GLOBAL_TAPE if x.level.id >= 0 else x.level)
 
 
 @public
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """Make zeros of the shape, dtype, backend and device of ``x``.
+    """Make zeros of the shape, dtype, backend and device of an array.
 
-    A constant Tensor for a Tensor, else a raw array.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    dtype : dtype, optional
+        By default that of ``x``.
+    device : device, optional
+        By default that of ``x``.
+
+    Returns
+    -------
+    array
+        A constant Tensor for a Tensor, else a raw array.
     """
     return _filled_like(x, "zeros", (), dtype, device)
 
 
 @public
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """Make ones of the shape, dtype, backend and device of ``x``.
+    """Make ones of the shape, dtype, backend and device of an array.
 
-    A constant Tensor for a Tensor, else a raw array.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    dtype : dtype, optional
+        By default that of ``x``.
+    device : device, optional
+        By default that of ``x``.
+
+    Returns
+    -------
+    array
+        A constant Tensor for a Tensor, else a raw array.
     """
     return _filled_like(x, "ones", (), dtype, device)
 
 
 @public
 def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """Make an array like ``x`` with arbitrary values."""
+    """Make an array like another, with arbitrary values.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    dtype : dtype, optional
+        By default that of ``x``.
+    device : device, optional
+        By default that of ``x``.
+
+    Returns
+    -------
+    array
+        A constant Tensor for a Tensor, else a raw array.
+    """
     return _filled_like(x, "empty", (), dtype, device)
 
 
 @public
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """Make an array like ``x``, filled with one value.
+    """Make an array like another, filled with one value.
 
-    ``fill_value``: a number, or a Tensor of no dimensions, which is differentiated. Raises ``ShapeError`` for an array
-    of any other shape.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    fill_value : number or Tensor
+        A Tensor has shape (), and is differentiated.
+    dtype : dtype, optional
+        By default that of ``x``.
+    device : device, optional
+        By default that of ``x``.
+
+    Returns
+    -------
+    array
+        A Tensor for a Tensor, else a raw array.
+
+    Raises
+    ------
+    ShapeError
+        For a ``fill_value`` of another shape.
     """
     if hasattr(fill_value, "shape"):
         ndim_of(x, "full_like")
@@ -444,12 +448,9 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
             raise ShapeError(f"full_like fills with one value, not with an array of shape {tuple(fill_value.shape)}")
         raw = raw_of(x)
         here = backend_of(raw)
-        value = (
-            constant(fill_value, GLOBAL_TAPE)
-            if isinstance(x, Tensor) and not isinstance(fill_value, Tensor)
-            else fill_value
-        )
-        value = astype(value, raw.dtype if dtype is None else dtype, copy=False)
+        if isinstance(x, Tensor) and not isinstance(fill_value, Tensor):
+            fill_value = constant(fill_value, GLOBAL_TAPE)
+        value = astype(fill_value, raw.dtype if dtype is None else dtype, copy=False)
         value = to_device(value, here.device_of(raw) if device is None else device)
         return no_view(broadcast_to(value, tuple(x.shape)))
     return _filled_like(x, "full", (fill_value,), dtype, device)
@@ -457,10 +458,26 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 
 @public
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
-    """Return coordinate grids of one-dimensional arrays.
+    """Return coordinate grids of arrays of one axis.
 
-    ``indexing``: ``"xy"`` exchanges the first two axes, ``"ij"`` does not. Differentiable. Raises ``OperandError`` for
-    arrays of another number of dimensions.
+    Parameters
+    ----------
+    *arrays : arrays
+        Each of one axis.
+    indexing : str
+        ``"xy"`` exchanges the first two axes, ``"ij"`` does not.
+
+    Returns
+    -------
+    tuple of arrays
+        One for each argument, of one shape.
+
+    Raises
+    ------
+    OperandError
+        For an array that has not one axis.
+    ValueError
+        For another ``indexing``.
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")

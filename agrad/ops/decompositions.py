@@ -1,4 +1,4 @@
-"""Decompositions of matrices: eigenvalues, singular values and QR.
+"""Decompositions of matrices: singular values and QR.
 
 Where factors are unique but for signs and phases, the derivative moves them as little as it can; that of a function
 that does not depend on the choice is right. The vectors of equal values are any basis of one space: their derivative
@@ -7,34 +7,27 @@ is NaN, and only that of the values is right.
 
 from typing import Any, NamedTuple
 
-from agrad.backends import backend_of
 from agrad.dtypes import is_complex
-from agrad.engine.tensor import Tensor
-from agrad.errors import MissingFunctionError, OperandError
+from agrad.errors import OperandError
 from agrad.ops.definition import primitive
 from agrad.ops.linear_algebra import over_triangle
 from agrad.ops.matrices import (
+    added,
     adjoint,
     check_matrices,
     columns,
     conjugate,
+    diagonal_matrices,
     differentiated,
-    hermitian_part,
     imaginary_diagonal,
     inverse_gaps,
     inverse_or_nan,
     on_diagonal,
+    real_diagonal,
     rows,
     safe_inverse,
 )
 from agrad.registry import public
-
-
-class EighResult(NamedTuple):
-    """The result of ``eigh`` and of ``eig``."""
-
-    eigenvalues: Any
-    eigenvectors: Any
 
 
 class QRResult(NamedTuple):
@@ -52,141 +45,6 @@ class SVDResult(NamedTuple):
     Vh: Any
 
 
-def _word(xp: Any, name: str) -> Any:
-    found = getattr(xp.linalg, name, None)
-    if found is None:
-        raise MissingFunctionError(f"this array library has no linalg.{name}; move the array: x.to('numpy')")
-    return found
-
-
-def _add(total: Any, part: Any) -> Any:
-    return part if total is None else total + part
-
-
-def _real_diagonal(xp: Any, x: Any) -> Any:
-    return xp.real(d) if is_complex((d := xp.linalg.diagonal(x)).dtype) else d
-
-
-def _square(xp: Any, d: Any, like: Any) -> Any:
-    """Return diagonal matrices of ``d`` with the dtype of ``like``."""
-    d = xp.astype(d, like.dtype) if is_complex(like.dtype) else d
-    return on_diagonal(xp, d, d.shape[-1], d.shape[-1])
-
-
-# ------------------------------------------------------------------ Hermitian matrices
-
-
-@primitive(name="linalg.eigh", out=("w", "V"), batch="leading")
-def eigh_p(xp: Any, x: Any, /, *, upper: bool) -> Any:
-    """Decompose; with ``upper`` by the upper triangle, where a library has the choice.
-
-    The triangle decides the signs of vectors.
-    """
-    return tuple(xp.linalg.eigh(x, UPLO="U") if upper else xp.linalg.eigh(x))
-
-
-@eigh_p.vjp
-def eigh_vjp(xp: Any, g_w: Any, g_V: Any, w: Any, V: Any) -> Any:
-    # Giles 2008, "An extended collection of matrix derivative results", section 3.1; for complex matrices Boeddeker
-    # et al. 2017, arXiv:1701.00392, section 4
-    if g_V is None:
-        return conjugate(xp, xp.matmul(V * columns(xp, g_w), adjoint(xp, V)))
-    inner = xp.matmul(adjoint(xp, V), conjugate(xp, g_V)) * inverse_gaps(xp, w)
-    if g_w is not None:
-        inner = inner + _square(xp, g_w, V)
-    return conjugate(xp, hermitian_part(xp, xp.matmul(xp.matmul(V, inner), adjoint(xp, V))))
-
-
-@eigh_p.jvp
-def eigh_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
-    inner = xp.matmul(xp.matmul(adjoint(xp, V), hermitian_part(xp, t)), V)
-    return _real_diagonal(xp, inner), xp.matmul(V, inner * inverse_gaps(xp, w))
-
-
-@public("linalg")
-def eigh(x: Any, /) -> EighResult:
-    """Return the eigenvalues and eigenvectors of Hermitian matrices.
-
-    The eigenvalues are ascending, the eigenvectors orthonormal. x: (..., n, n) of a floating dtype; which triangle is
-    read is the array library's affair. Gives the named tuple (eigenvalues (..., n), real; eigenvectors (..., n, n), as
-    columns). The derivative is that along Hermitian changes of ``x``, given as a Hermitian gradient. Where eigenvalues
-    are equal it is right for the eigenvalues, and NaN for the eigenvectors and for second derivatives, which go through
-    them.
-    """
-    check_matrices(x, "eigh", square=True)
-    return EighResult(*eigh_p(x, upper=False))
-
-
-@primitive(name="linalg.eigvalsh", constant="x", batch="leading")
-def eigvalsh_p(xp: Any, x: Any, /) -> Any:
-    return xp.linalg.eigvalsh(x)
-
-
-@public("linalg")
-def eigvalsh(x: Any, /) -> Any:
-    """Return the eigenvalues of Hermitian matrices, ascending.
-
-    x: (..., n, n) of a floating dtype; gives (..., n), real. Where they are differentiated they come from ``eigh``, as
-    their derivative needs the vectors. Where some are equal the first derivative is right, and later ones are NaN.
-    """
-    check_matrices(x, "eigvalsh", square=True)
-    return eigh_p(x, upper=False)[0] if differentiated(x) else eigvalsh_p(x)
-
-
-# ------------------------------------------------------------------ general square matrices
-
-
-@primitive(name="linalg.eig", out=("w", "V"), batch="leading")
-def eig_p(xp: Any, x: Any, /) -> Any:
-    return tuple(_word(xp, "eig")(x))
-
-
-@eig_p.vjp
-def eig_vjp(xp: Any, g_w: Any, g_V: Any, w: Any, V: Any) -> Any:
-    # Boeddeker et al. 2017, section 4.2, for eigenvectors of length one
-    adjoint_V = adjoint(xp, V)
-    inner = None
-    if g_V is not None:
-        g_V = conjugate(xp, g_V)
-        lengths = xp.real(xp.sum(conjugate(xp, V) * g_V, axis=-2))
-        g_V = g_V - V * columns(xp, xp.astype(lengths, V.dtype))
-        inner = xp.matmul(adjoint_V, g_V) * conjugate(xp, inverse_gaps(xp, w))
-    if g_w is not None:
-        inner = _add(inner, _square(xp, conjugate(xp, g_w), V))
-    return conjugate(xp, xp.linalg.solve(adjoint_V, xp.matmul(inner, adjoint_V)))
-
-
-@eig_p.jvp
-def eig_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
-    inner = xp.linalg.solve(V, xp.matmul(xp.astype(t, V.dtype), V))
-    turned = xp.matmul(V, inner * inverse_gaps(xp, w))
-    lengths = xp.real(xp.sum(conjugate(xp, V) * turned, axis=-2))
-    return xp.linalg.diagonal(inner), turned - V * columns(xp, xp.astype(lengths, V.dtype))
-
-
-@public("linalg")
-def eig(x: Any, /) -> EighResult:
-    """Return the eigenvalues and eigenvectors of square matrices.
-
-    The eigenvectors have length one; the order is arbitrary. x: (..., n, n) of a floating dtype. Gives the named tuple
-    (eigenvalues (..., n), eigenvectors (..., n, n), as columns), both complex. Raises ``MissingFunctionError`` where
-    the array library has no ``eig``. Where eigenvalues are equal, the derivative of the eigenvectors is NaN.
-    """
-    check_matrices(x, "eig", square=True)
-    return EighResult(*eig_p(x))
-
-
-@public("linalg")
-def eigvals(x: Any, /) -> Any:
-    """Return the eigenvalues of square matrices, complex, in an arbitrary order.
-
-    x: (..., n, n) of a floating dtype; gives (..., n). Those of a Tensor come from ``eig``, as their derivative needs
-    the vectors. Raises ``MissingFunctionError`` where the array library has neither.
-    """
-    check_matrices(x, "eigvals", square=True)
-    return eig_p(x)[0] if isinstance(x, Tensor) else _word(backend_of(x).xp, "eigvals")(x)
-
-
 # ------------------------------------------------------------------ singular values
 
 
@@ -195,14 +53,9 @@ def svd_p(xp: Any, x: Any, /, *, full_matrices: bool) -> Any:
     return tuple(xp.linalg.svd(x, full_matrices=full_matrices))
 
 
-def _split_svd(xp: Any, U: Any, Vh: Any, k: int) -> tuple[Any, Any, Any, Any]:
-    """Return the singular vectors U1 and V1h of the k singular values, and the rest.
-
-    None where there is no rest.
-    """
-    U1, U2 = (U[..., :, :k], U[..., :, k:]) if U.shape[-1] > k else (U, None)
-    V1h, V2h = (Vh[..., :k, :], Vh[..., k:, :]) if Vh.shape[-2] > k else (Vh, None)
-    return U1, U2, V1h, V2h
+def _split(basis: Any, k: int) -> tuple[Any, Any]:
+    """Return the first k columns, and the others, or None where there are no others."""
+    return (basis[..., :, :k], basis[..., :, k:]) if basis.shape[-1] > k else (basis, None)
 
 
 def _outside(xp: Any, g: Any, basis: Any, rest: Any, k: int) -> Any:
@@ -222,7 +75,8 @@ def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, x_meta: Any, U: Any, S: Any,
     # Wan and Zhang 2019, arXiv:1909.02659, with the complex matrices' own term; Giles 2008, section 3.2, for the values
     m, n = x_meta.shape[-2:]
     k = S.shape[-1]
-    U1, U2, V1h, V2h = _split_svd(xp, U, Vh, k)
+    (U1, U2), (V1, V2) = _split(U, k), _split(adjoint(xp, Vh), k)
+    V1h = adjoint(xp, V1)
     if g_S is not None:
         g_S = g_S * (-xp.astype(S == 0, S.dtype) + 1)
     if g_U is None and g_Vh is None:
@@ -241,12 +95,11 @@ def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, x_meta: Any, U: Any, S: Any,
     if g_Vh is not None:
         g_V = xp.matrix_transpose(g_Vh)  # the adjoint of the conjugate
         turn = xp.matmul(V1h, g_V[..., :, :k])
-        inner = _add(inner, (turn - adjoint(xp, turn)) * gaps * rows(xp, S))
+        inner = added(inner, (turn - adjoint(xp, turn)) * gaps * rows(xp, S))
         if n > k:
-            V2 = None if V2h is None else adjoint(xp, V2h)
-            right = adjoint(xp, _outside(xp, g_V, adjoint(xp, V1h), V2, k) * columns(xp, inverse))
+            right = adjoint(xp, _outside(xp, g_V, V1, V2, k) * columns(xp, inverse))
     if g_S is not None:
-        inner = _add(inner, _square(xp, g_S, U))
+        inner = added(inner, diagonal_matrices(xp, g_S, U))
     out = xp.matmul(U1, inner)
     if left is not None:
         out = out + left
@@ -274,8 +127,7 @@ def _turned(xp: Any, basis: Any, rest: Any, turn: Any, out: Any) -> Any:
 def svd_jvp(xp: Any, t: Any, x_meta: Any, U: Any, S: Any, Vh: Any) -> Any:
     m, n = x_meta.shape[-2:]
     k = S.shape[-1]
-    U1, U2, V1h, V2h = _split_svd(xp, U, Vh, k)
-    V1 = adjoint(xp, V1h)
+    (U1, U2), (V1, V2) = _split(U, k), _split(adjoint(xp, Vh), k)
     from_right, from_left = xp.matmul(t, V1), xp.matmul(adjoint(xp, t), U1)
     inner = xp.matmul(adjoint(xp, U1), from_right)
     gaps = inverse_gaps(xp, S) * safe_inverse(xp, columns(xp, S) + rows(xp, S))
@@ -286,9 +138,8 @@ def svd_jvp(xp: Any, t: Any, x_meta: Any, U: Any, S: Any, Vh: Any) -> Any:
     if is_complex(inner.dtype):
         turn_U = turn_U + on_diagonal(xp, imaginary_diagonal(xp, inner) * inverse, k, k)
     zero = xp.astype(S == 0, S.dtype)
-    t_S = _real_diagonal(xp, inner) * (-zero + 1)
+    t_S = real_diagonal(xp, inner) * (-zero + 1)
     t_U = _turned(xp, U1, U2, turn_U, from_right * columns(xp, inverse) if m > k else None)
-    V2 = None if V2h is None else adjoint(xp, V2h)
     t_V = _turned(xp, V1, V2, turn_V, from_left * columns(xp, inverse) if n > k else None)
     return t_U, t_S, adjoint(xp, t_V)
 
@@ -297,11 +148,32 @@ def svd_jvp(xp: Any, t: Any, x_meta: Any, U: Any, S: Any, Vh: Any) -> Any:
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     """Return the singular value decomposition ``x = U @ diag(S) @ Vh``.
 
-    x: (..., m, n) of a floating dtype. Gives the named tuple (U, S, Vh): S of shape (..., k), real and descending,
-    k = min(m, n); U (..., m, m) and Vh (..., n, n), or without ``full_matrices`` (..., m, k) and (..., k, n). At a
-    singular value of exactly 0 its own derivative is 0. Where singular values are equal, the derivative is right for
-    the values, and NaN for the vectors and for second derivatives, which go through them; so it is at a 0, unless the
-    matrix is real and square.
+    At a singular value of exactly 0 its own derivative is 0. Where singular values are equal, the derivative is right
+    for the values, and NaN for the vectors and for second derivatives, which go through them. The same holds at a 0,
+    unless the matrix is real and square.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and a floating dtype.
+    full_matrices : bool
+        Complete the singular vectors to square matrices.
+
+    Returns
+    -------
+    SVDResult
+        Named tuple, with k = min(m, n): ``U`` (..., m, m), ``S`` (..., k), real and descending, and ``Vh`` (..., n, n);
+        without ``full_matrices`` (..., m, k), (..., k) and (..., k, n).
+
+    Raises
+    ------
+    ShapeError
+        For an array of fewer than two axes.
+
+    Notes
+    -----
+    Derivatives: Z.-Q. Wan and S.-X. Zhang (2019), arXiv:1909.02659; M. Giles, "An extended collection of matrix
+    derivative results" (2008), section 3.2.
     """
     check_matrices(x, "svd")
     return SVDResult(*svd_p(x, full_matrices=bool(full_matrices)))
@@ -316,9 +188,23 @@ def svdvals_p(xp: Any, x: Any, /) -> Any:
 def svdvals(x: Any, /) -> Any:
     """Return the singular values, descending.
 
-    x: (..., m, n) of a floating dtype; gives (..., min(m, n)), real. Where they are differentiated they come from
-    ``svd``, as their derivative needs the vectors. The derivative of one that is exactly 0 is 0; where some are equal
-    the first derivative is right, and later ones are NaN.
+    Where they are differentiated they come from ``svd``, as their derivative needs the vectors. The derivative of one
+    that is exactly 0 is 0. Where some are equal the first derivative is right, and later ones are NaN.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and a floating dtype.
+
+    Returns
+    -------
+    array
+        Real, of shape (..., min(m, n)).
+
+    Raises
+    ------
+    ShapeError
+        For an array of fewer than two axes.
     """
     check_matrices(x, "svdvals")
     return svd_p(x, full_matrices=False)[1] if differentiated(x) else svdvals_p(x)
@@ -349,7 +235,7 @@ def qr_jvp(xp: Any, t: Any, x_meta: Any, Q: Any, R: Any) -> Any:
     # arXiv:2009.10071
     m, n = x_meta.shape[-2:]
     k = min(m, n)
-    Q1, Q2 = (Q[..., :, :k], Q[..., :, k:]) if Q.shape[-1] > k else (Q, None)
+    Q1, Q2 = _split(Q, k)
     R1 = R[..., :k, :k]
     change = over_triangle(t[..., :, :k], R1, upper=True)
     turn = _turn_of(xp, xp.matmul(adjoint(xp, Q1), change))
@@ -364,7 +250,7 @@ def qr_jvp(xp: Any, t: Any, x_meta: Any, Q: Any, R: Any) -> Any:
 def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_meta: Any, Q: Any, R: Any) -> Any:
     m, n = x_meta.shape[-2:]
     k = min(m, n)
-    Q1, Q2 = (Q[..., :, :k], Q[..., :, k:]) if Q.shape[-1] > k else (Q, None)
+    Q1, Q2 = _split(Q, k)
     R1 = R[..., :k, :k]
     turn = out = None
     if g_R is not None:
@@ -372,7 +258,7 @@ def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_meta: Any, Q: Any, R: Any) -> Any:
         turn = -xp.matmul(g_R, adjoint(xp, R[..., :k, :]))
     if g_Q is not None:
         g_Q = conjugate(xp, g_Q)
-        turn = _add(turn, xp.matmul(adjoint(xp, Q1), g_Q[..., :, :k]))
+        turn = added(turn, xp.matmul(adjoint(xp, Q1), g_Q[..., :, :k]))
         out = _outside(xp, g_Q, Q1, Q2, k) if m > k else None
     # the transpose of _turn_of
     inner = xp.tril(turn - adjoint(xp, turn), k=-1)
@@ -390,9 +276,32 @@ def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_meta: Any, Q: Any, R: Any) -> Any:
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """Return the decomposition ``x = Q @ R``.
 
-    Q has orthonormal columns, R is upper triangular. x: (..., m, n) of a floating dtype. Gives the named tuple (Q, R):
-    with k = min(m, n), Q (..., m, k) and R (..., k, n), or in the mode ``"complete"`` Q (..., m, m) and R (..., m, n).
-    The derivative exists where the first k columns of ``x`` are independent. Raises ``OperandError`` for another mode.
+    The derivative exists where the first min(m, n) columns of ``x`` are independent.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and a floating dtype.
+    mode : str
+        ``"reduced"`` or ``"complete"``.
+
+    Returns
+    -------
+    QRResult
+        Named tuple, with k = min(m, n): ``Q`` (..., m, k), with orthonormal columns, and ``R`` (..., k, n), upper
+        triangular; in the mode ``"complete"`` (..., m, m) and (..., m, n).
+
+    Raises
+    ------
+    OperandError
+        For another mode.
+    ShapeError
+        For an array of fewer than two axes.
+
+    Notes
+    -----
+    Derivatives: S. F. Walter and L. Lehmann (2018), arXiv:1009.6112; of wide matrices D. A. O. Roberts and L. R.
+    Roberts (2020), arXiv:2009.10071.
     """
     check_matrices(x, "qr")
     if mode not in ("reduced", "complete"):

@@ -1,30 +1,49 @@
 """Definitions of agrad's own operations, which are filed by name."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from agrad.engine import notation
 from agrad.engine.notation import PrimitiveFunction
+from agrad.ops.sentences import SENTENCES
 from agrad.registry import file_primitive
 from agrad.registry import public as publish
 
 
-def primitive(forward: Callable[..., Any] | None = None, /, **how: Any) -> Any:
-    """Make a function one of agrad's own operations; see ``agrad.primitive``."""
+def primitive(forward: Callable[..., Any] | None = None, /, *, symmetric: bool = False, **how: Any) -> Any:
+    """Make a function one of agrad's own operations; see ``agrad.primitive``.
+
+    ``symmetric``: the operation of one argument is linear and its own transpose, and needs no rule.
+    """
 
     def define(function: Callable[..., Any]) -> PrimitiveFunction:
         operation: PrimitiveFunction = notation.primitive(function, **how)
         file_primitive(operation.primitive)
+        if symmetric:
+            operation.vjp(_own_transpose(function))
         return operation
 
     return define if forward is None else define(forward)
 
 
+def _own_transpose(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the rule that applies a function of one array to its cotangent."""
+
+    def rule(xp: Any, g: Any, **settings: Any) -> Any:
+        return function(xp, g, **settings)
+
+    xp, array, *settings = inspect.signature(function).parameters.values()
+    rule.__signature__ = inspect.Signature([xp, array.replace(name="g"), *settings])  # type: ignore[attr-defined]
+    return rule
+
+
 def elementwise(name: str, *rules: Callable[..., Any] | None, public: bool = True, **how: Any) -> PrimitiveFunction:
     """Make and publish an operation on each element; see ``agrad.elementwise``.
 
-    ``public=False``: do not publish it.
+    ``public=False``: do not publish it. The first sentence of its docstring stands in ``sentences.py``, or in ``doc``.
     """
+    how.setdefault("doc", SENTENCES.get(name))
     operation = notation.elementwise(name, *rules, **how)
     file_primitive(operation.primitive)
     return publish(operation) if public else operation

@@ -74,7 +74,7 @@ def adjugate_change(xp: Any, x: Any, v: Any, /) -> Any:
     if n < 2:
         return xp.zeros_like(x + v)  # the batches broadcast
     # With x = U S Vh the adjugate is det(U Vh) V adj(S) U.H, and at a diagonal S the derivative of adj is a polynomial
-    # in the products of all singular values but two. Numbers far below the limit of precision stand for 0, so that the
+    # in the products of all singular values but two. Numbers far below the limit of precision stand for 0, and the
     # products come by division
     U, s, Vh = xp.linalg.svd(x, full_matrices=False)
     scale = xp.max(s, axis=-1, keepdims=True)
@@ -135,8 +135,8 @@ def det_p(xp: Any, x: Any, /) -> Any:
 
 @det_p.vjp
 def det_vjp(xp: Any, g: Any, x: Any, y: Any) -> Any:
-    # Jacobi's formula; Giles 2008, "An extended collection of matrix derivative results", section 2.2.4. y, of no use
-    # here, is kept for kernels that take the adjugate by it
+    # Jacobi's formula; Giles 2008, "An extended collection of matrix derivative results", section 2.2.4. y is
+    # named for kernels, which take the adjugate by it
     return xp.matrix_transpose(adjugate(x)) * g[..., None, None]
 
 
@@ -149,9 +149,23 @@ def det_jvp(xp: Any, t: Any, x: Any) -> Any:
 def det(x: Any, /) -> Any:
     """Return the determinant of each matrix.
 
-    x: (..., n, n) of a floating dtype; gives (...). Raises ``ShapeError`` for matrices that are not square. The first
-    and second derivatives are right for singular matrices too. Later ones divide by the determinant, so they are those
-    of regular matrices; ``slogdet`` spares their range.
+    The first and second derivatives are right for singular matrices too. Later ones divide by the determinant: they
+    are those of regular matrices. ``slogdet`` neither overflows nor underflows.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., n, n) and a floating dtype.
+
+    Returns
+    -------
+    array
+        Of shape (...).
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square.
     """
     check_matrices(x, "det", square=True)
     return det_p(x)
@@ -188,8 +202,22 @@ def slogdet_jvp(xp: Any, t: Any, x: Any, sign: Any) -> Any:
 def slogdet(x: Any, /) -> SlogdetResult:
     """Return the sign and the logarithm of the size of each determinant.
 
-    The sign of a complex determinant is det / abs(det). x: (..., n, n) of a floating dtype. Gives the named tuple
-    (sign, logabsdet (real)), of shape (...). The derivative is that of regular matrices.
+    The sign of a complex determinant is det / abs(det). The derivative is that of regular matrices.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., n, n) and a floating dtype.
+
+    Returns
+    -------
+    SlogdetResult
+        Named tuple: ``sign`` and ``logabsdet``, which is real, of shape (...).
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square.
     """
     check_matrices(x, "slogdet", square=True)
     return SlogdetResult(*slogdet_p(x))
@@ -223,9 +251,30 @@ def pinv_vjp(xp: Any, g: Any, x: Any, y: Any) -> Any:
 def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     """Return the Moore-Penrose pseudo-inverse.
 
-    x: (..., m, n) of a floating dtype; gives (..., n, m). ``rtol``: singular values below it, relative to the greatest,
-    count as 0 (None: the array library's own choice); a number or an array of shape (...), which is constant. The
-    derivative is that along changes that keep the rank.
+    The derivative is that along changes that keep the rank.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and a floating dtype.
+    rtol : float or array, optional
+        Singular values below it, relative to the greatest, count as 0. A constant; by default the array library's
+        choice.
+
+    Returns
+    -------
+    array
+        Of shape (..., n, m).
+
+    Raises
+    ------
+    ShapeError
+        For an array of fewer than two axes.
+
+    Notes
+    -----
+    Derivatives: G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares
+    problems whose variables separate" (1973), equation 4.12.
     """
     check_matrices(x, "pinv")
     if isinstance(rtol, Tensor):
@@ -249,9 +298,25 @@ def matrix_rank_p(xp: Any, x: Any, /, *, rtol: Any) -> Any:
 
 @public("linalg")
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
-    """Return the number of singular values above ``rtol`` times the greatest.
+    """Return the number of singular values that do not count as 0.
 
-    x: (..., m, n) of a floating dtype. Integers, without a derivative.
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and a floating dtype.
+    rtol : float or array, optional
+        Singular values below it, relative to the greatest, count as 0. By default max(m, n) times the precision of the
+        dtype.
+
+    Returns
+    -------
+    array
+        Integers of shape (...), a constant.
+
+    Raises
+    ------
+    ShapeError
+        For an array of fewer than two axes.
     """
     check_matrices(x, "matrix_rank")
     return matrix_rank_p(x, rtol=rtol)

@@ -1,8 +1,7 @@
 """Elementwise functions, one row each.
 
 A rule is ``g`` times the partial derivative: the vjp and the jvp at once. Complex functions follow the convention of
-JAX and autograd: a rule multiplies by the derivative without conjugating, so that for a real function of z the gradient
-is the one whose real pairing gives the change (2 conj(z) for abs(z)**2).
+JAX and autograd: a rule multiplies by the derivative without conjugating. The gradient of abs(z)**2 is 2 conj(z).
 """
 
 import math
@@ -93,7 +92,18 @@ nextafter = elementwise("nextafter", lambda g: g, None)
 
 @primitive(broadcasts=True, jointly=True, batch="leading")
 def from_parts(xp: Any, x1: Any, x2: Any, /) -> Any:
-    """Make complex numbers of real and imaginary parts, real arrays that broadcast."""
+    """Return complex numbers of real and imaginary parts.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        Real arrays that broadcast.
+
+    Returns
+    -------
+    array
+        Of a complex dtype.
+    """
     return xp.from_parts(x1, x2)
 
 
@@ -156,7 +166,7 @@ complex_sign = elementwise(
     "complex_sign",
     lambda xp, g, x, y: _over_size(xp, g - xp.conj(y) * xp.astype(xp.real(g * y), y.dtype), x),
     forward=lambda xp, x, /: _over_size(xp, x, x),
-    doc="x / abs(x), and 0 at 0, of complex numbers: unlike the sign of real ones, not piecewise constant.",
+    doc="Return x / abs(x) of complex numbers, and 0 at 0.",
     public=False,
 )
 
@@ -170,7 +180,17 @@ def complex_sign_jvp(xp: Any, t: Any, x: Any, y: Any) -> Any:
 def sign(x: Any, /) -> Any:
     """Return -1, 0 or 1 by the sign of each element.
 
-    Of a complex one it is x / abs(x), and 0 at 0. Differentiable for complex dtypes; for real ones a constant.
+    That of a complex number is x / abs(x), and 0 at 0. Differentiable for complex dtypes; for real ones a constant.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a numeric dtype.
+
+    Returns
+    -------
+    array
+        Of the shape and dtype of ``x``.
     """
     return (complex_sign if hasattr(x, "dtype") and is_complex(x.dtype) else sign_p)(x)
 
@@ -196,7 +216,7 @@ remainder = elementwise(
 
 
 def _share(xp: Any, g: Any, wins: Any, ties: Any) -> Any:
-    # an equal pair shares the derivative evenly; multiplying by a mask would turn an infinite cotangent into nan
+    # an equal pair shares the derivative evenly; a product with a mask would turn an infinite cotangent into NaN
     zero = xp.zeros_like(g)
     return xp.where(wins, g, xp.where(ties, g / 2, zero))
 
@@ -227,7 +247,7 @@ atan2 = elementwise(
 
 
 def _summand_rule(xp: Any, g: Any, mine: Any, other: Any, y: Any) -> Any:
-    # exp(mine - y) never overflows; where y is infinite, the infinite summands share what the difference cannot tell
+    # exp(mine - y) never overflows; where y is infinite, the infinite summands share the derivative
     zero, one = xp.zeros_like(y), xp.ones_like(y)
     infinite = xp.isinf(y)
     edge = xp.where(mine == other, one / 2, xp.where(mine == y, one, zero))
@@ -267,7 +287,7 @@ def _pow_base(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
 
 
 def _pow_exponent(xp: Any, g: Any, x1: Any, x2: Any, y: Any) -> Any:
-    # y * log(x1); where x1 is 0 the power is constant in x2 (for x2 > 0), and log(0) must not poison the product
+    # y * log(x1); where x1 is 0 the power is constant in x2 (for x2 > 0), and log(0) must not reach the product
     if isinstance(x1, (int, float)):
         if x1 == 0:
             return xp.zeros_like(g)
@@ -280,9 +300,8 @@ def _pow_exponent(xp: Any, g: Any, x1: Any, x2: Any, y: Any) -> Any:
 
 pow = elementwise(
     "pow",
-    lambda xp, g, x1, x2: _pow_base(xp, g, x1, x2),
-    lambda xp, g, x1, x2, y: _pow_exponent(xp, g, x1, x2, y),
-    doc="``x1`` to the power ``x2``, elementwise; ``0**0`` is 1 and its derivative by the base is 0.",
+    _pow_base,
+    _pow_exponent,
     operator=operator.pow,
 )
 
@@ -328,10 +347,27 @@ CALLS["guard"] = mask_unused
 
 @public
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
-    """Choose from ``x1`` where ``condition`` holds and from ``x2`` elsewhere.
+    """Return the elements of one array where a condition holds, else of another.
 
-    condition: boolean array; x1, x2: arrays or numbers; the three broadcast. A branch that is not chosen gets the
-    cotangent 0, whatever its values are: a NaN or an infinity in the unused branch never poisons the gradient.
+    A NaN or an infinity in a branch that is not chosen does not reach the gradient: it gets the cotangent 0, whatever
+    its values are.
+
+    Parameters
+    ----------
+    condition : array
+        Booleans.
+    x1, x2 : array or number
+        The three broadcast.
+
+    Returns
+    -------
+    array
+        Of the broadcast shape.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not broadcast.
     """
     return where_p(*array_arguments("where", condition, x1, x2))
 
@@ -348,13 +384,13 @@ between = elementwise(
     "between",
     _between_rule,
     forward=_between,
-    doc="Each element limited to the range of two numbers, the lower one first, in one operation.",
+    doc="Return each element limited to the range from ``low`` to ``high``, two numbers.",
     public=False,
 )
 
 
 def _is_range(x: Any, low: Any, high: Any) -> bool:
-    """Return whether the limits are two numbers in order, and ``x`` is real floating."""
+    """Return True if the limits are two numbers in order, and ``x`` is real floating."""
     return (
         type(low) in (int, float)
         and type(high) in (int, float)
@@ -367,10 +403,26 @@ def _is_range(x: Any, low: Any, high: Any) -> bool:
 
 @public
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-    """Limit each element to the range from ``min`` to ``max``.
+    """Limit each element to a range.
 
-    They are arrays or numbers that broadcast, or None for no limit. The derivative by ``x`` is 1 inside the range and 0
-    outside, by a limit the reverse; at a limit they share it.
+    The derivative by ``x`` is 1 inside the range and 0 outside, that by a limit the reverse; at a limit they share it.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a real dtype.
+    min, max : array or number, optional
+        The limits, which broadcast; None for no limit.
+
+    Returns
+    -------
+    array
+        Of the broadcast shape.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not broadcast.
     """
     if _is_range(x, min, max):
         return between(x, low=min, high=max)

@@ -1,7 +1,7 @@
 """Indexing. Reading at an index and adding at it are each other's transpose.
 
-Index arrays are operands, not settings, so that transforms see them; the rest of an index is a template in which
-``ARRAY`` stands for each of them.
+Index arrays are operands, which transforms see. The rest of an index is a setting, a template in which ``ARRAY`` stands
+for each of them.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from agrad.engine.views import is_view_at, members_apart
 from agrad.errors import DtypeError, MixedBackendsError, OperandError, ShapeError
 from agrad.ops.batched_index import aligned, is_mapped_mask, layout, members, over_members
 from agrad.ops.casting import astype
-from agrad.ops.creation import asarray
+from agrad.ops.conversion import asarray
 from agrad.ops.definition import primitive
 from agrad.ops.elementwise import add, where
 from agrad.ops.manipulation import reshape
@@ -129,7 +129,7 @@ getitem.primitive.sum_slices = scatter_sum
 def setitem(xp: Any, x: Any, value: Any, /, *indices: Any, index: Template) -> Any:
     """Return ``x`` with ``value`` at the index.
 
-    Where a place is named twice, one of the values stands there.
+    Where a place is named twice, it has one of the values.
     """
     return xp.setitem(x, value, *indices, index=index)
 
@@ -169,9 +169,9 @@ def setitem_batch(
 
 
 def _winners(xp: Any, whole: Any, picked: Any, indices: Any, index: Template) -> Any:
-    """Return which written values stand in the result.
+    """Return booleans: True for a written value that a later one did not overwrite.
 
-    False where a later value overwrote it. whole, picked: an array like the result, and what it has at the index.
+    ``whole``: an array like the result; ``picked``: its elements at the index.
     """
     order = xp.reshape(xp.arange_like(whole, size(picked.shape)), tuple(picked.shape))
     written = xp.setitem(xp.zeros_like(whole, dtype=order.dtype), order, *indices, index=index)
@@ -179,7 +179,7 @@ def _winners(xp: Any, whole: Any, picked: Any, indices: Any, index: Template) ->
 
 
 def _names_twice(indices: Any) -> bool:
-    """Return whether an index may name a place twice, as only integer arrays can."""
+    """Return True if an index may name a place twice, which only integer arrays can."""
     return any(as_dtype(i.dtype).kind != "bool" for i in indices)
 
 
@@ -218,10 +218,32 @@ def take_batch(
 
 @public
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
-    """Return the elements at ``indices`` along ``axis``.
+    """Return the elements at indices along an axis.
 
-    ``indices``: an integer array of one dimension; repeated ones add up their gradients. ``axis`` may be left out for
-    an array of one dimension.
+    Indices that repeat add up their cotangents.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    indices : array
+        Integers of one axis.
+    axis : int, optional
+        The axis; it may be left out for an array of one axis.
+
+    Returns
+    -------
+    array
+        As long along ``axis`` as ``indices``.
+
+    Raises
+    ------
+    OperandError
+        If no axis is given for an array of more axes than one.
+    DtypeError
+        For indices of another dtype.
+    MixedBackendsError
+        For indices of another library.
     """
     if axis is None:
         if ndim_of(x, "take") != 1:
@@ -231,7 +253,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
 
 
 _SEQUENCES = (list, tuple, range)
-"""Python's sequences of numbers: in an index each is an array, as in NumPy."""
+"""Python's sequences of numbers, which are arrays in an index, as in NumPy."""
 
 
 def _index_array(entry: Any, raw: Any) -> Any:
@@ -270,10 +292,30 @@ def along_axis(xp: Any, order: Any, shape: tuple[int, ...], axis: int) -> tuple[
 
 @public
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
-    """Return the elements at ``indices`` along ``axis``.
+    """Return the elements at indices along an axis, row by row.
 
-    ``indices``: an integer array of as many dimensions as ``x``. The other axes broadcast. Negative indices count from
-    the end; repeated ones accumulate gradients.
+    Negative indices count from the end. Indices that repeat add up their cotangents.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    indices : array
+        Integers, with as many axes as ``x``; all but ``axis`` broadcast.
+    axis : int
+        The axis, by default the last.
+
+    Returns
+    -------
+    array
+        Of the broadcast shape.
+
+    Raises
+    ------
+    OperandError
+        For indices of another number of axes or dtype.
+    MixedBackendsError
+        For indices of another library.
     """
     ndim = ndim_of(x, "take_along_axis")
     axis = axis_of(axis, x)
@@ -328,10 +370,10 @@ def get_at(x: Any, index: Any, /) -> Any:
 
 
 def set_at(x: Any, value: Any, index: Any, /) -> Any:
-    """Return ``x`` as it is after ``x[index] = value``.
+    """Return ``x`` after ``x[index] = value``.
 
-    value: a number, an array that broadcasts to ``x[index]``, or a nested list of these; cast to the dtype of ``x``.
-    Raises ``ShapeError`` where it does not broadcast, ``DtypeError`` for complex values in a real array.
+    ``value``: a number, an array that broadcasts to ``x[index]``, or a nested list of these. It is cast to the dtype of
+    ``x``. Raises ``ShapeError`` where it does not broadcast, ``DtypeError`` for complex values in a real array.
     """
     if isinstance(value, (list, tuple)):
         backend, device = backend_of(raw_of(x)), backend_of(raw_of(x)).device_of(raw_of(x))
@@ -355,7 +397,7 @@ def set_at(x: Any, value: Any, index: Any, /) -> Any:
             _check_kind(x, f"of dtype {as_dtype(value.dtype)}")
         value = astype(value, x.dtype)
     if template == (ARRAY,) and size(value.shape) == 1 and is_mapped_mask(arrays[0], x):
-        # members pick different numbers of elements, and all get the one value
+        # members pick different numbers of elements, and all of these get the one value
         return where(arrays[0], reshape(value, ()), x)
     try:
         return setitem(x, value, *arrays, index=template)
@@ -374,7 +416,7 @@ def _extra_ones(x: Any, value: Any, template: Template, arrays: list[Any], error
 
     Raise ``ShapeError``, or the given error, where such axes are not the cause of it.
     """
-    # a wrong index fails here too, and says what is wrong with it
+    # a wrong index raises its own error here
     picked = tuple(getitem(x, *arrays, index=template).shape)
     shape = tuple(value.shape)
     lead = max(len(shape) - len(picked), 0)
@@ -396,7 +438,7 @@ def add_at(x: Any, value: Any, index: Any, /) -> Any:
     return add(x, scatter_add(value, *arrays, index=template, shape=tuple(x.shape)))
 
 
-# in rules, by the signatures of the backends' own
+# for rules, with the signatures of the backends' functions
 namespace.getitem, namespace.setitem, namespace.scatter_add = getitem, setitem, scatter_add
 CALLS["getitem"] = get_at
 CALLS["setitem"] = set_at

@@ -1,8 +1,8 @@
 """Lengths: ``hypot``, and divisors in the slopes of norms and deviations.
 
-At 0 the derivative of a length is 0, and its second one NaN: it has none, and the square of the length, which has one,
-cannot be told from the length. What is divided by a length is no elementwise primitive, so that no pass guards it:
-behind it a cotangent of zero is no sign of an unused value.
+At 0 the derivative of a length is 0, and its second one NaN: the length has none, and a rule does not know if the
+length is squared later. Divisions by a length are not elementwise, because passes guard elementwise primitives: they
+take a cotangent of zero for an unused value, which does not hold here.
 """
 
 import math
@@ -42,7 +42,7 @@ length = elementwise(
     "length",
     lambda g, y: g * (0.5 * inverse_length(y)),
     forward=lambda xp, x, /: xp.sqrt(x),
-    doc="The square root of sums of squares: at 0 its derivative is 0, as a norm's is, and its second one NaN.",
+    doc="Return the square root of sums of squares; at 0 its derivative is 0, and its second one NaN.",
     public=False,
 )
 

@@ -36,7 +36,22 @@ def outer_x2(xp: Any, g: Any, x1: Any) -> Any:
 def outer(x1: Any, x2: Any, /) -> Any:
     """Return the products ``x1[i] * x2[j]``.
 
-    x1: (m,); x2: (n,); gives (m, n). Raises ``ShapeError`` for other shapes.
+    Parameters
+    ----------
+    x1 : array
+        Of shape (m,) and a numeric dtype.
+    x2 : array
+        Of shape (n,).
+
+    Returns
+    -------
+    array
+        Of shape (m, n).
+
+    Raises
+    ------
+    ShapeError
+        For arrays that have not one axis.
     """
     for x in (x1, x2):
         if ndim_of(x, "outer") != 1:
@@ -75,7 +90,7 @@ def matmul_batch(xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool) ->
         return xp.matmul(x1, x2)
     column, row = xp.squeeze(x1, axis=-1), xp.squeeze(x2, axis=-2)
     if column.shape[-1] > row.shape[-1]:
-        # an outer product a member, written row by row: the longer the rows, the fewer inner loops
+        # outer products are written row by row: the longer the rows, the fewer inner loops
         return xp.matrix_transpose(outer_p(row, column))
     return outer_p(column, row)
 
@@ -85,15 +100,32 @@ def matmul_batch(xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool) ->
 def matmul(x1: Any, x2: Any, /) -> Any:
     """Return the matrix product.
 
-    x1: (..., m, k) or (k,); x2: (..., k, n) or (k,); the batch axes broadcast. A one-dimensional argument is a row
-    before, or a column behind, and its axis is not in the result. Raises ``ShapeError`` for lengths that do not match
-    and arrays of no dimensions, ``OperandError`` for a number.
+    An argument of one axis is a row before, or a column behind, and its axis is not in the result.
+
+    Parameters
+    ----------
+    x1 : array
+        Of shape (..., m, k) or (k,) and a numeric dtype.
+    x2 : array
+        Of shape (..., k, n) or (k,); the axes before broadcast.
+
+    Returns
+    -------
+    array
+        Of shape (..., m, n).
+
+    Raises
+    ------
+    ShapeError
+        For lengths that do not match, and arrays of no axes.
+    OperandError
+        For a number.
     """
     n1, n2 = ndim_of(x1, "matmul"), ndim_of(x2, "matmul")
     if n1 >= 2 and n2 >= 2:
         return matmul_p(x1, x2)
     if not n1 or not n2:
-        # an operand that is no array is asked itself where an operator stands; an array has no other answer
+        # on OperandError an operator asks the other operand; between arrays the error is final
         arrays = hasattr(x1, "shape") and hasattr(x2, "shape")
         kind = ShapeError if arrays else OperandError
         raise kind("matmul takes arrays of one or more dimensions; use * for a product with a number")
@@ -101,7 +133,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:
         raise ShapeError(f"matmul: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not multiply")
     y = matmul_p(expand_dims(x1, 0) if n1 == 1 else x1, expand_dims(x2, -1) if n2 == 1 else x2)
     if n1 == n2 == 1:
-        return get_at(y, (0, 0))  # a scalar where the library's own product is one
+        return get_at(y, (0, 0))  # a scalar where the library's own product gives one
     shape = tuple(y.shape)
     if n1 == 1:
         shape = shape[:-2] + shape[-1:]
@@ -109,33 +141,43 @@ def matmul(x1: Any, x2: Any, /) -> Any:
 
 
 @public
-@primitive(linear="x", batch="leading")
+@primitive(linear="x", batch="leading", symmetric=True)
 def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
-    """Return the lower triangle, with zeros above the ``k``-th diagonal.
+    """Return the lower triangle, with zeros above a diagonal.
 
-    x: array of shape (..., m, n).
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and a numeric dtype.
+    k : int
+        The diagonal, counted to the right of the main one.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
     """
     return xp.tril(x, k=k)
 
 
-@tril.vjp
-def tril_vjp(xp: Any, g: Any, *, k: int) -> Any:
-    return xp.tril(g, k=k)
-
-
 @public
-@primitive(linear="x", batch="leading")
+@primitive(linear="x", batch="leading", symmetric=True)
 def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
-    """Return the upper triangle, with zeros below the ``k``-th diagonal.
+    """Return the upper triangle, with zeros below a diagonal.
 
-    x: array of shape (..., m, n).
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and a numeric dtype.
+    k : int
+        The diagonal, counted to the right of the main one.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
     """
     return xp.triu(x, k=k)
-
-
-@triu.vjp
-def triu_vjp(xp: Any, g: Any, *, k: int) -> Any:
-    return xp.triu(g, k=k)
 
 
 @primitive(linear="x2", broadcasts=True, name="linalg.solve", batch="leading", matrices=True)
@@ -159,8 +201,26 @@ def solve_jvp(xp: Any, t: Any, y: Any, x1: Any) -> Any:
 def solve(x1: Any, x2: Any, /) -> Any:
     """Return the solution y of ``x1 @ y = x2``.
 
-    x1: (..., n, n) of a floating dtype; x2: (..., n, k) or (n,). Raises ``ShapeError`` for shapes that do not fit; a
-    singular matrix is the array library's own error.
+    Parameters
+    ----------
+    x1 : array
+        Of shape (..., n, n) and a floating dtype.
+    x2 : array
+        Of shape (..., n, k) or (n,).
+
+    Returns
+    -------
+    array
+        Of the shape of ``x2``, with the batch axes of both.
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not fit. A singular matrix is the array library's own error.
+
+    Notes
+    -----
+    Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), section 2.3.1.
     """
     n1, n2 = ndim_of(x1, "solve"), ndim_of(x2, "solve")
     if n1 < 2 or x1.shape[-1] != x1.shape[-2]:
@@ -176,8 +236,21 @@ def solve(x1: Any, x2: Any, /) -> Any:
 def over_triangle(xp: Any, x1: Any, x2: Any, /, *, upper: bool) -> Any:
     """Return the solution y of ``y @ x2 = x1`` with a triangular matrix.
 
-    x1: (..., m, n); x2: (..., n, n), both of a floating dtype. ``upper``: whether it is the upper triangle of ``x2``
-    that is not 0. The standard has no triangular solve.
+    The standard has no triangular solve.
+
+    Parameters
+    ----------
+    x1 : array
+        Of shape (..., m, n) and a floating dtype.
+    x2 : array
+        Of shape (..., n, n).
+    upper : bool
+        The upper triangle of ``x2`` is not 0, else the lower one.
+
+    Returns
+    -------
+    array
+        Of shape (..., m, n).
     """
     return xp.matrix_transpose(xp.linalg.solve(xp.matrix_transpose(x2), xp.matrix_transpose(x1)))
 
@@ -199,7 +272,21 @@ def over_triangle_jvp(xp: Any, t: Any, y: Any, x2: Any, *, upper: bool) -> Any:
 def inv(xp: Any, x: Any, /) -> Any:
     """Return the inverse of each matrix.
 
-    x: (..., n, n) of a floating dtype. A singular matrix is the array library's own error.
+    A singular matrix is the array library's own error.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., n, n) and a floating dtype.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Notes
+    -----
+    Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), section 2.2.3.
     """
     return xp.linalg.inv(x)
 
@@ -224,11 +311,27 @@ def _half_lower(xp: Any, x: Any) -> Any:
 @public("linalg")
 @primitive(name="linalg.cholesky", batch="leading")
 def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
-    """Return the triangular factor of each Hermitian positive-definite matrix.
+    """Return the triangular factor of each positive-definite matrix.
 
-    It is L with ``L @ L.H = x``, or with ``upper`` U with ``U.H @ U = x``. x: (..., n, n) of a floating dtype. The
-    derivative is that along Hermitian changes of ``x``, given as a Hermitian gradient. A matrix that is not positive
-    definite is the array library's own error.
+    It is L with ``L @ L.H = x``, or with ``upper`` U with ``U.H @ U = x``. The derivative is that along Hermitian
+    changes of ``x``, given as a Hermitian gradient. A matrix that is not positive definite is the array library's own
+    error.
+
+    Parameters
+    ----------
+    x : array
+        Hermitian matrices of shape (..., n, n) and a floating dtype.
+    upper : bool
+        Return the upper factor.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Notes
+    -----
+    Derivatives: I. Murray, "Differentiation of the Cholesky decomposition" (2016), arXiv:1602.07527.
     """
     return xp.linalg.cholesky(x, upper=upper)
 

@@ -51,8 +51,24 @@ reshape_p.primitive.by_layout = True
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     """Give the elements, in row-major order, another shape.
 
-    One length may be -1. Raises ``ShapeError`` for a shape of another size. The result is a view where the library
-    gives one; with ``copy=True`` it never is.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    shape : int or tuple of ints
+        One length may be -1.
+    copy : bool, optional
+        With True the result is no view.
+
+    Returns
+    -------
+    array
+        A view where the library gives one.
+
+    Raises
+    ------
+    ShapeError
+        For a shape of another size.
     """
     out = reshape_p(x, shape=resolve_reshape(shape, math.prod(shape_of(x, "reshape"))))
     return no_view(out) if copy else out
@@ -80,24 +96,44 @@ def permute_dims_put(xp: Any, value: Any, *, axes: Any) -> Any:
 
 @public
 def permute_dims(x: Any, /, axes: Any) -> Any:
-    """Reorder the axes: axis i of the result is axis ``axes[i]`` of ``x``."""
+    """Reorder the axes: axis i of the result is axis ``axes[i]`` of ``x``.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    axes : tuple of ints
+        A permutation of the axes.
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    ShapeError
+        For axes that are no permutation.
+    """
     return permute_dims_p(x, axes=_permutation(axes, x))
 
 
 @public
 @public("linalg")
-@primitive(linear="x", batch="leading", kind="transpose", is_view=True)
+@primitive(linear="x", batch="leading", kind="transpose", is_view=True, symmetric=True)
 def matrix_transpose(xp: Any, x: Any, /) -> Any:
     """Exchange the last two axes.
 
-    x: array of shape (..., m, n); gives (..., n, m).
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and any dtype.
+
+    Returns
+    -------
+    array
+        Of shape (..., n, m).
     """
     return xp.matrix_transpose(x)
-
-
-@matrix_transpose.vjp
-def matrix_transpose_vjp(xp: Any, g: Any) -> Any:
-    return xp.matrix_transpose(g)
 
 
 @matrix_transpose.put
@@ -107,7 +143,26 @@ def matrix_transpose_put(xp: Any, value: Any) -> Any:
 
 @public
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
-    """Move axes to other places; the others keep their order."""
+    """Move axes to other places; the others keep their order.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    source, destination : int or tuple of ints
+        As many of one as of the other.
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    ShapeError
+        For axes that are not distinct, or more sources than destinations.
+    IndexRangeError
+        For an axis out of range.
+    """
     ndim = ndim_of(x, "moveaxis")
     sources = [normalize_axis(a, ndim) for a in (source if isinstance(source, (tuple, list)) else (source,))]
     targets = [
@@ -148,9 +203,22 @@ def broadcast_to_put(xp: Any, x: Any, value: Any) -> Any:
 
 @public
 def broadcast_to(x: Any, /, shape: Any) -> Any:
-    """Repeat the array to ``shape``.
+    """Repeat an array to a shape.
 
-    Raises ``ShapeError`` where it does not broadcast to it.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    shape : int or tuple of ints
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    ShapeError
+        If the array does not broadcast to the shape.
     """
     ndim_of(x, "broadcast_to")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -161,14 +229,47 @@ def broadcast_to(x: Any, /, shape: Any) -> Any:
 
 @public
 def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
-    """Broadcast all arrays against one another."""
+    """Broadcast arrays against one another.
+
+    Parameters
+    ----------
+    *arrays : arrays
+        Of shapes that broadcast.
+
+    Returns
+    -------
+    tuple of arrays
+        Of one shape.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not broadcast.
+    """
     shape = broadcast_shapes(*(tuple(x.shape) for x in arrays))
     return tuple(broadcast_to(x, shape) for x in arrays)
 
 
 @public
 def expand_dims(x: Any, /, axis: Any = 0) -> Any:
-    """Add axes of length one at the places ``axis`` (an int or a tuple) of the result."""
+    """Add axes of length one.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    axis : int or tuple of ints
+        Their places in the result.
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
+    """
     if type(axis) is int and hasattr(x, "shape"):
         old = tuple(x.shape)
         axis = normalize_axis(axis, len(old) + 1)
@@ -182,9 +283,25 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Any:
 
 @public
 def squeeze(x: Any, /, axis: Any) -> Any:
-    """Remove the axes ``axis`` (an int or a tuple).
+    """Remove axes of length one.
 
-    Raises ``ShapeError`` for an axis that is not of length one.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    axis : int or tuple of ints
+        The axes to remove.
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    ShapeError
+        For an axis of another length.
+    IndexRangeError
+        For an axis out of range.
     """
     axes = normalize_axes(axis, ndim_of(x, "squeeze"))
     wrong = [a for a in axes if x.shape[a] != 1]
@@ -220,9 +337,25 @@ def concat_vjp(g: Any, arrays_meta: Any, *, axis: Any) -> Any:
 
 @public
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
-    """Join the arrays along an axis (None: along their flattened elements).
+    """Join arrays along an axis.
 
-    Raises ``ShapeError`` where their other lengths differ.
+    Parameters
+    ----------
+    arrays : sequence of arrays
+        Of one shape but along ``axis``.
+    axis : int, optional
+        None for the flattened arrays.
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    ShapeError
+        Where other lengths differ, or for no arrays.
+    IndexRangeError
+        For an axis out of range.
     """
     found, shapes = _arrays_of(arrays, "concat")
     if axis is None:
@@ -247,9 +380,25 @@ def stack_vjp(g: Any, arrays_meta: Any, *, axis: Any) -> Any:
 
 @public
 def stack(arrays: Any, /, *, axis: int = 0) -> Any:
-    """Join the arrays along a new axis.
+    """Join arrays along a new axis.
 
-    Raises ``ShapeError`` for arrays of different shapes.
+    Parameters
+    ----------
+    arrays : sequence of arrays
+        Of one shape.
+    axis : int
+        The place of the new axis.
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    ShapeError
+        For arrays of different shapes, or no arrays.
+    IndexRangeError
+        For an axis out of range.
     """
     found, shapes = _arrays_of(arrays, "stack")
     if shapes.count(shapes[0]) != len(shapes):
@@ -261,14 +410,9 @@ def _flip_axes(axis: Any, x: Any) -> tuple[int, ...]:
     return normalize_axes(axis, ndim_of(x, "flip"))
 
 
-@primitive(name="flip", linear="x", batch="axis", is_view=True)
+@primitive(name="flip", linear="x", batch="axis", is_view=True, symmetric=True)
 def flip_p(xp: Any, x: Any, /, *, axis: Any) -> Any:
     return xp.flip(x, axis=axis)
-
-
-@flip_p.vjp
-def flip_vjp(xp: Any, g: Any, *, axis: Any) -> Any:
-    return xp.flip(g, axis=axis)
 
 
 @flip_p.put
@@ -278,5 +422,23 @@ def flip_put(xp: Any, value: Any, *, axis: Any) -> Any:
 
 @public
 def flip(x: Any, /, *, axis: Any = None) -> Any:
-    """Reverse the elements along ``axis`` (an int, a tuple, or None for all)."""
+    """Reverse the elements along axes.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    axis : int or tuple of ints, optional
+        The axes; all by default.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
+    """
     return flip_p(x, axis=_flip_axes(axis, x))

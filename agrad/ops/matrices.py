@@ -26,7 +26,13 @@ def adjoint(xp: Any, x: Any) -> Any:
 
 
 def hermitian_part(xp: Any, x: Any) -> Any:
+    """Return the Hermitian part of square matrices."""
     return (x + adjoint(xp, x)) / 2
+
+
+def real_diagonal(xp: Any, x: Any) -> Any:
+    """Return the real parts of the diagonals of matrices, as vectors."""
+    return xp.real(d) if is_complex((d := xp.linalg.diagonal(x)).dtype) else d
 
 
 def imaginary_diagonal(xp: Any, x: Any) -> Any:
@@ -45,6 +51,12 @@ def on_diagonal(xp: Any, d: Any, m: int, n: int, offset: int = 0) -> Any:
     return xp.reshape(flat, (*batch, m, n))
 
 
+def diagonal_matrices(xp: Any, d: Any, like: Any) -> Any:
+    """Return diagonal matrices of ``d`` with the dtype of ``like``."""
+    d = xp.astype(d, like.dtype) if is_complex(like.dtype) else d
+    return on_diagonal(xp, d, d.shape[-1], d.shape[-1])
+
+
 def diagonal_index(count: int, m: int, n: int, offset: int) -> tuple[Any, ...]:
     """Return the index of the diagonal ``offset`` in flattened (m, n) matrices.
 
@@ -53,6 +65,11 @@ def diagonal_index(count: int, m: int, n: int, offset: int) -> tuple[Any, ...]:
     start = offset if offset >= 0 else -offset * n
     stop = min(start + count * (n + 1), m * n)
     return (..., slice(min(start, stop), stop, n + 1))
+
+
+def added(total: Any, part: Any) -> Any:
+    """Return the sum, or ``part`` where there is no ``total`` yet."""
+    return part if total is None else total + part
 
 
 def columns(xp: Any, d: Any) -> Any:
@@ -75,7 +92,7 @@ def safe_inverse(xp: Any, d: Any) -> Any:
 def inverse_or_nan(xp: Any, x: Any, /) -> Any:
     """Return 1 / x, and NaN where ``x`` is 0.
 
-    Not elementwise, so that no pass guards its derivative.
+    It is not elementwise, because passes guard derivatives of elementwise operations.
     """
     zero = x == 0
     return xp.where(zero, xp.full_like(x, math.nan), 1 / xp.where(zero, xp.ones_like(x), x))
@@ -90,8 +107,8 @@ def inverse_or_nan_both(g: Any, y: Any) -> Any:
 def inverse_gaps(xp: Any, w: Any) -> Any:
     """Return 1 / (w[k] - w[j]) in row j and column k.
 
-    0 on the diagonal, and NaN where two values are equal. The vectors of equal values are any basis of one space, and
-    nothing says how they turn in it.
+    0 on the diagonal, and NaN where two values are equal: their vectors are any basis of one space, and their change in
+    it is not determined.
     """
     place = xp.arange_like(w, w.shape[-1])
     diagonal = xp.astype(columns(xp, place) == rows(xp, place), w.dtype)
@@ -111,7 +128,7 @@ def check_matrices(x: Any, name: str, *, square: bool = False) -> None:
 
 
 def differentiated(x: Any) -> bool:
-    """Return whether some level records operations on ``x``."""
+    """Return True if some level records operations on ``x``."""
     while isinstance(x, Tensor):
         if x.node is not None and x.level.derivative:
             return True

@@ -1,7 +1,7 @@
 """Norms of vectors and matrices.
 
-At the zero vector, and at a zero matrix, the derivative of a norm is 0. The second one is NaN there, but for norms that
-are sums or extremes of sizes: that of the square of a norm cannot be told from it. ``sum(x * x)`` has all of them.
+At the zero vector, and at a zero matrix, the derivative of a norm is 0. Its second one is NaN there, but for norms that
+are sums or extremes of sizes: a rule does not know if the norm is squared later. ``sum(x * x)`` has all derivatives.
 """
 
 import math
@@ -70,13 +70,34 @@ def vector_norm_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: tuple[int, ...], k
 
 @public("linalg")
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
-    """Return the norm of order ``ord`` over ``axis``.
+    """Return the norm of vectors over axes.
 
-    ``axis``: an int, a tuple, or None for all. x: array of a floating dtype; the result is real. ``ord``: a number, or
-    plus or minus infinity, for which elements that tie share the derivative evenly. The order 0, the number of elements
-    that are not 0, is constant. An element that is 0 gets the derivative 0 whatever the order. At the zero vector
-    second derivatives are NaN, also those of the squared norm: write ``sum(x * x)``. Raises ``OperandError`` for an
-    order that is no number.
+    An element that is 0 gets the derivative 0 whatever the order. At the zero vector second derivatives are NaN, also
+    those of the squared norm: write ``sum(x * x)``.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a floating dtype.
+    axis : int or tuple of ints, optional
+        The axes; all by default.
+    keepdims : bool
+        Keep the reduced axes with length one.
+    ord : float
+        The order, a number or plus or minus infinity, for which elements that tie share the derivative evenly. The
+        order 0, the number of elements that are not 0, is constant.
+
+    Returns
+    -------
+    array
+        Real, without the reduced axes, or with them as axes of length one.
+
+    Raises
+    ------
+    OperandError
+        For an order that is not a number.
+    IndexRangeError
+        For an axis out of range.
     """
     ndim_of(x, "vector_norm")
     if isinstance(ord, complex) or not isinstance(ord, (int, float)) or ord != ord:
@@ -90,12 +111,31 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
 
 @public("linalg")
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """Return the norm of order ``ord`` of each matrix.
+    """Return the norm of each matrix.
 
-    x: (..., m, n) of a floating dtype; the result is real. ``ord``: ``"fro"`` (Frobenius), ``"nuc"`` (the sum of the
-    singular values), 1 or -1 (the greatest or least sum of a column's sizes), inf or -inf (of a row's), 2 or -2 (the
-    greatest or least singular value). Where several tie, they share the derivative evenly. Raises ``OperandError`` for
-    another order, ``ShapeError`` for fewer than two axes.
+    Where several sums or singular values tie, they share the derivative evenly.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and a floating dtype.
+    keepdims : bool
+        Keep the last two axes with length one.
+    ord : str or float
+        ``"fro"`` (Frobenius), ``"nuc"`` (the sum of the singular values), 1 or -1 (the greatest or least sum of a
+        column's sizes), inf or -inf (of a row's), 2 or -2 (the greatest or least singular value).
+
+    Returns
+    -------
+    array
+        Real, of shape (...).
+
+    Raises
+    ------
+    OperandError
+        For another order.
+    ShapeError
+        For an array of fewer than two axes.
     """
     check_matrices(x, "matrix_norm")
     if ord == "fro":

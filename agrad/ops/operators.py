@@ -71,7 +71,7 @@ def install(kind: type[Tensor]) -> None:
         setattr(kind, name, method)
 
 
-# OperandError: the other operand is unknown here. Its own class may know the Tensor, and Python asks it next
+# after NotImplemented Python asks the class of the other operand, which may know the Tensor
 
 
 def _forward(function: Method) -> Method:

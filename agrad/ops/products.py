@@ -39,8 +39,22 @@ def diagonal_put(xp: Any, x: Any, value: Any, *, offset: int) -> Any:
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """Return the elements ``x[..., i, i + offset]``.
 
-    x: (..., m, n) of any dtype; gives (..., k), k = 0 beyond the corners. Raises ``ShapeError`` for an array of fewer
-    than two axes.
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and any dtype.
+    offset : int
+        The diagonal, counted to the right of the main one.
+
+    Returns
+    -------
+    array
+        Of shape (..., k); k is 0 beyond the corners. A view where the library gives one.
+
+    Raises
+    ------
+    ShapeError
+        For an array of fewer than two axes.
     """
     check_matrices(x, "diagonal")
     return diagonal_p(x, offset=as_int(offset))
@@ -61,10 +75,26 @@ def trace_vjp(xp: Any, g: Any, x_meta: Any, *, offset: int) -> Any:
 
 @public("linalg")
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """Return the sum of each matrix's diagonal ``offset``.
+    """Return the sum of a diagonal of each matrix.
 
-    x: (..., m, n) of a numeric dtype; gives (...). ``dtype``: that of the sum. Raises ``ShapeError`` for an array of
-    fewer than two axes.
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and a numeric dtype.
+    offset : int
+        The diagonal, counted to the right of the main one.
+    dtype : dtype, optional
+        That of the sum.
+
+    Returns
+    -------
+    array
+        Of shape (...).
+
+    Raises
+    ------
+    ShapeError
+        For an array of fewer than two axes.
     """
     check_matrices(x, "trace")
     if dtype is not None:
@@ -99,10 +129,24 @@ def cross_x2(g: Any, x1: Any, *, axis: int) -> Any:
 
 @public("linalg")
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """Return the cross product of vectors of length 3 along ``axis``.
+    """Return the cross product of vectors of length 3.
 
-    The other axes broadcast. x1, x2: numeric arrays. A negative ``axis`` counts from the last one of each. Raises
-    ``ShapeError`` for vectors of another length.
+    Parameters
+    ----------
+    x1, x2 : array
+        Numeric; the axes but ``axis`` broadcast.
+    axis : int
+        The axis of the vectors. A negative one counts from the last of each.
+
+    Returns
+    -------
+    array
+        Of the broadcast shape.
+
+    Raises
+    ------
+    ShapeError
+        For vectors of another length.
     """
     n1, n2 = ndim_of(x1, "cross"), ndim_of(x2, "cross")
     axis = _from_last(axis, n1, n2)
@@ -132,10 +176,24 @@ def vecdot_x2(xp: Any, g: Any, x1: Any, *, axis: int) -> Any:
 @public
 @public("linalg")
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """Return the sum of ``conj(x1) * x2`` along ``axis``.
+    """Return the sum of ``conj(x1) * x2`` along an axis.
 
-    A negative ``axis`` counts from the last one of each. The other axes broadcast. x1, x2: numeric arrays whose lengths
-    along ``axis`` agree. Raises ``ShapeError`` where they do not.
+    Parameters
+    ----------
+    x1, x2 : array
+        Numeric; the axes but ``axis`` broadcast.
+    axis : int
+        The axis of the sum. A negative one counts from the last of each.
+
+    Returns
+    -------
+    array
+        Of the broadcast shape without ``axis``.
+
+    Raises
+    ------
+    ShapeError
+        For lengths along ``axis`` that differ, or shapes that do not broadcast.
     """
     n1, n2 = ndim_of(x1, "vecdot"), ndim_of(x2, "vecdot")
     axis = _from_last(axis, n1, n2)
@@ -164,7 +222,7 @@ def tensordot_x1(xp: Any, g: Any, x1_meta: Any, x2: Any, *, axes: tuple[Axes, Ax
     first, second = axes
     free1, free2 = _free(len(x1_meta.shape), first), _free(len(x2.shape), second)
     out = xp.tensordot(g, x2, axes=(tuple(range(len(free1), len(free1) + len(free2))), free2))
-    # what is left of x2 are its summed axes, in their own order
+    # the axes left of x2 are the summed ones, in their own order
     return _in_place_of(xp, out, (*free1, *(first[second.index(axis)] for axis in sorted(second))))
 
 
@@ -198,9 +256,24 @@ def tensordot_batch(
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     """Return the sum of products over pairs of axes.
 
-    x1, x2: numeric arrays. ``axes``: how many last axes of ``x1`` and first ones of ``x2`` to sum over, or two
-    sequences of axes of one length. The result has the other axes of ``x1``, then those of ``x2``. Raises
-    ``ShapeError`` where the lengths of a pair differ.
+    Parameters
+    ----------
+    x1, x2 : array
+        Of any shapes and a numeric dtype.
+    axes : int or pair of sequences of ints
+        How many last axes of ``x1`` and first ones of ``x2`` to sum over, or the axes of each.
+
+    Returns
+    -------
+    array
+        With the other axes of ``x1``, then those of ``x2``.
+
+    Raises
+    ------
+    ShapeError
+        For axes that are not pairs, or whose lengths differ.
+    OperandError
+        For ``axes`` that are neither a number nor a pair.
     """
     n1, n2 = ndim_of(x1, "tensordot"), ndim_of(x2, "tensordot")
     if hasattr(axes, "__index__"):
@@ -221,7 +294,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
         raise ShapeError(f"tensordot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not fit along axes {axes!r}")
     out = tensordot_p(x1, x2, axes=pair)
     if isinstance(out, Tensor) and not out.shape:
-        out._link = None  # an array of no dimensions, and no scalar: it has views
+        out._link = None  # an array of no axes, not a scalar: it has views
     return out
 
 
@@ -235,8 +308,22 @@ def _identity(x: Any) -> Any:
 def matrix_power(x: Any, n: int, /) -> Any:
     """Return the product of ``n`` factors ``x``, or of ``-n`` inverses.
 
-    x: (..., k, k) of a floating dtype. Raises ``ShapeError`` for matrices that are not square; a singular one in a
-    negative power is the array library's own error. ``n = 0`` gives identity matrices, which are constant.
+    Parameters
+    ----------
+    x : array
+        Of shape (..., k, k) and a floating dtype.
+    n : int
+        The power; 0 gives identity matrices, which are constant.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square. A singular one in a negative power is the array library's own error.
     """
     check_matrices(x, "matrix_power", square=True)
     n = as_int(n)

@@ -8,12 +8,11 @@ is a tuple, a dtype its name.
 import math
 from typing import Any
 
-import numpy as np
-
 from agrad import philox
 from agrad.dtypes import dtype_name
 from agrad.ops.definition import primitive
-from agrad.ops.special.normal_forms import _P1, _P2, _P3, _Q1, _Q2, _Q3, _ratio
+from agrad.ops.special.normal_forms import erfcx_right
+from agrad.ops.special.series import legendre_nodes
 from agrad.shapes import ARRAY, size
 
 SPLIT, FOLD, PAIR = philox.SPLIT, philox.FOLD, philox.PAIR
@@ -69,7 +68,7 @@ def normal(xp: Any, key: Any, /, *, shape: tuple[int, ...], dtype: str) -> Any:
 # ------------------------------------------------------------------ the gamma distribution
 
 _GAMMA_ROUNDS = 16
-"""A proposal is accepted with probability 0.95 or more, so that one of 16 is but for one number in 1e21."""
+"""Rounds of proposals. One is accepted with probability 0.95 or more: all 16 fail for one number in 1e21."""
 
 
 @primitive(constant="key", batch="loop", name="random_log_gamma")
@@ -77,12 +76,12 @@ def log_gamma(xp: Any, key: Any, alpha: Any, /) -> Any:
     """Return the logarithm of gamma distributed numbers.
 
     ``alpha``: the concentrations, a floating array. G. Marsaglia and W. W. Tsang, "A simple method for generating gamma
-    variables", ACM Trans. Math. Softw. 26 (2000). The logarithm, as for a small concentration the number itself is
-    below all floating ones.
+    variables", ACM Trans. Math. Softw. 26 (2000). The numbers themselves underflow for a
+    small concentration.
     """
     shape = tuple(alpha.shape)
     n = size(shape)
-    # in double precision whatever the dtype, so that no backend's rounding accepts another proposal
+    # in double precision for every dtype: in single, the rounding of backends would accept different proposals
     double = "float64" in xp.__array_namespace_info__().dtypes()
     dtype = "float64" if double else dtype_name(alpha.dtype)
     flat = xp.astype(xp.reshape(alpha, (n,)), getattr(xp, dtype))
@@ -126,30 +125,17 @@ def _propose(xp: Any, key: Any, attempt: int, d: Any, dtype: str) -> tuple[Any, 
 
 
 @log_gamma.vjp("alpha")
-def log_gamma_vjp(xp: Any, g: Any, y: Any, alpha: Any) -> Any:
+@log_gamma.jvp("alpha")
+def log_gamma_alpha(xp: Any, g: Any, y: Any, alpha: Any) -> Any:
     return g * _slope(xp, alpha, y)
 
 
-@log_gamma.jvp("alpha")
-def log_gamma_jvp(xp: Any, t: Any, y: Any, alpha: Any) -> Any:
-    return t * _slope(xp, alpha, y)
-
-
-def _nodes(*pieces: tuple[float, float, int]) -> tuple[tuple[float, float], ...]:
-    """Return nodes and weights of Gauss and Legendre's rule on adjoining pieces.
-
-    A piece is (start, end, number of nodes).
-    """
-    found = []
-    for start, end, count in pieces:
-        points, weights = np.polynomial.legendre.leggauss(count)
-        half = (end - start) / 2
-        found += [(float(start + half * (1 + p)), float(half * w)) for p, w in zip(points, weights, strict=True)]
-    return tuple(found)
-
-
-_NODES = _nodes((0, 8, 32), (8, 24, 16), (24, 72, 12))
-"""For what falls like a normal density of width 1 or slower, but no slower than exp(-s / 2)."""
+_NODES = [
+    (start + (end - start) * node, (end - start) * weight)
+    for start, end, count in ((0, 8, 32), (8, 24, 16), (24, 72, 12))
+    for node, weight in legendre_nodes(count)
+]
+"""Nodes and weights for integrands that fall at least as fast as exp(-s / 2), at most as a normal density."""
 
 
 def _slope(xp: Any, a: Any, y: Any) -> Any:
@@ -162,12 +148,12 @@ def _slope(xp: Any, a: Any, y: Any) -> Any:
 
         dy/da = integral over v > 0 of (y - psi(a) + v) exp(a v - x (exp(v) - 1)),
 
-    and elsewhere, after one integration by parts, which takes out what cancels where a is small,
+    and elsewhere, after one integration by parts, which removes the cancellation where a is small,
 
         a dy/da = psi(a + 1) - y + x integral over v > 0 of (psi(a + 1) - y + v) exp(x (1 - exp(-v)) - (a + 1) v).
 
-    Both integrands fall from the start, at a rate by which v is scaled. Everything is array operations, so that
-    derivatives of higher order are those of this.
+    Both integrands fall from the start, at a rate by which v is scaled. All are array operations, which give the
+    derivatives of higher order.
     """
     x = xp.exp(y)
     beyond = x > a + 1
@@ -212,13 +198,13 @@ def truncated_normal(xp: Any, u: Any, low: Any, high: Any, /) -> Any:
     """Return the number at a quantile of a normal distribution between two bounds.
 
     ``u``: the quantile, in the interior of [0, 1]; the distribution is the standard normal one. All three are arrays of
-    one shape and dtype. Solved in the logarithm of the distribution function, by Newton's method, so that bounds may
-    lie as far out in the tails as their squares are finite.
+    one shape and dtype. Solved in the logarithm of the distribution function, by Newton's method: bounds
+    may be as far out in the tails as their squares are finite.
     """
-    above = low > -high  # more of the interval is above 0: the mirror image is solved instead
+    above = low > -high  # the mirror image is solved where more of the interval is above 0
     a, b = xp.where(above, -high, low), xp.where(above, -low, high)
     p = xp.where(above, 1 - u, u)
-    # the logarithms of the distribution function at z and of what is missing to 1
+    # the logarithms of the distribution function at z and of its difference to 1
     log_a = _log_tail(xp, -a)
     inside = xp.minimum(b, -b)
     log_inside = _log_tail(xp, -inside)
@@ -237,18 +223,12 @@ def truncated_normal(xp: Any, u: Any, low: Any, high: Any, /) -> Any:
 def _log_tail(xp: Any, x: Any) -> Any:
     """Return the logarithm of the probability of a standard normal number above x.
 
-    x >= 0; -inf at infinity. Of W. J. Cody's approximations of the complementary error function, without its factor
-    exp(-x * x).
+    x >= 0; -inf at infinity.
     """
     far = xp.isinf(x)
     s = xp.where(far, xp.ones_like(x), x) / math.sqrt(2)
-    small, middle, large = xp.clip(s, 0, 0.46875), xp.clip(s, 0.46875, 4.0), xp.maximum(s, xp.full_like(s, 4.0))
-    near = xp.log(1 - small * _ratio(_P1, _Q1, small * small)) + small * small
-    between = xp.log(_ratio(_P2, _Q2, middle))
-    inverse = 1 / (large * large)
-    tail = xp.log((1 / math.sqrt(math.pi) - inverse * _ratio(_P3, _Q3, inverse)) / large)
-    scaled = xp.where(s < 0.46875, near, xp.where(s <= 4.0, between, tail))
-    return xp.where(far, -x, scaled - s * s - math.log(2))
+    # exp(s * s) erfc(s) does not underflow
+    return xp.where(far, -x, xp.log(erfcx_right(xp, s)) - s * s - math.log(2))
 
 
 def _quantile(xp: Any, log_p: Any) -> Any:
@@ -267,23 +247,15 @@ def _quantile(xp: Any, log_p: Any) -> Any:
 
 
 @truncated_normal.vjp("low")
+@truncated_normal.jvp("low")
 def truncated_normal_low(xp: Any, g: Any, y: Any, u: Any, low: Any) -> Any:
     return g * (1 - u) * _density_ratio(xp, low, y)
 
 
 @truncated_normal.vjp("high")
+@truncated_normal.jvp("high")
 def truncated_normal_high(xp: Any, g: Any, y: Any, u: Any, high: Any) -> Any:
     return g * u * _density_ratio(xp, high, y)
-
-
-@truncated_normal.jvp("low")
-def truncated_normal_low_forward(xp: Any, t: Any, y: Any, u: Any, low: Any) -> Any:
-    return t * (1 - u) * _density_ratio(xp, low, y)
-
-
-@truncated_normal.jvp("high")
-def truncated_normal_high_forward(xp: Any, t: Any, y: Any, u: Any, high: Any) -> Any:
-    return t * u * _density_ratio(xp, high, y)
 
 
 def _density_ratio(xp: Any, bound: Any, z: Any) -> Any:

@@ -17,9 +17,23 @@ from agrad.shapes import normalize_axis, size
 @public
 @primitive(constant="x")
 def argmax(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Return the index of the greatest element along ``axis``.
+    """Return the index of the greatest element along an axis.
 
-    ``axis``: an int, or None for the flattened array. Integers, without a derivative.
+    The first one of several.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a real dtype.
+    axis : int, optional
+        The axis; by default the array is flattened.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Integers, a constant.
     """
     return xp.argmax(x, axis=axis, keepdims=keepdims)
 
@@ -27,9 +41,23 @@ def argmax(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
 @public
 @primitive(constant="x")
 def argmin(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Return the index of the least element along ``axis``.
+    """Return the index of the least element along an axis.
 
-    ``axis``: an int, or None for the flattened array. Integers, without a derivative.
+    The first one of several.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a real dtype.
+    axis : int, optional
+        The axis; by default the array is flattened.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Integers, a constant.
     """
     return xp.argmin(x, axis=axis, keepdims=keepdims)
 
@@ -56,9 +84,26 @@ def all_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
 
 @public
 def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Test if all elements over ``axis`` are true.
+    """Return True where all elements over axes are true.
 
-    ``axis``: an int, a tuple, or None for all. Booleans, without a derivative.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Booleans, a constant.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return all_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -70,9 +115,26 @@ def any_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
 
 @public
 def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Test if any element over ``axis`` is true.
+    """Return True where any element over axes is true.
 
-    ``axis``: an int, a tuple, or None for all. Booleans, without a derivative.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Booleans, a constant.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return any_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -84,9 +146,26 @@ def count_nonzero_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
 
 @public
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Count the elements over ``axis`` that are not zero.
+    """Count the elements over axes that are not zero.
 
-    ``axis``: an int, a tuple, or None for all. Integers, without a derivative.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Integers, a constant.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return count_nonzero_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -95,8 +174,24 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
 def nonzero(x: Any, /) -> tuple[Any, ...]:
     """Return the indices of the elements that are not zero.
 
-    One integer array an axis, in row-major order, without a derivative. x: array of one dimension or more. Raises
-    ``ShapeError`` for one of none.
+    In row-major order.
+
+    Parameters
+    ----------
+    x : array
+        Of one or more axes.
+
+    Returns
+    -------
+    tuple of arrays
+        One for each axis: integers, constants.
+
+    Raises
+    ------
+    ShapeError
+        For an array of no axes.
+    TracedValueError
+        In a traced function or under ``vmap``, as values decide the result's shape.
     """
     if not ndim_of(x, "nonzero"):
         raise ShapeError("nonzero takes an array of one dimension or more; reshape it to (1,) first")
@@ -117,18 +212,39 @@ def searchsorted_batch(
 ) -> Any:
     if not x1_mapped:
         return xp.searchsorted(x1, x2, side=side)
-    # there is no word that looks in many arrays at once
+    # no library searches in many arrays at once
     found = [xp.searchsorted(x1[i, :], x2[(i, ...)] if x2_mapped else x2, side=side) for i in range(batch_size)]
     return xp.stack(found, axis=0) if found else xp.astype(spread(xp, x2, x2_mapped, batch_size), xp.int64)
 
 
 @public
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
-    """Return the places in ``x1`` before which the elements of ``x2`` keep it sorted.
+    """Return the places that keep a sorted array sorted.
 
-    Integers, without a derivative. x1: sorted array of one dimension; x2: array of any shape, or a number; ``side``:
-    "left" or "right", which end of a run of equal elements. ``sorter``: the indices that sort ``x1``, where it is not
-    sorted itself.
+    Before each place, the element of ``x2`` can be put into ``x1``.
+
+    Parameters
+    ----------
+    x1 : array
+        Of one axis and a real dtype, sorted.
+    x2 : array or number
+        Of any shape.
+    side : str
+        ``"left"`` for the first such place, ``"right"`` for the last.
+    sorter : array, optional
+        The indices that sort ``x1``, if it is not sorted itself.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x2``: integers, a constant.
+
+    Raises
+    ------
+    ShapeError
+        For an ``x1`` that has not one axis.
+    OperandError
+        For another ``side``.
     """
     if side not in ("left", "right"):
         raise OperandError(f"searchsorted: side is 'left' or 'right', not {side!r}")

@@ -1,7 +1,7 @@
 """Sets: the distinct elements of an array, their places and their counts.
 
-What is found has no derivative. The values are elements of the array all the same: those of a recorded Tensor are taken
-from it where they stand first, so that the first of equal elements gets the cotangent.
+Places and counts have no derivative. The values are elements of the array: those of a recorded Tensor are taken from it
+at their first place, and the first of equal elements gets the cotangent.
 """
 
 from typing import Any, NamedTuple
@@ -57,9 +57,6 @@ def unique_values_p(xp: Any, x: Any, /) -> Any:
     return xp.unique_values(x)
 
 
-unique_all_p, unique_counts_p, unique_inverse_p = unique_all_p, unique_counts_p, unique_inverse_p
-
-
 def _taken(x: Any) -> UniqueAll | None:
     """Return the distinct elements, with the values taken from ``x``.
 
@@ -75,18 +72,38 @@ def _taken(x: Any) -> UniqueAll | None:
 def unique_all(x: Any, /) -> UniqueAll:
     """Return the distinct elements, their places and their counts.
 
-    The named tuple has the distinct elements (``values``), the first place of each in the flattened ``x``
-    (``indices``), the place in ``values`` of each element of ``x`` (``inverse_indices``), and the number of times that
-    each occurs (``counts``). x: array of any shape. Differentiable in the values.
+    Differentiable in the values.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+
+    Returns
+    -------
+    UniqueAll
+        Named tuple: the distinct elements (``values``), the first place of each in the flattened ``x`` (``indices``),
+        the place in ``values`` of each element of ``x`` (``inverse_indices``), and the number of times that each occurs
+        (``counts``).
     """
     return _taken(x) or UniqueAll(*unique_all_p(x))
 
 
 @public
 def unique_counts(x: Any, /) -> UniqueCounts:
-    """Return the distinct elements (``values``) and their numbers (``counts``).
+    """Return the distinct elements and their counts.
 
-    x: array of any shape. Differentiable in the values.
+    Differentiable in the values.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+
+    Returns
+    -------
+    UniqueCounts
+        Named tuple: ``values`` and ``counts``, of one axis.
     """
     found = _taken(x)
     return UniqueCounts(*unique_counts_p(x)) if found is None else UniqueCounts(found.values, found.counts)
@@ -96,7 +113,17 @@ def unique_counts(x: Any, /) -> UniqueCounts:
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """Return the distinct elements and the place in them of each element.
 
-    The named tuple has ``values`` and ``inverse_indices``. x: array of any shape. Differentiable in the values.
+    Differentiable in the values.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+
+    Returns
+    -------
+    UniqueInverse
+        Named tuple: ``values``, of one axis, and ``inverse_indices``, of the shape of ``x``.
     """
     found = _taken(x)
     return UniqueInverse(*unique_inverse_p(x)) if found is None else UniqueInverse(found.values, found.inverse_indices)
@@ -104,9 +131,17 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
 
 @public
 def unique_values(x: Any, /) -> Any:
-    """Return the distinct elements, as an array of one dimension.
+    """Return the distinct elements.
 
-    x: array of any shape. Differentiable.
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+
+    Returns
+    -------
+    array
+        Of one axis. The first of equal elements gets the cotangent.
     """
     found = _taken(x)
     return unique_values_p(x) if found is None else found.values
@@ -119,10 +154,10 @@ def _found(xp: Any, x1: Any, x2: Any) -> Any:
 
 @primitive(name="isin", constant=("x1", "x2"))
 def isin_p(xp: Any, x1: Any, x2: Any, /, *, invert: bool) -> Any:
-    # the function is young: an array library from before it has the comparison at least
+    # older array libraries have no isin
     native = getattr(xp, "isin", None)
     found = _found(xp, x1, x2) if native is None else native(x1, x2)
-    return xp.logical_not(found) if invert else found  # array-api-strict's ignores the setting
+    return xp.logical_not(found) if invert else found  # array-api-strict ignores the setting
 
 
 @isin_p.batch
@@ -136,9 +171,18 @@ def isin_batch(xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool, batc
 
 @public
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
-    """Test if each element of ``x1`` is equal to one of ``x2``.
+    """Return True where an element is equal to one of another array.
 
-    ``invert``: test if it is equal to none. Booleans, without a derivative. x1, x2: arrays of any shapes, one of them
-    may be a number. Gives an array of the shape of ``x1``.
+    Parameters
+    ----------
+    x1, x2 : array or number
+        Of any shapes; at least one is an array.
+    invert : bool
+        Return True where an element is equal to none instead.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x1``: booleans, a constant.
     """
     return isin_p(*array_arguments("isin", x1, x2), invert=invert)

@@ -47,7 +47,7 @@ def axis_of(axis: int, x: Any) -> int:
 
 
 def native_dtype(dtype: Any, x: Any) -> Any:
-    """Return the dtype as the array library of ``x`` names it, and None as it is."""
+    """Return the array library's own dtype for the array ``x``; None for None."""
     if type(dtype) is not DType:
         return dtype
     return getattr(backend_of(raw_of(x)).xp, dtype.name)
@@ -56,7 +56,7 @@ def native_dtype(dtype: Any, x: Any) -> Any:
 def array_arguments(name: str, *values: Any) -> list[Any]:
     """Make arrays of the numbers among the arguments, on the first array's backend.
 
-    Numbers are weak: they take the arrays' dtype. Raise ``OperandError`` for other objects, or where there is no array.
+    Numbers are weak: they take the arrays' dtype. Raise ``OperandError`` for other objects, and for no array.
     """
     known = next((v for v in values if hasattr(v, "shape")), None)
     if known is None:
@@ -96,7 +96,7 @@ def cut(x: Any, axis: int, start: int, stop: int | None = None) -> Any:
 
 
 def holds_tensor(value: Any) -> bool:
-    """Return whether ``value`` is a Tensor, or a nested list or tuple with one in it."""
+    """Return True if ``value`` is a Tensor, or a nested list or tuple with one in it."""
     return isinstance(value, Tensor) or (isinstance(value, (list, tuple)) and any(map(holds_tensor, value)))
 
 
@@ -108,5 +108,5 @@ def no_view(value: Any) -> Any:
 
 
 def is_array(value: Any) -> bool:
-    """Return whether ``value`` is a Tensor or a raw array of an available backend."""
+    """Return True if ``value`` is a Tensor or a raw array of an available backend."""
     return isinstance(value, Tensor) or backend_of_type(type(value)) is not None

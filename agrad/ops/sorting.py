@@ -16,10 +16,28 @@ def argsort_p(xp: Any, x: Any, /, *, axis: int, descending: bool, stable: bool) 
 
 @public
 def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    """Return the indices that sort ``x`` along ``axis``.
+    """Return the indices that sort an array along an axis.
 
-    Integers, without a derivative. x: array of one dimension or more and a real dtype. ``stable``: equal elements keep
-    their order.
+    Parameters
+    ----------
+    x : array
+        Of one or more axes and a real dtype.
+    axis : int
+        The axis, by default the last.
+    descending : bool
+        Start with the greatest.
+    stable : bool
+        Let equal elements keep their order.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``: integers, a constant.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return argsort_p(x, axis=axis_of(axis, x), descending=descending, stable=stable)
 
@@ -45,9 +63,29 @@ def sort_jvp(xp: Any, t: Any, x: Any, *, axis: int, descending: bool) -> Any:
 
 @public
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    """Sort the elements in ascending (or ``descending``) order along ``axis``.
+    """Return the elements in order along an axis.
 
-    x: array of one dimension or more and a real dtype. Among equal elements the derivative goes by their order in
-    ``x``.
+    Of equal elements each keeps its own cotangent, in the order they stand in.
+
+    Parameters
+    ----------
+    x : array
+        Of one or more axes and a real dtype.
+    axis : int
+        The axis, by default the last.
+    descending : bool
+        Start with the greatest.
+    stable : bool
+        Let equal elements keep their order.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return sort_p(x, axis=axis_of(axis, x), descending=descending, stable=stable)

@@ -1,14 +1,13 @@
-"""Reductions, cumulative sums and products."""
+"""Reductions."""
 
 from typing import Any
 
 from agrad.dtypes import as_dtype, is_complex
-from agrad.errors import ShapeError
 from agrad.ops.casting import astype
 from agrad.ops.definition import primitive
 from agrad.ops.lengths import length
 from agrad.ops.matrices import conjugate
-from agrad.ops.shared import axes_of, axis_of, cut, keep, ndim_of
+from agrad.ops.shared import axes_of, keep
 from agrad.registry import public
 from agrad.shapes import size
 
@@ -18,7 +17,7 @@ def _count(shape: tuple[int, ...], axis: tuple[int, ...]) -> int:
 
 
 def _spread(xp: Any, g: Any, shape: tuple[int, ...], axis: tuple[int, ...]) -> Any:
-    """Repeat the result of a reduction over ``axis`` at the elements that it is of."""
+    """Repeat the result of a reduction over ``axis`` at the reduced elements."""
     if len(axis) != len(shape):
         g = keep(xp, g, shape, axis)
     elif len(g.shape):
@@ -26,12 +25,12 @@ def _spread(xp: Any, g: Any, shape: tuple[int, ...], axis: tuple[int, ...]) -> A
     return xp.broadcast_to(g, shape)
 
 
-def _in_dtype(operation: Any, x: Any, dtype: Any, **settings: Any) -> Any:
+def in_dtype(operation: Any, x: Any, dtype: Any, **settings: Any) -> Any:
     """Apply a reduction to ``x`` in another dtype; None: in its own."""
     if dtype is None:
         return operation(x, **settings)
     y = operation(astype(x, dtype), **settings)
-    # integers are summed in the widest dtype of their kind; modulo a power of two, casting the sum is the same
+    # integers are summed in the widest dtype of their kind; casting the sum wraps around as summing does
     return y if as_dtype(y.dtype) == as_dtype(dtype) else astype(y, dtype)
 
 
@@ -47,13 +46,34 @@ def sum_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
 
 @public
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Return the sum over ``axis`` (an int, a tuple, or None for all).
+    """Return the sum over axes.
 
-    x: array of any shape and a numeric dtype. ``dtype``: that of the sum. Integers are widened as the standard says.
+    Integers are widened as the standard says.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a numeric dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    dtype : dtype, optional
+        That of the sum.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Without the reduced axes, or with them as axes of length one.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     if dtype is None:
         return sum_p(x, axis=axes_of(axis, x), keepdims=keepdims)
-    return _in_dtype(sum_p, x, dtype, axis=axes_of(axis, x), keepdims=keepdims)
+    return in_dtype(sum_p, x, dtype, axis=axes_of(axis, x), keepdims=keepdims)
 
 
 @primitive(name="mean", linear="x", batch="axis", kind="reduction")
@@ -68,9 +88,26 @@ def mean_vjp(xp: Any, g: Any, x_meta: Any, *, axis: Any) -> Any:
 
 @public
 def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the arithmetic mean over ``axis`` (an int, a tuple, or None for all).
+    """Return the arithmetic mean over axes.
 
-    x: array of a floating dtype.
+    Parameters
+    ----------
+    x : array
+        Of any shape and a floating dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Without the reduced axes, or with them as axes of length one.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return mean_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -78,7 +115,8 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
 def _leave_one_out(xp: Any, x: Any) -> Any:
     """Return the product of all other elements along the last axis.
 
-    A tree of pairwise products, up and then down: no division, so zeros are no special case in any order of derivative.
+    By a tree of pairwise products, up and then down. Without a division, zeros need no special case in any order of
+    derivative.
     """
     n = x.shape[-1]
     if n <= 1:
@@ -110,7 +148,7 @@ def prod_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
 
 @prod_p.vjp
 def prod_vjp(xp: Any, g: Any, x: Any, y: Any, *, axis: Any) -> Any:
-    # y, of no use here, is kept for kernels that divide by the factors
+    # y is named for kernels, which divide it by the factors
     return keep(xp, g, tuple(x.shape), axis) * _others(xp, x, axis)
 
 
@@ -121,11 +159,32 @@ def prod_jvp(xp: Any, t: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
 
 @public
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Return the product over ``axis`` (an int, a tuple, or None for all).
+    """Return the product over axes.
 
-    x: array of a numeric dtype. ``dtype``: that of the product. The derivative is right at zeros too.
+    The derivative is right at zeros too, in every order.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a numeric dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    dtype : dtype, optional
+        That of the product.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Without the reduced axes, or with them as axes of length one.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
-    return _in_dtype(prod_p, x, dtype, axis=axes_of(axis, x), keepdims=keepdims)
+    return in_dtype(prod_p, x, dtype, axis=axes_of(axis, x), keepdims=keepdims)
 
 
 def _winners(xp: Any, x: Any, y: Any, axis: Any) -> Any:
@@ -161,18 +220,56 @@ def extreme_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) -
 
 @public
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the greatest element over ``axis`` (an int, a tuple, or None for all).
+    """Return the greatest element over axes.
 
-    Ties share the derivative evenly.
+    Elements that tie share the derivative evenly.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a real dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Without the reduced axes, or with them as axes of length one.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return max_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
 
 @public
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the least element over ``axis`` (an int, a tuple, or None for all).
+    """Return the least element over axes.
 
-    Ties share the derivative evenly.
+    Elements that tie share the derivative evenly.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a real dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Without the reduced axes, or with them as axes of length one.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return min_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
@@ -185,8 +282,7 @@ def _deviation(xp: Any, x: Any, axis: tuple[int, ...]) -> Any:
 def _of_deviation(x: Any, axis: tuple[int, ...], correction: float) -> float:
     """Return the factor of ``_deviation`` in the derivative: 2 / (n - correction).
 
-    Where ``correction`` leaves no degree of freedom it is infinite, so that the derivative is infinite or nan, as the
-    variance is.
+    Infinite where ``correction`` leaves no degree of freedom: the derivative is infinite or NaN, as the variance is.
     """
     freedom = _count(tuple(x.shape), axis) - correction
     return 2 / freedom if freedom > 0 else float("inf")
@@ -194,7 +290,7 @@ def _of_deviation(x: Any, axis: tuple[int, ...], correction: float) -> float:
 
 @primitive(name="var", batch="axis", decompose=True, rule_traits={"vjp:x": {"decompose": True}})
 def var_p(xp: Any, x: Any, /, *, axis: Any, correction: float, keepdims: bool) -> Any:
-    if not axis:  # where there are no axes PyTorch says 0 without a look at the elements, which may be nan
+    if not axis:  # without axes PyTorch gives 0 also for elements that are NaN
         x, axis, keepdims = xp.expand_dims(x, axis=-1), (-1,), False
     how = {"axis": axis, "correction": correction, "keepdims": keepdims}
     if is_complex(x.dtype):  # not every library has the variance of complex numbers
@@ -226,112 +322,59 @@ def var_jvp(xp: Any, t: Any, x: Any, *, axis: Any, correction: float, keepdims: 
 
 @public
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """Return the variance over ``axis`` (an int, a tuple, or None for all).
+    """Return the variance over axes.
 
-    It is sum(abs(x - mean)**2) / (n - correction). x: array of a floating dtype; the result is real.
+    It is sum(abs(x - mean)**2) / (n - correction).
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a floating dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    correction : float
+        The number taken from the count of elements before the division by it.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Of a real dtype.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return var_p(x, axis=axes_of(axis, x), correction=correction, keepdims=keepdims)
 
 
 @public
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """Return the standard deviation over ``axis``, the square root of ``var``.
+    """Return the standard deviation over axes, the square root of ``var``.
 
-    x: array of a floating dtype. Where all elements are equal the derivative is 0, as a norm's at the zero vector is.
+    Where all elements are equal the derivative is 0, as that of a norm at the zero vector.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a floating dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    correction : float
+        The number taken from the count of elements before the division by it.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        Of a real dtype.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return length(var(x, axis=axis, correction=correction, keepdims=keepdims))
-
-
-@primitive(name="cumulative_sum", linear="x", batch="axis")
-def cumulative_sum_p(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> Any:
-    return xp.cumulative_sum(x, axis=axis, include_initial=include_initial)
-
-
-@cumulative_sum_p.vjp
-def cumulative_sum_vjp(xp: Any, g: Any, *, axis: int, include_initial: bool) -> Any:
-    if include_initial:
-        g = cut(g, axis, 1)
-    return xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis)
-
-
-@public
-def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Return the running sums along ``axis``.
-
-    ``axis`` may be left out for an array of one dimension. ``dtype``: that of the sums. ``include_initial`` puts the
-    empty sum, 0, before the first.
-    """
-    axis = _running_axis(axis, x, "cumulative_sum")
-    return _in_dtype(cumulative_sum_p, x, dtype, axis=axis, include_initial=include_initial)
-
-
-def _running_axis(axis: int | None, x: Any, name: str) -> int:
-    if axis is None:
-        if ndim_of(x, name) != 1:
-            raise ShapeError(f"{name} of an array of shape {tuple(x.shape)} needs an axis")
-        axis = 0
-    return axis_of(axis, x)
-
-
-def _recurrence(xp: Any, a: Any, b: Any) -> Any:
-    """Return s[j] = b[j] + a[j] * s[j + 1] along the last axis, with 0 after the last.
-
-    Pairs of steps are one step each, so half the array answers for the whole: Blelloch 1990, "Prefix sums and their
-    applications". No division, so that zeros are no special case in any order of derivative.
-    """
-    n = b.shape[-1]
-    if n <= 1:
-        return b
-    if n % 2:
-        a = xp.concat([a, xp.zeros_like(a[..., :1])], axis=-1)
-        b = xp.concat([b, xp.zeros_like(b[..., :1])], axis=-1)
-    a0, a1, b0, b1 = a[..., ::2], a[..., 1::2], b[..., ::2], b[..., 1::2]
-    even = _recurrence(xp, a0 * a1, b0 + a0 * b1)
-    odd = b1 + a1 * xp.concat([even[..., 1:], xp.zeros_like(even[..., :1])], axis=-1)
-    out = xp.stack([even, odd], axis=-1)
-    return xp.reshape(out, tuple(b.shape))[..., :n]
-
-
-def _before(xp: Any, x: Any) -> Any:
-    """Return the product of the elements before each along the last axis."""
-    return xp.cumulative_prod(xp.concat([xp.ones_like(x[..., :1]), x[..., :-1]], axis=-1), axis=x.ndim - 1)
-
-
-@primitive(name="cumulative_prod", batch="axis")
-def cumulative_prod_p(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> Any:
-    return xp.cumulative_prod(x, axis=axis, include_initial=include_initial)
-
-
-@cumulative_prod_p.vjp
-def cumulative_prod_vjp(xp: Any, g: Any, x: Any, *, axis: int, include_initial: bool) -> Any:
-    if include_initial:
-        g = cut(g, axis, 1)
-    if not x.shape[axis]:
-        return g
-    g, x = xp.moveaxis(g, axis, -1), xp.moveaxis(x, axis, -1)
-    after = xp.concat([x[..., 1:], xp.ones_like(x[..., :1])], axis=-1)
-    return xp.moveaxis(_before(xp, x) * _recurrence(xp, after, g), -1, axis)
-
-
-@cumulative_prod_p.jvp
-def cumulative_prod_jvp(xp: Any, t: Any, x: Any, *, axis: int, include_initial: bool) -> Any:
-    t, x = xp.moveaxis(t, axis, -1), xp.moveaxis(x, axis, -1)
-    out = t
-    if x.shape[-1]:
-        steps = xp.flip(_before(xp, x) * t, axis=-1)
-        out = xp.flip(_recurrence(xp, xp.flip(x, axis=-1), steps), axis=-1)
-    if include_initial:
-        first = xp.sum(xp.zeros_like(out), axis=-1, keepdims=True)
-        out = xp.concat([first, out], axis=-1)
-    return xp.moveaxis(out, -1, axis)
-
-
-@public
-def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Return the running products along ``axis``.
-
-    ``axis`` may be left out for an array of one dimension. ``dtype``: that of the products. ``include_initial`` puts
-    the empty product, 1, before the first. The derivative is right at zeros too, in every order.
-    """
-    axis = _running_axis(axis, x, "cumulative_prod")
-    return _in_dtype(cumulative_prod_p, x, dtype, axis=axis, include_initial=include_initial)

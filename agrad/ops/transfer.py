@@ -1,4 +1,4 @@
-"""Transfer to another device or backend: linear, so that gradients move back."""
+"""Transfer to another device or backend. It is linear: gradients move back."""
 
 from typing import Any
 
@@ -29,9 +29,28 @@ def transfer_vjp(g: Any, *, target: tuple[str, Any], source: tuple[str, Any]) ->
 
 @public
 def to(x: Any, where: Any, /) -> Any:
-    """Move ``x`` to another backend (``"cupy"``) or to a device of its own backend.
+    """Move an array to another backend or device.
 
     Differentiable.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    where : str or device
+        The name of a backend, such as ``"cupy"``, or a device of the array's own backend.
+
+    Returns
+    -------
+    array
+        ``x`` itself where it is there already.
+
+    Raises
+    ------
+    BackendUnavailableError
+        For a backend that is not installed.
+    DeviceUnavailableError
+        For a device that is not there.
     """
     ndim_of(x, "to")
     raw = raw_of(x)
@@ -50,9 +69,28 @@ def to(x: Any, where: Any, /) -> Any:
 
 @public
 def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
-    """Move ``x`` to another device of its backend.
+    """Move an array to another device of its backend.
 
-    Differentiable. Raises ``DeviceUnavailableError`` for a device that is not there.
+    Differentiable.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    device : device
+        One of the backend's, or its name.
+    stream : object, optional
+        Not used.
+
+    Returns
+    -------
+    array
+        ``x`` itself where it is there already.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        For a device that is not there.
     """
     ndim_of(x, "to_device")
     raw = raw_of(x)
@@ -64,7 +102,7 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
 
 
 def rebuild(raw: Any, requires_grad: bool) -> Tensor:
-    """Make a Tensor from its parts in a pickle or a copy."""
+    """Make a Tensor of a raw array; pickles and copies call it too."""
     tensor = wrap(raw, GLOBAL_TAPE)
     if requires_grad:
         tensor.requires_grad = True

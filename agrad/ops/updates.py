@@ -1,8 +1,8 @@
 """Optimizer steps as operations, by PyTorch's formulas.
 
-They are pure functions, on every backend. ``donate`` says that nobody else can see the arrays, so that a backend's
-kernel may write the results into them; the generic bodies have no use for it. On Tensors the body itself is recorded,
-so that a step can be differentiated. They are no part of the array API face.
+They are pure functions on every backend, and not public. With ``donate`` no other object can see the arrays, and a
+backend's kernel may write the results into them; the generic bodies ignore it. On Tensors the operations of the body
+are recorded: a step can be differentiated.
 """
 
 import math
@@ -16,7 +16,7 @@ from agrad.registry import namespace
 
 
 def donatable(tensor: Tensor) -> bool:
-    """Return whether a Tensor's array may be overwritten.
+    """Return True if a Tensor's array may be overwritten.
 
     No recorded operation, view or variable can see such an array. An array that is traced is never overwritten: the
     program decides.
@@ -44,7 +44,7 @@ def sgd_update_p(
     """Return the new parameter and velocity of a step of stochastic gradient descent.
 
     p, g, v: parameter, gradient and velocity, of one shape and floating dtype. At the first step v is zero and
-    ``dampening`` is 0. Without momentum v is not read, comes back as it is, and any array like p will do.
+    ``dampening`` is 0. Without momentum v is returned and not read; it may be any array like p.
     """
     d = g
     if weight_decay:
@@ -117,7 +117,7 @@ def adam_update_counted(
     step: Any,
     donate: bool,
 ) -> tuple[Any, ...]:
-    """Compute ``adam_update`` for a count of steps that only the device knows.
+    """Compute ``adam_update`` for a count of steps that is on the device.
 
     ``step``: an array of shape ().
     """
@@ -147,9 +147,9 @@ def adam_given(
     rate: float,
     floor: float,
 ) -> tuple[Any, ...]:
-    """Compute a step of Adam, given the numbers that follow from the count of steps.
+    """Compute a step of Adam from the numbers that follow from the count of steps.
 
-    They may so be inputs of a program.
+    A program may take these as inputs.
     """
     if is_complex(p.dtype):
         parts = [

@@ -10,10 +10,19 @@ from agrad.ops.special.series import chebyshev, nan_where, polynomial, sin_pi
 
 # ------------------------------------------------------------------ modified, of orders 0 and 1
 
-# of x**-j in exp(-x) i0(x) sqrt(2 pi x): ((2 j - 1)!!)**2 / (j! 8**j), Abramowitz and Stegun 9.7.1
-_TAIL = [1.0]
-for _j in range(1, 31):
-    _TAIL.append(_TAIL[-1] * (2 * _j - 1) ** 2 / (8 * _j))
+
+def _hankel_series(order: int) -> list[float]:
+    """Return the coefficients of x**-j in exp(-x) I(x) sqrt(2 pi x).
+
+    Abramowitz and Stegun 9.7.1.
+    """
+    found = [1.0]
+    for j in range(1, 31):
+        found.append(found[-1] * ((2 * j - 1) ** 2 - 4 * order**2) / (8 * j))
+    return found
+
+
+_TAILS = _hankel_series(0), _hankel_series(1)
 _SPLIT = 30.0
 _POINTS = 36
 
@@ -36,16 +45,21 @@ def decay_moment(xp: Any, x: Any, *, k: int) -> Any:
             total = total + weight * xp.exp(-fall * near)
     far = xp.where(small, xp.full_like(x, _SPLIT), size)
     inverse = 1 / far
-    rising = [math.prod(j + 0.5 + i for i in range(k)) for j in range(len(_TAIL))]
-    series = polynomial([c * r for c, r in zip(reversed(_TAIL), reversed(rising), strict=True)], inverse)
+    rising = [c * math.prod(j + 0.5 + i for i in range(k)) for j, c in enumerate(_TAILS[0])]
+    series = polynomial(reversed(rising), inverse)
     return xp.where(small, total, series * inverse**k / xp.sqrt(2 * math.pi * far))
 
 
 def i0e(xp: Any, x: Any) -> Any:
+    """Return exp(-abs(x)) i0(x).
+
+    Its derivative at the kink 0 is 0.
+    """
     return decay_moment(xp, x, k=0)
 
 
 def i1e(xp: Any, x: Any) -> Any:
+    """Return exp(-abs(x)) i1(x)."""
     size = xp.abs(x)
     small = size <= _SPLIT
     near = xp.where(small, x, xp.zeros_like(x))
@@ -56,10 +70,7 @@ def i1e(xp: Any, x: Any) -> Any:
         total = total + (c / _POINTS) * xp.sinh(c * near)
     far = xp.where(small, xp.full_like(x, _SPLIT), size)
     inverse = 1 / far
-    tail = [1.0]
-    for j in range(1, 31):
-        tail.append(tail[-1] * ((2 * j - 1) ** 2 - 4) / (8 * j))
-    series = xp.sign(x) * polynomial(reversed(tail), inverse) / xp.sqrt(2 * math.pi * far)
+    series = xp.sign(x) * polynomial(reversed(_TAILS[1]), inverse) / xp.sqrt(2 * math.pi * far)
     return xp.where(small, total * xp.exp(-xp.abs(near)), series)
 
 
@@ -69,10 +80,12 @@ def _unscaled(xp: Any, scaled: Any, x: Any) -> Any:
 
 
 def i0(xp: Any, x: Any) -> Any:
+    """Return the modified Bessel function of order 0."""
     return xp.where(xp.isinf(x), xp.abs(x), _unscaled(xp, i0e(xp, x), x))
 
 
 def i1(xp: Any, x: Any) -> Any:
+    """Return the modified Bessel function of order 1."""
     return xp.where(xp.isinf(x), x, _unscaled(xp, i1e(xp, x), x))
 
 
@@ -126,8 +139,9 @@ def _uniform(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
 def iv(xp: Any, v: Any, x: Any) -> Any:
     """Return the modified Bessel function of real order v.
 
-    By the power series where v**2 + x**2 < 900, by the uniform expansion beyond. A negative order that is not whole
-    takes the series up to x = 30, then I[-v] = I[v] + 2 / pi sin(v pi) K[v].
+    It has no derivative by v here. x >= 0 unless v is whole. The power series where v**2 + x**2 < 900, the uniform
+    expansion beyond. A negative order that is not whole takes the series up to x = 30, then
+    I[-v] = I[v] + 2 / pi sin(v pi) K[v].
     """
     v, x = v + xp.zeros_like(x), x + xp.zeros_like(v)
     whole = v == xp.floor(v)
@@ -177,49 +191,57 @@ def _hankel(xp: Any, order: int, x: Any) -> tuple[Any, Any]:
     return scale * (p * first - q * second), scale * (p * second + q * first)
 
 
-def _parted(xp: Any, x: Any) -> tuple[Any, Any, Any, Any]:
+def _outer(xp: Any, x: Any) -> Any:
+    """Return abs(x) where the expansions for large x hold, elsewhere 8."""
     size = xp.abs(x)
-    near = size <= _NEAR
-    inner = xp.where(near, x, xp.ones_like(x))
-    outer = xp.where(near | xp.isinf(x) | xp.isnan(x), xp.full_like(x, _NEAR), size)
-    return near, inner, outer, xp.isinf(x)
+    return xp.where((size > _NEAR) & (size < math.inf), size, xp.full_like(x, _NEAR))
+
+
+def _first_kind(xp: Any, x: Any, near: Any, far: Any) -> Any:
+    out = xp.where(xp.abs(x) <= _NEAR, near, far)
+    return nan_where(xp, xp.isnan(x), xp.where(xp.isinf(x), xp.zeros_like(x), out))
 
 
 def j0(xp: Any, x: Any) -> Any:
-    near, inner, outer, infinite = _parted(xp, x)
-    out = xp.where(near, chebyshev(table.J0, 0.0, 64.0, inner * inner), _hankel(xp, 0, outer)[0])
-    return nan_where(xp, xp.isnan(x), xp.where(infinite, xp.zeros_like(x), out))
+    """Return the Bessel function of the first kind, order 0."""
+    inner = xp.clip(x, -_NEAR, _NEAR)
+    near = chebyshev(table.J0, 0.0, 64.0, inner * inner)
+    return _first_kind(xp, x, near, _hankel(xp, 0, _outer(xp, x))[0])
 
 
 def j1(xp: Any, x: Any) -> Any:
-    near, inner, outer, infinite = _parted(xp, x)
-    far = xp.sign(x) * _hankel(xp, 1, outer)[0]
-    out = xp.where(near, inner * chebyshev(table.J1, 0.0, 64.0, inner * inner), far)
-    return nan_where(xp, xp.isnan(x), xp.where(infinite, xp.zeros_like(x), out))
+    """Return the Bessel function of the first kind, order 1."""
+    inner = xp.clip(x, -_NEAR, _NEAR)
+    near = inner * chebyshev(table.J1, 0.0, 64.0, inner * inner)
+    return _first_kind(xp, x, near, xp.sign(x) * _hankel(xp, 1, _outer(xp, x))[0])
 
 
-def _second_kind(xp: Any, x: Any, inside: Any, outside: Any, infinite: Any) -> Any:
-    out = xp.where(x <= _NEAR, inside, outside)
-    out = xp.where(infinite, xp.zeros_like(x), xp.where(x == 0, xp.full_like(x, -math.inf), out))
+def _second_kind(xp: Any, x: Any, near: Any, far: Any) -> Any:
+    out = xp.where(x <= _NEAR, near, far)
+    out = xp.where(xp.isinf(x), xp.zeros_like(x), xp.where(x == 0, xp.full_like(x, -math.inf), out))
     return nan_where(xp, xp.isnan(x) | (x < 0), out)
 
 
+def _inner(xp: Any, x: Any) -> tuple[Any, Any]:
+    """Return x where the expansions for small x hold, elsewhere 1, and its square."""
+    inner = xp.where((x > 0) & (x <= _NEAR), x, xp.ones_like(x))
+    return inner, inner * inner
+
+
 def y0(xp: Any, x: Any) -> Any:
-    _, inner, outer, infinite = _parted(xp, x)
-    inner = xp.where(inner > 0, inner, xp.ones_like(x))
-    square = inner * inner
+    """Return the Bessel function of the second kind, order 0."""
+    inner, square = _inner(xp, x)
     log_part = xp.log(inner) * chebyshev(table.J0, 0.0, 64.0, square)
-    inside = chebyshev(table.Y0, 0.0, 64.0, square) + 2 / math.pi * log_part
-    return _second_kind(xp, x, inside, _hankel(xp, 0, outer)[1], infinite)
+    near = chebyshev(table.Y0, 0.0, 64.0, square) + 2 / math.pi * log_part
+    return _second_kind(xp, x, near, _hankel(xp, 0, _outer(xp, x))[1])
 
 
 def y1(xp: Any, x: Any) -> Any:
-    _, inner, outer, infinite = _parted(xp, x)
-    inner = xp.where(inner > 0, inner, xp.ones_like(x))
-    square = inner * inner
+    """Return the Bessel function of the second kind, order 1."""
+    inner, square = _inner(xp, x)
     log_part = xp.log(inner) * inner * chebyshev(table.J1, 0.0, 64.0, square)
-    inside = inner * chebyshev(table.Y1, 0.0, 64.0, square) + 2 / math.pi * (log_part - 1 / inner)
-    return _second_kind(xp, x, inside, _hankel(xp, 1, outer)[1], infinite)
+    near = inner * chebyshev(table.Y1, 0.0, 64.0, square) + 2 / math.pi * (log_part - 1 / inner)
+    return _second_kind(xp, x, near, _hankel(xp, 1, _outer(xp, x))[1])
 
 
 def jn(xp: Any, x: Any, *, n: int) -> Any:

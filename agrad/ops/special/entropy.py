@@ -11,47 +11,11 @@ from agrad.ops.composites import logsumexp as _logsumexp
 from agrad.ops.definition import elementwise
 from agrad.ops.elementwise import exp, log, where
 from agrad.ops.shared import axes_of
+from agrad.ops.special import entropy_forms as forms
 from agrad.ops.special.shared import floating, function
 from agrad.ops.statistical import max as max_
 from agrad.ops.statistical import sum as sum_
 from agrad.registry import public
-
-# ------------------------------------------------------------------ generic forms
-
-
-def _expit_form(xp: Any, x: Any) -> Any:
-    z = xp.exp(-xp.abs(x))
-    return xp.where(x >= 0, xp.ones_like(z), z) / (1 + z)
-
-
-def _log_expit_form(xp: Any, x: Any) -> Any:
-    return xp.minimum(x, xp.zeros_like(x)) - xp.log1p(xp.exp(-xp.abs(x)))
-
-
-def _logit_form(xp: Any, x: Any) -> Any:
-    # near 1/2 the logarithm of a quotient near 1
-    middle = (x > 0.3) & (x < 0.65)
-    near = xp.where(middle, x, xp.full_like(x, 0.5))
-    off = 2 * (near - 0.5)
-    out = xp.where(middle, xp.log1p(off) - xp.log1p(-off), xp.log(x) - xp.log1p(-x))
-    return out
-
-
-def _xlogy_form(xp: Any, x: Any, y: Any) -> Any:
-    nothing = (x == 0) & ~xp.isnan(y)
-    return xp.where(nothing, xp.zeros_like(x + y), x * xp.log(xp.where(nothing, xp.ones_like(y), y)))
-
-
-def _xlog1py_form(xp: Any, x: Any, y: Any) -> Any:
-    nothing = (x == 0) & ~xp.isnan(y)
-    return xp.where(nothing, xp.zeros_like(x + y), x * xp.log1p(xp.where(nothing, xp.ones_like(y), y)))
-
-
-def _entr_form(xp: Any, x: Any) -> Any:
-    inside = x > 0
-    value = -x * xp.log(xp.where(inside, x, xp.ones_like(x)))
-    value = xp.where(x < 0, xp.full_like(x, -math.inf), xp.where(inside, value, xp.zeros_like(x)))
-    return xp.where(xp.isnan(x), x, value)
 
 
 def _log_rule(xp: Any, g: Any, x: Any) -> Any:
@@ -64,40 +28,9 @@ edge_log = elementwise(
     "special.edge_log",
     _log_rule,
     forward=lambda xp, x, /: xp.log(x),
-    doc="The logarithm of each element, in the slope of a function that is finite at 0.",
+    doc="Return the logarithm of each element, for the slope of a function that is finite at 0.",
     public=False,
 )
-
-
-def _log_ratio(xp: Any, x: Any, y: Any, log: Any = None) -> Any:
-    """Return log(x / y) for x >= 0, y > 0, without overflow or underflow.
-
-    Accurate where they are close.
-    """
-    ratio = x / y
-    near = (ratio > 0.5) & (ratio < 2)
-    apart = (log or xp.log)(x) - xp.log(y)
-    return xp.where(near, xp.log1p(xp.where(near, (x - y) / y, xp.zeros_like(ratio))), apart)
-
-
-def _relative(xp: Any, x: Any, y: Any, rest: Any, at_zero: Any) -> Any:
-    inside = (x > 0) & (y > 0)
-    x1, y1 = xp.where(inside, x, xp.ones_like(x)), xp.where(inside, y, xp.ones_like(y))
-    value = x1 * _log_ratio(xp, x1, y1) + (y1 - x1 if rest else 0.0)
-    outside = xp.where((x == 0) & (y >= 0), at_zero, xp.full_like(value, math.inf))
-    out = xp.where(inside, value, outside)
-    return xp.where(xp.isnan(x) | xp.isnan(y), xp.full_like(out, math.nan), out)
-
-
-def _rel_entr_form(xp: Any, x: Any, y: Any) -> Any:
-    return _relative(xp, x, y, False, xp.zeros_like(x + y))
-
-
-def _kl_div_form(xp: Any, x: Any, y: Any) -> Any:
-    return _relative(xp, x, y, True, y)
-
-
-# ------------------------------------------------------------------ rules
 
 
 def _or_zero(xp: Any, drop: Any, value: Any) -> Any:
@@ -107,25 +40,15 @@ def _or_zero(xp: Any, drop: Any, value: Any) -> Any:
 # Masks act only where the function has no derivative: one that is wider would take the mixed derivatives with it.
 
 
-def _xlogy_by_x(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
-    # at x1 = 0, x2 <= 0 the function is 0 by convention, and so is its derivative
-    drop = (x1 == 0) & (x2 <= 0)
-    return g * _or_zero(xp, drop, xp.log(xp.where(drop, xp.ones_like(x2), x2)))
+def _by_factor(xp: Any, g: Any, x1: Any, x2: Any, log: Any, low: float) -> Any:
+    # at x1 = 0, x2 <= low the function is 0 by convention, and so is its derivative
+    drop = (x1 == 0) & (x2 <= low)
+    return g * _or_zero(xp, drop, log(xp.where(drop, xp.full_like(x2, low + 1), x2)))
 
 
-def _xlogy_by_y(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
-    drop = (x1 == 0) & (x2 <= 0)
-    return g * _or_zero(xp, drop, x1 / xp.where(drop, xp.ones_like(x2), x2))
-
-
-def _xlog1py_by_x(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
-    drop = (x1 == 0) & (x2 <= -1)
-    return g * _or_zero(xp, drop, xp.log1p(xp.where(drop, xp.zeros_like(x2), x2)))
-
-
-def _xlog1py_by_y(xp: Any, g: Any, x1: Any, x2: Any) -> Any:
-    drop = (x1 == 0) & (x2 <= -1)
-    return g * _or_zero(xp, drop, x1 / xp.where(drop, xp.ones_like(x2), 1 + x2))
+def _by_argument(xp: Any, g: Any, x1: Any, x2: Any, low: float) -> Any:
+    drop = (x1 == 0) & (x2 <= low)
+    return g * _or_zero(xp, drop, x1 / xp.where(drop, xp.ones_like(x2), x2 - low))
 
 
 def _domain(xp: Any, x: Any, y: Any) -> tuple[Any, Any, Any, Any]:
@@ -141,7 +64,7 @@ def _domain(xp: Any, x: Any, y: Any) -> tuple[Any, Any, Any, Any]:
 def _entropy_by_x(xp: Any, g: Any, x: Any, y: Any, constant: float) -> Any:
     # at x = 0 the slope is infinite; where the value is infinite the derivative is NaN, at x = y = 0 it is 0
     inside, x1, y1, origin = _domain(xp, x, y)
-    log = _log_ratio(xp, x1, y1, edge_log) + constant
+    log = forms.log_ratio(xp, x1, y1, edge_log) + constant
     return g * xp.where(inside, log, xp.where(origin, xp.zeros_like(log), x * y * math.nan))
 
 
@@ -153,53 +76,30 @@ def _entropy_by_y(xp: Any, g: Any, x: Any, y: Any, constant: float) -> Any:
 
 # ------------------------------------------------------------------ the functions
 
-expit = function(
-    "expit",
-    "x",
-    _expit_form,
-    # y (1 - y) would lose the upper tail
-    lambda g, x, y: g * y * expit(-x),
-    doc="The logistic function 1 / (1 + exp(-x)).",
-)
-log_expit = function(
-    "log_expit", "x", _log_expit_form, lambda g, x: g * expit(-x), doc="The logarithm of the logistic function."
-)
-logit = function(
-    "logit", "x", _logit_form, lambda g, x: g / x + g / (1 - x), doc="log(x / (1 - x)), the inverse of expit."
-)
+# y (1 - y) would lose the upper tail
+expit = function(forms.expit, lambda g, x, y: g * y * expit(-x))
+log_expit = function(forms.log_expit, lambda g, x: g * expit(-x))
+logit = function(forms.logit, lambda g, x: g / x + g / (1 - x))
 xlogy = function(
-    "xlogy", "x1 x2", _xlogy_form, _xlogy_by_x, _xlogy_by_y, doc="x1 log(x2), and 0 where x1 is 0 and x2 is not NaN."
+    forms.xlogy,
+    lambda xp, g, x1, x2: _by_factor(xp, g, x1, x2, xp.log, 0.0),
+    lambda xp, g, x1, x2: _by_argument(xp, g, x1, x2, 0.0),
 )
 xlog1py = function(
-    "xlog1py",
-    "x1 x2",
-    _xlog1py_form,
-    _xlog1py_by_x,
-    _xlog1py_by_y,
-    doc="x1 log(1 + x2), and 0 where x1 is 0 and x2 is not NaN.",
+    forms.xlog1py,
+    lambda xp, g, x1, x2: _by_factor(xp, g, x1, x2, xp.log1p, -1.0),
+    lambda xp, g, x1, x2: _by_argument(xp, g, x1, x2, -1.0),
 )
-entr = function(
-    "entr",
-    "x",
-    _entr_form,
-    lambda xp, g, x: -(g * (xp.log(x) + 1)),
-    doc="-x log(x), 0 at 0, minus infinity below.",
-)
+entr = function(forms.entr, lambda xp, g, x: -(g * (xp.log(x) + 1)))
 rel_entr = function(
-    "rel_entr",
-    "x1 x2",
-    _rel_entr_form,
+    forms.rel_entr,
     lambda xp, g, x1, x2: _entropy_by_x(xp, g, x1, x2, 1.0),
     lambda xp, g, x1, x2: _entropy_by_y(xp, g, x1, x2, 0.0),
-    doc="x1 log(x1 / x2) where both are positive; 0 at x1 = 0, x2 >= 0; elsewhere infinite.",
 )
 kl_div = function(
-    "kl_div",
-    "x1 x2",
-    _kl_div_form,
+    forms.kl_div,
     lambda xp, g, x1, x2: _entropy_by_x(xp, g, x1, x2, 0.0),
     lambda xp, g, x1, x2: _entropy_by_y(xp, g, x1, x2, 1.0),
-    doc="x1 log(x1 / x2) - x1 + x2 where both are positive; x2 at x1 = 0, x2 >= 0; elsewhere infinite.",
 )
 
 
@@ -208,11 +108,30 @@ kl_div = function(
 
 @public("special")
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
-    """Return log(sum(b exp(a))) over ``axis``, without overflow.
+    """Return log(sum(b exp(a))) over axes, without overflow.
 
-    ``axis``: an int, a tuple, or None for all. a: array of a real floating dtype. b: weights that broadcast with it, by
-    default 1; a zero leaves its element out, whatever it is. Where the sum is negative the result is NaN, as in SciPy.
     Differentiable in both.
+
+    Parameters
+    ----------
+    a : array
+        Of any shape and a real floating dtype.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all by default.
+    b : array, optional
+        Weights that broadcast with ``a``, by default 1. A zero leaves its element out, whatever it is.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    array
+        NaN where the sum is negative, as in SciPy.
+
+    Raises
+    ------
+    ShapeError
+        For an axis out of range, or shapes that do not broadcast.
     """
     if b is None:
         return _logsumexp(a, axis=axis, keepdims=keepdims)
@@ -223,25 +142,56 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -
     top = where((top < math.inf) & (top > -math.inf), top, 0.0)
     scaled = exp(where(b == 0, 0.0, a - top)) * b
     out = log(sum_(scaled, axis=axes, keepdims=True)) + top
-    return out if keepdims else _dropped(out, axes)
-
-
-def _dropped(x: Any, axes: tuple[int, ...]) -> Any:
-    return sum_(x, axis=axes)  # each of the axes has length 1
+    return out if keepdims else sum_(out, axis=axes)  # each of the axes has length 1
 
 
 @public("special")
 def softmax(x: Any, axis: Any = None) -> Any:
-    """Return exp(x) / sum(exp(x)) over ``axis``, without overflow.
+    """Return exp(x) / sum(exp(x)) over axes, without overflow.
 
-    ``axis``: an int, a tuple, or, as in SciPy, None for all.
+    Parameters
+    ----------
+    x : array
+        Of any shape and a floating dtype.
+    axis : int or tuple of ints, optional
+        The axes; all by default, as in SciPy.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
     """
     return exp(log_softmax(x, axis))
 
 
 @public("special")
 def log_softmax(x: Any, axis: Any = None) -> Any:
-    """Return log(softmax(x, axis)), without overflow."""
+    """Return log(softmax(x)) over axes, without overflow.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a floating dtype.
+    axis : int or tuple of ints, optional
+        The axes; all by default, as in SciPy.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
+    DtypeError
+        For an ``x`` that is no array.
+    """
     if not hasattr(x, "shape"):
         raise DtypeError("log_softmax takes an array of a real floating dtype; make one with agrad.asarray")
     return x - _logsumexp(x, axis=axis, keepdims=True)

@@ -53,6 +53,7 @@ def _gammaln_positive(xp: Any, x: Any) -> Any:
 
 
 def gammaln(xp: Any, x: Any) -> Any:
+    """Return the logarithm of the absolute value of the gamma function."""
     left = x < 0.5
     positive = _gammaln_positive(xp, xp.where(left, 1 - x, x))
     small = (x > 0) & left
@@ -89,6 +90,7 @@ def _gamma_positive(xp: Any, x: Any) -> Any:
 
 
 def gamma(xp: Any, x: Any) -> Any:
+    """Return the gamma function."""
     left = x <= -0.5
     inner = (x > -0.5) & (x < 0.5)
     positive = _gamma_positive(xp, xp.where(left, 1 - x, xp.where(inner, x + 1, x)))
@@ -96,7 +98,7 @@ def gamma(xp: Any, x: Any) -> Any:
     reflected = math.pi / (xp.where(sine == 0, xp.ones_like(x), sine) * positive)
     reflected = nan_where(xp, (sine == 0) | xp.isinf(x), reflected)
     inside = positive / xp.where(x == 0, xp.ones_like(x), x)
-    # at 0 the sign of the zero says on which side of the pole
+    # at 0 the sign of the zero gives the side of the pole
     inside = xp.where(x == 0, xp.where(xp.signbit(x), -math.inf, xp.full_like(x, math.inf)), inside)
     out = xp.where(left, reflected, xp.where(inner, inside, positive))
     return xp.where(xp.isnan(x), x, out)
@@ -120,6 +122,7 @@ def _digamma_positive(xp: Any, x: Any) -> Any:
 
 
 def digamma(xp: Any, x: Any) -> Any:
+    """Return the derivative of ``gammaln``, gamma' / gamma."""
     left = x <= 0
     positive = _digamma_positive(xp, xp.where(left, 1 - x, x))
     rest = xp.where(left & xp.isfinite(x), x - xp.round(x), xp.full_like(x, 0.25))
@@ -158,7 +161,7 @@ def polygamma_rise(xp: Any, x: Any, h: Any, *, n: int) -> Any:
 
 
 _HEAD = 12
-"""How many terms of zeta's sum are added before the Euler-Maclaurin formula takes over."""
+"""The number of terms of zeta's sum before the Euler-Maclaurin formula."""
 _TAIL = tuple((2 * j, float(bernoulli(2 * j) / math.factorial(2 * j))) for j in range(1, 13))
 
 
@@ -202,10 +205,15 @@ def zeta_derivative(xp: Any, x: Any, q: Any, *, n: int) -> Any:
 
 
 def zeta(xp: Any, x: Any, q: Any) -> Any:
+    """Return Hurwitz's zeta function."""
     return zeta_derivative(xp, x, q, n=0)
 
 
 def polygamma(xp: Any, n: Any, x: Any) -> Any:
+    """Return the n-th derivative of ``digamma``.
+
+    ``n``: whole numbers from 0 on, constants.
+    """
     x, n = x + xp.zeros_like(n), n + xp.zeros_like(x)
     valid = (n >= 0) & (n == xp.floor(n))
     order = xp.where(valid & (n > 0), n, xp.ones_like(n))
@@ -241,20 +249,17 @@ def _gamma_sign(xp: Any, x: Any) -> Any:
     return xp.where((x < 0) & (half != xp.floor(half)), -xp.ones_like(x), 1.0)
 
 
-def _with_poles(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
-    """Return where both are positive, and both with ones where they are not."""
-    both = (a > 0) & (b > 0)
-    return both, xp.where(both, a, xp.ones_like(a)), xp.where(both, b, xp.ones_like(b))
-
-
 def betaln(xp: Any, a: Any, b: Any) -> Any:
+    """Return the logarithm of the absolute value of the beta function."""
     a, b = a + xp.zeros_like(b), b + xp.zeros_like(a)
-    both, a1, b1 = _with_poles(xp, a, b)
+    both = (a > 0) & (b > 0)
+    a1, b1 = xp.where(both, a, xp.ones_like(a)), xp.where(both, b, xp.ones_like(b))
     other = gammaln(xp, a) + gammaln(xp, b) - gammaln(xp, a + b)
     return xp.where(both, _betaln_positive(xp, a1, b1), other)
 
 
 def beta(xp: Any, a: Any, b: Any) -> Any:
+    """Return the beta function gamma(a) gamma(b) / gamma(a + b)."""
     a, b = a + xp.zeros_like(b), b + xp.zeros_like(a)
     sign = _gamma_sign(xp, a) * _gamma_sign(xp, b) * _gamma_sign(xp, a + b)
     # the product keeps more digits than the exponential of a large logarithm

@@ -1,9 +1,9 @@
 """Generic forms of the incomplete gamma and beta functions and their derivatives.
 
-Both are integrals of a density, and so are their derivatives by the parameters: of the density times a polynomial in
+Both are integrals of a density. Their derivatives by the parameters are integrals of the density times a polynomial in
 its logarithmic derivatives. In the variable log(t), or logit(t), the density falls monotonically from the argument away
-from the mode, so that the smaller of the two tails is integrated with Gauss-Legendre nodes up to where the integrand
-has fallen by exp(-FALL); nothing cancels.
+from the mode. The smaller of the two tails is integrated with Gauss-Legendre nodes, up to where the integrand has
+fallen by exp(-FALL): nothing cancels.
 """
 
 import math
@@ -23,10 +23,7 @@ def bell(n: int, slopes: Callable[[int], Any]) -> Any:
 
     ``slopes(k)`` is the (k + 1)-th derivative of f.
     """
-    known: list[Any] = [1.0]
-    for m in range(n):
-        known.append(sum(math.comb(m, k) * known[m - k] * slopes(k) for k in range(m + 1)))
-    return known[n]
+    return bell_pair(n, 0, lambda i, _: slopes(i - 1))
 
 
 def bell_pair(n: int, m: int, slopes: Callable[[int, int], Any]) -> Any:
@@ -183,14 +180,24 @@ def _gamma_both(xp: Any, a: Any, x: Any, n: int) -> tuple[Any, Any]:
 
 
 def gammainc(xp: Any, a: Any, x: Any) -> Any:
+    """Return the regularized lower incomplete gamma function.
+
+    It is 1/gamma(a) times the integral of t**(a - 1) exp(-t) from 0 to x, the distribution function of the gamma
+    distribution.
+    """
     return _gamma_both(xp, a, x, 0)[0]
 
 
 def gammaincc(xp: Any, a: Any, x: Any) -> Any:
+    """Return the regularized upper incomplete gamma function.
+
+    It is 1 - gammainc(a, x), accurate where it is small.
+    """
     return _gamma_both(xp, a, x, 0)[1]
 
 
 def gammainc_by_a(xp: Any, a: Any, x: Any, *, n: int) -> Any:
+    """Return the n-th derivative of ``gammainc`` by a."""
     return _gamma_both(xp, a, x, n)[0]
 
 
@@ -230,7 +237,7 @@ def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
 
 
 _RAISED = 3
-"""By how much the parameter of the tail is raised before it is integrated: the tail of exp(a s) falls fast enough."""
+"""The steps by which a parameter is raised before the integration: then exp(a s) falls fast enough."""
 
 
 def _log_slopes(
@@ -266,7 +273,7 @@ def _beta_tail(xp: Any, a: Any, b: Any, x: Any, y: Any, swapped: Any, n: int, m:
     """Return the integral from 0 to x of the density (a, b), or its derivative.
 
     For x at or below the mean. I(a, b) = x**a y**b / (a beta(a, b)) + I(a + 1, b) raises a first; Abramowitz and Stegun
-    26.5.16. ``swapped`` says where a and b have changed places, so that ``n`` counts derivatives by b.
+    26.5.16. ``swapped``: where a and b have changed places, and ``n`` counts derivatives by b.
     """
     total = xp.zeros_like(x)
     derivative = n + m > 0
@@ -337,8 +344,14 @@ def _beta_lower(xp: Any, a: Any, b: Any, x: Any, n: int, m: int) -> Any:
 
 
 def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """Return the regularized incomplete beta function.
+
+    It is 1/beta(a, b) times the integral of t**(a - 1) (1 - t)**(b - 1) from 0 to x, the distribution function of the
+    beta distribution.
+    """
     return _beta_lower(xp, a, b, x, 0, 0)
 
 
 def betainc_by_parameters(xp: Any, a: Any, b: Any, x: Any, *, n: int, m: int) -> Any:
+    """Return the derivative of ``betainc``, n times by a and m times by b."""
     return _beta_lower(xp, a, b, x, n, m)

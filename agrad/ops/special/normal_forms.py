@@ -3,17 +3,14 @@
 import math
 from typing import Any
 
-from agrad.ops.special.series import exp_minus_half_square, exp_minus_square, nan_where, polynomial
+from agrad.ops.special.series import exp_minus_square, nan_where, polynomial
 
 # W. J. Cody, "Rational Chebyshev approximations for the error function", Math. Comp. 23 (1969): numerators and
 # denominators, the highest power first, for |x| <= 0.46875, up to 4, and beyond
 _P1 = (
-    1.85777706184603153e-1,
-    3.16112374387056560e0,
-    1.13864154151050156e2,
-    3.77485237685302021e2,
+    1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2, 3.77485237685302021e2,
     3.20937758913846947e3,
-)
+)  # fmt: skip
 _Q1 = (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3)
 _P2 = (
     2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594e0, 6.61191906371416295e1,
@@ -45,7 +42,7 @@ def bell(xp: Any, x: Any, /, *, n: int, half: bool) -> Any:
 
     It is a Hermite polynomial times the function.
     """
-    value = exp_minus_half_square(xp, x) if half else exp_minus_square(xp, x)
+    value = exp_minus_square(xp, x, half=half)
     if not n:
         return value
     scale, x = (1, xp.clip(x, -56.0, 56.0)) if half else (2, xp.clip(x, -40.0, 40.0))
@@ -72,7 +69,7 @@ def _scaled_tail(xp: Any, size: Any) -> Any:
 
 def erf(xp: Any, x: Any) -> Any:
     size = xp.abs(x)
-    # the error of rounding the square is lost beside 1
+    # beside 1 the rounding of the square does not matter
     near = xp.clip(size, 0.0, 6.0)
     far = 1 - xp.exp(-near * near) * _scaled_tail(xp, near)
     out = xp.where(size < _CUT, _near(xp, x), xp.sign(x) * far)
@@ -80,22 +77,30 @@ def erf(xp: Any, x: Any) -> Any:
 
 
 def erfc(xp: Any, x: Any) -> Any:
+    """Return the complementary error function 1 - erf(x).
+
+    Accurate where it is small.
+    """
     size = xp.abs(x)
     tail = exp_minus_square(xp, x) * _scaled_tail(xp, size)
     out = xp.where(size < _CUT, 1 - _near(xp, x), xp.where(x > 0, tail, 2 - tail))
     return xp.where(xp.isnan(x), x, out)
 
 
-def erfcx(xp: Any, x: Any) -> Any:
+def erfcx_right(xp: Any, x: Any) -> Any:
+    """Return ``erfcx`` for x > -0.46875; below that, its value at -x."""
     size = xp.abs(x)
-    tail = _scaled_tail(xp, size)
+    small = size < _CUT
+    near = xp.exp(xp.where(small, x * x, xp.zeros_like(x))) * (1 - _near(xp, x))
+    return xp.where(small, near, _scaled_tail(xp, size))
+
+
+def erfcx(xp: Any, x: Any) -> Any:
+    """Return the scaled complementary error function exp(x**2) erfc(x)."""
+    right = erfcx_right(xp, x)
     growth = 1 / exp_minus_square(xp, xp.clip(x, -27.0, 0.0))
     growth = xp.where(x < -26.7, xp.full_like(x, math.inf), growth)
-    out = xp.where(
-        size < _CUT,
-        xp.exp(xp.where(size < _CUT, x * x, xp.zeros_like(x))) * (1 - _near(xp, x)),
-        xp.where(x > 0, tail, 2 * growth - tail),
-    )
+    out = xp.where(x > -_CUT, right, 2 * growth - right)
     return xp.where(xp.isnan(x), x, out)
 
 
@@ -153,12 +158,14 @@ def _inverse(xp: Any, from_middle: Any, tail: Any) -> Any:
 
 
 def erfinv(xp: Any, x: Any) -> Any:
+    """Return the inverse of ``erf``, for x from -1 to 1."""
     size = xp.abs(x)
     out = xp.where(x < 0, xp.full_like(x, -1.0), 1.0) * _inverse(xp, size, 1 - size)
     return nan_where(xp, xp.isnan(x) | (size > 1), out)
 
 
 def erfcinv(xp: Any, x: Any) -> Any:
+    """Return the inverse of ``erfc``, for x from 0 to 2."""
     upper = x > 1
     out = _inverse(xp, xp.abs(1 - x), xp.where(upper, 2 - x, x))
     return nan_where(xp, xp.isnan(x) | (x < 0) | (x > 2), xp.where(upper, -out, out))
@@ -167,17 +174,19 @@ def erfcinv(xp: Any, x: Any) -> Any:
 def _normal_tail(xp: Any, size: Any) -> Any:
     """Return the mass beyond ``size`` >= 0.
 
-    Rounding size / sqrt(2) does little harm to erfcx, and much to exp(-x**2).
+    The rounding of size / sqrt(2) matters little in erfcx, and much in exp(-x**2).
     """
-    return 0.5 * exp_minus_half_square(xp, size) * erfcx(xp, size * math.sqrt(0.5))
+    return 0.5 * exp_minus_square(xp, size, half=True) * erfcx(xp, size * math.sqrt(0.5))
 
 
 def ndtr(xp: Any, x: Any) -> Any:
+    """Return the distribution function of the standard normal distribution."""
     tail = _normal_tail(xp, xp.abs(x))
     return xp.where(x < 0, tail, 1 - tail)
 
 
 def log_ndtr(xp: Any, x: Any) -> Any:
+    """Return the logarithm of the standard normal distribution function."""
     low = xp.where(x < -1.0, x, xp.full_like(x, -1.0))
     tail = xp.log(0.5 * erfcx(xp, low * -math.sqrt(0.5))) - 0.5 * low * low
     upper = xp.log1p(-_normal_tail(xp, xp.where(x > 0, x, xp.zeros_like(x))))
@@ -186,6 +195,10 @@ def log_ndtr(xp: Any, x: Any) -> Any:
 
 
 def ndtri(xp: Any, x: Any) -> Any:
+    """Return the quantile of the standard normal distribution.
+
+    It is the inverse of ``ndtr``, for x from 0 to 1.
+    """
     return -math.sqrt(2) * erfcinv(xp, 2 * x)
 
 
@@ -207,7 +220,9 @@ def sinc_derivative(xp: Any, x: Any, *, n: int) -> Any:
     series = polynomial(reversed(coefficients), near * near)
     series = series * near if n % 2 else series
     far = xp.where(small, xp.full_like(z, reach), z)
-    waves = (_sin(xp, small, x, far), _cos(xp, small, x, far))
+    # of the far arguments the sine and cosine of pi x, without rounding pi x
+    rest = math.pi * xp.where(xp.isfinite(x), x - 2 * xp.round(x / 2), xp.zeros_like(x))
+    waves = tuple(xp.where(small, wave(far), wave(rest)) for wave in (xp.sin, xp.cos))
     up = waves[0] / far
     for k in range(1, n + 1):
         wave = waves[k % 2] if k % 4 < 2 else -waves[k % 2]
@@ -217,11 +232,6 @@ def sinc_derivative(xp: Any, x: Any, *, n: int) -> Any:
     return xp.where(xp.isinf(x), zero, out)
 
 
-def _sin(xp: Any, small: Any, x: Any, far: Any) -> Any:
-    rest = xp.where(xp.isfinite(x), x - 2 * xp.round(x / 2), xp.zeros_like(x))
-    return xp.where(small, xp.sin(far), xp.sin(math.pi * rest))
-
-
-def _cos(xp: Any, small: Any, x: Any, far: Any) -> Any:
-    rest = xp.where(xp.isfinite(x), x - 2 * xp.round(x / 2), xp.zeros_like(x))
-    return xp.where(small, xp.cos(far), xp.cos(math.pi * rest))
+def sinc(xp: Any, x: Any) -> Any:
+    """Return sin(pi x) / (pi x), and 1 at 0."""
+    return sinc_derivative(xp, x, n=0)

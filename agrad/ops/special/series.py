@@ -1,8 +1,8 @@
 """Tools of the generic forms: sums, constants, nodes, safe elementary functions.
 
 The generic forms of this package are written in array API operations and evaluated on raw float64 arrays (float32 ones
-are widened first), so that they run on every library. They have no branches that look at values: every element goes
-through every branch, with its argument held inside the branch's domain, and ``where`` chooses.
+are widened first); they run on every library. They do not branch on values: every element goes through every branch,
+with its argument held inside the branch's domain, and ``where`` chooses.
 """
 
 import math
@@ -67,21 +67,15 @@ def legendre_nodes(count: int) -> tuple[tuple[float, float], ...]:
     return tuple(found)
 
 
-def exp_minus_square(xp: Any, x: Any) -> Any:
-    """Return exp(-x**2) without the error of rounding a large square.
+def exp_minus_square(xp: Any, x: Any, *, half: bool = False) -> Any:
+    """Return exp(-x**2), or with ``half`` exp(-x**2 / 2), accurate for large squares.
 
     The square of x rounded to a multiple of 1/16 is exact, and what is left is a product of small factors.
     """
-    x = xp.clip(x, -40.0, 40.0)
+    scale, limit = (0.5, 56.0) if half else (1.0, 40.0)
+    x = xp.clip(x, -limit, limit)
     near = xp.trunc(x * 16) / 16
-    return xp.exp(-near * near) * xp.exp(-(x - near) * (x + near))
-
-
-def exp_minus_half_square(xp: Any, x: Any) -> Any:
-    """Return exp(-x**2 / 2) without the error of rounding a large square."""
-    x = xp.clip(x, -56.0, 56.0)
-    near = xp.trunc(x * 16) / 16
-    return xp.exp(-0.5 * near * near) * xp.exp(-0.5 * (x - near) * (x + near))
+    return xp.exp(-scale * near * near) * xp.exp(-scale * (x - near) * (x + near))
 
 
 def log1p_minus(xp: Any, u: Any) -> Any:

@@ -1,7 +1,7 @@
 """The definition of a special function: arguments, a generic form, and rules."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -28,41 +28,39 @@ def underived(name: str, argument: str) -> Callable[..., Any]:
     return rule
 
 
-def function(
-    name: str,
-    arguments: str,
-    form: Callable[..., Any],
-    *rules: Rule,
-    doc: str,
-    settings: Sequence[str] = (),
-    native: bool = True,
-    public: bool = True,
-) -> Callable[..., Any]:
-    """Define the primitive ``special.<name>``.
+def function(form: Callable[..., Any], *rules: Rule, native: bool = True, public: bool = True) -> Callable[..., Any]:
+    """Define the primitive ``special.<name>`` by its generic form.
 
-    arguments : names, separated by spaces, of arrays that broadcast.
-    form : ``form(xp, *arrays, **settings)``, the generic form, on float64 arrays.
-    rules : one for each argument, ``g`` times the partial derivative, or None where it is decided that there is none.
-    native : a backend's own function of that name stands in for the generic form.
-    public : publish the function in ``agrad.special``. Of several arguments, numbers and integers take the others'
-        floating dtype. Otherwise the result is the operation itself.
+    Parameters
+    ----------
+    form : function of (xp, arrays, *, settings)
+        The generic form, on float64 arrays that broadcast. It gives the primitive its name, arguments and docstring.
+    *rules : functions
+        One for each array, ``g`` times the partial derivative, or None where it is decided that there is none.
+    native : bool
+        A backend's own function of that name stands in for the generic form.
+    public : bool
+        Publish the function in ``agrad.special``. Of several arguments, numbers and integers take the others' floating
+        dtype. Otherwise the result is the operation itself.
+
+    Returns
+    -------
+    function
     """
-    names = arguments.split()
-    if len(rules) != len(names):
-        raise TypeError(f"special.{name} has {len(names)} arguments and {len(rules)} rules")
+    name = form.__name__
 
     def forward(xp: Any, /, *arrays: Any, **given: Any) -> Any:
         return evaluate(xp, name, form, arrays, given, native)
 
-    positional, keyword = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
+    parameters = inspect.signature(form).parameters.values()
     forward.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(n, positional) for n in ("xp", *names)] + [inspect.Parameter(n, keyword) for n in settings]
+        [p if p.kind is p.KEYWORD_ONLY else p.replace(kind=p.POSITIONAL_ONLY) for p in parameters]
     )
     forward.__module__ = form.__module__
-    operation = elementwise(f"special.{name}", *rules, forward=forward, doc=doc, public=False)
+    operation = elementwise(f"special.{name}", *rules, forward=forward, doc=inspect.getdoc(form), public=False)
     if not public:
         return operation
-    if len(names) == 1:
+    if len(rules) == 1:
         return publish("special")(operation)
 
     def call(*arrays: Any, **given: Any) -> Any:

@@ -1,0 +1,295 @@
+"""Tensors of numbers, sequences, arrays and DLPack memory."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from agrad.backends import Backend, backend_of, backend_of_device, backend_of_type, load, selected
+from agrad.dtypes import as_dtype, is_floating
+from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, captured
+from agrad.engine.scalars import TracedNumber, host_array_call
+from agrad.engine.tensor import Tensor, constant
+from agrad.errors import DtypeError, OperandError
+from agrad.ops.casting import astype
+from agrad.ops.manipulation import stack
+from agrad.ops.shared import raw_of
+from agrad.ops.transfer import rebuild, to, to_device
+from agrad.registry import public
+
+
+def _place(backend: str | None, device: Any) -> tuple[Backend, Any]:
+    """Return the backend and device of a new array: as named, else as selected."""
+    if backend is not None:
+        found = load(backend)
+        return found, None if device is None else found.device(device)
+    selection = selected()
+    owner = backend_of_device(device)
+    if owner is not None and owner is not selection.backend:  # portable code names the place by x.device
+        return owner, device
+    return selection.backend, selection.device if device is None else selection.backend.device(device)
+
+
+def dtype_on(dtype: Any, backend: Backend) -> Any:
+    if dtype is None:
+        return None
+    return getattr(backend.xp, as_dtype(dtype).name)
+
+
+def read(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the arguments with traced numbers read, which binds the trace to them."""
+    return tuple([arg.read() if isinstance(arg, TracedNumber) else arg for arg in args])
+
+
+def new(
+    name: str, args: tuple[Any, ...], dtype: Any, device: Any, backend: str | None, requires_grad: bool, **settings: Any
+) -> Tensor:
+    place, native = _place(backend, device)
+    if native is not None:
+        settings["device"] = native
+    raw = getattr(place.xp, name)(*read(args), dtype=dtype_on(dtype, place), **settings)
+    return rebuild(raw, requires_grad)
+
+
+_NO_NUMBERS = (np.object_, np.character, np.datetime64, np.timedelta64, np.void)
+
+
+def _of_numbers(raw: Any) -> Any:
+    """Return an array. Raise ``DtypeError`` for objects, text, dates and records."""
+    dtype = raw.dtype
+    if as_dtype(dtype).kind == "other" and isinstance(dtype, np.dtype) and issubclass(dtype.type, _NO_NUMBERS):
+        raise DtypeError(f"asarray takes numbers and booleans, not an array of dtype {dtype}; convert it first")
+    return raw
+
+
+@public
+def asarray(
+    obj: Any,
+    /,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    backend: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Make a Tensor of a number, a nested sequence, an array or a Tensor.
+
+    An array stays on its own backend and device unless others are named. Numbers and sequences go to the selected
+    backend. A sequence with Tensors in it stays differentiable.
+
+    Parameters
+    ----------
+    obj : number, nested sequence, array or Tensor
+        An array of any known library, or an object with ``__array__`` or a buffer.
+    dtype : dtype, optional
+        Of any library; by default that of ``obj``.
+    device : device, optional
+        One of another backend names that backend too.
+    copy : bool, optional
+        With True, the memory of an array is not shared.
+    backend : str, optional
+        Where to move the array; by default it stays.
+    requires_grad : bool
+        Make the result a leaf whose gradient ``backward`` computes; its dtype must be floating.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    DtypeError
+        For an array of objects, text, dates or records, or ``requires_grad`` and a dtype that is not floating.
+    OperandError
+        For any other object.
+    BackendUnavailableError
+        For a backend that cannot be used here.
+    DeviceUnavailableError
+        For a device that is not there.
+    """
+    if CAPTURED:
+        obj = captured(obj)
+    if isinstance(obj, Tensor) or backend_of_type(type(obj)) is not None:
+        # a traced stand-in for a raw array becomes a Tensor, as the raw array does
+        obj = np.asarray(obj) if isinstance(obj, np.generic) else obj  # a scalar has no views
+        out = constant(_of_numbers(obj), GLOBAL_TAPE) if not isinstance(obj, Tensor) or obj.level.id < 0 else obj
+        if backend is not None:
+            out = to(out, backend)
+        if device is not None:
+            owner = backend_of_device(device) if backend is None else None
+            out = to_device(out if owner is None else to(out, owner.name), device)
+        if dtype is not None and out.dtype != as_dtype(dtype):
+            out = astype(out, dtype)
+        elif copy and out.raw is raw_of(obj):
+            out = astype(out, out.dtype, copy=True)
+        if requires_grad and not out.requires_grad:
+            bare = out.bare
+            if not isinstance(bare, Tensor) or bare.level.id >= 0:
+                out._check_concrete("requires_grad=True")
+            return rebuild(bare, True)
+        return out
+    if isinstance(obj, TracedNumber):
+        made = host_array_call(
+            type(obj.value), (obj,), lambda number: asarray(number, dtype=dtype, device=device, backend=backend)
+        )
+        return asarray(made, requires_grad=requires_grad)
+    if isinstance(obj, (list, tuple)) and (known := _first_array(obj)) is not None:
+        return asarray(_stacked(obj, known), dtype=dtype, device=device, backend=backend, requires_grad=requires_grad)
+    if isinstance(obj, (list, tuple)):
+        dtype = _numpy_dtype(obj) if dtype is None else dtype
+        obj = _plain(obj)
+    elif (
+        not isinstance(obj, (bool, int, float, complex))
+        and not hasattr(obj, "__array__")
+        and not hasattr(obj, "__buffer__")
+    ):
+        raise OperandError(f"asarray takes numbers, nested sequences of them and arrays, not {type(obj).__name__}")
+    out = new("asarray", (obj,), dtype, device, backend, requires_grad)
+    _of_numbers(out.raw)
+    return out
+
+
+def _first_array(obj: Any) -> Any:
+    """Return the first Tensor, or array of a library but NumPy, in a nested sequence.
+
+    None where there is none.
+    """
+    if isinstance(obj, (list, tuple)):
+        return next((found for part in obj if (found := _first_array(part)) is not None), None)
+    if isinstance(obj, Tensor):
+        return obj
+    backend = backend_of_type(type(obj))
+    return None if backend is None or backend.name == "numpy" else obj
+
+
+def _stacked(obj: Any, known: Any) -> Any:
+    """Stack a nested sequence with Tensors into one array.
+
+    ``known``: the array beside which numbers are placed.
+    """
+    if isinstance(obj, (list, tuple)):
+        return stack([_stacked(part, known) for part in obj])
+    return obj if hasattr(obj, "shape") else host_array_call(_same, (obj,), partial(_like, raw=raw_of(known)))
+
+
+def _same(number: Any) -> Any:
+    return number
+
+
+def _like(number: Any, raw: Any) -> Any:
+    """Place a number on an array's backend and device.
+
+    It gets the array's dtype, unless that is of a lesser kind.
+    """
+    backend = backend_of(raw)
+    dtype = as_dtype(raw.dtype)
+    if is_floating(dtype):
+        native = getattr(backend.xp, np.result_type(np.dtype(dtype.name), number).name)
+    else:
+        lesser = isinstance(number, (float, complex)) or (dtype.kind == "bool" and not isinstance(number, bool))
+        native = None if lesser else raw.dtype
+    return backend.xp.asarray(number, dtype=native, device=backend.device_of(raw))
+
+
+def _numpy_dtype(obj: Any) -> Any:
+    """Return the dtype that the NumPy arrays in a nested sequence promote to.
+
+    Numbers beside them are weak. None where there are no arrays.
+    """
+    dtypes: set[Any] = set()
+    weak: dict[type, Any] = {}
+    parts = [obj]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, (list, tuple)):
+            parts += part
+        elif isinstance(part, np.ndarray):
+            dtypes.add(part.dtype)
+        else:
+            weak |= {kind: kind(0) for kind in (bool, int, float, complex) if type(part) is kind}
+    return np.result_type(*dtypes, *weak.values()) if dtypes else None
+
+
+def _plain(obj: Any) -> Any:
+    """Turn NumPy's scalars and arrays in a nested sequence into numbers and lists.
+
+    Every library takes these.
+    """
+    if isinstance(obj, (list, tuple)):
+        return [_plain(part) for part in obj]
+    if isinstance(obj, np.generic) or (isinstance(obj, np.ndarray) and obj.ndim == 0):
+        return obj.item()
+    if isinstance(obj, np.ndarray):
+        return obj.tolist()
+    return obj.read() if isinstance(obj, TracedNumber) else obj
+
+
+@public
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, backend: str | None = None) -> Tensor:
+    """Make a Tensor that holds the memory of an array with ``__dlpack__``.
+
+    A Tensor stays differentiable: one that requires a gradient is moved by ``to``, which copies.
+
+    Parameters
+    ----------
+    x : array
+        An object with ``__dlpack__``, or an array of a known library.
+    device : device, optional
+        Where to put it.
+    copy : bool, optional
+        True for a copy always, False for an error where one would be needed; by default one is made only there.
+    backend : str, optional
+        By default the selected one.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    OperandError
+        For an object without ``__dlpack__``.
+    BufferError
+        For memory that cannot be handed over.
+    """
+    if not hasattr(x, "__dlpack__") and backend_of_type(type(x)) is None:
+        raise OperandError(f"from_dlpack takes an object with __dlpack__, not {type(x).__name__}; use agrad.asarray")
+    place = selected().backend if backend is None else load(backend)
+    target = None if device is None else place.device(device)
+    known = x if isinstance(x, Tensor) else None if backend_of_type(type(x)) is None else constant(x, GLOBAL_TAPE)
+    if known is not None and backend_of(known.raw) is not place:
+        shared = None if copy or known.requires_grad else _shared(known.raw, place, copy)
+        if shared is not None:
+            return asarray(constant(shared, GLOBAL_TAPE), device=target)
+        known, copy = to(known, place.name), None
+    if known is not None and backend_of(known.raw) is place:
+        if copy is False and target not in (None, place.device_of(known.raw)):
+            raise BufferError(f"from_dlpack: an array cannot be had on the device {device} without a copy")
+        return asarray(known, device=target, copy=copy)
+    source = x if known is None else known.raw
+    native = getattr(place.xp, "from_dlpack", None)
+    if native is not None:
+        made = native(source) if copy is None else native(source, copy=copy)
+    elif copy is False:
+        raise BufferError(f"from_dlpack: backend {place.name!r} takes no array without a copy")
+    else:
+        made = place.from_host(np.from_dlpack(source), target)
+    return asarray(constant(made, GLOBAL_TAPE), device=target)
+
+
+def _shared(raw: Any, place: Backend, copy: bool | None) -> Any:
+    """Return the memory of an array as an array of another backend.
+
+    None where that takes a copy; a ``BufferError`` where ``copy`` is False.
+    """
+    native = getattr(place.xp, "from_dlpack", None)
+    try:
+        if native is None or not hasattr(raw, "__dlpack__"):
+            raise BufferError("one of them has no DLPack")
+        return native(raw) if copy is None else native(raw, copy=copy)
+    except Exception as error:  # each library has errors of its own for it
+        if copy is None:
+            return None
+        names = f"{backend_of(raw).name!r} as one of {place.name!r}"
+        raise BufferError(f"from_dlpack: an array of {names} cannot be had without a copy: {error}") from error

@@ -1,0 +1,225 @@
+"""Eigenvalues and eigenvectors.
+
+Where eigenvectors are unique but for signs and phases, the derivative moves them as little as it can; that of a
+function that does not depend on the choice is right. The vectors of equal values are any basis of one space: their
+derivative is NaN, and only that of the values is right.
+"""
+
+from typing import Any, NamedTuple
+
+from agrad.backends import backend_of
+from agrad.engine.tensor import Tensor
+from agrad.errors import MissingFunctionError
+from agrad.ops.definition import primitive
+from agrad.ops.matrices import (
+    added,
+    adjoint,
+    check_matrices,
+    columns,
+    conjugate,
+    diagonal_matrices,
+    differentiated,
+    hermitian_part,
+    inverse_gaps,
+    real_diagonal,
+)
+from agrad.registry import public
+
+
+class EighResult(NamedTuple):
+    """The result of ``eigh`` and of ``eig``."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+def _word(xp: Any, name: str) -> Any:
+    found = getattr(xp.linalg, name, None)
+    if found is None:
+        raise MissingFunctionError(f"this array library has no linalg.{name}; move the array: x.to('numpy')")
+    return found
+
+
+# ------------------------------------------------------------------ Hermitian matrices
+
+
+@primitive(name="linalg.eigh", out=("w", "V"), batch="leading")
+def eigh_p(xp: Any, x: Any, /, *, upper: bool) -> Any:
+    """Decompose; with ``upper`` by the upper triangle, where a library has the choice.
+
+    The triangle decides the signs of vectors.
+    """
+    return tuple(xp.linalg.eigh(x, UPLO="U") if upper else xp.linalg.eigh(x))
+
+
+@eigh_p.vjp
+def eigh_vjp(xp: Any, g_w: Any, g_V: Any, w: Any, V: Any) -> Any:
+    # Giles 2008, "An extended collection of matrix derivative results", section 3.1; for complex matrices Boeddeker
+    # et al. 2017, arXiv:1701.00392, section 4
+    if g_V is None:
+        return conjugate(xp, xp.matmul(V * columns(xp, g_w), adjoint(xp, V)))
+    inner = xp.matmul(adjoint(xp, V), conjugate(xp, g_V)) * inverse_gaps(xp, w)
+    if g_w is not None:
+        inner = inner + diagonal_matrices(xp, g_w, V)
+    return conjugate(xp, hermitian_part(xp, xp.matmul(xp.matmul(V, inner), adjoint(xp, V))))
+
+
+@eigh_p.jvp
+def eigh_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
+    inner = xp.matmul(xp.matmul(adjoint(xp, V), hermitian_part(xp, t)), V)
+    return real_diagonal(xp, inner), xp.matmul(V, inner * inverse_gaps(xp, w))
+
+
+@public("linalg")
+def eigh(x: Any, /) -> EighResult:
+    """Return the eigenvalues and eigenvectors of Hermitian matrices.
+
+    The derivative is that along Hermitian changes of ``x``, given as a Hermitian gradient. Where eigenvalues are equal
+    it is right for the eigenvalues, and NaN for the eigenvectors and for second derivatives, which go through them.
+
+    Parameters
+    ----------
+    x : array
+        Hermitian matrices of shape (..., n, n) and a floating dtype. Which triangle is read depends on the array
+        library.
+
+    Returns
+    -------
+    EighResult
+        Named tuple: ``eigenvalues`` (..., n), real and ascending, and ``eigenvectors`` (..., n, n), orthonormal
+        columns.
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square.
+
+    Notes
+    -----
+    Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), section 3.1; of complex
+    matrices C. Boeddeker et al. (2017), arXiv:1701.00392.
+    """
+    check_matrices(x, "eigh", square=True)
+    return EighResult(*eigh_p(x, upper=False))
+
+
+@primitive(name="linalg.eigvalsh", constant="x", batch="leading")
+def eigvalsh_p(xp: Any, x: Any, /) -> Any:
+    return xp.linalg.eigvalsh(x)
+
+
+@public("linalg")
+def eigvalsh(x: Any, /) -> Any:
+    """Return the eigenvalues of Hermitian matrices, ascending.
+
+    Where they are differentiated they come from ``eigh``, as their derivative needs the vectors. Where some are equal
+    the first derivative is right, and later ones are NaN.
+
+    Parameters
+    ----------
+    x : array
+        Hermitian matrices of shape (..., n, n) and a floating dtype. Which triangle is read depends on the array
+        library.
+
+    Returns
+    -------
+    array
+        Real, of shape (..., n).
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square.
+    """
+    check_matrices(x, "eigvalsh", square=True)
+    return eigh_p(x, upper=False)[0] if differentiated(x) else eigvalsh_p(x)
+
+
+# ------------------------------------------------------------------ general square matrices
+
+
+@primitive(name="linalg.eig", out=("w", "V"), batch="leading")
+def eig_p(xp: Any, x: Any, /) -> Any:
+    return tuple(_word(xp, "eig")(x))
+
+
+@eig_p.vjp
+def eig_vjp(xp: Any, g_w: Any, g_V: Any, w: Any, V: Any) -> Any:
+    # Boeddeker et al. 2017, section 4.2, for eigenvectors of length one
+    adjoint_V = adjoint(xp, V)
+    inner = None
+    if g_V is not None:
+        g_V = conjugate(xp, g_V)
+        lengths = xp.real(xp.sum(conjugate(xp, V) * g_V, axis=-2))
+        g_V = g_V - V * columns(xp, xp.astype(lengths, V.dtype))
+        inner = xp.matmul(adjoint_V, g_V) * conjugate(xp, inverse_gaps(xp, w))
+    if g_w is not None:
+        inner = added(inner, diagonal_matrices(xp, conjugate(xp, g_w), V))
+    return conjugate(xp, xp.linalg.solve(adjoint_V, xp.matmul(inner, adjoint_V)))
+
+
+@eig_p.jvp
+def eig_jvp(xp: Any, t: Any, w: Any, V: Any) -> Any:
+    inner = xp.linalg.solve(V, xp.matmul(xp.astype(t, V.dtype), V))
+    turned = xp.matmul(V, inner * inverse_gaps(xp, w))
+    lengths = xp.real(xp.sum(conjugate(xp, V) * turned, axis=-2))
+    return xp.linalg.diagonal(inner), turned - V * columns(xp, xp.astype(lengths, V.dtype))
+
+
+@public("linalg")
+def eig(x: Any, /) -> EighResult:
+    """Return the eigenvalues and eigenvectors of square matrices.
+
+    Where eigenvalues are equal, the derivative of the eigenvectors is NaN.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., n, n) and a floating dtype.
+
+    Returns
+    -------
+    EighResult
+        Named tuple: ``eigenvalues`` (..., n), in any order, and ``eigenvectors`` (..., n, n), columns of length one;
+        both complex.
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square.
+    MissingFunctionError
+        Where the array library has no ``eig``.
+
+    Notes
+    -----
+    Derivatives: C. Boeddeker et al. (2017), arXiv:1701.00392, section 4.2.
+    """
+    check_matrices(x, "eig", square=True)
+    return EighResult(*eig_p(x))
+
+
+@public("linalg")
+def eigvals(x: Any, /) -> Any:
+    """Return the eigenvalues of square matrices, in any order.
+
+    Those of a Tensor come from ``eig``, as their derivative needs the vectors.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., n, n) and a floating dtype.
+
+    Returns
+    -------
+    array
+        Complex, of shape (..., n).
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square.
+    MissingFunctionError
+        Where the array library has neither.
+    """
+    check_matrices(x, "eigvals", square=True)
+    return eig_p(x)[0] if isinstance(x, Tensor) else _word(backend_of(x).xp, "eigvals")(x)

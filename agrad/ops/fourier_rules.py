@@ -1,0 +1,131 @@
+"""The Fourier transforms as primitives, with their rules.
+
+The matrix of a discrete Fourier transform is symmetric, and cotangents pair without conjugation: a transform is its own
+transpose. Those between real and Hermitian arrays are each other's, up to the weights of coefficients that stand for
+two.
+"""
+
+from typing import Any
+
+from agrad.ops.definition import primitive
+
+Axes = tuple[int, ...]
+
+INVERSE_NORM = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+"""The norm under which an inverse transform has the factor that the forward one has under the key."""
+
+
+def _doubled(xp: Any, g: Any, n: int, axis: int, factor: float) -> Any:
+    """Multiply by ``factor`` the coefficients that stand for their conjugates too."""
+    count = g.shape[axis]
+    place = xp.arange_like(g, count)
+    single = place == 0 if n % 2 else (place == 0) | (place == n // 2)
+    weight = (1 - factor) * xp.astype(single, xp.real(g).dtype) + factor
+    return g * xp.reshape(weight, (count, *(1,) * (len(g.shape) - 1 - axis)))
+
+
+# ------------------------------------------------------------------ complex to complex, one axis
+
+
+@primitive(linear="x", name="fft.fft", batch="axis", symmetric=True)
+def fft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
+    return xp.fft.fft(x, axis=axis, norm=norm)
+
+
+@primitive(linear="x", name="fft.ifft", batch="axis", symmetric=True)
+def ifft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
+    return xp.fft.ifft(x, axis=axis, norm=norm)
+
+
+# ------------------------------------------------------------------ real to Hermitian and back, one axis
+
+
+@primitive(linear="x", name="fft.rfft", batch="axis")
+def rfft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
+    return xp.fft.rfft(x, axis=axis, norm=norm)
+
+
+def _from_rfft(xp: Any, g: Any, n: int, axis: int, norm: str) -> Any:
+    """Apply the transpose of ``rfft`` of length n."""
+    return xp.fft.irfft(_doubled(xp, xp.conj(g), n, axis, 0.5), n=n, axis=axis, norm=INVERSE_NORM[norm])
+
+
+@rfft_p.vjp
+def rfft_vjp(xp: Any, g: Any, x_meta: Any, *, axis: int, norm: str) -> Any:
+    return _from_rfft(xp, g, x_meta.shape[axis], axis, norm)
+
+
+@primitive(linear="x", name="fft.irfft", batch="axis")
+def irfft_p(xp: Any, x: Any, /, *, n: int, axis: int, norm: str) -> Any:
+    return xp.fft.irfft(x, n=n, axis=axis, norm=norm)
+
+
+def _from_irfft(xp: Any, g: Any, n: int, axis: int, norm: str) -> Any:
+    """Apply the transpose of ``irfft`` of length n."""
+    return _doubled(xp, xp.conj(xp.fft.rfft(g, axis=axis, norm=INVERSE_NORM[norm])), n, axis, 2.0)
+
+
+@irfft_p.vjp
+def irfft_vjp(xp: Any, g: Any, *, n: int, axis: int, norm: str) -> Any:
+    return _from_irfft(xp, g, n, axis, norm)
+
+
+@primitive(linear="x", name="fft.hfft", batch="axis")
+def hfft_p(xp: Any, x: Any, /, *, n: int, axis: int, norm: str) -> Any:
+    return xp.fft.hfft(x, n=n, axis=axis, norm=norm)
+
+
+@hfft_p.vjp
+def hfft_vjp(xp: Any, g: Any, *, n: int, axis: int, norm: str) -> Any:
+    # hfft is irfft of the conjugate under the inverse norm
+    return _doubled(xp, xp.fft.rfft(g, axis=axis, norm=norm), n, axis, 2.0)
+
+
+@primitive(linear="x", name="fft.ihfft", batch="axis")
+def ihfft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
+    return xp.fft.ihfft(x, axis=axis, norm=norm)
+
+
+@ihfft_p.vjp
+def ihfft_vjp(xp: Any, g: Any, x_meta: Any, *, axis: int, norm: str) -> Any:
+    n = x_meta.shape[axis]
+    return xp.fft.irfft(_doubled(xp, g, n, axis, 0.5), n=n, axis=axis, norm=norm)
+
+
+# ------------------------------------------------------------------ several axes
+
+
+@primitive(linear="x", name="fft.fftn", batch="axis", symmetric=True)
+def fftn_p(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
+    return xp.fft.fftn(x, axes=axes, norm=norm)
+
+
+@primitive(linear="x", name="fft.ifftn", batch="axis", symmetric=True)
+def ifftn_p(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
+    return xp.fft.ifftn(x, axes=axes, norm=norm)
+
+
+@primitive(linear="x", name="fft.rfftn", batch="axis")
+def rfftn_p(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
+    return xp.fft.rfftn(x, axes=axes, norm=norm)
+
+
+@rfftn_p.vjp
+def rfftn_vjp(xp: Any, g: Any, x_meta: Any, *, axes: Axes, norm: str) -> Any:
+    *others, last = axes
+    if others:
+        g = xp.fft.fftn(g, axes=tuple(others), norm=norm)
+    return _from_rfft(xp, g, x_meta.shape[last], last, norm)
+
+
+@primitive(linear="x", name="fft.irfftn", batch="axis")
+def irfftn_p(xp: Any, x: Any, /, *, n: int, axes: Axes, norm: str) -> Any:
+    lengths = [x.shape[axis] for axis in axes]
+    return xp.fft.irfftn(x, s=(*lengths[:-1], n), axes=axes, norm=norm)
+
+
+@irfftn_p.vjp
+def irfftn_vjp(xp: Any, g: Any, *, n: int, axes: Axes, norm: str) -> Any:
+    *others, last = axes
+    g = _from_irfft(xp, g, n, last, norm)
+    return xp.fft.ifftn(g, axes=tuple(others), norm=norm) if others else g

@@ -1,0 +1,150 @@
+"""Frequencies of Fourier transforms, and their order."""
+
+from typing import Any
+
+from agrad.backends import selected
+from agrad.dtypes import as_dtype
+from agrad.engine.levels import GLOBAL_TAPE
+from agrad.engine.tensor import Tensor, wrap
+from agrad.ops.definition import primitive
+from agrad.ops.fourier import length_of
+from agrad.ops.fourier_rules import Axes
+from agrad.ops.shared import axes_of
+from agrad.registry import public
+
+
+@primitive(linear="x", name="fft.fftshift", batch="axis")
+def fftshift_p(xp: Any, x: Any, /, *, axes: Axes) -> Any:
+    return xp.fft.fftshift(x, axes=axes)
+
+
+@primitive(linear="x", name="fft.ifftshift", batch="axis")
+def ifftshift_p(xp: Any, x: Any, /, *, axes: Axes) -> Any:
+    return xp.fft.ifftshift(x, axes=axes)
+
+
+@fftshift_p.vjp
+def fftshift_vjp(xp: Any, g: Any, *, axes: Axes) -> Any:
+    return xp.fft.ifftshift(g, axes=axes)
+
+
+@ifftshift_p.vjp
+def ifftshift_vjp(xp: Any, g: Any, *, axes: Axes) -> Any:
+    return xp.fft.fftshift(g, axes=axes)
+
+
+@public("fft")
+def fftshift(x: Any, /, *, axes: Any = None) -> Any:
+    """Move the coefficient of frequency 0 to the middle of axes.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    axes : int or tuple of ints, optional
+        The axes; all by default.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
+    """
+    return fftshift_p(x, axes=axes_of(axes, x))
+
+
+@public("fft")
+def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
+    """Return the inverse of ``fftshift``.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype.
+    axes : int or tuple of ints, optional
+        The axes; all by default.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    IndexRangeError
+        For an axis out of range.
+    """
+    return ifftshift_p(x, axes=axes_of(axes, x))
+
+
+def _frequencies(name: str, n: int, d: float, dtype: Any, device: Any) -> Tensor:
+    here = selected()
+    backend = here.backend
+    raw = getattr(backend.xp.fft, name)(
+        length_of(n, name), d=d, device=here.device if device is None else backend.device(device)
+    )
+    if dtype is not None:
+        raw = backend.xp.astype(raw, getattr(backend.xp, as_dtype(dtype).name))
+    return wrap(raw, GLOBAL_TAPE)
+
+
+@public("fft")
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return the frequencies of ``fft``.
+
+    First 0 and the positive ones, then the negative ones.
+
+    Parameters
+    ----------
+    n : int
+        The length of the transform.
+    d : float
+        The distance of the samples.
+    dtype : dtype, optional
+        By default the library's default.
+    device : device, optional
+        By default that of the selection.
+
+    Returns
+    -------
+    Tensor
+        A constant of shape (n,).
+
+    Raises
+    ------
+    ShapeError
+        For a length below 1.
+    """
+    return _frequencies("fftfreq", n, d, dtype, device)
+
+
+@public("fft")
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return the frequencies of ``rfft``.
+
+    Parameters
+    ----------
+    n : int
+        The length of the transform.
+    d : float
+        The distance of the samples.
+    dtype : dtype, optional
+        By default the library's default.
+    device : device, optional
+        By default that of the selection.
+
+    Returns
+    -------
+    Tensor
+        A constant of shape (n // 2 + 1,).
+
+    Raises
+    ------
+    ShapeError
+        For a length below 1.
+    """
+    return _frequencies("rfftfreq", n, d, dtype, device)
