@@ -147,7 +147,7 @@ class _VjpRules(CustomRules):
     """The rules of one call of a ``custom_vjp``."""
 
     def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
-        fwd, bwd = self.custom.rule or (None, None)
+        fwd, bwd = self.custom.fwd, self.custom.bwd
         if fwd is None or bwd is None:
             raise MissingRuleError(f"{self.name} has no rule yet; file one with {self.name}.defvjp(fwd, bwd)")
         out = fwd(*self.arguments(leaves))
@@ -236,6 +236,8 @@ class custom_vjp(_Custom):
 
     kind = "custom_vjp"
     rules = _VjpRules
+    fwd: Function | None = None
+    bwd: Function | None = None
 
     def defvjp(self, fwd: Function, bwd: Function) -> None:
         """Set the rules.
@@ -248,7 +250,7 @@ class custom_vjp(_Custom):
             ``bwd(*settings, residuals, g)`` takes a cotangent ``g`` of the result's structure and returns a tuple with
             the cotangent of each differentiated argument, None for zero.
         """
-        self.rule = fwd, bwd
+        self.fwd, self.bwd = fwd, bwd
 
 
 class _JvpRules(CustomRules):
