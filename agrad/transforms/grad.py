@@ -125,19 +125,25 @@ def value_and_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, hol
         At the call, where ``f`` returns anything but one real floating number as an array.
     """
 
-    return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar)
+    return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar, with_value=True)
 
 
 def differentiated(
-    f: Function, argnums: ArgNums, has_aux: bool, holomorphic: bool, kind: str, check: Callable[[Any, str, bool], None]
+    f: Function,
+    argnums: ArgNums,
+    has_aux: bool,
+    holomorphic: bool,
+    kind: str,
+    check: Callable[[Any, str, bool], None],
+    with_value: bool = False,
 ) -> Function:
-    """Return the function that computes ``f`` and the gradient of its result's sum.
+    """Return the function that computes the gradient of the sum of ``f``'s result.
 
     ``check`` raises for a result that ``f`` may not have; ``kind`` names the gradient in error texts.
     """
 
     @functools.wraps(f)
-    def with_gradient(*args: Any, **kwargs: Any) -> Any:
+    def gradient(*args: Any, **kwargs: Any) -> Any:
         name = f"the {kind} of {getattr(f, '__name__', 'a function')}"
         chosen = Chosen(f, args, kwargs, argnums, name)
         inputs = Inputs(chosen.values, chosen.places, name)
@@ -146,22 +152,13 @@ def differentiated(
         run = Recording(inputs, chosen.call, has_aux)
         check(run.out, name, holomorphic)
         y, node = split(run.out, run.level)
-        gradients = run.gradients(y, node)
-        value = inputs.leave(y)
-        if has_aux:
-            value = (value, run.leave_aux())
-        return owned_tree((value, chosen.result(gradients)), args, kwargs)
-
-    return with_gradient
-
-
-def without_value(both: Function, has_aux: bool) -> Function:
-    """Return a function of (value, gradient) as one of the gradient, and aux."""
-
-    @functools.wraps(both)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, out = both(*args, **kwargs)
-        return (out, value[1]) if has_aux else out
+        out = chosen.result(run.gradients(y, node))
+        if with_value:
+            value = inputs.leave(y)
+            out = ((value, run.leave_aux()) if has_aux else value, out)
+        elif has_aux:
+            out = (out, run.leave_aux())
+        return owned_tree(out, args, kwargs)
 
     return gradient
 
@@ -185,7 +182,7 @@ def grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: 
     ShapeError, DtypeError, NotDifferentiableError
         As for ``value_and_grad``.
     """
-    return without_value(value_and_grad(f, argnums, has_aux, holomorphic), has_aux)
+    return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar)
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:

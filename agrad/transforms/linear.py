@@ -22,7 +22,7 @@ from agrad.engine.tape import LEAF, Node, leaf_node
 from agrad.engine.tensor import settle, wrap
 from agrad.errors import DtypeError, NotDifferentiableError, ShapeError, TracedValueError
 from agrad.transforms.arguments import ArgNums, Inputs, out_tangent, owned_tree, split, zeros
-from agrad.transforms.grad import Recording, check_tuples, differentiated, grad, jvp, vjp, without_value
+from agrad.transforms.grad import Recording, check_tuples, differentiated, grad, jvp, vjp
 from agrad.transforms.trees import unflatten
 
 Function = Callable[..., Any]
@@ -120,8 +120,7 @@ def elementwise_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, h
         At the call, for integers, and for a complex result unless ``holomorphic``.
     """
 
-    both = differentiated(f, argnums, has_aux, holomorphic, "elementwise gradient", _check_elements)
-    return without_value(both, has_aux)
+    return differentiated(f, argnums, has_aux, holomorphic, "elementwise gradient", _check_elements)
 
 
 def _check_elements(y: Any, what: str, holomorphic: bool) -> None:
