@@ -54,7 +54,7 @@ class Chosen:
     """The differentiated arguments of a call, and the call with other values."""
 
     def __init__(
-        self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: ArgNums, what: str
+        self, f: Callable[..., Any], args: Any, kwargs: dict[str, Any], argnums: ArgNums, what: str, holomorphic: bool
     ) -> None:
         self.f, self.args, self.kwargs = f, args, kwargs
         self.single = isinstance(argnums, (int, str))
@@ -62,8 +62,10 @@ class Chosen:
         self.keys = [self._key(key, what) for key in given]
         if len(set(self.keys)) != len(self.keys):
             raise ConfigurationError(f"{what}: argnums {argnums} names an argument twice")
-        self.values = tuple([args[key] if isinstance(key, int) else kwargs[key] for key in self.keys])
-        self.places = [f"argument {key}" if isinstance(key, int) else f"argument {key!r}" for key in self.keys]
+        values = [args[key] if isinstance(key, int) else kwargs[key] for key in self.keys]
+        self.inputs = Inputs(values, [f"argument {key!r}" for key in self.keys], what)
+        if holomorphic:
+            _check_complex(self.inputs)
 
     def _key(self, key: int | str, what: str) -> int | str:
         """Return the position of an argument, or the keyword that it was given by."""
@@ -274,7 +276,7 @@ def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
         )
 
 
-def check_complex(inputs: Inputs) -> None:
+def _check_complex(inputs: Inputs) -> None:
     """Raise ``DtypeError`` where an argument of a holomorphic function is real."""
     for value, place in zip(inputs.values, inputs.places, strict=True):
         if not is_complex(value.dtype):

@@ -23,7 +23,6 @@ from agrad.transforms.arguments import (
     Chosen,
     Inputs,
     aux_of,
-    check_complex,
     check_scalar,
     leave_tree,
     out_tangent,
@@ -145,16 +144,13 @@ def differentiated(
     @functools.wraps(f)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         name = f"the {kind} of {getattr(f, '__name__', 'a function')}"
-        chosen = Chosen(f, args, kwargs, argnums, name)
-        inputs = Inputs(chosen.values, chosen.places, name)
-        if holomorphic:
-            check_complex(inputs)
-        run = Recording(inputs, chosen.call, has_aux)
+        chosen = Chosen(f, args, kwargs, argnums, name, holomorphic)
+        run = Recording(chosen.inputs, chosen.call, has_aux)
         check(run.out, name, holomorphic)
         y, node = split(run.out, run.level)
         out = chosen.result(run.gradients(y, node))
         if with_value:
-            value = inputs.leave(y)
+            value = chosen.inputs.leave(y)
             out = ((value, run.leave_aux()) if has_aux else value, out)
         elif has_aux:
             out = (out, run.leave_aux())

@@ -25,7 +25,6 @@ from agrad.transforms.arguments import (
     Inputs,
     aux_of,
     check_chunk_size,
-    check_complex,
     chunks,
     leave_tree,
     owned_tree,
@@ -188,12 +187,13 @@ def _by_input(columns: Any, y: Any, inputs: Inputs) -> list[Any]:
 
 
 def _forward_mode(
-    chosen: Chosen, inputs: Inputs, chunk_size: int | None, has_aux: bool, holomorphic: bool
+    chosen: Chosen, chunk_size: int | None, has_aux: bool, holomorphic: bool
 ) -> tuple[_Outputs, list[list[Any]]]:
     """Return the outputs, and the Jacobian by output and input leaf.
 
     It calls the function once a chunk, in forward mode.
     """
+    inputs = chosen.inputs
     if not holomorphic:
         _check_real(inputs)
 
@@ -211,12 +211,13 @@ def _forward_mode(
 
 
 def _on_tape(
-    chosen: Chosen, inputs: Inputs, chunk_size: int | None, has_aux: bool, holomorphic: bool, any_way: bool
+    chosen: Chosen, chunk_size: int | None, has_aux: bool, holomorphic: bool, any_way: bool
 ) -> tuple[_Outputs, list[list[Any]]]:
     """Return the same, by calling the function once, on a tape.
 
     It goes in reverse, or with ``any_way`` in the direction that is less work.
     """
+    inputs = chosen.inputs
     run = Recording(inputs, chosen.call, has_aux)
     outs = _Outputs(run.out, run.aux, run.level, inputs)
     if any_way and _forward_is_less(inputs, outs, holomorphic):
@@ -256,14 +257,12 @@ def _jacobian(
     @functools.wraps(f)
     def matrix(*args: Any, **kwargs: Any) -> Any:
         what = f"the {name} of {getattr(f, '__name__', 'a function')}"
-        chosen = Chosen(f, args, kwargs, argnums, what)
-        inputs = Inputs(chosen.values, chosen.places, what)
-        if holomorphic:
-            check_complex(inputs)
+        chosen = Chosen(f, args, kwargs, argnums, what, holomorphic)
+        inputs = chosen.inputs
         if name == "jacfwd":
-            outs, blocks = _forward_mode(chosen, inputs, chunk_size, has_aux, holomorphic)
+            outs, blocks = _forward_mode(chosen, chunk_size, has_aux, holomorphic)
         else:
-            outs, blocks = _on_tape(chosen, inputs, chunk_size, has_aux, holomorphic, name == "Jacobian")
+            outs, blocks = _on_tape(chosen, chunk_size, has_aux, holomorphic, name == "Jacobian")
         leaves = [chosen.result(unflatten(inputs.spec, [inputs.leave(block) for block in row])) for row in blocks]
         whole = unflatten(outs.spec, leaves)
         return owned_tree((whole, outs.aux) if has_aux else whole, args, kwargs)
