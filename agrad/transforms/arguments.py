@@ -1,4 +1,4 @@
-"""Arguments and results of transformed functions: checks, and levels on and off."""
+"""Arguments and results of transformed functions: checks, and levels added and removed."""
 
 import inspect
 import weakref
@@ -17,7 +17,7 @@ from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError,
 from agrad.transforms.trees import Place, flatten, paths, place_of, tree_map, unflatten
 
 ArgNums = int | str | Sequence[int | str]
-"""Which arguments are differentiated: positions or names, one or several."""
+"""Positions or names of the differentiated arguments, one or several."""
 
 
 def differentiated_value(leaf: Any, where: Place | str, what: str) -> Any:
@@ -48,72 +48,6 @@ def differentiated_value(leaf: Any, where: Place | str, what: str) -> Any:
 def is_array(value: Any) -> bool:
     """Return True for a Tensor and for a raw array of any backend."""
     return isinstance(value, Tensor) or backend_of_type(type(value)) is not None
-
-
-class Chosen:
-    """The differentiated arguments of a call, and the call with other values."""
-
-    def __init__(
-        self, f: Callable[..., Any], args: Any, kwargs: dict[str, Any], argnums: ArgNums, what: str, holomorphic: bool
-    ) -> None:
-        self.f, self.args, self.kwargs = f, args, kwargs
-        self.single = isinstance(argnums, (int, str))
-        given: Sequence[int | str] = (argnums,) if isinstance(argnums, (int, str)) else tuple(_sequence(argnums, what))
-        self.keys = [self._key(key, what) for key in given]
-        if len(set(self.keys)) != len(self.keys):
-            raise ConfigurationError(f"{what}: argnums {argnums} names an argument twice")
-        values = [args[key] if isinstance(key, int) else kwargs[key] for key in self.keys]
-        self.inputs = Inputs(values, [f"argument {key!r}" for key in self.keys], what)
-        if holomorphic:
-            _check_complex(self.inputs)
-
-    def _key(self, key: int | str, what: str) -> int | str:
-        """Return the position of an argument, or the keyword that it was given by."""
-        count = len(self.args)
-        if isinstance(key, str):
-            if key in self.kwargs:
-                return key
-            try:
-                names = [
-                    p.name
-                    for p in inspect.signature(self.f).parameters.values()
-                    if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-                ]
-            except (TypeError, ValueError):  # a function that tells nothing of its arguments
-                names = []
-            if key in names[:count]:
-                return names.index(key)
-            known = [*names[:count], *self.kwargs]
-            raise ConfigurationError(
-                f"{what}: argnums names {key!r}, no argument that was given; "
-                + (f"those are {', '.join(map(repr, known))}" if known else "name it by its position")
-            )
-        if not -count <= key < count:
-            raise ConfigurationError(
-                f"{what}: argnums names argument {key}, but {count} positional arguments were given; name one given by "
-                "keyword as argnums='name'"
-            )
-        return key % count
-
-    def call(self, values: Sequence[Any]) -> Any:
-        """Call ``f`` with these values in the places of the chosen arguments."""
-        args, kwargs = list(self.args), dict(self.kwargs)
-        for key, value in zip(self.keys, values, strict=True):
-            if isinstance(key, int):
-                args[key] = value
-            else:
-                kwargs[key] = value
-        return called(self.f, *args, **kwargs)
-
-    def result(self, values: Sequence[Any]) -> Any:
-        """Return one value for each chosen argument: a tuple where ``argnums`` is one."""
-        return values[0] if self.single else tuple(values)
-
-
-def _sequence(argnums: Any, what: str) -> Sequence[int | str]:
-    if not isinstance(argnums, Sequence) or not all(isinstance(key, (int, str)) for key in argnums):
-        raise ConfigurationError(f"{what}: argnums is a position, a name, or a tuple of these, not {argnums!r}")
-    return argnums
 
 
 class Inputs:
@@ -161,8 +95,74 @@ class Inputs:
         return outside(value, self.tensors)
 
 
+class Chosen(Inputs):
+    """The arguments of a call that ``argnums`` names, and the call with other values."""
+
+    def __init__(
+        self, f: Callable[..., Any], args: Any, kwargs: dict[str, Any], argnums: ArgNums, what: str, holomorphic: bool
+    ) -> None:
+        self.f, self.args, self.kwargs = f, args, kwargs
+        self.single = isinstance(argnums, (int, str))
+        given: Sequence[int | str] = (argnums,) if isinstance(argnums, (int, str)) else tuple(_sequence(argnums, what))
+        self.keys = [self._key(key, what) for key in given]
+        if len(set(self.keys)) != len(self.keys):
+            raise ConfigurationError(f"{what}: argnums {argnums} names an argument twice")
+        values = [args[key] if isinstance(key, int) else kwargs[key] for key in self.keys]
+        super().__init__(values, [f"argument {key!r}" for key in self.keys], what)
+        if holomorphic:
+            _check_complex(self)
+
+    def _key(self, key: int | str, what: str) -> int | str:
+        """Return the position of an argument, or the keyword that it was given by."""
+        count = len(self.args)
+        if isinstance(key, str):
+            if key in self.kwargs:
+                return key
+            try:
+                names = [
+                    p.name
+                    for p in inspect.signature(self.f).parameters.values()
+                    if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+                ]
+            except (TypeError, ValueError):  # a function without a signature
+                names = []
+            if key in names[:count]:
+                return names.index(key)
+            known = [*names[:count], *self.kwargs]
+            raise ConfigurationError(
+                f"{what}: argnums names {key!r}, no argument that was given; "
+                + (f"those are {', '.join(map(repr, known))}" if known else "name it by its position")
+            )
+        if not -count <= key < count:
+            raise ConfigurationError(
+                f"{what}: argnums names argument {key}, but {count} positional arguments were given; name one given by "
+                "keyword as argnums='name'"
+            )
+        return key % count
+
+    def call(self, values: Sequence[Any]) -> Any:
+        """Call ``f`` with these values in the places of the chosen arguments."""
+        args, kwargs = list(self.args), dict(self.kwargs)
+        for key, value in zip(self.keys, values, strict=True):
+            if isinstance(key, int):
+                args[key] = value
+            else:
+                kwargs[key] = value
+        return called(self.f, *args, **kwargs)
+
+    def result(self, values: Sequence[Any]) -> Any:
+        """Return one value for each chosen argument, as a tuple if ``argnums`` is one."""
+        return values[0] if self.single else tuple(values)
+
+
+def _sequence(argnums: Any, what: str) -> Sequence[int | str]:
+    if not isinstance(argnums, Sequence) or not all(isinstance(key, (int, str)) for key in argnums):
+        raise ConfigurationError(f"{what}: argnums is a position, a name, or a tuple of these, not {argnums!r}")
+    return argnums
+
+
 def outside(value: Any, tensors: bool) -> Any:
-    """Return a result as the caller gets it: a Tensor where ``tensors``, else raw."""
+    """Return a result as the caller gets it: a Tensor if ``tensors``, else raw."""
     if is_bare(value):
         return wrap(value, GLOBAL_TAPE) if tensors and is_array(value) else settle(value)
     return value if tensors else settle(value)

@@ -145,12 +145,12 @@ def differentiated(
     def gradient(*args: Any, **kwargs: Any) -> Any:
         name = f"the {kind} of {getattr(f, '__name__', 'a function')}"
         chosen = Chosen(f, args, kwargs, argnums, name, holomorphic)
-        run = Recording(chosen.inputs, chosen.call, has_aux)
+        run = Recording(chosen, chosen.call, has_aux)
         check(run.out, name, holomorphic)
         y, node = split(run.out, run.level)
         out = chosen.result(run.gradients(y, node))
         if with_value:
-            value = chosen.inputs.leave(y)
+            value = chosen.leave(y)
             out = ((value, run.leave_aux()) if has_aux else value, out)
         elif has_aux:
             out = (out, run.leave_aux())

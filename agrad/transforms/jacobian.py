@@ -193,18 +193,17 @@ def _forward_mode(
 
     It calls the function once a chunk, in forward mode.
     """
-    inputs = chosen.inputs
     if not holomorphic:
-        _check_real(inputs)
+        _check_real(chosen)
 
     def push(tangents: list[Any]) -> tuple[_Outputs, list[Any]]:
         level = Forward()
-        out = chosen.call(inputs.lift(level, tangents))
-        out, aux = aux_of(out, inputs.what) if has_aux else (out, None)
-        outs = _Outputs(out, aux, level, inputs)
+        out = chosen.call(chosen.lift(level, tangents))
+        out, aux = aux_of(out, chosen.what) if has_aux else (out, None)
+        outs = _Outputs(out, aux, level, chosen)
         return outs, outs.records
 
-    outs, blocks = _forward(inputs, push, chunk_size)
+    outs, blocks = _forward(chosen, push, chunk_size)
     if holomorphic:
         outs.check(holomorphic)
     return outs, blocks
@@ -217,16 +216,15 @@ def _on_tape(
 
     It goes in reverse, or with ``any_way`` in the direction that is less work.
     """
-    inputs = chosen.inputs
-    run = Recording(inputs, chosen.call, has_aux)
-    outs = _Outputs(run.out, run.aux, run.level, inputs)
-    if any_way and _forward_is_less(inputs, outs, holomorphic):
+    run = Recording(chosen, chosen.call, has_aux)
+    outs = _Outputs(run.out, run.aux, run.level, chosen)
+    if any_way and _forward_is_less(chosen, outs, holomorphic):
         if holomorphic:
             outs.check(holomorphic)
         # a rule in NumPy, say, takes no Tensors, and has no tangents
         with contextlib.suppress(DetachError, RuleError):
             push = pushforward_of(outs.values, outs.records, run.roots)
-            return _forward(inputs, lambda tangents: (outs, push(tangents)), chunk_size)
+            return _forward(chosen, lambda tangents: (outs, push(tangents)), chunk_size)
     outs.check(holomorphic)
     return outs, _in_reverse(run, outs, chunk_size)
 
@@ -258,12 +256,11 @@ def _jacobian(
     def matrix(*args: Any, **kwargs: Any) -> Any:
         what = f"the {name} of {getattr(f, '__name__', 'a function')}"
         chosen = Chosen(f, args, kwargs, argnums, what, holomorphic)
-        inputs = chosen.inputs
         if name == "jacfwd":
             outs, blocks = _forward_mode(chosen, chunk_size, has_aux, holomorphic)
         else:
             outs, blocks = _on_tape(chosen, chunk_size, has_aux, holomorphic, name == "Jacobian")
-        leaves = [chosen.result(unflatten(inputs.spec, [inputs.leave(block) for block in row])) for row in blocks]
+        leaves = [chosen.result(unflatten(chosen.spec, [chosen.leave(block) for block in row])) for row in blocks]
         whole = unflatten(outs.spec, leaves)
         return owned_tree((whole, outs.aux) if has_aux else whole, args, kwargs)
 
