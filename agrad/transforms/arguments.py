@@ -23,10 +23,8 @@ ArgNums = int | str | Sequence[int | str]
 def differentiated_value(leaf: Any, where: Place | str, what: str) -> Any:
     """Return the value to differentiate at a leaf.
 
-    It is a floating raw array, or a Tensor that an older level records.
-
-    Raises ``DtypeError`` for an integer, ``OperandError`` for a leaf that is no array; ``where`` and ``what`` name the
-    leaf and the transform in their texts.
+    It is a floating raw array, or a Tensor that an older level records. Raises ``DtypeError`` for an integer, and
+    ``OperandError`` for a leaf that is not an array; ``where`` and ``what`` name the leaf and the transform.
     """
     leaf = array_of_number(leaf)
     if isinstance(leaf, TracedNumber):
@@ -51,7 +49,7 @@ def is_array(value: Any) -> bool:
 
 
 class Inputs:
-    """The differentiated leaves of one call, to be put on a level."""
+    """The differentiated leaves of one call, to be wrapped as Tensors of a level."""
 
     def __init__(self, trees: Sequence[Any], names: Sequence[str], what: str) -> None:
         self.what = what
@@ -83,9 +81,9 @@ class Inputs:
         return [settle(_tangent_for(value, t, place, self.what)) for value, t, place in triples]
 
     def restore(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """Return containers like the arguments' around ``values``.
+        """Return containers like the arguments' with ``values`` as leaves.
 
-        An array is a Tensor where the argument's leaf was one.
+        An array is returned as a Tensor if the argument's leaf was one.
         """
         pairs = zip(values, self.leaves, strict=True)
         return unflatten(self.spec, [outside(value, not is_bare(leaf)) for value, leaf in pairs])
@@ -141,7 +139,7 @@ class Chosen(Inputs):
         return key % count
 
     def call(self, values: Sequence[Any]) -> Any:
-        """Call ``f`` with these values in the places of the chosen arguments."""
+        """Call ``f`` with these values as the chosen arguments."""
         args, kwargs = list(self.args), dict(self.kwargs)
         for key, value in zip(self.keys, values, strict=True):
             if isinstance(key, int):
@@ -169,7 +167,7 @@ def outside(value: Any, tensors: bool) -> Any:
 
 
 def is_bare(value: Any) -> bool:
-    """Return True for a raw value, and for one inside the level of ``jit`` alone."""
+    """Return True for a raw value, and for one at the level of ``jit`` alone."""
     return not isinstance(value, Tensor) or value.level.id < 0
 
 
@@ -192,7 +190,8 @@ _PLAIN = (bool, int, float, complex, str, bytes)
 def outputs_of(out: Any, level: Level, what: str) -> tuple[list[tuple[Any, Any]], Any]:
     """Return a result's leaves, each split by ``split``, and its structure.
 
-    Raises ``OperandError`` for an object that is not a container of arrays: its content would lose its derivative.
+    Raises ``OperandError`` for an object that is not a container of arrays, because its content would lose its
+    derivative.
     """
     leaves, spec = flatten(out)
     for i, leaf in enumerate(leaves):
@@ -206,7 +205,7 @@ def outputs_of(out: Any, level: Level, what: str) -> tuple[list[tuple[Any, Any]]
 
 
 def leave_tree(tree: Any, level: Level, inputs: Inputs) -> Any:
-    """Return a container of results as the caller gets it."""
+    """Return a container of results without the level, as the caller gets it."""
     return tree_map(lambda leaf: inputs.leave(split(leaf, level)[0]), tree)
 
 
@@ -243,9 +242,9 @@ def aux_of(out: Any, what: str) -> tuple[Any, Any]:
 
 
 def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
-    """Raise unless ``y`` is one number as an array.
+    """Raise an error unless ``y`` is one number as an array.
 
-    It must be real, with ``holomorphic`` complex.
+    The number must be real, or complex with ``holomorphic``.
     """
     if type(y) is bool:
         raise DtypeError(f"{what}: the function returned the bool {y}, which has no derivative; return a number")
@@ -277,7 +276,7 @@ def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
 
 
 def _check_complex(inputs: Inputs) -> None:
-    """Raise ``DtypeError`` where an argument of a holomorphic function is real."""
+    """Raise ``DtypeError`` if an argument of a holomorphic function is real."""
     for value, place in zip(inputs.values, inputs.places, strict=True):
         if not is_complex(value.dtype):
             raise DtypeError(
@@ -287,7 +286,7 @@ def _check_complex(inputs: Inputs) -> None:
 
 
 def _tangent_for(value: Any, t: Any, place: Place, what: str) -> Any:
-    """Return the tangent ``t`` of ``value``, checked: of the same shape and dtype."""
+    """Return the tangent ``t`` of ``value``; check its shape and dtype."""
     raw = value.raw if isinstance(value, Tensor) else value
     t = array_of_number(t, raw)
     if not hasattr(t, "shape"):
@@ -302,7 +301,7 @@ def _tangent_for(value: Any, t: Any, place: Place, what: str) -> Any:
 
 
 def out_tangent(y: Any, t: Any) -> Any:
-    """Return the tangent of a result: zeros where ``t`` is None."""
+    """Return the tangent of a result, zeros if ``t`` is None."""
     if t is not None:
         return t
     if hasattr(y, "shape"):
@@ -319,7 +318,7 @@ def check_chunk_size(chunk_size: int | None, name: str, of: str) -> None:
 def chunks(total: int, chunk_size: int | None) -> list[slice]:
     """Return slices of ``chunk_size`` places that cover ``total``.
 
-    The last may be shorter; for 0 places there is one empty slice.
+    The last may be shorter. For 0 places there is one empty slice.
     """
     step = chunk_size or total or 1
     return [slice(start, min(start + step, total)) for start in range(0, total, step)] or [slice(0, 0)]

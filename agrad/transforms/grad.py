@@ -1,9 +1,7 @@
 """``grad``, ``value_and_grad``, ``vjp`` and ``jvp``.
 
-They differentiate functions of nested containers of arrays.
-
-Raw arrays in give raw arrays out, Tensors in give Tensors out. Each call opens a level of its own, and transforms
-nest in any order.
+They differentiate functions of nested containers of arrays. For raw arrays they return raw arrays, for Tensors Tensors.
+Each call opens a level of its own, and transforms nest in any order.
 """
 
 import functools
@@ -59,14 +57,14 @@ class Recording:
     def leave_value(self, pairs: Sequence[tuple[Any, Any]], spec: Any) -> Any:
         """Return the result as the caller gets it.
 
-        It is copied where the tape, which lives on, may keep the array.
+        It is copied if the tape, which stays in use, may keep the array.
         """
         return unflatten(spec, [self.inputs.leave(y if node is None else copied(y)) for y, node in pairs])
 
     def gradients(self, y: Any, node: Node | None) -> tuple[Any, ...]:
         """Return the gradients of the sum of ``y``'s elements, and free the tape.
 
-        They stand in containers like the arguments'.
+        They are containers like the arguments.
         """
         return self._pulled({} if node is None else {node: namespace_of((y,)).ones_like(y)}, retain=False)
 
@@ -222,7 +220,7 @@ def check_tuples(primals: Any, tangents: Any, name: str) -> None:
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """Return ``f(*primals)`` and its derivative along ``tangents``, computed forward.
 
-    Memory does not grow with the number of operations.
+    It keeps no tape: memory does not grow with the number of operations.
 
     Parameters
     ----------

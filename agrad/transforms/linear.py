@@ -144,7 +144,7 @@ def _check_elements(y: Any, what: str, holomorphic: bool) -> None:
 
 
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """Return ``f(*primals)`` and its derivative there as a function.
+    """Return ``f(*primals)`` and its derivative at the primals as a function.
 
     That function does not call ``f`` again.
 
@@ -208,7 +208,7 @@ def pushforward_of(
         found = backward_pass(starting_cotangents(nodes, gs), retain=True)
         return [found.get(root) for root in roots]
 
-    # not at 0: behind ``where`` a pullback puts 0 where the cotangent is 0 and a slope infinite
+    # not at 0: behind ``where`` a pullback gives 0 for a cotangent of 0 and an infinite slope
     point = [y if node is None else namespace_of((y,)).ones_like(y) for y, node in zip(ys, nodes, strict=True)]
     return LinearTape(pullback, point).transposed
 
