@@ -1,4 +1,4 @@
-"""Arguments and results of transformed functions: checks, and levels added and removed."""
+"""Arguments and results of transformed functions, with their checks and levels."""
 
 import inspect
 import weakref

@@ -2,7 +2,7 @@
 
 The function runs and is recorded as usual. Then one call replaces the nodes that it made, on every tape of its results.
 The call's parents are the older nodes behind these: those of the arguments and of the Tensors that the function closes
-over. The pullback runs the function again and goes back over the nodes that this records. It is a checkpoint itself, and
+over. The pullback runs the function again and goes back over the nodes that this records. It is a checkpoint itself:
 higher derivatives keep as little.
 """
 
