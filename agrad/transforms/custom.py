@@ -71,6 +71,9 @@ class _Custom:
             raise ConfigurationError(f"{self.kind}: batch is 'vmap' or 'loop', not {batch!r}")
         functools.update_wrapper(self, f)
         self.f = f
+        # the rules: attributes that hold functions, in which jit finds the state that they read
+        self.fwd: Any = None
+        self.bwd: Any = None
         self.rule: Any = None
         self.nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         self.batch = batch
@@ -147,7 +150,7 @@ class _VjpRules(CustomRules):
     """The rules of one call of a ``custom_vjp``."""
 
     def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
-        fwd, bwd = self.custom.rule or (None, None)
+        fwd, bwd = self.custom.fwd, self.custom.bwd
         if fwd is None or bwd is None:
             raise MissingRuleError(f"{self.name} has no rule yet; file one with {self.name}.defvjp(fwd, bwd)")
         out = fwd(*self.arguments(leaves))
@@ -248,7 +251,7 @@ class custom_vjp(_Custom):
             ``bwd(*settings, residuals, g)`` takes a cotangent ``g`` of the result's structure and returns a tuple with
             the cotangent of each differentiated argument, None for zero.
         """
-        self.rule = fwd, bwd
+        self.fwd, self.bwd = fwd, bwd
 
 
 class _JvpRules(CustomRules):
