@@ -71,9 +71,6 @@ class _Custom:
             raise ConfigurationError(f"{self.kind}: batch is 'vmap' or 'loop', not {batch!r}")
         functools.update_wrapper(self, f)
         self.f = f
-        # the rules: attributes that hold functions, in which jit finds the state that they read
-        self.fwd: Any = None
-        self.bwd: Any = None
         self.rule: Any = None
         self.nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         self.batch = batch
@@ -239,6 +236,8 @@ class custom_vjp(_Custom):
 
     kind = "custom_vjp"
     rules = _VjpRules
+    fwd: Function | None = None
+    bwd: Function | None = None
 
     def defvjp(self, fwd: Function, bwd: Function) -> None:
         """Set the rules.
