@@ -24,7 +24,7 @@ _SINGLE = ("float32", "complex64")
 class Entry(NamedTuple):
     """One operation of a run, with its results on the host.
 
-    None stands for a cotangent that is not there.
+    None stands for a cotangent of zero.
     """
 
     operation: str
@@ -40,22 +40,22 @@ class Difference(NamedTuple):
     """An operation whose result is not the same on two backends."""
 
     number: int
-    """Which operation of the run it is, the forward and the backward ones counted together."""
+    """The number of the operation in the run, forward and backward ones counted together."""
     operation: str
     direction: str
     result: str
-    """Which of its results: an output, or the argument whose cotangent it is."""
+    """The name of the result: an output, or the argument whose cotangent it is."""
     backends: tuple[str, str]
     what: str
-    """In words: other values, another shape, another dtype, another operation."""
+    """The difference in words: of values, shape, dtype or operation."""
     absolute: float
-    """The largest absolute difference; nan where values cannot be compared."""
+    """The largest absolute difference; nan if the values cannot be compared."""
     relative: float
-    """That, relative to the largest value."""
+    """The same, relative to the largest value."""
     element: tuple[int, ...] | None
-    """Where the difference is largest."""
+    """The index of the largest difference."""
     values: tuple[Any, Any]
-    """The two numbers there."""
+    """The two numbers at that index."""
     where: str | None
     """``file:line: text`` of the user's code."""
 
@@ -74,7 +74,7 @@ class Difference(NamedTuple):
 class Comparison:
     """The result of ``compare_backends``.
 
-    ``str`` is the report, ``bool`` is True where all agreed.
+    ``str`` is the report, ``bool`` is True if all results agree.
     """
 
     def __init__(self, backends: tuple[str, ...], operations: int, differences: Sequence[Difference]) -> None:
@@ -82,11 +82,11 @@ class Comparison:
         self.operations = operations
         """The number of results compared, forward and backward, on each backend."""
         self.differences = tuple(differences)
-        """All results that differ, in the order of their computation, those that follow from the first included."""
+        """All results that differ, in the order of computation, with those that follow from the first."""
 
     @property
     def first(self) -> Difference | None:
-        """The first operation that differs, None where all agree."""
+        """The first operation that differs, None if all agree."""
         return min(self.differences, key=lambda d: d.number, default=None)
 
     def __bool__(self) -> bool:
@@ -104,7 +104,7 @@ class Comparison:
 
 
 class _Watch(_ModeChange, Observer):
-    """Records every operation's results."""
+    """A mode that keeps the results of every operation."""
 
     looks = True
     lines = True
@@ -118,22 +118,24 @@ class _Watch(_ModeChange, Observer):
 
     def call(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], proceed: Proceed) -> Any:
         out = proceed()
-        values = tuple(map(_host, out if isinstance(out, tuple) else (out,)))
-        self.entries.append(Entry(primitive.name, "forward", _names(primitive, values), values, users_line()))
+        parts = out if isinstance(out, tuple) else (out,)
+        self._add(primitive.name, "forward", _names(primitive, parts), parts, users_line())
         return out
 
     def pushforward(self, primitive: Any, proceed: Proceed) -> Any:
         out = proceed()
-        values = tuple([None if part is None else _host(part) for part in out])
-        self.entries.append(Entry(primitive.name, "tangent", _names(primitive, values), values, users_line()))
+        self._add(primitive.name, "tangent", _names(primitive, out), out, users_line())
         return out
 
     def pullback(self, node: Node, g: Any, proceed: Proceed) -> Any:
         parts = proceed()
-        values = tuple([None if part is None or isinstance(part, OutputCotangents) else _host(part) for part in parts])
-        where = getattr(node, "where", None)
-        self.entries.append(Entry(node.plan.primitive.name, "backward", node.plan.arguments, values, where))
+        shown = [None if isinstance(part, OutputCotangents) else part for part in parts]
+        self._add(node.plan.primitive.name, "backward", node.plan.arguments, shown, getattr(node, "where", None))
         return parts
+
+    def _add(self, operation: str, direction: str, names: Any, parts: Sequence[Any], where: str | None) -> None:
+        values = tuple([None if part is None else _host(part) for part in parts])
+        self.entries.append(Entry(operation, direction, names, values, where))
 
 
 def _names(primitive: Any, outputs: tuple[Any, ...]) -> tuple[str, ...]:
@@ -184,7 +186,7 @@ def _run(f: Callable[..., Any], args: tuple[Any, ...], name: str, grad: bool) ->
 def _cotangent(y: Any, rng: np.random.Generator) -> np.ndarray:
     """Return random numbers of a result's shape and dtype.
 
-    Every element counts, by its own weight.
+    Every element then has a weight of its own.
     """
     kind = dtype_name(y.dtype)
     drawn = rng.uniform(0.5, 1.5, tuple(y.shape)) + (1j * rng.uniform(0.5, 1.5, y.shape) if "complex" in kind else 0)
@@ -202,35 +204,38 @@ def compare_backends(
 ) -> Comparison:
     """Run one function on several backends and compare all results.
 
-    Two arrays agree where no element is further off than ``atol`` and ``rtol`` times the largest finite absolute value
+    Two arrays agree if no element differs by more than ``atol`` plus ``rtol`` times the largest finite absolute value
     of the first. NaNs agree with NaNs, and infinities with the same. Every result is copied to the host, and the first
     backend's are kept.
 
     Parameters
     ----------
     f : callable
-        Takes and returns nested containers of Tensors. It is to make new arrays through agrad, which are then born on
+        Takes and returns nested containers of Tensors. It must make new arrays by agrad's functions, which make them on
         each backend in turn.
     *args
-        Its arguments, of arrays of any backend, which are copied to each.
+        Arguments with arrays of any backend, which are copied to each.
     backends : sequence of str
         Two or more names, ``"numpy"`` or with a device ``"torch:cuda"``. All are compared with the first.
-    rtol : float, optional
-        By default 1e-9, or 1e-4 in single precision.
-    atol : float
+    rtol, atol : float
+        The tolerances. ``rtol`` is by default 1e-9, or 1e-4 in single precision.
     grad : bool
         Compare also the results of each derivative rule for one random cotangent of the results, the same on all
-        backends, by backends' own kernels where they have them.
+        backends, by the backends' own kernels if they have them.
     check : bool
+        Raise an error for a difference.
+
+    Returns
+    -------
+    Comparison
+        The report: ``str`` shows it, ``bool`` is True if all results agree.
 
     Raises
     ------
     AssertionError
         With ``check``, for a difference; its text is the report.
-    BackendUnavailableError
-        For a backend that cannot run here.
-    ConfigurationError
-        For fewer than two backends.
+    BackendUnavailableError, ConfigurationError
+        For a backend that cannot run here, and for fewer than two.
     """
     chosen = tuple(backends) if not isinstance(backends, str) else (backends,)
     if len(set(chosen)) < 2 or len(set(chosen)) != len(chosen):
@@ -283,14 +288,7 @@ def _other(index: int, a: Entry, backends: tuple[str, str], what: str, name: str
 
 
 def _compare(
-    index: int,
-    a: Entry,
-    name: str,
-    x: Any,
-    y: Any,
-    backends: tuple[str, str],
-    rtol: float | None,
-    atol: float,
+    index: int, a: Entry, name: str, x: Any, y: Any, backends: tuple[str, str], rtol: float | None, atol: float
 ) -> Difference | None:
     if x is None or y is None:
         return None if x is y else _other(index, a, backends, "a cotangent on one of them only", name)

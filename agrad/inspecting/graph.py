@@ -17,16 +17,16 @@ from agrad.inspecting.text import aligned, one_line, raw_of
 from agrad.inspecting.values import MISSING, Recall, entry, settings_of
 
 _SECONDS = 60
-"""The time that the program dot may take."""
+"""The time that the program dot may take, in seconds."""
 
 
 class Input(NamedTuple):
-    """An operand of an operation: the row it comes from, or the value of a constant."""
+    """An operand of an operation: a row, or the value of a constant."""
 
     row: int | None = None
     """The number of the row, None for a constant."""
     value: Any = None
-    """A constant's number or raw array; None for a row, or where the constant is not kept."""
+    """A constant's number or raw array; None for a row, and if the constant is not kept."""
     name: str | None = None
     """The name given to a constant."""
 
@@ -41,21 +41,21 @@ class Row:
     """One line of a tape."""
 
     index: int
-    """Its number: every row stands behind the rows it is made from."""
+    """The number of the row. It is higher than those of its inputs."""
     op: str | None
     """The operation; None for a leaf or a constant."""
     name: str | None
-    """The name given to it, or ``"leaf"`` or ``"constant"``."""
+    """The name given by the user, or ``"leaf"`` or ``"constant"``."""
     shape: tuple[int, ...] | None
     dtype: DType | None
     value: Any
-    """The raw array; None where it is not kept and cannot be computed again."""
+    """The raw array; None if it is not kept and cannot be computed again."""
     gradient: Any = None
-    """The raw gradient of the outputs by it; None where none was asked for or none flows to it."""
+    """The raw gradient of the outputs by this value; None if not asked for, or if none flows to it."""
     inputs: tuple[Input, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     consumers: int = 0
-    """The number of operations that use it, among those that reach an output."""
+    """The number of operations that use the value, among those that reach an output."""
     output: bool = False
     """True for the outputs that the graph was asked for."""
 
@@ -68,7 +68,7 @@ class Row:
 def make_row(index: int, op: str | None, name: str | None, value: Any, meta: Meta | None = None, **rest: Any) -> Row:
     """Return a row of a value.
 
-    Its shape and dtype are taken from ``meta`` where the value is None.
+    Its shape and dtype are taken from ``meta`` if the value is None.
     """
     raw = raw_of(value)
     known = raw if hasattr(raw, "shape") else meta
@@ -77,16 +77,16 @@ def make_row(index: int, op: str | None, name: str | None, value: Any, meta: Met
 
 
 def shown_rows(count: int, limit: int | None) -> Sequence[int]:
-    """Return the numbers of the rows to show: first and last, ``limit`` in all."""
+    """Return the numbers of the rows to show: the first and last, ``limit`` in all."""
     rows = range(count)
     return rows if limit is None or count <= limit else [*rows[: limit // 2], *rows[limit // 2 - limit :]]
 
 
 class Graph:
-    """A tape as it stood when ``agrad.graph`` was called. ``str`` lists it.
+    """A tape at the time that ``agrad.graph`` was called. ``str`` lists it.
 
-    It holds nothing of the tape. ``rows`` are the rows shown, ``count`` is the number of all; the others were left out
-    in the middle.
+    It keeps no part of the tape alive. ``rows`` are the rows shown, ``count`` is the number of all rows. If there are
+    more, those in the middle are left out.
     """
 
     def __init__(self, rows: Sequence[Row], count: int, gradients: bool) -> None:
@@ -111,7 +111,7 @@ class Graph:
         return "\n".join(lines)
 
     def _cut(self) -> int | None:
-        """Return the number of the shown row before which some were left out, or None."""
+        """Return the place in ``rows`` before which rows are left out, or None."""
         return next((k for k, row in enumerate(self.rows) if row.index != k), None)
 
     def _left_out(self) -> str:
@@ -176,7 +176,7 @@ class Graph:
     def to_svg(self) -> str:
         """Return the picture as SVG, drawn by Graphviz's program ``dot``.
 
-        Raises ``MissingExtraError`` where that cannot run.
+        Raises ``MissingExtraError`` if that cannot run.
         """
         program = shutil.which("dot")
         if program is None:
@@ -202,7 +202,7 @@ class Graph:
         return done.stdout
 
     def _repr_svg_(self) -> str | None:
-        """Return the picture for notebooks; None, for the text, without Graphviz."""
+        """Return the picture for notebooks. Without Graphviz, return None for the text."""
         try:
             return self.to_svg()
         except MissingExtraError:
@@ -227,13 +227,13 @@ def graph_of_tensors(outputs: Any, gradients: Any, names: Mapping[str, Tensor], 
     for name, tensor in names.items():
         if not isinstance(tensor, Tensor):
             raise OperandError(f"graph: names gives {name!r} to a {type(tensor).__name__}; it names Tensors")
-    # nothing is recorded where values are Tensors of an older tape
+    # values may be Tensors of an older tape, which is not to record their operations
     with no_grad():
         return _Reader([_on_tape(t) for t in given], names, limit).read(gradients)
 
 
 def _on_tape(tensor: Tensor) -> Any:
-    """Return the Tensor on a tape inside levels without one, else the raw array."""
+    """Return the newest Tensor on a tape under a Tensor, else the raw array."""
     value = settle(tensor)
     while isinstance(value, Tensor) and not value.level.tape:
         value = settle(value.data)
@@ -241,7 +241,7 @@ def _on_tape(tensor: Tensor) -> Any:
 
 
 class _Reader:
-    """Reads rows off the tape of some Tensors."""
+    """A reader of the tape of some Tensors."""
 
     def __init__(self, outputs: Sequence[Any], names: Mapping[str, Tensor], limit: int | None) -> None:
         self.outputs = outputs
@@ -338,7 +338,7 @@ class _Reader:
     # ---------------------------------------------------------------- gradients
 
     def _gradients(self, given: Any, wanted: set[Node]) -> dict[Node, Any]:
-        """Return the gradients at the wanted nodes. Frees and changes nothing."""
+        """Return the gradients at the wanted nodes, and leave the tape as it is."""
         if given is True:
             given = [None] * len(self.outputs)
         elif not isinstance(given, (list, tuple)):

@@ -31,7 +31,7 @@ _Key = tuple[str, str, str | None]
 class Line(NamedTuple):
     """A line of the table: one operation in one direction.
 
-    With ``lines=True`` it is that of one line of the user's code.
+    With ``lines=True`` each line of the user's code has lines of its own.
     """
 
     operation: str
@@ -39,7 +39,7 @@ class Line(NamedTuple):
     """``"forward"``; ``"tangent"`` and ``"backward"`` for its derivative rules in forward mode and a backward pass."""
     calls: int
     seconds: float
-    """In the operation itself, without the operations that it called."""
+    """Seconds in the operation itself, without the operations that it called."""
     bytes: int
     """The size of its results, in new memory or as views."""
     where: str | None
@@ -47,7 +47,7 @@ class Line(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Seconds a call."""
+        """Mean seconds of a call."""
         return self.seconds / self.calls
 
 
@@ -58,7 +58,7 @@ class _Clock(threading.local):
 
 
 class _Table(Observer):
-    """The sums of profiles that belong together."""
+    """The observer of a profile and its decorated functions, with their sums."""
 
     def __init__(self, lines: bool) -> None:
         self.lines = lines
@@ -108,7 +108,7 @@ class profile(_ModeChange):
     Every evaluation on raw arrays counts once, at any level and in any transform, recorded or not, and so does each run
     of a derivative rule. On GPUs, and wherever a library works asynchronously, the device is waited for before and
     after each operation: the times are the operations' own, and the whole is slower. Dask's times are those of
-    building its graph. Operations of other threads count where those enter the profile themselves. Without a profile
+    building its graph. Operations of other threads count if those enter the profile themselves. Without a profile
     nothing is slower.
 
     Parameters
@@ -262,6 +262,6 @@ def _size(out: Any) -> int:
             total += _size(tuple(part.by_output.values()))
         elif hasattr(part, "shape"):
             bits = "".join(c for c in dtype_name(part.dtype) if c.isdigit())
-            sizes = [n for n in part.shape if isinstance(n, int)]  # Dask may not know one yet
+            sizes = [n for n in part.shape if isinstance(n, int)]  # an array of Dask may have unknown lengths
             total += math.prod(sizes) * (int(bits) // 8 if bits else 1)
     return total

@@ -18,15 +18,14 @@ from agrad.inspecting.text import raw_of
 from agrad.transforms.trees import flatten, paths, unflatten
 
 BELOW_ALL = -1
-"""The number of a recorder's level: older than all others, whose operations all reach it."""
+"""The number of a recorder's level. It is the oldest, and every operation reaches it."""
 
 
 class Recorder(Level):
     """A level that adds a row for every operation on its Tensors.
 
-    A Tensor's node is the number of its row.
-
-    It lies below all levels that record derivatives: their rules run on its Tensors, and add rows too.
+    The node of its Tensors is the number of a row. The level is older than all that record derivatives: their rules run
+    on its Tensors, and add rows too.
     """
 
     __slots__ = ("rows",)
@@ -69,7 +68,7 @@ class Recorder(Level):
 
 
 class _Looking(_ModeChange):
-    """Observe operations: functions of ``jit`` then run untraced."""
+    """A mode with an observer, in which functions of ``jit`` run untraced."""
 
     def _change(self, now: Mode) -> Mode:
         return now._replace(observers=(*now.observers, Observer()))
@@ -82,13 +81,13 @@ def graph(
 
     ``agrad.graph(f)(*args, **kwargs)`` calls ``f`` with Tensors of the values in ``args`` and returns every operation
     that ran on them, in order, those of derivatives and maps inside ``f`` among them: the graph of ``agrad.grad(f)``
-    shows how the gradient is computed. Inputs have the parameters' names. args: nested containers of arrays of any
-    backend; Python floats and complex numbers count as arrays of the selected one; ``kwargs`` and integers are
+    shows how the gradient is computed. Inputs have the parameters' names. ``args`` are nested containers of arrays of
+    any backend; Python floats and complex numbers count as arrays of the selected one; ``kwargs`` and integers are
     constants.
 
     Each row has the operation, shape, dtype, value, inputs (``%3`` is row 3; constants by value) and the number of
-    operations of this graph that use it. Of a tape, values that it does not keep are computed again, as for
-    ``t.op.args``. Neither the tape nor any ``.grad`` changes. Inside a transform it shows the innermost tape.
+    operations of this graph that use it. Values that a tape does not keep are computed again, as for ``t.op.args``.
+    Neither the tape nor any ``.grad`` changes. Inside a transform the innermost tape is shown.
 
     Parameters
     ----------
@@ -150,7 +149,7 @@ def _names(f: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
     """Return a name for each leaf of the arguments: ``x``, ``params['w']``."""
     try:
         bound = inspect.signature(f).bind_partial(*args)
-    except (TypeError, ValueError):  # a function that tells nothing of its arguments, or refuses these by itself
+    except (TypeError, ValueError):  # a function without a signature, or one that rejects these arguments
         heads = [f"argument {i}" for i in range(len(args))]
     else:
         heads = []

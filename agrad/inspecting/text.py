@@ -1,4 +1,4 @@
-"""Values as text, in a line or a few.
+"""Values as text of one line or a few.
 
 Only the elements shown are read from the device.
 """
@@ -57,13 +57,11 @@ def _host(raw: Any) -> np.ndarray:
 def _edges(raw: Any, edge: int) -> np.ndarray:
     """Return the array on the host without the middle of its long axes.
 
-    They keep 2 * edge + 1 places.
-
-    That is one more than NumPy shows: it then marks the gap.
+    These keep 2 * edge + 1 places, one more than NumPy shows, which then marks the gap.
     """
     backend = backend_of(raw)
     shape = tuple(raw.shape)
-    # the longest first: the copies on the device are then small
+    # the longest first, because the copies on the device are then small
     for axis in sorted(range(len(shape)), key=lambda a: -shape[a]):
         if shape[axis] > 2 * edge + 1:
             front = (slice(None),) * axis
@@ -73,7 +71,7 @@ def _edges(raw: Any, edge: int) -> np.ndarray:
 
 
 def device_name(raw: Any) -> str:
-    """Return the device of an array by agrad's name for it: ``"cuda:0"``."""
+    """Return agrad's name for the device of an array: ``"cuda:0"``."""
     text = str(backend_of(raw).device_of(raw))
     cuda = re.fullmatch(r"<CUDA Device (\d+)>", text)
     if cuda is not None:
@@ -83,7 +81,7 @@ def device_name(raw: Any) -> str:
 
 
 def _is_lazy(raw: Any) -> bool:
-    """Return True where reading would start a computation, as with Dask."""
+    """Return True if reading the array would start a computation, as with Dask."""
     return hasattr(raw, "__dask_graph__")
 
 
@@ -104,7 +102,7 @@ def _text(raw: Any, *, edge: int, whole: bool, digits: int, width: int, prefix: 
 
 
 def several_lines(raw: Any, prefix: str = "") -> tuple[str, bool]:
-    """Return the values in a few lines behind ``prefix``, and True for all of them."""
+    """Return the values in a few lines after ``prefix``, and True if all are shown."""
     if _is_lazy(raw):
         return repr(raw), False
     shape = tuple(raw.shape)
@@ -123,7 +121,7 @@ def several_lines(raw: Any, prefix: str = "") -> tuple[str, bool]:
 def one_line(value: Any, width: int = 36) -> str:
     """Return a number or a raw array in at most ``width`` characters.
 
-    Where the values cannot be read, as inside another library's transform, it shows dtype and shape.
+    If the values cannot be read, as inside another library's transform, dtype and shape are shown.
     """
     if not hasattr(value, "shape"):
         return _number(value, 5) if isinstance(value, (bool, int, float, complex)) else str(value)[:width]

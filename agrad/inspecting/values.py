@@ -1,7 +1,7 @@
 """Values of the tape: operations, operands, pullbacks, and ``repr`` of Tensors.
 
-The tape keeps the values that rules name and nothing else. Another operand's value is found in the leaf that it came
-from, or computed again. That changes nothing on the tape.
+The tape keeps only the values that rules name. Other operands are found in their leaves, or computed again, without a
+change of the tape.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from agrad.registry import CALLS
 
 
 class Missing:
-    """Stands for a value that is not kept."""
+    """The class of ``MISSING``, which stands for a value that is not kept."""
 
     def __repr__(self) -> str:
         return "(not kept)"
@@ -32,8 +32,8 @@ MISSING = Missing()
 class Layout(NamedTuple):
     """The places of values in the nodes of a plan, -1 for a value that is not kept.
 
-    ``operands`` holds, by position, the place among the node's parents and that among its saved values; ``outputs``
-    is empty where their number varies, as no rule names one.
+    ``operands`` holds for each position the place among the node's parents and that among its saved values.
+    ``outputs`` is empty if their number varies, because no rule names one then.
     """
 
     operands: tuple[tuple[int, int], ...]
@@ -63,12 +63,12 @@ def entry(node: Node, place: int) -> Any:
 
 
 def settings_of(node: Node) -> dict[str, Any]:
-    """Return the settings of a call that a node keeps; none once they are freed."""
+    """Return the settings of a call that a node keeps, or none if they are freed."""
     return dict(node.saved[-1]) if node.plan.names[-1:] == (SETTINGS,) and node.saved is not None else {}
 
 
 def owner_of(node: Node) -> Tensor | None:
-    """Return the leaf Tensor of a node while it is alive and still that leaf."""
+    """Return the leaf Tensor of a node if it is alive and still that leaf."""
     reference = getattr(node, "owner", None)
     owner = None if reference is None else reference()
     return owner if owner is not None and owner.node is node else None
@@ -78,9 +78,9 @@ def owner_of(node: Node) -> Tensor | None:
 
 
 class Recall:
-    """Finds the values of nodes, as arrays of the level inside theirs.
+    """A search for the values of nodes, which are data of Tensors at the nodes' level.
 
-    It does not recurse: chains can be long.
+    It does not recurse, because chains can be long.
     """
 
     def __init__(self, known: Mapping[Node, Any] | None = None) -> None:
@@ -144,7 +144,7 @@ class Recall:
                 self.freed = True
             else:
                 stack += [parent for parent in node.parents if parent not in values]
-        # last: a leaf may have other values by now, and the tape kept those of then
+        # last, because a leaf may have new values by now, and the tape keeps the old ones
         for leaf in leaves:
             owner = owner_of(leaf)
             if leaf not in values and owner is not None:
@@ -193,15 +193,15 @@ class Recall:
             arguments.append(value)
         try:
             return plan.primitive.bind(*arguments, **settings_of(node))
-        except Exception:  # a leaf that has other values by now may not fit, and then there is nothing to show
+        except Exception:  # a leaf may have new values by now that do not fit
             return MISSING
 
 
 def operands(node: Node, level: Any, positions: Iterable[int]) -> tuple[Any, ...]:
     """Return the operands of an operation at some positions.
 
-    A constant that the tape does not keep is MISSING. Raises ``GraphFreedError`` where a backward pass freed the
-    graph, or an operand on the tape can neither be found nor computed again.
+    A constant that the tape does not keep is MISSING. Raises ``GraphFreedError`` if a backward pass freed the graph, or
+    an operand on the tape can neither be found nor computed again.
     """
     plan = node.plan
     names = plan.primitive.argument_names(plan.count)
@@ -230,9 +230,9 @@ def operands(node: Node, level: Any, positions: Iterable[int]) -> tuple[Any, ...
 
 
 def _as_given(value: Any) -> Any:
-    """Return a constant operand as the user knows it.
+    """Return a constant operand in the form that the user gave.
 
-    A leaf is itself, an array a Tensor, a number as it is.
+    For a leaf this is the leaf itself, for an array a Tensor.
     """
     if isinstance(value, Tensor):
         owner = owner_of(value.node) if value.is_leaf and value.node is not None else None
@@ -258,8 +258,8 @@ def _gone(operation: str, what: str, freed: bool) -> str:
 class Op:
     """The operation that made a Tensor: ``t.op``.
 
-    ``name`` is the primitive's, ``output`` the name of the output this Tensor is, None for an operation with one.
-    Equal for Tensors that one call made.
+    ``name`` is that of the primitive. ``output`` is the name of the output that this Tensor is, None for an operation
+    with a single output. The operations of Tensors from one call are equal.
     """
 
     __slots__ = ("_level", "_node", "output")
@@ -277,16 +277,16 @@ class Op:
     def args(self) -> tuple[Any, ...]:
         """All operands in order: Tensors for arrays, numbers as they were given.
 
-        A leaf is the very Tensor it was; other Tensors are on the tape where the operand was: gradients flow through
-        them. Values that no rule needed are computed again, from the leaves as they stand now. A constant that the
-        tape does not keep is shown as ``(not kept)``. Raises ``GraphFreedError`` after a backward pass that freed the
-        graph, and where a value on the tape cannot be computed again.
+        A leaf is the original Tensor. Other Tensors have the operand's place on the tape: gradients flow through them.
+        Values that no rule needs are computed again, from the present values of the leaves. A constant that the tape
+        does not keep is shown as ``(not kept)``. Raises ``GraphFreedError`` after a backward pass that freed the graph,
+        and if a value on the tape cannot be computed again.
         """
         return operands(self._node, self._level, range(self._node.plan.count))
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The keyword settings of the call, by name, in the form the rules see."""
+        """The keyword settings of the call by name, in the form that rules take."""
         node = self._node
         if node.plan.primitive.settings and node.saved is None:
             raise GraphFreedError(_gone(self.name, "the settings", freed=True))
@@ -314,10 +314,10 @@ class Op:
 class GradFn:
     """The pullback of one operation: ``t.grad_fn``.
 
-    Called with a cotangent of the Tensor (a raw array or a Tensor of its shape and dtype; it may be left out for one
-    element) it gives a tuple with the cotangent of each of ``parents``: raw arrays for a raw array; Tensors for a
-    Tensor, recorded, so that they can be differentiated again. Nothing is freed, and no ``.grad`` is touched. Raises
-    ``GraphFreedError`` where a backward pass freed the graph.
+    It takes a cotangent of the Tensor, a raw array or a Tensor of its shape and dtype, which may be left out for a
+    Tensor of one element. It returns a tuple with the cotangent of each of ``parents``: raw arrays for a raw array, and
+    for a Tensor recorded Tensors, which can be differentiated again. Nothing is freed, and no ``.grad`` changes. Raises
+    ``GraphFreedError`` if a backward pass freed the graph.
     """
 
     __slots__ = ("_data", "_level", "_node", "_output")
@@ -339,7 +339,7 @@ class GradFn:
         output = self._output
         g = cotangent_for(self._data, cotangent, f"the grad_fn of {self.__name__}")
         recorded = isinstance(g, Tensor)
-        # the pass runs over a copy of the node whose parents are leaves: it ends there
+        # the pass runs over a copy of the node, at whose parents, which are leaves, it ends
         stand_in = self._stand_in(recorded)
         found = backward_pass({stand_in: g if output is None else OutputCotangents({output: g})}, retain=True)
         parts = [found.get(parent) for parent in stand_in.parents]
@@ -362,7 +362,7 @@ class GradFn:
         return stand_in
 
     def _linked(self, name: str, value: Any) -> Any:
-        """Return a value that was kept, as a Tensor in its place on the tape."""
+        """Return a kept value as a Tensor with its place on the tape."""
         node, level = self._node, self._level
         plan = node.plan
         outputs = plan.primitive.outputs
@@ -439,18 +439,16 @@ def _history(tensor: Tensor) -> list[str]:
 def represent(tensor: Tensor) -> str:
     """Implement ``Tensor.__repr__``: value, dtype, backend, device, operation.
 
-    It never fails.
-
-    Values of a lazy library (Dask) are not computed for it; of a large array only the edges are read.
+    It never fails. Values of a lazy library (Dask) are not computed for it. Of a large array only the edges are read.
     """
     name = type(tensor).__name__
     try:
         raw = tensor.raw
-    except AttributeError:  # a Tensor that its class alone made
+    except AttributeError:  # a Tensor made by its class, without data
         return f"<{name} without a value>"
     try:
         value, whole = several_lines(raw, f"{name}(")
-    except Exception:  # a value inside another library's transform, or of a dtype that NumPy has not
+    except Exception:  # a value inside another library's transform, or of a dtype unknown to NumPy
         value, whole = f"<{type(raw).__name__}>", False
     parts = [value]
     if not whole:

@@ -1,12 +1,11 @@
 """``fixed_point``, ``root``, ``linear_solve``: functions defined by an equation.
 
-They are differentiated through the solution.
-
-All are one case: x solves F(x) = 0, where F depends on whatever it uses. The solution is found without recording
-anything. Then F is evaluated once at it, recorded: the residual r varies as F does with everything but x, and by the
-implicit function theorem dx = -A^-1 dr with A = dF/dx. That covers what F closes over. Level by level, from the newest
-inwards, x is given that derivative. The linear solve in it is made of older levels' Tensors, and is itself a function
-defined by an equation: that gives derivatives of every order and mode.
+They are differentiated through the solution. In each, x solves F(x) = 0. The solution is computed without recording.
+Then F is evaluated once at the solution, and recorded. The result is the residual r, which depends on all that F uses
+except x. By the implicit function theorem dx = -A^-1 dr with A = dF/dx. That includes the derivatives by Tensors that F
+closes over. Level by level, from the newest to the oldest, x is given that derivative. The linear solve in it runs on
+Tensors of older levels, and is itself a function defined by an equation: this gives derivatives of every order and
+mode.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,7 +48,7 @@ def state_leaves(tree: Any, what: str) -> tuple[list[Any], Any]:
 
 
 def given_back(leaves: Leaves, out: Leaves) -> list[Any]:
-    """Return results as Tensors where their leaf is one."""
+    """Return results, as Tensors where the leaf in their place is one."""
     return [
         wrap(o, GLOBAL_TAPE) if isinstance(leaf, Tensor) and not isinstance(o, Tensor) else o
         for leaf, o in zip(leaves, out, strict=True)
@@ -57,7 +56,7 @@ def given_back(leaves: Leaves, out: Leaves) -> list[Any]:
 
 
 def checked(out: Any, leaves: Leaves, spec: Any, what: str) -> list[Any]:
-    """Return the leaves of a user's result, which must be like the unknowns."""
+    """Return the leaves of a user's result; check that it is like the unknowns."""
     found, found_spec = flatten(out)
     if found_spec != spec:
         raise ShapeError(f"{what} gave {found_spec}; it must give a container like the unknown, {spec}")
@@ -76,9 +75,8 @@ def attach(
 ) -> list[Any]:
     """Return the solution of residual(x) = 0 with its derivative.
 
-    The implicit function theorem gives it.
-
-    ``solution``: plain values. ``method``: of the linear solves. ``hidden``: levels to take off the residual's results.
+    ``solution`` are plain values, ``method`` is that of the linear solves, ``hidden`` are levels to take off the
+    residual's results.
     """
     levels = tuple(hidden)
     since = next_id()
@@ -87,7 +85,7 @@ def attach(
 
 
 def _without(value: Any, level: Any) -> Any:
-    """Return a value without a level, wherever the level stands in it."""
+    """Return a value without a level, also where it is inside other levels."""
     if not isinstance(value, Tensor):
         return value
     data = _without(value.data, level)
@@ -97,7 +95,7 @@ def _without(value: Any, level: Any) -> Any:
 
 
 def _down(value: Any, levels: Sequence[Any]) -> Any:
-    """Return a residual's result without the levels, from the newest inwards."""
+    """Return a residual's result without the levels, given from the newest on."""
     value = recorded_part(value)
     for level in levels:
         value = spread(level, value) if isinstance(level, Batch) else recorded_part(_without(value, level))
@@ -105,7 +103,7 @@ def _down(value: Any, levels: Sequence[Any]) -> Any:
 
 
 def _up(value: Any, levels: Sequence[Any]) -> Any:
-    """Return a value inside the levels, as a residual takes it: nothing raw."""
+    """Return a value with the levels, as a Tensor, for a residual to take."""
     for level in reversed(levels):
         if isinstance(level, Batch):
             value = level.wrap(settle(value))
@@ -113,7 +111,7 @@ def _up(value: Any, levels: Sequence[Any]) -> Any:
 
 
 def _evaluated(residual: Residual, levels: Sequence[Any], xs: Leaves) -> list[Any]:
-    """Return the residual without the levels."""
+    """Return the residual at ``xs`` without the levels."""
     return [_down(r, levels) for r in residual([_up(x, levels) for x in xs])]
 
 
@@ -122,7 +120,7 @@ def _attach(
 ) -> list[Any]:
     """Implement ``attach`` inside the levels that have been taken off.
 
-    ``rs``: the residual there. ``since``: a serial number before the nodes that the residual recorded.
+    ``rs`` is the residual there, ``since`` a serial number before the nodes that the residual recorded.
     """
     level = newest_level(rs)
     if level is None or not (level.derivative or isinstance(level, Batch)):
@@ -147,7 +145,7 @@ def _attach(
         return [wrap(x, level, settle(lift(-s))) for x, s in zip(xs, steps, strict=True)]
 
     def pull(node: Node, given: list[Any]) -> list[Any]:
-        # the imperative face's tape may be asked to record the pass on itself: then the level stays on
+        # with create_graph=True the global tape records the pass itself: then the level is not taken off
         again = any(isinstance(g, Tensor) and g.level is level for g in given)
         off = levels if again else below
         at = on_tape(xs, level, node) if again else xs
@@ -158,7 +156,7 @@ def _attach(
             return [_down(c, off) for c in back(tuple([_up(part, off) for part in v]))]
 
         us = lift_all(linear(product, gs, name, method, hidden=_derivatives(off)))
-        # the tape of the residual is made anew, at the solution with all that it depends on itself
+        # the residual is recorded again, at the solution, which may itself depend on recorded values
         start = next_id()
         with recording_from(level.id):
             ends = [split(r, level)[1] for r in _evaluated(residual, levels, at)]
@@ -172,7 +170,7 @@ def _attach(
 
 
 def on_tape(values: Leaves, level: Any, node: Node) -> list[Any]:
-    """Return the outputs of a call's node as Tensors of its level."""
+    """Return the outputs of a recorded call as Tensors of its level."""
     nodes = [node] if len(values) == 1 else [select(node, i) for i in range(len(values))]
     return [wrap(value, level, n) for value, n in zip(values, nodes, strict=True)]
 
@@ -200,9 +198,9 @@ def linear(
     atol: float = 0.0,
     maxiter: int | None = None,
 ) -> list[Any]:
-    """Return the solution of matvec(x) = b, in lists of arrays.
+    """Return the solution of matvec(x) = b, of lists of arrays.
 
-    It is differentiable in all that either uses.
+    It is differentiable in all that ``matvec`` and ``b`` use.
     """
     packing = Packing(b)
     with no_grad():
@@ -217,7 +215,7 @@ def linear(
     return attach(residual, xs, name, method, hidden)
 
 
-# ---------------------------------------------------------------- the face
+# ---------------------------------------------------------------- public functions
 
 
 def linear_solve(
@@ -233,7 +231,7 @@ def linear_solve(
     """Return the solution x of ``matvec(x) = b``, by products with the matrix alone.
 
     It is differentiable in ``b`` and in all that ``matvec`` uses, in any mode and order, by solves with the same matrix
-    and its transpose. The iteration ends where the residual's norm is at most rtol * norm(b) + atol.
+    and its transpose. The iteration ends when the residual's norm is at most rtol * norm(b) + atol.
 
     Parameters
     ----------
@@ -258,9 +256,14 @@ def linear_solve(
     Raises
     ------
     ConvergenceError
-        Where ``maxiter`` products do not suffice.
+        If ``maxiter`` products do not suffice.
     ShapeError
-        Where ``matvec`` returns another container.
+        If ``matvec`` returns another container.
+
+    Notes
+    -----
+    GMRES: Saad and Schultz, SIAM J. Sci. Stat. Comput. 7 (1986). Conjugate gradients: Hestenes and Stiefel, J. Res.
+    Nat. Bur. Standards 49 (1952). BiCGSTAB: van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992).
     """
     if not callable(matvec):
         raise OperandError(
@@ -280,10 +283,10 @@ def linear_solve(
 def fixed_point(
     f: Function, x0: Any, *args: Any, rtol: float | None = None, atol: float | None = None, maxiter: int = 1000
 ) -> Any:
-    """Return the x with ``f(x, *args) = x``, by applying ``f`` from ``x0`` on.
+    """Return the x with ``f(x, *args) = x``, by applying ``f`` again and again.
 
     It is differentiable in ``args`` and in whatever ``f`` closes over, in any mode and order, through the solution and
-    not the iterations; ``x0`` has no derivative. The iteration ends where norm(f(x) - x) is at most
+    not the iterations; ``x0`` has no derivative. The iteration ends when norm(f(x) - x) is at most
     atol + rtol * norm(x).
 
     Parameters
@@ -340,9 +343,9 @@ def root(
 ) -> Any:
     """Return an x with ``f(x, *args) = 0``, by Newton's method from ``x0``.
 
-    GMRES computes the steps, which are halved until they lead down. The solution is differentiable in ``args`` and in
-    whatever ``f`` closes over, in any mode and order, through the solution and not the iterations; ``x0`` has no
-    derivative. The iteration ends where norm(f(x)) is at most atol + rtol * norm(f(x0)).
+    GMRES computes the steps, which are halved until the norm decreases. The solution is differentiable in ``args`` and
+    in whatever ``f`` closes over, in any mode and order, through the solution and not the iterations; ``x0`` has no
+    derivative. The iteration ends when norm(f(x)) is at most atol + rtol * norm(f(x0)).
 
     Parameters
     ----------
@@ -364,7 +367,7 @@ def root(
     Raises
     ------
     ConvergenceError
-        After ``maxiter`` steps, or where no step leads down.
+        After ``maxiter`` steps, or if no step decreases the norm.
     """
     leaves, spec = state_leaves(x0, "root: x0")
 

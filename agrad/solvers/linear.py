@@ -1,8 +1,8 @@
 """Matrix-free solvers of linear systems: GMRES, conjugate gradients and BiCGSTAB.
 
-A vector is one array of one axis; ``Packing`` makes one of a list of arrays. Under ``vmap`` every member has its own
-system, and iterations go on until all have converged. Every quotient is guarded: members that have converged stay as
-they are.
+A vector is an array of one axis; ``Packing`` makes one of a list of arrays. Under ``vmap`` every member has its own
+system, and iterations continue until all have converged. Quotients with a divisor of 0 are 0: members that have
+converged do not change.
 """
 
 import math
@@ -26,13 +26,13 @@ Operator = Callable[[Any], Any]
 def plain(value: Any) -> Any:
     """Return a value without the levels that record it.
 
-    It is an array, or members that ``vmap`` maps over.
+    The result is an array, or members that ``vmap`` maps over.
     """
     return settle(stop_gradient(value)) if isinstance(value, Tensor) else value
 
 
 def raw_of(value: Any) -> Any:
-    """Return the array inside all levels, that of all members.
+    """Return the array under all levels, with all members of maps.
 
     Raises ``TracedValueError`` inside a trace, which cannot replay a decision by its value.
     """
@@ -50,9 +50,9 @@ def holds(condition: Any) -> bool:
 
 
 def computed(*values: Any) -> list[Any]:
-    """Return the values with all pending work of a lazy library done.
+    """Return the values, computed if their library is lazy.
 
-    It would grow from iteration to iteration.
+    The library's graph would otherwise grow with each iteration.
     """
     raws = [raw_of(v) for v in values]
     backend = backend_of(raws[0])
@@ -71,7 +71,7 @@ def precision(value: Any) -> float:
 
 
 def norm(v: Any) -> Any:
-    """Return the Euclidean norm of a vector, without overflow or underflow in between."""
+    """Return the Euclidean norm of a vector, without overflow or underflow on the way."""
     xp = namespace_of((v,))
     size = magnitude(v)
     v = v / size
@@ -123,7 +123,7 @@ def _real(value: Any) -> Any:
 
 
 class Packing:
-    """The layout of a list of arrays in one vector, of their common dtype."""
+    """The layout of a list of arrays in one vector of their common dtype."""
 
     def __init__(self, leaves: Sequence[Any]) -> None:
         self.shapes = [tuple(leaf.shape) for leaf in leaves]
@@ -140,7 +140,7 @@ class Packing:
         return plain(xp.concat([xp.reshape(xp.astype(leaf, dtype), (-1,)) for leaf in leaves], axis=0))
 
     def unpack(self, vector: Any) -> list[Any]:
-        """Return the arrays of a vector as plain values, of their own shapes and dtypes."""
+        """Return the arrays in a vector as plain values of their own shapes and dtypes."""
         xp = namespace_of((vector,))
         parts = []
         start = 0
@@ -153,7 +153,7 @@ class Packing:
         return parts
 
     def on_vectors(self, f: Callable[[list[Any]], Sequence[Any]]) -> Operator:
-        """Return a function of lists of Tensors as one of vectors of plain values."""
+        """Return a function of lists of Tensors as a function of plain vectors."""
         return lambda vector: self.pack(f([lift(part) for part in self.unpack(vector)]))
 
 
@@ -181,12 +181,12 @@ def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: in
             column = [_dot(v, w) for v in basis]
             for h, v in zip(column, basis, strict=True):
                 w = w - h * v
-            for i, v in enumerate(basis):  # once more, for the rest that rounding left
+            for i, v in enumerate(basis):  # once more, because rounding leaves a rest
                 h = _dot(v, w)
                 w = w - h * v
                 column[i] = column[i] + h
             below = norm(w)
-            # below rounding there is nothing new in w, and its direction is noise
+            # if w is below rounding, its direction is noise
             scale = sum([abs(h) for h in column], 0 * below)
             xp = namespace_of((scale,))
             below = xp.where(below <= 4 * precision(b) * scale, xp.zeros_like(below), below)
@@ -288,8 +288,8 @@ def solved(
 ) -> Any:
     """Return the solution of a x = b from a first guess ``x``.
 
-    ``b`` is scaled to elements of at most 1, and the solution back: squares neither overflow nor underflow. Raises
-    ``ConvergenceError`` where ``strict`` and the tolerance was not reached.
+    ``b`` is scaled to elements of at most 1, and the solution is scaled back, because squares could overflow or
+    underflow. With ``strict``, raises ``ConvergenceError`` if the tolerance was not reached.
     """
     if method not in METHODS:
         raise ConfigurationError(f"{name}: method is one of {', '.join(map(repr, METHODS))}, not {method!r}")
@@ -309,6 +309,6 @@ def solved(
 
 
 def greatest(value: Any) -> float:
-    """Return the greatest element of all members, at least 0, as a number."""
+    """Return the greatest element of all members as a number, at least 0."""
     raw = raw_of(value)
     return float(np.max(np.asarray(backend_of(raw).to_host(raw)), initial=0.0))

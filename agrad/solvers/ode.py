@@ -1,12 +1,10 @@
 """``odeint``: initial value problems, differentiated through the solution.
 
-The method is that of Dormand and Prince.
-
 The steps are never recorded. Forward mode integrates the tangent along with the state. Reverse mode integrates the
-adjoint back, a' = -a df/dy, and with it the integrals of a df/dp for every array p that the equation uses (Chen et
-al., Neural Ordinary Differential Equations, NeurIPS 2018). The tape of one call of the equation tells these arrays,
-those that it closes over included. The same function solves these systems, on older levels' Tensors: that gives
-derivatives of every order and mode.
+adjoint back, a' = -a df/dy, and with it the integrals of a df/dp for every array p that the equation uses (Chen et al.,
+Neural Ordinary Differential Equations, NeurIPS 2018). The tape of one call of the equation shows these arrays, also
+those that it closes over. The same solver integrates these systems, on Tensors of older levels: this gives derivatives
+of every order and mode.
 """
 
 import itertools
@@ -84,6 +82,11 @@ def odeint(
         After ``maxsteps`` steps between two times, or where the step becomes too small.
     ShapeError, DtypeError
         For times of another shape, order or dtype.
+
+    Notes
+    -----
+    The method is that of Dormand and Prince, A family of embedded Runge-Kutta formulae, J. Comput. Appl. Math. 6
+    (1980). The adjoint is that of Chen et al., Neural Ordinary Differential Equations, NeurIPS 2018.
     """
     leaves, spec = state_leaves(y0, "odeint: y0")
     if not hasattr(t, "shape") or len(t.shape) != 1 or int(t.shape[0]) < 2:
@@ -111,13 +114,13 @@ def _times(t: Any) -> list[float]:
 
 
 def _solve(equation: Equation, y0: Leaves, t: Any, options: _Options) -> list[Any]:
-    """Return the solution by leaf, times first, of operands of any levels."""
+    """Return the solution by leaf, with the times first, of operands of any levels."""
     y0, t = [recorded_part(y) for y in y0], recorded_part(t)
     since = next_id()
     with_closures = [recorded_part(r) for k in (0, -1) for r in equation([plain(y) for y in y0], plain(t)[k])]
     level = newest_level([*y0, t, *with_closures])
     if level is None or not (level.derivative or isinstance(level, Batch)):
-        return _integrate(equation, y0, t, options)  # it raises where a trace could not replay the steps
+        return _integrate(equation, y0, t, options)  # raises an error if a trace could not replay the steps
     if isinstance(level, Batch):
         return _of_members(equation, y0, t, options, level)
     if isinstance(level, Forward):
@@ -139,7 +142,7 @@ def _of_members(equation: Equation, y0: Leaves, t: Any, options: _Options, level
 
 
 def _with_tangents(equation: Equation, y0: Leaves, t: Any, options: _Options, level: Forward) -> list[Any]:
-    """Solve for state and tangent as one system."""
+    """Solve for the state and its tangent as one system."""
     n = len(y0)
 
     def both(state: Leaves, s: Any) -> list[Any]:
@@ -182,7 +185,7 @@ def _inside(equation: Equation, level: Any) -> Equation:
 def _recorded(
     equation: Equation, y0: Leaves, t: Any, options: _Options, level: Any, since: int, closures: Leaves
 ) -> list[Any]:
-    """Record the solution as one operation, whose pullback solves the adjoint."""
+    """Record the solution as one operation. Its pullback solves the adjoint system."""
     ends = [node for _, node in (split(r, level) for r in closures) if node is not None]
     used = nodes_before(ends, since)
     starts = [split(y, level)[1] for y in y0]
@@ -206,7 +209,7 @@ def _recorded(
 
 
 class _Adjoint:
-    """The system of state, adjoint and integrals of one level's backward pass."""
+    """The system of state, adjoint and integrals of a backward pass at one level."""
 
     def __init__(self, value: Equation, equation: Equation, level: Any, used: Sequence[Node], again: bool) -> None:
         self.value, self.equation, self.level, self.used, self.again = value, equation, level, used, again
@@ -231,9 +234,9 @@ class _Adjoint:
         return values, [found.get(node) for node in begun], [found.get(node) for node in self.used]
 
     def _start(self, y: Any) -> Tensor:
-        """Return the state with a node where the pass ends.
+        """Return the state with a node at which the pass ends.
 
-        It is a leaf, or a node in front of the one that it has.
+        The node is a leaf, or a new node before the state's own.
         """
         if self.again and isinstance(y, Tensor) and y.level is self.level and y.node is not None:
             return wrap(y.data, self.level, record_call("state", [y.node], 1, lambda _, gs: gs, linear=True)[0])
@@ -249,7 +252,7 @@ class _Adjoint:
         n, last = len(ys), int(gs[0].shape[0]) - 1
         adjoints = [g[(last, ...)] for g in gs]
         state = [y[(last, ...)] for y in ys]
-        # the first cotangents of the used nodes tell their shapes
+        # the first cotangents of the used nodes have the shapes of the integrals
         _, _, shapes = self._pulled(state, adjoints, plain(t)[last])
         if any(s is None for s in shapes):
             _, _, at_start = self._pulled([y[(0, ...)] for y in ys], adjoints, plain(t)[0])
@@ -306,7 +309,7 @@ def _sum(weights: Sequence[float], slopes: Leaves) -> Any:
 
 
 def _mean_square(v: Any) -> float:
-    """Return the root of the mean square, the greatest of all members', or 0."""
+    """Return the root mean square, the greatest of all members; 0 if empty."""
     if 0 in v.shape:
         return 0.0
     xp = namespace_of((v,))
@@ -314,7 +317,7 @@ def _mean_square(v: Any) -> float:
 
 
 def _integrate(equation: Equation, y0: Leaves, t: Any, options: _Options) -> list[Any]:
-    """Return the solution of plain values, by adaptive steps to each time."""
+    """Return the solution for plain values, by adaptive steps to each time."""
     oldest = mode().oldest
     with no_grad():
         times = _times(t)
@@ -324,7 +327,7 @@ def _integrate(equation: Equation, y0: Leaves, t: Any, options: _Options) -> lis
 
         def slope(v: Any, s: float, whole: bool = False) -> Any:
             ys = [lift(p) for p in packing.unpack(v)]
-            if whole:  # once a step with all levels, to find a derivative that would be lost
+            if whole:  # once a step at all levels, to detect a derivative that would be lost
                 with recording_from(oldest):
                     found = [recorded_part(r) for r in equation(ys, zero + s)]
                 if any(isinstance(r, Tensor) and r.level.derivative for r in found):

@@ -1,4 +1,4 @@
-"""Arguments and results of transformed functions: checks, and levels on and off."""
+"""Arguments and results of transformed functions, with their checks and levels."""
 
 import inspect
 import weakref
@@ -17,16 +17,14 @@ from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError,
 from agrad.transforms.trees import Place, flatten, paths, place_of, tree_map, unflatten
 
 ArgNums = int | str | Sequence[int | str]
-"""Which arguments are differentiated: positions or names, one or several."""
+"""Positions or names of the differentiated arguments, one or several."""
 
 
 def differentiated_value(leaf: Any, where: Place | str, what: str) -> Any:
     """Return the value to differentiate at a leaf.
 
-    It is a floating raw array, or a Tensor that an older level records.
-
-    Raises ``DtypeError`` for an integer, ``OperandError`` for a leaf that is no array; ``where`` and ``what`` name the
-    leaf and the transform in their texts.
+    It is a floating raw array, or a Tensor that an older level records. Raises ``DtypeError`` for an integer, and
+    ``OperandError`` for a leaf that is not an array; ``where`` and ``what`` name the leaf and the transform.
     """
     leaf = array_of_number(leaf)
     if isinstance(leaf, TracedNumber):
@@ -50,72 +48,8 @@ def is_array(value: Any) -> bool:
     return isinstance(value, Tensor) or backend_of_type(type(value)) is not None
 
 
-class Chosen:
-    """The differentiated arguments of a call, and the call with other values."""
-
-    def __init__(
-        self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: ArgNums, what: str
-    ) -> None:
-        self.f, self.args, self.kwargs = f, args, kwargs
-        self.single = isinstance(argnums, (int, str))
-        given: Sequence[int | str] = (argnums,) if isinstance(argnums, (int, str)) else tuple(_sequence(argnums, what))
-        self.keys = [self._key(key, what) for key in given]
-        if len(set(self.keys)) != len(self.keys):
-            raise ConfigurationError(f"{what}: argnums {argnums} names an argument twice")
-        self.values = tuple([args[key] if isinstance(key, int) else kwargs[key] for key in self.keys])
-        self.places = [f"argument {key}" if isinstance(key, int) else f"argument {key!r}" for key in self.keys]
-
-    def _key(self, key: int | str, what: str) -> int | str:
-        """Return the position of an argument, or the keyword that it was given by."""
-        count = len(self.args)
-        if isinstance(key, str):
-            if key in self.kwargs:
-                return key
-            try:
-                names = [
-                    p.name
-                    for p in inspect.signature(self.f).parameters.values()
-                    if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-                ]
-            except (TypeError, ValueError):  # a function that tells nothing of its arguments
-                names = []
-            if key in names[:count]:
-                return names.index(key)
-            known = [*names[:count], *self.kwargs]
-            raise ConfigurationError(
-                f"{what}: argnums names {key!r}, no argument that was given; "
-                + (f"those are {', '.join(map(repr, known))}" if known else "name it by its position")
-            )
-        if not -count <= key < count:
-            raise ConfigurationError(
-                f"{what}: argnums names argument {key}, but {count} positional arguments were given; name one given by "
-                "keyword as argnums='name'"
-            )
-        return key % count
-
-    def call(self, values: Sequence[Any]) -> Any:
-        """Call ``f`` with these values in the places of the chosen arguments."""
-        args, kwargs = list(self.args), dict(self.kwargs)
-        for key, value in zip(self.keys, values, strict=True):
-            if isinstance(key, int):
-                args[key] = value
-            else:
-                kwargs[key] = value
-        return called(self.f, *args, **kwargs)
-
-    def result(self, values: Sequence[Any]) -> Any:
-        """Return one value for each chosen argument: a tuple where ``argnums`` is one."""
-        return values[0] if self.single else tuple(values)
-
-
-def _sequence(argnums: Any, what: str) -> Sequence[int | str]:
-    if not isinstance(argnums, Sequence) or not all(isinstance(key, (int, str)) for key in argnums):
-        raise ConfigurationError(f"{what}: argnums is a position, a name, or a tuple of these, not {argnums!r}")
-    return argnums
-
-
 class Inputs:
-    """The differentiated leaves of one call, to be put on a level."""
+    """The differentiated leaves of one call, to be wrapped as Tensors of a level."""
 
     def __init__(self, trees: Sequence[Any], names: Sequence[str], what: str) -> None:
         self.what = what
@@ -147,9 +81,9 @@ class Inputs:
         return [settle(_tangent_for(value, t, place, self.what)) for value, t, place in triples]
 
     def restore(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """Return containers like the arguments' around ``values``.
+        """Return containers like the arguments' with ``values`` as leaves.
 
-        An array is a Tensor where the argument's leaf was one.
+        An array is returned as a Tensor if the argument's leaf was one.
         """
         pairs = zip(values, self.leaves, strict=True)
         return unflatten(self.spec, [outside(value, not is_bare(leaf)) for value, leaf in pairs])
@@ -159,15 +93,81 @@ class Inputs:
         return outside(value, self.tensors)
 
 
+class Chosen(Inputs):
+    """The arguments of a call that ``argnums`` names, and the call with other values."""
+
+    def __init__(
+        self, f: Callable[..., Any], args: Any, kwargs: dict[str, Any], argnums: ArgNums, what: str, holomorphic: bool
+    ) -> None:
+        self.f, self.args, self.kwargs = f, args, kwargs
+        self.single = isinstance(argnums, (int, str))
+        given: Sequence[int | str] = (argnums,) if isinstance(argnums, (int, str)) else tuple(_sequence(argnums, what))
+        self.keys = [self._key(key, what) for key in given]
+        if len(set(self.keys)) != len(self.keys):
+            raise ConfigurationError(f"{what}: argnums {argnums} names an argument twice")
+        values = [args[key] if isinstance(key, int) else kwargs[key] for key in self.keys]
+        super().__init__(values, [f"argument {key!r}" for key in self.keys], what)
+        if holomorphic:
+            _check_complex(self)
+
+    def _key(self, key: int | str, what: str) -> int | str:
+        """Return the position of an argument, or the keyword that it was given by."""
+        count = len(self.args)
+        if isinstance(key, str):
+            if key in self.kwargs:
+                return key
+            try:
+                names = [
+                    p.name
+                    for p in inspect.signature(self.f).parameters.values()
+                    if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+                ]
+            except (TypeError, ValueError):  # a function without a signature
+                names = []
+            if key in names[:count]:
+                return names.index(key)
+            known = [*names[:count], *self.kwargs]
+            raise ConfigurationError(
+                f"{what}: argnums names {key!r}, no argument that was given; "
+                + (f"those are {', '.join(map(repr, known))}" if known else "name it by its position")
+            )
+        if not -count <= key < count:
+            raise ConfigurationError(
+                f"{what}: argnums names argument {key}, but {count} positional arguments were given; name one given by "
+                "keyword as argnums='name'"
+            )
+        return key % count
+
+    def call(self, values: Sequence[Any]) -> Any:
+        """Call ``f`` with these values as the chosen arguments."""
+        args, kwargs = list(self.args), dict(self.kwargs)
+        for key, value in zip(self.keys, values, strict=True):
+            if isinstance(key, int):
+                args[key] = value
+            else:
+                kwargs[key] = value
+        return called(self.f, *args, **kwargs)
+
+    def result(self, values: Sequence[Any]) -> Any:
+        """Return one value for each chosen argument, as a tuple if ``argnums`` is one."""
+        return values[0] if self.single else tuple(values)
+
+
+def _sequence(argnums: Any, what: str) -> Sequence[int | str]:
+    if not isinstance(argnums, Sequence) or not all(isinstance(key, (int, str)) for key in argnums):
+        raise ConfigurationError(f"{what}: argnums is a position, a name, or a tuple of these, not {argnums!r}")
+    return argnums
+
+
 def outside(value: Any, tensors: bool) -> Any:
-    """Return a result as the caller gets it: a Tensor where ``tensors``, else raw."""
+    """Return a result as the caller gets it: a Tensor if ``tensors``, else raw."""
     if is_bare(value):
         return wrap(value, GLOBAL_TAPE) if tensors and is_array(value) else settle(value)
     return value if tensors else settle(value)
 
 
 def is_bare(value: Any) -> bool:
-    """Return True for a raw value, and for one inside the level of ``jit`` alone."""
+    """Return True for a raw value, and for one at the level of ``jit`` alone."""
     return not isinstance(value, Tensor) or value.level.id < 0
 
 
@@ -190,7 +190,8 @@ _PLAIN = (bool, int, float, complex, str, bytes)
 def outputs_of(out: Any, level: Level, what: str) -> tuple[list[tuple[Any, Any]], Any]:
     """Return a result's leaves, each split by ``split``, and its structure.
 
-    Raises ``OperandError`` for an object that is not a container of arrays: its content would lose its derivative.
+    Raises ``OperandError`` for an object that is not a container of arrays, because its content would lose its
+    derivative.
     """
     leaves, spec = flatten(out)
     for i, leaf in enumerate(leaves):
@@ -204,7 +205,7 @@ def outputs_of(out: Any, level: Level, what: str) -> tuple[list[tuple[Any, Any]]
 
 
 def leave_tree(tree: Any, level: Level, inputs: Inputs) -> Any:
-    """Return a container of results as the caller gets it."""
+    """Return a container of results without the level, as the caller gets it."""
     return tree_map(lambda leaf: inputs.leave(split(leaf, level)[0]), tree)
 
 
@@ -241,9 +242,9 @@ def aux_of(out: Any, what: str) -> tuple[Any, Any]:
 
 
 def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
-    """Raise unless ``y`` is one number as an array.
+    """Raise an error unless ``y`` is one number as an array.
 
-    It must be real, with ``holomorphic`` complex.
+    The number must be real, or complex with ``holomorphic``.
     """
     if type(y) is bool:
         raise DtypeError(f"{what}: the function returned the bool {y}, which has no derivative; return a number")
@@ -274,8 +275,8 @@ def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
         )
 
 
-def check_complex(inputs: Inputs) -> None:
-    """Raise ``DtypeError`` where an argument of a holomorphic function is real."""
+def _check_complex(inputs: Inputs) -> None:
+    """Raise ``DtypeError`` if an argument of a holomorphic function is real."""
     for value, place in zip(inputs.values, inputs.places, strict=True):
         if not is_complex(value.dtype):
             raise DtypeError(
@@ -285,7 +286,7 @@ def check_complex(inputs: Inputs) -> None:
 
 
 def _tangent_for(value: Any, t: Any, place: Place, what: str) -> Any:
-    """Return the tangent ``t`` of ``value``, checked: of the same shape and dtype."""
+    """Return the tangent ``t`` of ``value``; check its shape and dtype."""
     raw = value.raw if isinstance(value, Tensor) else value
     t = array_of_number(t, raw)
     if not hasattr(t, "shape"):
@@ -300,7 +301,7 @@ def _tangent_for(value: Any, t: Any, place: Place, what: str) -> Any:
 
 
 def out_tangent(y: Any, t: Any) -> Any:
-    """Return the tangent of a result: zeros where ``t`` is None."""
+    """Return the tangent of a result, zeros if ``t`` is None."""
     if t is not None:
         return t
     if hasattr(y, "shape"):
@@ -317,7 +318,7 @@ def check_chunk_size(chunk_size: int | None, name: str, of: str) -> None:
 def chunks(total: int, chunk_size: int | None) -> list[slice]:
     """Return slices of ``chunk_size`` places that cover ``total``.
 
-    The last may be shorter; for 0 places there is one empty slice.
+    The last may be shorter. For 0 places there is one empty slice.
     """
     step = chunk_size or total or 1
     return [slice(start, min(start + step, total)) for start in range(0, total, step)] or [slice(0, 0)]

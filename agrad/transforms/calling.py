@@ -1,9 +1,7 @@
 """Calls of functions with rules of their own.
 
-The newest level among the operands is taken off and records the call.
-
-A rule runs on the values inside that level's Tensors, as ordinary code. Older levels differentiate it, and higher
-derivatives are derivatives of the rule.
+The newest level among the operands records the call. A rule runs on the data of that level's Tensors, as ordinary
+code. Older levels differentiate it, and higher derivatives are derivatives of the rule.
 """
 
 import contextlib
@@ -24,11 +22,11 @@ from agrad.transforms.arguments import zeros
 
 Values = Sequence[Any]
 Back = Callable[[list[Any]], Values]
-"""Takes the cotangent of each floating output to that of each operand (None for 0, and for operands not traced)."""
+"""A pullback: from the cotangent of each floating output to that of each operand, None for zero."""
 
 
 class Rules(Protocol):
-    """A function of leaves, its pullback and its pushforward by the traced ones."""
+    """A function of leaves, with its pullback and pushforward for the traced ones."""
 
     name: str
     loop: bool
@@ -49,7 +47,7 @@ def differentiable(value: Any) -> bool:
 def call(rules: Rules, leaves: Values) -> list[Any]:
     """Call the function on leaves of any levels.
 
-    Results are Tensors where an operand is.
+    Array results are Tensors if an operand is one.
     """
     outs = _call(rules, leaves)
     if not any(isinstance(leaf, Tensor) for leaf in leaves):
@@ -61,7 +59,7 @@ def _call(rules: Rules, leaves: Values) -> list[Any]:
     leaves = [recorded_part(leaf) for leaf in leaves]
     level = newest_level(leaves)
     if level is None or not (level.tape or isinstance(level, Forward | Batch)):
-        # any other level, a tracer's say, sees the operations that the function is made of
+        # at any other level, a trace's say, the operations inside the function are recorded
         return [settle(out) for out in rules.primal(lift_all(leaves))]
     if isinstance(level, Batch):
         mapped = [isinstance(leaf, Tensor) and leaf.level is level for leaf in leaves]
@@ -80,14 +78,14 @@ def _call(rules: Rules, leaves: Values) -> list[Any]:
 
 
 def _at(level: Any, outs: Values, nodes: Values) -> list[Any]:
-    """Return the results, arrays as Tensors of a level that records derivatives."""
+    """Return the results, with arrays as Tensors of a level that records derivatives."""
     return [
         wrap(settle(out), level, node) if hasattr(out, "shape") else out for out, node in zip(outs, nodes, strict=True)
     ]
 
 
 def _mapped(level: Batch, values: Values) -> list[Any]:
-    """Return values with the members along their first axis as Tensors of a map."""
+    """Return mapped Tensors of values that have the members along their first axis."""
     return [level.wrap(settle(value)) if hasattr(value, "shape") else value for value in values]
 
 
@@ -107,7 +105,7 @@ def _record(rules: Rules, leaves: Values, inner: Values, level: Any, traced: lis
     metas = [meta(leaves[i]) for i in traced]
     # the zeros of an unused output's cotangent are like these; a single output is never unused
     likes = [outs[k] if len(floating) > 1 else None for k in floating]
-    # the imperative face's tape may be asked to record the pass on itself: then the rule is run on its own Tensors
+    # with create_graph=True the global tape records the pass itself, and the rule runs on the tape's own Tensors
     again = list(leaves) if level is GLOBAL_TAPE else None
 
     def pull(_: Node, given: list[Any]) -> list[Any]:
@@ -129,7 +127,7 @@ def _record(rules: Rules, leaves: Values, inner: Values, level: Any, traced: lis
 def spread(level: Batch, value: Any) -> Any:
     """Return a value with the level's members along its first axis.
 
-    It is repeated where the members share it. Newer levels stay outside.
+    It is repeated if the members share it. Newer levels stay outside.
     """
     value = settle(value)
     if not isinstance(value, Tensor) or value.level.id < level.id:
@@ -165,7 +163,7 @@ def _below_newer(level: Batch, value: Any, move: Callable[..., Any], back: Calla
 
 
 def _looping(rules: Rules, values: Values) -> Any:
-    """Return the batch level that must be split before the rule runs, or None."""
+    """Return the batch level to split before the rule runs, or None."""
     level = newest_level(values)
     return level if rules.loop and isinstance(level, Batch) else None
 
@@ -195,7 +193,7 @@ def _reverse(rules: Rules, inner: Values, traced: Sequence[int]) -> tuple[list[A
 
 
 def _pulled(rules: Rules, back: Back, gs: list[Any]) -> Values:
-    """Call a pullback with cotangents that may be mapped where operands are not."""
+    """Call a pullback with cotangents, which may be mapped although no operand is."""
     level = _looping(rules, gs)
     if level is None:
         with _loop_advice(rules, gs):
@@ -231,9 +229,9 @@ def _forward(rules: Rules, inner: Values, traced: Sequence[int], tangents: Value
 
 
 def check_older(outs: Values, level: Any, name: str) -> None:
-    """Raise ``NotDifferentiableError`` where the level recorded a result.
+    """Raise ``NotDifferentiableError`` if the level recorded a result.
 
-    The rule then used a Tensor that it was not given.
+    The rule then used a Tensor that is not among its arguments.
     """
     for out in outs:
         value = recorded_part(out)
@@ -284,7 +282,7 @@ class _Mapped:
 def _by_operand(mapped: Sequence[bool], traced: Sequence[int], found: Values) -> list[Any]:
     """Return the cotangents of all operands, given those at ``traced``.
 
-    They are summed over the members where these share an operand.
+    They are summed over the members if these share the operand.
     """
     out: list[Any] = [None] * len(mapped)
     for i, g in zip(traced, found, strict=True):
@@ -295,7 +293,7 @@ def _by_operand(mapped: Sequence[bool], traced: Sequence[int], found: Values) ->
 def _stacked(members: Sequence[Values]) -> list[Any]:
     """Return the members' values stacked, given one list of values a member.
 
-    None is zero where other members have an array.
+    None stands for zeros if other members have an array.
     """
     out: list[Any] = []
     for parts in zip(*members, strict=True):
@@ -312,7 +310,7 @@ def _stacked(members: Sequence[Values]) -> list[Any]:
 class _Members:
     """Rules called once a member, with the results stacked.
 
-    For functions that cannot take a batch.
+    They serve functions that cannot take a batch.
     """
 
     loop = True

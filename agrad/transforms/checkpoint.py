@@ -1,9 +1,9 @@
 """``checkpoint``: compute intermediate values again in the backward pass.
 
-The function runs and is recorded as usual. Then one call takes the place of the nodes that it made, on every tape that
-its results are on. The call's parents are the older nodes that these reach: those of its arguments and of whatever it
-closes over. The pullback runs the function again and goes back over the nodes that this records. It is a checkpoint
-itself: higher derivatives keep as little.
+The function runs and is recorded as usual. Then one call replaces the nodes that it made, on every tape of its results.
+The call's parents are the older nodes behind these: those of the arguments and of the Tensors that the function closes
+over. The pullback runs the function again and goes back over the nodes that this records. It is a checkpoint itself:
+higher derivatives keep as little.
 """
 
 import functools
@@ -24,7 +24,7 @@ from agrad.transforms.trees import flatten_all, unflatten
 
 Function = Callable[..., Any]
 _Path = tuple[int, int]
-"""The number of a result of a function, and that of a tape among those it is on."""
+"""The number of a result of a function, and of a tape among those that record it."""
 
 
 def checkpoint(f: Function) -> Function:
@@ -32,8 +32,8 @@ def checkpoint(f: Function) -> Function:
 
     The backward pass computes the rest again.
 
-    It works on Tensors with ``.backward()`` and inside transforms, nested, and in forward mode, where it changes
-    nothing. Arrays that ``f`` closes over are differentiated too. A write to a Tensor among the arguments takes place.
+    It works with ``.backward()`` and inside transforms, nested, and in forward mode, where it changes nothing. Arrays
+    that ``f`` closes over are differentiated too. Writes to Tensors among the arguments take effect.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def checkpoint(f: Function) -> Function:
         written: list[Any] = []
 
         def run() -> list[Any]:
-            # new objects for each run: a write of f's to its arguments must not reach the next run
+            # new objects for each run: if f writes to its arguments, the next run must not see it
             again = [_handle(value, leaf) for value, leaf in zip(held, leaves, strict=True)]
             before = [_standing(handle) for handle in again]
             given, named = unflatten(spec, again)
@@ -134,7 +134,7 @@ def _carry(end: Node, node: Node) -> None:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Node]]:
-    """Yield the level and node of a value on each tape, those of tangents included."""
+    """Yield the level and node of a value on each tape, also those of its tangents."""
     while isinstance(value, Tensor):
         if value.level.tape:
             if value.node is not None:
@@ -167,7 +167,7 @@ def _pullback(
     parents: list[Node],
     states: Recorded,
 ) -> Pull:
-    """Return the pullback of a checkpoint on one tape, which runs the function again.
+    """Return the pullback of a checkpoint on one tape; it runs the function again.
 
     ``paths`` lead to the ends on that tape in the ``count`` results.
     """

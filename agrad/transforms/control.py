@@ -1,8 +1,8 @@
 """``scan``, ``cond`` and ``while_loop``: control flow with containers, as in JAX.
 
-They are Python's own loops and branches. Each step is recorded as it runs: every mode and order of derivative works,
-reverse mode through ``while_loop`` too. Plain Python control flow does the same wherever values are known. These add
-the stacking, checks of a step's results, and checkpoints of ``scan``.
+They run as Python's own loops and branches. Each step is recorded as it runs: every mode and order of derivative works,
+reverse mode through ``while_loop`` too. Plain Python control flow does the same wherever values are known. These
+functions add the stacking, the checks of a step's results, and the checkpoints of ``scan``.
 """
 
 import math
@@ -27,7 +27,7 @@ def _kind(array: Any) -> str:
 
 
 def _check_carry(before: Any, after: Any, what: str) -> None:
-    """Raise ``ShapeError`` unless the carry after a step is like the one before."""
+    """Raise ``ShapeError`` if a step changed the structure, a shape or a dtype."""
     (old, old_spec), (new, new_spec) = flatten_all(before), flatten_all(after)
     if old_spec != new_spec:
         raise ShapeError(f"{what} gave the carry {new_spec}; it was {old_spec}, and its structure must stay")
@@ -118,7 +118,7 @@ def scan(
 
 
 def _steps(step: Function, carry: Any, leaves: Sequence[Any], order: range, size: int) -> tuple[Any, list[Any]]:
-    """Return the last carry and the y's, in checkpoints of ``size`` steps (0: none)."""
+    """Return the last carry and the y's, with a checkpoint for each ``size`` steps."""
 
     def piece(carry: Any, parts: Sequence[Any], places: Sequence[int]) -> tuple[Any, list[Any]]:
         ys = []
@@ -182,7 +182,7 @@ def _stacked(ys: Sequence[Any]) -> Any:
 
 
 def _arrays(parts: Sequence[Any]) -> Sequence[Any]:
-    """Return the steps' results as arrays of one form.
+    """Return the steps' results as arrays.
 
     Python numbers, of a carry that began as one say, become arrays like those of other steps.
     """
@@ -202,7 +202,7 @@ def _truth(value: Any, what: str) -> bool:
 
 
 def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
-    """Call ``true_fn`` or ``false_fn`` on the operands, by ``pred``.
+    """Call ``true_fn`` on the operands if ``pred`` is true, else ``false_fn``.
 
     The other one does not run.
 
@@ -231,7 +231,7 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
-    """Apply ``body_fun`` to the value as long as ``cond_fun`` of it is true.
+    """Apply ``body_fun`` to the value while ``cond_fun`` of it is true.
 
     Forward mode needs no graph. Reverse mode uses the tape, whose memory grows with the number of steps that ran. Both
     give the derivative of these steps.

@@ -84,7 +84,7 @@ class _Custom:
         try:
             bound = inspect.signature(self.f).bind(*args, **kwargs)
         except (TypeError, ValueError) as error:
-            if not kwargs and isinstance(error, ValueError):  # a function that tells nothing of its arguments
+            if not kwargs and isinstance(error, ValueError):  # a function without a signature
                 return args
             raise OperandError(f"{self.title}: {error}") from None
         bound.apply_defaults()
@@ -98,7 +98,7 @@ class _Custom:
         return unflatten(rules.out_spec, out)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """As a method: the instance is the first argument."""
+        """Return the function with the instance as its first argument, for methods."""
         return self if instance is None else functools.partial(self, instance)
 
 
@@ -126,7 +126,7 @@ class CustomRules:
         self.out_spec: Any = None
 
     def arguments(self, leaves: Values) -> list[Any]:
-        """Return all arguments by position, the differentiated ones around other leaves."""
+        """Return all arguments by position, the differentiated ones with other leaves."""
         rest = iter(unflatten(self.spec, leaves))
         return [self.fixed[i] if i in self.fixed else next(rest) for i in range(self.count)]
 
@@ -135,7 +135,7 @@ class CustomRules:
         return [self.fixed[n % self.count] for n in self.custom.nondiff]
 
     def flat(self, out: Any) -> list[Any]:
-        """Return the leaves of a result, whose structure is remembered."""
+        """Return the leaves of a result, and keep its structure."""
         leaves, self.out_spec = flatten_all(out)
         return leaves
 
@@ -167,7 +167,7 @@ class _VjpRules(CustomRules):
         return outs, back
 
     def _by_leaf(self, found: Any) -> list[Any]:
-        """Return ``bwd``'s result by the arguments' leaves."""
+        """Return the result of ``bwd`` as a list with an entry for each leaf."""
         arguments = unflatten(self.spec, self.leaves)
         if isinstance(found, list):
             found = tuple(found)
@@ -367,10 +367,9 @@ class custom_jvp(_Custom):
 def transpose(function: Callable[[list[Any]], list[Any]], likes: Values, what: str) -> Callable[[list[Any]], list[Any]]:
     """Return the transpose of a linear function of lists of arrays.
 
-    It is recorded at 0.
-
-    ``likes``: arrays or Tensors like the arguments. Raises ``NotDifferentiableError`` where an operation is not linear.
-    A function with a hand-written rule does not tell; for these the transposes at other arguments must agree.
+    The function is recorded at 0. ``likes`` are arrays or Tensors like the arguments. Raises ``NotDifferentiableError``
+    if an operation is not linear. That cannot be seen of a function with a hand-written rule: there the transposes at
+    other arguments must agree.
     """
     at_zero = LinearTape(function, [zeros(like) for like in likes])
     doubtful = set()

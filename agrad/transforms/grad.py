@@ -1,9 +1,7 @@
 """``grad``, ``value_and_grad``, ``vjp`` and ``jvp``.
 
-They differentiate functions of nested containers of arrays.
-
-Raw arrays in give raw arrays out, Tensors in give Tensors out. Each call opens a level of its own, and transforms
-nest in any order.
+They differentiate functions of nested containers of arrays. For raw arrays they return raw arrays, for Tensors Tensors.
+Each call opens a level of its own, and transforms nest in any order.
 """
 
 import functools
@@ -23,7 +21,6 @@ from agrad.transforms.arguments import (
     Chosen,
     Inputs,
     aux_of,
-    check_complex,
     check_scalar,
     leave_tree,
     out_tangent,
@@ -60,14 +57,14 @@ class Recording:
     def leave_value(self, pairs: Sequence[tuple[Any, Any]], spec: Any) -> Any:
         """Return the result as the caller gets it.
 
-        It is copied where the tape, which lives on, may keep the array.
+        It is copied if the tape, which stays in use, may keep the array.
         """
         return unflatten(spec, [self.inputs.leave(y if node is None else copied(y)) for y, node in pairs])
 
     def gradients(self, y: Any, node: Node | None) -> tuple[Any, ...]:
         """Return the gradients of the sum of ``y``'s elements, and free the tape.
 
-        They stand in containers like the arguments'.
+        They are containers like the arguments.
         """
         return self._pulled({} if node is None else {node: namespace_of((y,)).ones_like(y)}, retain=False)
 
@@ -125,43 +122,37 @@ def value_and_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, hol
         At the call, where ``f`` returns anything but one real floating number as an array.
     """
 
-    return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar)
+    return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar, with_value=True)
 
 
 def differentiated(
-    f: Function, argnums: ArgNums, has_aux: bool, holomorphic: bool, kind: str, check: Callable[[Any, str, bool], None]
+    f: Function,
+    argnums: ArgNums,
+    has_aux: bool,
+    holomorphic: bool,
+    kind: str,
+    check: Callable[[Any, str, bool], None],
+    with_value: bool = False,
 ) -> Function:
-    """Return the function that computes ``f`` and the gradient of its result's sum.
+    """Return the function that computes the gradient of the sum of ``f``'s result.
 
     ``check`` raises for a result that ``f`` may not have; ``kind`` names the gradient in error texts.
     """
 
     @functools.wraps(f)
-    def with_gradient(*args: Any, **kwargs: Any) -> Any:
+    def gradient(*args: Any, **kwargs: Any) -> Any:
         name = f"the {kind} of {getattr(f, '__name__', 'a function')}"
-        chosen = Chosen(f, args, kwargs, argnums, name)
-        inputs = Inputs(chosen.values, chosen.places, name)
-        if holomorphic:
-            check_complex(inputs)
-        run = Recording(inputs, chosen.call, has_aux)
+        chosen = Chosen(f, args, kwargs, argnums, name, holomorphic)
+        run = Recording(chosen, chosen.call, has_aux)
         check(run.out, name, holomorphic)
         y, node = split(run.out, run.level)
-        gradients = run.gradients(y, node)
-        value = inputs.leave(y)
-        if has_aux:
-            value = (value, run.leave_aux())
-        return owned_tree((value, chosen.result(gradients)), args, kwargs)
-
-    return with_gradient
-
-
-def without_value(both: Function, has_aux: bool) -> Function:
-    """Return a function of (value, gradient) as one of the gradient, and aux."""
-
-    @functools.wraps(both)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, out = both(*args, **kwargs)
-        return (out, value[1]) if has_aux else out
+        out = chosen.result(run.gradients(y, node))
+        if with_value:
+            value = chosen.leave(y)
+            out = ((value, run.leave_aux()) if has_aux else value, out)
+        elif has_aux:
+            out = (out, run.leave_aux())
+        return owned_tree(out, args, kwargs)
 
     return gradient
 
@@ -185,7 +176,7 @@ def grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: 
     ShapeError, DtypeError, NotDifferentiableError
         As for ``value_and_grad``.
     """
-    return without_value(value_and_grad(f, argnums, has_aux, holomorphic), has_aux)
+    return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar)
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
@@ -229,7 +220,7 @@ def check_tuples(primals: Any, tangents: Any, name: str) -> None:
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """Return ``f(*primals)`` and its derivative along ``tangents``, computed forward.
 
-    Memory does not grow with the number of operations.
+    It keeps no tape: memory does not grow with the number of operations.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """``jacrev``, ``jacfwd``, ``jacobian`` and ``hessian``: derivative matrices.
 
-One pass carries a batch of cotangents back, or of tangents forward: the unit vectors. ``chunk_size`` bounds how many
-there are at once, and with that the memory. For containers of outputs and inputs the result is a container like the
-outputs', with a container like the inputs' at each leaf, of arrays of shape (*output, *input).
+One pass carries the unit vectors as a batch, as cotangents back or as tangents forward. ``chunk_size`` bounds their
+number at once, and with that the memory. For containers of outputs and inputs the result is a container like the
+outputs, with a container like the inputs at each leaf, of arrays of shape (*output, *input).
 """
 
 import contextlib
@@ -25,7 +25,6 @@ from agrad.transforms.arguments import (
     Inputs,
     aux_of,
     check_chunk_size,
-    check_complex,
     chunks,
     leave_tree,
     owned_tree,
@@ -60,7 +59,7 @@ class _Outputs:
                 )
 
     def check(self, holomorphic: bool) -> None:
-        """Raise where an output is complex that should be real, or the other way round."""
+        """Raise ``DtypeError`` if an output should be real and is complex, or the reverse."""
         for y, place in zip(self.values, self.places, strict=True):
             if is_complex(y.dtype) and not holomorphic:
                 raise DtypeError(
@@ -89,7 +88,7 @@ def _count(values: Sequence[Any]) -> int:
 class _Units:
     """Some of the unit vectors, as the members of a batch level.
 
-    One alone needs no level.
+    A single one needs no level.
     """
 
     def __init__(self, places: slice) -> None:
@@ -98,7 +97,7 @@ class _Units:
         self.batch = None if self.count == 1 else Batch(self.count)
 
     def of(self, leaves: Sequence[Any]) -> list[Any]:
-        """Return each leaf's part of them, None where that is 0.
+        """Return each leaf's part of the unit vectors, None if that is 0.
 
         The elements of all leaves count as one vector.
         """
@@ -121,7 +120,7 @@ class _Units:
         return self.batch.wrap(xp.reshape(eye, (self.count, *like.shape)))
 
     def rows(self, value: Any, like: Any) -> Any:
-        """Return their results as an array with one more axis in front than ``like``."""
+        """Return the results of the unit vectors, stacked along a new first axis."""
         if self.batch is not None and isinstance(value, Tensor) and value.level is self.batch:
             return value.data
         value = zeros(like) if value is None else value
@@ -134,7 +133,7 @@ def _joined(parts: Sequence[Any]) -> Any:
 
 
 def _parts(rows: Any, leaves: Sequence[Any]) -> list[Any]:
-    """Return the rows of each leaf, which lie behind one another."""
+    """Return the rows of each leaf, which follow one another."""
     out, offset = [], 0
     for leaf in leaves:
         stop = offset + size(leaf.shape)
@@ -188,44 +187,44 @@ def _by_input(columns: Any, y: Any, inputs: Inputs) -> list[Any]:
 
 
 def _forward_mode(
-    chosen: Chosen, inputs: Inputs, chunk_size: int | None, has_aux: bool, holomorphic: bool
+    chosen: Chosen, chunk_size: int | None, has_aux: bool, holomorphic: bool
 ) -> tuple[_Outputs, list[list[Any]]]:
     """Return the outputs, and the Jacobian by output and input leaf.
 
-    It calls the function once a chunk, in forward mode.
+    The function is called once a chunk, in forward mode.
     """
     if not holomorphic:
-        _check_real(inputs)
+        _check_real(chosen)
 
     def push(tangents: list[Any]) -> tuple[_Outputs, list[Any]]:
         level = Forward()
-        out = chosen.call(inputs.lift(level, tangents))
-        out, aux = aux_of(out, inputs.what) if has_aux else (out, None)
-        outs = _Outputs(out, aux, level, inputs)
+        out = chosen.call(chosen.lift(level, tangents))
+        out, aux = aux_of(out, chosen.what) if has_aux else (out, None)
+        outs = _Outputs(out, aux, level, chosen)
         return outs, outs.records
 
-    outs, blocks = _forward(inputs, push, chunk_size)
+    outs, blocks = _forward(chosen, push, chunk_size)
     if holomorphic:
         outs.check(holomorphic)
     return outs, blocks
 
 
 def _on_tape(
-    chosen: Chosen, inputs: Inputs, chunk_size: int | None, has_aux: bool, holomorphic: bool, any_way: bool
+    chosen: Chosen, chunk_size: int | None, has_aux: bool, holomorphic: bool, any_way: bool
 ) -> tuple[_Outputs, list[list[Any]]]:
-    """Return the same, by calling the function once, on a tape.
+    """Return the same as ``_forward_mode``, with one call of the function on a tape.
 
-    It goes in reverse, or with ``any_way`` in the direction that is less work.
+    The mode is reverse, or with ``any_way`` the one that is less work.
     """
-    run = Recording(inputs, chosen.call, has_aux)
-    outs = _Outputs(run.out, run.aux, run.level, inputs)
-    if any_way and _forward_is_less(inputs, outs, holomorphic):
+    run = Recording(chosen, chosen.call, has_aux)
+    outs = _Outputs(run.out, run.aux, run.level, chosen)
+    if any_way and _forward_is_less(chosen, outs, holomorphic):
         if holomorphic:
             outs.check(holomorphic)
-        # a rule in NumPy, say, takes no Tensors, and has no tangents
+        # a pullback that takes no Tensors, one in NumPy say, cannot be recorded
         with contextlib.suppress(DetachError, RuleError):
             push = pushforward_of(outs.values, outs.records, run.roots)
-            return _forward(inputs, lambda tangents: (outs, push(tangents)), chunk_size)
+            return _forward(chosen, lambda tangents: (outs, push(tangents)), chunk_size)
     outs.check(holomorphic)
     return outs, _in_reverse(run, outs, chunk_size)
 
@@ -256,15 +255,12 @@ def _jacobian(
     @functools.wraps(f)
     def matrix(*args: Any, **kwargs: Any) -> Any:
         what = f"the {name} of {getattr(f, '__name__', 'a function')}"
-        chosen = Chosen(f, args, kwargs, argnums, what)
-        inputs = Inputs(chosen.values, chosen.places, what)
-        if holomorphic:
-            check_complex(inputs)
+        chosen = Chosen(f, args, kwargs, argnums, what, holomorphic)
         if name == "jacfwd":
-            outs, blocks = _forward_mode(chosen, inputs, chunk_size, has_aux, holomorphic)
+            outs, blocks = _forward_mode(chosen, chunk_size, has_aux, holomorphic)
         else:
-            outs, blocks = _on_tape(chosen, inputs, chunk_size, has_aux, holomorphic, name == "Jacobian")
-        leaves = [chosen.result(unflatten(inputs.spec, [inputs.leave(block) for block in row])) for row in blocks]
+            outs, blocks = _on_tape(chosen, chunk_size, has_aux, holomorphic, name == "Jacobian")
+        leaves = [chosen.result(unflatten(chosen.spec, [chosen.leave(block) for block in row])) for row in blocks]
         whole = unflatten(outs.spec, leaves)
         return owned_tree((whole, outs.aux) if has_aux else whole, args, kwargs)
 
@@ -335,7 +331,7 @@ def jacfwd(
 def jacobian(
     f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:
-    """Return the function that computes the Jacobian of ``f`` with least work.
+    """Return the function that computes the Jacobian of ``f`` in the cheaper mode.
 
     ``f`` is called once, on a tape. Where its arguments have fewer elements than its outputs, tangents are carried
     along that tape: the pullback is recorded and transposed, as for ``linearize``. Elsewhere cotangents are carried

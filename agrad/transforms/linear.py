@@ -22,7 +22,7 @@ from agrad.engine.tape import LEAF, Node, leaf_node
 from agrad.engine.tensor import settle, wrap
 from agrad.errors import DtypeError, NotDifferentiableError, ShapeError, TracedValueError
 from agrad.transforms.arguments import ArgNums, Inputs, out_tangent, owned_tree, split, zeros
-from agrad.transforms.grad import Recording, check_tuples, differentiated, grad, jvp, vjp, without_value
+from agrad.transforms.grad import Recording, check_tuples, differentiated, grad, jvp, vjp
 from agrad.transforms.trees import unflatten
 
 Function = Callable[..., Any]
@@ -120,8 +120,7 @@ def elementwise_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, h
         At the call, for integers, and for a complex result unless ``holomorphic``.
     """
 
-    both = differentiated(f, argnums, has_aux, holomorphic, "elementwise gradient", _check_elements)
-    return without_value(both, has_aux)
+    return differentiated(f, argnums, has_aux, holomorphic, "elementwise gradient", _check_elements)
 
 
 def _check_elements(y: Any, what: str, holomorphic: bool) -> None:
@@ -145,7 +144,7 @@ def _check_elements(y: Any, what: str, holomorphic: bool) -> None:
 
 
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """Return ``f(*primals)`` and its derivative there as a function.
+    """Return ``f(*primals)`` and its derivative at the primals as a function.
 
     That function does not call ``f`` again.
 
@@ -209,7 +208,7 @@ def pushforward_of(
         found = backward_pass(starting_cotangents(nodes, gs), retain=True)
         return [found.get(root) for root in roots]
 
-    # not at 0: behind ``where`` a pullback puts 0 where the cotangent is 0 and a slope infinite
+    # not at 0: behind ``where`` a pullback gives 0 for a cotangent of 0 and an infinite slope
     point = [y if node is None else namespace_of((y,)).ones_like(y) for y, node in zip(ys, nodes, strict=True)]
     return LinearTape(pullback, point).transposed
 

@@ -21,7 +21,7 @@ from agrad.transforms.trees import flatten_all, unflatten
 def numerical_rule(f: Callable[..., Any], step: float | None = None) -> Callable[..., Any]:
     """Return ``f`` as a black box with central differences for its derivative.
 
-    Forward mode calls ``f`` twice a tangent, reverse mode twice an element of the arguments: that is for few elements.
+    Forward mode calls ``f`` twice a tangent, reverse mode twice an element of the arguments, which suits few elements.
     Second derivatives are differences of differences, with a third of the digits at best. ``vmap`` calls ``f`` once a
     member. ``agrad.graph`` shows it as numerical.
 
@@ -61,7 +61,7 @@ def numerical_rule(f: Callable[..., Any], step: float | None = None) -> Callable
 
 
 class _Differences:
-    """See ``calling.Rules``."""
+    """The rules of one call of a numerical function; see ``calling.Rules``."""
 
     loop = True
 
@@ -82,7 +82,7 @@ class _Differences:
     def _slope(self, leaves: Values, moves: dict[int, Any], width: float) -> list[Any]:
         """Return the outputs' difference over ``width``.
 
-        Leaves are moved up and down by ``moves``.
+        The leaves are moved up and down by ``moves``.
         """
         ends = []
         for sign in (1.0, -1.0):

@@ -22,7 +22,7 @@ def _register(kind: type) -> None:
         return tuple(getattr(value, name) for name in names), None, names
 
     def unflatten(_: Any, children: Iterable[Any]) -> Any:
-        # not through __init__, which may have other parameters, defaults or checks that a leaf would fail
+        # without __init__, which may have other parameters, or checks that a leaf would fail
         value: Any = object.__new__(kind)
         for name, child in zip(names, children, strict=True):
             object.__setattr__(value, name, child)
@@ -35,11 +35,11 @@ def _register(kind: type) -> None:
 
 
 _leaves: set[type] = set()
-"""Types of leaves that are known to be no dataclasses."""
+"""Types of leaves known not to be dataclasses."""
 
 
 def _unknown(kind: type) -> bool:
-    """Return True for a dataclass that optree does not know."""
+    """Return True for a dataclass that is not registered with optree."""
     if dataclasses.is_dataclass(kind):
         return kind not in _registered
     _leaves.add(kind)
@@ -62,13 +62,13 @@ def flatten(tree: Any) -> tuple[list[Any], optree.PyTreeSpec]:
 
 def flatten_all(tree: Any) -> tuple[list[Any], Any]:
     """Return a container's leaves, None among them, and its structure."""
-    flatten(tree)  # makes the dataclasses in it known
+    flatten(tree)  # registers the dataclasses in it
     leaves, spec = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
     return leaves, spec
 
 
 def unflatten(spec: optree.PyTreeSpec, leaves: Iterable[Any]) -> Any:
-    """Return the container of a structure around other leaves."""
+    """Return the container with a structure and leaves."""
     return optree.tree_unflatten(spec, leaves)
 
 
@@ -79,15 +79,15 @@ def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def paths(tree: Any, none_is_leaf: bool = False) -> list[str]:
-    """Return the path of each leaf, as Python writes it: ``['layers'][0]``."""
+    """Return the path of each leaf in Python's notation: ``['layers'][0]``."""
     accessors, _, _ = optree.tree_flatten_with_accessor(tree, none_is_leaf=none_is_leaf, namespace=NAMESPACE)
     return [accessor.codify("") for accessor in accessors]
 
 
 class Place:
-    """The place of a leaf, in words for an error.
+    """The place of a leaf, in words for an error text.
 
-    The words are found when one is shown.
+    The words are computed when the text is.
     """
 
     __slots__ = ("_number", "_words")

@@ -1,4 +1,4 @@
-"""``vmap``: apply a function of one member to many at once."""
+"""``vmap``: call a function of one member for many at once."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from agrad.transforms.trees import NAMESPACE, Place, flatten_all, paths, place_o
 
 Function = Callable[..., Any]
 Axes = Any
-"""An axis, None, or a container of these: a prefix of the container whose leaves they are about."""
+"""An axis, None, or a container of these that is a prefix of the container of leaves."""
 
 
 def vmap(
@@ -30,9 +30,9 @@ def vmap(
 ) -> Function:
     """Return the function that calls ``f`` for every member of a batch.
 
-    Each operation in ``f`` runs once for all members. Inside ``f`` a mapped value shows one member's shape and has no
-    value of its own: Python cannot branch by it (``TracedValueError``; use ``agrad.where``). Derivatives compose both
-    ways, and maps nest.
+    Each operation in ``f`` runs once for all members. Inside ``f`` a mapped value has one member's shape and no single
+    value: Python cannot branch on it (``TracedValueError``; use ``agrad.where``). Maps nest, and derivatives may be
+    taken inside and outside of them.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def _prefix(axes: Axes, tree: Any, what: str, name: str) -> list[int | None]:
 
 
 class _Members:
-    """The arguments of one call, their mapped axes in front."""
+    """The arguments of one call, with their mapped axes first."""
 
     def __init__(self, args: tuple[Any, ...], in_axes: Axes, axis_size: int | None, name: str) -> None:
         if isinstance(in_axes, (tuple, list)):
@@ -110,10 +110,10 @@ class _Members:
         for i, (leaf, axis) in enumerate(zip(self.leaves, axes, strict=True)):
             if axis is None or leaf is None:
                 if isinstance(leaf, Tensor):
-                    # a new Tensor: a write of f's is the members' own, and not there after the map
+                    # a new Tensor: a write in f is the members' own, and is not seen after the map
                     self.leaves[i] = wrap(leaf.data, leaf.level, leaf.node)
                 elif backend_of_type(type(leaf)) is not None:
-                    self.leaves[i] = wrap(leaf, GLOBAL_TAPE)  # all arrays inside are then of one library
+                    self.leaves[i] = wrap(leaf, GLOBAL_TAPE)  # inside, operators then see Tensors only
                 continue
             place = Place(lambda: [place_of(p, "argument") for p in paths(args, none_is_leaf=True)], i)
             axis = _axis_of(leaf, axis, place, name)
@@ -160,7 +160,7 @@ def _axis_of(leaf: Any, axis: int, place: Place, name: str) -> int:
 
 
 class _Results(NamedTuple):
-    """The results for some members: leaves with the members along the axis asked for."""
+    """The results for some members, with these along the axes asked for."""
 
     values: list[Any]
     axes: list[int | None]
@@ -184,7 +184,7 @@ def _results(
 
 
 def _moved_out(level: Batch, leaf: Any, axis: int | None, place: Place, name: str) -> Any:
-    """Return a result without the level, its members along the axis asked for."""
+    """Return a result without the level, with the members along an axis."""
     if leaf is None:
         return None
     if isinstance(leaf, Tensor) and leaf.level is level:
@@ -206,7 +206,7 @@ def _moved_out(level: Batch, leaf: Any, axis: int | None, place: Place, name: st
 
 
 def _repeated(leaf: Any, members: int, place: Place, name: str) -> Any:
-    """Return a result that all members share, once for each."""
+    """Return a result that all members share, repeated for each."""
     leaf = array_of_number(leaf)
     if isinstance(leaf, TracedNumber):
         leaf = leaf.read()
