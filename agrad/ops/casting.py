@@ -234,8 +234,7 @@ def finfo(type: Any, /) -> FInfo:
     """
     found, dtype = _limits("finfo", type)
     limits = (float(getattr(found, name)) for name in ("eps", "max", "min", "smallest_normal"))
-    part = as_dtype(found.dtype) if dtype.kind == "real floating" else as_dtype(_PARTS[dtype.name])
-    return FInfo(int(found.bits), *limits, part)
+    return FInfo(int(found.bits), *limits, as_dtype(_PARTS.get(dtype.name, dtype.name)))
 
 
 _PARTS = {"complex64": "float32", "complex128": "float64"}
