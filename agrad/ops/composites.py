@@ -483,7 +483,7 @@ def linear_batch(
 ) -> Any:
     if not weight_mapped and not bias_mapped:
         return linear(x, weight, bias)
-    # a product and a sum, as the rules of ``linear`` are those of one matrix; every member has rows
+    # the rules of ``linear`` are those of one matrix: here a product and a sum. Every member gets rows
     ndim = len(x.shape) - x_mapped
     if ndim < 2:
         x = xp.reshape(x, (*x.shape[:-1], 1, x.shape[-1]))

@@ -59,7 +59,7 @@ def _run(operation: Operation, x: Any, lengths: dict[int, int], **settings: Any)
     empty = [i for i, size in enumerate(x.shape) if not size and i not in lengths]
     if not empty:
         return operation(_resized(x, lengths), **settings)
-    # PyTorch transforms no batch without a member: transform one, and drop it
+    # PyTorch does not transform an empty batch: transform one member, and drop it
     y = operation(_resized(x, {**lengths, **dict.fromkeys(empty, 1)}), **settings)
     return getitem(y, index=tuple(slice(0, 0 if i in empty else None) for i in range(len(x.shape))))
 
