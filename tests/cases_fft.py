@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from table import Example, Input, complex_normal, ex, named, normal, row
+from table import Example, Input, complex_normal, composite, ex, named, normal, row
+
+from agrad.registry import PRIMITIVES
 
 NORMS: tuple[dict[str, Any], ...] = ({}, {"norm": "ortho"}, {"norm": "forward"})
 
@@ -16,13 +18,21 @@ def _empty(name: str, x: Input, **how: Any) -> Example:
     return ex("empty batch", x, **how, reference=lambda xp, x, **how: named(xp, name)(x, **how))
 
 
+def _transform(name: str, *examples: Example) -> None:
+    """File the row of a primitive, or of a function that is made of others."""
+    if name in PRIMITIVES:
+        row(name, *examples)
+    else:
+        composite(name, *examples, reference=lambda xp, x, **how: named(xp, name)(x, **how))
+
+
 for _name, _draw in (
     ("fft.fft", complex_normal),
     ("fft.ifft", complex_normal),
     ("fft.rfft", normal),
     ("fft.ihfft", normal),
 ):
-    row(
+    _transform(
         _name,
         *[ex(f"{n}{_named(how)}", _draw(n), **how) for n in (1, 2, 5, 6) for how in NORMS],
         ex("matrix", _draw(2, 5)),
@@ -34,7 +44,7 @@ for _name, _draw in (
         _empty(_name, _draw(0, 4)),
     )
 for _name in ("fft.irfft", "fft.hfft"):
-    row(
+    _transform(
         _name,
         *[ex(f"to {n}{_named(how)}", complex_normal(n // 2 + 1), n=n, **how) for n in (1, 2, 5, 6) for how in NORMS],
         ex("default length", complex_normal(2, 4)),
@@ -46,7 +56,7 @@ for _name in ("fft.irfft", "fft.hfft"):
         _empty(_name, complex_normal(0, 4)),
     )
 for _name, _draw in (("fft.fftn", complex_normal), ("fft.ifftn", complex_normal), ("fft.rfftn", normal)):
-    row(
+    _transform(
         _name,
         *[ex(f"matrix{_named(how)}", _draw(3, 4), **how) for how in NORMS],
         ex("one axis", _draw(5)),
@@ -70,7 +80,7 @@ row(
     _empty("fft.irfftn", complex_normal(0, 3, 2), axes=(1, 2)),
 )
 for _name in ("fft.fftshift", "fft.ifftshift"):
-    row(
+    _transform(
         _name,
         ex("even", complex_normal(4)),
         ex("odd", complex_normal(5)),

@@ -15,6 +15,7 @@ from table import (
     Example,
     complex_matrix,
     complex_normal,
+    composite,
     constant,
     distinct,
     ex,
@@ -92,10 +93,11 @@ _both("linalg.diagonal", ex("square", normal(3, 3)), ex("wide", normal(2, 4)), e
     ex("below wide", normal(3, 5), offset=-1), ex("above tall", normal(5, 3), offset=1),
     ex("batch", normal(2, 2, 3), offset=1), ex("empty batch", normal(0, 2, 2)), ex("empty", normal(0, 3)),
     ex("beyond the corner", normal(2, 3), offset=4), ex("complex", complex_normal(2, 2)))
-_both("linalg.trace", ex("square", normal(3, 3)), ex("wide", normal(2, 4)), ex("tall", normal(4, 2)),
+composite("linalg.trace", ex("square", normal(3, 3)), ex("wide", normal(2, 4)), ex("tall", normal(4, 2)),
     ex("above", normal(3, 4), offset=1), ex("below", normal(4, 3), offset=-2), ex("batch", normal(2, 2, 3), offset=1),
     ex("nothing", normal(2, 3), offset=4), ex("empty batch", normal(0, 2, 2)), ex("empty", normal(0, 3)),
-    ex("complex", complex_normal(2, 2)), ex("batch of batches", normal(2, 1, 3, 3)))
+    ex("complex", complex_normal(2, 2)), ex("batch of batches", normal(2, 1, 3, 3)),
+    reference=lambda xp, x, **how: xp.linalg.trace(x, **how))
 _both("linalg.cross", ex("vectors", normal(3), normal(3)), ex("rows", normal(2, 3), normal(2, 3)),
     ex("axis", normal(3, 2), normal(3, 2), axis=-2), ex("broadcast left", normal(3), normal(2, 3)),
     ex("broadcast both", normal(2, 1, 3), normal(4, 3)), ex("empty", normal(0, 3), normal(0, 3)),

@@ -88,9 +88,14 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     return (astype_p if floats else cast)(x, dtype=native_dtype(dtype, x), copy=copy)
 
 
+def _is_array(value: Any) -> bool:
+    """Return True for an array; the classes of NumPy's scalars are dtypes."""
+    return hasattr(value, "shape") and not isinstance(value, type)
+
+
 def _xp_for(values: tuple[Any, ...]) -> Any:
     for value in values:
-        if hasattr(value, "shape"):
+        if _is_array(value):
             return backend_of(raw_of(value)).xp
     return selected().backend.xp
 
@@ -99,7 +104,7 @@ def _native(value: Any, xp: Any) -> Any:
     """Return the raw array of a Tensor, and a dtype of any library as this one's."""
     if isinstance(value, Tensor):
         return value.raw
-    if hasattr(value, "shape") or isinstance(value, (bool, int, float, complex)):
+    if _is_array(value) or isinstance(value, (bool, int, float, complex)):
         return value
     return getattr(xp, as_dtype(value).name)
 
@@ -206,7 +211,7 @@ class IInfo:
 
 def _limits(name: str, type: Any) -> tuple[Any, DType]:
     xp = _xp_for((type,))
-    dtype = as_dtype(type.dtype if hasattr(type, "shape") else type)
+    dtype = as_dtype(type.dtype if _is_array(type) else type)
     kinds = ("real floating", "complex floating") if name == "finfo" else ("signed integer", "unsigned integer")
     if dtype.kind not in kinds:
         raise DtypeError(f"{name} takes a dtype that is {' or '.join(kinds)}, not {dtype}")
@@ -234,8 +239,7 @@ def finfo(type: Any, /) -> FInfo:
     """
     found, dtype = _limits("finfo", type)
     limits = (float(getattr(found, name)) for name in ("eps", "max", "min", "smallest_normal"))
-    part = as_dtype(found.dtype) if dtype.kind == "real floating" else as_dtype(_PARTS[dtype.name])
-    return FInfo(int(found.bits), *limits, part)
+    return FInfo(int(found.bits), *limits, as_dtype(_PARTS.get(dtype.name, dtype.name)))
 
 
 _PARTS = {"complex64": "float32", "complex128": "float64"}

@@ -4,6 +4,7 @@ Functions whose derivative is shorter than that of their body are operations of 
 backend may file one fused kernel.
 """
 
+import inspect
 import math
 from typing import Any
 
@@ -66,6 +67,29 @@ _TANH_SCALE = math.sqrt(2 / math.pi)
 
 
 def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
+    """Return each element times the standard normal distribution function of it.
+
+    Parameters
+    ----------
+    x : array
+        Of any shape and a real floating dtype.
+    approximate : bool
+        Use the form with tanh.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    DtypeError
+        For a complex array.
+
+    Notes
+    -----
+    D. Hendrycks and K. Gimpel (2016), arXiv:1606.08415.
+    """
     _check_real("gelu", x)
     if approximate:
         return 0.5 * x * (1 + xp.tanh(_TANH_SCALE * (x + 0.044715 * x * x * x)))
@@ -87,29 +111,7 @@ gelu = elementwise(
     forward=_gelu,
     decompose=True,
 )
-gelu.__doc__ = """Return each element times the standard normal distribution function of it.
-
-Parameters
-----------
-x : array
-    Of any shape and a real floating dtype.
-approximate : bool
-    Use the form with tanh.
-
-Returns
--------
-array
-    Of the shape of ``x``.
-
-Raises
-------
-DtypeError
-    For a complex array.
-
-Notes
------
-D. Hendrycks and K. Gimpel (2016), arXiv:1606.08415.
-"""
+gelu.__doc__ = inspect.getdoc(_gelu)
 
 
 def _finite_or_zero(xp: Any, m: Any) -> Any:
@@ -483,7 +485,7 @@ def linear_batch(
 ) -> Any:
     if not weight_mapped and not bias_mapped:
         return linear(x, weight, bias)
-    # a product and a sum, as the rules of ``linear`` are those of one matrix; every member has rows
+    # the rules of ``linear`` are those of one matrix: here a product and a sum. Every member gets rows
     ndim = len(x.shape) - x_mapped
     if ndim < 2:
         x = xp.reshape(x, (*x.shape[:-1], 1, x.shape[-1]))

@@ -257,24 +257,23 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
         raise OperandError(f"from_dlpack takes an object with __dlpack__, not {type(x).__name__}; use agrad.asarray")
     place = selected().backend if backend is None else load(backend)
     target = None if device is None else place.device(device)
-    known = x if isinstance(x, Tensor) else None if backend_of_type(type(x)) is None else constant(x, GLOBAL_TAPE)
-    if known is not None and backend_of(known.raw) is not place:
-        shared = None if copy or known.requires_grad else _shared(known.raw, place, copy)
-        if shared is not None:
-            return asarray(constant(shared, GLOBAL_TAPE), device=target)
-        known, copy = to(known, place.name), None
-    if known is not None and backend_of(known.raw) is place:
+    if isinstance(x, Tensor) or backend_of_type(type(x)) is not None:
+        known = x if isinstance(x, Tensor) else constant(x, GLOBAL_TAPE)
+        if backend_of(known.raw) is not place:
+            shared = None if copy or known.requires_grad else _shared(known.raw, place, copy)
+            if shared is not None:
+                return asarray(constant(shared, GLOBAL_TAPE), device=target)
+            known, copy = to(known, place.name), None
         if copy is False and target not in (None, place.device_of(known.raw)):
             raise BufferError(f"from_dlpack: an array cannot be had on the device {device} without a copy")
         return asarray(known, device=target, copy=copy)
-    source = x if known is None else known.raw
     native = getattr(place.xp, "from_dlpack", None)
     if native is not None:
-        made = native(source) if copy is None else native(source, copy=copy)
+        made = native(x) if copy is None else native(x, copy=copy)
     elif copy is False:
         raise BufferError(f"from_dlpack: backend {place.name!r} takes no array without a copy")
     else:
-        made = place.from_host(np.from_dlpack(source), target)
+        made = place.from_host(np.from_dlpack(x), target)
     return asarray(constant(made, GLOBAL_TAPE), device=target)
 
 

@@ -274,7 +274,7 @@ def linspace(
     home = backend_of(raw)
     kind = dtype or (raw.dtype if is_floating(raw.dtype) else None)
     steps = linspace(0, 1, num, dtype=kind, device=home.device_of(raw), endpoint=endpoint, backend=home.name)
-    if not any(isinstance(end, Tensor) and end.level.id >= 0 for end in (start, stop)):  # raw, or traced for raw
+    if not any(isinstance(end, Tensor) and end.level.id >= 0 for end in (start, stop)):  # raw, or traced from raw
         steps = steps.raw
     return add(multiply(start, 1 - steps), multiply(stop, steps))
 
@@ -332,7 +332,7 @@ def _arange_like(x: Any, n: int, /) -> Any:
     return backend_of(raw).xp.arange_like(raw, n)
 
 
-# in rules, by the signature of the backends' own
+# for rules, with the signature of the backends' function
 namespace.arange_like = _arange_like
 
 
@@ -342,7 +342,7 @@ def _filled_like(x: Any, name: str, args: tuple[Any, ...], dtype: Any, device: A
     backend = backend_of(raw)
     keywords = {"device": backend.device(device)} if device is not None else {}
     args = read(args)
-    if len(x.shape) != len(raw.shape):  # of a mapped value, one member's
+    if len(x.shape) != len(raw.shape):  # of a mapped value: the shape of one member
         kind = raw.dtype if dtype is None else dtype_on(dtype, backend)
         keywords = {"device": backend.device_of(raw), **keywords}
         out = getattr(backend.xp, name)(tuple(x.shape), *args, dtype=kind, **keywords)

@@ -1,8 +1,8 @@
 """Decompositions of matrices: singular values and QR.
 
-Where factors are unique but for signs and phases, the derivative moves them as little as it can; that of a function
-that does not depend on the choice is right. The vectors of equal values are any basis of one space: their derivative
-is NaN, and only that of the values is right.
+Factors are unique up to signs and phases. The derivative is that of least change; it is right for functions that do not
+depend on signs and phases. The vectors of equal values are any basis of one space: their derivative is NaN, and only
+that of the values is right.
 """
 
 from typing import Any, NamedTuple

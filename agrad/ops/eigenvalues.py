@@ -1,8 +1,8 @@
 """Eigenvalues and eigenvectors.
 
-Where eigenvectors are unique but for signs and phases, the derivative moves them as little as it can; that of a
-function that does not depend on the choice is right. The vectors of equal values are any basis of one space: their
-derivative is NaN, and only that of the values is right.
+Eigenvectors are unique up to signs and phases. The derivative is that of least change; it is right for functions that
+do not depend on signs and phases. The vectors of equal values are any basis of one space: their derivative is NaN, and
+only that of the values is right.
 """
 
 from typing import Any, NamedTuple
@@ -45,9 +45,9 @@ def _word(xp: Any, name: str) -> Any:
 
 @primitive(name="linalg.eigh", out=("w", "V"), batch="leading")
 def eigh_p(xp: Any, x: Any, /, *, upper: bool) -> Any:
-    """Decompose; with ``upper`` by the upper triangle, where a library has the choice.
+    """Decompose Hermitian matrices, with ``upper`` by their upper triangle.
 
-    The triangle decides the signs of vectors.
+    The triangle, where a library has the choice, decides the signs of vectors.
     """
     return tuple(xp.linalg.eigh(x, UPLO="U") if upper else xp.linalg.eigh(x))
 

@@ -6,15 +6,14 @@ from typing import Any
 
 from agrad.engine.notation import PrimitiveFunction
 from agrad.errors import OperandError, ShapeError
+from agrad.ops.elementwise import conj
 from agrad.ops.fourier_rules import (
     INVERSE_NORM,
     Axes,
     fft_p,
     fftn_p,
-    hfft_p,
     ifft_p,
     ifftn_p,
-    ihfft_p,
     irfft_p,
     irfftn_p,
     rfft_p,
@@ -60,25 +59,24 @@ def _run(operation: PrimitiveFunction, x: Any, lengths: dict[int, int], **settin
     empty = [i for i, size in enumerate(x.shape) if not size and i not in lengths]
     if not empty:
         return operation(_resized(x, lengths), **settings)
-    # PyTorch transforms no batch without a member: transform one, and drop it
+    # PyTorch does not transform an empty batch: transform one member, and drop it
     y = operation(_resized(x, {**lengths, **dict.fromkeys(empty, 1)}), **settings)
     return getitem(y, index=tuple(slice(0, 0 if i in empty else None) for i in range(len(x.shape))))
 
 
-def _one_axis(operation: PrimitiveFunction, x: Any, n: int | None, axis: int, norm: str) -> Any:
+def _one_axis(operation: PrimitiveFunction, x: Any, n: int | None, axis: int, norm: str, name: str = "") -> Any:
     """Transform along one axis, whose length the transform keeps."""
-    name = operation.primitive.name
+    name = name or operation.primitive.name
     axis = _axis(x, axis, name)
     size = length_of(x.shape[axis] if n is None else n, name)
     return _run(operation, x, {axis: size}, axis=axis, norm=_norm(norm, name))
 
 
-def _from_half(operation: PrimitiveFunction, x: Any, n: int | None, axis: int, norm: str) -> Any:
+def _from_half(x: Any, n: int | None, axis: int, norm: str, name: str) -> Any:
     """Transform half of a Hermitian array to a real one of length ``n``."""
-    name = operation.primitive.name
     axis = _axis(x, axis, name)
     size = length_of(2 * (x.shape[axis] - 1) if n is None else n, name)
-    return _run(operation, x, {axis: size // 2 + 1}, n=size, axis=axis, norm=_norm(norm, name))
+    return _run(irfft_p, x, {axis: size // 2 + 1}, n=size, axis=axis, norm=_norm(norm, name))
 
 
 def _several_axes(operation: PrimitiveFunction, x: Any, s: Any, axes: Any, norm: str) -> Any:
@@ -228,7 +226,7 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     OperandError
         For another ``norm``.
     """
-    return _from_half(irfft_p, x, n, axis, norm)
+    return _from_half(x, n, axis, norm, "fft.irfft")
 
 
 @public("fft")
@@ -258,7 +256,9 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     OperandError
         For another ``norm``.
     """
-    return _from_half(hfft_p, x, n, axis, norm)
+    ndim_of(x, "fft.hfft")
+    # the transform of the conjugate goes the other way
+    return _from_half(conj(x), n, axis, INVERSE_NORM[_norm(norm, "fft.hfft")], "fft.hfft")
 
 
 @public("fft")
@@ -288,7 +288,8 @@ def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     OperandError
         For another ``norm``.
     """
-    return _one_axis(ihfft_p, x, n, axis, norm)
+    inverse = INVERSE_NORM[_norm(norm, "fft.ihfft")]
+    return conj(_one_axis(rfft_p, x, n, axis, inverse, "fft.ihfft"))
 
 
 @public("fft")

@@ -70,28 +70,6 @@ def irfft_vjp(xp: Any, g: Any, *, n: int, axis: int, norm: str) -> Any:
     return _from_irfft(xp, g, n, axis, norm)
 
 
-@primitive(linear="x", name="fft.hfft", batch="axis")
-def hfft_p(xp: Any, x: Any, /, *, n: int, axis: int, norm: str) -> Any:
-    return xp.fft.hfft(x, n=n, axis=axis, norm=norm)
-
-
-@hfft_p.vjp
-def hfft_vjp(xp: Any, g: Any, *, n: int, axis: int, norm: str) -> Any:
-    # hfft is irfft of the conjugate under the inverse norm
-    return _doubled(xp, xp.fft.rfft(g, axis=axis, norm=norm), n, axis, 2.0)
-
-
-@primitive(linear="x", name="fft.ihfft", batch="axis")
-def ihfft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
-    return xp.fft.ihfft(x, axis=axis, norm=norm)
-
-
-@ihfft_p.vjp
-def ihfft_vjp(xp: Any, g: Any, x_meta: Any, *, axis: int, norm: str) -> Any:
-    n = x_meta.shape[axis]
-    return xp.fft.irfft(_doubled(xp, g, n, axis, 0.5), n=n, axis=axis, norm=norm)
-
-
 # ------------------------------------------------------------------ several axes
 
 

@@ -6,31 +6,10 @@ from agrad.backends import selected
 from agrad.dtypes import as_dtype
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
-from agrad.ops.definition import primitive
+from agrad.ops.arrangement import roll
 from agrad.ops.fourier import length_of
-from agrad.ops.fourier_rules import Axes
 from agrad.ops.shared import axes_of
 from agrad.registry import public
-
-
-@primitive(linear="x", name="fft.fftshift", batch="axis")
-def fftshift_p(xp: Any, x: Any, /, *, axes: Axes) -> Any:
-    return xp.fft.fftshift(x, axes=axes)
-
-
-@primitive(linear="x", name="fft.ifftshift", batch="axis")
-def ifftshift_p(xp: Any, x: Any, /, *, axes: Axes) -> Any:
-    return xp.fft.ifftshift(x, axes=axes)
-
-
-@fftshift_p.vjp
-def fftshift_vjp(xp: Any, g: Any, *, axes: Axes) -> Any:
-    return xp.fft.ifftshift(g, axes=axes)
-
-
-@ifftshift_p.vjp
-def ifftshift_vjp(xp: Any, g: Any, *, axes: Axes) -> Any:
-    return xp.fft.fftshift(g, axes=axes)
 
 
 @public("fft")
@@ -54,7 +33,8 @@ def fftshift(x: Any, /, *, axes: Any = None) -> Any:
     IndexRangeError
         For an axis out of range.
     """
-    return fftshift_p(x, axes=axes_of(axes, x))
+    chosen = axes_of(axes, x)
+    return roll(x, tuple([x.shape[axis] // 2 for axis in chosen]), axis=chosen)
 
 
 @public("fft")
@@ -78,7 +58,8 @@ def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
     IndexRangeError
         For an axis out of range.
     """
-    return ifftshift_p(x, axes=axes_of(axes, x))
+    chosen = axes_of(axes, x)
+    return roll(x, tuple([-(x.shape[axis] // 2) for axis in chosen]), axis=chosen)
 
 
 def _frequencies(name: str, n: int, d: float, dtype: Any, device: Any) -> Tensor:

@@ -110,7 +110,7 @@ def _in_place(function: Method) -> Method:
 def _setitem(self: Tensor, index: Any, value: Any, /) -> None:
     check_writable(self, "x[i] = v")
     write(self, set_at(self, value, index), "x[i] = v")
-    self._link = getattr(self, "_link", None)  # from now on an array, of no dimensions too
+    self._link = getattr(self, "_link", None)  # after a write it is an array, also without axes, and no scalar
 
 
 def _contains(self: Tensor, value: Any, /) -> bool:

@@ -6,11 +6,11 @@ from typing import Any
 from agrad.engine.batching import shift
 from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError, ShapeError
-from agrad.ops.casting import astype
 from agrad.ops.definition import primitive
 from agrad.ops.linear_algebra import inv, matmul
 from agrad.ops.matrices import check_matrices, conjugate, diagonal_index, on_diagonal
 from agrad.ops.shared import ndim_of
+from agrad.ops.statistical import sum as sum_
 from agrad.registry import namespace, public
 from agrad.shapes import inverse_permutation, normalize_axis, size
 
@@ -60,19 +60,6 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return diagonal_p(x, offset=as_int(offset))
 
 
-@primitive(linear="x", name="linalg.trace", batch="leading")
-def trace_p(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
-    return xp.linalg.trace(x, offset=offset)
-
-
-@trace_p.vjp
-def trace_vjp(xp: Any, g: Any, x_meta: Any, *, offset: int) -> Any:
-    m, n = x_meta.shape[-2:]
-    count = max(min(m + min(offset, 0), n - max(offset, 0)), 0)
-    spread = xp.broadcast_to(xp.expand_dims(g, axis=-1), (*g.shape, count))
-    return on_diagonal(xp, spread, m, n, offset)
-
-
 @public("linalg")
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """Return the sum of a diagonal of each matrix.
@@ -97,9 +84,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
         For an array of fewer than two axes.
     """
     check_matrices(x, "trace")
-    if dtype is not None:
-        x = astype(x, dtype)
-    return trace_p(x, offset=as_int(offset))
+    return sum_(diagonal_p(x, offset=as_int(offset)), axis=-1, dtype=dtype)
 
 
 def _from_last(axis: int, n1: int, n2: int) -> int:

@@ -55,16 +55,12 @@ def to(x: Any, where: Any, /) -> Any:
     ndim_of(x, "to")
     raw = raw_of(x)
     here = backend_of(raw)
-    source = (here.name, here.device_of(raw))
-    if isinstance(where, str) and here.find_device(where) is None:
-        target = load(where)
-        if target is here:
-            return x
-        return transfer(x, target=(target.name, target.default_device()), source=source)
-    device = here.device(where)
-    if device == source[1]:
+    if not isinstance(where, str) or here.find_device(where) is not None:
+        return to_device(x, where)
+    target = load(where)
+    if target is here:
         return x
-    return transfer(x, target=(here.name, device), source=source)
+    return transfer(x, target=(target.name, target.default_device()), source=(here.name, here.device_of(raw)))
 
 
 @public

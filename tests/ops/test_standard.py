@@ -328,6 +328,7 @@ def test_limits_are_python_numbers(backend: str) -> None:
         assert found.eps == float(np.finfo(part.name).eps)
         assert {type(v) for v in (found.eps, found.max, found.min, found.smallest_normal)} == {float}
     assert (agrad.iinfo(agrad.int8).min, agrad.iinfo(agrad.zeros(2, dtype=agrad.uint8)).max) == (-128, 255)
+    assert (agrad.finfo(np.complex64).bits, agrad.result_type(np.float32, agrad.float64)) == (32, agrad.float64)
 
 
 def test_dlpack_both_ways() -> None:

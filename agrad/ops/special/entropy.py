@@ -37,7 +37,7 @@ def _or_zero(xp: Any, drop: Any, value: Any) -> Any:
     return xp.where(drop, xp.zeros_like(value), value)
 
 
-# Masks act only where the function has no derivative: one that is wider would take the mixed derivatives with it.
+# Masks act only where the function has no derivative: wider ones would remove mixed derivatives.
 
 
 def _by_factor(xp: Any, g: Any, x1: Any, x2: Any, log: Any, low: float) -> Any:

@@ -197,7 +197,7 @@ def zeta_derivative(xp: Any, x: Any, q: Any, *, n: int) -> Any:
     for i in range(n + 1):
         part = math.factorial(n) / math.factorial(n - i)
         total = total + scale * part * jet[i] * ((-log_c) ** (n - i) if n > i else 1.0)
-    # beyond the domain as SciPy has it: the pole at 1, the poles at whole q <= 0, nothing at x < 1
+    # beyond the domain as in SciPy: the pole at 1, the poles at whole q <= 0, NaN at x < 1
     edge = (x == 1) | ((q <= 0) & (q == xp.floor(q)) & (x > 1))
     infinite = math.inf if n % 2 == 0 else -math.inf
     total = xp.where(edge, xp.full_like(total, infinite), nan_where(xp, ~inside, total))

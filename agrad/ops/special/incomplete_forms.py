@@ -134,7 +134,7 @@ def _gamma_tail(xp: Any, a: Any, x: Any, lower: Any, n: int) -> Any:
         # of a log(t) - t from t = x to t = x exp(side s)
         return slope * s + x * _expm1_minus(xp, side * s)
 
-    # Newton's method comes down to the end of the convex fall from a bound on it
+    # Newton's method from an upper bound: the fall is convex
     k = FALL / a
     below = 0.5 * (k + xp.sqrt(k * k + 8 * k))
     above = xp.minimum(xp.sqrt(2 * FALL / x), xp.log(10 + FALL / x))
@@ -301,7 +301,7 @@ def _beta_tail(xp: Any, a: Any, b: Any, x: Any, y: Any, swapped: Any, n: int, m:
         fall, _log = parts(end)
         steep = slope + whole * y * xp.expm1(end) * x / (1 + y * xp.expm1(end))
         end = end - (fall - FALL) / steep
-    # t = 1/2 parts the integral: there the poles of the integrand are nearest
+    # the integral is split at t = 1/2, where the poles of the integrand are nearest
     middle = xp.maximum(xp.log(x) - xp.log(y), xp.zeros_like(x))
     middle = xp.minimum(middle, end)
     slopes = _log_slopes(xp, at, at, b, quotients, swapped, n + m) if derivative else None

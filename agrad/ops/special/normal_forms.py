@@ -107,8 +107,8 @@ def erfcx(xp: Any, x: Any) -> Any:
 def scaled_ierfc(xp: Any, x: Any, *, n: int) -> Any:
     """Return exp(x**2) times the n-fold integral of erfc from x to infinity, n >= 1.
 
-    For x < 2 upward by 2 n e[n] = e[n - 2] - 2 x e[n - 1], which only adds where x is negative; beyond, the ratios
-    e[n] / e[n - 1] come down from far above, as those of a minimal solution must. Abramowitz and Stegun 7.2.5.
+    For x < 2 upward by 2 n e[n] = e[n - 2] - 2 x e[n - 1], which only adds where x is negative; beyond, by the
+    ratios e[n] / e[n - 1] from far above downward, as for any minimal solution. Abramowitz and Stegun 7.2.5.
     """
     low = xp.where(x < 2.0, x, xp.full_like(x, 2.0))
     before, up = xp.full_like(x, 2 / math.sqrt(math.pi)), erfcx(xp, low)
