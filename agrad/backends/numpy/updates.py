@@ -38,6 +38,7 @@ away. On a processor that computes them a hundred times slower, an epoch of MNIS
 _STRIDES = (17, 37, 67, 131, 257, 521, 1031, 2053, 4099, 8209, 16411, 32771, 65537)
 """Distances of the elements that are looked at: primes, as these then lie in all columns of a matrix."""
 
+
 class _Scratch(threading.local):
     """Two blocks for temporaries by dtype, one pair a thread."""
 
