@@ -15,7 +15,7 @@ Index = tuple[Any, ...]
 
 
 def host_index(entry: Any, to_host: Callable[[Any], np.ndarray]) -> np.ndarray:
-    """Return an index array as a NumPy array; an empty list is one of integers."""
+    """Return an index array as a NumPy array. An empty list becomes integers."""
     if not isinstance(entry, (list, tuple, int, np.ndarray, np.generic)):
         return to_host(entry)
     array = np.asarray(entry)
@@ -31,14 +31,14 @@ def _entries(index: Index, arrays: Sequence[Any]) -> list[tuple[Any, bool]]:
 def check_bounds(index: Index, arrays: Sequence[np.ndarray | None], shape: Shape) -> None:
     """Raise ``IndexRangeError`` for an integer out of range.
 
-    Libraries call it that would clamp or drop such an integer silently. ``arrays`` stand for the ``ARRAY`` entries of
-    ``index``; None stands for an array of integers that cannot be read.
+    For libraries that clamp or drop such an integer silently. ``arrays`` stand for the ``ARRAY`` entries of ``index``.
+    None among them stands for an array of integers that cannot be read.
     """
     entries = _entries(index, arrays)
     used = sum(_consumes(entry, known) for entry, known in entries)
     if used > len(shape):
         raise IndexRangeError(f"too many indices: {used} for an array of shape {shape}")
-    # NumPy does not check the other index arrays where one picks no element
+    # where one index array picks no element, NumPy does not check the others
     nothing = any(entry is False or (is_array and _picks_nothing(entry)) for entry, is_array in entries)
     axis = 0
     for entry, is_array in entries:
@@ -70,7 +70,10 @@ def _consumes(entry: Any, is_array: bool) -> int:
 
 
 def explicit(index: Index, shape: Shape) -> Index:
-    """Return a basic index without Ellipsis, slices in bounds. ``ARRAY`` is one axis."""
+    """Return a basic index without Ellipsis and with slices in bounds.
+
+    ``ARRAY`` counts as one axis.
+    """
     used = sum(entry is ARRAY or _consumes(entry, False) for entry in index)
     out: list[Any] = []
     axis = 0

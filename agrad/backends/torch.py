@@ -1,4 +1,4 @@
-"""PyTorch: arrays as PyTorch makes them; its own autograd is not used."""
+"""PyTorch: its tensors as arrays, without its own autograd."""
 
 import math
 from functools import partial
@@ -23,19 +23,19 @@ from agrad.shapes import ARRAY
 def _index_tensor(entry: Any, device: torch.device) -> torch.Tensor:
     if not isinstance(entry, torch.Tensor):
         entry = torch.from_numpy(np.array(host_index(entry, np.asarray)))
-    # PyTorch reads uint8 as a mask, and knows no other unsigned or short index
+    # PyTorch reads uint8 as a mask, and has no other unsigned or short index
     return entry.to(device, entry.dtype if entry.dtype == torch.bool else torch.int64)
 
 
 def _is_odd(entry: Any) -> bool:
-    """Return whether PyTorch reads an entry of an index unlike NumPy."""
+    """Return True if PyTorch and NumPy read an entry of an index differently."""
     if isinstance(entry, torch.Tensor):
         return entry.dtype == torch.bool and not (entry.ndim and entry.numel())
     return isinstance(entry, (bool, np.bool_)) or (isinstance(entry, slice) and (entry.step or 1) < 0)
 
 
 def _at(x: torch.Tensor, indices: tuple[Any, ...], index: tuple[Any, ...]) -> tuple[torch.Tensor, tuple[Any, ...]]:
-    """Return x and the index, both flat where PyTorch reads the index unlike NumPy."""
+    """Return x and the index, both flat where PyTorch and NumPy read it differently."""
     if not indices and not any(map(_is_odd, index)):
         return x, index
     arrays = [_index_tensor(entry, x.device) for entry in indices]
@@ -43,14 +43,14 @@ def _at(x: torch.Tensor, indices: tuple[Any, ...], index: tuple[Any, ...]) -> tu
     entries = [next(rest) if entry is ARRAY else entry for entry in index]
     odd = any(map(_is_odd, entries))
     if len(arrays) < len(index) and any(a.ndim for a in arrays) and not odd:
-        # beside index arrays NumPy takes an integer for one of them, and PyTorch for a slice
+        # beside index arrays an integer is an index array in NumPy, and is not in PyTorch
         entries = [_at_least_1d(entry, x.device) for entry in entries]
         if Ellipsis in index:
             place = index.index(Ellipsis)
             missing = x.ndim - sum(a.ndim if a.dtype == torch.bool else 1 for a in entries if hasattr(a, "ndim"))
             missing -= sum(isinstance(entry, slice) for entry in entries)
             entries[place : place + 1] = [slice(None)] * missing
-            # an Ellipsis of no axes comes between index arrays in NumPy alone
+            # an Ellipsis of no axes separates index arrays in NumPy, and does not in PyTorch
             odd = not missing and sum(hasattr(entry, "ndim") for entry in entries) > 1
     if odd:
         where = positions(index, [a.cpu().numpy() for a in arrays], tuple(x.shape))
@@ -123,7 +123,7 @@ def scatter_add(g: torch.Tensor, /, *indices: Any, index: tuple[Any, ...], shape
 def isin(x1: torch.Tensor, x2: torch.Tensor, /, *, invert: bool = False) -> torch.Tensor:
     dtype = compat.result_type(x1, x2)
     x1, x2 = x1.to(dtype), x2.to(dtype)
-    # PyTorch's own knows no unsigned integers but uint8; equal ones have equal bits
+    # PyTorch's own takes no unsigned integers but uint8; equal integers have equal bits
     if dtype == torch.uint64:
         x1, x2 = x1.view(torch.int64), x2.view(torch.int64)
     elif dtype in (torch.uint16, torch.uint32):
@@ -132,7 +132,7 @@ def isin(x1: torch.Tensor, x2: torch.Tensor, /, *, invert: bool = False) -> torc
 
 
 def unique_all(x: torch.Tensor, /) -> tuple[torch.Tensor, ...]:
-    # PyTorch's unique does not give the first position of an element
+    # PyTorch's unique does not return the first position of an element
     values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
     places = torch.arange(x.numel(), device=x.device)
     first = torch.full(values.shape, x.numel(), dtype=torch.int64, device=x.device)
@@ -226,7 +226,8 @@ BACKEND = Backend(
 # ------------------------------------------------------------------ random numbers
 
 _FROM_HOST = 1 << 20
-"""Words up to which the host draws for another device: an estimate, of 450 launches against 3 ns a word and a copy."""
+"""The number of words up to which the host draws for another device. An estimate: 450 launches take as long as these
+words at 3 ns each and a copy."""
 
 
 def _count(settings: dict[str, Any]) -> int:
@@ -238,7 +239,7 @@ def _on_host(*arrays: torch.Tensor) -> bool:
 
 
 def _draw(name: str, key: torch.Tensor, *arrays: torch.Tensor, **settings: Any) -> torch.Tensor:
-    """Draw by NumPy's Philox; long draws for another device by array operations there."""
+    """Draw by NumPy's Philox, but long draws for another device by operations there."""
     if not _on_host(key) and _count(settings) > _FROM_HOST:
         found: torch.Tensor = getattr(philox, name)(BACKEND.xp, philox.generic(BACKEND.xp, key), **settings)
         return found
