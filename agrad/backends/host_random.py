@@ -21,7 +21,10 @@ _BLOCK = 1 << 14
 
 
 class _Own(threading.local):
-    """Two generators for each thread: a new one takes ten times as long as a new state."""
+    """Two generators for each thread.
+
+    A new generator takes ten times as long as a new state.
+    """
 
     def __init__(self) -> None:
         self.pair = np.random.Philox(key=0), np.random.Philox(key=0)

@@ -47,7 +47,7 @@ def _visible(array: Any) -> np.ndarray | None:
 
 
 def _at(x: jax.Array, indices: tuple[Any, ...], index: tuple[Any, ...]) -> tuple[jax.Array, tuple[Any, ...] | Any]:
-    """Return ``x`` and the index, both flat where JAX and NumPy read the index differently."""
+    """Return ``x`` and the index, both flat where JAX and NumPy read it differently."""
     arrays = _arrays(index, indices, x.shape)
     # a truth value beside other index arrays moves their axes in NumPy, and does not in JAX
     odd = any(isinstance(i, (bool, np.bool_)) for i in index) or any(a.dtype == bool and not a.ndim for a in arrays)

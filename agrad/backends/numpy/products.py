@@ -1,8 +1,8 @@
-"""NumPy's arithmetic of long arrays on threads, and outer products.
+"""Arithmetic of long arrays on threads with NumPy, and outer products.
 
-These kernels serve maps and forward mode. They are of the part ``"level"``, since as ``"forward"`` kernels they would
-also be asked on the call path, where short arrays would pay for it, and in traced programs, which write the results of
-NumPy's own functions into buffers.
+The arithmetic serves maps and forward mode: its kernels are of the part ``"level"``. As ``"forward"`` kernels they
+would also run on the call path, where they would slow down short arrays, and in traced programs, which write the
+results of NumPy's own functions into buffers.
 """
 
 from typing import Any
@@ -22,8 +22,9 @@ DTYPES = frozenset(map(np.dtype, ("f4", "f8")))
 # ------------------------------------------------------------------ arithmetic
 
 _LONG = 24 * BLOCK_BYTES
-"""Bytes from which on threads share the work, measured: operations on 8 MB one after the other take 0.65 of the time,
-on 4 MB 0.8, on 2 MB as long; between products of matrices, whose threads spin on, 0.95 to 1.2 at any size."""
+"""The number of bytes from which on threads share the work, measured. A sequence of operations on 8 MB takes 0.65 of
+the time, on 4 MB 0.8, on 2 MB the same. Between products of matrices, whose threads keep spinning, it takes 0.95 to 1.2
+at any size."""
 
 
 def _are_alike(*values: Raw) -> bool:
@@ -45,7 +46,7 @@ def _file_arithmetic(name: str, ufunc: np.ufunc) -> None:
         # a single operation takes 0.8 of the time with two blocks a thread
         return fill_in_blocks(fill, out, *values, block_bytes=max(BLOCK_BYTES, -(-out.nbytes // (2 * cores()))))
 
-    # without a guard, which would be one more call for the short arrays that most are
+    # without a guard, which would be one more call for short arrays, the usual ones
     if ufunc.nin == 1:
 
         @kernel("numpy", name, "level")
@@ -74,5 +75,5 @@ def _are_batches(x1: Raw, x2: Raw) -> bool:
 
 @kernel("numpy", "linalg.outer", "forward", when=_are_batches)
 def outer(x1: Raw, x2: Raw) -> Raw:
-    # of many short vectors: einsum's inner loops start in half the time of multiply's
+    # for many short vectors: einsum's inner loops start in half the time of multiply's
     return np.einsum("...i,...j->...ij", x1, x2)
