@@ -24,38 +24,38 @@ _SINGLE = ("float32", "complex64")
 class Entry(NamedTuple):
     """One operation of a run, with its results on the host.
 
-    None stands for a cotangent that is not there.
+    None stands for a missing cotangent.
     """
 
     operation: str
     direction: str
-    """``"forward"``; ``"tangent"`` and ``"backward"`` for derivative rules; ``"result"`` for the function's results."""
+    """``"forward"``, for derivative rules ``"tangent"`` and ``"backward"``, for the function's results ``"result"``."""
     names: tuple[str, ...]
-    """Names of the results: outputs, or the arguments whose cotangents they are."""
+    """The names of the results: those of outputs, or of the arguments of cotangents."""
     values: tuple[Any, ...]
     where: str | None
 
 
 class Difference(NamedTuple):
-    """An operation whose result is not the same on two backends."""
+    """An operation with different results on two backends."""
 
     number: int
-    """Which operation of the run it is, the forward and the backward ones counted together."""
+    """The number of the operation in the run, forward and backward operations counted together."""
     operation: str
     direction: str
     result: str
-    """Which of its results: an output, or the argument whose cotangent it is."""
+    """The name of the result: that of an output, or of the argument of a cotangent."""
     backends: tuple[str, str]
     what: str
-    """In words: other values, another shape, another dtype, another operation."""
+    """The difference in words: other values, another shape, another dtype, another operation."""
     absolute: float
-    """The largest absolute difference; nan where values cannot be compared."""
+    """The largest absolute difference, or NaN if values cannot be compared."""
     relative: float
-    """That, relative to the largest value."""
+    """The largest absolute difference over the largest absolute value."""
     element: tuple[int, ...] | None
-    """Where the difference is largest."""
+    """The index of the element with the largest difference."""
     values: tuple[Any, Any]
-    """The two numbers there."""
+    """The two numbers of that element."""
     where: str | None
     """``file:line: text`` of the user's code."""
 
@@ -74,7 +74,7 @@ class Difference(NamedTuple):
 class Comparison:
     """The result of ``compare_backends``.
 
-    ``str`` is the report, ``bool`` is True where all agreed.
+    ``str`` is the report. ``bool`` is True if all results agree.
     """
 
     def __init__(self, backends: tuple[str, ...], operations: int, differences: Sequence[Difference]) -> None:
@@ -82,11 +82,11 @@ class Comparison:
         self.operations = operations
         """The number of results compared, forward and backward, on each backend."""
         self.differences = tuple(differences)
-        """All results that differ, in the order of their computation, those that follow from the first included."""
+        """All results that differ, in the order of computation, including those that follow from the first."""
 
     @property
     def first(self) -> Difference | None:
-        """The first operation that differs, None where all agree."""
+        """The first operation that differs, or None if all agree."""
         return min(self.differences, key=lambda d: d.number, default=None)
 
     def __bool__(self) -> bool:
@@ -104,7 +104,7 @@ class Comparison:
 
 
 class _Watch(_ModeChange, Observer):
-    """Records every operation's results."""
+    """An observer that records the results of every operation."""
 
     looks = True
     lines = True
@@ -184,7 +184,7 @@ def _run(f: Callable[..., Any], args: tuple[Any, ...], name: str, grad: bool) ->
 def _cotangent(y: Any, rng: np.random.Generator) -> np.ndarray:
     """Return random numbers of a result's shape and dtype.
 
-    Every element counts, by its own weight.
+    None is close to 0: each element of the result has a weight of its own.
     """
     kind = dtype_name(y.dtype)
     drawn = rng.uniform(0.5, 1.5, tuple(y.shape)) + (1j * rng.uniform(0.5, 1.5, y.shape) if "complex" in kind else 0)
@@ -202,35 +202,43 @@ def compare_backends(
 ) -> Comparison:
     """Run one function on several backends and compare all results.
 
-    Two arrays agree where no element is further off than ``atol`` and ``rtol`` times the largest finite absolute value
-    of the first. NaNs agree with NaNs, and infinities with the same. Every result is copied to the host, and the first
-    backend's are kept.
+    Two arrays agree if no element differs by more than ``atol`` plus ``rtol`` times the largest finite absolute value of
+    the first array. NaNs agree with NaNs, and infinities with the same infinities. Every result is copied to the host.
 
     Parameters
     ----------
     f : callable
-        Takes and returns nested containers of Tensors. It is to make new arrays through agrad, which are then born on
-        each backend in turn.
+        The function. It takes and returns nested containers of Tensors, and makes new arrays through agrad, on the
+        backend of each run.
     *args
-        Its arguments, of arrays of any backend, which are copied to each.
+        Its arguments: nested containers of arrays of any backend, which are copied to each backend.
     backends : sequence of str
-        Two or more names, ``"numpy"`` or with a device ``"torch:cuda"``. All are compared with the first.
+        Two or more names, ``"numpy"``, or with a device ``"torch:cuda"``. All are compared with the first.
     rtol : float, optional
-        By default 1e-9, or 1e-4 in single precision.
+        The relative tolerance. By default 1e-9, or 1e-4 in single precision.
     atol : float
+        The absolute tolerance.
     grad : bool
-        Compare also the results of each derivative rule for one random cotangent of the results, the same on all
-        backends, by backends' own kernels where they have them.
+        Compare also the results of each derivative rule, for one random cotangent of the results that is the same on
+        all backends.
     check : bool
+        Raise an error for a difference.
+
+    Returns
+    -------
+    Comparison
+        The results that differ, and the report as text.
 
     Raises
     ------
     AssertionError
-        With ``check``, for a difference; its text is the report.
+        A result differs, and ``check`` is True. The text is the report.
     BackendUnavailableError
-        For a backend that cannot run here.
+        A backend cannot run here.
     ConfigurationError
-        For fewer than two backends.
+        Fewer than two backends, or one twice.
+    OperandError
+        ``f`` is no function.
     """
     chosen = tuple(backends) if not isinstance(backends, str) else (backends,)
     if len(set(chosen)) < 2 or len(set(chosen)) != len(chosen):

@@ -17,16 +17,16 @@ from agrad.inspecting.text import one_line, raw_of
 from agrad.inspecting.values import MISSING, Recall, entry, settings_of
 
 _SECONDS = 60
-"""The time that the program dot may take."""
+"""The longest time that the program dot may take."""
 
 
 class Input(NamedTuple):
-    """An operand of an operation: the row it comes from, or the value of a constant."""
+    """An operand of an operation: the number of its row, or the value of a constant."""
 
     row: int | None
-    """The number of the row, None for a constant."""
+    """The number of the row, or None for a constant."""
     value: Any
-    """A constant's number or raw array; None for a row, or where the constant is not kept."""
+    """The number or raw array of a constant. None for a row, and for a constant that is not kept."""
     name: str | None
     """The name given to a constant."""
 
@@ -41,23 +41,23 @@ class Row:
     """One line of a tape."""
 
     index: int
-    """Its number: every row stands behind the rows it is made from."""
+    """The number of the row. A row stands after the rows of its operands."""
     op: str | None
-    """The operation; None for a leaf or a constant."""
+    """The operation, or None for a leaf or a constant."""
     name: str | None
     """The name given to it, or ``"leaf"`` or ``"constant"``."""
     shape: tuple[int, ...] | None
     dtype: DType | None
     value: Any
-    """The raw array; None where it is not kept and cannot be computed again."""
+    """The raw array, or None if it is not kept and cannot be computed again."""
     gradient: Any
-    """The raw gradient of the outputs by it; None where none was asked for or none flows to it."""
+    """The raw gradient of the outputs by it, or None if none was asked for or none flows to it."""
     inputs: tuple[Input, ...]
     settings: dict[str, Any]
     consumers: int
-    """The number of operations that use it, among those that reach an output."""
+    """The number of operations that use it and reach an output."""
     output: bool
-    """True for the outputs that the graph was asked for."""
+    """True for the outputs that ``graph`` was called with."""
 
     @property
     def title(self) -> str:
@@ -78,9 +78,9 @@ def make_row(
     output: bool = False,
     meta: Meta | None = None,
 ) -> Row:
-    """Return a row of a value.
+    """Return the row of a value.
 
-    Its shape and dtype are taken from ``meta`` where the value is None.
+    Its shape and dtype are taken from ``meta`` if the value is None.
     """
     raw = raw_of(value)
     known = raw if hasattr(raw, "shape") else meta
@@ -100,16 +100,16 @@ def make_row(
 
 
 def shown_rows(count: int, limit: int | None) -> Sequence[int]:
-    """Return the numbers of the rows to show: first and last, ``limit`` in all."""
+    """Return the numbers of the rows to show: the first and the last, ``limit`` in all."""
     rows = range(count)
     return rows if limit is None or count <= limit else [*rows[: limit // 2], *rows[limit // 2 - limit :]]
 
 
 class Graph:
-    """A tape as it stood when ``agrad.graph`` was called. ``str`` lists it.
+    """A tape at the time of the call of ``agrad.graph``. ``str`` lists it.
 
-    It holds nothing of the tape. ``rows`` are the rows shown, ``count`` is the number of all; the others were left out
-    in the middle.
+    It keeps no node of the tape alive. ``rows`` are the rows shown, ``count`` is the number of all. The others are left
+    out in the middle.
     """
 
     def __init__(self, rows: Sequence[Row], count: int, gradients: bool) -> None:
@@ -138,7 +138,7 @@ class Graph:
         return "\n".join(lines)
 
     def _cut(self) -> int | None:
-        """Return the number of the shown row before which some were left out, or None."""
+        """Return the number of the shown row after the rows left out, or None."""
         return next((k for k, row in enumerate(self.rows) if row.index != k), None)
 
     def _left_out(self) -> str:
@@ -207,7 +207,7 @@ class Graph:
     def to_svg(self) -> str:
         """Return the picture as SVG, drawn by Graphviz's program ``dot``.
 
-        Raises ``MissingExtraError`` where that cannot run.
+        Raise ``MissingExtraError`` if the program cannot run.
         """
         program = shutil.which("dot")
         if program is None:
@@ -233,7 +233,7 @@ class Graph:
         return done.stdout
 
     def _repr_svg_(self) -> str | None:
-        """Return the picture for notebooks; None, for the text, without Graphviz."""
+        """Return the picture for notebooks, or without Graphviz None, for the text."""
         try:
             return self.to_svg()
         except MissingExtraError:
@@ -258,13 +258,13 @@ def graph_of_tensors(outputs: Any, gradients: Any, names: Mapping[str, Tensor], 
     for name, tensor in names.items():
         if not isinstance(tensor, Tensor):
             raise OperandError(f"graph: names gives {name!r} to a {type(tensor).__name__}; it names Tensors")
-    # nothing is recorded where values are Tensors of an older tape
+    # values may be Tensors of an older tape, which is to record nothing
     with no_grad():
         return _Reader([_on_tape(t) for t in given], names, limit).read(gradients)
 
 
 def _on_tape(tensor: Tensor) -> Any:
-    """Return the Tensor on a tape inside levels without one, else the raw array."""
+    """Return the Tensor on a tape inside levels without a tape, else the raw array."""
     value = settle(tensor)
     while isinstance(value, Tensor) and not value.level.tape:
         value = settle(value.data)
@@ -272,7 +272,7 @@ def _on_tape(tensor: Tensor) -> Any:
 
 
 class _Reader:
-    """Reads rows off the tape of some Tensors."""
+    """The rows of the tape of some Tensors."""
 
     def __init__(self, outputs: Sequence[Any], names: Mapping[str, Tensor], limit: int | None) -> None:
         self.outputs = outputs

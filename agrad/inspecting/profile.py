@@ -27,28 +27,28 @@ _SORTS: dict[str, Callable[["Line"], Any]] = {
 class Line(NamedTuple):
     """A line of the table: one operation in one direction.
 
-    With ``lines=True`` it is that of one line of the user's code.
+    With ``lines=True`` it counts the calls of one line of the user's code.
     """
 
     operation: str
     direction: str
-    """``"forward"``; ``"tangent"`` and ``"backward"`` for its derivative rules in forward mode and a backward pass."""
+    """``"forward"``, or for derivative rules ``"tangent"`` in forward mode and ``"backward"`` in a backward pass."""
     calls: int
     seconds: float
-    """In the operation itself, without the operations that it called."""
+    """The time in the operation itself, without the operations that it called."""
     bytes: int
     """The size of its results, in new memory or as views."""
     where: str | None
-    """``file:line: text``; None without ``lines=True``, and for backward rules of operations recorded before."""
+    """``file:line: text``. None without ``lines=True``, and for backward rules of operations recorded before."""
 
     @property
     def mean(self) -> float:
-        """Seconds a call."""
+        """The mean time of a call in seconds."""
         return self.seconds / self.calls
 
 
 class _Table:
-    """The sums of profiles that belong together."""
+    """The sums of a profile and of its copies for decorated functions."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -72,17 +72,17 @@ class _Clock(threading.local):
 class profile(_ModeChange, Observer):
     """Count and time the operations inside. A context manager and a decorator.
 
-    It can be used again. ``print(p)`` shows the table; ``p.rows()`` are its lines, ``p.to_json()`` the same as JSON.
-    Every evaluation on raw arrays counts once, at any level and in any transform, recorded or not, and so does each run
-    of a derivative rule. On GPUs, and wherever a library works asynchronously, the device is waited for before and
-    after each operation: the times are the operations' own, and the whole is slower. Dask's times are those of
-    building its graph. Operations of other threads count where those enter the profile themselves. Without a profile
+    It can be used again. ``print(p)`` shows the table, ``p.rows()`` are its lines, and ``p.to_json()`` is the same as
+    JSON. Every evaluation on raw arrays counts once, at any level and in any transform, recorded or not, and so does
+    each run of a derivative rule. If a library works asynchronously, as on GPUs, the profile waits for the device before
+    and after each operation: the times are the operations' own, and the whole is slower. For Dask the times are those
+    of building its graph. Operations of another thread count only if that thread enters the profile. Without a profile
     nothing is slower.
 
     Parameters
     ----------
     lines : bool
-        Keep apart the calls of different lines of the user's code.
+        Count the calls of each line of the user's code separately.
     """
 
     looks = True
@@ -118,17 +118,65 @@ class profile(_ModeChange, Observer):
     # ---------------------------------------------------------------- as an observer
 
     def call(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], proceed: Proceed) -> Any:
+        """Measure an evaluation of a primitive. agrad calls it.
+
+        Parameters
+        ----------
+        primitive : Primitive
+            The operation.
+        args : tuple
+            Its raw arrays and numbers.
+        settings : dict
+            Its settings by name.
+        proceed : callable
+            Computes the result.
+
+        Returns
+        -------
+        object
+            The result of ``proceed``.
+        """
         wait = _waits(args)
         out, seconds = self._timed(proceed, wait)
         self._table.add((primitive.name, "forward", users_line() if self.lines else None), seconds, _size(out))
         return out
 
     def pushforward(self, primitive: Any, proceed: Proceed) -> Any:
+        """Measure the forward rules of a primitive. agrad calls it.
+
+        Parameters
+        ----------
+        primitive : Primitive
+            The operation.
+        proceed : callable
+            Computes the tangents of its outputs.
+
+        Returns
+        -------
+        object
+            The result of ``proceed``.
+        """
         out, seconds = self._timed(proceed, lambda: None)
         self._table.add((primitive.name, "tangent", users_line() if self.lines else None), seconds, _size(out))
         return out
 
     def pullback(self, node: Node, g: Any, proceed: Proceed) -> Any:
+        """Measure the backward rules of a recorded operation. agrad calls it.
+
+        Parameters
+        ----------
+        node : Node
+            The node of the operation.
+        g : array
+            The cotangent of its result.
+        proceed : callable
+            Computes the cotangents of its operands.
+
+        Returns
+        -------
+        object
+            The result of ``proceed``.
+        """
         wait = _waits(g.by_output.values() if isinstance(g, OutputCotangents) else (g,))
         out, seconds = self._timed(proceed, wait)
         where = getattr(node, "where", None) if self.lines else None
@@ -153,13 +201,26 @@ class profile(_ModeChange, Observer):
 
     @property
     def wall(self) -> float:
-        """Seconds inside the profile, of blocks that have ended."""
+        """The time inside the profile in seconds, of blocks that have ended."""
         return self._table.wall
 
     def rows(self, sort: str = "time") -> list[Line]:
         """Return the lines of the table, sorted.
 
-        ``sort``: ``"time"``, ``"calls"``, ``"mean"``, ``"bytes"`` (largest first) or ``"name"``.
+        Parameters
+        ----------
+        sort : str
+            ``"time"``, ``"calls"``, ``"mean"`` or ``"bytes"``, the largest first, or ``"name"``.
+
+        Returns
+        -------
+        list of Line
+            One line for each operation and direction.
+
+        Raises
+        ------
+        ConfigurationError
+            ``sort`` is none of these.
         """
         if sort not in _SORTS:
             raise ConfigurationError(f"profile: sort is one of {', '.join(map(repr, _SORTS))}, not {sort!r}")
@@ -171,7 +232,25 @@ class profile(_ModeChange, Observer):
         return sorted(found, key=_SORTS[sort])
 
     def table(self, sort: str = "time", limit: int | None = 30) -> str:
-        """Return the table as text, of at most ``limit`` lines (None: all)."""
+        """Return the table as text.
+
+        Parameters
+        ----------
+        sort : str
+            The order of the lines, as in ``rows``.
+        limit : int or None
+            The largest number of lines, or None for all.
+
+        Returns
+        -------
+        str
+            A header, the lines, and the sums.
+
+        Raises
+        ------
+        ConfigurationError
+            ``sort`` is unknown.
+        """
         rows = self.rows(sort)
         total = sum(row.seconds for row in rows)
         cells = [["operation", "", "calls", "total ms", "share", "mean us", "bytes"]]
@@ -204,7 +283,10 @@ class profile(_ModeChange, Observer):
     def to_json(self) -> str:
         """Return the lines as JSON.
 
-        ``{"wall_seconds": ..., "rows": [{"operation": ..., "direction": ..., ...}]}``
+        Returns
+        -------
+        str
+            ``{"wall_seconds": ..., "rows": [{"operation": ..., "direction": ..., ...}]}``
         """
         return json.dumps({"wall_seconds": self.wall, "rows": [row._asdict() for row in self.rows()]}, indent=1)
 

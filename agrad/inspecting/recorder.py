@@ -18,15 +18,14 @@ from agrad.inspecting.text import raw_of
 from agrad.transforms.trees import flatten, paths, unflatten
 
 BELOW_ALL = -1
-"""The number of a recorder's level: older than all others, whose operations all reach it."""
+"""The number of a recorder's level. It is older than all others, whose operations all reach it."""
 
 
 class Recorder(Level):
     """A level that adds a row for every operation on its Tensors.
 
-    A Tensor's node is the number of its row.
-
-    It lies below all levels that record derivatives: their rules run on its Tensors, and add rows too.
+    The node of a Tensor is the number of its row. The level is older than all levels that record derivatives: their
+    rules run on its Tensors and add rows too.
     """
 
     __slots__ = ("rows",)
@@ -74,7 +73,7 @@ class Recorder(Level):
 
 
 class _Looking(_ModeChange):
-    """Observe operations: functions of ``jit`` then run untraced."""
+    """A context with an observer, in which functions of ``jit`` run untraced."""
 
     def _change(self, now: Mode) -> Mode:
         return now._replace(observers=(*now.observers, Observer()))
@@ -90,40 +89,42 @@ def graph(
     """Return the tape behind Tensors, or a function that graphs calls of ``f``.
 
     ``agrad.graph(f)(*args, **kwargs)`` calls ``f`` with Tensors of the values in ``args`` and returns every operation
-    that ran on them, in order, those of derivatives and maps inside ``f`` among them: the graph of ``agrad.grad(f)``
-    shows how the gradient is computed. Inputs have the parameters' names. args: nested containers of arrays of any
-    backend; Python floats and complex numbers count as arrays of the selected one; ``kwargs`` and integers are
+    that ran on them, in order, also those of derivatives and maps inside ``f``: the graph of ``agrad.grad(f)`` shows
+    how the gradient is computed. Inputs have the parameters' names. ``args`` are nested containers of arrays of any
+    backend. Python floats and complex numbers count as arrays of the selected backend. ``kwargs`` and integers are
     constants.
 
     Each row has the operation, shape, dtype, value, inputs (``%3`` is row 3; constants by value) and the number of
-    operations of this graph that use it. Of a tape, values that it does not keep are computed again, as for
-    ``t.op.args``. Neither the tape nor any ``.grad`` changes. Inside a transform it shows the innermost tape.
+    operations of this graph that use it. Values that a tape does not keep are computed again, as for ``t.op.args``.
+    Neither the tape nor any ``.grad`` changes. Inside a transform the innermost tape is shown.
 
     Parameters
     ----------
     outputs : Tensor, list of Tensors, or callable
         The end of the tape, or the function.
     gradients : bool, array, or list of arrays
-        Of Tensors only. True adds to each row the gradient of the outputs' sum by it, where each output has one
-        element; else their cotangent, or a list of one for each.
+        For Tensors only. True adds to each row the gradient of the outputs' sum by it, for outputs of one element.
+        Else their cotangent, or a list of one for each.
     names : mapping of str to Tensor, optional
-        Of Tensors only: names for them, ``{"w": w}``.
+        For Tensors only: names for them, ``{"w": w}``.
     limit : int or None
-        The number of rows to show, the first and the last ones; None for all.
+        The number of rows to show, the first and the last ones, or None for all.
 
     Returns
     -------
     Graph or callable
-        Of a function, the function from its arguments to the ``Graph`` of that call.
+        For a function, the function from its arguments to the ``Graph`` of the call.
 
     Raises
     ------
+    ConfigurationError
+        ``limit`` is less than 2.
     OperandError
-        If ``outputs`` is neither a Tensor nor a function.
+        ``outputs`` is neither a Tensor nor a function.
     ShapeError
-        For a missing or wrong cotangent in ``gradients``.
+        A cotangent in ``gradients`` is missing or wrong.
     GraphFreedError
-        With ``gradients``, where a backward pass freed the graph.
+        A backward pass freed the graph, and ``gradients`` are asked for.
     """
     if limit is not None and limit < 2:
         raise ConfigurationError(f"graph: limit is at least 2, or None for all rows, not {limit}")
@@ -159,7 +160,7 @@ def _names(f: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
     """Return a name for each leaf of the arguments: ``x``, ``params['w']``."""
     try:
         bound = inspect.signature(f).bind_partial(*args)
-    except (TypeError, ValueError):  # a function that tells nothing of its arguments, or refuses these by itself
+    except (TypeError, ValueError):  # a function without a signature, or one that will refuse these arguments
         heads = [f"argument {i}" for i in range(len(args))]
     else:
         heads = []

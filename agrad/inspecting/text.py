@@ -1,4 +1,4 @@
-"""Values as text, in a line or a few.
+"""Values as text, in one line or several.
 
 Only the elements shown are read from the device.
 """
@@ -22,7 +22,7 @@ _ROWS = 8
 
 
 def raw_of(value: Any) -> Any:
-    """Return a Tensor's raw array, anything else as it is."""
+    """Return the raw array of a Tensor, and any other value as it is."""
     return value.raw if isinstance(value, Tensor) else value
 
 
@@ -49,20 +49,18 @@ def _host(raw: Any) -> np.ndarray:
     backend = backend_of(raw)
     try:
         return np.asarray(backend.to_host(raw))
-    except DtypeError:  # NumPy has no bfloat16; every number of it is one of float32
+    except DtypeError:  # NumPy has no bfloat16, whose numbers are all in float32
         return np.asarray(backend.to_host(backend.xp.astype(raw, backend.xp.float32)))
 
 
 def _edges(raw: Any, edge: int) -> np.ndarray:
     """Return the array on the host without the middle of its long axes.
 
-    They keep 2 * edge + 1 places.
-
-    That is one more than NumPy shows: it then marks the gap.
+    They keep 2 * edge + 1 places, one more than NumPy shows, and NumPy marks the gap.
     """
     backend = backend_of(raw)
     shape = tuple(raw.shape)
-    # the longest first: the copies on the device are then small
+    # the longest axis first, which keeps the copies on the device small
     for axis in sorted(range(len(shape)), key=lambda a: -shape[a]):
         if shape[axis] > 2 * edge + 1:
             front = (slice(None),) * axis
@@ -72,7 +70,7 @@ def _edges(raw: Any, edge: int) -> np.ndarray:
 
 
 def device_name(raw: Any) -> str:
-    """Return the device of an array by agrad's name for it: ``"cuda:0"``."""
+    """Return agrad's name for the device of an array, such as ``"cuda:0"``."""
     text = str(backend_of(raw).device_of(raw))
     cuda = re.fullmatch(r"<CUDA Device (\d+)>", text)
     if cuda is not None:
@@ -82,7 +80,7 @@ def device_name(raw: Any) -> str:
 
 
 def _is_lazy(raw: Any) -> bool:
-    """Return True where reading would start a computation, as with Dask."""
+    """Return True if reading would start a computation, as with Dask."""
     return hasattr(raw, "__dask_graph__")
 
 
@@ -103,7 +101,7 @@ def _text(raw: Any, *, edge: int, whole: bool, digits: int, width: int, prefix: 
 
 
 def several_lines(raw: Any, prefix: str = "") -> tuple[str, bool]:
-    """Return the values in a few lines behind ``prefix``, and True for all of them."""
+    """Return the values in a few lines after ``prefix``, and True if all are shown."""
     if _is_lazy(raw):
         return repr(raw), False
     shape = tuple(raw.shape)
@@ -122,7 +120,7 @@ def several_lines(raw: Any, prefix: str = "") -> tuple[str, bool]:
 def one_line(value: Any, width: int = 36) -> str:
     """Return a number or a raw array in at most ``width`` characters.
 
-    Where the values cannot be read, as inside another library's transform, it shows dtype and shape.
+    If the values cannot be read, as inside another library's transform, return dtype and shape.
     """
     if not hasattr(value, "shape"):
         return _number(value, 5) if isinstance(value, (bool, int, float, complex)) else str(value)[:width]

@@ -1,7 +1,7 @@
 """Values of the tape: operations, operands, pullbacks, and ``repr`` of Tensors.
 
-The tape keeps the values that rules name and nothing else. Another operand's value is found in the leaf that it came
-from, or computed again. That changes nothing on the tape.
+The tape keeps only the values that rules name. The value of another operand is found in its leaf, or computed again.
+Nothing on the tape changes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from agrad.registry import CALLS
 
 
 class Missing:
-    """Stands for a value that is not kept."""
+    """The type of ``MISSING``, which stands for a value that is not kept."""
 
     def __repr__(self) -> str:
         return "(not kept)"
@@ -32,8 +32,8 @@ MISSING = Missing()
 class Layout(NamedTuple):
     """The places of values in the nodes of a plan, -1 for a value that is not kept.
 
-    ``operands`` holds, by position, the place among the node's parents and that among its saved values; ``outputs``
-    is empty where their number varies, as no rule names one.
+    ``operands`` has the place among the node's parents and the place among its saved values for each position.
+    ``outputs`` is empty if their number varies, since no rule names one then.
     """
 
     operands: tuple[tuple[int, int], ...]
@@ -57,18 +57,18 @@ def layout_of(plan: Plan) -> Layout:
 def entry(node: Node, place: int) -> Any:
     """Return the value that a node keeps at a place of ``saved``.
 
-    Return MISSING if there is none, or if it is freed.
+    Return ``MISSING`` if there is none or if it is freed.
     """
     return MISSING if place < 0 or node.saved is None else node.saved[place]
 
 
 def settings_of(node: Node) -> dict[str, Any]:
-    """Return the settings of a call that a node keeps; none once they are freed."""
+    """Return the settings of a call that a node keeps, empty after they are freed."""
     return dict(node.saved[-1]) if node.plan.names[-1:] == (SETTINGS,) and node.saved is not None else {}
 
 
 def owner_of(node: Node) -> Tensor | None:
-    """Return the leaf Tensor of a node while it is alive and still that leaf."""
+    """Return the leaf Tensor of a node if it is alive and still that leaf."""
     reference = getattr(node, "owner", None)
     owner = None if reference is None else reference()
     return owner if owner is not None and owner.node is node else None
@@ -78,9 +78,9 @@ def owner_of(node: Node) -> Tensor | None:
 
 
 class Recall:
-    """Finds the values of nodes, as arrays of the level inside theirs.
+    """A search for the values of nodes, as arrays of the level inside theirs.
 
-    It does not recurse: chains can be long.
+    It does not recurse, since chains can be long.
     """
 
     def __init__(self, known: Mapping[Node, Any] | None = None) -> None:
@@ -144,7 +144,7 @@ class Recall:
                 self.freed = True
             else:
                 stack += [parent for parent in node.parents if parent not in values]
-        # last: a leaf may have other values by now, and the tape kept those of then
+        # last: a leaf may have other values by now, and the tape keeps those of the call
         for leaf in leaves:
             owner = owner_of(leaf)
             if leaf not in values and owner is not None:
@@ -193,15 +193,15 @@ class Recall:
             arguments.append(value)
         try:
             return plan.primitive.bind(*arguments, **settings_of(node))
-        except Exception:  # a leaf that has other values by now may not fit, and then there is nothing to show
+        except Exception:  # a leaf with other values by now may not fit, and then there is nothing to show
             return MISSING
 
 
 def operands(node: Node, level: Any, positions: Iterable[int]) -> tuple[Any, ...]:
     """Return the operands of an operation at some positions.
 
-    A constant that the tape does not keep is MISSING. Raises ``GraphFreedError`` where a backward pass freed the
-    graph, or an operand on the tape can neither be found nor computed again.
+    A constant that the tape does not keep is ``MISSING``. Raise ``GraphFreedError`` if a backward pass freed the graph,
+    or if an operand on the tape can neither be found nor computed again.
     """
     plan = node.plan
     names = plan.primitive.argument_names(plan.count)
@@ -230,10 +230,7 @@ def operands(node: Node, level: Any, positions: Iterable[int]) -> tuple[Any, ...
 
 
 def _as_given(value: Any) -> Any:
-    """Return a constant operand as the user knows it.
-
-    A leaf is itself, an array a Tensor, a number as it is.
-    """
+    """Return a constant operand in the user's form: leaf, Tensor of an array, or number."""
     if isinstance(value, Tensor):
         owner = owner_of(value.node) if value.is_leaf and value.node is not None else None
         return owner if owner is not None and owner.data is value.data else value
@@ -258,8 +255,8 @@ def _gone(operation: str, what: str, freed: bool) -> str:
 class Op:
     """The operation that made a Tensor: ``t.op``.
 
-    ``name`` is the primitive's, ``output`` the name of the output this Tensor is, None for an operation with one.
-    Equal for Tensors that one call made.
+    ``name`` is the primitive's name. ``output`` is the name of the Tensor among several outputs, else None. Operations
+    of Tensors from the same call are equal.
     """
 
     __slots__ = ("_level", "_node", "output")
@@ -275,18 +272,18 @@ class Op:
 
     @property
     def args(self) -> tuple[Any, ...]:
-        """All operands in order: Tensors for arrays, numbers as they were given.
+        """The operands in order: Tensors for arrays, numbers as they were given.
 
-        A leaf is the very Tensor it was; other Tensors are on the tape where the operand was: gradients flow through
-        them. Values that no rule needed are computed again, from the leaves as they stand now. A constant that the
-        tape does not keep is shown as ``(not kept)``. Raises ``GraphFreedError`` after a backward pass that freed the
-        graph, and where a value on the tape cannot be computed again.
+        A leaf is the same Tensor object. Other Tensors stand at the operand's place on the tape, and gradients flow
+        through them. Values that no rule needs are computed again, from the present values of the leaves. A constant
+        that the tape does not keep is shown as ``(not kept)``. ``GraphFreedError`` is raised after a backward pass
+        that freed the graph, and if a value on the tape cannot be computed again.
         """
         return operands(self._node, self._level, range(self._node.plan.count))
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The keyword settings of the call, by name, in the form the rules see."""
+        """The keyword settings of the call, by name, in the form that rules get."""
         node = self._node
         if node.plan.primitive.settings and node.saved is None:
             raise GraphFreedError(_gone(self.name, "the settings", freed=True))
@@ -314,10 +311,10 @@ class Op:
 class GradFn:
     """The pullback of one operation: ``t.grad_fn``.
 
-    Called with a cotangent of the Tensor (a raw array or a Tensor of its shape and dtype; it may be left out for one
-    element) it gives a tuple with the cotangent of each of ``parents``: raw arrays for a raw array; Tensors for a
-    Tensor, recorded, so that they can be differentiated again. Nothing is freed, and no ``.grad`` is touched. Raises
-    ``GraphFreedError`` where a backward pass freed the graph.
+    It is called with a cotangent of the Tensor, a raw array or a Tensor of its shape and dtype, which may be omitted
+    for one element. It returns a tuple of the cotangents of ``parents``: raw arrays for a raw array, and for a Tensor
+    recorded Tensors, which can be differentiated again. Nothing is freed, and no ``.grad`` changes. It raises
+    ``GraphFreedError`` if a backward pass freed the graph.
     """
 
     __slots__ = ("_data", "_level", "_node", "_output")
@@ -339,7 +336,7 @@ class GradFn:
         output = self._output
         g = cotangent_for(self._data, cotangent, f"the grad_fn of {self.__name__}")
         recorded = isinstance(g, Tensor)
-        # the pass runs over a copy of the node whose parents are leaves: it ends there
+        # the pass runs over a copy of the node, and ends at its parents, which are leaves
         stand_in = self._stand_in(recorded)
         found = backward_pass({stand_in: g if output is None else OutputCotangents({output: g})}, retain=True)
         parts = [found.get(parent) for parent in stand_in.parents]
@@ -362,7 +359,7 @@ class GradFn:
         return stand_in
 
     def _linked(self, name: str, value: Any) -> Any:
-        """Return a value that was kept, as a Tensor in its place on the tape."""
+        """Return a kept value as a Tensor at its place on the tape."""
         node, level = self._node, self._level
         plan = node.plan
         outputs = plan.primitive.outputs
@@ -374,7 +371,10 @@ class GradFn:
 
 
 def operation_node(tensor: Tensor) -> tuple[Tensor, Node, int | None] | None:
-    """Return the Tensor on a tape, its operation's node, and its output's number."""
+    """Return the Tensor on a tape, its operation's node, and its output's number.
+
+    Return None for a leaf, a constant, or a level without a tape.
+    """
     value = settle(tensor)
     if not isinstance(value, Tensor) or not value.level.tape or value.node.plan is LEAF:
         return None
@@ -439,18 +439,16 @@ def _history(tensor: Tensor) -> list[str]:
 def represent(tensor: Tensor) -> str:
     """Implement ``Tensor.__repr__``: value, dtype, backend, device, operation.
 
-    It never fails.
-
-    Values of a lazy library (Dask) are not computed for it; of a large array only the edges are read.
+    It never fails. Values of a lazy library (Dask) are not computed, and of a large array only the edges are read.
     """
     name = type(tensor).__name__
     try:
         raw = tensor.raw
-    except AttributeError:  # a Tensor that its class alone made
+    except AttributeError:  # a Tensor from Tensor.__new__ alone
         return f"<{name} without a value>"
     try:
         value, whole = several_lines(raw, f"{name}(")
-    except Exception:  # a value inside another library's transform, or of a dtype that NumPy has not
+    except Exception:  # a value inside another library's transform, or of a dtype that NumPy lacks
         value, whole = f"<{type(raw).__name__}>", False
     parts = [value]
     if not whole:
