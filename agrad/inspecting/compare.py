@@ -202,16 +202,15 @@ def compare_backends(
 ) -> Comparison:
     """Run one function on several backends and compare all results.
 
-    Two arrays agree if no element differs by more than ``atol`` plus ``rtol`` times the largest finite absolute value of
-    the first array. NaNs agree with NaNs, and infinities with the same infinities. Every result is copied to the host.
+    Two arrays agree if no element differs by more than ``atol`` plus ``rtol`` times the largest finite absolute value
+    of the first array. NaNs agree with NaNs, and infinities with the same infinities.
 
     Parameters
     ----------
     f : callable
-        The function. It takes and returns nested containers of Tensors, and makes new arrays through agrad, on the
-        backend of each run.
+        Takes and returns nested containers of Tensors, and makes new arrays through agrad.
     *args
-        Its arguments: nested containers of arrays of any backend, which are copied to each backend.
+        Nested containers of arrays of any backend, which are copied to each backend.
     backends : sequence of str
         Two or more names, ``"numpy"``, or with a device ``"torch:cuda"``. All are compared with the first.
     rtol : float, optional
@@ -219,8 +218,7 @@ def compare_backends(
     atol : float
         The absolute tolerance.
     grad : bool
-        Compare also the results of each derivative rule, for one random cotangent of the results that is the same on
-        all backends.
+        Compare also the results of derivative rules, for the same random cotangent.
     check : bool
         Raise an error for a difference.
 
@@ -240,12 +238,7 @@ def compare_backends(
     OperandError
         ``f`` is no function.
     """
-    chosen = tuple(backends) if not isinstance(backends, str) else (backends,)
-    if len(set(chosen)) < 2 or len(set(chosen)) != len(chosen):
-        raise ConfigurationError(
-            f"compare_backends: backends are two or more names, each once, not {backends!r}; "
-            "for example backends=('numpy', 'torch')"
-        )
+    chosen = _checked_names(backends)
     if not callable(f) or isinstance(f, Tensor):
         raise OperandError(f"compare_backends takes a function and its arguments, not a {type(f).__name__}")
     expected = _run(f, args, chosen[0], grad)
@@ -256,6 +249,16 @@ def compare_backends(
     if check and not report:
         raise AssertionError(str(report))
     return report
+
+
+def _checked_names(backends: Sequence[str]) -> tuple[str, ...]:
+    chosen = tuple(backends) if not isinstance(backends, str) else (backends,)
+    if len(set(chosen)) < 2 or len(set(chosen)) != len(chosen):
+        raise ConfigurationError(
+            f"compare_backends: backends are two or more names, each once, not {backends!r}; "
+            "for example backends=('numpy', 'torch')"
+        )
+    return chosen
 
 
 def _differences(

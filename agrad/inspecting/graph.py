@@ -100,7 +100,7 @@ def make_row(
 
 
 def shown_rows(count: int, limit: int | None) -> Sequence[int]:
-    """Return the numbers of the rows to show: the first and the last, ``limit`` in all."""
+    """Return the numbers of the rows to show, the first and last, ``limit`` in all."""
     rows = range(count)
     return rows if limit is None or count <= limit else [*rows[: limit // 2], *rows[limit // 2 - limit :]]
 

@@ -74,10 +74,10 @@ class profile(_ModeChange, Observer):
 
     It can be used again. ``print(p)`` shows the table, ``p.rows()`` are its lines, and ``p.to_json()`` is the same as
     JSON. Every evaluation on raw arrays counts once, at any level and in any transform, recorded or not, and so does
-    each run of a derivative rule. If a library works asynchronously, as on GPUs, the profile waits for the device before
-    and after each operation: the times are the operations' own, and the whole is slower. For Dask the times are those
-    of building its graph. Operations of another thread count only if that thread enters the profile. Without a profile
-    nothing is slower.
+    each run of a derivative rule. If a library works asynchronously, as on GPUs, the profile waits for the device
+    before and after each operation: the times are the operations' own, and the whole is slower. For Dask the times are
+    those of building its graph. Operations of another thread count only if that thread enters the profile. Without a
+    profile nothing is slower.
 
     Parameters
     ----------

@@ -90,21 +90,19 @@ def graph(
 
     ``agrad.graph(f)(*args, **kwargs)`` calls ``f`` with Tensors of the values in ``args`` and returns every operation
     that ran on them, in order, also those of derivatives and maps inside ``f``: the graph of ``agrad.grad(f)`` shows
-    how the gradient is computed. Inputs have the parameters' names. ``args`` are nested containers of arrays of any
-    backend. Python floats and complex numbers count as arrays of the selected backend. ``kwargs`` and integers are
-    constants.
+    how the gradient is computed. Inputs have the parameters' names. ``args`` are nested containers of arrays. Python
+    floats and complex numbers count as arrays of the selected backend; ``kwargs`` and integers are constants.
 
     Each row has the operation, shape, dtype, value, inputs (``%3`` is row 3; constants by value) and the number of
-    operations of this graph that use it. Values that a tape does not keep are computed again, as for ``t.op.args``.
-    Neither the tape nor any ``.grad`` changes. Inside a transform the innermost tape is shown.
+    operations of this graph that use it. Values that a tape does not keep are computed again. Neither the tape nor any
+    ``.grad`` changes. Inside a transform the innermost tape is shown.
 
     Parameters
     ----------
     outputs : Tensor, list of Tensors, or callable
         The end of the tape, or the function.
     gradients : bool, array, or list of arrays
-        For Tensors only. True adds to each row the gradient of the outputs' sum by it, for outputs of one element.
-        Else their cotangent, or a list of one for each.
+        For Tensors only. True: each row has the gradient of the outputs' sum by it. Else the outputs' cotangents.
     names : mapping of str to Tensor, optional
         For Tensors only: names for them, ``{"w": w}``.
     limit : int or None
@@ -113,7 +111,7 @@ def graph(
     Returns
     -------
     Graph or callable
-        For a function, the function from its arguments to the ``Graph`` of the call.
+        For a function, one from its arguments to the ``Graph`` of the call.
 
     Raises
     ------
@@ -124,7 +122,7 @@ def graph(
     ShapeError
         A cotangent in ``gradients`` is missing or wrong.
     GraphFreedError
-        A backward pass freed the graph, and ``gradients`` are asked for.
+        A backward pass freed the graph that ``gradients`` need.
     """
     if limit is not None and limit < 2:
         raise ConfigurationError(f"graph: limit is at least 2, or None for all rows, not {limit}")

@@ -230,7 +230,7 @@ def operands(node: Node, level: Any, positions: Iterable[int]) -> tuple[Any, ...
 
 
 def _as_given(value: Any) -> Any:
-    """Return a constant operand in the user's form: leaf, Tensor of an array, or number."""
+    """Return a constant operand in the user's form: leaf, Tensor, or number."""
     if isinstance(value, Tensor):
         owner = owner_of(value.node) if value.is_leaf and value.node is not None else None
         return owner if owner is not None and owner.data is value.data else value
