@@ -274,7 +274,7 @@ newaxis = None
 
 
 def _module(api_version: str | None = None) -> _ModuleType:
-    """This module, for ``Tensor.__array_namespace__``."""
+    """Return this module, for ``Tensor.__array_namespace__``."""
     if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
         raise ValueError(f"agrad has the array API standard up to {__array_api_version__}, not {api_version!r}")
     return _sys.modules[__name__]
@@ -282,10 +282,10 @@ def _module(api_version: str | None = None) -> _ModuleType:
 
 _namespace.module = _module
 
-# built on this module, as any user's package could be, and loaded when first asked for: this import stays quick
+# built on this module, as any user's package could be, and imported on first use to keep this import fast
 _PACKAGES = ("data", "nn", "optim", "random", "testing")
 
-# by NumPy's names, for libraries that look them up in the package of an array's class
+# functions by NumPy's names, for libraries that search the package of an array's class for them
 _WORDS = ("cumsum", "einsum", "gradient", "pad", "quantile", "transpose")
 
 
@@ -319,7 +319,7 @@ def __dir__() -> list[str]:
 
 _HERE = [name for name, value in globals().items() if name[0] != "_" and not isinstance(value, _ModuleType)]
 _PUBLIC = sorted([*_HERE, "errors", *_PACKAGES, *_WORDS])
-# type checkers read the imports above, and would take an assignment that they cannot evaluate for an empty list
+# not an assignment: type checkers cannot evaluate it, and would take it for an empty list
 globals()["__all__"] = _PUBLIC
 
 _await_einops()

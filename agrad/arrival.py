@@ -1,8 +1,8 @@
 """Registration of agrad's backend with einops, in either order of imports.
 
-einops finds a new kind of array by a subclass of a class of its own. To import einops for that would make ``import
-agrad`` slow, and another import by the user would make code for arrays fail on Tensors. einops asks nothing of an array
-before it looks for the subclass: only its import can be noticed.
+einops recognises a new kind of array by a subclass of one of its classes. To import einops for that would make
+``import agrad`` slow. To ask users for one more import would make code for arrays fail on Tensors. einops calls no
+method of an array before it searches the subclasses, and so only its import can be noticed.
 """
 
 import importlib
@@ -16,7 +16,7 @@ BACKEND = "agrad.interop.einops"
 
 
 class _EinopsFinder(MetaPathFinder):
-    """Register the backend when einops begins to load. It finds no module itself."""
+    """A finder that finds no module, and registers the backend when einops is imported."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         if fullname == "einops.einops":

@@ -1,7 +1,7 @@
 """Dtypes by name, equal to the same dtype of every array library.
 
-``agrad.float32 == numpy.float32``, ``== torch.float32`` and so on, so that code written against the standard
-compares dtypes without knowing where an array lives.
+``agrad.float32`` equals ``numpy.float32``, ``torch.float32`` and so on. Code written against the standard can compare
+dtypes without knowing the library of an array.
 """
 
 from typing import Any
@@ -10,14 +10,14 @@ import numpy as np
 
 
 class DType:
-    """Dtype of the array API standard, equal to every library's of that name.
+    """A dtype of the array API standard, equal to every library's dtype of that name.
 
     Parameters
     ----------
     name : str
-        Such as ``"float32"``.
+        The name, such as ``"float32"``.
     kind : str
-        Such as ``"real floating"``.
+        The kind, such as ``"real floating"`` or ``"signed integer"``.
     itemsize : int
         The number of bytes of an element.
     """
@@ -40,7 +40,7 @@ class DType:
             return True
         try:
             return other is not None and dtype_name(other) == self.name
-        except TypeError:  # what cannot be hashed is no dtype of any library
+        except TypeError:  # an object without a hash is no dtype of any library
             return False
 
     def __hash__(self) -> int:
@@ -51,7 +51,7 @@ class DType:
 
     @property
     def dtype(self) -> np.dtype:
-        """NumPy's dtype of this name; lets ``numpy.zeros(3, dtype=tensor.dtype)`` work."""
+        """NumPy's dtype of this name, which NumPy asks for in ``zeros(3, dtype=t.dtype)``."""
         return np.dtype(self.name)
 
 
@@ -79,7 +79,7 @@ def dtype_name(dtype: Any) -> str:
     kind = type(dtype)
     if kind is DType:
         return dtype.name
-    # by type first: array-api-strict's dtypes hash like NumPy's, and warn where they are compared with them
+    # by type first: array-api-strict's dtypes have the hashes of NumPy's, and warn when compared with them
     known = _names.setdefault(kind, {})
     try:
         return known[dtype]
@@ -94,7 +94,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def as_dtype(dtype: Any) -> DType:
-    """agrad's dtype for a dtype of any library, or for a name."""
+    """Return agrad's dtype for a dtype of any library, or for a name."""
     kind = type(dtype)
     found: DType
     if kind is DType:

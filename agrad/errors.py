@@ -1,20 +1,20 @@
 """The errors that agrad raises.
 
-Each class also derives from the built-in error that Python code would expect in its place, so
-``except ValueError`` keeps working around code that has never heard of agrad.
+Each class also derives from the built-in error that Python code expects in its place: ``except ValueError`` works
+around code that does not know agrad.
 """
 
 import unicodedata
 from collections.abc import Sequence
 
 LINES, LENGTH = 12, 2000
-"""How much is shown of a message on a file."""
+"""The numbers of lines and characters that are shown of a message on a file."""
 
 
 def printable(text: str) -> str:
     """Return ``text`` with escapes for unprintable characters.
 
-    Those are the characters that a terminal acts on or cannot show; line breaks and tabs stay.
+    A terminal would act on these characters or could not show them. Line breaks and tabs stay.
     """
     if text.isprintable():
         return text
@@ -54,7 +54,7 @@ class IndexRangeError(ShapeError, IndexError):
 
 
 class AxesError(IndexRangeError, AttributeError):
-    """An attribute of Tensors of another number of axes; ``hasattr`` is False then."""
+    """An attribute of Tensors of another number of axes. ``hasattr`` is False then."""
 
 
 class DtypeError(AgradError, TypeError):
@@ -70,11 +70,11 @@ class MixedBackendsError(AgradError, TypeError):
 
 
 class BackendUnavailableError(AgradError, ImportError):
-    """A backend that cannot run here; the message names the reason and the remedy."""
+    """A backend that cannot run here. The message names the reason and the remedy."""
 
 
 class DeviceUnavailableError(AgradError, ValueError):
-    """A device that was named and that the backend does not have."""
+    """A device that the backend does not have."""
 
 
 class RuleError(AgradError, RuntimeError):
@@ -82,11 +82,11 @@ class RuleError(AgradError, RuntimeError):
 
 
 class PrimitiveDefinitionError(AgradError, TypeError):
-    """A primitive, rule or kernel with an invalid signature; raised at import."""
+    """A primitive, rule or kernel with an invalid signature. Raised at import."""
 
 
 class MissingRuleError(AgradError, NotImplementedError):
-    """A derivative was asked of an operation that has none."""
+    """An operation without a derivative rule where a derivative is needed."""
 
 
 class MissingFunctionError(AgradError, NotImplementedError):
@@ -117,11 +117,11 @@ class ReadOnlyViewError(AgradError, ValueError):
 
 
 class DetachError(AgradError, TypeError):
-    """A conversion that would silently leave the graph; the remedy is ``.detach()``."""
+    """A conversion that would silently leave the graph. The remedy is ``.detach()``."""
 
 
 class HiddenMemoryError(DetachError, AttributeError):
-    """An attribute of Tensors without a gradient; ``hasattr`` is False for others."""
+    """An attribute of Tensors without a gradient. ``hasattr`` is False for others."""
 
 
 class TracedValueError(AgradError, TypeError):
@@ -145,9 +145,9 @@ class KinkError(AgradError, AssertionError):
 
 
 class DataError(AgradError, ValueError):
-    """A file that is truncated, of a wrong format, or does not hold what was expected.
+    """A file that is truncated, of a wrong format, or of unexpected contents.
 
-    The message may quote the file: it is made ``printable``, and cut after a few lines.
+    The message may quote the file. It is made ``printable`` and cut after a few lines.
     """
 
     def __init__(self, message: str) -> None:
@@ -163,4 +163,4 @@ class SaveError(AgradError, OSError):
 
 
 class MissingExtraError(AgradError, ImportError):
-    """An optional package that is missing; the message names the pip extra."""
+    """An optional package that is missing. The message names the pip extra."""

@@ -1,12 +1,12 @@
 """Philox4x64-10: random words of a key and a counter, in integer operations.
 
 The generator is that of J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel random numbers: as easy as
-1, 2, 3", SC'11 (2011). A block of four 64-bit words is a bijection of a 256-bit counter, chosen by a 128-bit key; so
-any element can be computed anywhere, in any order, with the same result.
+1, 2, 3", SC'11 (2011). A block of four 64-bit words is a bijection of a 256-bit counter, chosen by a 128-bit key. Any
+element can be computed anywhere, in any order, with the same result.
 
-Words stand in int64, whose products wrap around as those of uint64 do: PyTorch has hardly an operation on unsigned
-integers, and the standard has no other integers that all libraries compute with. Everything here defines what the
-backends' faster ways must give bit for bit; they put a ``Stream`` of their own in the place of ``generic``'s.
+Words are int64, whose products wrap around as those of uint64 do: PyTorch has few operations on unsigned integers, and
+the standard has no other integers that all libraries compute with. The functions here define the bits that the
+backends' faster forms must have. Those put a ``Stream`` of their own in the place of ``generic``'s.
 """
 
 import math
@@ -20,14 +20,14 @@ Block = tuple[Any, Any, Any, Any]
 """Four words."""
 
 DRAWS, SPLIT, FOLD, RETRY, ATTEMPT, PAIR = range(6)
-"""The last word of the counter: what the words are used for. Uses never share a word, so a key may be used for each."""
+"""The last word of the counter, by the use of the words. Uses never share a word, so a key may serve each of them."""
 
 _MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
 ROUNDS = 10
 _LOW = 0xFFFFFFFF
 _RETRIES = 128
-"""A draw that misses a range is repeated; each misses with probability 1/2 at most."""
+"""The most repetitions of draws that miss a range. Each misses with probability 1/2 at most."""
 
 WIDTHS = {"uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64}
 FRACTIONS = {"float32": 24, "float64": 53}
@@ -69,9 +69,9 @@ def blocks(counter: Block, key: tuple[Any, Any]) -> Block:
 
 
 def generic(xp: Any, key: Any, blocks: Callable[[Block, tuple[Any, Any]], Block] = blocks) -> Stream:
-    """Return the stream of a key, uint32 (4,), on its own device; needs int64.
+    """Return the stream of a key, uint32 of shape (4,), on its own device.
 
-    ``blocks`` may be another way to write the same rounds down.
+    The library must have int64. ``blocks`` may be another form of the function ``blocks``.
     """
     halves = xp.astype(key, xp.int64)
     k0 = halves[0:1] | (halves[1:2] << 32)
@@ -105,8 +105,8 @@ def bits(xp: Any, stream: Stream, shape: tuple[int, ...], dtype: str) -> Any:
 def scaling(dtype: str, interior: bool) -> tuple[int, float, float]:
     """Return the right shift, summand and factor that make a word uniform.
 
-    On [0, 1) the multiples of 2**-24 or 2**-53; in the ``interior`` of it the middles between those of 2**-23 or
-    2**-52, which are neither 0 nor 1.
+    On [0, 1) the numbers are multiples of 2**-24 or 2**-53. In the ``interior`` they are the middles between multiples
+    of 2**-23 or 2**-52, which are neither 0 nor 1.
     """
     count = FRACTIONS[dtype] - interior
     return 64 - count, 0.5 if interior else 0.0, 2.0**-count
@@ -121,9 +121,9 @@ def uniform(xp: Any, stream: Stream, shape: tuple[int, ...], dtype: str, interio
 
 
 def mask(xp: Any, stream: Stream, shape: tuple[int, ...], threshold: int) -> Any:
-    """Return True where ``bits``, uint32, are below a threshold from 0 to 2**32.
+    """Return True where ``bits`` of uint32 are below a threshold from 0 to 2**32.
 
-    Computed without that dtype.
+    It is computed without that dtype.
     """
     n = math.prod(shape)
     words = stream(-(-n // 2))
@@ -134,14 +134,14 @@ def mask(xp: Any, stream: Stream, shape: tuple[int, ...], threshold: int) -> Any
 def integers(xp: Any, stream: Stream, low: int, high: int, shape: tuple[int, ...], dtype: str) -> Any:
     """Return integers from ``low`` to ``high`` - 1, equally probable, at most 2**63.
 
-    The 63 high bits of a word, by the remainder; those in the last, incomplete, span are drawn again.
+    Each is the remainder of the 63 high bits of a word. Words in the last, incomplete, span are drawn again.
     """
     n, span = math.prod(shape), high - low
     draw = _draw63(stream(n))
     missing = 2**63 % span
     if missing:
         last = 2**63 - missing - 1
-        # enough rounds for one miss in 2**128; no more where the misses can be seen
+        # enough rounds for one miss in 2**128; fewer where the values can be read
         rounds = min(_RETRIES, math.ceil(128 / (63 - math.log2(missing))))
         for attempt in range(rounds):
             missed = draw > last
@@ -162,7 +162,7 @@ def permutation(xp: Any, stream: Stream, n: int) -> Any:
 
 
 def truth(value: Any) -> bool | None:
-    """Return the truth of an array without dimensions, or None while it is traced."""
+    """Return the truth of an array without dimensions, or None if it is traced."""
     try:
         return bool(value)
     except Exception:  # each library has an error of its own for it

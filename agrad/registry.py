@@ -1,7 +1,7 @@
 """Dictionaries by name, in which lower modules find the functions of upper ones.
 
-``CALLS`` holds functions that the engine calls and upper modules define; ``KERNELS`` the hand-written code of backends,
-by primitive; ``namespace`` is agrad's own array API namespace for derivative rules. All are filled at import.
+``CALLS`` holds functions that the engine calls and upper modules define, ``KERNELS`` the hand-written code of backends.
+``namespace`` is agrad's own array API namespace for derivative rules. All are filled at import.
 """
 
 import inspect
@@ -23,7 +23,7 @@ PRIMITIVES: dict[str, Any] = {}
 class Section(SimpleNamespace):
     """A section of the namespace.
 
-    ``CALLS["special_word"]`` resolves names that it lacks.
+    ``CALLS["special_word"]`` finds the names that it lacks.
     """
 
     def __getattr__(self, name: str) -> Any:

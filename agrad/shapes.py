@@ -1,4 +1,4 @@
-"""Shape arithmetic on plain integers: no array library is imported or needed here."""
+"""Shape arithmetic on plain integers, without an array library."""
 
 from collections.abc import Iterable, Sequence
 from operator import index as as_int
@@ -10,7 +10,7 @@ Shape = tuple[int, ...]
 
 
 class _ArraySlot:
-    """Stands in an index template where an array operand goes."""
+    """The type of ``ARRAY``."""
 
     def __repr__(self) -> str:
         return "ARRAY"
@@ -20,7 +20,7 @@ class _ArraySlot:
 
 
 ARRAY = _ArraySlot()
-"""The placeholder of an array in an index template; the arrays themselves are operands of the primitive."""
+"""The placeholder of an array in an index template. The arrays themselves are operands of the primitive."""
 
 
 def normalize_axis(axis: int, ndim: int) -> int:
@@ -32,7 +32,7 @@ def normalize_axis(axis: int, ndim: int) -> int:
 
 
 def normalize_axes(axis: int | Sequence[int] | None, ndim: int) -> Shape:
-    """Return the axes of a reduction, sorted and in ``range(ndim)``; None is all."""
+    """Return the axes of a reduction, sorted and in ``range(ndim)``. None means all."""
     if axis is None:
         return tuple(range(ndim))
     axes = [normalize_axis(a, ndim) for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
@@ -64,7 +64,7 @@ def kept_shape(shape: Shape, axes: Iterable[int]) -> Shape:
 
 
 def size(shape: Iterable[int]) -> int:
-    """Return the number of elements of an array of that shape."""
+    """Return the number of elements of an array of a shape."""
     count = 1
     for n in shape:
         count *= n
@@ -72,20 +72,22 @@ def size(shape: Iterable[int]) -> int:
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
-    """Return the shape that arrays of these shapes broadcast to.
+    """Return the shape that arrays of the given shapes broadcast to.
 
     Parameters
     ----------
-    *shapes : tuples of ints
+    *shapes : tuple of int
+        The shapes.
 
     Returns
     -------
-    tuple of ints
+    tuple of int
+        The broadcast shape, ``()`` for no shapes.
 
     Raises
     ------
     ShapeError
-        If they do not broadcast.
+        The shapes do not broadcast.
     """
     out: list[int] = [1] * max((len(s) for s in shapes), default=0)
     for shape in shapes:
@@ -131,7 +133,7 @@ def resolve_reshape(shape: int | tuple[int, ...] | list[int], count: int) -> Sha
 
 
 def fill_index(index: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
-    """Return an index template with its array operands put back."""
+    """Return an index template with its array operands in their places."""
     if arrays:
         rest = iter(arrays)
         index = tuple(next(rest) if entry is ARRAY else entry for entry in index)

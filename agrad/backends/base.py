@@ -18,17 +18,17 @@ Device = Any
 
 
 DEVICE_GUARDS: list[Any] = []
-"""At most one ``cupy_devices.DeviceGuard``: filled where CuPy is loaded and has several devices."""
+"""At most one ``DeviceGuard`` of CuPy, filed where CuPy is loaded and has several devices."""
 
 CONTENT = 1 << 14
-"""Bytes that take less time to compare than an operation."""
+"""The number of bytes that take less time to compare than an operation."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Backend:
-    """One array library.
+    """An array library.
 
-    ``xp`` is array-api-compat's namespace with these extension words, which derivative rules may use:
+    ``xp`` is array-api-compat's namespace with these additional functions, which derivative rules may use:
 
     - ``getitem(x, *indices, index)``: ``x[index]``, where ``index`` is a template whose ``ARRAY`` entries
       are filled from ``indices`` (integer or boolean arrays), by NumPy's indexing rules on every backend.
@@ -55,45 +55,42 @@ class Backend:
     synchronize: Callable[[], None] = lambda: None
     """Wait until all work on the devices is done."""
     computed: Callable[[Sequence[Raw]], Sequence[Raw]] = lambda arrays: arrays
-    """Return the same arrays, computed together where the library's are lazy: a graph that is never computed grows with
-    every operation, and is computed anew at every look at its values."""
+    """Return the same arrays, computed together where the library is lazy. A graph that is never computed grows with
+    every operation, and every read of its values computes it again."""
     on_select: Callable[[], None] = lambda: None
-    """Set the process-wide switches of the library, when the user selects this backend."""
+    """Set the process-wide switches of the library. Called when the user selects this backend."""
     shares_memory: Callable[[Raw, Raw], bool] | None = None
-    """Return whether two arrays, one made from the other, share memory. None for a library of immutable arrays."""
+    """Return True if two arrays, one made from the other, share memory. None for a library of immutable arrays."""
     memory: Callable[[Raw], Hashable] = lambda x: None
-    """Return the block of memory of an array; None for one that is read-only or repeats elements. Arrays of different
-    blocks share no memory. Required where ``shares_memory`` is given."""
+    """Return a name for the block of memory of an array, or None if the array is read-only or repeats elements. Arrays
+    of different blocks share no memory. Required where ``shares_memory`` is given."""
     apart: Callable[[Sequence[Raw]], bool] = lambda arrays: False
-    """Return True where the arrays are known to be writeable and to share no memory, without asking ``memory``."""
+    """Return True if the arrays are known to be writeable and to share no memory, without a call of ``memory``."""
     laid_out_like: Callable[[Raw, Raw], Raw] = lambda x, like: x
-    """Return ``x``, as an array, with the memory order of ``like``, which decides the reshapes that are views. Required
+    """Return ``x`` as an array with the memory order of ``like``. The order decides which reshapes are views. Required
     where ``shares_memory`` is given."""
     strides: Callable[[Raw], tuple[int, ...]] = lambda x: ()
     """Return the strides of an array, in any unit. Required where ``shares_memory`` is given."""
     read_only: Callable[[Raw], bool] = lambda x: False
-    """Return whether the library refuses to write into the array."""
+    """Return True if the library refuses to write into the array."""
     content: Callable[[Raw], Callable[[], Any] | None] = lambda x: None
-    """Return a function whose value changes with a write into the array and only then, such as its bytes. None where
-    there is no cheap one (more than ``CONTENT`` bytes), or arrays are immutable."""
+    """Return a function whose value changes if and only if the array is written into, such as its bytes. Return None
+    where no such function is cheap (more than ``CONTENT`` bytes) and where arrays are immutable."""
     weak_dtypes: bool = False
-    """True where operators, unlike functions, treat the dtype of an array without dimensions as weak."""
+    """True if operators, unlike functions, treat the dtype of an array without dimensions as weak."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Remedies by the names of array subclasses that give the same operations another meaning."""
+    """Remedies, by the names of array subclasses whose operations have another meaning."""
     donatable: Callable[[Any], bool] = lambda holder: False
-    """Return whether ``holder.data`` may be overwritten: the library allows it, and no other reference exists.
-
-    ``holder`` is a Tensor, for one. An argument that is the array itself would be one more reference.
-    """
-
+    """Return True if ``holder.data`` may be overwritten: the library allows it, and no other reference exists. The
+    argument is a Tensor, for example, since the array itself as an argument would be one more reference."""
     placed: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function
-    """Wrap a function of arrays to run on their device, for a library that runs it on the current device."""
+    """Wrap a function to run on the device of its arrays, for a library that runs it on the current device."""
 
     def __repr__(self) -> str:
         return f"<agrad backend {self.name} {self.version}>"
 
     def device(self, spec: Device | str | None) -> Device:
-        """Return the device of a name or a device object; None: the default device."""
+        """Return the device of a name or a device object, or the default device for None."""
         if spec is None:
             return self.default_device()
         if not isinstance(spec, str):
@@ -106,7 +103,7 @@ class Backend:
 
 
 def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
-    """Return a namespace of all public names of ``module`` and the extension words.
+    """Return a namespace of the public names of ``module`` and the extension words.
 
     Its ``linalg`` and ``fft`` are namespaces too.
     """

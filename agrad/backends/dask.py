@@ -1,7 +1,7 @@
 """Dask: lazy arrays in chunks.
 
-Indexing that Dask does not cover becomes one task on whole arrays. Each chunk of random numbers is a task that starts
-NumPy's Philox at the chunk's own position in the stream.
+Indexing that Dask does not support becomes one task on whole arrays. Each chunk of random numbers is a task that starts
+NumPy's Philox at the chunk's position in the stream.
 """
 
 import math
@@ -29,7 +29,7 @@ from agrad.shapes import ARRAY, fill_index, size
 
 
 def _known(indices: tuple[Any, ...]) -> list[Any]:
-    """Return index arrays with every mask computed, as it decides a shape."""
+    """Return index arrays with every mask computed, since masks decide shapes."""
     return [i if isinstance(i, da.Array) and i.dtype != bool else host_index(i, _to_host) for i in indices]
 
 
@@ -55,7 +55,7 @@ def getitem(x: da.Array, /, *indices: Any, index: tuple[Any, ...]) -> da.Array:
     if not indices and not any(isinstance(entry, (bool, np.bool_)) for entry in index):
         return x[fill_index(explicit(index, x.shape), ())]
     arrays = _known(indices)
-    # with an index that is a Dask array, Dask silently drops what is out of range
+    # with an index that is a Dask array, Dask silently drops integers out of range
     native = len(arrays) == 1 and isinstance(arrays[0], np.ndarray) and arrays[0].dtype != bool
     if native and arrays[0].ndim == 1 and _slices_only(index) and size(x.shape):
         return x[fill_index(explicit(index, x.shape), arrays)]
@@ -66,7 +66,7 @@ def setitem(x: da.Array, value: Any, /, *indices: Any, index: tuple[Any, ...]) -
     arrays = _known(indices)
     picked = _shape_at(index, arrays, x.shape)
     if hasattr(value, "shape"):
-        np.broadcast_to(np.broadcast_to(np.False_, value.shape), picked)  # an error now and not when it is computed
+        np.broadcast_to(np.broadcast_to(np.False_, value.shape), picked)  # raises now, not when it is computed
     if not indices and _slices_only(index) and size(picked):
         out = x.copy()
         out[fill_index(explicit(index, x.shape), ())] = value
@@ -75,7 +75,7 @@ def setitem(x: da.Array, value: Any, /, *indices: Any, index: tuple[Any, ...]) -
 
 
 def take(x: da.Array, indices: Any, /, *, axis: int | None = None) -> da.Array:
-    # Dask's own, with an index that is a Dask array, warns for complex elements and has the shape of x
+    # with an index that is a Dask array, Dask's take warns for complex elements and returns the shape of x
     before = 0 if axis is None else axis % x.ndim
     return getitem(x, indices, index=(slice(None),) * before + (ARRAY,))
 
@@ -98,8 +98,8 @@ _MATRIX_WORDS = (
     "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matrix_power", "pinv", "qr", "slogdet", "solve",
     "svd", "svdvals",
 )  # fmt: skip
-"""Linear algebra of stacks of matrices. Dask has some of it, for one matrix in fitting chunks, and its cholesky gives
-the other triangle; here each becomes one task on whole arrays."""
+"""Linear algebra of stacks of matrices. Dask has a part of it, for one matrix in suitable chunks, and its cholesky
+returns the other triangle. Here each function becomes one task on whole arrays."""
 
 
 def _extreme(name: str) -> Callable[..., Any]:
@@ -108,7 +108,7 @@ def _extreme(name: str) -> Callable[..., Any]:
     def extreme(x: da.Array, /, *, axis: Any = None, keepdims: bool = False) -> da.Array:
         if size(x.shape):
             return word(x, axis=axis, keepdims=keepdims)
-        # Dask looks for an identity even where an empty batch needs none
+        # Dask wants an identity even where the batch is empty and none is needed
         like = on_host(np.zeros(x.shape, x.dtype), axis=axis, keepdims=keepdims)
         return da.zeros(like.shape, dtype=like.dtype)
 
@@ -119,7 +119,7 @@ def _identity(x: da.Array) -> np.ndarray:
     return np.ones(x.shape, x.dtype) if x.ndim == 1 else np.eye(*x.shape[-2:], dtype=x.dtype)
 
 
-# Dask's own multiply by a triangle of ones of the array's dtype, which it makes by a cast that warns for complex ones
+# Dask's own multiply by ones of the array's dtype, cast from another dtype with a warning where it is complex
 def tril(x: da.Array, /, *, k: int = 0) -> da.Array:
     return da.where(da.tri(*x.shape[-2:], k=k, dtype=bool), x, 0)
 
@@ -132,7 +132,7 @@ def _matrix_word(name: str) -> Callable[..., Any]:
     word = getattr(host.BACKEND.xp.linalg, name)
 
     def on_whole_arrays(*arrays: Any, **settings: Any) -> Any:
-        # what it makes of identity matrices of the same lengths has the shapes and dtypes of the result's matrices
+        # its result for identity matrices of the same lengths has the shapes and dtypes of the matrices to come
         matrices, others = (arrays[:1], arrays[1:]) if name == "matrix_power" else (arrays, ())
         trial = word(*map(_identity, matrices), *others, **settings)
         batch = np.broadcast_shapes(*[x.shape[:-2] for x in matrices])
@@ -154,7 +154,7 @@ def _matrix_word(name: str) -> Callable[..., Any]:
 
 
 def _computed(name: str) -> Callable[..., Any]:
-    """Return a word that computes its argument, as its result's shape depends on it.
+    """Return a function that computes its argument, which decides the result's shape.
 
     Dask's own leaves the shape unknown.
     """
@@ -171,10 +171,10 @@ def _computed(name: str) -> Callable[..., Any]:
 def reshape(x: da.Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Any:
     """Return ``x`` in another shape.
 
-    It is in one chunk where the chunks of ``x`` do not split or merge evenly.
+    The result is one chunk where the chunks of ``x`` do not split or merge evenly.
     """
     if not size(x.shape):
-        # Dask loses the chunks of an empty array
+        # Dask's own fails for an empty array
         return da.zeros(np.zeros(x.shape, bool).reshape(shape).shape, dtype=x.dtype)
     try:
         return compat.reshape(x, shape, copy=copy)
@@ -185,7 +185,7 @@ def reshape(x: da.Array, /, shape: tuple[int, ...], *, copy: bool | None = None)
 def repeat(x: da.Array, repeats: int, /, *, axis: int) -> da.Array:
     if size(x.shape):
         return da.repeat(x, repeats, axis=axis)
-    # Dask's joins pieces, and finds none in an empty array
+    # Dask's own fails for an empty array: it has no pieces to join
     return da.zeros((*x.shape[:axis], repeats * x.shape[axis], *x.shape[axis + 1 :]), dtype=x.dtype)
 
 
@@ -194,7 +194,10 @@ def searchsorted(x1: da.Array, x2: da.Array, /, *, side: str = "left") -> da.Arr
 
 
 def _chunked(function: Callable[..., Any], *arrays: Any, **settings: Any) -> Any:
-    """Return an elementwise function of NumPy's arrays, chunk by chunk, in the dtype of the first array."""
+    """Return an elementwise function of NumPy arrays, applied chunk by chunk.
+
+    The result has the dtype of the first array.
+    """
     dtype = arrays[0].dtype
 
     def on_chunk(*chunks: Any) -> Any:
@@ -249,7 +252,7 @@ BACKEND = Backend(
 # ------------------------------------------------------------------ random numbers
 
 _CHUNK = 1 << 20
-"""Words of the generator in a chunk, a multiple of 4."""
+"""The generator's words in a chunk, a multiple of 4."""
 
 
 def _in_chunks(key: Any, shape: tuple[int, ...], dtype: Any, per_word: int, draw: Callable[..., np.ndarray]) -> Any:

@@ -1,8 +1,8 @@
 """Random numbers on the host, from NumPy's own Philox.
 
-They have the bits that ``agrad.philox`` defines. NumPy has the same generator (``numpy.random.Philox``, whose raw
-output NumPy promises never to change) in C, several times faster than any form of it in array operations; so it serves
-every backend whose arrays are in the host's memory.
+They have the bits that ``agrad.philox`` defines. NumPy has the same generator in C (``numpy.random.Philox``, whose raw
+output NumPy promises never to change). It is several times faster than array operations, and serves every backend whose
+arrays are in the host's memory.
 """
 
 import math
@@ -17,11 +17,14 @@ from agrad import philox
 from agrad.registry import PRIMITIVES, kernel
 
 _BLOCK = 1 << 14
-"""Words drawn at a time, a multiple of 4: what is made of them stays in the processor's cache."""
+"""Words drawn at a time, a multiple of 4. Arrays of this length stay in the processor's cache."""
 
 
 class _Own(threading.local):
-    """Two generators a thread, as a new one takes ten times as long as a new state."""
+    """Two generators for each thread.
+
+    A new generator takes ten times as long as a new state.
+    """
 
     def __init__(self) -> None:
         self.pair = np.random.Philox(key=0), np.random.Philox(key=0)
@@ -34,9 +37,9 @@ _NO_BUFFER = np.zeros(4, np.uint64)
 def _generator(
     key: Any, *, first: int = 0, domain: int = philox.DRAWS, data: int = 0, second: bool = False
 ) -> np.random.Philox:
-    """Return one of this thread's generators, at the word ``first`` of a key.
+    """Return one of this thread's generators, set to the word ``first`` of a key.
 
-    first: a multiple of 4; key: uint32 of shape (4,).
+    ``first`` is a multiple of 4, ``key`` is uint32 of shape (4,).
     """
     words = np.ascontiguousarray(key, dtype="<u4").view("<u8")
     counter = ((first >> 2) | (data << 64) | (domain << 192)) - 1  # NumPy counts up before each block
@@ -81,7 +84,7 @@ def _fill_uniform(generator: np.random.Philox, out: np.ndarray, interior: bool) 
     shift, offset, scale = philox.scaling(out.dtype.name, interior)
     words = generator.random_raw(out.size)
     np.right_shift(words, np.uint64(shift), out=words)
-    # the words are below 2**63 now, and signed ones are converted faster
+    # the words are below 2**63 now, and signed integers are converted faster
     np.copyto(out, words.view(np.int64), casting="same_kind")
     if interior:
         out += offset
@@ -134,7 +137,7 @@ def permutation(key: Any, *, n: int) -> np.ndarray:
 def log_gamma(key: Any, alpha: Any) -> np.ndarray:
     """Draw logarithms of gamma distributed numbers by the generic form on NumPy.
 
-    The form asks for values between its steps.
+    The form needs values between its steps, which a traced library does not have.
     """
     return PRIMITIVES["random_log_gamma"].raw[np.ndarray](key, alpha)
 
@@ -143,7 +146,7 @@ def log_gamma(key: Any, alpha: Any) -> np.ndarray:
 def normal(key: Any, *, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Draw by the Box-Muller transform, block by block.
 
-    The two uniform numbers of a pair are half the words apart.
+    Half the words lie between the two uniform numbers of a pair.
     """
     n = math.prod(shape)
     half = philox.half(n)
@@ -170,7 +173,7 @@ def normal(key: Any, *, shape: tuple[int, ...], dtype: str) -> np.ndarray:
 def file_draws(backend: str, draw: Callable[..., Any], on_host: Callable[..., bool]) -> None:
     """File ``draw(name, key, **settings)`` for all draws of a backend.
 
-    Draws that are made of others have it only where the arrays are in the host's memory, by ``on_host``.
+    Draws composed of others use it only where ``on_host(*arrays)`` is True: the arrays are in the host's memory.
     """
     for function in (keys, bits, uniform, mask, integers, permutation, normal, log_gamma):
         name = function.__name__

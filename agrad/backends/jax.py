@@ -1,8 +1,7 @@
-"""JAX: immutable arrays; selecting the backend turns on the 64-bit mode.
+"""JAX: immutable arrays. Selecting the backend turns on the 64-bit mode.
 
-Random numbers come from NumPy's Philox on the CPU; elsewhere, and in traces, from the generic one, compiled. That
-computes in 64 bits: where JAX's 64-bit mode is off it is on inside the compiled function alone, so that the bits are
-the same in both modes.
+Random numbers come from NumPy's Philox on the CPU; elsewhere, and in traces, from the generic form, compiled. The form
+needs 64-bit integers: the 64-bit mode is on inside the compiled function, and the bits are the same in both modes.
 """
 
 from collections.abc import Callable
@@ -31,7 +30,7 @@ except ImportError:  # before JAX 0.8
 
 
 def _arrays(index: tuple[Any, ...], indices: tuple[Any, ...], shape: tuple[int, ...]) -> list[Any]:
-    """Return the index arrays. Raises ``IndexRangeError`` for integers out of range.
+    """Return the index arrays, or raise ``IndexRangeError`` for integers out of range.
 
     JAX clamps or drops these silently. Arrays under a trace or on an accelerator are not checked.
     """
@@ -48,7 +47,7 @@ def _visible(array: Any) -> np.ndarray | None:
 
 
 def _at(x: jax.Array, indices: tuple[Any, ...], index: tuple[Any, ...]) -> tuple[jax.Array, tuple[Any, ...] | Any]:
-    """Return ``x`` and the index, both flat where JAX reads the index unlike NumPy."""
+    """Return ``x`` and the index, both flat where JAX and NumPy read it differently."""
     arrays = _arrays(index, indices, x.shape)
     # a truth value beside other index arrays moves their axes in NumPy, and does not in JAX
     odd = any(isinstance(i, (bool, np.bool_)) for i in index) or any(a.dtype == bool and not a.ndim for a in arrays)
@@ -76,7 +75,7 @@ def scatter_add(g: jax.Array, /, *indices: Any, index: tuple[Any, ...], shape: t
 
 
 def searchsorted(x1: jax.Array, x2: jax.Array, /, *, side: str = "left") -> jax.Array:
-    # JAX gives 32 bits where the standard has the default dtype of indices
+    # JAX returns 32 bits; the standard wants the default dtype of indices
     return jnp.searchsorted(x1, x2, side=side).astype(jnp.asarray(0).dtype)
 
 
@@ -109,7 +108,7 @@ def _device_of(x: jax.Array) -> Any:
 
 
 def _from_host(a: np.ndarray, device: Any) -> jax.Array:
-    # device_put may keep the memory it is given, so it is given a copy of its own
+    # a copy, as device_put may keep the memory that it is given
     own = jax.device_put(np.array(a), device)
     if own.dtype != a.dtype:
         raise DtypeError(
@@ -150,7 +149,7 @@ BACKEND = Backend(
 # ------------------------------------------------------------------ random numbers
 
 _XP = SimpleNamespace(**{**vars(BACKEND.xp), "arange_like": lambda x, n: jnp.arange(n)})
-"""The words of the generic draws. Under a trace an array has no device."""
+"""The namespace of the generic draws. Under a trace an array has no device."""
 
 
 def _check(dtype: str) -> None:
@@ -168,9 +167,9 @@ def _on_host(*arrays: jax.Array) -> bool:
 
 
 def _blocks(counter: philox.Block, key: tuple[Any, Any]) -> philox.Block:
-    """Run the rounds as a loop of the compiled program.
+    """Compute ``philox.blocks`` by a loop of the compiled program.
 
-    Written out, they take a second to compile wherever they stand.
+    Without a loop the rounds take a second to compile wherever they are used.
     """
 
     def turn(_: Any, state: Any) -> Any:
@@ -181,9 +180,9 @@ def _blocks(counter: philox.Block, key: tuple[Any, Any]) -> philox.Block:
 
 @cache
 def _compiled(name: str, settings: tuple[tuple[str, Any], ...], dtype: str | None) -> Callable[..., Any]:
-    """Return the generic function, compiled once a set of settings.
+    """Return the generic function, compiled once for each set of settings.
 
-    Its result is cast to ``dtype``, unless that is None.
+    Its result is cast to ``dtype`` unless that is None.
     """
     form = getattr(philox, name)
 

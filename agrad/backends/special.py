@@ -1,7 +1,7 @@
 """The special functions of the array libraries, by the names of SciPy.
 
-``xp.special`` of a backend's vocabulary is a ``SpecialWords``. A function that it does not find is evaluated in its
-generic form, in operations of the array API standard. The libraries' modules are imported at the first look-up.
+``xp.special`` of a backend is a ``SpecialWords``. A function that it does not have is evaluated in its generic form, by
+operations of the array API standard. The libraries' modules are imported at the first search.
 """
 
 import importlib
@@ -19,19 +19,19 @@ ELEMENTWISE = (
     "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "iv", "j0", "j1", "jn", "kl_div", "log_expit",
     "log_ndtr", "logit", "ndtr", "ndtri", "polygamma", "rel_entr", "sinc", "xlog1py", "xlogy", "y0", "y1", "zeta",
 )  # fmt: skip
-"""The names under which a backend may file its own functions, arguments in SciPy's order."""
+"""The names of the functions that a backend may have. Arguments stand in SciPy's order."""
 
 
 def in_double(xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
     """Evaluate a generic form in float64, and cast the result to ``dtype``."""
-    # every element goes through every branch, and NumPy would warn of those that are not chosen
+    # every element goes through every branch, and NumPy would warn in those that are not chosen
     with np.errstate(all="ignore"):
         out = form(xp, *(xp.astype(a, xp.float64, copy=False) for a in arrays), **settings)
         return xp.astype(out, dtype, copy=False)
 
 
 class SpecialWords:
-    """The special functions of a library, which ``functions`` makes on first use.
+    """The special functions of a library, which ``functions`` returns on first use.
 
     ``evaluate(xp, form, dtype, *arrays, **settings)`` runs a generic form on arrays of one floating dtype and gives
     ``dtype`` again; by default in float64, which the forms are written for.
@@ -67,16 +67,16 @@ def _scipy() -> Mapping[str, Function]:
 
 
 def _gammaln(module: ModuleType, x: np.ndarray) -> Any:
-    """Return SciPy's ``gammaln``, and near 0, where gamma overflows, its pole."""
+    """Return SciPy's ``gammaln``, with -log(abs(x)) near 0, where SciPy's overflows."""
     out = module.gammaln(x)
     small = (np.abs(x) < 1e-300) & (x != 0)
     return np.where(small, -np.log(np.abs(np.where(small, x, 1))), out).astype(x.dtype) if small.any() else out
 
 
 def _iv(module: ModuleType, v: np.ndarray, x: np.ndarray) -> Any:
-    """Return SciPy's ``iv``; near 0 the first term of the power series.
+    """Return SciPy's ``iv``, with the first term of the power series near 0.
 
-    There SciPy's underflows early or is NaN.
+    SciPy's underflows early there or is NaN.
     """
     out = module.iv(v, x)
     small = (np.abs(x) < 1e-100) & (x != 0)

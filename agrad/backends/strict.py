@@ -1,6 +1,6 @@
 """array-api-strict: the standard alone, on several devices that refuse to mix.
 
-Its arrays hold NumPy's, on which the words beyond the standard are computed.
+Its arrays hold NumPy arrays. The functions beyond the standard are computed on these.
 """
 
 from collections.abc import Callable
@@ -29,10 +29,10 @@ def _from_host(a: np.ndarray, device: Any) -> Any:
 
 
 def _on_host(word: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a word of NumPy's arrays as one of these, on the device of the first."""
+    """Wrap a function of NumPy arrays to take and return arrays of this library."""
 
     def on_host(x: Any, /, *arrays: Any, **settings: Any) -> Any:
-        # numbers, which a position may be set to, stay as they are
+        # setitem also takes a number
         given = [host_index(a, lambda a: getattr(a, "_array", a)) for a in arrays]
         return strict.asarray(word(_to_host(x), *given, **settings), device=x.device)
 
@@ -40,7 +40,7 @@ def _on_host(word: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _in_double(xp: Any, form: Callable[..., Any], dtype: Any, *arrays: Any, **settings: Any) -> Any:
-    # the library's checks of a form's thousand operations take a second
+    # on NumPy, as the library's checks of a form's thousand operations take a second
     def on_numpy(*values: np.ndarray) -> Any:
         return in_double(compat, form, values[0].dtype, *values, **settings)
 

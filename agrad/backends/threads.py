@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 BLOCK_BYTES = 1 << 18
-"""Bytes of a block of the widest array, measured: with shorter ones threads wait for the interpreter's lock, which each
-operation takes twice; arrays of ten million elements took 1.3 to 2.1 times as long with 64 KiB."""
+"""Bytes of a block of the widest array, measured. With shorter blocks threads wait for the interpreter's lock, which
+each operation takes twice: arrays of ten million elements took 1.3 to 2.1 times as long with 64 KiB."""
 
 THREADED = 8
-"""Fewer blocks of that size are not worth waking another thread."""
+"""The number of blocks of that size from which on it is worth waking other threads."""
 
 _starting = threading.Lock()
 _pool: list[ThreadPoolExecutor] = []
@@ -35,7 +35,7 @@ def pool() -> ThreadPoolExecutor | None:
 
 
 def _after_fork() -> None:
-    """Drop the pool and the lock, whose threads a forked process does not have."""
+    """Drop the pool and the lock: a forked process does not have their threads."""
     global _starting
     _pool.clear()
     _starting = threading.Lock()
@@ -46,17 +46,17 @@ if hasattr(os, "register_at_fork"):
 
 
 def run_blocks(work: Callable[[Callable[[], int]], Any], count: int, at_least: int = THREADED) -> None:
-    """Call ``work(take)`` on each thread; ``take()`` gives numbers of blocks.
+    """Call ``work(take)`` on each thread. ``take()`` returns the number of a block.
 
-    Each number is given once. Numbers from ``count`` on mean that no block is left. Results do not depend on
-    the thread of a block. Fewer blocks than ``at_least`` wake no other thread.
+    Each number is returned once; a number of ``count`` or more means that no block is left. Fewer blocks than
+    ``at_least`` wake no other thread.
     """
     take = itertools.count().__next__
     helpers = pool() if count >= at_least else None
     if helpers is None:
         work(take)
         return
-    # the helpers see the caller's context, which holds what NumPy does about floating point errors
+    # the helpers run in the caller's context, which holds NumPy's handling of floating point errors
     futures = [helpers.submit(contextvars.copy_context().run, work, take) for _ in range(cores() - 1)]
     try:
         work(take)

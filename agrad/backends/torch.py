@@ -1,4 +1,4 @@
-"""PyTorch: arrays as PyTorch makes them; its own autograd is not used."""
+"""PyTorch: its tensors as arrays, without its own autograd."""
 
 import math
 from functools import partial
@@ -13,9 +13,9 @@ from agrad import philox
 from agrad.backends import host_random
 from agrad.backends import special as special_words
 from agrad.backends.base import Backend, vocabulary
-from agrad.backends.indexing import Plan, host_index, plan
+from agrad.backends.indexing import explicit, host_index, positions
 from agrad.errors import DtypeError
-from agrad.shapes import ARRAY, fill_index
+from agrad.shapes import ARRAY
 
 # ------------------------------------------------------------------ indexing
 
@@ -23,68 +23,98 @@ from agrad.shapes import ARRAY, fill_index
 def _index_tensor(entry: Any, device: torch.device) -> torch.Tensor:
     if not isinstance(entry, torch.Tensor):
         entry = torch.from_numpy(np.array(host_index(entry, np.asarray)))
-    # PyTorch reads uint8 as a mask, and knows no other unsigned or short index
+    # PyTorch reads uint8 as a mask, and has no other unsigned or short index
     return entry.to(device, entry.dtype if entry.dtype == torch.bool else torch.int64)
 
 
-def _native(index: tuple[Any, ...]) -> bool:
-    """Return whether PyTorch reads a basic index as NumPy does."""
-    return not any(
-        isinstance(entry, (bool, np.bool_)) or (isinstance(entry, slice) and (entry.step or 1) < 0) for entry in index
-    )
+def _is_odd(entry: Any) -> bool:
+    """Return True if PyTorch and NumPy read an entry of an index differently."""
+    if isinstance(entry, torch.Tensor):
+        return entry.dtype == torch.bool and not (entry.ndim and entry.numel())
+    return isinstance(entry, (bool, np.bool_)) or (isinstance(entry, slice) and (entry.step or 1) < 0)
 
 
-def _plan(index: tuple[Any, ...], arrays: tuple[torch.Tensor, ...], x: torch.Tensor) -> Plan:
-    def zeros(count: int) -> torch.Tensor:
-        return torch.zeros(count, dtype=torch.int64, device=x.device)
+def _at(x: torch.Tensor, indices: tuple[Any, ...], index: tuple[Any, ...]) -> tuple[torch.Tensor, tuple[Any, ...]]:
+    """Return x and the index, both flat where PyTorch and NumPy read it differently."""
+    if not indices and not any(map(_is_odd, index)):
+        return x, index
+    arrays = [_index_tensor(entry, x.device) for entry in indices]
+    rest = iter(arrays)
+    entries = [next(rest) if entry is ARRAY else entry for entry in index]
+    odd = any(map(_is_odd, entries))
+    if len(arrays) < len(index) and any(a.ndim for a in arrays) and not odd:
+        # beside index arrays an integer is an index array in NumPy, and is not in PyTorch
+        entries = [_at_least_1d(entry, x.device) for entry in entries]
+        if Ellipsis in index:
+            place = index.index(Ellipsis)
+            missing = x.ndim - sum(a.ndim if a.dtype == torch.bool else 1 for a in entries if hasattr(a, "ndim"))
+            missing -= sum(isinstance(entry, slice) for entry in entries)
+            entries[place : place + 1] = [slice(None)] * missing
+            # an Ellipsis of no axes separates index arrays in NumPy, and does not in PyTorch
+            odd = not missing and sum(hasattr(entry, "ndim") for entry in entries) > 1
+    if odd:
+        where = positions(index, [a.cpu().numpy() for a in arrays], tuple(x.shape))
+        return x.reshape(-1), (torch.from_numpy(where).to(x.device),)
+    return x, tuple(entries)
 
-    def nonzero(mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return mask.nonzero(as_tuple=True)
 
-    return plan(index, arrays, tuple(x.shape), nonzero, zeros)
+def _at_least_1d(entry: Any, device: torch.device) -> Any:
+    if isinstance(entry, (int, np.integer)):
+        return torch.tensor([entry], device=device)
+    return entry.reshape(1) if isinstance(entry, torch.Tensor) and not entry.ndim else entry
 
 
-def _view(x: torch.Tensor, steps: Plan) -> tuple[torch.Tensor, tuple[Any, ...]]:
-    view = x[steps.basic]
-    if steps.axes is not None:
-        view = view.permute(steps.axes)
-    return view, (slice(None),) * steps.first + steps.arrays if steps.arrays else (Ellipsis,)
+def _ascending(x: torch.Tensor, index: tuple[Any, ...]) -> tuple[list[int], tuple[Any, ...]]:
+    """Return the axes of x to reverse first, and a basic index with positive steps."""
+    odd = [entry for entry in index if _is_odd(entry)]
+    if not (odd and all(isinstance(entry, slice) for entry in odd)) or ARRAY in index:
+        return [], index
+    axes: list[int] = []
+    out: list[Any] = []
+    axis = 0
+    for entry in explicit(index, tuple(x.shape)):
+        if isinstance(entry, slice) and entry.step and entry.step < 0:
+            last = x.shape[axis] - 1
+            picked = range(last + 1)[entry]
+            out.append(slice(last - picked[0], last - picked[-1] + 1, -entry.step))
+            axes.append(axis)
+        else:
+            out.append(entry)
+        axis += entry is not None
+    return axes, tuple(out)
 
 
 def getitem(x: torch.Tensor, /, *indices: Any, index: tuple[Any, ...]) -> torch.Tensor:
-    arrays = tuple(_index_tensor(entry, x.device) for entry in indices)
-    if all(entry is ARRAY for entry in index) or (not arrays and _native(index)):
-        return x[fill_index(index, arrays)]
-    steps = _plan(index, arrays, x)
-    view, inner = _view(x.flip(steps.flip) if steps.flip else x, steps)
-    return view[inner]
+    axes, index = _ascending(x, index)
+    array, where = _at(x.flip(axes) if axes else x, indices, index)
+    return array[where]
 
 
 def setitem(x: torch.Tensor, value: Any, /, *indices: Any, index: tuple[Any, ...]) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
         value = value.to(x.dtype)
-    steps = _plan(index, tuple(_index_tensor(entry, x.device) for entry in indices), x)
-    out = x.flip(steps.flip) if steps.flip else x.clone()
-    view, inner = _view(out, steps)
-    view[inner] = value
-    return out.flip(steps.flip) if steps.flip else out
+    axes, index = _ascending(x, index)
+    array, where = _at(x.flip(axes) if axes else x.clone(), indices, index)
+    array[where] = value
+    out = array.reshape(x.shape)
+    return out.flip(axes) if axes else out
 
 
 def scatter_add(g: torch.Tensor, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> torch.Tensor:
     out = torch.zeros(shape, dtype=g.dtype, device=g.device)
-    arrays = tuple(_index_tensor(entry, g.device) for entry in indices)
-    if all(entry is ARRAY for entry in index) and all(a.dtype != torch.bool for a in arrays) and arrays:
-        return out.index_put_(arrays, g, accumulate=True)
-    if not arrays and _native(index):
-        out[fill_index(index, ())] = g
-        return out
-    steps = _plan(index, arrays, out)
-    view, inner = _view(out, steps)
-    if steps.arrays:
-        torch.ops.aten.index_put_(view, [None] * steps.first + list(steps.arrays), g, True)
+    axes, index = _ascending(out, index)
+    array, where = _at(out, indices, index)
+    tensors = [entry if isinstance(entry, torch.Tensor) else None for entry in where]
+    if not indices and array is out:
+        array[where] = g
+    elif len(indices) == len(index):
+        array.index_put_(where, g, accumulate=True)
+    elif all(tensor is not None or entry == slice(None) for entry, tensor in zip(where, tensors, strict=True)):
+        torch.ops.aten.index_put_(array, tensors, g, True)
     else:
-        view[inner] = g
-    return out.flip(steps.flip) if steps.flip else out
+        places = torch.arange(out.numel(), device=g.device).reshape(shape)[where]
+        out.view(-1).index_put_((places,), g, accumulate=True)
+    return out.flip(axes) if axes else out
 
 
 # ------------------------------------------------------------------ sets
@@ -93,7 +123,7 @@ def scatter_add(g: torch.Tensor, /, *indices: Any, index: tuple[Any, ...], shape
 def isin(x1: torch.Tensor, x2: torch.Tensor, /, *, invert: bool = False) -> torch.Tensor:
     dtype = compat.result_type(x1, x2)
     x1, x2 = x1.to(dtype), x2.to(dtype)
-    # PyTorch's own knows no unsigned integers but uint8; equal ones have equal bits
+    # PyTorch's own takes no unsigned integers but uint8; equal integers have equal bits
     if dtype == torch.uint64:
         x1, x2 = x1.view(torch.int64), x2.view(torch.int64)
     elif dtype in (torch.uint16, torch.uint32):
@@ -102,7 +132,7 @@ def isin(x1: torch.Tensor, x2: torch.Tensor, /, *, invert: bool = False) -> torc
 
 
 def unique_all(x: torch.Tensor, /) -> tuple[torch.Tensor, ...]:
-    # PyTorch's unique does not give the first position of an element
+    # PyTorch's unique does not return the first position of an element
     values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
     places = torch.arange(x.numel(), device=x.device)
     first = torch.full(values.shape, x.numel(), dtype=torch.int64, device=x.device)
@@ -196,7 +226,8 @@ BACKEND = Backend(
 # ------------------------------------------------------------------ random numbers
 
 _FROM_HOST = 1 << 20
-"""Words up to which the host draws for another device: an estimate, of 450 launches against 3 ns a word and a copy."""
+"""The number of words up to which the host draws for another device. An estimate: 450 launches take as long as these
+words at 3 ns each and a copy."""
 
 
 def _count(settings: dict[str, Any]) -> int:
@@ -208,7 +239,7 @@ def _on_host(*arrays: torch.Tensor) -> bool:
 
 
 def _draw(name: str, key: torch.Tensor, *arrays: torch.Tensor, **settings: Any) -> torch.Tensor:
-    """Draw by NumPy's Philox; long draws for another device by array operations there."""
+    """Draw by NumPy's Philox, but long draws for another device by operations there."""
     if not _on_host(key) and _count(settings) > _FROM_HOST:
         found: torch.Tensor = getattr(philox, name)(BACKEND.xp, philox.generic(BACKEND.xp, key), **settings)
         return found

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import agrad
 import agrad.backends as backends
 from agrad.backends.base import Backend
-from agrad.backends.indexing import plan
 from agrad.errors import (
     DeviceUnavailableError,
     DtypeError,
@@ -249,33 +248,6 @@ def test_indexing_words_follow_numpy_at_any_index(name: str) -> None:
         check_index(backend, shape, index, some_devices(backend)[-1], on_host)
 
     follows()
-
-
-def test_an_index_in_steps_is_the_index() -> None:
-    """The plan that libraries with fewer kinds of index carry out, carried out by NumPy."""
-
-    class Named(np.ndarray):
-        """An array whose dtype has a name in front of it, as PyTorch's have."""
-
-        @property
-        def dtype(self) -> str:
-            return f"library.{super().dtype}"
-
-    for shape, index in INDICES:
-        template, arrays = as_template(index)
-        data = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)
-        for kind in (np.ndarray, Named):
-            given = [np.asarray(a, dtype=None if np.size(a) else getattr(a, "dtype", int)).view(kind) for a in arrays]
-            steps = plan(template, given, shape, lambda m: np.nonzero(np.asarray(m)), lambda n: np.zeros(n, int))
-            assert all(entry.step is None or entry.step > 0 for entry in steps.basic if isinstance(entry, slice))
-            assert all(np.asarray(a).dtype.kind in "iu" for a in steps.arrays)
-            x = np.flip(data, steps.flip)[steps.basic]
-            x = x if steps.axes is None else x.transpose(steps.axes)
-            found = x[(slice(None),) * steps.first + tuple(map(np.asarray, steps.arrays))]
-            np.testing.assert_array_equal(found, data[index], err_msg=f"x of shape {shape} at {index}")
-    for shape, mask in (((3, 4), MASK.T), ((3, 4), MASK[:2]), ((5,), MASK[0])):
-        with pytest.raises(ShapeError, match=r"a mask of shape \(\d.*does not fit \(\d.* from axis 0 on"):
-            plan((ARRAY,), [mask], shape, np.nonzero, np.zeros)
 
 
 def own(backend: Backend, a: object, device: object = None) -> object:

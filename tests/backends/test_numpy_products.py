@@ -99,19 +99,6 @@ def test_what_is_not_alike_or_not_long_is_left_to_numpy(counted: list[int]) -> N
     assert counted == []
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2])
-def test_long_arrays_are_joined_as_numpy_does(axis: int) -> None:
-    x = drawn(0, ROWS // 4, 4, COLUMNS)
-    parts = [x, x[:2] if axis == 0 else x[:, :2] if axis == 1 else x[..., :7], x]
-    takes = KERNELS["numpy", "concat", "level"].when
-    assert takes is not None
-    assert takes(*parts)
-    assert not takes(x, x.astype(np.float32))
-    assert not takes(x[:10], x)
-    found = KERNELS["numpy", "concat", "level"].function(*parts, axis=axis)
-    np.testing.assert_array_equal(found, np.concatenate(parts, axis=axis), strict=True)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shapes", [((300, 300),) * 2, ((300, 1), (300, 300)), ((300,), (300, 1))])
 def test_the_tangent_of_a_long_product(shapes: tuple[tuple[int, ...], ...], dtype: Any) -> None:
@@ -132,7 +119,7 @@ def test_tangents_of_one_factor_or_of_tensors_take_the_rules() -> None:
 def test_maps_of_long_arrays_run_in_blocks(counted: list[int]) -> None:
     x = drawn(0, ROWS, COLUMNS)
     found = agrad.vmap(lambda row: agrad.concat([-row, 2.0 * row + row[0]]))(x)
-    assert len(counted) == 4
+    assert len(counted) == 3
     np.testing.assert_array_equal(found, np.concatenate([-x, 2.0 * x + x[:, :1]], axis=1))
 
 

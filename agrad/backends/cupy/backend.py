@@ -1,6 +1,6 @@
 """CuPy: NumPy's interface on an NVIDIA GPU.
 
-With several devices all words run on that of their arrays, by ``devices.placed``.
+With several devices every function runs on the device of its arrays, by ``devices.placed``.
 """
 
 import weakref
@@ -25,7 +25,7 @@ from agrad.shapes import fill_index
 def _usable_devices() -> int:
     """Return the number of CUDA devices.
 
-    Raises ``ImportError`` with the reason where CuPy cannot compute.
+    Raise ``ImportError`` with the reason if CuPy cannot compute.
     """
     try:
         count = cupy.cuda.runtime.getDeviceCount()
@@ -35,7 +35,7 @@ def _usable_devices() -> int:
         raise ImportError(f"CuPy {cupy.__version__} finds no CUDA device")
     try:
         cupy.cuda.nvrtc.getVersion()
-    except Exception as error:  # its loader has errors of its own
+    except Exception as error:  # NVRTC's loader has errors of its own
         reason = f"CuPy {cupy.__version__} cannot load NVRTC, its CUDA compiler ({error})"
         raise ImportError(reason) from error
     return count
@@ -60,7 +60,7 @@ def setitem(x: Any, value: Any, /, *indices: Any, index: tuple[Any, ...]) -> Any
 
 
 _ATOMIC = frozenset("ILQefdi")
-"""The dtypes whose atomic addition CuPy uses: float16 to float64, int32, and unsigned 32 and 64 bits."""
+"""The dtypes that CuPy adds atomically: float16 to float64, int32, and unsigned 32 and 64 bits."""
 
 
 def scatter_add(g: Any, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
@@ -76,7 +76,7 @@ def scatter_add(g: Any, /, *indices: Any, index: tuple[Any, ...], shape: tuple[i
         return out
     if g.dtype.char in _ATOMIC:
         return _accumulate(g, where, shape, g.dtype)
-    # sums of integers wrap around alike in a wider unsigned dtype
+    # sums of integers wrap around in the same way in a wider unsigned dtype
     wide = _accumulate(g, where, shape, np.uint64 if g.dtype.itemsize == 8 else np.uint32)
     return wide != 0 if g.dtype.kind == "b" else wide.astype(g.dtype)
 
@@ -98,7 +98,7 @@ _CREATION = ("arange", "empty", "empty_like", "eye", "full", "full_like", "linsp
 
 
 def _on_device(name: str) -> Callable[..., Any]:
-    """Return a creation function that uses ``device``; compat's do not."""
+    """Return a creation function that uses ``device``, unlike array-api-compat's."""
     word = getattr(compat, name)
 
     def create(*args: Any, device: Any = None, **settings: Any) -> Any:
@@ -112,7 +112,7 @@ def _on_device(name: str) -> Callable[..., Any]:
 
 
 _DIVISION = """
-    // The remainder is exact and has the sign of x2; the quotient is the integer next to what is left.
+    // The remainder is exact and has the sign of x2; the quotient is the integer nearest to (x1 - r) / x2.
     T r = fmod(x1, x2), q = (x1 - r) / x2;
     if (r != 0 && (r < 0) != (x2 < 0)) { r += x2; q -= 1; }
     if (r == 0) r = copysign(T(0), x2);
@@ -128,9 +128,9 @@ def _division(result: str) -> Any:
 
 
 def _divided(name: str, result: str) -> Callable[..., Any]:
-    """Return ``floor_divide`` or ``remainder`` of floats by the standard.
+    """Return ``floor_divide`` or ``remainder``, for floats by the standard.
 
-    CuPy's own rounds the quotient first.
+    CuPy's own round the quotient first.
     """
     word = getattr(compat, name)
 
@@ -149,7 +149,7 @@ def _divided(name: str, result: str) -> Callable[..., Any]:
 def solve(x1: Any, x2: Any, /) -> Any:
     """Return the solution y of ``x1 @ y = x2``.
 
-    CuPy's own does not broadcast, and fails where ``x2`` has no columns.
+    CuPy's own does not broadcast, and fails if ``x2`` has no columns.
     """
     if x2.ndim == 1:
         return solve(x1, x2[:, None])[..., 0]
@@ -160,7 +160,7 @@ def solve(x1: Any, x2: Any, /) -> Any:
 
 
 def _general(name: str) -> Callable[..., Any]:
-    """Return ``eig`` or ``eigvals``, complex of empty matrices too."""
+    """Return ``eig`` or ``eigvals``, with complex results for empty matrices too."""
     word = getattr(compat.linalg, name)
     return lambda x, /: word(x if x.size else x.astype(cupy.result_type(x, np.complex64)))
 

@@ -1,6 +1,6 @@
 """Device guards for CuPy with several devices.
 
-CuPy launches on the current device, not on that of the arrays.
+CuPy launches kernels on the current device, not on the device of the arrays.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ def _devices(values: Sequence[Any]) -> Iterator[int]:
 def placed(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function to run on the device of its arrays.
 
-    Raises ``ValueError`` where they lie on several devices.
+    The function raises ``ValueError`` if they lie on several devices.
     """
 
     def call(*args: Any, **settings: Any) -> Any:
@@ -50,7 +50,7 @@ def place_words(namespace: SimpleNamespace) -> None:
 
 
 class DeviceGuard:
-    """Makes the device of a node's arrays current, for each node of a backward pass."""
+    """The guard that makes the device of a node's arrays current in a backward pass."""
 
     @contextmanager
     def preserved(self) -> Iterator[None]:
@@ -62,7 +62,7 @@ class DeviceGuard:
             setDevice(before)
 
     def switch_to(self, *values: Any) -> None:
-        """Make the device of the first array current. values: arrays, Tensors or None."""
+        """Make the device of the first array among arrays, Tensors and None current."""
         for value in values:
             value = getattr(value, "raw", value)
             if isinstance(value, ndarray):

@@ -10,7 +10,7 @@ Raw = Any
 
 @cache
 def elementwise_kernel(name: str) -> Any:
-    """Return CuPy's kernel of an entry of ``ELEMENTWISE``."""
+    """Return CuPy's kernel for an entry of ``ELEMENTWISE``."""
     import cupy
 
     source = ELEMENTWISE[name]

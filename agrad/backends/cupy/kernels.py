@@ -1,6 +1,6 @@
-"""CuPy's fused kernels, filed by the primitive's name.
+"""Fused kernels for CuPy, filed by the names of primitives.
 
-CuPy is imported, and CUDA compiled, on first use.
+CuPy is imported and CUDA compiled on first use.
 """
 
 from functools import cache, partial
@@ -167,9 +167,9 @@ def adam_update(
     step: int,
     donate: bool,
 ) -> tuple[Raw, Raw, Raw]:
-    """Return the new parameter and moments of a step of Adam (``decoupled``: AdamW).
+    """Return the new parameter and moments of a step of Adam by PyTorch's formula.
 
-    By PyTorch's formula; ``step`` counts from 1.
+    With ``decoupled`` it is AdamW. ``step`` counts from 1.
     """
     numbers = adam_numbers(lr, beta1, beta2, weight_decay, decoupled, step)
     decay = 0.0 if decoupled else weight_decay

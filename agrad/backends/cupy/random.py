@@ -1,7 +1,4 @@
-"""Random numbers for CuPy, from one CUDA kernel.
-
-The kernel reads the key on the device.
-"""
+"""Random numbers for CuPy, from one CUDA kernel that reads the key on the device."""
 
 import math
 from functools import cache
@@ -51,7 +48,7 @@ def _scaled() -> Any:
 
 
 def _words(key: Any, count: int, domain: int = philox.DRAWS, data: int = 0) -> Any:
-    """Return words of a key as uint64, a whole number of blocks."""
+    """Return ``count`` words of a key or up to 3 more, as uint64."""
     import cupy
 
     blocks = -(-count // 4)

@@ -1,4 +1,4 @@
-"""The CUDA text of the fused kernels, for which neither CuPy nor a GPU is needed."""
+"""The CUDA text of the fused kernels. It needs neither CuPy nor a GPU."""
 
 from typing import NamedTuple
 
@@ -88,7 +88,7 @@ ELEMENTWISE = {
 }
 
 THREADS = 256
-"""Threads of a block in the kernels below, shared out over as many rows as fit."""
+"""The number of threads of a block in the kernels below, divided among as many rows as fit."""
 
 _ROWS = """
 #define THREADS 256

@@ -71,12 +71,12 @@ class _Holder:
 
 
 def references(holder: Any) -> int:
-    """Return the number of references to ``holder.data``, ``ALONE`` without others."""
+    """Return the number of references to ``holder.data``: ``ALONE`` without others."""
     return sys.getrefcount(holder.data)
 
 
 def _calibrate() -> int:
-    # interpreters differ in how many of their own temporaries they count; one that does not count has 0
+    # interpreters count different numbers of their own temporaries; for one that does not count it is 0
     holder = _Holder()
     holder.data = np.empty(1)
     return references(holder) if hasattr(sys, "getrefcount") else 0
@@ -86,8 +86,8 @@ ALONE = _calibrate()
 
 
 def donatable(holder: Any) -> bool:
-    # No variable for the array: a reference more. A view of the array counts, as it holds its base; a weak reference
-    # does not.
+    # no variable for the array, which would be one more reference; a view of the array counts, as it refers to its
+    # base, and a weak reference does not
     return (
         type(holder.data) is np.ndarray
         and holder.data.flags.owndata
@@ -98,7 +98,7 @@ def donatable(holder: Any) -> bool:
 
 
 _KEPT = 1 << 28
-"""Bytes of freed memory at the end of the heap that stay with the process."""
+"""The number of freed bytes at the end of the heap that stay with the process."""
 
 _TRIM_THRESHOLD = -1
 """The C library's number for that parameter, ``M_TRIM_THRESHOLD`` of ``malloc.h``."""
@@ -107,11 +107,11 @@ _TRIM_THRESHOLD = -1
 def keep_memory() -> None:
     """Have glibc keep the memory of freed temporaries for the next ones.
 
-    By itself it returns the top of its heap to the system as soon as twice the size of the largest array freed so far
-    is free there. Then every page of the next temporaries is fetched and cleared anew: a chain of a few arrays of half
-    a megabyte takes eight times as long. Freeing one array of 32 MB, of which no page is touched, makes glibc take
-    arrays of up to that size from its heap. It is also told to keep 256 MB at the heap's end, where it would keep 64,
-    which a tape of ten arrays of 6 MB exceeds. Nothing changes under ``MALLOC_`` variables or another C library.
+    By default glibc returns the top of its heap to the system when twice the size of the largest array freed so far is
+    free there. Then every page of the next temporaries is fetched and cleared again: a chain of a few arrays of half a
+    megabyte takes eight times as long. After one array of 32 MB is freed (none of its pages is touched), glibc takes
+    arrays of up to that size from its heap. It would then keep 64 MB at the heap's end, which a tape of ten arrays of
+    6 MB exceeds; it is told to keep 256 MB. Nothing changes under ``MALLOC_`` variables or another C library.
     """
     np.empty((1 << 25) - (1 << 16), np.uint8)
     if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):

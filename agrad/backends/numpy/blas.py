@@ -1,9 +1,9 @@
 """Routines of NumPy's own BLAS that NumPy has no function for.
 
-``C = a @ b + beta * C`` and ``y = alpha * x + beta * y`` are one pass each where NumPy needs two or three and a
-temporary. They are looked up, by their C interface (``axpby`` is OpenBLAS's own), in the library that NumPy's products
-come from, so that both share one set of threads: a second BLAS's threads and NumPy's would fight for the cores. Where
-NumPy was built on another library there are none. Only names whose suffix gives the width of integers are taken.
+``C = a @ b + beta * C`` and ``y = alpha * x + beta * y`` are one pass each; NumPy needs two or three and a temporary.
+The routines are found by their C interface (``axpby`` is OpenBLAS's own) in the library of NumPy's products, and both
+share one set of threads: the threads of a second BLAS would compete with NumPy's. There are none if NumPy was built on
+another library. Only names whose suffix gives the width of integers are taken.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 _ROWS, _PLAIN, _TRANSPOSED = 101, 111, 112
-"""The C interface's names for an order of memory by rows, and for operands as they are and transposed."""
+"""The C interface's numbers for memory by rows, and for operands as they are and transposed."""
 
 _LETTERS = {"f": ("s", ctypes.c_float), "d": ("d", ctypes.c_double)}
 
@@ -80,7 +80,7 @@ def address(x: np.ndarray) -> int:
 def laid(x: np.ndarray) -> tuple[int, int]:
     """Return the memory order of a matrix and the length of a line of memory.
 
-    The order is BLAS's name for as it is or transposed; (0, 0) for neither.
+    The order is BLAS's number for an operand as it is or transposed. Return (0, 0) for another order.
     """
     flags = x.flags
     if flags.c_contiguous:
@@ -91,10 +91,10 @@ def laid(x: np.ndarray) -> tuple[int, int]:
 
 
 def added_product(a: np.ndarray, b: np.ndarray, beta: float, out: np.ndarray) -> bool:
-    """Compute ``out = a @ b + beta * out`` in place; False where BLAS cannot.
+    """Compute ``out = a @ b + beta * out`` in place, or return False if BLAS cannot.
 
-    a: (m, k), b: (k, n), out: (m, n), row by row in memory; all of one dtype, float32 or float64, none of them empty.
-    ``out`` shares no memory with the others.
+    The shapes are (m, k), (k, n) and (m, n), the dtype is float32 or float64 for all, and none is empty. ``out`` lies
+    row by row in memory and shares none with the others.
     """
     if out.dtype not in ROUTINES or not (a.dtype == b.dtype == out.dtype):
         return False
@@ -109,15 +109,15 @@ def added_product(a: np.ndarray, b: np.ndarray, beta: float, out: np.ndarray) ->
 def product_adder(dtype: np.dtype, sizes: tuple[int, int, int]) -> Callable[..., None]:
     """Return ``added_product`` without its checks, for m, k, n = ``sizes``.
 
-    The function takes ``laid`` and the address of a, the same of b, beta, and the address of out. Sizes are converted
-    for ctypes once.
+    The function takes ``laid(a)`` and the address of a, the same of b, beta, and the address of out. Sizes are
+    converted for ctypes once.
     """
     routines = ROUTINES[dtype]
     m, k, n = map(ctypes.c_int64, sizes)
     size, one, rows, unit = ctypes.c_int64(sizes[0] * sizes[2]), ctypes.c_int64(1), ctypes.c_int(_ROWS), 1.0
 
     def add_outer(of_a: Any, a: int, of_b: Any, b: int, beta: float, out: int) -> None:
-        # the general routine takes three times as long
+        # gemm takes three times as long
         if beta != 1:
             routines.scal(size, beta, out, one)
         routines.ger(rows, m, n, unit, a, one, b, one, out, n)

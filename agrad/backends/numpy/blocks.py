@@ -1,6 +1,6 @@
-"""Elementwise work on long arrays in blocks, and checks for kernels' guards.
+"""Elementwise functions of long arrays in blocks, and checks for kernels' guards.
 
-A block stays in the processor's cache, where each operation finds the results of the one before it.
+A block stays in the processor's cache, where each operation finds the results of the previous one.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ BITS = {np.dtype(f"f{n}"): np.dtype(f"i{n}") for n in (2, 4, 8)}
 """The integer dtype of the width of each native floating dtype."""
 
 BLOCK = 1 << 15
-"""Elements to a block: three of float64 fit a level 2 cache of 1 MiB."""
+"""The number of elements in a block. Three blocks of float64 fit a level 2 cache of 1 MiB."""
 
 
 def is_floating(x: Raw) -> bool:
@@ -26,16 +26,16 @@ def is_floating(x: Raw) -> bool:
 
 
 def are_alike(x: Raw, y: Raw) -> bool:
-    """Return whether both are such arrays, of one shape and dtype."""
+    """Return whether both are such arrays, of the same shape and dtype."""
     return x.dtype in BITS and x.ndim > 0 and y.dtype == x.dtype and y.shape == x.shape
 
 
 def in_blocks(function: Callable[..., np.ndarray], first: np.ndarray, *others: Raw) -> np.ndarray:
-    """Return ``function`` of arrays that are alike, and numbers, by blocks where long."""
+    """Return ``function`` of alike arrays and numbers, computed in blocks where long."""
     if first.size <= BLOCK:
         return function(first, *others)
     arrays = [a for a in (first, *others) if type(a) is np.ndarray]
-    # arrays that are not contiguous, as their elements repeat along an axis, are cut into whole rows
+    # arrays that are not contiguous, because elements repeat along an axis, are cut into whole rows
     rows = first.size <= BLOCK * first.shape[0] and all(a.strides[0] >= max(a.strides) for a in arrays)
     if not rows and not all(a.flags.c_contiguous for a in arrays):
         return function(first, *others)
@@ -62,7 +62,7 @@ def fill_in_blocks(
 ) -> np.ndarray:
     """Call ``fill(part of out, *parts of given)`` for all parts, and return ``out``.
 
-    Threads share the parts. given: numbers, and arrays that broadcast to ``out``, which is not empty.
+    Threads share the parts. ``given`` are numbers and arrays that broadcast to ``out``, which is not empty.
     """
     whole, arrays = out, list(given)
     if all(np.shape(a) in (out.shape, ()) and (not np.ndim(a) or a.flags.c_contiguous) for a in arrays):

@@ -1,6 +1,6 @@
-"""NumPy's rules of two-argument functions.
+"""Rules of two-argument functions on NumPy.
 
-The generic forms guard rare values in a dozen passes over memory. Each kernel first looks for the rare values (ties,
+The generic forms treat rare values in a dozen passes over memory. Each kernel first searches for the rare values (ties,
 zeros, numbers that would overflow). Without them it computes the plain derivative, block by block; with them the
 generic rule runs, or NumPy's own function.
 """
@@ -17,14 +17,13 @@ Raw = Any
 
 HUGE = {dtype: float(np.finfo(dtype).max) / 4 for dtype in BITS}
 LEAST = {dtype: float(np.finfo(dtype).tiny / np.finfo(dtype).eps) for dtype in BITS}
-"""A sum of two squares between these has not overflowed, and has lost nothing that matters to underflow."""
+"""The range of a sum of two squares that has neither overflowed nor lost digits to underflow."""
 
 _SIGN = {np.dtype(f"f{n}"): np.array(1 << (8 * n - 1), f"u{n}").view(f"i{n}") for n in (2, 4, 8)}
 """The sign's bit alone, as an integer of the dtype's width."""
 
-
 _LONG = 1 << 10
-"""Elements from which on a look at the values is worth its calls, measured."""
+"""The number of elements from which on it is worth searching the values, measured."""
 
 
 def _all_alike(g: Raw, *others: Raw) -> bool:
@@ -33,7 +32,7 @@ def _all_alike(g: Raw, *others: Raw) -> bool:
 
 
 def _long_alike(g: Raw, *others: Raw) -> bool:
-    """Return whether they are also long, as the generic rule is fast on short ones."""
+    """Return whether they are long too. On short arrays the generic rule is fast."""
     return type(g) is np.ndarray and g.size >= _LONG and _all_alike(g, *others)
 
 
@@ -115,7 +114,7 @@ def pow_exponent(g: Raw, x1: Raw, y: Raw) -> Raw:
 
 
 def _squares(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
-    """Return a * a + b * b, or None where an element over- or underflows or is NaN."""
+    """Return a * a + b * b, or None if an element over- or underflows or is NaN."""
     if not a.size:
         return np.multiply(a, a)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -168,7 +167,7 @@ def atan2_second(g: Raw, x1: Raw, x2: Raw) -> Raw:
 
 
 def _tame(*arrays: np.ndarray) -> bool:
-    """Return whether all numbers and their differences are finite."""
+    """Return whether all elements and their differences are finite."""
     return all(a.min() > -HUGE[a.dtype] and a.max() < HUGE[a.dtype] for a in arrays if a.size)
 
 

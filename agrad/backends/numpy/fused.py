@@ -1,8 +1,8 @@
 """NumPy's choices, activations and cross entropy, in few passes over memory.
 
-A new array of megabytes costs more to write than to compute, and ``numpy.where`` ten times that where its condition
-cannot be predicted. So these kernels write into arrays of their own, take long arrays in blocks, and choose by integer
-arithmetic on the elements' bits.
+A new array of megabytes takes longer to write than to compute, and ``numpy.where`` ten times as long where its
+condition cannot be predicted. These kernels write into arrays of their own, take long arrays in blocks, and choose by
+integer arithmetic on the elements' bits.
 """
 
 import functools
@@ -17,10 +17,10 @@ from agrad.registry import kernel
 Raw = Any
 
 _BRANCHY = 1 << 12
-"""Elements from which on a branch for each costs more than two more passes."""
+"""The number of elements from which on a branch for each takes longer than two more passes."""
 
 _SHORT = 64
-"""Rows shorter than this are transposed to be reduced: NumPy's inner loop then runs over the long axis."""
+"""The length below which rows are transposed to be reduced. NumPy's inner loop then runs over the long axis."""
 
 
 # ------------------------------------------------------------------ choosing
@@ -37,7 +37,7 @@ def _is_choice(condition: Raw, *arrays: Raw) -> bool:
 
 
 def chosen(g: np.ndarray, wins: np.ndarray) -> np.ndarray:
-    """Return the bits of ``g`` times 1 or 0: exact, also for infinite cotangents."""
+    """Return ``g`` where ``wins``, else 0, by its bits: exact for infinite cotangents."""
     return np.multiply(wins.view(np.int8), g.view(BITS[g.dtype])).view(g.dtype)
 
 
@@ -51,7 +51,7 @@ def _mixed(x1: np.ndarray, x2: np.ndarray, condition: np.ndarray) -> np.ndarray:
 
 
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
-    """Return ``numpy.where``, of long arrays without a branch an element."""
+    """Compute ``numpy.where``, for long arrays without a branch for each element."""
     if type(x1) is type(x2) is np.ndarray and _is_choice(condition, x1, x2):
         return in_blocks(_mixed, x1, x2, condition)
     return np.where(condition, x1, x2)
@@ -67,14 +67,15 @@ def where_second(g: Raw, condition: Raw) -> Raw:
 
 
 _KEPT = 1 << 17
-"""Elements of the zeros and of the ones that are kept a dtype, to compare and to sum with."""
+"""The number of zeros and of ones that are kept for each dtype, to compare and to sum with."""
 
 
 @functools.lru_cache(maxsize=128)
 def zeros_beside(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Return zeros for ``numpy.maximum`` of an array of this shape.
 
-    With a single zero it takes five times as long. Of an array longer than the kept zeros, those for a row, or one.
+    With a single zero it takes up to five times as long. For an array longer than the kept zeros return those for a
+    row, or one zero.
     """
     size = math.prod(shape)
     if size > _KEPT:
@@ -124,7 +125,7 @@ def linear_bias(g: Raw, bias_meta: Any) -> Raw:
 
 
 def all_ones(n: int, dtype: np.dtype) -> np.ndarray:
-    """Return ones, which may be read-only: a product with them is a sum over rows."""
+    """Return ones, which may be read-only. A product with them is a sum over rows."""
     return _few_ones(n, dtype) if n <= _KEPT else np.ones(n, dtype)
 
 
@@ -138,7 +139,7 @@ def _few_ones(n: int, dtype: np.dtype) -> np.ndarray:
 
 @functools.lru_cache(maxsize=32)
 def unsigned(dtype: np.dtype) -> Any:
-    """Return the unsigned dtype of an integer dtype's width and order, or None."""
+    """Return the unsigned dtype of an integer dtype's width and byte order, or None."""
     return np.dtype(f"{dtype.byteorder}u{dtype.itemsize}") if dtype.kind in "iu" else None
 
 
@@ -146,7 +147,7 @@ def _is_labelled(x: Raw, labels: Raw) -> bool:
     if x.dtype not in BITS or x.ndim != 2 or not x.size or labels.shape != x.shape[:1]:
         return False
     kind = unsigned(labels.dtype)
-    # a negative label seen as unsigned is a large one
+    # a negative label read as unsigned is a large one
     return kind is not None and bool(np.maximum.reduce(labels.view(kind)) < x.shape[1])
 
 

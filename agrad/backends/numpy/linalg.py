@@ -1,7 +1,7 @@
-"""NumPy's triangular systems and adjugates.
+"""Triangular systems and adjugates on NumPy.
 
-NumPy itself solves and inverts by a general factorisation only. One solve with a whole matrix takes OpenBLAS
-the time of five products; here most of the work is products.
+NumPy itself solves and inverts by a general factorisation only. One solve with a whole matrix takes OpenBLAS the time
+of five products; here most of the work is products.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from agrad.registry import PRIMITIVES, kernel
 Raw = Any
 
 _MANY, _WIDE = 8, 64
-"""Blocks are up to 16 wide for fewer matrices than the first or wider ones than the second, else 8: measured."""
+"""Blocks are up to 16 wide for fewer than ``_MANY`` matrices and for wider ones than ``_WIDE``, else 8: measured."""
 
 
 def _is_array(x: Raw) -> bool:
@@ -30,7 +30,7 @@ def _worth(x1: Raw, x2: Raw) -> bool:
 
 @kernel("numpy", "linalg.over_triangle", "forward", when=_worth)
 def over_triangle(x1: Raw, x2: Raw, *, upper: bool) -> Raw:
-    """Solve by substitution; the blocks on the diagonal alone are inverted, at once."""
+    """Solve by substitution. Only the blocks on the diagonal are inverted, at once."""
     n = x2.shape[-1]
     width = 16 if n > _WIDE or (n > 16 and x2.size < _MANY * n * n) else 8
     first = n % width
@@ -75,10 +75,10 @@ def det_vjp(g: Raw, x: Raw, y: Raw) -> Raw:
 
 
 def _adjugate(x: np.ndarray, det: Raw) -> np.ndarray:
-    """Return det(x) inv(x) far from singular, else the generic form.
+    """Return det(x) inv(x) where x is far from singular, else the generic form.
 
-    LAPACK takes determinant and inverse from one and the same factorisation, so that an error of the last pivot, which
-    is the large one, cancels. A library that took two would lose half of the digits at the limit drawn here.
+    LAPACK computes determinant and inverse from the same factorisation, and the error of the last pivot, the largest
+    one, cancels. With two factorisations half of the digits would be lost at the limit of this test.
     """
     matrices, det = x.reshape(-1, *x.shape[-2:]), det.reshape(-1)
     info = np.finfo(x.dtype)

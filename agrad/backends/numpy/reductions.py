@@ -1,6 +1,6 @@
-"""NumPy's products, extremes, sorting and norms, in fewer passes.
+"""Products, extremes, sorting and norms on NumPy, in fewer passes.
 
-A rule's kernel returns ``NotImplemented`` where only the generic rule is right or exact.
+A rule's kernel returns ``NotImplemented`` where only the generic rule is correct or exact.
 """
 
 import math
@@ -17,13 +17,14 @@ Raw = Any
 
 
 _FEW, _MANY = 200, 500
-"""Elements from which on a fast sort, and an order or a look at all elements, are worth their guards: measured."""
+"""The number of elements from which on a fast sort, and from which on an order or a search, is worth its guard:
+measured."""
 
 
 def _divides(x: Raw, y: Raw) -> bool:
     """Return whether products ``y`` of elements of ``x`` may be divided by these.
 
-    They may without a zero and without a product close to overflow or underflow.
+    No element may be zero, and no product close to overflow or underflow.
     """
     size = np.abs(y)
     return bool(size.size and size.min() > LEAST[y.dtype] and size.max() < HUGE[y.dtype] and x.all())
@@ -35,8 +36,8 @@ def _divides(x: Raw, y: Raw) -> bool:
 def _by_rows(axis: tuple[int, ...], x: Raw, out: Raw, *reduced: Raw) -> tuple[tuple[int, ...], list[tuple[Raw, ...]]]:
     """Return the axis of a reduction's rule, and the arrays in blocks of rows.
 
-    There is one block where the reduction is not over rows. x, out: of one shape, and not empty; reduced: of the
-    result's shape, in the blocks with reduced axes of length 1.
+    There is one block if the reduction is not over rows. ``x`` and ``out`` have the same shape and are not empty;
+    ``reduced`` have the result's shape. In the blocks reduced axes have the length 1.
     """
     if axis[0] != x.ndim - len(axis) or not x.flags.c_contiguous:
         kept = kept_shape(x.shape, axis)
@@ -50,8 +51,8 @@ def _by_rows(axis: tuple[int, ...], x: Raw, out: Raw, *reduced: Raw) -> tuple[tu
 def _stays(x: Raw, axis: tuple[int, ...], count: int) -> bool:
     """Return whether products of elements over ``axis`` stay far from the limits.
 
-    That is any product, in any order. Its logarithm is at most the sum of the absolute logarithms. Close to a limit the
-    product of all may be inexact.
+    This holds for products of any of the elements, in any order: their logarithms are at most the sum of the absolute
+    logarithms. Close to a limit the product of all may be inexact.
     """
     size = np.abs(x)
     least, most = float(size.min()), float(size.max())
@@ -91,7 +92,7 @@ def cumulative_prod_vjp(g: Raw, x: Raw, *, axis: int, include_initial: bool) -> 
         turned = np.flip(y, axis=axis)
         np.add.accumulate(turned, axis=axis, out=turned)
         np.divide(y, x, out=y)
-    # the sum may overflow where the quotients would not have
+    # the sum may overflow where the generic rule does not
     return y if np.isfinite(y).all() else NotImplemented
 
 
@@ -124,7 +125,7 @@ def _extreme_vjp(g: Raw, x: Raw, y: Raw, *, axis: tuple[int, ...]) -> Raw:
     axis, blocks = _by_rows(axis, x, out, y, g)
     for values, to, extremes, given in blocks:
         hit = np.equal(values, extremes)
-        if np.count_nonzero(hit) > extremes.size:  # without a NaN each has one at least
+        if np.count_nonzero(hit) > extremes.size:  # without NaN each extreme is hit once at least
             np.divide(hit, hit.sum(axis=axis, keepdims=True, dtype=x.dtype), out=to)
             np.multiply(to, given, out=to)
         else:
@@ -141,7 +142,7 @@ for _name in ("max", "min"):
 
 @kernel("numpy", "sort", "forward", when=lambda x: is_floating(x) and x.size >= _FEW)
 def sort(x: Raw, *, axis: int, descending: bool, stable: bool) -> Raw:
-    # a fast sort differs from a stable one in the order of zeros of both signs alone: NaNs are all alike
+    # a fast and a stable sort differ only in the order of zeros of both signs; NaNs are all alike
     out = np.sort(x, axis=axis)
     if stable:
         zeros = np.signbit(x[x == 0])
@@ -159,7 +160,7 @@ def sort_vjp(g: Raw, x: Raw, *, axis: int, descending: bool) -> Raw:
     order += (np.arange(rows.size // n) * n).reshape(*rows.shape[:-1], 1)
     places = order.reshape(-1)
     found = rows.reshape(-1).take(places).reshape(rows.shape)
-    # a fast sort orders equal elements as it likes; NaNs come last
+    # the order of equal elements is any in a fast sort; NaNs come last
     if (found[..., 1:] == found[..., :-1]).any() or np.isnan(found[..., -1]).any():
         return NotImplemented
     out = np.empty(rows.size, g.dtype)
@@ -183,7 +184,7 @@ def vector_norm(x: Raw, *, axis: tuple[int, ...], keepdims: bool, ord: float) ->
 
 
 _ROWS = 8192
-"""Vectors to a block of a cross product: the nine rows of three blocks fit a level 2 cache."""
+"""The number of vectors in a block of a cross product. The nine rows of three blocks fit a level 2 cache."""
 
 
 @kernel(

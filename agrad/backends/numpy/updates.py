@@ -1,8 +1,8 @@
-"""NumPy's optimizer updates, in blocks and in place.
+"""Optimizer updates on NumPy, in blocks and in place.
 
 The generic bodies make a dozen passes over the memory of every parameter, and as many temporaries of its size. Here
-each block is finished while it is in the processor's cache, and the only temporaries are two blocks a thread. Adding a
-multiple of one array to another is one pass of NumPy's BLAS, where NumPy's functions make two or three.
+each block is finished while it is in the processor's cache, and the only temporaries are two blocks for each thread. A
+multiple of one array is added to another in one pass of NumPy's BLAS; NumPy's functions need two or three.
 """
 
 import math
@@ -23,24 +23,25 @@ _BLOCK = 256 * 1024
 # bytes up to which a plain momentum step is as fast on whole arrays, measured
 _WHOLE = 1024 * 1024
 
-# elements up to which the cost of NumPy's calls decides: such arrays are taken whole
+# elements up to which the time of NumPy's calls decides: such arrays are not split
 SMALL = 2048
 
 _LIMITS = {np.dtype(kind): np.finfo(kind) for kind in (np.float32, np.float64)}
 _TINY = {dtype: info.tiny for dtype, info in _LIMITS.items()}
 _LIFT = {dtype: info.tiny * 2.0**21 / info.eps for dtype, info in _LIMITS.items()}
-"""A number that, added and subtracted again, flushes small numbers to 0: in float32 2e-32 and less, none above 4e-25.
+"""A number that flushes small numbers to 0 when it is added and subtracted again. In float32 it flushes numbers of
+2e-32 and less, and none above 4e-25.
 
 A moment of a weight without gradient decays into the denormal numbers and stays there, as each step's decay is rounded
 away. On a processor that computes them a hundred times slower, an epoch of MNIST took twice as long.
 """
 
 _STRIDES = (17, 37, 67, 131, 257, 521, 1031, 2053, 4099, 8209, 16411, 32771, 65537)
-"""Distances of the elements that are looked at: primes, as these then lie in all columns of a matrix."""
+"""Distances of the elements that are checked. They are primes, so the elements lie in all columns of a matrix."""
 
 
 class _Scratch(threading.local):
-    """Two blocks for temporaries by dtype, one pair a thread."""
+    """Two blocks for temporaries by dtype, for each thread."""
 
     def __init__(self) -> None:
         self.blocks: dict[np.dtype, np.ndarray] = {}
@@ -50,10 +51,7 @@ _scratch = _Scratch()
 
 
 def _fits(first: Raw, *others: Raw) -> bool:
-    """Return whether all are arrays of one shape and one floating dtype.
-
-    The first may be no NumPy scalar.
-    """
+    """Return whether all have one shape and floating dtype, and the first is an array."""
     if type(first) is not np.ndarray or first.dtype.kind not in "fc":
         return False
     dtype, shape = first.dtype, first.shape
@@ -101,9 +99,9 @@ def _blocks(flat: list[np.ndarray]) -> Iterator[tuple[np.ndarray, ...]]:
 def settle(v: np.ndarray) -> None:
     """Flush denormals in v to zero.
 
-    Numbers too small to matter become 0 when denormal numbers are seen among 120 or more of its elements. v is row by
-    row in memory. A velocity whose gradient stays 0 decays into them too: a step at batch 1 of the MLP 784-256-128-10
-    took 4 times as long after 800 steps. What is left is above them by 2**20, so this is done rarely.
+    120 or more of the elements are checked. If one is denormal, all numbers too small to matter become 0. ``v`` is row
+    by row in memory. A velocity decays into denormal numbers if its gradient stays 0: a step at batch 1 of the MLP
+    784-256-128-10 took 4 times as long after 800 steps. The remaining numbers are larger by 2**20, so this is rare.
     """
     tiny = _TINY.get(v.dtype)
     if tiny is None:
@@ -117,9 +115,9 @@ def settle(v: np.ndarray) -> None:
 
 
 def momentum_step(p: Raw, g: Raw, v: Raw, spare: Raw, lr: float, momentum: float) -> None:
-    """Compute ``v = momentum * v + g; p -= lr * v`` in place, of alike arrays.
+    """Compute ``v = momentum * v + g; p -= lr * v`` in place, for alike arrays.
 
-    ``spare`` is written into, and may be g; None: a new array, where one is needed.
+    ``spare`` is written into and may be g. With None a new array is made where one is needed.
     """
     if p.size > SMALL and p.dtype in ROUTINES and p.flags.carray and g.flags.c_contiguous and v.flags.carray:
         weighted_sum(1.0, g, momentum, v)
@@ -145,7 +143,7 @@ def sgd_update(
     maximize: bool,
     donate: bool,
 ) -> tuple[Raw, Raw]:
-    """Compute the generic body's operations; ``donate`` writes into ``p`` and ``v``."""
+    """Compute the generic body\'s operations. ``donate`` writes into ``p`` and ``v``."""
     plain = momentum and not (dampening or nesterov or weight_decay or maximize)
     if plain and donate and p.nbytes <= _WHOLE and p.flags.writeable and v.flags.writeable:
         momentum_step(p, g, v, None, lr, momentum)
@@ -190,7 +188,7 @@ def adam_update(
     step: int,
     donate: bool,
 ) -> tuple[Raw, Raw, Raw]:
-    """Compute the generic body, to rounding.
+    """Compute the generic body up to rounding.
 
     ``donate`` writes into ``p``, ``m`` and ``v``.
     """
@@ -233,8 +231,8 @@ def adam_update(
 
 
 def _lift_period(beta: float) -> int:
-    """Return the steps after which lifted numbers may be denormal.
+    """Return the number of steps after which lifted numbers may be denormal.
 
-    They have decayed by e**12 then, of 2**20.
+    They have decayed by e**12 then, and are 2**20 above denormal numbers at first.
     """
     return max(1, int(12 / -math.log(beta)))

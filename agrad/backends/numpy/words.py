@@ -1,7 +1,7 @@
-"""Words of the standard on NumPy: faster or right ones, and adding at an index.
+"""Functions of the standard on NumPy that are faster than its own or correct them.
 
-NumPy's functions convert their arguments and look up overrides first; on an 8 x 8 array that is one half to nine tenths
-of the time. Here every argument is a NumPy array or scalar.
+NumPy's functions first convert their arguments and search for overrides; on an 8 x 8 array this takes one half to nine
+tenths of the time. Here every argument is a NumPy array or scalar.
 """
 
 import math
@@ -14,15 +14,15 @@ from agrad.shapes import ARRAY, fill_index
 
 Axis = int | tuple[int, ...] | None
 
-# elements of an array, and the longest of its rows, that are reduced column by column: NumPy takes 20 ns to begin a
-# row, and two thirds to a twentieth of the time were measured for rows of 2 to 5
+# an array of at least _LONG elements in rows of at most _SHORT is reduced column by column: NumPy takes 20 ns to begin
+# a row, and rows of 2 to 5 were measured to take two thirds to a twentieth of the time
 _LONG, _SHORT = 1024, 5
 
 
 def _reduced(ufunc: np.ufunc, x: Any, axis: Axis, keepdims: bool) -> Any:
-    """Return ``ufunc.reduce(x, axis=axis)``, to the same bits.
+    """Return ``ufunc.reduce(x, axis=axis)``, with the same bits.
 
-    But a sum of negative zeros alone is negative.
+    A sum of nothing but negative zeros is an exception: it is negative here.
     """
     if x.size >= _LONG and 1 < x.shape[-1] <= _SHORT and x.ndim > 1 and x.dtype.char in "fd" and x.flags.c_contiguous:
         last = x.ndim - 1
@@ -60,7 +60,7 @@ def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    return np.asarray(x.astype(dtype, copy=copy))  # of a NumPy scalar too an array, which views can share
+    return np.asarray(x.astype(dtype, copy=copy))  # an array of a NumPy scalar too, as views can share it
 
 
 def reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Any:
@@ -101,7 +101,7 @@ def expm1(x: Any, /) -> Any:
     out = np.expm1(x)
     if out.dtype.char not in "FD":
         return out
-    # NumPy's complex one is nan at any infinity, and keeps the sign of a zero that the standard drops
+    # NumPy's complex expm1 is NaN at infinities, and keeps the sign of a zero that the standard drops
     special = ~np.isfinite(x) | (x == 0)
     return np.where(special, np.exp(x) - 1, out) if special.any() else out
 
@@ -112,7 +112,7 @@ _FEW = 512
 """Elements up to which ``numpy.add.at`` is as fast as flat positions."""
 
 _LONG_ROW = 150
-"""Elements of a row from which on adding row by row is faster than element by element, measured."""
+"""Elements of a row from which on it is faster to add row by row than element by element, measured."""
 
 Shape = tuple[int, ...]
 
@@ -120,8 +120,8 @@ Shape = tuple[int, ...]
 def scatter_add(g: np.ndarray, /, *indices: np.ndarray, index: tuple[Any, ...], shape: Shape) -> np.ndarray:
     """Return zeros of ``shape`` with ``g`` added at the index.
 
-    Repeated positions accumulate in the order of ``g``. ``numpy.add.at`` has a fast loop for one flat index, and takes
-    ten times as long for an index of several parts.
+    Repeated positions accumulate in the order of ``g``. ``numpy.add.at`` has a fast loop for one flat index. For an
+    index of several parts it takes ten times as long.
     """
     out = np.zeros(shape, dtype=g.dtype)
     arrays = all(type(i) is np.ndarray for i in indices)
@@ -147,7 +147,10 @@ def scatter_sum(*parts: Any, indices: tuple[tuple[Any, ...], ...], shape: Shape)
 
 
 def _add_flat(out: np.ndarray, g: np.ndarray, indices: tuple[np.ndarray, ...], index: tuple[Any, ...]) -> bool:
-    """Add by flat positions or rows; return False for an index without these."""
+    """Add by flat positions or by rows, or return False.
+
+    False is for an index that is not full slices followed by arrays of integers in range.
+    """
     lead, end = len(index) - len(indices), len(index)
     if not all(entry == slice(None) for entry in index[:lead]) or not all(entry is ARRAY for entry in index[lead:]):
         return False
@@ -172,7 +175,7 @@ def _add_flat(out: np.ndarray, g: np.ndarray, indices: tuple[np.ndarray, ...], i
 
 
 def _counted(index: np.ndarray, length: int) -> np.ndarray | None:
-    """Return integers counted from the start of an axis; None: they do not fit."""
+    """Return integers counted from the start of an axis, or None if they do not fit."""
     if index.dtype.kind not in "iu" or not index.size:
         return None
     least = int(index.min())
