@@ -425,10 +425,7 @@ row("linalg.inv", ex("matrix", square_matrix(3, 3)), ex("batch", square_matrix(2
 
 
 def _positive_definite(xp: Any, a: Any) -> Any:
-    """Return a Hermitian matrix made of any square one.
-
-    Finite differences stay among Hermitian matrices.
-    """
+    """Return a Hermitian matrix of any square one, as finite differences need."""
     adjoint = xp.matrix_transpose(a)
     return a + (xp.conj(adjoint) if "complex" in str(a.dtype) else adjoint)
 

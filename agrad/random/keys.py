@@ -153,7 +153,7 @@ def floating(dtype: Any, name: str, key: Any, *parameters: Any) -> str:
 
 
 def shape_and_dtype(key: Any, shape: Any, dtype: Any, name: str, *parameters: Any) -> tuple[tuple[int, ...], str]:
-    """Return the shape and the name of the dtype of a draw, with all arguments checked."""
+    """Return the shape and the dtype name of a draw, with all arguments checked."""
     found = broadcast_shape(shape, name, *parameters)
     return found, floating(dtype, name, checked(key, name), *parameters)
 
