@@ -1,1 +1,4 @@
-"""The benchmarks: ``python -m bench SUITE...``, from the checkout. They are no part of the installed package."""
+"""The benchmarks: ``python -m bench SUITE...``, from the checkout.
+
+They are not part of the installed package.
+"""

@@ -15,14 +15,17 @@ from bench.suites import UsageError, load_suite, options_for, parser, write
 
 
 def _checkout() -> None:
-    """Raises ``UsageError`` where ``agrad`` would be one installed beside this checkout."""
+    """Raise ``UsageError`` if ``agrad`` is not the one of this checkout."""
     place = Path(load("agrad").__file__).resolve()
     if not place.is_relative_to(common.ROOT):
         raise UsageError(f"agrad comes from {place.parent}, not from this checkout; run this in {common.ROOT}")
 
 
 def main(arguments: list[str]) -> int:
-    """Run what the arguments ask for. Gives the exit code: 1 where a check failed, 2 where it could not be run."""
+    """Run the suites that the arguments name, and return the exit code.
+
+    It is 1 if a check failed, 2 if one could not be run.
+    """
     if arguments[:1] == ["diff"]:
         return diff.main(arguments[1:])
     given = parser().parse_args(arguments)

@@ -1,4 +1,4 @@
-"""What the suites share: a clean start, a report of machine and libraries, alternating timing, tables.
+"""Shared by the suites: a clean start, descriptions, alternating timing, tables.
 
 Libraries are loaded by name, as each worker process loads only its own.
 """
@@ -42,7 +42,9 @@ load: Callable[[str], Any] = importlib.import_module
 
 
 def start_clean() -> None:
-    """Start the program anew without the environment variables that pin OpenBLAS to another processor's kernels.
+    """Start the program again without environment variables that pin BLAS kernels.
+
+    Those variables name OpenBLAS kernels for another processor.
 
     They halve NumPy's matrix speed. To be called before anything is imported that loads a BLAS.
     """
@@ -58,7 +60,10 @@ class Missing(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """One thing to time. ``step`` is called over and over; ``wait`` returns when all of it is done."""
+    """A thing to time.
+
+    ``step`` is called many times; ``wait`` returns when all of it is done.
+    """
 
     step: Callable[[], Any]
     read: Callable[[Any], Any] = float
@@ -71,7 +76,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A name in the table and a module's function that builds the job, or raises ``Missing``."""
+    """A name in the table, and a function that builds the job or raises ``Missing``.
+
+    The function is named with its module.
+    """
 
     name: str
     build: Callable[..., Job]
@@ -90,7 +98,7 @@ class Timing:
 
     @property
     def best(self) -> float:
-        """The fastest: whatever else happens on a machine only ever adds to a time."""
+        """Return the fastest time: other load on a machine only adds to times."""
         return min(self.samples)
 
     @property
@@ -103,7 +111,7 @@ class Timing:
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float]:
-    """The lower and the upper quartile."""
+    """Return the lower and the upper quartile."""
     if len(values) < 2:
         return values[0], values[0]
     low, _, high = statistics.quantiles(values, n=4, method="inclusive")
@@ -111,7 +119,7 @@ def quartiles(values: Sequence[float]) -> tuple[float, float]:
 
 
 def ratio(a: Timing, b: Timing) -> tuple[float, float, float]:
-    """a / b, round by round: the median of the ratios, and their quartiles."""
+    """Return the median of the ratios a / b of the rounds, and their quartiles."""
     ratios = [x / y for x, y in zip(a.samples, b.samples, strict=True)]
     return statistics.median(ratios), *quartiles(ratios)
 
@@ -127,7 +135,7 @@ class Local:
         self.job: Job | None = None
 
     def build(self, first: tuple[Any, ...]) -> dict[str, Any]:
-        """Make the job of these arguments and the candidate's own; gives what it computes with."""
+        """Make the job of these arguments, and return the libraries it computes with."""
         self.job = None
         self.job = self.candidate.build(*first, *self.candidate.arguments)
         return describe_libraries(self.candidate.libraries)
@@ -143,12 +151,15 @@ class Local:
         return self.job.device
 
     def results(self, count: int) -> list[Any]:
-        """What ``count`` steps gave, read on the host."""
+        """Return the results of ``count`` steps, read on the host."""
         assert self.job is not None
         return [self.job.read(self.job.step()) for _ in range(count)]
 
     def sample(self, number: int) -> float:
-        """Seconds a step over ``number`` steps, after one that is not timed: it warms caches and threads."""
+        """Return the seconds a step over ``number`` steps, after an untimed one.
+
+        The untimed step warms caches and threads.
+        """
         assert self.job is not None
         step, wait = self.job.step, self.job.wait
         step()
@@ -160,7 +171,10 @@ class Local:
         return (time.perf_counter() - start) / number
 
     def calibrate(self, seconds: float) -> dict[str, int]:
-        """How often each part is to be called for a sample of about ``seconds``; it also warms them up."""
+        """Return the calls of each part for a sample of about ``seconds``.
+
+        It also warms them up.
+        """
         assert self.job is not None
         found = {}
         for name, step in self.job.parts.items():
@@ -176,7 +190,9 @@ class Local:
         return found
 
     def samples(self, numbers: dict[str, int], batches: int = 1) -> dict[str, float]:
-        """Seconds a step of each part over as many steps as ``numbers`` says; a short one has one that is not timed.
+        """Return the seconds a step of each part over ``numbers`` of steps.
+
+        A short part has one untimed step before.
 
         With more ``batches`` they are cut into as many, of one step at least and each after one that is not timed, in
         which the parts take turns, and the fastest batch counts; of long steps there are three batches.
@@ -230,7 +246,10 @@ class Remote:
     """Seconds of rest before a sample: until the threads of the candidate before have gone to sleep."""
 
     def __init__(self, candidate: Candidate, *, one_thread: bool = False) -> None:
-        """Start the process. ``one_thread``: its BLAS and OpenMP libraries compute on the thread that calls them."""
+        """Start the process.
+
+        ``one_thread``: its BLAS and OpenMP libraries compute on the thread that calls them.
+        """
         context = multiprocessing.get_context("spawn")
         self.candidate = candidate
         self.pipe, theirs = context.Pipe()
@@ -288,7 +307,7 @@ class Remote:
 
 
 def _serve(pipe: Connection, candidate: Candidate) -> None:
-    """The life of a worker: do as asked until told to end, or until the one who asks is gone."""
+    """Run a worker: answer requests until told to end, or until the caller is gone."""
     worker = Local(candidate)
     with contextlib.suppress(EOFError, KeyboardInterrupt):
         while (asked := pipe.recv()) is not None:
@@ -308,7 +327,9 @@ Runner = Local | Remote
 def build(
     runners: dict[str, Runner], *first: Any
 ) -> tuple[dict[str, Runner], dict[str, str], dict[str, dict[str, Any]]]:
-    """Have all build their jobs: those that can, by name; why the others cannot; what each computes with.
+    """Have all candidates build their jobs; return those built and why others cannot.
+
+    Also returned: the libraries that each computes with.
 
     Raises ``Missing`` where one that is required cannot.
     """
@@ -335,7 +356,10 @@ take a core from whoever is timed next, also from another process."""
 
 
 def alternate(runners: dict[str, Runner], *, repeat: int, sample_seconds: float) -> dict[str, Timing]:
-    """Time all in turn, A B C A B C, for ``repeat`` rounds; a sample takes about ``sample_seconds``."""
+    """Time all in turn, A B C A B C, for ``repeat`` rounds.
+
+    A sample takes about ``sample_seconds``.
+    """
     numbers = {}
     for name, runner in runners.items():
         one = min(runner.sample(1) for _ in range(5))
@@ -377,7 +401,7 @@ def load_average() -> str:
 
 
 def machine() -> dict[str, str]:
-    """What the benchmark runs on."""
+    """Return a description of the machine."""
     found = {
         "processor": f"{_processor()}, {cores()} cores",
         "system": f"{platform.system()} {platform.release().partition('-')[0]}, {platform.machine()}",
@@ -393,7 +417,7 @@ def machine() -> dict[str, str]:
 
 
 def _pools() -> list[str]:
-    """The BLAS and OpenMP libraries in this process: which, with which kernels, on how many threads."""
+    """Return the BLAS and OpenMP libraries in this process, with kernels and threads."""
     try:
         pools = load("threadpoolctl").threadpool_info()
     except ImportError:
@@ -414,7 +438,7 @@ def _pools() -> list[str]:
 
 
 def describe_libraries(names: tuple[str, ...]) -> dict[str, Any]:
-    """What this process computes with."""
+    """Return a description of the libraries in this process."""
     report: dict[str, Any] = {"pools": _pools()}
     if "torch" in names:
         torch = load("torch")
@@ -440,7 +464,10 @@ def describe_libraries(names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, left: bool = False) -> str:
-    """A Markdown table with its columns aligned; all but the first are set to the right, or none with ``left``."""
+    """Return a Markdown table with aligned columns.
+
+    All columns but the first are aligned to the right, or none with ``left``.
+    """
     cells = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     pad, mark = (str.ljust, "--") if left else (str.rjust, "-:")
@@ -463,13 +490,13 @@ def microseconds(seconds: float) -> str:
 
 
 def spread(timing: Timing, divide: float = 1.0) -> str:
-    """The quartiles, in microseconds."""
+    """Return the quartiles, in microseconds."""
     low, high = timing.quartiles
     return f"{microseconds(low / divide)} to {microseconds(high / divide)}"
 
 
 def environment_text(about: dict[str, str], reports: dict[str, dict[str, Any]], left_out: dict[str, str]) -> str:
-    """Machine, libraries and what is left out, as a Markdown list, with a line for all that compute alike."""
+    """Return machine, libraries and left out candidates as a Markdown list."""
     lines = [f"- {name}: {value}" for name, value in about.items()]
     shared: dict[str, list[str]] = {}
     for name, report in reports.items():

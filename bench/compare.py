@@ -1,4 +1,4 @@
-"""The same work on several backends over sizes: how much faster each is than the first, and from which size on.
+"""The same work on several backends over sizes, and the size from which each wins.
 
     python -m bench compare --plot compare.png
     python -m bench compare --backends numpy,torch,jax
@@ -29,7 +29,7 @@ ELEMENTWISE = 20
 
 @dataclass(frozen=True)
 class Work:
-    """A function of arrays of about n elements, what it reads, and what it needs at least."""
+    """A function of arrays of about n elements, with its least traffic and operations."""
 
     name: str
     about: str
@@ -109,7 +109,10 @@ WORKS = {
 
 
 def build(name: str, n: int, dtype: str, backend: str, device: str | None) -> Job:
-    """The forward and the forward and backward of a work on a backend. Raises ``Missing`` where it cannot run."""
+    """Return forward, and forward and backward, of a work on a backend.
+
+    Raises ``Missing`` if it cannot run.
+    """
     agrad, np, backends = load("agrad"), load("numpy"), load("agrad.backends")
     try:
         agrad.set_backend(backend, device)
@@ -153,7 +156,7 @@ def build(name: str, n: int, dtype: str, backend: str, device: str | None) -> Jo
 
 
 def wins_from(sizes: list[int], ratios: list[float | None]) -> int | None:
-    """The size from which on, at all that were measured, the ratio of the times is above 1."""
+    """Return the smallest size from which on all ratios of the times are above 1."""
     found = None
     for size, ratio in zip(reversed(sizes), reversed(ratios), strict=True):
         if ratio is None or ratio <= 1:
@@ -176,7 +179,7 @@ def _least(work: Work, part: str, n: int, width: int, best: Limits) -> tuple[flo
 def part_text(
     key: tuple[str, str], by_size: dict[int, dict[str, Timing]], first: str, best: dict[str, Limits], dtype: str
 ) -> str:
-    """The table of one work and part, and from which size on the others win."""
+    """Return the table of one work and part, and the sizes at which others win."""
     work, part = WORKS[key[0]], key[1]
     names = list(dict.fromkeys(name for timings in by_size.values() for name in timings))
     others = [name for name in names if name != first]
@@ -217,7 +220,7 @@ def part_text(
 
 
 def draw(timings: Timings, file: Path) -> None:
-    """A plot a work: seconds over elements, a line a backend and part."""
+    """Draw a plot for each work: seconds over elements, a line a backend and part."""
     try:
         figure = load("matplotlib.figure").Figure
     except ImportError:
@@ -245,7 +248,7 @@ def draw(timings: Timings, file: Path) -> None:
 
 
 def _all_limits(options: Options) -> dict[str, Limits]:
-    """What each backend's device can do: the processor's for those on the CPU, the GPU's for CuPy and a CUDA device."""
+    """Return the limits of each backend's device: the processor's, or the GPU's."""
     out = {}
     cpu = limits.measure(options.dtype, quick=options.quick)
     gpu = None

@@ -1,4 +1,4 @@
-"""One seed's loss curve on every backend that can run here, side by side, and how far each is from NumPy's.
+"""The loss curves of one seed on every backend here, and their gap to NumPy's.
 
     python bench/curves.py --out bench/results/curves.md
 
@@ -20,7 +20,7 @@ SHOWN = (1, 2, 5, 10, 20, 30, 40, 50)
 
 
 def curve(backend: str, dtype: str) -> np.ndarray:
-    """The losses of the first steps on a backend (STEPS,)."""
+    """Return the losses of the first steps on a backend (STEPS,)."""
     digits = data.load_digits(dtype=dtype)
     nn.manual_seed(0)
     with agrad.use_backend(backend):

@@ -1,4 +1,4 @@
-"""Two runs of a suite compared: ``python -m bench diff OLD.json NEW.json`` flags what got slower.
+"""A comparison of two runs of a suite: ``python -m bench diff OLD.json NEW.json``.
 
 The processor was not equally fast on both days. How fast it was, the candidates tell that are not agrad: their median
 ratio, new / old, is taken out of agrad's, unless ``--absolute`` says not to. A row is slower when its ratio is above
@@ -27,7 +27,7 @@ class BadRun(Exception):
 
 @dataclass(frozen=True)
 class Change:
-    """A row of both runs: seconds, and new / old with the machine's own change taken out."""
+    """A row of both runs: seconds, and new / old without the machine's own change."""
 
     name: str
     old: float
@@ -46,7 +46,10 @@ def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 
 
 def read(file: Path) -> dict[tuple[str, ...], list[float]]:
-    """The samples of a run, by their path in it, the candidate last. Raises ``BadRun``."""
+    """Return the samples of a run by their path in it. Raises ``BadRun``.
+
+    The candidate is the last part of the path.
+    """
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -70,7 +73,10 @@ def compare(
     threshold: float = THRESHOLD,
     absolute: bool = False,
 ) -> tuple[list[Change], float]:
-    """agrad's rows that are in both, and the machine's change (1 where it is not taken out or cannot be told)."""
+    """Return agrad's rows in both runs, and the machine's change.
+
+    The change is 1 if it is not taken out or cannot be told.
+    """
     both = [path for path in old if path in new]
     ratios = [statistics.median(new[path]) / statistics.median(old[path]) for path in both if not _ours(path)]
     machine = 1.0 if absolute or len(ratios) < FEW else statistics.median(ratios)
@@ -89,7 +95,7 @@ def slower(changes: list[Change], threshold: float) -> list[Change]:
 
 
 def text(changes: list[Change], machine: float, threshold: float, absent: int) -> str:
-    """The comparison as Markdown."""
+    """Return the comparison as Markdown."""
     bad = slower(changes, threshold)
     faster = [change for change in changes if change.ratio < 1 / threshold]
     lines = [f"{len(changes)} rows of agrad compared; {absent} are in one run only."]
@@ -109,7 +115,10 @@ def text(changes: list[Change], machine: float, threshold: float, absent: int) -
 
 
 def main(arguments: list[str]) -> int:
-    """Compare two files. Gives 0, 1 where something got slower, 2 where they cannot be compared."""
+    """Compare two files, and return the exit code.
+
+    It is 1 if something got slower, 2 if they cannot be compared.
+    """
     parser = argparse.ArgumentParser(prog="python -m bench diff", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("old", type=Path, metavar="OLD.json")
     parser.add_argument("new", type=Path, metavar="NEW.json")

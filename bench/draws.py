@@ -1,4 +1,4 @@
-"""Nanoseconds a random number: agrad.random beside each backend's own generator, in one process, taking turns.
+"""Nanoseconds a random number: agrad.random beside each backend's own generator.
 
     python -m bench draws --json bench/results/draws.json
 
@@ -129,7 +129,7 @@ def candidates(peers: list[str]) -> list[Candidate]:
 
 
 def report(timings: dict[str, Timing], peers: list[str], best: limits.Limits) -> str:
-    """Nanoseconds a number, the ratio, and how much of the bandwidth writing the numbers once takes."""
+    """Return nanoseconds a number, the ratio, and the share of the bandwidth."""
     rows = []
     for peer in peers:
         for draw in DRAWS:

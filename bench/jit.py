@@ -1,4 +1,4 @@
-"""Twenty operations on each element, forward and backward, in float32: traced by agrad.jit, by jax.jit, and eager.
+"""Twenty operations in float32, both passes: by agrad.jit, by jax.jit, and eager.
 
     python -m bench jit --json bench/results/jit.json
 
@@ -31,7 +31,7 @@ def data(size: int) -> Any:
 
 
 def chain(xp: Any, x: Any) -> Any:
-    """The sum of what twenty operations make of each element."""
+    """Return the sum of the results of twenty operations on each element."""
     for _ in range(ROUNDS):
         x = xp.sin(x) * 0.9 + xp.exp(-(x * x))
     return xp.sum(x)

@@ -1,4 +1,4 @@
-"""What the machine can do: its matrix rate and its copy bandwidth, measured in the run that is held against them.
+"""The limits of the machine: its matrix rate and its copy bandwidth.
 
 An operation that needs some number of bytes and of floating-point operations cannot be faster than the longer of the
 times that the machine takes to move the ones and to do the others.
@@ -21,14 +21,17 @@ ROUNDS = 8
 
 @dataclass(frozen=True)
 class Limits:
-    """The best of several samples: operations a second in a matrix product, and bytes a second, read and written."""
+    """The best of several samples: operations and bytes a second.
+
+    Operations are those of a matrix product; bytes are read and written.
+    """
 
     flops: float
     bytes: float
     where: str
 
     def seconds(self, nbytes: float, nflops: float = 0.0) -> tuple[float, str]:
-        """The least time for an operation that moves ``nbytes`` and does ``nflops``, and what sets it."""
+        """Return the least time for ``nbytes`` moved and ``nflops``, and what sets it."""
         moving, doing = nbytes / self.bytes, nflops / self.flops
         return (doing, "matrix rate") if doing > moving else (moving, "bandwidth")
 
@@ -43,7 +46,10 @@ class Limits:
 
 
 def job(library: str, dtype: str, quick: bool, one_thread: bool) -> Job:
-    """A product of square matrices into an array made before, and a copy of a large array by all there is."""
+    """Return a product of square matrices and a copy of a large array, as a job.
+
+    The results are written into arrays made before, the copy on all cores.
+    """
     side, size = (QUICK_SIDE, QUICK_BYTES) if quick else (SIDE, BYTES)
     xp = load(library)
     a = xp.ones((side, side), dtype=getattr(xp, dtype))
@@ -81,7 +87,7 @@ def check_gpu() -> None:
 
 
 def measure(dtype: str, *, library: str = "numpy", quick: bool = False, one_thread: bool = False) -> Limits:
-    """Measure ``library``'s machine, NumPy's (the processor's) or CuPy's (the GPU's), in a process of its own.
+    """Measure the machine of ``library``, in a process of its own.
 
     ``one_thread``: what one core of the processor can do. Raises ``Missing`` where the library is not there or has no
     device.

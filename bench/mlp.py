@@ -1,4 +1,6 @@
-"""One training step of an MLP 784-256-128-10 in float32: SGD with momentum 0.9, rate 0.1, cross entropy.
+"""One training step of an MLP 784-256-128-10 in float32, by several libraries.
+
+SGD with momentum 0.9, rate 0.1, cross entropy.
 
     python -m bench mlp --json bench/results/mlp.json
     python -m bench mlp --backends numpy,cupy,torch,jax --device cuda --json bench/results/mlp_gpu.json
@@ -35,7 +37,7 @@ NAMES = {"torch": "PyTorch eager", "jax": "JAX, jit", "autograd": "autograd"}
 
 
 def initial() -> list[tuple[Any, Any]]:
-    """Weights (inputs, outputs) and biases, float32."""
+    """Return weights (inputs, outputs) and biases, float32."""
     np = load("numpy")
     rng = np.random.default_rng(0)
     return [
@@ -65,7 +67,7 @@ def _endless(items: list[Any]) -> Iterator[Any]:
 
 
 def plain(size: int) -> Job:
-    """As one writes it down: every operation makes a new array."""
+    """Return the step as one writes it down: every operation makes a new array."""
     np = load("numpy")
     rate, momentum = np.float32(RATE), np.float32(MOMENTUM)
     weights = [list(pair) for pair in initial()]
@@ -101,7 +103,7 @@ def plain(size: int) -> Job:
 
 
 def kept(size: int) -> Job:
-    """Every array is made once, and every operation writes into one of them."""
+    """Return the step with every array made once, and written into."""
     np = load("numpy")
     rate, momentum = np.float32(RATE), np.float32(MOMENTUM)
     weights = [list(pair) for pair in initial()]
@@ -145,7 +147,10 @@ def kept(size: int) -> Job:
 
 
 def products(size: int, library: str) -> Job:
-    """The matrix products of the step, into arrays made before: no way of writing it can be faster."""
+    """Return the matrix products of the step alone, into arrays made before.
+
+    No way to write the step can be faster.
+    """
     xp = load(library)
     weights = [xp.asarray(w) for w, _ in initial()]
     x = xp.asarray(batches(size)[0][0])
@@ -170,7 +175,7 @@ def products(size: int, library: str) -> Job:
 
 
 def agrad(size: int, backend: str, device: str | None, jitted: bool = False) -> Job:
-    """As a user writes it; with ``jitted`` the step is handed to ``agrad.jit``."""
+    """Return the step as a user writes it, with ``jitted`` through ``agrad.jit``."""
     agrad = load("agrad")
     nn, optim, backends = load("agrad.nn"), load("agrad.optim"), load("agrad.backends")
     if backend == "jax":
@@ -353,7 +358,7 @@ def candidates(options: Options) -> list[Candidate]:
 
 
 def check_curves(runners: dict[str, Any]) -> list[float]:
-    """The loss of the first steps, the same for all. Raises ``Missing`` where one differs."""
+    """Return the losses of the first steps, the same for all, or raise ``Missing``."""
     curves = {name: runner.results(CURVE_STEPS) for name, runner in runners.items() if not name.startswith(PRODUCTS)}
     right = curves[PLAIN]
     for name, curve in curves.items():
@@ -368,7 +373,7 @@ def check_curves(runners: dict[str, Any]) -> list[float]:
 
 
 def verdicts(size: int, timings: dict[str, Timing]) -> list[dict[str, Any]]:
-    """What the goals ask of agrad on NumPy at this batch, and what was measured."""
+    """Return what the goals ask of agrad on NumPy at this batch, and the results."""
     eager, jitted, torch = "agrad, numpy", "agrad.jit, numpy", NAMES["torch"]
     if size < GOAL_FROM:
         asked = [(jitted, torch, 1.0)]
@@ -387,7 +392,10 @@ def verdicts(size: int, timings: dict[str, Timing]) -> list[dict[str, Any]]:
 
 
 def needed(size: int) -> float:
-    """The floating-point operations of the step's products: three a layer, but two for the first one."""
+    """Return the floating-point operations of the step's products.
+
+    They are three a layer, but two for the first one.
+    """
     parts = [2.0 * size * m * n for m, n in itertools.pairwise(SIZES)]
     return 3 * sum(parts) - parts[0]
 
@@ -433,7 +441,7 @@ def goals_text(found: list[dict[str, Any]]) -> str:
 
 
 def measured_limits(options: Options) -> dict[str, limits.Limits]:
-    """The matrix rate of the processor, and with a device that of the GPU where CuPy can measure it."""
+    """Return the matrix rate of the processor, and of the GPU if CuPy measures it."""
     found = {"cpu": limits.measure("float32", quick=options.quick)}
     if options.device is not None:
         with contextlib.suppress(Missing, ImportError, RuntimeError):

@@ -1,4 +1,4 @@
-"""PyTorch's fast ways to take the MLP's training step: ``torch.compile``, and a CUDA graph captured by hand."""
+"""PyTorch's fast training steps of the MLP: ``torch.compile``, and CUDA graphs."""
 
 import itertools
 from typing import Any
@@ -9,7 +9,7 @@ MODE = "reduce-overhead"
 
 
 def _parts(size: int, device: str) -> tuple[Any, Any, Any, list[tuple[Any, Any]]]:
-    """The model, the criterion, the optimizer and the batches on a device."""
+    """Return the model, the criterion, the optimizer and the batches on a device."""
     mlp, torch = load("bench.mlp"), load("torch")
     where = torch.device(device)
     if where.type == "cuda" and not torch.cuda.is_available():
@@ -33,7 +33,10 @@ def _wait(device: str) -> Any:
 
 
 def compiled(size: int, device: str) -> Job:
-    """Forward and backward through ``torch.compile``, on CUDA devices replayed as CUDA graphs; the fused optimizer."""
+    """Return the step by ``torch.compile`` and the fused optimizer.
+
+    On CUDA devices it is replayed as CUDA graphs.
+    """
     torch = load("torch")
     model, criterion, optimizer, batches = _parts(size, device)
     source = itertools.cycle(batches)
@@ -52,7 +55,7 @@ def compiled(size: int, device: str) -> Job:
 
 
 def captured(size: int, device: str) -> Job:
-    """The whole step in one CUDA graph, captured by hand as PyTorch's documentation shows."""
+    """Return the whole step in one CUDA graph, captured as PyTorch documents it."""
     torch = load("torch")
     if torch.device(device).type != "cuda":
         raise Missing("CUDA graphs are of CUDA devices")
@@ -93,7 +96,7 @@ def captured(size: int, device: str) -> Job:
 
 
 def candidates(device: str) -> list[Candidate]:
-    """PyTorch's fast ways on a device."""
+    """Return PyTorch's fast ways on a device."""
     return [
         Candidate(f"PyTorch, torch.compile {MODE}, {device}", compiled, (device,), ("torch",)),
         Candidate(f"PyTorch, CUDA graph by hand, {device}", captured, (device,), ("torch",)),

@@ -1,4 +1,4 @@
-"""Every function with a derivative: forward, and forward and backward, at three sizes, beside PyTorch and autograd.
+"""Every function with a derivative, at three sizes, beside PyTorch and autograd.
 
 agrad, autograd and NumPy alone take turns in one process, PyTorch in another. Where NumPy's own forward is slower than
 PyTorch, the rules cannot mend it. Linear algebra is computed on one thread by all, everything else on as many as each
@@ -55,29 +55,29 @@ class Row:
     """By part, then by candidate."""
 
     def ratio(self, part: str, other: str) -> float | None:
-        """agrad's time / the other's, the fastest of each; None where the other did not take part."""
+        """Return agrad's best time over the other's, or None if there is none."""
         timings = self.seconds.get(part, {})
         return timings[AGRAD].best / timings[other].best if AGRAD in timings and other in timings else None
 
     def numpys_share(self) -> float | None:
-        """NumPy's forward alone / PyTorch's forward."""
+        """Return the time of NumPy's forward over that of PyTorch's."""
         alone, theirs = self.seconds.get(ALONE, {}).get("NumPy"), self.seconds[FORWARD].get(TORCH)
         return None if alone is None or theirs is None else alone.best / theirs.best
 
     def worst(self) -> float:
-        """The greater of the two ratios to PyTorch; 0 where it has none."""
+        """Return the greater of the two ratios to PyTorch; 0 if it has none."""
         return max(self.ratio(FORWARD, TORCH) or 0.0, self.ratio(GRADIENT, TORCH) or 0.0)
 
     def beyond_autograd(self) -> list[str]:
-        """The parts that are slower than autograd's."""
+        """Return the parts that are slower than autograd's."""
         return [part for part in (FORWARD, GRADIENT) if (self.ratio(part, AUTOGRAD) or 0.0) > SLOWER_THAN_AUTOGRAD]
 
     def beyond_torch(self) -> bool:
-        """Whether it is slow beside PyTorch at the size that is judged."""
+        """Return True if it is slow beside PyTorch at the size that is judged."""
         return self.size == LARGE and self.worst() > SLOW
 
     def unexplained(self) -> bool:
-        """Whether it would be named as slow without a reason."""
+        """Return True if it would be named as slow without a reason."""
         return (self.beyond_torch() and self.name not in REASONS) or any(
             (self.name, part) not in AUTOGRAD_REASONS for part in self.beyond_autograd()
         )
@@ -86,7 +86,10 @@ class Row:
 def measure(
     runners: dict[str, Remote], name: str, size: int, options: Options
 ) -> tuple[Row, dict[str, str], dict[str, Any]]:
-    """Time one function at one size; gives also who was left out and why, and what each computed with."""
+    """Time one function at one size.
+
+    Also returned: the candidates left out and why, and the libraries of each.
+    """
     ready, left_out, reports = common.build(dict(runners), name, size, options.dtype)
     prints = {library: found for runner in ready.values() for library, found in runner.results(1)[0].items()}
     for library, found in prints.items():
@@ -112,7 +115,7 @@ def measure(
 
 
 def needed(name: str, size: int, dtype: str) -> tuple[float, float, float]:
-    """Bytes of the forward, of both passes, and floating-point operations: the least that any library needs.
+    """Return the least bytes of both passes, and floating-point operations.
 
     Forward: what is read and what is written; backward: the cotangent read and the gradients written. Of the
     operations those of the forward, where they are many.
@@ -134,7 +137,10 @@ def _number(value: float | None) -> str:
 
 
 def size_text(rows: list[Row], best: dict[str, Limits], dtype: str) -> str:
-    """The table of one size. ``best``: the limits of all cores and of one thread."""
+    """Return the table of one size.
+
+    ``best``: the limits of all cores and of one thread.
+    """
     lines = []
     for row in rows:
         forward, both, flops = needed(row.name, row.size, dtype)
@@ -174,7 +180,7 @@ HEADS = {
 
 
 def judge(rows: list[Row]) -> dict[str, list[str]]:
-    """What the goals ask of the rows: what is slow with its reason, and what is amiss."""
+    """Return the judgement of the rows: slow ones with their reason, and errors."""
     found: dict[str, list[str]] = {key: [] for key in HEADS}
     worst: dict[tuple[str, str], float] = {}
     for row in rows:
@@ -205,7 +211,7 @@ def judge(rows: list[Row]) -> dict[str, list[str]]:
 
 
 def verdict_text(found: dict[str, list[str]], judged: bool) -> str:
-    """The judgement as Markdown."""
+    """Return the judgement as Markdown."""
     if not judged:
         return f"Not judged: PyTorch and autograd did not both run, or not at {LARGE:,} elements."
     return "\n\n".join(
@@ -214,7 +220,7 @@ def verdict_text(found: dict[str, list[str]], judged: bool) -> str:
 
 
 def summary_text(rows: list[Row]) -> str:
-    """The median ratio of each size."""
+    """Return the median ratio of each size."""
     lines = []
     for size in dict.fromkeys(row.size for row in rows):
         here = [row for row in rows if row.size == size]
@@ -232,7 +238,7 @@ def summary_text(rows: list[Row]) -> str:
 
 
 def candidates(options: Options, absent: dict[str, str]) -> dict[str, Candidate]:
-    """The processes: one computes with NumPy, one with PyTorch."""
+    """Return the processes: one computes with NumPy, one with PyTorch."""
     libraries = ["agrad", *(["autograd"] if "autograd" in options.peers and AUTOGRAD not in absent else [])]
     name = " / ".join(NAMES[library] for library in libraries)
     found = {name: Candidate(name, build, tuple(libraries), ("agrad", "numpy"), required=True)}
@@ -242,13 +248,13 @@ def candidates(options: Options, absent: dict[str, str]) -> dict[str, Candidate]
 
 
 def threads_of(name: str) -> str:
-    """What a function is computed on by all."""
+    """Return the threads on which all compute a function."""
     return ONE_THREAD if CASES[name].one_thread else ALL_CORES
 
 
 @contextlib.contextmanager
 def _started(options: Options, absent: dict[str, str]) -> Iterator[dict[str, dict[str, Remote]]]:
-    """The processes, each twice: on all cores and on one thread."""
+    """Return the processes, each twice: on all cores and on one thread."""
     present = candidates(options, absent)
     with contextlib.ExitStack() as stack:
         started: dict[str, dict[str, Remote]] = {}
@@ -261,7 +267,7 @@ def _started(options: Options, absent: dict[str, str]) -> Iterator[dict[str, dic
 
 
 def _absent(options: Options) -> dict[str, str]:
-    """The peers that are not installed, with the reason."""
+    """Return the peers that are not installed, with the reason."""
     out = {}
     for peer in options.peers:
         try:
@@ -272,7 +278,10 @@ def _absent(options: Options) -> dict[str, str]:
 
 
 def run(options: Options) -> Report:
-    """Measure and judge. The exit code is 1 where a slow row has no reason or agrad is slower than autograd."""
+    """Measure and judge.
+
+    The exit code is 1 if a slow row has no reason or agrad is slower than autograd.
+    """
     about = common.machine()
     best = {
         threads: limits.measure(options.dtype, quick=options.quick, one_thread=threads == ONE_THREAD)

@@ -1,4 +1,4 @@
-"""Every function of the standard that has a derivative, as agrad, PyTorch, autograd and NumPy spell it.
+"""Every function of the standard with a derivative, as each library spells it.
 
 A case is a call on arrays of n elements: ``case("sin", draw)`` is ``sin(x)`` of the library that ``xp`` stands for.
 Where PyTorch or autograd have another word, it is given; None says that they have none, ``""`` that theirs is the same.
@@ -38,7 +38,7 @@ class Case:
 
     @property
     def one_thread(self) -> bool:
-        """Whether all compute it on one thread: linear algebra, which NumPy too would give BLAS's threads.
+        """Return True if all compute it on one thread, as linear algebra.
 
         On a few cores what two threads take for a matrix of side 256 differs tenfold from round to round.
         """
@@ -53,12 +53,15 @@ CASES: dict[str, Case] = {}
 
 
 def side(n: int) -> int:
-    """The side of a square array of about ``n`` elements."""
+    """Return the side of a square array of about ``n`` elements."""
     return max(1, math.isqrt(n))
 
 
 def matrix_side(n: int) -> int:
-    """The side of the matrices that stand for ``n`` elements in linear algebra: 8, 64 and 256 for 10^2, 10^4, 10^6."""
+    """Return the side of the matrices for ``n`` elements in linear algebra.
+
+    It is 8, 64 and 256 for 10^2, 10^4, 10^6.
+    """
     return 1 << max(1, round(3 + 5 * (math.log10(n) - 2) / 4))
 
 

@@ -1,4 +1,4 @@
-"""A case of ``ops_cases`` at work: its forward, and its forward and backward, in one library or more of one process.
+"""Jobs of a case of ``ops_cases``: forward, and both passes, by library.
 
 agrad and autograd both compute with NumPy, and share a process with NumPy alone: where each had its own, the same call
 of NumPy took up to a third longer in the one or the other, by where its arrays came to lie.
@@ -17,7 +17,7 @@ FORWARD, GRADIENT, ALONE = "forward", "forward + backward", "NumPy's forward"
 
 
 def arguments(case: Case, n: int, dtype: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The differentiated arguments and the constants, the same in every process."""
+    """Return differentiated arguments and constants, the same in every process."""
     rng = np.random.default_rng(n)
     narrow = {"float64": "float32", "complex128": "complex64"} if dtype == "float32" else {}
 
@@ -29,7 +29,7 @@ def arguments(case: Case, n: int, dtype: str) -> tuple[list[np.ndarray], list[np
 
 
 def cotangents(case: Case, outputs: list[Any], how: Callable[[Any], np.ndarray]) -> list[np.ndarray]:
-    """A cotangent for each output, of its shape and dtype."""
+    """Return a cotangent for each output, of its shape and dtype."""
     out = []
     for i, y in enumerate(outputs):
         like = np.asarray(how(y))
@@ -42,7 +42,7 @@ def cotangents(case: Case, outputs: list[Any], how: Callable[[Any], np.ndarray])
 
 
 def fingerprint(gradients: list[np.ndarray]) -> list[float]:
-    """Two numbers a gradient: the sums of the real parts and of the sizes."""
+    """Return two numbers a gradient: the sums of real parts and of sizes."""
     return [float(f(np.asarray(g))) for g in gradients for f in (lambda g: np.sum(g.real), lambda g: np.sum(np.abs(g)))]
 
 
@@ -59,12 +59,12 @@ class Steps:
     """A gradient as NumPy's array."""
 
     def fingerprint(self) -> list[float]:
-        """Of the gradients, the same in every library."""
+        """Return the fingerprint of the gradients, the same in every library."""
         return fingerprint([self.host(g) for g in self.parts[GRADIENT]()])
 
 
 def agrad(name: str, n: int, dtype: str) -> Steps:
-    """agrad on NumPy, and NumPy alone beside it."""
+    """Return the steps of agrad on NumPy, and of NumPy alone."""
     agrad, case = load("agrad"), CASES[name]
     raw, constants = arguments(case, n, dtype)
     xs = [agrad.asarray(a, requires_grad=True) for a in raw]
@@ -141,12 +141,14 @@ BUILDERS: dict[str, Callable[..., Steps]] = {"agrad": agrad, "torch": torch, "au
 
 
 def key(library: str, part: str) -> str:
-    """The name under which a library's part is timed."""
+    """Return the name under which a library's part is timed."""
     return f"{library}: {part}"
 
 
 def build(name: str, n: int, dtype: str, *libraries: str) -> Job:
-    """The case in these libraries, their parts under ``key``; ``Missing`` where the first has no such function.
+    """Return the case in these libraries, their parts under ``key``.
+
+    Raises ``Missing`` if the first has no such function.
 
     A step gives the fingerprint of each library, or a text that says why it takes no part.
     """

@@ -1,4 +1,4 @@
-"""Why a function is slower than 1.5 x PyTorch eager on large arrays, or than autograd.
+"""Reasons why a function is slower than its goal.
 
 Each run checks them: it names a slow function that has no reason here, and a reason whose function is not slow. Beside
 each reason it prints the ratios and that of NumPy's forward alone, which agrad calls and cannot make faster.

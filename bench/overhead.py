@@ -1,4 +1,4 @@
-"""Microseconds an operation: a chain of 1,000 operations on 8 numbers, forward, and forward and backward.
+"""Microseconds an operation, in a chain of 1,000 on 8 numbers, both passes.
 
     python -m bench overhead --json bench/results/overhead.json
 
@@ -32,7 +32,7 @@ def chain(x: Any) -> Any:
 
 
 def expected() -> float:
-    """The derivative of the chain, by its own recurrence."""
+    """Return the derivative of the chain, by its own recurrence."""
     slope = 1.0
     for _ in range(OPERATIONS // 2):
         slope = slope * 1.0001 + 1.0
@@ -179,7 +179,7 @@ def report(timings: dict[str, Timing]) -> tuple[str, dict[str, Any]]:
 
 
 def limits_text(best: limits.Limits, timings: dict[str, Timing]) -> str:
-    """What the traffic of an operation costs, and how much of its time that is."""
+    """Return the cost of the traffic of an operation, and its share of the time."""
     least, _ = best.seconds(BYTES)
     rows = []
     for name, timing in timings.items():

@@ -1,4 +1,4 @@
-"""What a suite is, which there are, and the options that all share.
+"""The suites: their list, their interface, and the options that all share.
 
 A suite is a module with a ``SUITE``: to add one, write the module and name it in ``MODULES``.
 """
@@ -31,7 +31,7 @@ class UsageError(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """What a suite is asked to measure: every field is of the kind that the suite's own ``Suite`` offers."""
+    """The choice of what a suite measures, of the kinds that ``Suite`` offers."""
 
     backends: tuple[str, ...]
     peers: tuple[str, ...]
@@ -48,7 +48,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Report:
-    """What a suite found: Markdown, and a record with every sample.
+    """The results of a suite: Markdown, and a record with every sample.
 
     ``record["seconds"]`` is a dictionary of dictionaries: seconds by row and by candidate, in as many levels as the
     suite likes, the candidate's name last. The names of agrad's candidates begin with ``agrad``.
@@ -63,7 +63,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite as the command line knows it; what it offers no choice of is an empty tuple."""
+    """A suite as the command line knows it; an empty tuple offers no choice."""
 
     about: str
     run: Callable[[Options], Report]
@@ -86,14 +86,14 @@ class Suite:
 
 
 def load_suite(name: str) -> Suite:
-    """The suite of that name. Raises ``UsageError`` for one that is not there."""
+    """Return the suite of that name, or raise ``UsageError``."""
     if name not in MODULES:
         raise UsageError(f"there is no suite {name!r}; there are {', '.join(MODULES)}, and diff OLD.json NEW.json")
     return importlib.import_module(MODULES[name]).SUITE
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line of ``python -m bench``."""
+    """Return the parser of ``python -m bench``."""
     made = argparse.ArgumentParser(
         prog="python -m bench",
         description="Run named suites and print tables. Rows of a table are measured in one run, taking turns.",
@@ -121,7 +121,10 @@ def _names(text: str) -> list[str]:
 
 
 def _chosen(text: str | None, option: str, named: dict[str, Sequence[str]]) -> list[str] | None:
-    """The names in an option, each known to one of the suites that ``named`` gives the offers of."""
+    """Return the names in an option, each known to one of the suites.
+
+    ``named`` gives the offers of a suite.
+    """
     if text is None:
         return None
     names = _names(text)
@@ -145,7 +148,10 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def options_for(given: argparse.Namespace, suites: dict[str, Suite]) -> dict[str, Options]:
-    """The options of each suite. Raises ``UsageError`` for a name that none knows and for a choice that none offers."""
+    """Return the options of each suite.
+
+    Raises ``UsageError`` for an unknown name, and for a choice that no suite offers.
+    """
     backends = _chosen(given.backends, "--backends", {n: s.backends for n, s in suites.items()})
     peers = _chosen(given.peers, "--peers", {n: s.peers for n, s in suites.items()})
     only = _chosen(given.only, "--only", {n: s.only for n, s in suites.items()})
@@ -184,7 +190,10 @@ def options_for(given: argparse.Namespace, suites: dict[str, Suite]) -> dict[str
 
 
 def write(file: Path, report: Report) -> list[Path]:
-    """The record into ``file``, and the tables beside it as ``.md``; gives what was written."""
+    """Write the record into ``file``, and the tables beside it as ``.md``.
+
+    Returns the written files.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(as_json(report.record) + "\n", encoding="utf-8")
     beside = file.with_suffix(".md")
@@ -193,7 +202,7 @@ def write(file: Path, report: Report) -> list[Path]:
 
 
 def as_json(value: Any, indent: int = 0) -> str:
-    """JSON with a line for each list of numbers, which are rounded to five digits: samples are not exacter."""
+    """Return JSON with a line for each list of numbers, rounded to five digits."""
     pad = " " * (indent + 1)
     if isinstance(value, dict) and value:
         inner = [f"{pad}{json.dumps(str(k))}: {as_json(v, indent + 1)}" for k, v in value.items()]

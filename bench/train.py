@@ -1,4 +1,4 @@
-"""Samples a second of ``agrad train``, traced and not, beside the same loop written in PyTorch.
+"""Samples a second of ``agrad train``, traced and not, beside a loop in PyTorch.
 
 Handwritten digits, a part of MNIST where ``AGRAD_MNIST_DIR`` names a folder that holds it, and random examples of
 MNIST's shape. An MLP with layers of 256 and 128, ReLU and dropout, Adam at a constant rate; loss and accuracy are added
@@ -34,7 +34,10 @@ FUSED = "PyTorch eager, fused Adam"
 
 
 def write_examples(file: Path, name: str, count: int) -> tuple[int, int]:
-    """Examples (n, d) of float32 and their classes; gives n, of at most ``count``, and d."""
+    """Write examples (n, d) of float32 and classes; return n and d.
+
+    n is at most ``count``.
+    """
     np = load("numpy")
     if name == "random":
         rng = np.random.default_rng(0)
@@ -50,12 +53,15 @@ def write_examples(file: Path, name: str, count: int) -> tuple[int, int]:
 
 
 def epochs(count: int) -> int:
-    """How many a run of so many examples has."""
+    """Return the epochs of a run of so many examples."""
     return max(EPOCHS, 1 + PASSED // count)
 
 
 def agrad(batch: int, file: str, backend: str, device: str | None, *options: str) -> Job:
-    """One run of the command line, in this process; it reads the seconds an epoch from the run's own log."""
+    """Return a job that runs the command line once in this process.
+
+    It reads the seconds an epoch from the run's own log.
+    """
     cli, agrad = load("agrad.cli"), load("agrad")
     try:
         agrad.set_backend(backend, device)
@@ -93,7 +99,7 @@ def agrad(batch: int, file: str, backend: str, device: str | None, *options: str
 
 
 def torch(batch: int, file: str, device: str | None, fused: bool) -> Job:
-    """The same loop, as one writes it with ``torch.nn``; ``fused`` asks for the optimizer's fastest form."""
+    """Return a job of the same loop in ``torch.nn``; ``fused``: the fastest optimizer."""
     torch, np = load("torch"), load("numpy")
     where = torch.device(device or "cpu")
     if where.type == "cuda" and not torch.cuda.is_available():
@@ -136,13 +142,16 @@ def torch(batch: int, file: str, device: str | None, fused: bool) -> Job:
 
 
 def needed(features: int) -> float:
-    """Floating-point operations a sample: the products of the step, two backward but for the first layer's one."""
+    """Return the floating-point operations a sample.
+
+    They are the products of the step, two backward but for the first layer's one.
+    """
     parts = [2.0 * m * n for m, n in itertools.pairwise((features, *HIDDEN, CLASSES))]
     return 3 * sum(parts) - parts[0]
 
 
 def batch_text(title: str, features: int, timings: dict[str, Timing], best: limits.Limits, device: str | None) -> str:
-    """The table of one data set at one batch size."""
+    """Return the table of one data set at one batch size."""
     rows = []
     for name, timing in timings.items():
         low, high = timing.quartiles
@@ -153,7 +162,7 @@ def batch_text(title: str, features: int, timings: dict[str, Timing], best: limi
 
 
 def candidates(options: Options, file: str) -> list[Candidate]:
-    """agrad on every backend, traced and not, and PyTorch."""
+    """Return agrad on every backend, traced and not, and PyTorch."""
     found = []
     for backend in options.backends:
         on = options.device if backend in ("torch", "jax", "cupy") else None

@@ -1,4 +1,4 @@
-"""Gradients, Hessian-vector products, Jacobians, Hessians and gradients of each sample, against the peers' transforms.
+"""Gradients, Jacobians, Hessians and products with them, against the peers'.
 
     python -m bench transforms --json bench/results/transforms.json
 
@@ -33,7 +33,10 @@ Row = tuple[str, str]
 
 
 def job(quick: bool, only: tuple[str, ...], name: str) -> Job:
-    """All rows of a library as parts of one job; a step gives what is to agree, by row."""
+    """Return all rows of a library as parts of one job.
+
+    A step gives the values to compare, by row.
+    """
     parts, readers, absent = {}, {}, {}
     for row, problem in transforms_jobs.problems(quick).items():
         if only and row[0] not in only:
@@ -67,7 +70,7 @@ def _check(prints: dict[str, dict[str, list[float]]]) -> None:
 
 
 def _traffic(options: Options, results: dict[str, list[float]]) -> dict[str, int]:
-    """Bytes of what each row is given and of its result."""
+    """Return the bytes of the inputs and the result of each row."""
     found = {}
     for row, problem in transforms_jobs.problems(options.quick).items():
         given = [*(problem.x if isinstance(problem.x, tuple) else (problem.x,)), *problem.data, *problem.rows]
@@ -79,7 +82,10 @@ def _traffic(options: Options, results: dict[str, list[float]]) -> dict[str, int
 def measure(
     options: Options,
 ) -> tuple[dict[str, dict[str, Timing]], dict[str, int], dict[str, str], dict[str, dict[str, Any]]]:
-    """The timings by row and library, the least bytes by row, what is left out, and what each computes with."""
+    """Return timings by row and library, least bytes, and left out candidates.
+
+    Also returned: the libraries that each computes with.
+    """
     libraries = {"torch.func": "torch", "jax": "jax", "jax.jit": "jax"}
     candidates = [
         Candidate(
@@ -113,7 +119,7 @@ def measure(
 def table(
     timings: dict[str, dict[str, Timing]], peers: list[str], traffic: dict[str, int], best: Limits
 ) -> tuple[str, list[str]]:
-    """agrad's milliseconds by row, with its time over each peer's; and where it falls short of the goals."""
+    """Return agrad's milliseconds by row, over each peer's, and missed goals."""
     rows, short = [], []
     for label, by_name in timings.items():
         own = by_name[AGRAD]

@@ -1,4 +1,4 @@
-"""What the suite of transforms computes: objectives written once, and each library's derivatives of them.
+"""The work of the suite of transforms: objectives, and each library's derivatives.
 
 An objective is a function of a namespace of words and a vector of float64 (the perceptron's, of a tuple of float32).
 ``Library`` has the words and the transforms under one name in every library.
@@ -20,7 +20,10 @@ LIBRARIES = ("agrad", "torch.func", "jax", "jax.jit", "autograd")
 
 @dataclass(frozen=True)
 class Problem:
-    """A function and the point it is taken at. ``rows``: its last arguments, an entry a sample."""
+    """A function and its point.
+
+    ``rows`` are its last arguments, an entry a sample.
+    """
 
     f: Callable[..., Any]
     x: Any
@@ -68,8 +71,11 @@ K, D, N = 25, 32, 1000
 
 
 def mixture_points(m: Any, alphas: Any, rest: Any, points: Any, places: Any) -> Any:
-    """The log-likelihood of each point: Srajer, Kukelova and Fitzgibbon 2018, "A benchmark of selected algorithmic
-    differentiation tools", section 4.1; ``places`` says which entry of a vector is where in a triangular matrix."""
+    """Return the log-likelihood of each point under a mixture of Gaussians.
+
+    Srajer, Kukelova and Fitzgibbon 2018, "A benchmark of selected algorithmic differentiation tools", section 4.1.
+    ``places`` are the positions in a vector of the entries of a triangular matrix.
+    """
     means = m.reshape(rest[: K * D], (K, D, 1))
     logs = m.reshape(rest[K * D : 2 * K * D], (K, D))
     lower = m.reshape(rest[2 * K * D :], (K, D * (D - 1) // 2))
@@ -88,7 +94,10 @@ BATCH, HIDDEN = 64, 128
 
 
 def lstm_step(m: Any, x: Any, state: Any, weights: Any, given: Any) -> Any:
-    """One step of an LSTM on a batch; gives the new hidden state. state: (batch, 2 hidden) of h and c."""
+    """Return the new hidden state after one step of an LSTM on a batch.
+
+    state: (batch, 2 hidden) of h and c.
+    """
     n = state.shape[-1] // 2
     gates = m.concat([given, state[..., :n]], -1) @ m.reshape(weights, (2 * n, 4 * n))
     forget, enter = m.sigmoid(gates[..., :n]), m.sigmoid(gates[..., n : 2 * n])
@@ -109,8 +118,11 @@ def lstm_square(m: Any, state: Any, weights: Any, given: Any) -> Any:
 
 
 def residual(m: Any, v: Any, feature: Any) -> Any:
-    """What a camera (rotation, centre, focal length, principal point, distortion: 11) and a point (3) and a weight
-    project beside a feature: section 4.2 of the same."""
+    """Return the weighted distance of a projected point to a feature.
+
+    The arguments are a camera (rotation, centre, focal length, principal point, distortion: 11), a point (3) and a
+    weight: section 4.2 of the same paper.
+    """
     turn, centre, point, weight = v[..., 0:3], v[..., 3:6], v[..., 11:14], v[..., 14:15]
     square = m.sum(turn * turn, -1)[..., None]
     angle = m.sqrt(square)
@@ -146,14 +158,17 @@ SAMPLE_COUNT, INPUTS, UNITS, CLASSES = 256, 64, 128, 10
 
 
 def digits_loss(m: Any, layers: Any, x: Any, target: Any) -> Any:
-    """The cross entropy of a perceptron with one hidden layer on one sample; ``target``: (classes,), one-hot."""
+    """Return the cross entropy of a perceptron with one hidden layer on a sample.
+
+    ``target``: (classes,), one-hot.
+    """
     first, bias, second, last = layers
     logits = m.relu(x @ first + bias) @ second + last
     return m.logsumexp(logits, 0) - m.sum(logits * target)
 
 
 def problems(quick: bool = False) -> dict[tuple[str, str], Problem]:
-    """All problems by the names of the objective and the task. ``quick``: smaller ones."""
+    """Return all problems by objective and task. ``quick``: smaller ones."""
     rng = np.random.default_rng(0)
     n, rows, cols = (20, 50, 5) if quick else (1000, 10_000, 100)
     x = rng.uniform(-1, 1, n)
@@ -323,7 +338,7 @@ def autograd_library() -> Library:
 
 
 def library(name: str) -> Library:
-    """The words and transforms of one of ``LIBRARIES``."""
+    """Return the words and transforms of one of ``LIBRARIES``."""
     if name == "agrad":
         return agrad_library()
     if name == "torch.func":
@@ -334,7 +349,10 @@ def library(name: str) -> Library:
 
 
 def job(name: str, problem: Problem) -> Job:
-    """The derivative of a problem by a library, as something to time. Raises ``Missing`` where it cannot."""
+    """Return the derivative of a problem by a library, to time.
+
+    Raises ``Missing`` if it cannot.
+    """
     lib = library(name)
     data = tuple(map(lib.array, problem.data))
     rows = tuple(map(lib.array, problem.rows))

@@ -1,4 +1,6 @@
-"""A training step of a wide MLP, whose products can keep a GPU's matrix units busy: TF32, bfloat16 and float16.
+"""A training step of a wide MLP that keeps a GPU's matrix units busy.
+
+The precisions are TF32, bfloat16 and float16.
 
     python -m bench wide --backends cupy,torch --device cuda --json bench/results/wide_gpu.json
 
@@ -27,7 +29,7 @@ PLAIN, PEER = "plain product", "PyTorch eager"
 
 
 def place(backend: str, device: str | None) -> Any:
-    """agrad, with the backend and the device selected. Raises ``Missing`` where they are not there."""
+    """Return agrad, with backend and device selected, or raise ``Missing``."""
     agrad = load("agrad")
     try:
         agrad.set_backend(backend, device if backend != "numpy" else None)
@@ -37,7 +39,10 @@ def place(backend: str, device: str | None) -> Any:
 
 
 def waiter(backend: str, found: Any) -> Any:
-    """What waits for all work on the backend; ``found`` is a Tensor that is made anew by each step."""
+    """Return a function that waits for all work on the backend.
+
+    ``found`` is a Tensor that each step makes.
+    """
     record = load("agrad.backends").load(backend)
 
     def wait() -> None:
@@ -49,7 +54,7 @@ def waiter(backend: str, found: Any) -> Any:
 
 
 def step(size: int, backend: str, device: str | None, precision: str) -> Job:
-    """The training step, traced."""
+    """Return the training step, traced."""
     agrad = place(backend, device)
     nn, optim, random = load("agrad.nn"), load("agrad.optim"), load("agrad.random")
     rng = random.Generator(0)
@@ -87,7 +92,7 @@ def step(size: int, backend: str, device: str | None, precision: str) -> Job:
 
 
 def torch(size: int, device: str | None, precision: str) -> Job:
-    """The same in PyTorch, as its users write it: TF32 allowed, or autocast."""
+    """Return the same step in PyTorch: TF32 allowed, or autocast."""
     torch = load("torch")
     where = torch.device(device or "cpu")
     if where.type == "cuda" and not torch.cuda.is_available():
@@ -116,7 +121,7 @@ def torch(size: int, device: str | None, precision: str) -> Job:
 
 
 def plain(size: int, backend: str, device: str | None, precision: str) -> Job:
-    """One product of matrices that are narrow already."""
+    """Return one product of matrices that are narrow already."""
     agrad = place(backend, device)
     random = load("agrad.random")
     x, w = (random.normal(random.key(k), (size, size), dtype=agrad.float32).data for k in (1, 2))
@@ -177,7 +182,10 @@ def check(runners: dict[str, Any]) -> None:
 
 
 def verdicts(size: int, timings: dict[str, Timing]) -> list[dict[str, Any]]:
-    """The share of the matrix rate that each step reaches: of the best plain product at its precision."""
+    """Return the share of the matrix rate that each step reaches.
+
+    The rate is that of the best plain product at its precision.
+    """
     found = []
     for name, timing in timings.items():
         who, _, precision = name.rpartition(", ")

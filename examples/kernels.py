@@ -1,4 +1,4 @@
-"""Derivatives for code that agrad cannot look into: a C function, a Numba function, a CUDA kernel.
+"""Derivatives for foreign code: a C function, a Numba function, a CUDA kernel.
 
 Each is a function of raw arrays with a rule written by hand. ``python examples/kernels.py`` runs those that can run.
 """
@@ -28,7 +28,7 @@ void softplus(const double *x, double *y, double *slope, long n) {
 
 
 def c_function() -> Callable[[Any], Any]:
-    """log(1 + exp(x)) in C, which gives its slope with its value: the slope is kept for the pullback."""
+    """Return log(1 + exp(x)) by C, which gives the slope for the pullback as well."""
     compiler = shutil.which("cc")
     if compiler is None:
         raise RuntimeError("no C compiler, cc, was found")
@@ -56,7 +56,7 @@ def c_function() -> Callable[[Any], Any]:
 
 
 def numba_function() -> Callable[[Any, Any], Any]:
-    """A recurrence, y[i] = a * y[i - 1] + x[i], which no array function computes; and its transpose."""
+    """Return the recurrence y[i] = a * y[i - 1] + x[i] by Numba, with its transpose."""
     import numba
 
     @numba.njit
@@ -97,7 +97,7 @@ def numba_function() -> Callable[[Any, Any], Any]:
 
 
 def cuda_kernel() -> Callable[[Any], Any]:
-    """x * sigmoid(x) and its slope in one pass over a CuPy array."""
+    """Return x * sigmoid(x) and its slope in one pass over a CuPy array."""
     import cupy
 
     kernel = cupy.RawKernel(

@@ -1,4 +1,4 @@
-"""What the tests of the benchmarks share: a way to run them in this process, with threads for the candidates."""
+"""Fixtures of the benchmarks' tests, with threads in place of processes."""
 
 import multiprocessing
 import os
@@ -16,7 +16,7 @@ from bench import common, draws, train
 
 
 class Worker(threading.Thread):
-    """A thread that stands in for the process of a candidate: it is told and asked through the same pipe."""
+    """A thread in place of a candidate's process, with the same pipe."""
 
     exitcode = 0
 
@@ -35,7 +35,10 @@ class Worker(threading.Thread):
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """A run in this process, without rests between samples: its exit code, and the text of each output."""
+    """Return the exit code and the texts of a run in this process.
+
+    There are no rests between samples.
+    """
     context = types.SimpleNamespace(Pipe=multiprocessing.Pipe, Process=Worker)
     monkeypatch.setattr(common.multiprocessing, "get_context", lambda method: context)
     monkeypatch.setattr(common, "SETTLE", 0.0)

@@ -1,4 +1,4 @@
-"""What a jitted function can read besides its arguments: a table, first of containers."""
+"""A table of values that a jitted function reads besides arguments: containers."""
 
 import argparse
 import array
@@ -22,7 +22,7 @@ def close(got: Any, expected: Any) -> None:
 
 
 class Case(NamedTuple):
-    """A function of x, what changes what it reads, and what it would write; None where nothing can be written."""
+    """A function of x, a change of its captured value, and a write, or None."""
 
     read: Callable[[Any], Any]
     change: Callable[[], Any]
@@ -59,7 +59,7 @@ class Config(dict):  # type: ignore[type-arg]
 
 
 def contained(made: Any, read: Callable[[Any], Any], change: Callable[[Any], Any], write: Any = None) -> Case:
-    """The case of one object, which a variable of the closure holds."""
+    """Return the case of one object, which a variable of the closure holds."""
     return Case(lambda x: x * read(made), lambda: change(made), None if write is None else lambda x: write(made, x))
 
 
@@ -190,7 +190,7 @@ def reordered(made: Any) -> None:
 
 
 def swapped(made: Any) -> None:
-    """An equal object in the place of another one, which is changed afterwards."""
+    """Return an equal object that replaces another one, which is changed later."""
     made[0] = Settings()
     made[0].rate = 5.0
 

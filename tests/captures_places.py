@@ -1,4 +1,4 @@
-"""What a jitted function can read besides its arguments: a table of the places from which it is reached."""
+"""A table of places from which a jitted function reads captured values."""
 
 import contextlib
 import functools

@@ -1,4 +1,4 @@
-"""The table: a row for every primitive, with examples from which most tests are generated."""
+"""The table: a row for every primitive, with examples for the generated tests."""
 
 import math
 from collections.abc import Callable
@@ -425,7 +425,7 @@ row("linalg.inv", ex("matrix", square_matrix(3, 3)), ex("batch", square_matrix(2
 
 
 def _positive_definite(xp: Any, a: Any) -> Any:
-    """A Hermitian matrix of any square one, so that finite differences stay among Hermitian matrices."""
+    """Return a Hermitian matrix of any square one, as finite differences need."""
     adjoint = xp.matrix_transpose(a)
     return a + (xp.conj(adjoint) if "complex" in str(a.dtype) else adjoint)
 

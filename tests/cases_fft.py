@@ -14,7 +14,10 @@ def _named(how: dict[str, Any]) -> str:
 
 
 def _empty(name: str, x: Input, **how: Any) -> Example:
-    """A batch without a member; not compared with the array library's own, as PyTorch refuses it."""
+    """Return an example of a batch without a member.
+
+    It is not compared with the array library's own, as PyTorch refuses it.
+    """
     return ex("empty batch", x, **how, reference=lambda xp, x, **how: named(xp, name)(x, **how))
 
 

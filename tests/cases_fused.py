@@ -1,4 +1,4 @@
-"""The rows of operations that are there for speed: what they compute could be composed of others."""
+"""The rows of operations for speed, which could be composed of others."""
 
 import numpy as np
 from table import complex_normal, constant, distinct, ex, normal, row, values

@@ -32,7 +32,7 @@ from agrad.registry import PRIMITIVES
 
 
 def where_there(call: Callable[..., Any]) -> Callable[..., Any]:
-    """The same call, that skips its test on an array library which lacks the function."""
+    """Return a call that skips its test if the array library lacks the function."""
 
     @wraps(call)
     def run(*args: Any, **settings: Any) -> Any:
@@ -48,7 +48,10 @@ def where_there(call: Callable[..., Any]) -> Callable[..., Any]:
 def _both(
     name: str, *examples: Example, of: Callable[..., Any] | None = None, constant: bool = False, **more: Any
 ) -> None:
-    """A row whose call and reference are the function ``name`` itself, or ``of(namespace, *arguments)``."""
+    """Return a row whose call and reference are the function ``name`` itself.
+
+    Or they are ``of(namespace, *arguments)``.
+    """
     short = name.rpartition(".")[2]
 
     def itself(xp: Any, *args: Any, **settings: Any) -> Any:
@@ -72,7 +75,7 @@ def _adjoint(xp: Any, x: Any) -> Any:
 
 
 def _numbered(xp: Any, x: Any) -> Any:
-    """The columns of ``x`` times 1, 2, 3, ..."""
+    """Return the columns of ``x`` times 1, 2, 3, ..."""
     return x * xp.cumulative_sum(xp.ones_like(x), axis=-1)
 
 
@@ -81,7 +84,10 @@ def _size(xp: Any, x: Any) -> Any:
 
 
 def _same(name: str) -> Callable[..., Any]:
-    """The function of that name. As ``of``, it is compared with NumPy's alone: not every library has all of it."""
+    """Return the function of that name.
+
+    As ``of``, it is compared with NumPy's alone: not every library has all of it.
+    """
     return lambda xp, *args, **settings: getattr(xp.linalg, name)(*args, **settings)
 
 
@@ -301,7 +307,10 @@ _both("linalg.slogdet", ex("matrix", normal(3, 3)), ex("batch", normal(2, 3, 3))
 
 
 def _low_rank(xp: Any, a: Any, b: Any) -> Any:
-    """The pseudo-inverse of a matrix of low rank, which stays of that rank as ``a`` and ``b`` change."""
+    """Return the pseudo-inverse of a matrix of low rank.
+
+    It stays of that rank as ``a`` and ``b`` change.
+    """
     return xp.linalg.pinv(xp.matmul(a, b), rtol=1e-3)
 
 

@@ -1,4 +1,4 @@
-"""Rows of the standard's functions that are made of primitives, in linear algebra and in creation."""
+"""Rows of functions made of primitives, in linear algebra and in creation."""
 
 import math
 from typing import Any
@@ -21,7 +21,10 @@ import agrad
 
 
 def _as_given(function: Any) -> Any:
-    """The same function, that gives a raw array where it is given no Tensor: creation functions give Tensors."""
+    """Return the same function, with raw results for raw arguments.
+
+    Creation functions return Tensors.
+    """
 
     def call(*args: Any, **how: Any) -> Any:
         made = function(*args, **how)
@@ -32,7 +35,7 @@ def _as_given(function: Any) -> Any:
 
 
 def _listed(listed: Any) -> Any:
-    """``asarray`` of a nested list of Tensors, made by ``listed``."""
+    """Return ``asarray`` of a nested list of Tensors, made by ``listed``."""
     return _as_given(lambda *arrays: agrad.asarray(listed(*map(agrad.asarray, arrays))))
 
 

@@ -1,4 +1,4 @@
-"""Examples that the rows of the other files lack: complex, empty, without dimensions, batched, degenerate."""
+"""Further examples: complex, empty, without dimensions, batched, degenerate."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from agrad.registry import PRIMITIVES
 
 
 def _squared(name: str) -> dict[str, Any]:
-    """A cast, then its square: a cast alone has no second derivative to be wrong."""
+    """Return the square of a cast: a cast alone has no second derivative."""
     return {
         "call": lambda x: agrad.astype(x, getattr(agrad, name)) ** 2,
         "reference": lambda xp, x: xp.astype(x, getattr(xp, name)) ** 2,
@@ -148,7 +148,7 @@ more("linalg.det", ex("singular", values(_RANK_2)),
 
 
 def _cofactors(x: Any) -> Any:
-    """The transposed matrices of cofactors, each a determinant."""
+    """Return the transposed matrices of cofactors, each a determinant."""
     n = x.shape[-1]
     out = np.empty_like(x)
     for i in range(n):
@@ -159,7 +159,10 @@ def _cofactors(x: Any) -> Any:
 
 
 def _change(xp: Any, x: Any, v: Any) -> Any:
-    """The derivative of the cofactors along ``v``: linear for two rows, quadratic for three."""
+    """Return the derivative of the cofactors along ``v``.
+
+    It is linear for two rows, quadratic for three.
+    """
     n = x.shape[-1]
     if n < 2:
         return 0 * v

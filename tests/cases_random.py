@@ -1,4 +1,4 @@
-"""The rows of the draws, held to the generator's definition as computed by the generic code on NumPy.
+"""The rows of the draws, compared with the generic code on NumPy.
 
 NumPy itself draws by its own Philox. The draws that it has no kernel for are held to another form of their method.
 """
@@ -31,7 +31,10 @@ def _draws(name: str, *examples: Any, reference: Any = None, **more: Any) -> Non
 
 
 def _log_gamma(xp: Any, key: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """Marsaglia's and Tsang's method, attempt by attempt, with the boost of concentrations below 1."""
+    """Draw by Marsaglia's and Tsang's method, attempt by attempt.
+
+    Concentrations below 1 are boosted.
+    """
     flat = alpha.ravel()
     keys, normal, uniform = (PRIMITIVES[f"random_{name}"].bind for name in ("keys", "normal", "uniform"))
     d = np.where(flat < 1, flat + 1, flat) - 1 / 3
@@ -52,7 +55,7 @@ def _log_gamma(xp: Any, key: np.ndarray, alpha: np.ndarray) -> np.ndarray:
 
 @elementwise
 def _truncated_normal(u: float, low: float, high: float) -> float:
-    """The quantile by bisection, in the tail where the probabilities are small."""
+    """Return the quantile by bisection, in the tail with small probabilities."""
     if low > -high:
         return -_bisected(1 - u, -high, -low)
     return _bisected(u, low, high)

@@ -1,4 +1,4 @@
-"""The table's rows for the special functions: ``special_formulas`` are their references."""
+"""The rows of the special functions; ``special_formulas`` are their references."""
 
 from collections.abc import Callable
 from typing import Any

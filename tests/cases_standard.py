@@ -1,4 +1,4 @@
-"""The rows of sorting, sets, rearranging, creation and the rest of the standard's functions outside linalg and fft."""
+"""The rows of the standard's functions outside linalg and fft: sorting, sets, ..."""
 
 import numpy as np
 from table import (

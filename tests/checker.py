@@ -1,4 +1,4 @@
-"""What the tests check derivatives with: ``agrad.testing``'s checks, and one that looks inside the engine."""
+"""The checks of derivatives of the tests, with one of the engine."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -70,7 +70,7 @@ DIFFERENCE = 1e-6
 
 @contextmanager
 def counting_tensors() -> Iterator[list[int]]:
-    """Counts the Tensors made inside, in the one place through which each must come: the class's ``__new__``."""
+    """Count the Tensors made inside, in the class's ``__new__``."""
     count = [0]
 
     def new(cls: type) -> Any:
@@ -85,7 +85,7 @@ def counting_tensors() -> Iterator[list[int]]:
 
 
 def check_makes_no_tensor(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
-    """An ordinary backward pass is plain array code: it makes no Tensor at all."""
+    """Check that an ordinary backward pass makes no Tensor."""
     leaves = [agrad.asarray(x, requires_grad=True) for x in xs]
     ys = [part for part in outputs(f(*leaves)) if part.requires_grad]
     gs = random_like(ys, rng)
@@ -172,6 +172,6 @@ DIFFERENTIAL: tuple[Callable[[Function, Arrays, np.random.Generator], Any], ...]
 
 
 def check_all(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
-    """Every check, for a function of float64 or complex128 NumPy arrays at a point where it is smooth."""
+    """Run every check, for NumPy arrays in double precision at a smooth point."""
     for check in (*DIFFERENTIAL, *EXACT):
         check(f, xs, rng)

@@ -1,4 +1,4 @@
-"""What the tests of the command line share: a way to run it, data files of a user, and a model trained on them."""
+"""Fixtures of the command line's tests: a way to run it, data files, a model."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,10 @@ def run(capfd):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Data files of a user: blobs.npz, and the same examples as flowers.csv, whose test part is another one."""
+    """Return a folder with data files of a user.
+
+    blobs.npz, and the same examples as flowers.csv, whose test part is another one.
+    """
     rng = np.random.default_rng(3)
     y = np.arange(90) % 3
     X = np.round(rng.normal(size=(90, 3)) + 4 * np.eye(3)[y], 4)
@@ -33,7 +36,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(folder):
-    """A model trained on flowers.csv."""
+    """Return a model trained on flowers.csv."""
     path = folder / "flowers.safetensors"
     words = [
         "train",

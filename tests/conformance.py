@@ -1,4 +1,4 @@
-"""Run the array API's conformance suite on agrad: a script, and no part of the test suite.
+"""A script that runs the array API's conformance suite on agrad.
 
     AGRAD_ARRAY_API_TESTS=<folder> python tests/conformance.py --backend numpy --recording --below --report
 
@@ -47,7 +47,7 @@ PAGE = HERE.parent / "docs" / "conformance.md"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run of the suite said: the ids of its tests by result."""
+    """The results of one run of the suite: the ids of its tests by result."""
 
     passed: frozenset[str]
     failed: frozenset[str]
@@ -55,18 +55,18 @@ class Outcome:
 
 
 def known_failures(backend: str) -> dict[str, str]:
-    """The beginnings of the ids of tests that are known to fail on a backend, with the reason of each."""
+    """Return the beginnings of ids of known failures on a backend, with reasons."""
     entries = tomllib.loads((HERE / "conformance_failures.toml").read_text(encoding="utf-8"))["failure"]
     return {test: e["reason"] for e in entries if backend in e["backends"] for test in e["tests"]}
 
 
 def unexpected(failed: frozenset[str], known: dict[str, str]) -> list[str]:
-    """The failures that no entry of the list accounts for."""
+    """Return the failures that no entry of the list accounts for."""
     return sorted(test for test in failed if not any(test.startswith(begin) for begin in known))
 
 
 def read_report(path: Path) -> Outcome:
-    """The results in a JUnit report."""
+    """Return the results in a JUnit report."""
     found: dict[str, set[str]] = {"passed": set(), "failed": set(), "skipped": set()}
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         module = case.get("classname", "").removeprefix("array_api_tests.")
@@ -77,7 +77,7 @@ def read_report(path: Path) -> Outcome:
 
 
 def run(suite: Path, module: str, backend: str, examples: int, version: str, more: list[str]) -> Outcome:
-    """One run of the suite on a module, in a process of its own."""
+    """Run the suite on a module once, in a process of its own."""
     paths = os.pathsep.join([str(HERE.parent), str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {
         **os.environ,
@@ -135,40 +135,43 @@ class Line:
 
 
 def read_lines(text: str) -> list[Line]:
-    """The lines of the page's table."""
+    """Return the lines of the page's table."""
     rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in text.splitlines() if row.startswith("| ")]
     return [Line(backend, namespace, tuple(cells)) for backend, namespace, *cells in rows if backend in BELOW]
 
 
 def page(lines: list[Line]) -> str:
-    """The page with these lines, by backend: the namespace below, agrad, agrad recording."""
+    """Return the page with these lines, by backend.
+
+    The columns are the namespace below, agrad, agrad recording.
+    """
     order, shown = list(BELOW), {"agrad": 1, "agrad recording": 2}
     ranked = sorted(lines, key=lambda line: (order.index(line.backend), shown.get(line.namespace, 0)))
     return HEAD + "".join(f"{line}\n" for line in ranked)
 
 
 def merged(old: list[Line], new: list[Line]) -> list[Line]:
-    """The new lines, and of the old ones those that no new one replaces."""
+    """Return the new lines, and the old ones that no new one replaces."""
     replaced = {(line.backend, line.namespace) for line in new}
     return [*(line for line in old if (line.backend, line.namespace) not in replaced), *new]
 
 
 def commit_of(folder: Path) -> str:
-    """The commit of a clone, short; 'unknown' where the folder is none."""
+    """Return the commit of a clone, short; 'unknown' if the folder is none."""
     done = subprocess.run(["git", "-C", str(folder), "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True,
                           check=False)  # fmt: skip
     return done.stdout.strip() if done.returncode == 0 else "unknown"
 
 
 def versions(backend: str, suite: Path, standard: str) -> str:
-    """What the counts are of: the versions of the libraries, of the standard and of the suite."""
+    """Return the versions of the libraries, of the standard and of the suite."""
     libraries = [f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES[backend]]
     python = ".".join(map(str, sys.version_info[:2]))
     return ", ".join([*libraries, f"Python {python}", f"standard {standard}", f"suite {commit_of(suite)}"])
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command; gives the exit status."""
+    """Run the command, and return the exit status."""
     parser = argparse.ArgumentParser(description="Run the array API's conformance suite on agrad.")
     parser.add_argument("--backend", action="append", choices=list(BELOW), help="may be repeated (default: numpy)")
     parser.add_argument("--recording", action="store_true", help="run also with created arrays on the tape")

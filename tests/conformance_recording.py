@@ -1,4 +1,4 @@
-"""agrad's namespace with every floating array that it creates on the tape, for the conformance suite to run on.
+"""agrad's namespace with every floating array on the tape, for conformance tests.
 
 Recording may change no value, shape or dtype, so the suite must say the same of this module as of agrad. What is
 created is the result of a recorded operation and no leaf, as a leaf is protected from change in place. The suite reads
@@ -19,7 +19,7 @@ globals().update(
 
 
 def recorded(value: Any) -> Any:
-    """A floating Tensor as the result of a recorded operation; anything else as it is."""
+    """Return a floating Tensor as a recorded result; anything else as it is."""
     if not isinstance(value, agrad.Tensor) or not is_floating(value.dtype) or value.requires_grad:
         return value
     leaf = value.detach()

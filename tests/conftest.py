@@ -1,4 +1,4 @@
-"""Which backends and cases the tests run on, what a test needs installed, and what a run did not run."""
+"""Backends and cases of a run, what a test needs installed, and what did not run."""
 
 import gc
 import importlib.util
@@ -77,7 +77,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _unavailable(name: str) -> str | None:
-    """Return why a backend cannot run here, or None: make arrays on it and compute with them."""
+    """Return why a backend cannot run here, or None.
+
+    It makes arrays on it and computes with them.
+    """
     try:
         with agrad.use_backend(*name.split(":")):
             float(agrad.sum(agrad.ones(2)))
@@ -132,7 +135,10 @@ def _parametrize_with_cases(metafunc: pytest.Metafunc, pairs: list[tuple[Any, An
 
 @pytest.fixture
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The name of a backend; inside the test it is selected, with the device behind a colon where there is one."""
+    """Select a backend for the test, and return its name.
+
+    A device stands behind a colon.
+    """
     name, _, device = request.param.partition(":")
     with agrad.use_backend(name, device or None):
         yield name
@@ -140,7 +146,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def place(backend: str) -> Any:
-    """A function that puts a NumPy array on the test's backend and device, as a raw array."""
+    """Return a function that moves a NumPy array to the test's backend and device."""
     here = selected()
     return lambda array: array if backend == "numpy" else here.backend.from_host(array, here.device)
 
@@ -177,7 +183,10 @@ def _keep(config: pytest.Config, items: list[pytest.Item], kept: set[str]) -> No
 
 
 def _part(items: list[pytest.Item], visit: int, one_in: int) -> set[str]:
-    """Return the ids of a part of the parameters of each test and backend; those of the table are a part already."""
+    """Return the ids of a part of the parameters of each test and backend.
+
+    Those of the table are a part already.
+    """
     tests: dict[tuple[str, ...], list[str]] = {}
     for item in items:
         places = _backend_of(item) if item.get_closest_marker("cases") is None else set()

@@ -24,7 +24,7 @@ SECOND_DEVICE = {"array_api_strict": "array_api_strict:device1"}
 
 
 class Named(Protocol):
-    """A case of a table: its own name, that of the row it belongs to, and whether the row takes long."""
+    """A case of a table: its name, its row's name, and True if the row takes long."""
 
     name: str
     group: str
@@ -32,7 +32,7 @@ class Named(Protocol):
 
 
 def each(cases: Sequence[Named], *, whole: bool = False, elsewhere: bool = False) -> pytest.MarkDecorator:
-    """Run a test of ``case`` on a part of the cases, or on all of them where ``whole``.
+    """Run a test of ``case`` on a part of the cases, or on all with ``whole``.
 
     A test that has the fixture ``backend`` or ``place`` is given a backend too; with ``elsewhere`` any but NumPy.
     """
@@ -40,17 +40,26 @@ def each(cases: Sequence[Named], *, whole: bool = False, elsewhere: bool = False
 
 
 def places(backends: Sequence[Any], elsewhere: bool = False) -> list[Any]:
-    """Return the backends that cases run on: of two devices the second, where an array of the first is an error."""
+    """Return the backends that cases run on.
+
+    Of two devices it is the second, for which an array of the first is an error.
+    """
     return [b for b in backends if b not in SECOND_DEVICE and not (elsewhere and b == "numpy")]
 
 
 def turn(name: str, round_: int, length: int) -> int:
-    """Return the place, from 0 to ``length`` - 1, of a name in a round; it moves by one from round to round."""
+    """Return the place, from 0 to ``length`` - 1, of a name in a round.
+
+    It moves by one from round to round.
+    """
     return (zlib.crc32(name.encode()) + round_) % length
 
 
 def part(names: Sequence[str], round_: int, one_in: int) -> set[str]:
-    """Return the names that a round takes: one in ``one_in``, at least one, and each within ``one_in`` rounds."""
+    """Return the names that a round takes: one in ``one_in``, at least one.
+
+    Each comes within ``one_in`` rounds.
+    """
     places = {name: turn(name, round_, one_in) for name in names}
     return {name for name, place in places.items() if place == min(places.values())}
 
@@ -63,7 +72,7 @@ def crossed(
     whole: bool = False,
     few: int = FEW,
 ) -> Iterator[tuple[str, Named]]:
-    """Give the backends and cases of a test in a round; all of both where ``round_`` is None.
+    """Return backends and cases of a test in a round; all if ``round_`` is None.
 
     few: take one case in ``few``; beyond ``FEW``, as of a slow row, a round may have none.
     """

@@ -1,4 +1,4 @@
-"""Damaged copies of good files, for the tests that every reader passes: an honest error or a whole result."""
+"""Damaged copies of good files, which a reader refuses or reads as a whole."""
 
 from hypothesis import strategies as st
 
@@ -6,7 +6,7 @@ from agrad.errors import DataError
 
 
 def read_or_refused(read, path):
-    """What ``read`` makes of a file, or None where it refuses it with an error that names the file."""
+    """Return the result of ``read``, or None for an error that names the file."""
     try:
         return read(path)
     except DataError as error:
@@ -17,7 +17,7 @@ def read_or_refused(read, path):
 
 @st.composite
 def damaged(draw, content):
-    """`content` with its end cut off, or some bytes of it overwritten, removed or added."""
+    """Return `content` cut off, or with bytes overwritten, removed or added."""
     at = draw(st.integers(0, len(content)))
     if draw(st.booleans()):
         return content[:at]

@@ -1,4 +1,4 @@
-"""Write ``docs/derivatives.md``: which function has which derivatives, shown by how many tests on which backend.
+"""Write ``docs/derivatives.md``: the derivatives of each function, and the tests.
 
     python tests/derivative_table.py
 
@@ -88,7 +88,7 @@ class Proof:
 
 @cache
 def proofs() -> tuple[Proof, ...]:
-    """The tests marked with ``shows`` that nothing skips as a whole."""
+    """Return the tests marked with ``shows`` that nothing skips as a whole."""
     found = []
     for name, test in vars(test_cases).items():
         marks = getattr(test, "pytestmark", [])
@@ -106,7 +106,7 @@ _LEFT_OUT = {"skip", "skipif", "xfail"}
 
 
 def missing(case: Case, backend: str) -> str | None:
-    """Why a row's cases are skipped on a backend whose library lacks the function; None where they run."""
+    """Return why a backend skips a row's cases, or None if they run."""
     if backend == NEVER_RUN or not getattr(case.example.call or case.row.call, "may_be_missing", False):
         return None
     with agrad.use_backend(backend):
@@ -120,13 +120,13 @@ def missing(case: Case, backend: str) -> str | None:
 
 
 def runs(proof: Proof, backend: str) -> Iterable[Case]:
-    """The cases that a test takes on a backend."""
+    """Return the cases that a test takes on a backend."""
     return proof.cases if backend in proof.backends else ()
 
 
 @cache
 def shown(backend: str) -> tuple[dict[str, dict[str, set[str]]], dict[str, str]]:
-    """For each row the names of the cases shown in each mode, and why those that are not there are missing."""
+    """Return the cases of each row shown in each mode, and why others are missing."""
     rows: dict[str, dict[str, set[str]]] = {}
     reasons: dict[str, str] = {}
     without: dict[str, str | None] = {}
@@ -146,7 +146,7 @@ def shown(backend: str) -> tuple[dict[str, dict[str, set[str]]], dict[str, str]]
 
 
 def extras() -> list[str]:
-    """The public functions beyond the standard that compute with arrays."""
+    """Return the public functions beyond the standard that compute with arrays."""
     spaces = {"": agrad, "linalg.": agrad.linalg, "fft.": agrad.fft, "special.": getattr(agrad, "special", None)}
     names = []
     for prefix, space in spaces.items():
@@ -162,7 +162,7 @@ def extras() -> list[str]:
 
 
 def rows_of(function: str) -> list[Row]:
-    """The rows with derivatives that stand for a public function."""
+    """Return the rows with derivatives that stand for a public function."""
     name = ROWS_BY_ANOTHER_NAME.get(function, function)
     found = [rows[name] for rows in (ROWS, COMPOSITES) if name in rows and not rows[name].constant]
     if not found and function.startswith(("linalg.", "special.")):
@@ -173,7 +173,7 @@ def rows_of(function: str) -> list[Row]:
 
 
 def behind() -> list[str]:
-    """The primitives with a derivative that no public function is named after."""
+    """Return primitives with a derivative and no public function of their name."""
     seen = {row.primitive for name in (*STANDARD, *extras(), *OPERATORS) for row in rows_of(name)}
     return sorted(name for name in PRIMITIVES if name not in seen and not ROWS[name].constant)
 
@@ -183,7 +183,7 @@ def reasons_without() -> dict[str, str]:
 
 
 def counts(function: str, backend: str) -> tuple[int, ...]:
-    """How many examples show each mode."""
+    """Return the number of examples that show each mode."""
     rows, _ = shown(backend)
     return tuple(sum(len(rows.get(row.primitive, {}).get(mode, ())) for row in rows_of(function)) for mode in MODES)
 
@@ -195,7 +195,7 @@ def cell(function: str, backend: str) -> str:
 
 
 def holes(functions: Iterable[str], backend: str) -> list[str]:
-    """The functions with neither a derivative in every mode nor a reason."""
+    """Return the functions with neither a derivative in every mode nor a reason."""
     out = []
     for name in functions:
         if name in reasons_without():
@@ -212,7 +212,7 @@ Cells = dict[str, dict[str, str]]
 
 
 def sections() -> dict[str, list[str]]:
-    """The functions with a derivative, under their headings."""
+    """Return the functions with a derivative, under their headings."""
     derived = [name for name in STANDARD if name not in WITHOUT_DERIVATIVE]
     top = [name for name in derived if "." not in name]
     return {
@@ -225,7 +225,10 @@ def sections() -> dict[str, list[str]]:
 
 
 def read(text: str) -> tuple[Cells, dict[str, list[str]]]:
-    """The cells of a page by backend and function, and the lines about what a backend's library lacks."""
+    """Return the cells of a page, and the lines on functions that a backend lacks.
+
+    Cells go by backend and function.
+    """
     cells: Cells = {backend: {} for backend in BACKENDS}
     lacks: dict[str, list[str]] = {backend: [] for backend in BACKENDS}
     for line in text.splitlines():
@@ -240,7 +243,10 @@ def read(text: str) -> tuple[Cells, dict[str, list[str]]]:
 
 
 def page(fresh: Iterable[str], old: str = "") -> str:
-    """The page, with the columns of the backends ``fresh`` made anew and the others as in the old page."""
+    """Return the page, with the columns of the backends ``fresh`` made anew.
+
+    The other columns are those of the old page.
+    """
     fresh = set(fresh)
     cells, lacks = read(old)
     for backend in fresh:
@@ -259,7 +265,7 @@ def page(fresh: Iterable[str], old: str = "") -> str:
 
 
 def installed() -> list[str]:
-    """The backends whose library is here, and the one that is never run."""
+    """Return the backends whose library is here, and the one that is never run."""
     modules = {"numpy": "numpy", "array_api_strict": "array_api_strict", "torch": "torch", "jax": "jax", "dask": "dask"}
     return [name for name, module in modules.items() if importlib.util.find_spec(module)] + [NEVER_RUN]
 
@@ -268,14 +274,14 @@ def installed() -> list[str]:
 
 
 def identity(proof: Proof, case: Case, backend: str) -> str:
-    """The id that pytest gives a test."""
+    """Return the id that pytest gives a test."""
     label = case.name.replace(" ", "_")
     name = SECOND_DEVICE.get(backend, backend)
     return f"{proof.name}[{label}]" if proof.backends == ("numpy",) else f"{proof.name}[{name}-{label}]"
 
 
 def not_passed(report: Path, backends: Iterable[str]) -> list[str]:
-    """The tests that a count stands for and that did not pass in a run, or were not in it."""
+    """Return the counted tests that did not pass in a run, or were not in it."""
     passed = {case.get("name") for case in ElementTree.parse(report).getroot().iter("testcase") if not len(case)}
     expected = [
         identity(proof, case, backend)
@@ -288,7 +294,7 @@ def not_passed(report: Path, backends: Iterable[str]) -> list[str]:
 
 
 def main(arguments: list[str] | None = None, write: Callable[[str], Any] = PAGE.write_text) -> int:
-    """The command; gives the exit status."""
+    """Run the command, and return the exit status."""
     parser = argparse.ArgumentParser(description="Write docs/derivatives.md from the tests.")
     parser.add_argument("--against", type=Path, metavar="REPORT", help="compare with a JUnit report of a run instead")
     parser.add_argument("--backend", action="append", choices=BACKENDS, help="these only (default: the installed)")

@@ -28,26 +28,26 @@ KINDS = ("works", "constant", "refuses", "WRONG")
 
 
 def samples_of(library: str) -> Any:
-    """The module of a library's samples."""
+    """Return the module of a library's samples."""
     if library in ("scipy", "sklearn"):
         os.environ["SCIPY_ARRAY_API"] = "1"  # read by SciPy when it is imported
     return importlib.import_module(f"ecosystem.{library}_samples")
 
 
 def row(title: str, verdict: Any) -> str:
-    """A row of the table."""
+    """Return a row of the table."""
     return f"| `{title}` | {verdict.kind}{f': {verdict.remark}' if verdict.remark else ''} |"
 
 
 def head(library: str) -> str:
-    """What stands on a library's page above its table: written by hand, and kept when the page is written again."""
+    """Return the text above the table of a page, which is written by hand and kept."""
     file = FOLDER / f"{library}.md"
     written = file.read_text(encoding="utf-8") if file.exists() else ""
     return written.partition(f"\n## {LIBRARIES[library]} ")[0].strip() or f"# {LIBRARIES[library]} on Tensors"
 
 
 def page(library: str, module: Any, found: dict[str, Any]) -> str:
-    """The text of a library's page: ``found`` has the verdicts by the samples' titles."""
+    """Return a library's page; ``found`` has the verdicts by the samples' titles."""
     version = importlib.metadata.version(LIBRARIES[library])
     counts = {kind: sum(v.kind == kind for v in found.values()) for kind in KINDS}
     lines = [

@@ -1,4 +1,4 @@
-"""What the tests of programs in CUDA graphs share."""
+"""Shared by the tests of programs in CUDA graphs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,13 +16,13 @@ def draw(dtype: str, *shape: int) -> Any:
 
 
 def program_of(fast: Any) -> GraphProgram:
-    """The one program of a jitted function that was called."""
+    """Return the one program of a jitted function that was called."""
     ((entry,),) = fast._entries.values()
     return entry.run
 
 
 def graphs_in(fast: Any) -> tuple[list[str], list[str]]:
-    """The names of the instructions in graphs, and of those between."""
+    """Return the names of the instructions in graphs, and of those between."""
     program = program_of(fast)
     inside = [i.name for s in program.segments if s.captured for i in s.instructions]
     return inside, [i.name for s in program.segments if not s.captured for i in s.instructions]

@@ -57,12 +57,12 @@ class Problem:
 
     @property
     def named(self) -> str:
-        """It without the line, which moves."""
+        """Return the problem without its line, which changes."""
         return f"{self.module} {self.function}: {self.what}"
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes below ``node`` that run with it: no function's body."""
+    """Return the nodes below ``node`` that run with it: no function's body."""
     left = list(ast.iter_child_nodes(node))
     while left:
         child = left.pop()
@@ -97,13 +97,13 @@ class Suite:
         return (module, own) if own is not None and is_fixture(own) else self.shared_fixtures.get(name)
 
     def nodes(self, function: Function) -> list[ast.AST]:
-        """All nodes of a function: walked once, which is most of the time that a look at it takes."""
+        """Return all nodes of a function; the walk is kept, as it is slow."""
         if id(function) not in self._nodes:
             self._nodes[id(function)] = list(ast.walk(function))
         return self._nodes[id(function)]
 
     def nested(self, function: Function) -> dict[str, Function]:
-        """The functions defined inside one, by name."""
+        """Return the functions defined inside one, by name."""
         if id(function) not in self._nested:
             inner = [n for n in self.nodes(function) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
             self._nested[id(function)] = {n.name: n for n in inner if n is not function}
@@ -112,7 +112,7 @@ class Suite:
     # ------------------------------------------------------------ which calls check something
 
     def function(self, name: str, module: Module, test: Function | None) -> tuple[Module, Function] | None:
-        """The function that a dotted name means, where it is one of the suite's."""
+        """Return the suite's function that a dotted name means, or None."""
         if test is not None:
             if name in self.nested(test):
                 return module, self.nested(test)[name]
@@ -172,13 +172,13 @@ class Suite:
                 yield argument.lineno, f"the parameter {argument.arg} is not used"
 
     def _acts(self, name: str, module: Module) -> bool:
-        """Whether it is enough to ask for a fixture: it yields, so it sets something up and takes it down."""
+        """Return True for a fixture that acts when it is requested: one that yields."""
         found = self.fixture(name, module)
         return found is not None and any(isinstance(n, ast.Yield) for n in own_nodes(found[1]))
 
 
 def loose(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
-    """The assertions that hold of whatever comes, and the errors of which only the class is asked for."""
+    """Return assertions that always hold, and errors checked by class alone."""
     used = {n.value.id for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)}
     read = [i.context_expr for n in nodes if isinstance(n, ast.With) for i in n.items if _named(i) in used]
     for node in nodes:
@@ -199,7 +199,7 @@ def _named(item: ast.withitem) -> str | None:
 
 
 def skips_by_results(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
-    """The skips that an exception, or a value that the test computed, decides about."""
+    """Return the skips that depend on an exception or on a computed value."""
     computed = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     for node in nodes:
         if isinstance(node, ast.ExceptHandler):
@@ -241,14 +241,17 @@ class Paths:
         self.ends_checked = self._after(function.body, False) is not False and not self.early
 
     def _expression(self, node: ast.AST | None) -> bool:
-        """Whether an expression checks something as it is evaluated."""
+        """Return True if an expression checks something as it is evaluated."""
         calls = [n for n in ([node, *own_nodes(node)] if node is not None else ()) if isinstance(n, ast.Call)]
         found = any(self.suite.checks(call, self.module, self.function) for call in calls)
         self.seen |= found
         return found
 
     def _after(self, body: list[ast.stmt], checked: bool) -> bool | None:
-        """Whether something is surely checked behind these statements; None where nothing goes on behind them."""
+        """Return True if something is checked after these statements.
+
+        None if nothing follows them.
+        """
         after: bool | None = checked
         for statement in body:
             after = self._statement(statement, bool(after))
@@ -306,7 +309,7 @@ class Paths:
         return checked if self._may_be_empty(node.iter) else once
 
     def _body(self, body: list[ast.stmt], checked: bool) -> bool:
-        """Whether a loop's body surely checks something."""
+        """Return True if a loop's body always checks something."""
         self.left.append([])
         once = self._after(body, checked)
         return all([*self.left.pop(), once is not False])
@@ -316,7 +319,7 @@ class Paths:
         return self._expression(node.test) or checked
 
     def _may_be_empty(self, node: ast.expr, depth: int = 0) -> bool:
-        """Whether it is seen to be chosen from something, or looked up with a default."""
+        """Return True for a value chosen from something, or with a default."""
         if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
             return any(g.ifs or self._may_be_empty(g.iter, depth) for g in node.generators)
         if isinstance(node, ast.Name) and depth < 4:
@@ -332,7 +335,7 @@ class Paths:
         return name in _SEARCHES or (name == "get" and len(node.args) == 2)
 
     def _value_of(self, name: str) -> ast.expr | None:
-        """The one value that a name is given, in the function or else in a module."""
+        """Return the one value that a name is given, in the function or a module."""
         given = [
             node.value
             for node in self.suite.nodes(self.function)
@@ -351,7 +354,7 @@ class Paths:
 
 
 def sources_of(folder: Path) -> dict[str, str]:
-    """The sources of a suite, by the names under which they are imported."""
+    """Return the sources of a suite, by the names under which they are imported."""
     found = {}
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder).with_suffix("").parts

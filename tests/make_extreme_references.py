@@ -1,4 +1,4 @@
-"""Makes, with mpmath, the references of ``test_extreme_values.py``: values and two derivatives near the limits.
+"""Make the references of ``test_extreme_values.py`` with mpmath.
 
 ``python tests/make_extreme_references.py > tests/extreme_references.json``. Nothing else needs mpmath.
 """

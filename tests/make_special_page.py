@@ -1,4 +1,6 @@
-"""Writes ``docs/special.md``: ``PYTHONPATH=.:tests python tests/make_special_page.py [backend ...] > docs/special.md``.
+"""Write ``docs/special.md``.
+
+``PYTHONPATH=.:tests python tests/make_special_page.py [backend ...] > docs/special.md``.
 
 Each backend named is measured against ``special_references.json``; ``generic`` is NumPy without SciPy.
 """
@@ -49,7 +51,10 @@ def _cell(errors: list[float]) -> str:
 
 
 def differentiated(name: str, arrays: tuple[str, ...]) -> list[str]:
-    """The arguments that there are references of first derivatives by: "d1" is the one by the second argument."""
+    """Return the arguments with references of first derivatives.
+
+    "d1" is the one by the second argument.
+    """
     arguments, found = TABLE[name][0]
     skipped = len(arguments) - len(arrays)  # the order of jn is no array
     return [arrays[int(label[1:]) - skipped] for label in found if label != "value" and len(label) == 2]

@@ -1,4 +1,4 @@
-"""Makes, with mpmath, the coefficients of the generic special functions and the reference values of their tests.
+"""Make coefficients and reference values of special functions with mpmath.
 
 ``python tests/make_special_tables.py coefficients > agrad/ops/special/coefficients.py`` and
 ``python tests/make_special_tables.py references > tests/special_references.json``. Nothing else needs mpmath.
@@ -23,7 +23,10 @@ constant term first, cut where the terms fall below 1e-18.
 
 
 def chebyshev(f: Callable[[Any], Any], low: Any, high: Any, degree: int) -> list[Any]:
-    """The coefficients of the polynomial that interpolates ``f`` at the Chebyshev points of [low, high]."""
+    """Return the coefficients of the interpolation of ``f`` at Chebyshev points.
+
+    The points are those of [low, high].
+    """
     n = degree + 1
     angles = [mp.pi * (mp.mpf(k) + mp.mpf(1) / 2) / n for k in range(n)]
     values = [f((low + high) / mp.mpf(2) + (high - low) / mp.mpf(2) * mp.cos(a)) for a in angles]
@@ -36,7 +39,9 @@ def chebyshev(f: Callable[[Any], Any], low: Any, high: Any, degree: int) -> list
 
 
 def _hankel(order: int) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """P and Q of J = sqrt(2 / (pi x)) (P cos c - Q sin c), c = x - (order / 2 + 1 / 4) pi, by u = (8 / x)**2.
+    """Return P and Q of the Hankel expansion, by u = (8 / x)**2.
+
+    J = sqrt(2 / (pi x)) (P cos c - Q sin c), c = x - (order / 2 + 1 / 4) pi.
 
     Q is given times x. Abramowitz and Stegun 9.2.5 and 9.2.6.
     """

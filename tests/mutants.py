@@ -1,4 +1,4 @@
-"""Mutants of good files, by seed, and what comes of loading them: run as a program, with limits on memory and time.
+"""Mutants of good files by seed, and the results of loading them with limits.
 
 ``python tests/mutants.py FOLDER FIRST LAST`` loads the mutants of the seeds from FIRST to below LAST, and prints a JSON
 record of each: its kind, the mutation, and whether it was "loaded", "refused" or "failed", with the message.
@@ -130,7 +130,7 @@ def places(value, at=()):
 
 
 def changed_json(rng, value):
-    """A JSON object with one or two of its values changed, removed or nested."""
+    """Return a JSON object with one or two values changed, removed or nested."""
     for _ in range(rng.integers(1, 3)):
         known = list(places(value))
         at = known[rng.integers(len(known))]
@@ -172,7 +172,7 @@ def model_body(rng, content):
 
 
 def members(rng, content):
-    """An archive with one member changed, and its checksum right."""
+    """Return an archive with one member changed, and a right checksum."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
         kind = archive.infolist()[0].compress_type
@@ -196,7 +196,7 @@ INSIDE = {".st": [model_header, model_body], ".npz": [members], ".gz": [repacked
 
 
 def mutant(seed, files):
-    """The name of the file that the mutant is of, its mutation, and its bytes."""
+    """Return the name of the mutated file, its mutation, and its bytes."""
     rng = np.random.default_rng(seed)
     name = list(files)[seed % len(files)]
     inside = INSIDE.get(Path(name).suffix, [])
@@ -209,7 +209,10 @@ def mutant(seed, files):
 
 
 def load(path, folder):
-    """Load a file by its kind, as the command line does, and check what came of it. Raises ``AgradError``."""
+    """Load a file by its kind, as the command line does, and check the result.
+
+    Raises ``AgradError``.
+    """
     if path.suffix == ".st":
         with chosen("numpy", None) as place:
             saved = models.load(str(path))
@@ -235,7 +238,7 @@ def finite(arrays):
 
 
 def readable(text):
-    """Whether that is a few lines without control characters."""
+    """Return True for a few lines without control characters."""
     return len(text) < 2100 and text.count("\n") <= 12 and (text.replace("\n", "") == printable(text.replace("\n", "")))
 
 

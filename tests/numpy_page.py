@@ -1,4 +1,4 @@
-"""``docs/numpy.md``: what each of NumPy's functions does with Tensors; ``python tests/numpy_page.py`` writes it."""
+"""Write ``docs/numpy.md``: the result of each NumPy function for Tensors."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,7 +98,7 @@ _aside("makes an array of frequencies; use `agrad.fft`'s for a Tensor", "fft.fft
 
 
 def public() -> Iterator[tuple[str, Any]]:
-    """Every public callable of NumPy, ``numpy.linalg`` and ``numpy.fft``, by name."""
+    """Return every public callable of NumPy, ``numpy.linalg`` and ``numpy.fft``."""
     for prefix, module in (("", np), ("linalg.", np.linalg), ("fft.", np.fft)):
         for name in dir(module):
             if name.startswith("_") or name in np.__expired_attributes__:
@@ -109,7 +109,7 @@ def public() -> Iterator[tuple[str, Any]]:
 
 
 def verdict(name: str, value: Any) -> tuple[str, str] | None:
-    """What is decided about a function: a section of the page and a remark. None where nothing is."""
+    """Return the section of a function on the page and a remark, or None."""
     if name in NOT_ASKED:
         return "not asked", NOT_ASKED[name]
     if value in UFUNCS or value in FUNCTIONS:
@@ -129,7 +129,7 @@ READS = dict.fromkeys(
 
 
 def page() -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     sections: dict[str, list[str]] = {"works": [], "refused": [], "not asked": []}
     for name, value in public():
         decided = verdict(name, value)

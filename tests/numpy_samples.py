@@ -1,4 +1,4 @@
-"""Samples of NumPy's elementwise functions, its reductions, and its functions of shapes and of orders."""
+"""Samples of NumPy's elementwise functions, reductions, shapes and orders."""
 
 import numpy as np
 from numpy_sampling import joining, named, on_integers, plain, sample, writing

@@ -1,4 +1,4 @@
-"""Samples of NumPy's products, linear algebra, polynomials, signals, statistics and transforms."""
+"""Samples of NumPy's products, linear algebra, polynomials and statistics."""
 
 import numpy as np
 from numpy_sampling import definite, hermitian, on_integers, plain, sample

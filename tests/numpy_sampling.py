@@ -1,4 +1,4 @@
-"""How samples of calls of NumPy's functions are written, and what is asked of them.
+"""The notation of samples of calls of NumPy's functions, and their checks.
 
 A call is a function of arrays alone, NumPy's or Tensors, so that its value on the one can be held against that on the
 other, and its derivative against finite differences of NumPy's own.
@@ -49,7 +49,7 @@ def named(name: str) -> Any:
 
 
 def plain(names: str, *inputs: Input, constant: bool = False, kink: bool = False, **settings: Any) -> None:
-    """Samples of several functions that are called with the arrays alone, or with the same settings."""
+    """Return samples of functions called with the arrays alone, or one setting."""
     for name in names.split():
         if hasattr(np, name.partition(".")[0]) and _exists(name):
             sample(name, calling(named(name), **settings), *inputs, constant=constant, kink=kink)
@@ -76,7 +76,7 @@ def joining(function: Any, *more: Any) -> Callable[..., Any]:
 
 
 def writing(write: Callable[..., Any]) -> Callable[..., Any]:
-    """What a copy of the first array is after ``write``, a function that changes it in place."""
+    """Return a copy of the first array after ``write`` changed it in place."""
 
     def call(x: Any, *more: Any) -> Any:
         copy = np.copy(x)

@@ -1,4 +1,4 @@
-"""Groups of arrays of any size, in as many blocks as there can be, on threads: for tests of what NumPy's groups do."""
+"""Groups of NumPy's instructions in as many blocks as possible, on threads."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How near the special functions and their derivatives come to mpmath's values, on one backend.
+"""The distance of special functions and derivatives to mpmath's values.
 
 ``PYTHONPATH=.:tests python tests/special_accuracy.py [backend ...]`` prints the worst relative error of each quantity;
 ``generic`` is NumPy without SciPy.
@@ -36,7 +36,7 @@ def without_scipy() -> Iterator[None]:
 
 
 def derivative(name: str, label: str, arrays: list[Any]) -> Any:
-    """The quantity ``label`` of the table, elementwise."""
+    """Return the quantity ``label`` of the table, elementwise."""
     public = getattr(agrad.special, name)
 
     def f(*at: Any) -> Any:
@@ -49,7 +49,7 @@ def derivative(name: str, label: str, arrays: list[Any]) -> Any:
 
 
 def scale(name: str, args: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """What an error is divided by."""
+    """Return the divisor of an error."""
     size = np.maximum(np.abs(reference), SMALLEST)
     if name in OSCILLATING:
         x = np.abs(args[:, -1])
@@ -60,7 +60,7 @@ def scale(name: str, args: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 
 def quantities(name: str, backend: str, dtype: Any = np.float64) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Each quantity of a function: its label, the arguments, and the errors divided by the scale."""
+    """Return each quantity of a function: label, arguments, and relative errors."""
     rows = TABLE[name]
     whole = backend == "generic"
     home = load("numpy" if whole else backend)

@@ -1,4 +1,4 @@
-"""The special functions by definition: sums, quadrature and the standard library, apart from agrad's forms and SciPy's.
+"""The special functions by definition: sums, quadrature and the standard library.
 
 Each takes NumPy arrays and numbers, and gives an array of float64. They are slow, and right to 1e-13 on the arguments
 of the table alone.
@@ -18,24 +18,27 @@ _SHIFT = 12
 
 
 def elementwise(f: Callable[..., Any]) -> Callable[..., np.ndarray]:
-    """``f`` of numbers, on arrays: keyword arguments are handed on."""
+    """Return ``f`` of numbers as a function of arrays."""
     return lambda *args, **settings: np.vectorize(lambda *at: f(*at, **settings), otypes=[np.float64])(*args)
 
 
 def _integral(f: Callable[[np.ndarray], np.ndarray], end: float, panels: int = 6) -> float:
-    """The integral of ``f`` from 0 to ``end``."""
+    """Return the integral of ``f`` from 0 to ``end``."""
     half = end / panels / 2
     nodes = (half * (_NODES + 1) + 2 * half * np.arange(panels)[:, None]).ravel()
     return float(half * np.sum(np.tile(_WEIGHTS, panels) * f(nodes)))
 
 
 def _circle(radius: float, n: int) -> np.ndarray:
-    """Where a function is evaluated for its n-th derivative: at 0 alone for its value."""
+    """Return the points for the n-th derivative of a function: 0 for its value."""
     return radius * np.exp(2j * np.pi * np.arange(40) / 40) if n else np.zeros(1)
 
 
 def _at_centre(values: np.ndarray, around: np.ndarray, n: int) -> np.ndarray:
-    """The n-th derivative at 0 of an analytic function with these ``values`` on a circle, by Cauchy's integral."""
+    """Return the n-th derivative at 0 from values on a circle.
+
+    By Cauchy's integral, for an analytic function.
+    """
     return math.factorial(n) * np.mean(values / around**n, axis=-1)
 
 
@@ -43,7 +46,7 @@ def _at_centre(values: np.ndarray, around: np.ndarray, n: int) -> np.ndarray:
 
 
 def _scaled_ierfc(x: float, n: int) -> float:
-    """exp(x**2) times the n-fold integral of erfc from x to infinity."""
+    """Return exp(x**2) times the n-fold integral of erfc from x to infinity."""
     end = math.sqrt(x * x + 45) - x
     return 2 / math.sqrt(math.pi) * _integral(lambda t: t**n / math.factorial(n) * np.exp(-t * t - 2 * x * t), end)
 
@@ -54,7 +57,7 @@ def _log_ndtr(x: float) -> float:
 
 
 def _sinc_derivative(x: float, n: int) -> float:
-    """sinc(x) is the integral over t from 0 to 1 of cos(pi x t)."""
+    """Return a derivative of sinc(x), the integral of cos(pi x t) over [0, 1]."""
     return _integral(lambda t: (np.pi * t) ** n * np.cos(np.pi * x * t + n * np.pi / 2), 1.0)
 
 
@@ -62,7 +65,7 @@ def _sinc_derivative(x: float, n: int) -> float:
 
 
 def _stirling(z: Any) -> Any:
-    """The logarithm of gamma, for a real part that is not small."""
+    """Return the logarithm of gamma, for a real part that is not small."""
     tail = sum(b / (2 * k * (2 * k - 1)) * z ** (1 - 2 * k) for k, b in enumerate(_BERNOULLI, 1))
     return (z - 0.5) * np.log(z) - z + math.log(2 * math.pi) / 2 + tail
 
@@ -80,7 +83,7 @@ def _digamma(x: float) -> float:
 
 
 def _zeta(s: Any, q: float = 1.0) -> Any:
-    """The sum of (q + k)**-s over k >= 0, by the Euler-Maclaurin formula."""
+    """Return the sum of (q + k)**-s over k >= 0, by the Euler-Maclaurin formula."""
     far, rising = q + _SHIFT, s
     total = sum((q + k) ** -s for k in range(_SHIFT)) + far ** (1 - s) / (s - 1) + far**-s / 2
     for k, b in enumerate(_BERNOULLI, 1):
@@ -106,7 +109,10 @@ def _betaln(a: float, b: float) -> float:
 
 
 def _summed(front: Any, quotient: Callable[[int], Any]) -> Any:
-    """``front`` times the sum of a series that begins with 1, by the quotients of its terms."""
+    """Return ``front`` times the sum of a series by the quotients of its terms.
+
+    The first term is 1.
+    """
     term, total, k = front, front, 0
     while np.any(abs(term) > 1e-18 * abs(total)):
         term = term * quotient(k)
@@ -115,7 +121,10 @@ def _summed(front: Any, quotient: Callable[[int], Any]) -> Any:
 
 
 def _gammainc(a: Any, x: float) -> Any:
-    """x**a exp(-x) times the sum of x**k / gamma(a + k + 1); a: a number or complex numbers."""
+    """Return x**a exp(-x) times the sum of x**k / gamma(a + k + 1).
+
+    a: a number or complex numbers.
+    """
     return _summed(x**a * math.exp(-x) * _over_gamma(a + 1), lambda k: x / (a + k + 1))
 
 
@@ -125,7 +134,10 @@ def _gammainc_by_a(a: float, x: float, n: int) -> float:
 
 
 def _betainc(a: Any, b: Any, x: float) -> Any:
-    """x**a (1 - x)**b / (a beta(a, b)) times the sum of (a + b)_k / (a + 1)_k x**k, in Pochhammer's symbols."""
+    """Return the incomplete beta integral by its series.
+
+    x**a (1 - x)**b / (a beta(a, b)) times the sum of (a + b)_k / (a + 1)_k x**k, in Pochhammer's symbols.
+    """
     front = x**a * (1 - x) ** b * _over_gamma(a + 1) * _over_gamma(b) / _over_gamma(a + b)
     return _summed(front, lambda k: (a + b + k) / (a + 1 + k) * x)
 
@@ -140,7 +152,7 @@ def _betainc_by_parameters(a: float, b: float, x: float, n: int, m: int) -> floa
 
 
 def _mean(values: np.ndarray) -> float:
-    """The mean over a period: the trapezoid rule, which is exact to rounding here."""
+    """Return the mean over a period by the trapezoid rule, exact to rounding here."""
     return float(np.mean(values))
 
 
@@ -161,7 +173,7 @@ def _y(n: int, x: float) -> float:
 
 
 def _iv(v: float, x: float) -> float:
-    """By the power series, whose terms have one sign."""
+    """Return I by the power series, whose terms have one sign."""
     sign = -1 if x < 0 and v % 2 == 1 else 1
     return sign * _summed((abs(x) / 2) ** v / math.gamma(v + 1), lambda k: x * x / 4 / ((k + 1) * (k + 1 + v)))
 
@@ -187,7 +199,10 @@ def softmax(x: Any, axis: Any = None) -> np.ndarray:
 
 
 def _bell(x: float, n: int, half: bool) -> float:
-    """By Rodrigues' formula: the n-th derivative is (-1)**n times a Hermite polynomial times the function."""
+    """Return the n-th derivative by Rodrigues' formula.
+
+    It is (-1)**n times a Hermite polynomial times the function.
+    """
     evaluate = np.polynomial.hermite_e.hermeval if half else np.polynomial.hermite.hermval
     return (-1) ** n * evaluate(x, [0] * n + [1]) * math.exp(-x * x / (2 if half else 1))
 

@@ -1,4 +1,4 @@
-"""Where the special functions are compared with mpmath, and mpmath's way to each value and derivative.
+"""The points of the special functions, and mpmath's value and derivatives there.
 
 ``REFERENCES[name]`` is a list of points (tuples of arguments, exact floats) and a dictionary of quantities: ``value``,
 ``d0`` for the derivative by the first argument, ``d01`` for the mixed second one and so on. Read by
@@ -15,7 +15,7 @@ REFERENCES: dict[str, tuple[list[tuple[float, ...]], dict[str, Quantity]]] = {}
 
 
 def _numeric(f: Quantity, orders: tuple[int, ...]) -> Quantity:
-    """A derivative by mpmath's differences, at a working precision that makes them exact."""
+    """Return a derivative by mpmath's differences, at a sufficient precision."""
 
     def derivative(mp: Any, *args: Any) -> Any:
         with mp.workdps(50):
@@ -27,7 +27,10 @@ def _numeric(f: Quantity, orders: tuple[int, ...]) -> Quantity:
 
 
 def file(name: str, points: Sequence[Any], f: Quantity, labels: str = "d0 d00", **quantities: Quantity) -> None:
-    """``labels``: the derivatives taken numerically, unless ``quantities`` gives them in closed form."""
+    """File the points of a function.
+
+    ``labels``: the derivatives taken numerically, unless ``quantities`` gives them in closed form.
+    """
     rows = [p if isinstance(p, tuple) else (p,) for p in points]
     found: dict[str, Quantity] = {"value": f}
     for label in labels.split():
@@ -228,7 +231,10 @@ def _by_a_and_x(mp: Any, a: Any, x: Any) -> Any:
 
 
 def _by_a(order: int) -> Quantity:
-    """The derivative by a of the smaller of the two tails, of which differences keep their digits."""
+    """Return the derivative by a of the smaller of the two tails.
+
+    Differences of that one keep their digits.
+    """
     lower, upper = _numeric(_lower, (order, 0)), _numeric(_upper, (order, 0))
     return lambda mp, a, x: lower(mp, a, x) if x < a else -upper(mp, a, x)
 
@@ -254,7 +260,7 @@ def _beta_upper(mp: Any, a: Any, b: Any, x: Any) -> Any:
 
 
 def _by_parameters(n: int, m: int) -> Quantity:
-    """The derivative by a and b of the smaller of the two tails."""
+    """Return the derivative by a and b of the smaller of the two tails."""
     lower, upper = _numeric(_beta_lower, (n, m, 0)), _numeric(_beta_upper, (n, m, 0))
     return lambda mp, a, b, x: (lower if x * (a + b) < a else upper)(mp, a, b, x)
 

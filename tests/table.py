@@ -1,4 +1,4 @@
-"""How the rows of ``cases.py`` are written: examples, what is drawn for them, and the problems made of them.
+"""The notation of the rows of ``cases.py``: examples, drawn values, and problems.
 
 An example is a call: the arguments, drawn from a generator that is seeded by the example's name, and the settings.
 What is drawn stays inside the domain and away from kinks unless the example says otherwise.
@@ -29,7 +29,9 @@ class Input:
 
 @dataclass(frozen=True)
 class Example:
-    """One call of a primitive. ``call`` and ``reference`` stand in for the row's where they are given.
+    """One call of a primitive.
+
+    ``call`` and ``reference`` replace the row's if they are given.
 
     ``kink``: the function has no derivative there, so that finite differences say nothing. ``implicit``: they say
     nothing either, as the derivative is another function's by decision, but it has one in every order.
@@ -46,7 +48,10 @@ class Example:
 
 @dataclass(frozen=True)
 class Row:
-    """A primitive's examples. ``constant``: it has no derivative, by decision. ``slow``: take fewer of them a run."""
+    """A primitive's examples.
+
+    ``constant``: it has no derivative, by decision. ``slow``: take fewer of them a run.
+    """
 
     primitive: str
     examples: tuple[Example, ...]
@@ -79,7 +84,7 @@ class Case:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all its arrays have no element, so that a derivative has none either."""
+        """Return True if all arrays are empty, and so have no derivative."""
         drawn = [a for a in self.arguments() if isinstance(a, np.ndarray)]
         return bool(drawn) and not any(a.size for a in drawn)
 
@@ -87,7 +92,10 @@ class Case:
         return np.random.default_rng(zlib.crc32(self.name.encode()))
 
     def arguments(self, single: bool = False) -> list[Any]:
-        """Numbers, and NumPy arrays of float64 or complex128, or with ``single`` of float32 or complex64."""
+        """Return numbers and NumPy arrays in double precision, or with ``single``.
+
+        Arrays are float64 or complex128, with ``single`` float32 or complex64.
+        """
         rng = self.rng()
         drawn = [np.asarray(a.draw(rng)) if isinstance(a, Input) else a for a in self.example.args]
         narrow = {np.dtype(np.float64): np.float32, np.dtype(np.complex128): np.complex64}
@@ -102,15 +110,18 @@ class Case:
 
     @property
     def call(self) -> Callable[..., Any]:
-        """The function of the example, apart from the case itself, all of which jit would follow."""
+        """Return the function of the example, without the case, which jit would read."""
         return partial(self.example.call or self.row.call, **self.example.settings)
 
     def reference(self, xp: Any, *args: Any) -> Any:
-        """The array library's own answer, on raw arrays."""
+        """Return the array library's own answer, on raw arrays."""
         return (self.example.reference or self.row.reference)(xp, *args, **self.example.settings)
 
     def problem(self, place: Callable[[np.ndarray], Any] = np.asarray, single: bool = False) -> tuple[Any, list[Any]]:
-        """A function of the differentiated arguments alone, and these, each array put where ``place`` puts it."""
+        """Return a function of the differentiated arguments, and these.
+
+        ``place`` moves each array.
+        """
         args = [place(a) if isinstance(a, np.ndarray) else a for a in self.arguments(single)]
         places, call = self.places, self.call
 
@@ -140,22 +151,22 @@ above_one = between(1.3, 3.0)
 
 
 def off_zero(*shape: int) -> Input:
-    """Of both signs, and at least 0.4 from zero."""
+    """Draw numbers of both signs, and at least 0.4 from zero."""
     return Input(lambda rng: rng.uniform(0.4, 2.5, shape) * rng.choice([-1.0, 1.0], shape))
 
 
 def distinct(*shape: int) -> Input:
-    """No two elements nearer than 0.3, so that no extreme is a tie."""
+    """Draw elements at least 0.3 apart, which have no ties."""
     return Input(lambda rng: rng.permutation(0.3 * np.arange(np.prod(shape, dtype=int)) - 1.0).reshape(shape) + 0.05)
 
 
 def offset(*shape: int) -> Input:
-    """Between the elements of ``distinct``: no element of the one equals one of the other."""
+    """Draw elements between those of ``distinct``, none equal to one of them."""
     return Input(lambda rng: 0.3 * rng.integers(-3, 6, shape) + 0.13)
 
 
 def square_matrix(*shape: int) -> Input:
-    """Matrices far from singular."""
+    """Draw matrices far from singular."""
     return Input(lambda rng: rng.standard_normal(shape) + 4 * np.eye(shape[-1]))
 
 
@@ -164,7 +175,7 @@ def complex_normal(*shape: int) -> Input:
 
 
 def complex_small(*shape: int) -> Input:
-    """In the first quadrant inside the unit disc, and off zero: on no branch cut."""
+    """Draw numbers in the first quadrant inside the unit disc, off branch cuts."""
     return Input(lambda rng: rng.uniform(0.2, 0.6, shape) + 1j * rng.uniform(0.2, 0.6, shape))
 
 
@@ -178,7 +189,7 @@ def values(data: Any) -> Input:
 
 
 def constant(data: Any, dtype: Any = None) -> Input:
-    """An array that no derivative is asked of: labels, indices, masks."""
+    """Draw an array without a derivative: labels, indices, masks."""
     return Input(lambda rng: np.asarray(data, dtype=dtype), differentiable=False)
 
 
@@ -215,7 +226,10 @@ def named(space: Any, name: str) -> Any:
 def row(
     name: str, *examples: Example, call: Any = None, reference: Any = None, constant: bool = False, note: str = ""
 ) -> None:
-    """File a row. ``call`` is by default agrad's function of that name, ``reference`` the array library's."""
+    """File a row.
+
+    ``call`` is by default agrad's function of that name, ``reference`` the array library's.
+    """
     assert name not in ROWS, f"two rows for {name}"
     examples = _labelled(name, examples)
 
@@ -253,7 +267,7 @@ def slow(*names: str) -> None:
 
 
 def _labelled(name: str, examples: tuple[Example, ...]) -> tuple[Example, ...]:
-    """The examples, and those of ``more``: no two of one label."""
+    """Return the examples, and those of ``more``, with distinct labels."""
     examples = (*examples, *MORE.pop(name, ()))
     labels = [example.label for example in examples]
     assert len(set(labels)) == len(labels), f"{name}: two examples of one label"
@@ -346,7 +360,7 @@ def put(xp: Any, x: Any, value: Any, index: Any) -> Any:
 
 
 def added_at(xp: Any, *parts: Any, indices: Any, shape: Any) -> Any:
-    """Zeros of ``shape`` with each part added at its index."""
+    """Return zeros of ``shape`` with each part added at its index."""
     out = np.zeros(shape, np.result_type(*parts))
     for part, index in zip(parts, indices, strict=True):
         np.add.at(out, index, part)

@@ -54,7 +54,7 @@ OF_OPTIMIZER: dict[str, dict[str, Any]] = {"adamw": {"weight_decay": 0.01}, "sgd
 """The defaults for an optimizer that differ from those for the data."""
 
 MOVABLE = ("epochs", "data")
-"""The settings that may change in a resumed run: more epochs, another place of the data."""
+"""The settings that may change in a resumed run."""
 
 
 def option(name: str) -> str:

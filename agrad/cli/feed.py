@@ -12,7 +12,7 @@ from agrad.backends.base import Backend
 from agrad.cli.selection import Place
 
 LAZY = ("dask",)
-"""Backends with lazy arrays: every use of a batch of a large one would compute it again."""
+"""Backends with lazy arrays: each use of a batch would compute it again."""
 
 SHARE = 0.5
 """The share of a device's free memory for data; the rest is for the network."""

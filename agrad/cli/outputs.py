@@ -18,7 +18,7 @@ KINDS: dict[str, tuple[str, Callable[[str, bytes], bool]]] = {
     "--plot": ("a picture that Matplotlib drew", lambda path, content: _drawn(path, content)),
     "--output": ("predictions of agrad", lambda path, content: content.startswith(",".join(PREDICTIONS).encode())),
 }
-"""The output of each option, and a test of a file's name and first bytes for that kind."""
+"""The output of each option, and a test of a file's name and first bytes."""
 
 START = 2**20
 """The number of bytes that are read to know the kind of a file."""

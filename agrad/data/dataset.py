@@ -14,7 +14,7 @@ FLOATS = ("float32", "float64")
 BLOCK = 256
 """The number of examples that are scaled at a time."""
 MANY, FEW = 20, 5
-"""More different numbers as labels than the first need at least the second number of examples each."""
+"""Above ``MANY`` different numbers as labels each needs ``FEW`` examples or more."""
 WHOLE = 2.0**53
 """The largest float below which every integer is a float of its own."""
 
@@ -228,6 +228,33 @@ def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, nam
     return result
 
 
+def scaled_dataset(
+    name: str,
+    where: str,
+    train: tuple[np.ndarray, np.ndarray],
+    test: tuple[np.ndarray, np.ndarray],
+    mean: np.ndarray,
+    scale: np.ndarray,
+    dtype: str,
+    class_names: tuple[str, ...],
+    feature_names: tuple[str, ...] = (),
+) -> Dataset:
+    """Return a data set of raw examples and class numbers; errors name `where`."""
+    return Dataset(
+        name=name,
+        X_train=scaled(train[0], mean, scale, dtype, f"{where}, train part"),
+        y_train=train[1],
+        X_test=scaled(test[0], mean, scale, dtype, f"{where}, test part"),
+        y_test=test[1],
+        n_classes=len(class_names),
+        feature_shape=train[0].shape[1:] or (1,),
+        mean=mean,
+        scale=scale,
+        class_names=class_names,
+        feature_names=feature_names,
+    )
+
+
 def standardisation(X: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation of each feature of X (n, ...), both (d,).
 
@@ -352,7 +379,7 @@ def match_classes(y: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:
 def known_numbers(labels: Sequence[object], known: Sequence[object], name: str, expected: str) -> np.ndarray:
     """Return the places of labels among the known ones, int64 (n,).
 
-    Raises `DataError`, which says what is `expected`, for a label that is not among them.
+    Raises `DataError`, with the text `expected`, for a label that is not among them.
     """
     places = {label: place for place, label in enumerate(known)}
     numbers = np.array([places.get(label, -1) for label in labels], dtype=np.int64)

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from agrad.data.dataset import Dataset, float_name, scaled
+from agrad.data.dataset import Dataset, float_name, scaled_dataset
 from agrad.data.tables import read_npz
 from agrad.errors import DataError
 
@@ -50,16 +50,5 @@ def load_digits(*, dtype: str = "float32") -> Dataset:
     held = np.zeros(y.shape, dtype=bool)
     for digit in range(10):
         held[np.flatnonzero(y == digit)[2::5]] = True
-    mean, scale = np.zeros(64), np.full(64, 16.0)
-    return Dataset(
-        name="digits",
-        X_train=scaled(images[~held], mean, scale, dtype, "digits"),
-        y_train=y[~held],
-        X_test=scaled(images[held], mean, scale, dtype, "digits"),
-        y_test=y[held],
-        n_classes=10,
-        feature_shape=(8, 8),
-        mean=mean,
-        scale=scale,
-        class_names=tuple("0123456789"),
-    )
+    train, test = (images[~held], y[~held]), (images[held], y[held])
+    return scaled_dataset("digits", "digits", train, test, np.zeros(64), np.full(64, 16.0), dtype, tuple("0123456789"))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from agrad.data.dataset import Dataset, float_name, scaled
+from agrad.data.dataset import Dataset, float_name, scaled_dataset
 from agrad.data.download import fetch
 from agrad.data.files import StrPath
 from agrad.data.idx import parse_idx, read_idx
@@ -100,27 +100,12 @@ def load_mnist(
         where = os.fspath(directory)
         paths = find_files(where)
         arrays = [read_idx(path) for path in paths]
-    X_train, y_train = _part(paths[0], arrays[0], paths[1], arrays[1])
-    X_test, y_test = _part(paths[2], arrays[2], paths[3], arrays[3])
-    shape = X_train.shape[1:]
-    if X_test.shape[1:] != shape:
-        raise DataError(
-            f"{where!r}: expected images of one size, found {shape} to train and {X_test.shape[1:]} to test"
-        )
+    train, test = _part(paths[0], arrays[0], paths[1], arrays[1]), _part(paths[2], arrays[2], paths[3], arrays[3])
+    shape, other = train[0].shape[1:], test[0].shape[1:]
+    if other != shape:
+        raise DataError(f"{where!r}: expected images of one size, found {shape} to train and {other} to test")
     d = shape[0] * shape[1]
-    mean, scale = np.zeros(d), np.full(d, 255.0)
-    return Dataset(
-        name="mnist",
-        X_train=scaled(X_train, mean, scale, dtype, where),
-        y_train=y_train,
-        X_test=scaled(X_test, mean, scale, dtype, where),
-        y_test=y_test,
-        n_classes=10,
-        feature_shape=shape,
-        mean=mean,
-        scale=scale,
-        class_names=tuple("0123456789"),
-    )
+    return scaled_dataset("mnist", where, train, test, np.zeros(d), np.full(d, 255.0), dtype, tuple("0123456789"))
 
 
 def find_files(directory: str) -> list[str]:

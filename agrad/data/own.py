@@ -16,7 +16,7 @@ from agrad.data.dataset import (
     class_numbers,
     float_name,
     match_classes,
-    scaled,
+    scaled_dataset,
     standardisation,
     stratified_split,
 )
@@ -153,29 +153,18 @@ def _dataset(
         raise DataError(f"{name}: expected 2 classes or more to tell apart, found only the label {str(values[0])!r}")
     if test is None:
         most, few = stratified_split(numbers, test_fraction, seed, f"{name}, y")
-        X_train, y_train, X_test, y_test = X[most], numbers[most], X[few], numbers[few]
+        train, test = (X[most], numbers[most]), (X[few], numbers[few])
     else:
         _check_pair(*test, f"{name}, X_test and y_test")
-        X_train, y_train, X_test = X, numbers, test[0]
-        y_test = match_classes(test[1], values, f"{name}, y_test")
-        if X_test.shape[1:] != X.shape[1:]:
+        train, test = (X, numbers), (test[0], match_classes(test[1], values, f"{name}, y_test"))
+        if test[0].shape[1:] != X.shape[1:]:
             raise DataError(
-                f"{name}: expected examples of one shape, found {X.shape[1:]} in X and {X_test.shape[1:]} in X_test"
+                f"{name}: expected examples of one shape, found {X.shape[1:]} in X and {test[0].shape[1:]} in X_test"
             )
-    mean, scale = _scaling(scaling, X_train, name)
-    return Dataset(
-        name=os.path.basename(os.fspath(path)),
-        X_train=scaled(X_train, mean, scale, dtype, f"{name}, train part"),
-        y_train=y_train,
-        X_test=scaled(X_test, mean, scale, dtype, f"{name}, test part"),
-        y_test=y_test,
-        n_classes=int(values.shape[0]),
-        feature_shape=X.shape[1:] or (1,),
-        mean=mean,
-        scale=scale,
-        class_names=tuple(str(value) for value in values),
-        feature_names=feature_names,
-    )
+    mean, scale = _scaling(scaling, train[0], name)
+    class_names = tuple(str(value) for value in values)
+    base = os.path.basename(os.fspath(path))
+    return scaled_dataset(base, name, train, test, mean, scale, dtype, class_names, feature_names)
 
 
 def _check_pair(X: np.ndarray, y: np.ndarray, name: str) -> None:

@@ -187,7 +187,7 @@ class Module:
         return {}
 
     def load_host_state(self, state: Mapping[str, int]) -> None:
-        """Load what ``host_state`` returned.
+        """Load a state that ``host_state`` returned.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """The optimizers, with PyTorch's formulas, options and defaults."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import agrad
@@ -8,14 +8,10 @@ from agrad.errors import ConfigurationError
 from agrad.ops.updates import adam_update_counted, adam_update_p, sgd_update_p
 from agrad.optim.optimizer import Optimizer, Rate, number
 
-
-def _function(update: Any, p: Any) -> Callable[..., Any]:
-    """Return the function of an update for an array ``p``.
-
-    A step records nothing and has checked its arrays, so raw ones go straight to the operation on them. In a traced
-    function the call of the update notes it as a whole.
-    """
-    return update if isinstance(p, agrad.Tensor) else update.primitive.raw[type(p)]
+# A step records nothing and has checked its arrays, so raw ones go straight to the operation on them. In a traced
+# function the call of the update notes it as a whole.
+_SGD: Any = sgd_update_p.primitive  # type: ignore[attr-defined]
+_ADAM: Any = adam_update_p.primitive  # type: ignore[attr-defined]
 
 
 class SGD(Optimizer):
@@ -75,7 +71,8 @@ class SGD(Optimizer):
         if self.dampening and hasattr(count, "shape"):
             first, later = (self.update(p, g, arrays, number, lr, False) for number in (1, 2))
             return tuple([agrad.where(count > 1, b, a) for a, b in zip(first, later, strict=True)])
-        p_new, v_new = _function(sgd_update_p, p)(
+        update: Any = sgd_update_p if isinstance(p, agrad.Tensor) else _SGD.raw[type(p)]
+        p_new, v_new = update(
             p,
             g,
             arrays[0] if arrays else g,
@@ -151,7 +148,9 @@ class Adam(Optimizer):
         self.maximize = bool(maximize)
 
     def update(self, p: Any, g: Any, arrays: tuple[Any, ...], count: int, lr: float, donate: bool) -> tuple[Any, ...]:
-        update = adam_update_counted if hasattr(count, "shape") else _function(adam_update_p, p)
+        update: Any = adam_update_p if isinstance(p, agrad.Tensor) else _ADAM.raw[type(p)]
+        if hasattr(count, "shape"):
+            update = adam_update_counted
         return update(
             p,
             -g if self.maximize else g,

@@ -6,7 +6,7 @@ only the number of its steps. Give one as an optimizer's ``lr``, or call it.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from agrad.errors import ConfigurationError
 from agrad.optim.optimizer import number
@@ -14,17 +14,25 @@ from agrad.optim.optimizer import number
 Schedule = Callable[[int], float]
 
 
-def _steps(schedule: object, name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigurationError(f"{type(schedule).__name__}: {name} is an integer of 1 or more, not {value!r}")
+@dataclass(frozen=True)
+class _Checked:
+    """Base class of schedules, which checks the fields by their types."""
 
-
-def _number(schedule: object, name: str, value: float) -> None:
-    number(type(schedule).__name__, name, value)
+    def __post_init__(self) -> None:
+        title = type(self).__name__
+        for field in fields(self):
+            name, value = field.name, getattr(self, field.name)
+            if field.type is float:
+                number(title, name, value)
+            elif field.type is not int:
+                if not callable(value):
+                    raise ConfigurationError(f"{title}: {name} is a function of the step, not {value!r}")
+            elif isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigurationError(f"{title}: {name} is an integer of 1 or more, not {value!r}")
 
 
 @dataclass(frozen=True)
-class Constant:
+class Constant(_Checked):
     """The same rate at every step.
 
     ``schedule(n)`` is lr.
@@ -42,15 +50,12 @@ class Constant:
 
     lr: float
 
-    def __post_init__(self) -> None:
-        _number(self, "lr", self.lr)
-
     def __call__(self, step: int) -> float:
         return self.lr
 
 
 @dataclass(frozen=True)
-class Cosine:
+class Cosine(_Checked):
     """Half a cosine from ``lr`` at step 0 to ``final`` at step ``steps`` and after it.
 
     ``schedule(n)`` is final + (lr - final) * (1 + cos(pi * n / steps)) / 2 up to n = steps.
@@ -78,18 +83,13 @@ class Cosine:
     steps: int
     final: float = 0.0
 
-    def __post_init__(self) -> None:
-        _number(self, "lr", self.lr)
-        _number(self, "final", self.final)
-        _steps(self, "steps", self.steps)
-
     def __call__(self, step: int) -> float:
         share = min(max(step, 0), self.steps) / self.steps
         return self.final + (self.lr - self.final) * (1 + math.cos(math.pi * share)) / 2
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(_Checked):
     """A rate multiplied by ``factor`` after every ``every`` steps.
 
     ``schedule(n)`` is lr * factor**(n // every).
@@ -113,17 +113,12 @@ class Step:
     every: int
     factor: float = 0.1
 
-    def __post_init__(self) -> None:
-        _number(self, "lr", self.lr)
-        _number(self, "factor", self.factor)
-        _steps(self, "every", self.every)
-
     def __call__(self, step: int) -> float:
         return self.lr * self.factor ** (step // self.every)
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(_Checked):
     """A rate multiplied by ``factor`` after every step.
 
     ``schedule(n)`` is lr * factor**n.
@@ -144,16 +139,12 @@ class Exponential:
     lr: float
     factor: float
 
-    def __post_init__(self) -> None:
-        _number(self, "lr", self.lr)
-        _number(self, "factor", self.factor)
-
     def __call__(self, step: int) -> float:
         return self.lr * self.factor**step
 
 
 @dataclass(frozen=True)
-class Warmup:
+class Warmup(_Checked):
     """Another schedule with a linear start.
 
     Its rates at the first ``steps`` steps are multiplied by 1/steps, 2/steps, ..., 1.
@@ -177,11 +168,6 @@ class Warmup:
 
     schedule: Schedule
     steps: int
-
-    def __post_init__(self) -> None:
-        if not callable(self.schedule):
-            raise ConfigurationError(f"Warmup: schedule is a function of the step, not {self.schedule!r}")
-        _steps(self, "steps", self.steps)
 
     def __call__(self, step: int) -> float:
         return self.schedule(step) * min(1.0, (step + 1) / self.steps)

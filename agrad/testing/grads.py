@@ -254,7 +254,7 @@ class _Problem:
             return random_like(function(*self.tensors), self.rng)
 
     def check(self, function: Function, mode: str, label: str) -> None:
-        """Compare in random directions; raise with what is wrong."""
+        """Compare in random directions; raise for a wrong derivative."""
         self._check_values(function, mode, label)
         for _ in range(self.directions):
             weights = self._weights(function)

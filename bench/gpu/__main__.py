@@ -1,4 +1,7 @@
-"""``python -m bench.gpu OUT``: run the parts, print the table; ``bench/gpu_acceptance.sh`` calls this."""
+"""``python -m bench.gpu OUT``: run the parts, print the table.
+
+``bench/gpu_acceptance.sh`` calls it.
+"""
 
 import argparse
 import functools
@@ -41,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def chosen(given: argparse.Namespace, command: argparse.ArgumentParser) -> list[Part]:
-    """The parts asked for, in order; ends the program for an unknown one."""
+    """Return the parts asked for, in order; exit for an unknown one."""
     names = [n.strip() for n in given.parts.split(",")] if given.parts is not None else list(PARTS)
     unknown = [name for name in names if name not in PARTS]
     if unknown:
@@ -52,7 +55,10 @@ def chosen(given: argparse.Namespace, command: argparse.ArgumentParser) -> list[
 
 
 def set_environment() -> None:
-    """For the parts' processes: this checkout's agrad, no pinned BLAS, and no memory taken ahead by JAX."""
+    """Set the environment of the parts' processes.
+
+    They import this checkout's agrad, BLAS is not pinned, and JAX takes no memory ahead.
+    """
     path = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = f"{common.ROOT}{os.pathsep}{path}" if path else str(common.ROOT)
     os.environ |= {"PYTHONUNBUFFERED": "1", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
@@ -61,7 +67,7 @@ def set_environment() -> None:
 
 
 def command_of(part: Part, seconds: float, out: Path, small: bool) -> list[str]:
-    """The command line of a part's process."""
+    """Return the command line of a part's process."""
     some = ["--seconds", f"{seconds:.1f}", *(["--small"] if small else [])]
     return [sys.executable, "-P", "-m", "bench.gpu.parts", part.name, str(out), *some]
 

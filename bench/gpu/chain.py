@@ -1,4 +1,4 @@
-"""Twenty operations on each of 10^8 elements, forward and backward, beside a copy: the suite ``jit``."""
+"""Twenty operations on 10^8 elements, both passes, and a copy: the suite ``jit``."""
 
 from bench import common, jit
 from bench.common import Timing

@@ -1,4 +1,4 @@
-"""A step's time on the device, on the host, and of a loop as users write it, each apart from the others.
+"""The time of a step on the device, on the host, and of a loop as users write it.
 
 device: between two events, or times, on the device, behind work that keeps it busy until all steps are issued, so that
 no waiting for the host is in it. host: issuing steps, without waiting for any. together: a loop of steps, waited for at
@@ -24,7 +24,9 @@ AHEAD = 3.0
 
 @dataclass(frozen=True)
 class DeviceClock:
-    """between: seconds on the device of what a function issues behind so many fills, units of other work.
+    """Seconds on the device of the work that a function issues behind fills.
+
+    The fills are units of other work.
 
     fill_seconds: how long a fill takes. most: so many fills its queue holds besides the steps.
     """
@@ -68,7 +70,10 @@ def of_torch(side: int) -> DeviceClock:
 
 
 def of_jax(side: int, wait: Callable[[], None]) -> DeviceClock:
-    """By the host's clock, from the end of the fills to the end of the last step: JAX has no events."""
+    """Return a time by the host's clock, from the last fill to the last step.
+
+    JAX has no events.
+    """
     jax = load("jax")
     a = jax.numpy.ones((side, side), jax.numpy.float32)
     product = jax.jit(lambda x: x @ x)
@@ -100,7 +105,7 @@ class Meter:
             self.job.step()
 
     def sample(self) -> dict[str, float]:
-        """Seconds a step by each clock."""
+        """Return the seconds a step by each clock."""
         step, wait = self.job.step, self.job.wait
         step()
         wait()

@@ -1,4 +1,4 @@
-"""One program on NumPy and on CuPy over sizes, with its plot: the suite ``compare``."""
+"""One program on NumPy and CuPy over sizes, with its plot: the suite ``compare``."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ NUMPY, CUPY = "agrad, numpy", "agrad, cupy"
 
 
 def wins(record: dict[str, Any]) -> str:
-    """From which size on CuPy is faster, forward and backward, by work."""
+    """Return the sizes from which on CuPy is faster, forward and backward, by work."""
     found = []
     for key, by_size in record["seconds"].items():
         name, _, part = key.partition(", ")

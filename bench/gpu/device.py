@@ -1,4 +1,7 @@
-"""The device in a line, and whether it is a GPU; an error where CuPy cannot compute: ``python -m bench.gpu.device``."""
+"""The device in a line, and whether it is a GPU: ``python -m bench.gpu.device``.
+
+It is an error if CuPy cannot compute.
+"""
 
 import subprocess
 import sys
@@ -15,7 +18,7 @@ class NoDevice(Exception):
 
 
 def described(logs: Path, seconds: float = SECONDS) -> tuple[str, bool]:
-    """The device and the versions in a line, and whether it is a GPU, found by a process of its own."""
+    """Return a line on device and versions, and True for a GPU, from a new process."""
     log = logs / "device.log"
     try:
         with log.open("wb") as out:

@@ -1,4 +1,4 @@
-"""The goals for a CUDA GPU: every question that the acceptance run asks, in one place, and how answers are judged."""
+"""The goals for a CUDA GPU: all questions of the acceptance run, and their judges."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -77,7 +77,7 @@ GOALS = {(goal.part, goal.name): goal for goal in _goals()}
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer to a question; ``why`` says why there is none, or why it is not the wanted one."""
+    """The answer to a question, with the reason of a missing or a bad one."""
 
     part: str
     name: str
@@ -107,7 +107,10 @@ def unmeasured(goal: Goal, why: str, measured: str = "") -> Verdict:
 
 
 class Answers:
-    """Where a part writes its verdicts, each as soon as it is known, so that a later crash takes none away."""
+    """The file of a part's verdicts, each written as soon as it is known.
+
+    A later crash loses none.
+    """
 
     def __init__(self, part: str, file: Path, small: bool = False) -> None:
         self.part, self.file, self.small = part, file, small
@@ -129,7 +132,7 @@ class Answers:
 
 
 def read(file: Path) -> list[Verdict]:
-    """The verdicts that a part wrote; a line that was cut off by its end is left out."""
+    """Return the verdicts that a part wrote, without a line that was cut off."""
     found: list[Verdict] = []
     for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
         try:
@@ -140,7 +143,7 @@ def read(file: Path) -> list[Verdict]:
 
 
 def completed(part: str, given: list[Verdict], why: str) -> list[Verdict]:
-    """A verdict for each question of a part, in order.
+    """Return a verdict for each question of a part, in order.
 
     why: how the part ended, if not by itself; one that came to its end owes an answer to each question.
     """
@@ -153,7 +156,7 @@ def completed(part: str, given: list[Verdict], why: str) -> list[Verdict]:
 
 
 def passed(verdicts: list[Verdict], small: bool, failed: set[str]) -> bool:
-    """Whether everything asked was met.
+    """Return True if all that was asked is met.
 
     At small sizes times need no verdict, and a peer or a library for a plot may be absent; ``failed``: the parts that
     did not come to their end.

@@ -1,4 +1,4 @@
-"""The MLP's training step at batch 128 beside PyTorch's and JAX's fastest, by each of three clocks; see ``clocks``."""
+"""The MLP's training step at batch 128 beside PyTorch's and JAX's; see ``clocks``."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ KEEP = 25.0
 
 
 def metered(batch: int, small: bool, library: str, name: str) -> Job:
-    """A job whose first step gives the losses of the first training steps, and each later one a sample of times."""
+    """Return a job with the losses first, then a sample of times at each step."""
     job = _built(batch, library, name)
     curve = [job.read(job.step()) for _ in range(CURVE_STEPS)]
     side, count = (clocks.SMALL_SIDE, clocks.SMALL_COUNT) if small else (clocks.SIDE, clocks.COUNT)
@@ -48,14 +48,14 @@ def _built(batch: int, library: str, name: str) -> Job:
 
 
 def candidates(small: bool) -> list[Candidate]:
-    """agrad's two ways, and the peers."""
+    """Return agrad's two ways, and the peers."""
     found = [(OURS, "cupy"), (EAGER, "cupy"), (mlp.NAMES["jax"], "jax"), (mlp.NAMES["torch"], "torch")]
     found += [(c.name, "torch") for c in mlp_peers.candidates("cuda")]
     return [Candidate(name, metered, (small, library, name), (library,)) for name, library in found]
 
 
 def build(started: dict[str, Remote], batch: int, seconds: float) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """The first losses of those that could be built in the time, by name, and why the others could not."""
+    """Return the first losses of those built in time, and why others were not."""
     end = time.monotonic() + seconds
     curves: dict[str, list[float]] = {}
     absent: dict[str, str] = {}
@@ -78,7 +78,7 @@ def differing(curve: list[float], right: list[float]) -> bool:
 
 
 def measure(runners: dict[str, Remote], rounds: int, seconds: float) -> dict[str, dict[str, Timing]]:
-    """Samples by clock and candidate, in rounds in which all take turns, until the time is over."""
+    """Return samples by clock and candidate, in turns until the time is over."""
     end = time.monotonic() + seconds
     found: dict[str, dict[str, Timing]] = {clock: {name: Timing() for name in runners} for clock in MLP_CLOCKS}
     for turn in range(rounds + 1):

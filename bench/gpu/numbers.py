@@ -13,7 +13,10 @@ SEEDS = (0, 1, 2**63 + 5)
 
 
 def draws(count: int) -> dict[str, Callable[[Any], list[Any]]]:
-    """By name, arrays that a key gives; ``count`` is odd, so that the last block of words is cut."""
+    """Return arrays that a key gives, by name.
+
+    ``count`` is odd, which cuts the last block of words.
+    """
     import agrad
     from agrad import random
 
@@ -30,7 +33,7 @@ def draws(count: int) -> dict[str, Callable[[Any], list[Any]]]:
 
 
 def pairs(name: str, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """What NumPy and CuPy draw from the same keys, on the host."""
+    """Return the numbers of NumPy and of CuPy from the same keys, on the host."""
     from agrad import random
 
     draw = draws(count)[name]

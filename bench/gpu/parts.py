@@ -1,4 +1,4 @@
-"""The parts of the acceptance run, in the order of their worth, and the process in which one runs.
+"""The parts of the acceptance run in the order of their worth, and their process.
 
 python -m bench.gpu.parts NAME OUT --seconds S [--small]
 """
@@ -33,7 +33,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Work:
-    """What a part is given: where to write, its answers, whether sizes are small, and when it is ended."""
+    """The inputs of a part: folder, answers, small or large sizes, and time limit."""
 
     out: Path
     answers: Answers
@@ -45,7 +45,7 @@ class Work:
         return self.out / "logs"
 
     def left(self) -> float:
-        """Seconds until the part is ended."""
+        """Return the seconds until the part is ended."""
         return self.end - time.monotonic()
 
 

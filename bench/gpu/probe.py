@@ -15,14 +15,17 @@ from bench.gpu.parts import Work
 
 
 def cublaslt() -> Any:
-    """agrad's cuBLASLt on the current device; ``absent`` says why there is none, ``refused`` what it does not have."""
+    """Return agrad's cuBLASLt on the current device.
+
+    ``absent`` says why there is none, ``refused`` which functions it does not have.
+    """
     from agrad.jit.lower.cuda import products as cuda_products
 
     return cuda_products.lt_of(0)
 
 
 def libraries(word: str) -> list[str]:
-    """File names of the libraries in this process whose names begin with a word, with the version they say."""
+    """Return the libraries in this process with a prefix, and their versions."""
     lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
     found = []
     for path in sorted({line.split(maxsplit=5)[5] for line in lines if f"/{word}" in line}):
@@ -97,7 +100,10 @@ def _product_off(x: Any, w: Any) -> float:
 
 
 def odd_alignments() -> tuple[float, str]:
-    """Products of matrices that begin 0 to 12 bytes behind a boundary, of sides that are no multiples of 4."""
+    """Check products of matrices 0 to 12 bytes behind a boundary.
+
+    Their sides are not multiples of 4.
+    """
     import cupy
 
     big = cupy.asarray(np.random.default_rng(0).normal(size=90_000).astype(np.float32))
@@ -111,7 +117,7 @@ def odd_alignments() -> tuple[float, str]:
 
 
 def without_workspace() -> tuple[float, str]:
-    """The same product with the usual workspace and with none."""
+    """Return the same product with the usual workspace and with none."""
     import cupy
 
     from agrad.jit.lower.cuda import products as cuda_products
@@ -137,7 +143,10 @@ QUESTIONS: dict[str, Callable[[], tuple[float | bool, str]]] = {
 
 
 def brief(error: Exception) -> str:
-    """An error in one line; of one that quotes the traceback of another process, its beginning and that error."""
+    """Return an error in one line.
+
+    Of one that quotes the traceback of another process, its beginning and that error.
+    """
     lines = str(error).strip().splitlines() or [""]
     inner = [line for line in lines[1:] if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)]
     return f"{lines[0]} {inner[-1]}" if inner else f"{type(error).__name__}: {lines[0]}"

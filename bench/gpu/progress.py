@@ -1,4 +1,4 @@
-"""A plugin for pytest: each result into a file as it comes, so that a run cut off by its time still tells.
+"""A plugin for pytest that writes each result to a file at once.
 
     python -m pytest -p bench.gpu.progress --progress FILE ...
 
@@ -23,7 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Progress:
-    """Writes what is reported to the process that the user started, also from the workers of xdist."""
+    """A writer of reports to the process of the user, also from xdist's workers."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

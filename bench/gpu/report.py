@@ -1,4 +1,4 @@
-"""Tell how the parts went: lines as they end, the table at the end, and the files in OUT."""
+"""Reports on the parts: lines as they end, the table at the end, the files in OUT."""
 
 import errno
 import json
@@ -18,7 +18,9 @@ WROTE = ("table.md", "details.md", "results.json", "compare.png")
 
 
 def prepared(out: Path) -> Path:
-    """The folder, without what an earlier run wrote there, with a place for logs that git ignores.
+    """Return the folder, without files of an earlier run.
+
+    It has a place for logs that git ignores.
 
     Raises ``OSError`` where it cannot be written, and for a folder of logs that no such run made.
     """
@@ -36,7 +38,7 @@ def prepared(out: Path) -> Path:
 
 
 def short(text: str) -> str:
-    """A text as a cell: one line, not too long, without this checkout's place."""
+    """Return a text as a cell: one line, not too long, without this checkout's path."""
     text = " ".join(text.replace("|", "/").replace(f"{common.ROOT}{os.sep}", "").split())
     return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
 
@@ -69,7 +71,7 @@ def heading(about: str, small: bool, parts: list[Part]) -> list[str]:
 
 
 def table(head: list[str], verdicts: list[Verdict], ended: list[Ended], seconds: float) -> str:
-    """What comes last: the verdicts, how the parts ended, and the counts."""
+    """Return the last table: the verdicts, the ends of the parts, and the counts."""
     rows = [[v.part, v.name, v.wanted, short(v.measured), short(v.text)] for v in verdicts]
     counts = dict.fromkeys((goals.MET, goals.NOT_MET, goals.NOT_MEASURED, goals.NOT_JUDGED), 0)
     for v in verdicts:
@@ -88,7 +90,7 @@ def table(head: list[str], verdicts: list[Verdict], ended: list[Ended], seconds:
 
 
 def write(out: Path, text: str, about: str, small: bool, verdicts: list[Verdict], ended: list[Ended]) -> None:
-    """The table, the tables of the suites that ran, and one record of everything."""
+    """Write the table, the tables of the suites that ran, and one record of all."""
     (out / "table.md").write_text(text + "\n", encoding="utf-8")
     files = [out / "logs" / f"{part}.json" for part in PARTS]
     records = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()}

@@ -1,4 +1,7 @@
-"""Run the parts, each a process group of its own with a time limit and a log, within one budget of seconds."""
+"""Runs of the parts, each a process group with a time limit and a log.
+
+All together have one budget of seconds.
+"""
 
 import contextlib
 import os
@@ -20,7 +23,7 @@ DONE, NO_TIME = "done", "no time left"
 
 @dataclass(frozen=True)
 class Part:
-    """A part: what it does, for how many seconds at most, and whether nothing may run beside it (it measures times)."""
+    """A part: its work, its longest time, and whether it runs alone to measure times."""
 
     name: str
     about: str
@@ -30,7 +33,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a part ended: ``DONE``, or what went wrong."""
+    """The end of a part: ``DONE``, or the error."""
 
     name: str
     how: str
@@ -94,7 +97,10 @@ class Running:
     start: float = field(default_factory=time.monotonic)
 
     def ended(self) -> str | None:
-        """How it ended; None while it runs. A part over its time is ended."""
+        """Return the end of the part, or None while it runs.
+
+        A part over its time is ended.
+        """
         code = self.process.poll()
         if code is not None:
             self._signal(signal.SIGKILL)  # what it left behind
@@ -119,7 +125,7 @@ class Running:
 
 
 class Runner:
-    """Runs parts in order, as many at once as ``width``; one that measures times has the machine to itself.
+    """A runner of parts in order, as many at once as ``width``.
 
     command: the command line of a part and the seconds it is allowed. told: called as each part ends. stop: looked at
     between; once it holds a signal all parts are ended.

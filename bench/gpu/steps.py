@@ -1,4 +1,7 @@
-"""Jitted training steps of the MLP beside eager ones, for each optimizer and precision: one graph, equal losses."""
+"""Jitted training steps of the MLP beside eager ones, by optimizer and precision.
+
+A step is one graph, and the losses are equal.
+"""
 
 import itertools
 from collections.abc import Callable
@@ -18,7 +21,10 @@ SCALE = 2.0**40
 
 
 def build(optimizer: str, scale: float | None = None) -> Callable[..., Any]:
-    """A training step of the MLP, from the same weights each time; ``scale``: of the loss, to begin with."""
+    """Return a training step of the MLP, from the same weights each time.
+
+    ``scale`` is the first scale of the loss.
+    """
     from agrad import nn, optim
 
     layers: list[Any] = []
@@ -44,7 +50,10 @@ def build(optimizer: str, scale: float | None = None) -> Callable[..., Any]:
 
 
 def batches(rows: int) -> list[tuple[Any, Any]]:
-    """Four batches on the GPU; one has rows of zeros, whose pre-activations are the biases."""
+    """Return four batches on the GPU.
+
+    One has rows of zeros, whose pre-activations are the biases.
+    """
     import agrad
 
     rng = np.random.default_rng(1)
@@ -58,12 +67,15 @@ def losses(step: Callable[..., Any], data: list[tuple[Any, Any]], count: int = S
 
 
 def furthest(found: list[float], right: list[float]) -> float:
-    """The largest difference of two curves, relative where values are above 1; NaN where one is not finite."""
+    """Return the largest difference of two curves, relative for values above 1.
+
+    NaN if a value is not finite.
+    """
     return max((abs(a - b) / max(1.0, abs(b)) for a, b in zip(found, right, strict=True)), key=lambda v: (v != v, v))
 
 
 def shape_of(code: str) -> tuple[bool, str]:
-    """Whether a lowered program is one graph with nothing between, and what it is."""
+    """Return True if a lowered program is one graph, and its description."""
     lines = [line for line in code.splitlines() if line and not line.startswith(" ")]
     graphs = lines.count("graph:")
     others = len(lines) - graphs
@@ -71,7 +83,7 @@ def shape_of(code: str) -> tuple[bool, str]:
 
 
 def compare(work: Work, optimizer: str, precision: str, right: list[float], data: list[tuple[Any, Any]]) -> None:
-    """Answer whether a step at a precision is one graph and takes the eager step's way."""
+    """Answer if a step at a precision is one graph with the eager step's losses."""
     import agrad
 
     step = build(optimizer, 2.0**10 if precision == "float16" else None)
@@ -89,7 +101,7 @@ def compare(work: Work, optimizer: str, precision: str, right: list[float], data
 
 
 def scaled(work: Work, data: list[tuple[Any, Any]]) -> None:
-    """Answer whether a scale that overflows float16 comes down while nothing is learned, and then the loss falls."""
+    """Answer if a scale that overflows float16 comes down, and the loss then falls."""
     import agrad
 
     train = agrad.jit(build("SGD", SCALE), precision="float16")

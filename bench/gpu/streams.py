@@ -1,4 +1,7 @@
-"""A jitted step on another stream, and replays on two streams in turn: the losses are those of eager steps."""
+"""A jitted step on another stream, and replays on two streams in turn.
+
+The losses are those of eager steps.
+"""
 
 from typing import Any
 
@@ -9,7 +12,7 @@ from bench.gpu.steps import STEPS, batches, build, furthest, losses
 
 
 def on_streams(data: list[tuple[Any, Any]], streams: list[Any]) -> list[float]:
-    """The losses of a jitted step of which call k runs on stream k, from the start again after the last one."""
+    """Return the losses of a jitted step whose call k runs on stream k, in a cycle."""
     import agrad
 
     step, found = agrad.jit(build("SGD")), []

@@ -1,4 +1,7 @@
-"""A sample of the tests on CuPy that fits into its time; if it does not, what ran until then counts."""
+"""A sample of the tests on CuPy that fits into its time.
+
+If it does not, the results until then count.
+"""
 
 import contextlib
 import importlib.util
@@ -30,7 +33,7 @@ MARGIN = 8.0
 
 
 def command(file: Path, small: bool) -> list[str]:
-    """The command line of pytest that writes its results to ``file``."""
+    """Return the command line of pytest that writes its results to ``file``."""
     chosen = [f"tests/{name}.py" for name in (SMALL_FILES if small else FILES)]
     workers = min(WORKERS, common.cores())
     parallel = ["-n", str(workers)] if importlib.util.find_spec("xdist") and workers > 1 else []
@@ -57,7 +60,7 @@ def run_for(line: list[str], seconds: float) -> str:
 
 
 def counted(file: Path) -> tuple[dict[str, int], int, list[str]]:
-    """The number of tests by outcome, the number selected, and the names of those that failed."""
+    """Return the tests by outcome, the number selected, and the names of failures."""
     counts, selected, failed = {"passed": 0, "failed": 0, "skipped": 0}, 0, []
     for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
         with contextlib.suppress(ValueError):

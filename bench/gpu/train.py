@@ -1,4 +1,7 @@
-"""``agrad train`` on NumPy and on CuPy: the same accuracy, and the seconds of a run; MNIST where its files are here."""
+"""``agrad train`` on NumPy and on CuPy: equal accuracy, and the seconds of a run.
+
+The data are MNIST if its files are here.
+"""
 
 import json
 import os
@@ -17,7 +20,10 @@ FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3
 
 
 def mnist_folder() -> str | None:
-    """A folder with MNIST's four files: where ``AGRAD_MNIST_DIR`` says, or the cache; None: nothing is downloaded."""
+    """Return a folder with MNIST's four files, or None; nothing is downloaded.
+
+    It is that of ``AGRAD_MNIST_DIR``, or the cache.
+    """
     from agrad.data import cache_directory
 
     for folder in (os.environ.get("AGRAD_MNIST_DIR"), os.path.join(cache_directory(), "mnist")):
@@ -27,7 +33,7 @@ def mnist_folder() -> str | None:
 
 
 def data_of(small: bool) -> tuple[str, list[str]]:
-    """The name of the data and the options that name it; digits where MNIST is not here."""
+    """Return the name of the data and its options; digits if MNIST is not here."""
     folder = None if small else mnist_folder()
     if folder is None:
         print("digits:", "small sizes" if small else "no MNIST here; AGRAD_MNIST_DIR can name a folder with its files")
@@ -36,7 +42,7 @@ def data_of(small: bool) -> tuple[str, list[str]]:
 
 
 def trained(backend: str, work: Work, options: list[str], epochs: int) -> dict[str, Any]:
-    """One run of the command line: the records of its log, with the last one's entries at the top."""
+    """Run the command line once, and return its log with the last record on top."""
     log = work.logs / f"train-{backend}.jsonl"
     line = [sys.executable, "-m", "agrad", "train", *options, "--epochs", str(epochs), "--backend", backend]
     done = subprocess.run([*line, "--log", str(log)], cwd=common.ROOT, timeout=max(1.0, work.left() - 2), check=False)

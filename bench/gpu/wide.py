@@ -1,4 +1,4 @@
-"""The wide MLP's training step beside the rate of a plain product: the suite ``wide``, a precision at a time."""
+"""The wide MLP's training step beside a plain product: the suite ``wide``."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Handwritten digits with a network 784-128-10: one-hot labels, batches of 100, three epochs at rate 0.1.
+"""Handwritten digits with a network 784-128-10.
 
     python examples/classics/mnist.py --data-dir DIRECTORY
 
@@ -19,7 +19,7 @@ Parameters = dict[str, agrad.Tensor]
 
 
 def default_directory() -> Path | None:
-    """A copy of the data beside the repository, if there is one."""
+    """Return a copy of the data beside the repository, if there is one."""
     return NEARBY if NEARBY.is_dir() else None
 
 

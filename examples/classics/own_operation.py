@@ -1,4 +1,4 @@
-"""One's own operation: softplus, log(1 + exp(x)), written so that it cannot overflow.
+"""An operation of one's own: softplus, log(1 + exp(x)), without overflow.
 
 An operation is a function of ``xp`` (the namespace of whatever array library it is given) and of arrays. Its rules say
 how a cotangent ``g`` goes back and how a tangent ``t`` goes forward. A rule is given what it names, and what a rule
@@ -13,7 +13,7 @@ import agrad
 
 @agrad.primitive
 def softplus(xp, x, /):
-    """log(1 + exp(x)) of each element."""
+    """Return log(1 + exp(x)) of each element."""
     return xp.maximum(x, xp.zeros_like(x)) + xp.log1p(xp.exp(-xp.abs(x)))
 
 

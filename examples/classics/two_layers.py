@@ -1,5 +1,6 @@
-"""A network of two layers, written out: with the mean squared error, and with cross entropy. Its graph is drawn.
+"""A network of two layers, written out, and a drawing of its graph.
 
+It is trained with the mean squared error, and with cross entropy.
 The task is XOR, which one layer cannot learn: is exactly one of two inputs 1?
 """
 

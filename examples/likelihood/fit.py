@@ -1,4 +1,4 @@
-"""The survival model of ``survival.py``, fitted with the gradient and the Hessian that agrad takes of it as it stands.
+"""The survival model of ``survival.py``, fitted with agrad's gradient and Hessian.
 
 python examples/likelihood/fit.py
 """
@@ -19,7 +19,7 @@ hessian = agrad.hessian(negative_log_likelihood)
 
 
 def central_differences(function, x, step=1e-5):
-    """The derivatives of a function of a vector, in its last axis."""
+    """Return the derivatives of a function of a vector, in the last axis."""
     moves = step * np.eye(len(x))
     return np.stack([(np.asarray(function(x + d)) - np.asarray(function(x - d))) / (2 * step) for d in moves], -1)
 

@@ -1,4 +1,4 @@
-"""Times until an event, some of them censored: a regression with gamma distributed times, in NumPy and SciPy.
+"""Times until an event, some censored: a regression with gamma distributed times.
 
 Nothing here knows of agrad.
 """
@@ -8,7 +8,7 @@ from scipy import special
 
 
 def negative_log_likelihood(parameters, times, observed, covariates):
-    """Minus the log likelihood, of a subject on average.
+    """Return minus the log likelihood, of a subject on average.
 
     ``parameters``: the coefficients of the log of the mean, then the log of the gamma distribution's shape.
     ``observed``: 1 where the event was seen at ``times``, 0 where the subject was last seen without it.
@@ -23,7 +23,7 @@ def negative_log_likelihood(parameters, times, observed, covariates):
 
 
 def simulate(subjects=400, seed=0):
-    """Times, whether the event was observed, covariates, and the parameters they were drawn with."""
+    """Return times, observed events, covariates, and the true parameters."""
     rng = np.random.default_rng(seed)
     truth = np.array([1.0, 0.5, -0.8, np.log(1.7)])
     covariates = np.column_stack([np.ones(subjects), rng.normal(size=(subjects, 2))])

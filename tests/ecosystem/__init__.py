@@ -1,1 +1,1 @@
-"""Other libraries' functions on Tensors: samples of their calls, and the trial that each is put to."""
+"""Samples of calls of other libraries' functions on Tensors, and their trial."""

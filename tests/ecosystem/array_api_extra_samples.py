@@ -17,7 +17,7 @@ NOT_TRIED = {
 
 
 def public() -> list[str]:
-    """The names of the package's public functions."""
+    """Return the names of the package's public functions."""
     return [name for name in xpx.__all__ if not name.startswith("__")]
 
 

@@ -15,7 +15,7 @@ NOT_TRIED = {
 
 
 def public() -> list[str]:
-    """The names of the package's public functions, and of those of its module for the array API."""
+    """Return the public functions of the package and of its array API module."""
     from einops import array_api
 
     own = [name for name in einops.__all__ if name != "EinopsError"]

@@ -19,7 +19,7 @@ NOT_TRIED = {
 
 
 def public() -> list[str]:
-    """The names of the package's public functions."""
+    """Return the names of the package's public functions."""
     return [name for name in opt_einsum.__all__ if name != "__version__"]
 
 

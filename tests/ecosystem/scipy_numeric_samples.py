@@ -1,5 +1,8 @@
-"""``scipy.integrate``, ``differentiate``, ``optimize.elementwise``, ``linalg``, ``interpolate``, ``ndimage``,
-``cluster`` and ``constants``."""
+"""Samples of SciPy's numerical packages.
+
+``scipy.integrate``, ``differentiate``, ``optimize.elementwise``, ``linalg``, ``interpolate``, ``ndimage``, ``cluster``
+and ``constants``.
+"""
 
 from typing import Any
 
@@ -41,7 +44,7 @@ TREE = hierarchy.linkage(POINTS, "average")
 
 
 def xp_of(x: Any) -> Any:
-    """The namespace of a sample's argument."""
+    """Return the namespace of a sample's argument."""
     return np if isinstance(x, np.ndarray | np.generic) else x.__array_namespace__()
 
 

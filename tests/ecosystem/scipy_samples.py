@@ -1,4 +1,4 @@
-"""SciPy with ``SCIPY_ARRAY_API=1``: every public function that SciPy's own table has for other arrays."""
+"""SciPy with ``SCIPY_ARRAY_API=1``: all public functions for other arrays."""
 
 import importlib
 import os
@@ -26,7 +26,7 @@ NOT_TRIED = {name: reason for part in PARTS for name, reason in part.NOT_TRIED.i
 
 
 def public() -> list[str]:
-    """The functions of SciPy's public modules that its table says take other libraries' arrays."""
+    """Return SciPy's public functions that its table lists for other arrays."""
     names = []
     for place in MODULES:
         module = importlib.import_module(f"scipy.{place}")

@@ -1,4 +1,4 @@
-"""``scipy.special``: the functions SciPy has for other libraries' arrays, inside their domains."""
+"""``scipy.special``: the functions for other libraries' arrays, in their domains."""
 
 from typing import Any
 

@@ -23,7 +23,7 @@ COUNTS = np.asarray([5, 8, 3, 9])
 
 
 def parts(result: Any) -> Any:
-    """The statistic and the p-value of a result, or its fields."""
+    """Return the statistic and the p-value of a result, or its fields."""
     if hasattr(result, "statistic") and hasattr(result, "pvalue"):
         return [result.statistic, result.pvalue]
     return result._asdict() if hasattr(result, "_asdict") else result

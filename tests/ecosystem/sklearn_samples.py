@@ -1,4 +1,4 @@
-"""scikit-learn with ``array_api_dispatch``: the estimators and functions that its manual lists for the array API."""
+"""scikit-learn with ``array_api_dispatch``: the functions that its manual lists."""
 
 from typing import Any
 
@@ -42,12 +42,12 @@ P, Q = rng.uniform(0.2, 2.0, size=(4, 3)), rng.uniform(0.2, 2.0, size=(5, 3))
 
 
 def public() -> list[str]:
-    """What the samples name, and the rest in one line."""
+    """Return the names that the samples cover, and the rest in one line."""
     return [*sorted({sample.name for sample in SAMPLES}), *NOT_TRIED]
 
 
 def transformer(name: str, make: Any, x: np.ndarray = X, inverse: bool = False, label: str = "") -> None:
-    """File samples of an estimator that transforms: by the data it is fitted to and by that it transforms."""
+    """File samples of an estimator that transforms, by fitted and transformed data."""
     SAMPLES.add(f"{name}.fit_transform", lambda a: make().fit_transform(a), x, label=label)
     SAMPLES.add(f"{name}.transform", lambda a, b: make().fit(a).transform(b), x, x[:5] + 0.1, label=label)
     if inverse:

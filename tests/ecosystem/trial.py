@@ -1,4 +1,4 @@
-"""The trial of a call of a library's function: value and gradient on Tensors, against NumPy's arrays."""
+"""The trial of a call of a library's function: value and gradient against NumPy's."""
 
 import dataclasses
 import warnings
@@ -16,7 +16,9 @@ RELATIVE = 2e-5
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """One call of a library's function ``name``; ``call`` takes ``inputs``, of which floating ones are differentiated.
+    """One call of a library's function ``name`` with ``inputs``.
+
+    Floating inputs are differentiated.
 
     ``fixed``: the positions of inputs that stay constants. ``label`` tells samples of one function apart.
     """
@@ -29,13 +31,13 @@ class Sample:
 
     @property
     def title(self) -> str:
-        """The row's name on the page."""
+        """Return the row's name on the page."""
         return f"{self.name} ({self.label})" if self.label else self.name
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What a trial found. ``kind``: "works", "constant", "refuses" or "WRONG"."""
+    """The result of a trial: "works", "constant", "refuses" or "WRONG"."""
 
     kind: str
     remark: str = ""
@@ -54,7 +56,10 @@ class Samples(list[Sample]):
 
 
 def leaves(result: Any) -> list[Any]:
-    """The arrays and numbers of a result, containers opened; strings, None and whatever else is no number left out."""
+    """Return the arrays and numbers of a result and its containers.
+
+    Strings, None and other objects are left out.
+    """
     if isinstance(result, Mapping):
         return [leaf for key in sorted(result, key=str) for leaf in leaves(result[key])]
     if isinstance(result, (tuple, list)):
@@ -65,24 +70,24 @@ def leaves(result: Any) -> list[Any]:
 
 
 def values(leaf: Any) -> np.ndarray:
-    """A leaf's values."""
+    """Return the values of a leaf."""
     return np.asarray(leaf.detach().numpy() if isinstance(leaf, Tensor) else leaf)
 
 
 def call(sample: Sample, arrays: list[Any]) -> list[Any]:
-    """The leaves of one call, warnings unheard: it is the values that are on trial."""
+    """Return the leaves of one call, without its warnings."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return leaves(sample.call(*arrays))
 
 
 def differentiated(sample: Sample) -> list[int]:
-    """The positions of the inputs that a derivative is asked by."""
+    """Return the positions of the inputs that a derivative is asked by."""
     return [i for i, x in enumerate(sample.inputs) if x.dtype.kind in "fc" and i not in sample.fixed]
 
 
 def slopes(sample: Sample, direction: dict[int, np.ndarray], step: float) -> list[np.ndarray]:
-    """Central differences, of fourth order, of each leaf along a direction of the inputs."""
+    """Return central differences, of fourth order, of each leaf along a direction."""
 
     def at(t: float) -> list[np.ndarray]:
         moved = [np.array(x + t * direction[i]) if i in direction else np.array(x) for i, x in enumerate(sample.inputs)]
@@ -100,7 +105,10 @@ def slopes(sample: Sample, direction: dict[int, np.ndarray], step: float) -> lis
 
 
 def trial(sample: Sample, backend: str = "numpy") -> Verdict:
-    """Put one sample to the trial. An error or a non-finite result on NumPy's own arrays is the sample's: raised."""
+    """Try one sample.
+
+    An error or a non-finite result on NumPy's own arrays is the sample's, and raised.
+    """
     reference = [values(leaf) for leaf in call(sample, [x.copy() for x in sample.inputs])]
     for i, result in enumerate(reference):
         if not np.all(np.isfinite(result)):
@@ -128,7 +136,7 @@ def trial(sample: Sample, backend: str = "numpy") -> Verdict:
 
 
 def compared(sample: Sample, tensors: list[Tensor], found: list[Any], asked: list[int]) -> Verdict:
-    """The gradients of all results against finite differences, along two directions."""
+    """Compare the gradients of all results with finite differences, twice."""
     rng = np.random.default_rng(sum(map(ord, sample.title)))
     floating = [i for i, leaf in enumerate(found) if values(leaf).dtype.kind in "fc"]
     weights = {i: draw(rng, values(found[i])) for i in floating}
@@ -172,7 +180,7 @@ def draw(rng: np.random.Generator, like: np.ndarray) -> np.ndarray:
 
 
 def sum_of(parts: list[tuple[Tensor, np.ndarray]]) -> Tensor | None:
-    """The real part of the weighted sum of all results."""
+    """Return the real part of the weighted sum of all results."""
     total = None
     for result, weight in parts:
         weighted = agrad.to(agrad.asarray(np.conj(weight).astype(values(result).dtype)), result.backend) * result
@@ -182,6 +190,6 @@ def sum_of(parts: list[tuple[Tensor, np.ndarray]]) -> Tensor | None:
 
 
 def told(error: Exception) -> str:
-    """An error as a row of the page tells it."""
+    """Return an error as a row of the page shows it."""
     text = " ".join(str(error).split()).replace("|", "\\|")
     return f"{type(error).__name__}: {text[:270]}{'...' if len(text) > 270 else ''}"

@@ -1,4 +1,4 @@
-"""xarray: arithmetic, reductions, indexing by place and by label, combining, of DataArrays and Datasets of Tensors."""
+"""xarray: DataArrays and Datasets of Tensors."""
 
 import warnings
 from typing import Any
@@ -19,13 +19,13 @@ HOLES = np.where(X > 1, np.nan, X)
 
 
 def array(x: Any) -> xr.DataArray:
-    """The sample's array with labels: a time of four steps, three places."""
+    """Return the sample's array with labels: a time of four steps, three places."""
     coords = {"time": [10, 20, 30, 40], "place": ["a", "b", "c"]}
     return xr.DataArray(x, dims=("time", "place"), coords=coords)
 
 
 def data(result: Any) -> Any:
-    """The arrays that xarray's objects hold."""
+    """Return the arrays that xarray's objects hold."""
     if isinstance(result, xr.Dataset):
         return [result[name].data for name in result]
     if isinstance(result, (list, tuple)):
@@ -193,7 +193,10 @@ NOT_TRIED = {
 
 
 def public() -> list[str]:
-    """What the samples name: xarray's whole surface is mostly labels, files and plots, which hold no derivative."""
+    """Return the names that the samples cover.
+
+    xarray's whole surface is mostly labels, files and plots, without derivatives.
+    """
     return sorted({sample.name for sample in SAMPLES})
 
 

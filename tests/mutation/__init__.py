@@ -1,1 +1,1 @@
-"""Seeded mutants of the package, each run against the tests of its module: ``python tests/mutation``."""
+"""Seeded mutants of the package, each run against the tests of its module."""

@@ -1,4 +1,4 @@
-"""``python tests/mutation``: changes the package in small ways, by a seed, and says which of them no test sees."""
+"""``python tests/mutation``: change the package by a seed, list unseen changes."""
 
 import argparse
 import importlib
@@ -52,7 +52,10 @@ def asked(given: argparse.Namespace) -> list[Mutant]:
 
 
 def prepare(work: Path) -> None:
-    """What all forks share: imported libraries, compiled tests, and the hook for the processes that they start."""
+    """Prepare the state of all forks: libraries, compiled tests, and a hook.
+
+    The hook serves the processes that they start.
+    """
     os.environ["PYTHONPATH"] = os.pathsep.join(
         [str(HERE / "site"), str(HERE.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
     )

@@ -1,4 +1,4 @@
-"""The kinds of mutants: for a node of the syntax tree, the replacements of text that each kind makes of it."""
+"""The kinds of mutants: the replacements of text for a node of the syntax tree."""
 
 import ast
 import itertools
@@ -76,7 +76,7 @@ def _swapped_operator(source: Source, node: ast.AST, pairs: dict[type[ast.AST], 
 
 @kind
 def sign(source: Source, node: ast.AST) -> Iterator[Edit]:
-    """``a - b`` for ``a + b`` and the reverse; a minus dropped."""
+    """Exchange ``a - b`` and ``a + b``, and drop a minus."""
     yield from _swapped_operator(source, node, {ast.Add: "-", ast.Sub: "+"})
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         yield (*source.span(node), source.of_node(node.operand))
@@ -84,7 +84,7 @@ def sign(source: Source, node: ast.AST) -> Iterator[Edit]:
 
 @kind
 def factor(source: Source, node: ast.AST) -> Iterator[Edit]:
-    """``a / b`` for ``a * b`` and the reverse; a factor or divisor dropped."""
+    """Exchange ``a / b`` and ``a * b``, and drop a factor or divisor."""
     yield from _swapped_operator(source, node, {ast.Mult: "/", ast.Div: "*"})
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div, ast.MatMult)):
         if is_text(node.left) or is_text(node.right):
@@ -96,7 +96,7 @@ def factor(source: Source, node: ast.AST) -> Iterator[Edit]:
 
 @kind
 def order(source: Source, node: ast.AST) -> Iterator[Edit]:
-    """Two neighbours among the arguments, or the operands of an operation that does not commute, exchanged."""
+    """Exchange two neighbours among arguments, or operands that do not commute."""
     match node:
         case ast.Call(func=func, args=args) if name_of(func) not in UNORDERED:
             for one, other in itertools.pairwise(args):
@@ -144,14 +144,14 @@ def _integer(node: ast.AST) -> int | None:
 
 @kind
 def conjugate(source: Source, node: ast.AST) -> Iterator[Edit]:
-    """A conjugation dropped."""
+    """Drop a conjugation."""
     if isinstance(node, ast.Call) and name_of(node.func) in {"conj", "_conj"} and len(node.args) == 1:
         yield (*source.span(node), source.of_node(node.args[0]))
 
 
 @kind
 def dtype(source: Source, node: ast.AST) -> Iterator[Edit]:
-    """A conversion or ``dtype=`` dropped, a dtype of another width."""
+    """Drop a conversion or ``dtype=``, or use a dtype of another width."""
     match node:
         case ast.Call(func=func, args=[_, array, _] | [array, _]) if name_of(func) in {"astype", "_astype"}:
             yield (*source.span(node), source.of_node(array))
@@ -165,13 +165,13 @@ def dtype(source: Source, node: ast.AST) -> Iterator[Edit]:
 
 
 def _closing(source: Source, before: ast.AST, keyword: ast.AST) -> str:
-    """The brackets that close between an argument and the next, which stay."""
+    """Return the brackets that close between an argument and the next, which stay."""
     return source.text[source.span(before)[1] : source.span(keyword)[0]].replace(",", "").strip()
 
 
 @kind
 def summed(source: Source, node: ast.AST) -> Iterator[Edit]:
-    """A sum over broadcast axes left out."""
+    """Leave out a sum over broadcast axes."""
     if isinstance(node, ast.Call) and name_of(node.func) in SUMS and node.args:
         array = node.args[1] if name_of(node.args[0]) == "xp" and len(node.args) > 1 else node.args[0]
         if not isinstance(array, ast.Starred):
@@ -205,7 +205,7 @@ def _negated(source: Source, test: ast.AST) -> Iterator[Edit]:
 
 @kind
 def boolean(source: Source, node: ast.AST) -> Iterator[Edit]:
-    """``or`` for ``and`` and the reverse; one of the operands dropped."""
+    """Exchange ``or`` and ``and``, and drop an operand."""
     if not isinstance(node, ast.BoolOp):
         return
     word, other = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
@@ -221,7 +221,10 @@ def boolean(source: Source, node: ast.AST) -> Iterator[Edit]:
 
 @kind
 def statement(source: Source, node: ast.AST) -> Iterator[Edit]:
-    """A statement removed: a call, a raise, an assignment to what has a value already, a way out of a loop."""
+    """Remove a statement.
+
+    A call, a raise, an assignment to a name that has a value already, a way out of a loop.
+    """
     match node:
         case ast.Expr(value=ast.Call() | ast.Await()) | ast.AugAssign() | ast.Raise() | ast.Delete():
             removed = True
@@ -241,7 +244,7 @@ def statement(source: Source, node: ast.AST) -> Iterator[Edit]:
 
 @kind
 def constant(source: Source, node: ast.AST) -> Iterator[Edit]:
-    """A number one more or one less, twice a float, the other truth value."""
+    """Add or subtract 1, double a float, negate a truth value."""
     if not isinstance(node, ast.Constant):
         return
     parent = source.parents.get(node)

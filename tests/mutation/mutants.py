@@ -42,7 +42,7 @@ class Mutant:
 
     @property
     def text(self) -> str:
-        """The text of the whole file, changed."""
+        """Return the text of the whole file, changed."""
         return source_of(self.file).replaced(*self.edit)
 
     @property
@@ -51,7 +51,7 @@ class Mutant:
 
     @property
     def is_change(self) -> bool:
-        """Whether it compiles, and to other code than the original."""
+        """Return True if it compiles, and to other code than the original."""
         try:
             mine = compile(self.text, self.file, "exec", dont_inherit=True)
         except (SyntaxError, ValueError):
@@ -70,7 +70,7 @@ def mutants_of(file: str) -> tuple[Mutant, ...]:
 
 
 def mutants_in(source: Source, file: str) -> Iterator[Mutant]:
-    """Every mutant of a source, numbered by line and kind in the order of the text."""
+    """Return every mutant of a source, numbered by line and kind in text order."""
     found: dict[tuple[int, str], set[tuple[int, int, str]]] = defaultdict(set)
     for node in visited(source.tree):
         for name, kind in KINDS.items():
@@ -90,7 +90,7 @@ def files(floor: str) -> list[str]:
 
 
 def chosen(seed: int, count: int, floors: tuple[str, ...], absent: tuple[str, ...] = ()) -> list[Mutant]:
-    """``count`` mutants, spread over the floors by the lines that have any; more of them begin with the same ones.
+    """Return ``count`` mutants, spread over the floors; more begin with the same.
 
     A line is drawn first, then one of the kinds on it, so that a line full of numbers counts no more than another.
     """
@@ -114,7 +114,10 @@ def _by_line(floor: str, absent: tuple[str, ...]) -> Lines:
 
 
 def _shares(count: int, sizes: dict[str, int]) -> dict[str, int]:
-    """``count`` in parts proportional to ``sizes``, the remainders to the largest."""
+    """Return ``count`` in parts proportional to ``sizes``.
+
+    The remainders go to the largest.
+    """
     whole = sum(sizes.values()) or 1
     shares = {name: count * size // whole for name, size in sizes.items()}
     rest = sorted(sizes, key=lambda name: count * sizes[name] % whole, reverse=True)
@@ -135,7 +138,10 @@ def _drawn(rng: random.Random, lines: Lines, count: int) -> list[Mutant]:
 
 
 def named(pattern: str) -> list[Mutant]:
-    """The mutants of ``FILE``, ``FILE:LINE``, ``FILE:LINE:KIND`` or ``FILE:LINE:KIND:NUMBER``."""
+    """Return the mutants of a name.
+
+    ``FILE``, ``FILE:LINE``, ``FILE:LINE:KIND`` or ``FILE:LINE:KIND:NUMBER``.
+    """
     file = re.split(":", pattern)[0]
     if not (ROOT / file).is_file():
         raise SystemExit(f"no file {file} in {ROOT}")

@@ -1,4 +1,4 @@
-"""What a run of mutants says at its end: a table by floor, and the survivors."""
+"""The report of a run of mutants: a table by floor, and the survivors."""
 
 from collections import Counter
 
@@ -9,7 +9,10 @@ COLUMNS = ("mutants", "equivalent", "by module", "by whole", "survived", "unfini
 
 
 def table(verdicts: list[Verdict]) -> str:
-    """Mutants by floor. The percentage is of those that ended and are not listed as equivalent."""
+    """Return a table of mutants by floor.
+
+    The percentage is of those that ended and are not listed as equivalent.
+    """
     rows = [("floor", *COLUMNS)]
     for floor in (*FLOORS, "all"):
         of_floor = [v for v in verdicts if floor in (v.mutant.floor, "all")]
@@ -28,7 +31,7 @@ def _row(verdicts: list[Verdict]) -> tuple[str, ...]:
 
 
 def survivors(verdicts: list[Verdict]) -> str:
-    """The mutants that no test met, with their difference; then those of which nothing is known."""
+    """Return the surviving mutants with their difference, then unknown ones."""
     found = []
     for outcome in ("survived", "unfinished", "doubtful"):
         for verdict in verdicts:

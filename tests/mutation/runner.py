@@ -17,7 +17,7 @@ EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 
 @dataclass
 class Verdict:
-    """How a mutant ended: by which test, in which phase, after how many seconds."""
+    """The end of a mutant: test, phase, seconds."""
 
     mutant: Mutant
     outcome: str
@@ -44,13 +44,16 @@ class Limits:
 
 
 def listed(file: Path = EQUIVALENT) -> dict[tuple[str, str, str], str]:
-    """The reasons of the mutants that change nothing, by file, line and changed line."""
+    """Return the reasons of mutants that change nothing, by file and lines."""
     entries = tomllib.loads(file.read_text(encoding="utf-8")).get("equivalent", [])
     return {(entry["file"], entry["line"], entry["mutant"]): entry["reason"] for entry in entries}
 
 
 def key(mutant: Mutant) -> tuple[str, str, str]:
-    """What a mutant is listed by: its file, the lines it changes and what it makes of them, without indentation."""
+    """Return the key of a mutant in the list.
+
+    Its file, the lines it changes and their new text, without indentation.
+    """
     sides = ["\n".join(line[1:].strip() for line in mutant.diff if line[0] == mark) for mark in "-+"]
     return mutant.file, sides[0], sides[1]
 
@@ -78,7 +81,7 @@ Steps = Generator[tuple[Mutant, Phase], Result, Verdict]
 
 
 def examined(mutant: Mutant, limits: Limits) -> Steps:
-    """The phases of a mutant, until one of them ends it."""
+    """Run the phases of a mutant, until one of them ends it."""
     spent, outcome, by = 0.0, "survived", ""
     for phase in phases(mutant, limits.whole):
         result = yield mutant, phase
@@ -91,7 +94,7 @@ def examined(mutant: Mutant, limits: Limits) -> Steps:
 
 
 def run_all(mutants: list[Mutant], jobs: int, limits: Limits, work: Path, tell: Callable[[Verdict], None]) -> None:
-    """Every mutant through its phases, ``jobs`` of them at a time."""
+    """Run every mutant through its phases, ``jobs`` of them at a time."""
     waiting, running = list(reversed(mutants)), list[tuple[Steps, Run]]()
 
     def forward(steps: Steps, result: Result | None) -> None:
@@ -119,7 +122,10 @@ def run_all(mutants: list[Mutant], jobs: int, limits: Limits, work: Path, tell: 
 
 
 def control(verdicts: list[Verdict], limits: Limits, work: Path) -> None:
-    """Run the tests that killed once more, without mutants: one that fails then too has killed nothing."""
+    """Run the tests that killed again, without mutants.
+
+    One that fails then too has killed nothing.
+    """
     groups: dict[tuple[str, ...], list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.outcome in ("killed", "timeout") and "::" in verdict.by and " in tests/" not in verdict.by:
@@ -135,7 +141,7 @@ def control(verdicts: list[Verdict], limits: Limits, work: Path) -> None:
 
 
 def collects(mutants: list[Mutant], limits: Limits, work: Path) -> str:
-    """Why the tests of these mutants cannot be collected without any change; empty where they can."""
+    """Return why the tests of these mutants cannot be collected, or ""."""
     files = {a for m in mutants for phase in phases(m, False) for a in phase.arguments if a.startswith("tests/")}
     run = Run(work, (*sorted(files), "--collect-only"), (10 * limits.test, 10 * limits.phase), None)
     log = run.files["log"]

@@ -1,4 +1,4 @@
-"""A Python source: its text, its syntax tree, and where each node stands in the text."""
+"""A Python source: its text, its syntax tree, and the position of each node."""
 
 import ast
 import bisect
@@ -40,7 +40,7 @@ class Source:
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     def offset(self, line: int, column: int) -> int:
-        """The offset of a position of the syntax tree, whose columns count bytes."""
+        """Return the offset of a position of the tree, whose columns count bytes."""
         text = self._lines[line - 1]
         return self._starts[line - 1] + (
             column if text.isascii() else len(text.encode()[:column].decode(errors="replace"))
@@ -50,14 +50,17 @@ class Source:
         return self.offset(node.lineno, node.col_offset), self.offset(node.end_lineno, node.end_col_offset)
 
     def of_node(self, node: ast.AST) -> str:
-        """The text of a node, in brackets where it could not stand alone."""
+        """Return the text of a node, in brackets if it could not stand alone."""
         start, end = self.span(node)
         text = self.text[start:end]
         tuple_in_brackets = isinstance(node, ast.Tuple) and text.startswith("(")
         return text if isinstance(node, ATOMS) or tuple_in_brackets else f"({text})"
 
     def between(self, left: ast.AST, right: ast.AST, word: str) -> tuple[int, int] | None:
-        """Where an operator stands between two nodes; None where comments stand there too."""
+        """Return the position of an operator between two nodes, or None.
+
+        It is None if comments stand there too.
+        """
         start, end = self.span(left)[1], self.span(right)[0]
         gap = self.text[start:end]
         if "#" in gap or word not in gap:
@@ -72,7 +75,7 @@ class Source:
         return self.text[:start] + replacement + self.text[end:]
 
     def rebound(self, name: ast.Name) -> bool:
-        """Whether a name that is assigned to has a value before: the function goes on without the assignment."""
+        """Return True if an assigned name has a value before."""
         scope = self.parents.get(name)
         while scope is not None and not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
             scope = self.parents.get(scope)
@@ -82,7 +85,7 @@ class Source:
 
     @cache  # noqa: B019 - sources live as long as the program
     def _bound(self, scope: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, list[int]]:
-        """The lines on which each name of a function is given a value, its arguments in line 0."""
+        """Return the lines that assign each name of a function; arguments in line 0."""
         found: dict[str, list[int]] = defaultdict(list)
         for node in ast.walk(scope):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -94,13 +97,13 @@ class Source:
 
 
 def difference(before: str, after: str) -> list[str]:
-    """The lines that differ, with ``-`` and ``+`` in front."""
+    """Return the lines that differ, with ``-`` and ``+`` in front."""
     found = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0))
     return [line for line in found[2:] if not line.startswith("@@")]
 
 
 def same_code(one: CodeType, other: CodeType) -> bool:
-    """Whether two code objects do the same, wherever their lines stand."""
+    """Return True if two code objects do the same, at any lines."""
     names = ("co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_argcount", "co_exceptiontable")
     if any(getattr(one, name) != getattr(other, name) for name in names):
         return False
@@ -116,7 +119,10 @@ def _same_constant(a: Any, b: Any) -> bool:
 
 
 def visited(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that may be changed: no annotation, text, error message, assertion, or what only types see."""
+    """Return the nodes that may be changed.
+
+    No annotation, text, error message, assertion, or code for types alone.
+    """
     yield node
     for child in _inner(node):
         if not _left_out(child):
@@ -156,5 +162,5 @@ def _left_out(node: ast.AST) -> bool:
 
 
 def _called(node: ast.AST) -> str:
-    """The last part of a name: ``warn`` of ``warnings.warn``."""
+    """Return the last part of a name: ``warn`` of ``warnings.warn``."""
     return getattr(node, "attr", getattr(node, "id", ""))

@@ -181,7 +181,7 @@ class Phase(NamedTuple):
 
 
 def phases(mutant: Mutant, whole: bool) -> list[Phase]:
-    """The rows of the primitives whose lines are changed, the tests of the module, the whole plain suite."""
+    """Return the phases: the changed primitives' rows, the module, the whole suite."""
     found = []
     names = primitives_at(mutant)
     if names:
@@ -214,7 +214,10 @@ MOST = 12
 
 
 def primitives_at(mutant: Mutant) -> list[str]:
-    """The primitives of ``agrad/ops`` in whose lines a mutant is, or that use the helper in which it is."""
+    """Return the primitives of ``agrad/ops`` that a mutant changes.
+
+    Also through a helper that they use.
+    """
     if not mutant.file.startswith("agrad/ops/"):
         return []
     parts = _parts(mutant.file)
@@ -231,7 +234,7 @@ def primitives_at(mutant: Mutant) -> list[str]:
 
 
 class Part(NamedTuple):
-    """A statement of a module: the primitive or function it belongs to, and the names in it."""
+    """A statement of a module: its primitive or function, and the names in it."""
 
     name: str
     first: int
@@ -253,7 +256,10 @@ def _parts(file: str) -> tuple[Part, ...]:
 
 
 def _belongs(node: ast.stmt) -> tuple[str, bool]:
-    """``reshape`` for ``@reshape.vjp def ...`` and for ``x = elementwise("reshape", ...)``; else the name defined."""
+    """Return the name that a statement belongs to.
+
+    ``reshape`` for ``@reshape.vjp def ...`` and for ``x = elementwise("reshape", ...)``; else the name defined.
+    """
     match node:
         case ast.FunctionDef(name=name, decorator_list=[decorator, *_]):
             root = decorator.func if isinstance(decorator, ast.Call) else decorator

@@ -38,7 +38,10 @@ BROKEN = 97
 
 @dataclass
 class Result:
-    """``killed``, ``timeout`` (no end of a test), ``survived``, ``none`` (no test ran) or ``unfinished``."""
+    """The result: ``killed``, ``timeout``, ``survived``, ``none`` or ``unfinished``.
+
+    ``timeout``: a test did not end. ``none``: no test ran.
+    """
 
     outcome: str
     by: str
@@ -47,7 +50,7 @@ class Result:
 
 
 class Watch:
-    """A plugin that notes the test that runs, and the ones that fail; a test that does not end ends the process."""
+    """A plugin that notes the running test and failures, and ends endless tests."""
 
     def __init__(self, current: Path, limit: int) -> None:
         self.limit, self.failed = limit, list[str]()

@@ -1,4 +1,7 @@
-"""The command: ``python tests/random_programs --seeds 0:300 [--jobs 2] [--ways reverse,jit] [--json FILE]``."""
+"""The command ``python tests/random_programs``.
+
+Options: ``--seeds 0:300 [--jobs 2] [--ways reverse,jit] [--json FILE]``.
+"""
 
 import sys
 from pathlib import Path

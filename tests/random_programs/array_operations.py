@@ -1,4 +1,4 @@
-"""Operations that arrange and pick: shapes, joining, indexing of all kinds, and control flow."""
+"""Operations on arrangement: shapes, joining, all kinds of indices, control flow."""
 
 from typing import Any
 
@@ -162,7 +162,10 @@ def whole_numbers(draw: Any, n: int, *shape: int, unique: bool = False) -> np.nd
 
 
 def advanced_index(draw: Any, shape: tuple[int, ...], unique: bool = False) -> str:
-    """Return an index with arrays, as text: of whole numbers, of truth values, two at once, beside slices."""
+    """Return an index with arrays, as text.
+
+    Of whole numbers, of truth values, two at once, beside slices.
+    """
     if not shape:
         return draw.choice("...", "()", "None")
     n = shape[0]

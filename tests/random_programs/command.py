@@ -1,4 +1,4 @@
-"""Running many seeds: counts of outcomes, and the reduced program of each kind of failure."""
+"""Runs of many seeds: counts of outcomes, and a reduced program a failure."""
 
 import argparse
 import json
@@ -20,7 +20,10 @@ PIECE = 25
 
 
 def ways_of(seed: int, ways: Iterable[str] = tuple(WAYS)) -> list[str]:
-    """Return the ways that a seed takes where not all are asked for: two always, and three that take turns."""
+    """Return the ways of a seed if not all are asked for.
+
+    Two always, and three that take turns.
+    """
     others = [way for way in ways if way not in ALWAYS]
     turning = [others[(seed * TURNS + i) % len(others)] for i in range(min(TURNS, len(others)))]
     return [way for way in ways if way in ALWAYS] + turning
@@ -33,7 +36,10 @@ def run_seed(seed: int, ways: Iterable[str]) -> list[Outcome]:
 
 
 def explain(seed: int, outcomes: Iterable[Outcome]) -> Iterator[dict[str, Any]]:
-    """Give each failure of a seed with its reduced program; ways that fail on the same one share it."""
+    """Return each failure of a seed with its reduced program.
+
+    Ways that fail on the same one share it.
+    """
     shared: list[Program] = []
     for outcome in outcomes:
         for program in shared:
@@ -65,7 +71,10 @@ def _piece(given: tuple[range, tuple[str, ...] | None, bool]) -> tuple[Counter[s
 def run_seeds(
     seeds: range, ways: tuple[str, ...] | None = None, jobs: int = 1, reducing: bool = True
 ) -> Iterator[tuple[Counter[str], list[dict[str, Any]]]]:
-    """Give counts and failures, one piece of seeds after the other; ``ways`` None: those that take turns."""
+    """Return counts and failures, by pieces of seeds.
+
+    ``ways`` None: those that take turns.
+    """
     pieces = [(seeds[i : i + PIECE], ways, reducing) for i in range(0, len(seeds), PIECE)]
     if jobs == 1:
         yield from map(_piece, pieces)
@@ -109,7 +118,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _show(failure: dict[str, Any], shown: set[tuple[str, ...]]) -> None:
-    """Print a failure; of those whose reduced programs use the same operations only the first in full."""
+    """Print a failure.
+
+    Of those whose reduced programs use the same operations only the first in full.
+    """
     if failure["verdict"] == "undecided":
         return
     head = f"seed {failure['seed']}: {failure['way']}: {failure['verdict']}: {failure['kind']}"

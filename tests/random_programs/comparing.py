@@ -1,4 +1,4 @@
-"""Comparing arrays, and derivatives of a function of one number by finite differences that say if they hold."""
+"""Comparisons of arrays, and of derivatives with finite differences."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ class Wrong(Exception):
 
 
 class Undecided(Exception):
-    """A point where the reference cannot say: a kink, or a number that differences cannot tell."""
+    """A point where the reference cannot decide: a kink, or an unsettled number."""
 
 
 def host(value: Any) -> np.ndarray:
@@ -67,7 +67,10 @@ def size_of(xs: Sequence[Any], ys: Sequence[Any]) -> float:
 
 
 def slope_is(phi: Callable[[float], float], given: float, scale: float, tolerance: float, what: str) -> None:
-    """Raise ``Wrong`` unless a number is the derivative at 0; ``Undecided`` where finite differences disagree."""
+    """Raise ``Wrong`` unless a number is the derivative at 0.
+
+    ``Undecided`` if finite differences disagree.
+    """
     h = STEP
     estimate = _central(phi, h)
     if abs(given - estimate) <= tolerance * scale:

@@ -1,4 +1,4 @@
-"""Programs by seed: operations are chosen one by one, run on NumPy as they are, and kept where values stay bounded."""
+"""Programs by seed: operations chosen one by one, and kept if values are bounded."""
 
 import warnings
 from typing import Any
@@ -31,7 +31,7 @@ PREPARED = {
 
 
 class Draw:
-    """A program in the making: its steps, their values on NumPy, and the random numbers that choose."""
+    """A program in the making: steps, their values on NumPy, random numbers."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng([seed, 5])
@@ -48,7 +48,7 @@ class Draw:
         return self.scope[f"v{name}"]
 
     def pick(self, *tests: Any) -> int:
-        """Return the name of a value that passes the tests, a late one rather than an early one."""
+        """Return the name of a value that passes the tests, preferably a late one."""
         fitting = [name for name in self.names if all(test(self.value(name)) for test in tests)]
         if not fitting:
             raise Unfit
@@ -87,7 +87,10 @@ class Draw:
         return name
 
     def step(self, op: str, operands: tuple[int, ...], settings: dict[str, Any] | None = None) -> int:
-        """Put a step into the program, and run it; raises ``Unfit`` where its values are not bounded."""
+        """Add a step to the program, and run it.
+
+        Raises ``Unfit`` if its values are not bounded.
+        """
         name = len(self.steps)
         settings = dict(settings or {})
         if "{xp}" in OPERATIONS[op].text:
@@ -116,7 +119,7 @@ class Draw:
             raise Unfit
 
     def attempt(self, op: str) -> bool:
-        """Put an operation somewhere into the program; where it does not fit, leave the program as it was."""
+        """Add an operation to the program, or leave the program as it was."""
         steps, names, raw = list(self.steps), list(self.names), set(self.raw)
         memory = [(self.value(n), np.array(self.value(n))) for n in names if isinstance(self.value(n), np.ndarray)]
         try:
@@ -160,7 +163,10 @@ def _inputs(draw: Draw) -> None:
 
 
 def _outputs(draw: Draw) -> tuple[int, ...]:
-    """Return what no step reads, and what writes change, the latest first, at most three."""
+    """Return values that no step reads, and written ones.
+
+    The latest first, at most three.
+    """
     read = {i for step in draw.steps if not step.writes for i in step.operands}
     changed = {step.operands[0] for step in draw.steps if step.writes}
     made = [n for n in draw.names if n not in draw.raw and (n not in read or n in changed)]

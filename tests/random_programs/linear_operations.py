@@ -14,12 +14,12 @@ def square(v: Any) -> bool:
 
 
 def regular(v: Any) -> bool:
-    """Whether matrices are square and far from singular."""
+    """Return True if matrices are square and far from singular."""
     return square(v) and v.size > 0 and bool(np.linalg.svd(v, compute_uv=False).min() > 0.2)
 
 
 def separate(v: Any) -> bool:
-    """Whether no two singular values of a matrix are near one another, and none is near 0."""
+    """Return True if singular values are apart from each other and from 0."""
     if v.ndim < 2 or not v.size:
         return False
     s = np.linalg.svd(v, compute_uv=False)

@@ -1,4 +1,4 @@
-"""Operations on elements and along axes: functions of the standard, of NumPy and of SciPy, special ones, casts."""
+"""Operations on elements and along axes, of the standard, NumPy and SciPy."""
 
 from typing import Any
 
@@ -26,17 +26,17 @@ def filled(v: Any) -> bool:
 
 
 def apart(v: Any) -> bool:
-    """Whether no value is so near a half or a whole number that rounding it would jump."""
+    """Return True if no value is near a number at which rounding jumps."""
     return bool(np.abs(2 * v - np.round(2 * v)).min(initial=1) > 0.01)
 
 
 def spread(v: Any) -> bool:
-    """Whether no two values are equal, or nearly."""
+    """Return True if no two values are equal, or nearly."""
     return v.size < 2 or bool(np.diff(np.sort(v, axis=None)).min() > 1e-3)
 
 
 def away(v: Any) -> bool:
-    """Whether no value is near 0."""
+    """Return True if no value is near 0."""
     return bool(np.abs(v).min(initial=1) > 1e-2)
 
 
@@ -242,7 +242,10 @@ def reducing(domain: str | None = None, *tests: Any, several: bool = True) -> An
 
 
 def deviating(draw: Any) -> Any:
-    """Draw a reduction of values that differ: at a standard deviation of 0 there is no second derivative."""
+    """Draw a reduction of values that differ.
+
+    At a standard deviation of 0 there is no second derivative.
+    """
     (name,), settings = reducing()(draw)
     if not np.all(np.std(draw.value(name), axis=settings["axis"]) > 0.01):
         raise Unfit

@@ -1,4 +1,4 @@
-"""What came of a program run in one way: ok, wrong, an error, refused, undecided, or unfit for it."""
+"""The outcomes of a program: ok, wrong, an error, refused, undecided, or unfit."""
 
 import re
 import warnings
@@ -23,7 +23,7 @@ REFUSALS: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one way: ``kind`` names it without the numbers, ``text`` has them."""
+    """The outcome of one way: ``kind`` without the numbers, ``text`` with them."""
 
     verdict: str
     way: str

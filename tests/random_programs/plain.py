@@ -1,4 +1,4 @@
-"""The names of agrad's face that programs use, on plain NumPy and SciPy: the reference of every value."""
+"""The names of agrad that programs use, on plain NumPy and SciPy: the reference."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,7 @@ class Special:
 
 
 class Plain:
-    """An array namespace of NumPy with the other functions of agrad's face that programs call."""
+    """An array namespace of NumPy with agrad's other functions for programs."""
 
     special = Special()
 

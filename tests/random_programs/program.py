@@ -1,4 +1,4 @@
-"""A program as data: steps that name an operation, its operands and settings; printed, run and changed from there."""
+"""A program as data: steps with an operation, operands and settings."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -12,12 +12,15 @@ INPUT, CONSTANT = "input", "constant"
 
 
 class Unfit(Exception):
-    """A step that fits nowhere in a program so far, or a program that a way cannot run: NumPy raises there."""
+    """A step that fits nowhere in a program, or a program that a way cannot run.
+
+    NumPy raises there.
+    """
 
 
 @dataclass(frozen=True)
 class Operation:
-    """What a step does, as Python text with places ``{0}`` for operands and ``{axis}`` for settings.
+    """The text of a step, with ``{0}`` for operands and ``{axis}`` for settings.
 
     draw: chooses operands and settings, given the program so far; gives None where none fit. plain: the text for
     NumPy, where it differs. writes: the text is a statement that changes operand 0. values: Python branches or
@@ -76,7 +79,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """Steps in order, inputs among them, and the names of the values that are given back."""
+    """Steps in order, with inputs, and the names of the outputs."""
 
     steps: tuple[Step, ...]
     outputs: tuple[int, ...]
@@ -101,7 +104,10 @@ class Program:
         return f"def program({names}):\n" + "".join(f"    {line}\n" for line in lines)
 
     def function(self, namespace: Any, plain: bool = False, wide: bool = False) -> Callable[..., Any]:
-        """Return the program as a function on an array namespace; ``wide``: float64 in the place of float32."""
+        """Return the program as a function on an array namespace.
+
+        ``wide``: float64 in the place of float32.
+        """
         text = self.source(plain)
         if wide:
             text = text.replace("float32", "float64").replace("complex64", "complex128")

@@ -17,7 +17,7 @@ Fails = Callable[[Program], bool]
 
 
 def like(first: Outcome, way: str, turn: int) -> Fails:
-    """Return a test of whether a program fails as it did first: the same verdict, and error type."""
+    """Return a test that a program fails as at first, by verdict and error type."""
 
     def fails(program: Program) -> bool:
         if not program.inputs or not program.outputs or not _bounded(program):
@@ -29,7 +29,7 @@ def like(first: Outcome, way: str, turn: int) -> Fails:
 
 
 def _bounded(program: Program) -> bool:
-    """Whether NumPy runs the program, and what it gives are finite arrays, some of them not whole numbers."""
+    """Return True if NumPy runs the program with finite outputs, not all whole."""
     try:
         with np.errstate(all="ignore"):
             ys = program.function(Plain(), plain=True)(*program.values())
@@ -40,7 +40,7 @@ def _bounded(program: Program) -> bool:
 
 
 def reduced(program: Program, fails: Fails, most_runs: int = MOST_RUNS) -> Program:
-    """Return a smaller program that fails too, by dropping and replacing what is not needed."""
+    """Return a smaller program that fails too, without needless steps."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return _reduced(program, fails, most_runs)
@@ -119,7 +119,7 @@ def _values(program: Program) -> dict[int, Any]:
 
 
 def _led(program: Program, i: int, op: str, values: dict[int, Any]) -> Program:
-    """Return the program with a step's value given: as another input, or as a constant."""
+    """Return the program with a step's value as another input, or as a constant."""
     step = program.steps[i]
     value = values[step.name]
     if value is None or (op == INPUT and value.dtype.kind not in "fc") or not np.isfinite(value).all():
@@ -129,7 +129,10 @@ def _led(program: Program, i: int, op: str, values: dict[int, Any]) -> Program:
 
 
 def _shrunk(program: Program) -> Iterator[Program]:
-    """Give programs on smaller arrays: a length cut wherever it occurs, or one axis of one array."""
+    """Return programs on smaller arrays: a length cut, or one axis of one array.
+
+    A length is cut wherever it occurs.
+    """
     leads = [(i, step) for i, step in enumerate(program.steps) if step.leads]
     for n in sorted({n for _, step in leads for n in step.settings["value"].shape if n > 1}, reverse=True):
         for m in (1, n - 1):

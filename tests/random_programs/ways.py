@@ -1,4 +1,7 @@
-"""The ways to run a program: each transform against NumPy, finite differences, a loop, or another transform."""
+"""The ways to run a program: each transform against a reference.
+
+References are NumPy, finite differences, a loop, or another transform.
+"""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -47,7 +50,10 @@ class Case:
     # ---------------------------------------------------------------- functions of the inputs
 
     def plain(self, *xs: Any, wide: bool = False, copy: bool = True) -> list[np.ndarray]:
-        """Return what NumPy alone gives; the inputs are copied, in the order their memory has, unless not ``copy``."""
+        """Return NumPy's outputs.
+
+        Inputs are copied, in the order of their memory, unless not ``copy``.
+        """
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             given = [np.array(x, order="K") if copy else x for x in xs]
@@ -111,7 +117,10 @@ def weighted(xp: Any, ys: Sequence[Any]) -> Any:
 
 
 def values(case: Case) -> None:
-    """Values outside of transforms, of constant Tensors and inside of a gradient, in both orders of memory."""
+    """Check values outside of transforms, of constant Tensors and in a gradient.
+
+    Both orders of memory are tried.
+    """
     if "A.asarray(" not in case.program.source():  # makes a Tensor, which cannot be written into a raw array
         same("outside", case.function(*case.fresh()), case.expected, case.exact)
     same("of Tensors", case.function(*map(agrad.asarray, case.fresh())), case.expected, case.exact)
@@ -130,7 +139,7 @@ def values(case: Case) -> None:
 
 
 def reverse(case: Case) -> None:
-    """The gradient along two directions against finite differences of NumPy's values."""
+    """Check the gradient along two directions by finite differences of NumPy's."""
     for g, x in zip(case.gradient, case.inputs, strict=True):
         if host(g).shape != x.shape or host(g).dtype != x.dtype:
             raise Wrong(f"a gradient {host(g).dtype}{host(g).shape} of an input {x.dtype}{x.shape}")
@@ -140,7 +149,7 @@ def reverse(case: Case) -> None:
 
 
 def forward(case: Case) -> None:
-    """The tangents of the outputs against the gradient, and the outputs against NumPy."""
+    """Check tangents against the gradient, and the outputs against NumPy."""
     ys, tangents = agrad.jvp(case.smooth, tuple(case.inputs), tuple(case.along))
     same("value with a tangent", ys, [case.expected[i] for i in case.moving], case.exact)
     scale = size_of(case.gradient, case.along)
@@ -150,7 +159,10 @@ def forward(case: Case) -> None:
 
 
 def hvp(case: Case) -> None:
-    """The Hessian's product, forward over reverse, against differences of the gradient."""
+    """Check the Hessian's product against differences of the gradient.
+
+    It is forward over reverse.
+    """
     given = agrad.hvp(case.loss, tuple(case.inputs), tuple(case.along))
 
     def phi(t: float) -> float:
@@ -162,7 +174,7 @@ def hvp(case: Case) -> None:
 
 
 def reverse_twice(case: Case) -> None:
-    """The gradient of the gradient along a direction against the Hessian's product."""
+    """Check the gradient of the gradient against the Hessian's product."""
     given = agrad.hvp(case.loss, tuple(case.inputs), tuple(case.along))
 
     def slope(*xs: Any) -> Any:
@@ -177,7 +189,7 @@ Members = Callable[[int], list[Any]]
 
 
 def _batch(case: Case) -> tuple[Members, list[np.ndarray], tuple[int | None, ...]]:
-    """Return the members by number, the arrays they lie in, and the axis of each input.
+    """Return the members, the arrays that hold them, and the axis of each input.
 
     A member is a view of the array, as an index gives it: of no dimensions it is a scalar.
     """
@@ -206,7 +218,7 @@ def _batch(case: Case) -> tuple[Members, list[np.ndarray], tuple[int | None, ...
 
 
 def _alike(case: Case, xs: list[Any]) -> bool:
-    """Whether NumPy gives results like the program's for other inputs, and finite ones."""
+    """Return True if NumPy gives like and finite results for other inputs."""
     try:
         ys = case.plain(*xs)
     except Exception:
@@ -219,7 +231,7 @@ def _stacked(rows: Sequence[Sequence[Any]]) -> list[np.ndarray]:
 
 
 def vmap(case: Case) -> None:
-    """Mapped values against a loop on NumPy, and the gradient of each member against a loop."""
+    """Check mapped values and gradients against a loop on NumPy."""
     member, stacked, axes = _batch(case)
     mapped = agrad.vmap(case.function, in_axes=axes)(*stacked)
     same("mapped value", mapped, _stacked([case.plain(*member(k), copy=False) for k in range(MEMBERS)]), case.exact)
@@ -229,7 +241,7 @@ def vmap(case: Case) -> None:
 
 
 def vmap_inside(case: Case) -> None:
-    """The gradient of a sum over a map's members, and mapped tangents, against a loop."""
+    """Check the gradient of a sum over a map, and mapped tangents, by a loop."""
     member, stacked, axes = _batch(case)
     mapped = [i for i, axis in enumerate(axes) if axis is not None]
     gradient = agrad.grad(case.loss, argnums=case.argnums)
@@ -244,7 +256,10 @@ def vmap_inside(case: Case) -> None:
 
 
 def jit(case: Case) -> None:
-    """A jitted value and gradient against the eager ones: both orders of memory, and other values afterwards."""
+    """Check a jitted value and gradient against the eager ones.
+
+    In both orders of memory, and for other values afterwards.
+    """
     eager = agrad.value_and_grad(case.loss_and_values, argnums=case.argnums, has_aux=True)
     traced = agrad.jit(eager)
     columns = [np.asarray(x, order="F") for x in case.inputs]
@@ -257,7 +272,7 @@ def jit(case: Case) -> None:
 
 
 def imperative(case: Case) -> None:
-    """``backward`` on recorded Tensors against the gradient."""
+    """Check ``backward`` on recorded Tensors against the gradient."""
     leaves = [agrad.asarray(x, requires_grad=True) for x in case.fresh()]
     loss = case.loss(*(agrad.asarray(leaf, copy=True) for leaf in leaves))
     if not loss.requires_grad:
@@ -268,20 +283,23 @@ def imperative(case: Case) -> None:
 
 
 def checkpoint(case: Case) -> None:
-    """The gradient of the checkpointed program against that of the program."""
+    """Check the gradient of the checkpointed program against the program's."""
     given = agrad.grad(agrad.checkpoint(case.loss), argnums=case.argnums)(*case.inputs)
     same("checkpointed gradient", given, [host(g) for g in case.gradient], case.close)
 
 
 def linearize(case: Case) -> None:
-    """The linearized program along a direction against its tangents."""
+    """Check the linearized program along a direction against its tangents."""
     _, push = agrad.linearize(case.smooth, *case.inputs)
     expected = agrad.jvp(case.smooth, tuple(case.inputs), tuple(case.along))[1]
     same("linearized", push(*case.along), [host(t) for t in expected], case.close)
 
 
 def jacobian(case: Case) -> None:
-    """Jacobians of the first output of real inputs, forward and reverse, against each other and against tangents."""
+    """Check Jacobians of the first output, forward and reverse, and by tangents.
+
+    They are taken by real inputs.
+    """
     if any(x.dtype.kind == "c" for x in case.inputs):
         return
 

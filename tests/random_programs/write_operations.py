@@ -1,4 +1,4 @@
-"""Operations that write in place: to arrays, to views of them, by all kinds of indices."""
+"""Operations that write in place, to arrays and views, by all kinds of indices."""
 
 from typing import Any
 
@@ -10,13 +10,19 @@ from random_programs.program import OPERATIONS, add
 
 
 def target(draw: Any, *tests: Any) -> int:
-    """Return the name of an array that a write may change: it depends on the inputs, and its memory is its own."""
+    """Return the name of an array that a write may change.
+
+    It depends on the inputs, and its memory is its own.
+    """
     fits = {id(draw.value(n)) for n in draw.names if n not in draw.raw}
     return draw.pick(lambda v: id(v) in fits and isinstance(v, np.ndarray) and v.flags.writeable, moving, *tests)
 
 
 def fitting(draw: Any, name: int, shape: tuple[int, ...], narrow: bool = False) -> int:
-    """Return the name of a value that can be written to a place of a shape; ``narrow``: of no wider dtype."""
+    """Return the name of a value that can be written to a place of a shape.
+
+    ``narrow``: of no wider dtype.
+    """
     dtype = draw.value(name).dtype
 
     def fits(v: Any) -> bool:
@@ -33,7 +39,7 @@ def fitting(draw: Any, name: int, shape: tuple[int, ...], narrow: bool = False) 
 
 
 def writing(index: Any, *tests: Any, value: bool = True, narrow: bool = False) -> Any:
-    """Draw a target, an index, and the value that is written: another array, or a number."""
+    """Draw a target, an index, and the written value, an array or a number."""
 
     def drawn(draw: Any) -> Any:
         name = target(draw, *tests)

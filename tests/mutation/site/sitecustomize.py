@@ -1,4 +1,4 @@
-"""Imports one module of the package from another text, here and in the Python processes started from here."""
+"""An import of one module from another text, here and in started processes."""
 
 import importlib.machinery
 import json
@@ -37,7 +37,7 @@ class Finder(MetaPathFinder):
 
 
 def install(file: str) -> None:
-    """From here on the module is imported as ``file`` has it."""
+    """Import the module from ``file`` from here on."""
     given = json.loads(Path(file).read_text(encoding="utf-8"))
     if given["module"] in sys.modules:
         raise RuntimeError(f"{given['module']} was imported before it was changed")
