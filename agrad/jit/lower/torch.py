@@ -35,49 +35,49 @@ class TorchProgram:
         self._program, self._asked = program, asked
         self._around = _tensor_float if tensor_float else contextlib.nullcontext
         self._plainly = plain(program)
-        self._compiled: _Compiled | None = None
-        self._decided = asked is False
-        """True once it is known if the program is compiled."""
+        self._run: Compiled | None = self._plainly if asked is False else None
+        """None until it is known if the program is compiled."""
         self._lock = threading.Lock()
 
     @property
     def text(self) -> str:
-        """Return the code that is run."""
-        text = str(getattr(self._plainly, "text", ""))
-        return text if self._compiled is None else f"# compiled by torch.compile\n{self._compiled.text}"
+        """The code that is run."""
+        run = self._run if isinstance(self._run, _Compiled) else self._plainly
+        heading = "# compiled by torch.compile\n" if isinstance(run, _Compiled) else ""
+        return f"{heading}{getattr(run, 'text', '')}"
 
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
         with self._around():
-            if not self._decided:
+            if self._run is None:
                 with self._lock:
-                    if not self._decided:
+                    if self._run is None:
                         return self._first(inputs)
-            return self._plainly(inputs) if self._compiled is None else self._compiled(inputs)
+            return self._run(inputs)
 
     def _first(self, inputs: Sequence[Any]) -> Sequence[Any]:
         torch = sys.modules["torch"]
         arrays = [x for x in inputs if isinstance(x, torch.Tensor)]
         graphs = any(x.device.type == "cuda" for x in arrays)
-        # PyTorch's own autograd would record in the plain program, and not in the compiled one
-        if not arrays or not (self._asked or graphs) or any(x.requires_grad for x in arrays):
-            self._decided = True
-            return self._plainly(inputs)
+        run: Compiled = self._plainly
         out: Sequence[Any]
-        try:
-            made = _Compiled(self._program, inputs, graphs)
-            out = made(inputs)
-        except Exception as error:
-            out = self._plainly(inputs)  # an error of the program's own is raised here
-            reason = next(iter(str(error).strip().splitlines()), "")
-            warnings.warn(
-                "agrad.jit: torch.compile did not take this program, which runs uncompiled; agrad.jit(f, "
-                f"torch_compile=False) does not try. {type(error).__name__}: {reason}",
-                RuntimeWarning,
-                stacklevel=4,
-            )
+        # PyTorch's own autograd would record in the plain program, and not in the compiled one
+        if arrays and (self._asked or graphs) and not any(x.requires_grad for x in arrays):
+            try:
+                run = _Compiled(self._program, inputs, graphs)
+                out = run(inputs)
+            except Exception as error:
+                run = self._plainly
+                out = run(inputs)  # an error of the program's own is raised here
+                reason = next(iter(str(error).strip().splitlines()), "")
+                warnings.warn(
+                    "agrad.jit: torch.compile did not take this program, which runs uncompiled; agrad.jit(f, "
+                    f"torch_compile=False) does not try. {type(error).__name__}: {reason}",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
         else:
-            self._compiled = made
-        self._decided = True
+            out = run(inputs)
+        self._run = run
         return out
 
 
