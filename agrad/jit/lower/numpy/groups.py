@@ -1,4 +1,4 @@
-"""Groups on NumPy: generated functions that work block by block, on threads."""
+"""Generated functions for groups, which NumPy computes block by block on threads."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -14,16 +14,19 @@ from agrad.jit.passes.tiling import Reduction, is_reshape, operand_is_of_rows, r
 from agrad.jit.program import Instruction, Variable, names_of
 
 FEWEST = 1024
-"""Elements of the smallest block, whatever their width."""
+"""The fewest elements of a block."""
 
 SHORT = 128
-"""Beside rows of fewer elements a whole operand is laid out as often as a block has rows, so that no inner loop begins
-anew at each: rows of ten take six times as long otherwise, those of 512 as long."""
+"""Where rows have fewer elements, a whole operand is repeated for each row of a block.
+
+NumPy then has one inner loop for the block in place of one for each row. Without it rows of 10 elements take six times
+as long, and rows of 512 the same time.
+"""
 
 _HOW = {"max": "maximum", "min": "minimum"}
 
 _Kind = tuple[np.dtype, tuple[int, ...]]
-"""The dtype of a block's memory, and its shape without the rows."""
+"""The dtype of a block's memory, and its shape without the axis of rows."""
 
 
 def ufunc_of(instruction: Instruction, program: Any) -> np.ufunc | None:
@@ -40,10 +43,11 @@ def ufunc_of(instruction: Instruction, program: Any) -> np.ufunc | None:
 
 
 def group_function(group: Group) -> Any:
-    """Return the function of a group, from its operands to a tuple of its outputs.
+    """Return the function of a group, which takes its operands and returns its outputs.
 
-    After the operands it takes the array to write into, or None, for each output in its attribute ``overwrites``. That
-    says which of the operands the array may be. Totals are added up block by block, always in the same order.
+    Further arguments are arrays to write into, or None, one for each output in the attribute ``overwrites``. This is
+    a dictionary from outputs to the operands that may be overwritten by them. Totals are added up block by block, always
+    in the same order.
     """
     return _Text(group).function()
 
@@ -53,7 +57,7 @@ def _operands(instruction: Instruction) -> Iterator[Variable]:
 
 
 def _reads_rows(instruction: Instruction, v: Variable, split: int) -> bool:
-    """Return True where an operand of a member has a part for each row."""
+    """Return True if an operand of a member has a part for each row."""
     if reduction_of(instruction) is not None or is_reshape(instruction):
         return True
     return bool(operand_is_of_rows(v.shape, instruction.results[0].shape, split))
@@ -64,11 +68,11 @@ _MASKS = {
     "where.vjp:x1": "np.copyto({1}, {0})",
     "where.vjp:x2": "np.logical_not({}, out={})",
 }
-"""Derivatives that are 0 where a mask of their second operand is, and the cotangent elsewhere."""
+"""Rules that multiply the cotangent by a mask: the line that computes the mask from the second operand."""
 
 
 def _masked(instruction: Instruction) -> np.dtype | None:
-    """Return the integer dtype in which a cotangent is multiplied by a mask, or None."""
+    """Return the integer dtype for multiplying a cotangent's bits by a mask, or None."""
     out = instruction.results[0]
     if instruction.name not in _MASKS or np.dtype(out.dtype).kind != "f" or np.dtype(out.dtype).itemsize > 8:
         return None
@@ -97,8 +101,8 @@ def _tile(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 class _Text:
     """The text of a group's function while it is written.
 
-    Names of a variable ``v`` in it: ``f_v`` the whole array with its leading axes joined, ``o_v`` the array of an
-    output, ``p_v`` the parts of a total, one a block. ``k`` is the number of a block, of the rows from ``i`` to ``j``.
+    Names in the text for a variable ``v``: ``f_v`` is the whole array with its leading axes joined, ``o_v`` the array
+    of an output, ``p_v`` the partial results of a total. Block ``k`` has the rows from ``i`` to ``j``.
     """
 
     def __init__(self, group: Group) -> None:
@@ -118,13 +122,13 @@ class _Text:
         self.blocks = -(-self.count // self.block)
         self.scratch: dict[str, _Kind] = {}
         self.whole: dict[tuple[Variable, tuple[int, ...], tuple[int, ...] | None], str] = {}
-        """The names of whole operands by their shapes without leading axes, and as a block where they are laid out."""
+        """The names of whole operands, by variable, shape without leading axes, and shape repeated for a block."""
         self.read: dict[Variable, None] = {}
         """The inputs that are cut into blocks."""
         self._free: list[str] = []
         self._place: dict[Variable, str] = {}
         self._base: dict[Variable, Variable] = {}
-        """For views of other variables the variable whose memory they may lie in."""
+        """The variables whose memory views may share."""
         self._last = self.program.last_uses()
         for instruction in self.program.instructions:
             keeps = instruction.operation.is_view and ufunc_of(instruction, self.program) is None
@@ -163,9 +167,9 @@ class _Text:
         return made
 
     def _overwritten(self, out: Variable) -> list[Variable]:
-        """Return the inputs that an output may be written over.
+        """Return the inputs that an output may overwrite.
 
-        Those are read block by block, and by no member after the output's.
+        They are read block by block, and by no member after the one that computes the output.
         """
         at = self.program.instructions.index(self.makers[out])
         whole = {v for v, *_ in self.whole}
@@ -194,12 +198,12 @@ class _Text:
         return (rows, *v.shape[self.split :])
 
     def _kept(self, v: Variable) -> tuple[int, ...]:
-        """Return the shape that a block leaves of a total."""
+        """Return the shape of a block's partial result of a total."""
         axis = self.totals[v].axis
         return tuple([n for a, n in enumerate(self.makers[v].operands[0].shape) if a not in axis])
 
     def _averaged(self, v: Variable) -> int:
-        """Return how many elements a mean is of."""
+        """Return the number of elements that a mean averages."""
         return int(self.makers[v].operands[0].size // v.size)
 
     # ------------------------------------------------------------------ one block
@@ -241,7 +245,7 @@ class _Text:
         elif ufunc is not None:
             if instruction.name == "relu":
                 operands.append(self._zeros((self.block, *inner), np.dtype(out.dtype)))
-            # a ufunc may write into what it reads, element by element
+            # a ufunc may write into its operands, as it works element by element
             self._give([v for v in dying if v.shape == out.shape])
             lines += self._target(out)
             lines.append(f"{self.scope.hold(ufunc, instruction.name)}({', '.join(operands)}, out={name})")
@@ -279,20 +283,20 @@ class _Text:
     # ------------------------------------------------------------------ scratch
 
     def _target(self, out: Variable) -> list[str]:
-        """Return the line, if one is needed, that names the memory of a member's result."""
+        """Return the line that names the memory of a member's result, if it is needed."""
         if out in self.outputs:
             return []
         self._place[out] = self._take((np.dtype(out.dtype), out.shape[self.split :]))
         return [f"{self.names[out]} = {self._place[out]}"]
 
     def _take(self, kind: _Kind) -> str:
-        """Return the name of free memory of a block."""
+        """Return the name of scratch memory that is free."""
         fitting = [name for name in self._free if self.scratch[name] == kind]
         if not fitting:
             name = f"s{len(self.scratch)}"
             self.scratch[name] = kind
             return name
-        # what was used last is still in the cache
+        # the memory that was used last is probably still in the cache
         self._free.remove(fitting[-1])
         return fitting[-1]
 
