@@ -45,9 +45,9 @@ def ufunc_of(instruction: Instruction, program: Any) -> np.ufunc | None:
 def group_function(group: Group) -> Any:
     """Return the function of a group, which takes its operands and returns its outputs.
 
-    Further arguments are arrays to write into, or None, one for each output in the attribute ``overwrites``. This is
-    a dictionary from outputs to the operands that may be overwritten by them. Totals are added up block by block, always
-    in the same order.
+    Further arguments are arrays to write into, or None, one for each output in the attribute ``overwrites``. This
+    dictionary gives for each output the operands that it may overwrite. Totals are added up block by block, always in
+    the same order.
     """
     return _Text(group).function()
 
@@ -68,7 +68,7 @@ _MASKS = {
     "where.vjp:x1": "np.copyto({1}, {0})",
     "where.vjp:x2": "np.logical_not({}, out={})",
 }
-"""Rules that multiply the cotangent by a mask: the line that computes the mask from the second operand."""
+"""For rules that multiply the cotangent by a mask, the line that computes the mask from the second operand."""
 
 
 def _masked(instruction: Instruction) -> np.dtype | None:
