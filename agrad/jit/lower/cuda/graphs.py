@@ -288,7 +288,7 @@ def _copied(x: Any) -> Recipe:
 
 
 class GraphProgram:
-    """A program as a function of its inputs, which runs plainly at first, then in graphs.
+    """A program as a function of its inputs. It runs plainly first, then in graphs.
 
     split: the part on host numbers, and that on arrays. program: the latter, with arrays as further inputs in place of
     numbers. pairs: each number and its array. can_capture: returns True for instructions to be tried in a graph.

@@ -42,7 +42,7 @@ class Layout(NamedTuple):
 
 
 def layout(a: Any) -> Layout | None:
-    """Return the layout of a matrix, or None if neither rows nor columns are contiguous."""
+    """Return the layout of a matrix; None without contiguous rows or columns."""
     (m, n), width = a.shape, a.dtype.itemsize
     down, across = a.strides
     if across == width and down % width == 0 and down >= n * width:
@@ -212,7 +212,7 @@ def is_product(instruction: Instruction) -> bool:
 
 
 def absence(program: Program) -> str:
-    """Return the reason why cuBLASLt does not compute the program's products, with remedy.
+    """Return the reason, with remedy, why cuBLASLt does not compute the products.
 
     The string is empty if it does, and if there are none. The first time in a process it is also a ``RuntimeWarning``.
     """

@@ -26,7 +26,7 @@ from agrad.jit.program import HOST, FunctionOperation, HostCall, Instruction, Pr
 
 
 def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
-    """Return the function of a group, which takes its operands and returns its outputs.
+    """Return the function of a group. It takes the operands and returns the outputs.
 
     It launches one kernel, and a second one if the group reduces.
     """
@@ -158,9 +158,9 @@ not captured.
 
 
 def can_capture(instruction: Instruction) -> bool:
-    """Return True for an instruction to be tried in a graph: one that only launches kernels.
+    """Return True for an instruction to be tried in a graph.
 
-    A graph holds the arguments of its kernels, so operations on host numbers stay out. A user's operations may do more
+    Such an instruction only launches kernels. A graph holds the arguments of its kernels, so operations on host numbers stay out. A user's operations may do more
     than launch kernels.
     """
     flag = instruction.settings.get("donate")

@@ -199,7 +199,7 @@ class GroupSource:
         self.text = "\n".join(text + (self.finish() if self.totals else []))
 
     def _all(self, form: str, variables: Sequence[Variable]) -> list[str]:
-        """Return a form for each variable, with {n} replaced by its name and {k} by its type."""
+        """Return a form for each variable. {n} becomes its name, {k} its type."""
         return [form.format(n=self.names[v], k=self.kind[v]) for v in variables]
 
     def _start(self, v: Variable) -> str:

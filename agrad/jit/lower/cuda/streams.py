@@ -26,7 +26,7 @@ def setter_text(chars: str) -> str:
 
 
 def write_numbers(targets: Sequence[Any], values: Sequence[float]) -> None:
-    """Write numbers into 0-dimensional arrays by a kernel that takes them as arguments."""
+    """Write numbers into 0-dimensional arrays, by a kernel with number arguments."""
     for start in range(0, len(targets), 64):
         some, given = targets[start : start + 64], values[start : start + 64]
         numbers = [a.dtype.type(v) for a, v in zip(some, given, strict=True)]

@@ -1,1 +1,1 @@
-"""Lowering for NumPy: straight-line Python with kept buffers, and groups in blocks."""
+"""Lowering for NumPy: Python with kept buffers, and groups computed in blocks."""

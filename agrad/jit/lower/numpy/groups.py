@@ -43,7 +43,7 @@ def ufunc_of(instruction: Instruction, program: Any) -> np.ufunc | None:
 
 
 def group_function(group: Group) -> Any:
-    """Return the function of a group, which takes its operands and returns its outputs.
+    """Return the function of a group. It takes the operands and returns the outputs.
 
     Further arguments are arrays to write into, or None, one for each output in the attribute ``overwrites``. This
     dictionary gives for each output the operands that it may overwrite. Totals are added up block by block, always in

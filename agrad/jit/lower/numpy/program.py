@@ -113,7 +113,7 @@ class Writer:
         return self.workspace.array(buffer, shape, dtype)
 
     def target(self, out: Variable, over: Iterable[Any] = ()) -> str | None:
-        """Return the name of the array that ``out`` is written into, or None for a new one.
+        """Return the name of the array to write ``out`` into, or None for a new one.
 
         It is a buffer, or a variable of ``over`` that is read here for the last time.
         """
@@ -144,7 +144,7 @@ class Writer:
         return self.names[out]
 
     def is_alone(self, v: Any, instruction: Instruction) -> bool:
-        """Return True for a contiguous array that is no input and aliases no other operand."""
+        """Return True for a contiguous array, not an input, that no other operand aliases."""
         number = self.number(v)
         others = [u for u in instruction.reads() if u is not v and not self.aliases[u].isdisjoint(self.aliases[v])]
         contiguous = number is None or bool(self.workspace.sample(number).flags.c_contiguous)

@@ -1,4 +1,4 @@
-"""Steps: special code for instructions, with fewer NumPy calls than their functions.
+"""Steps: code for instructions, with fewer NumPy calls than their functions make.
 
 A step writes the lines of one instruction through a ``Writer``. It returns False for an instruction that it does not
 support, which becomes an ordinary call.
