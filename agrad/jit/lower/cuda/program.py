@@ -160,8 +160,8 @@ not captured.
 def can_capture(instruction: Instruction) -> bool:
     """Return True for an instruction to be tried in a graph.
 
-    Such an instruction only launches kernels. A graph holds the arguments of its kernels, so operations on host numbers stay out. A user's operations may do more
-    than launch kernels.
+    Such an instruction only launches kernels. A graph holds the arguments of its kernels, so operations on host numbers
+    stay out. A user's operations may do more than launch kernels.
     """
     flag = instruction.settings.get("donate")
     if any(v.on_host and v is not flag for v in instruction.reads()):
