@@ -60,6 +60,8 @@ class Writer:
         self._buffers: dict[Variable, int] = {}
         """The buffers in use, by variable."""
         self._scratch: list[int] = []
+        self._converted: set[str] = set()
+        """The names of host numbers that were converted to a dtype."""
 
     def _is_new(self, instruction: Instruction) -> bool:
         return makes_new_arrays(instruction) or ufunc_of(instruction, self.program) is not None
@@ -80,6 +82,17 @@ class Writer:
         """
         made = _numeral(value, np.dtype(like.dtype)) if type(value) is float else None
         return self.text(value) if made is None else self.scope.hold(made, "number")
+
+    def rate(self, value: Any, like: Variable) -> str:
+        """Return the expression of a host number in the dtype of an array."""
+        if not isinstance(value, Variable):
+            return self.operand(value, like)
+        dtype = np.dtype(like.dtype)
+        name = f"{self.names[value]}_{dtype.char}"
+        if name not in self._converted:
+            self._converted.add(name)
+            self.line(f"{name} = {self.scope.hold(dtype.type, 'dtype')}({self.names[value]})")
+        return name
 
     def call(self, function: Any, *arguments: Any, stem: str = "k", **settings: str) -> str:
         """Return the expression of a call. Settings are given as expressions."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from agrad.backends.numpy.blas import ROUTINES, address, laid, product_adder
 from agrad.backends.numpy.fused import all_ones
-from agrad.backends.numpy.updates import momentum_step, settle
+from agrad.backends.numpy.updates import SMALL, momentum_step, settle
 from agrad.jit.lower.numpy.groups import group_function
 from agrad.jit.passes.cross_entropy import SHORT, CrossEntropy, cross_entropy, exponentials_layout
 from agrad.jit.passes.folding import FoldedStep, is_plain, step_of_sum
@@ -118,6 +118,8 @@ def _momentum(w: "Writer", instruction: Instruction) -> bool:
         spare = w.scratch(p.shape, p.dtype)
         if spare is None:
             return False
+        if p.size <= SMALL:  # larger arrays are updated by BLAS, which takes Python numbers
+            lr, momentum = (w.rate(instruction.settings[name], p) for name in ("lr", "momentum"))
         step = w.scope.hold(momentum_step if folded is None else step_of_sum, "step")
         calls.append(f"{step}({first}, {w.text(given[0])}, {second}, b{spare}, {lr}, {momentum})")
     results = ", ".join(w.names[out] for out in instruction.results)
