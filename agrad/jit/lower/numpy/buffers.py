@@ -39,18 +39,16 @@ class Workspace:
         """Return the number of a free buffer of ``count`` bytes, or None above the limits."""
         if count > LARGEST:
             return None
-        # the buffer that was used last is probably still in the cache
-        fitting = [i for i in reversed(self._free) if self._sizes[i] >= count]
-        best = min(fitting, key=lambda i: self._sizes[i], default=None)
-        if best is None and sum(self._sizes) + count > MOST:
+        # the smallest that is large enough, else the largest; of equals the last used, which is probably in the cache
+        best = min(
+            reversed(self._free), key=lambda i: (self._sizes[i] < count, abs(self._sizes[i] - count)), default=None
+        )
+        if (best is None or self._sizes[best] < count) and sum(self._sizes) + count > MOST:
             return None
-        if best is None and self._free:
-            best = max(self._free, key=lambda i: self._sizes[i])
         if best is None:
-            best = len(self._sizes)
-            self._sizes.append(0)
-        else:
-            self._free.remove(best)
+            self._sizes.append(count)
+            return len(self._sizes) - 1
+        self._free.remove(best)
         self._sizes[best] = max(self._sizes[best], count)
         return best
 

@@ -118,12 +118,16 @@ class Writer:
 
     def scratch(self, shape: tuple[int, ...], dtype: Any) -> int | None:
         """Return the number of a kept array that only this instruction uses, or None."""
-        dtype = np.dtype(dtype)
-        buffer = self.workspace.take(math.prod(shape) * dtype.itemsize)
-        if buffer is None:
+        kept = self._kept(shape, np.dtype(dtype))
+        if kept is None:
             return None
-        self._scratch.append(buffer)
-        return self.workspace.array(buffer, shape, dtype)
+        self._scratch.append(kept[0])
+        return kept[1]
+
+    def _kept(self, shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, int] | None:
+        """Return the numbers of a free buffer and of an array in it, or None."""
+        buffer = self.workspace.take(math.prod(shape) * dtype.itemsize)
+        return None if buffer is None else (buffer, self.workspace.array(buffer, shape, dtype))
 
     def target(self, out: Variable, over: Iterable[Any] = ()) -> str | None:
         """Return the name of the array to write ``out`` into, or None for a new one.
@@ -146,15 +150,7 @@ class Writer:
                 else:
                     self.names[out] = self.names[v]
                 return self.names[out]
-        if not kept:
-            return None
-        dtype = np.dtype(out.dtype)
-        buffer = self.workspace.take(out.size * dtype.itemsize)
-        if buffer is None:
-            return None
-        self._buffers[out] = buffer
-        self.place(out, self.workspace.array(buffer, out.shape, dtype))
-        return self.names[out]
+        return self.laid(out, out.shape, np.dtype(out.dtype)) if kept else None
 
     def is_alone(self, v: Any, instruction: Instruction) -> bool:
         """Return True for a contiguous array, not an input, that no other operand aliases."""
@@ -165,13 +161,12 @@ class Writer:
 
     def laid(self, out: Variable, shape: tuple[int, ...], dtype: np.dtype, function: Any = None) -> str | None:
         """Return the name of a kept array. ``function`` makes ``out`` of it, as a view."""
-        buffer = self.workspace.take(out.size * dtype.itemsize)
-        if buffer is None:
+        kept = self._kept(shape, dtype)
+        if kept is None:
             return None
-        number = self.workspace.array(buffer, shape, dtype)
+        self._buffers[out], number = kept
         seen = number if function is None else self.workspace.view(number, function)
         assert seen is not None
-        self._buffers[out] = buffer
         self.place(out, seen)
         return f"b{number}"
 
