@@ -121,11 +121,17 @@ class _Text:
         self.block = min(self.count, max(1, max(FEWEST, BLOCK_BYTES // width) // inner))
         self.blocks = -(-self.count // self.block)
         self.scratch: dict[str, _Kind] = {}
+        self._kinds = {self.names[v]: self._kind(v) for v in self.outputs}
+        """The kinds of all memory: of scratch and of outputs, which is also used as scratch."""
         self.whole: dict[tuple[Variable, tuple[int, ...], tuple[int, ...] | None], str] = {}
         """The names of whole operands, by variable, shape without leading axes, and shape repeated for a block."""
         self.read: dict[Variable, None] = {}
         """The inputs that are cut into blocks."""
-        self._free: list[str] = []
+        self._first = {self.names[v]: at for at, v in enumerate(self.makers) if v in self.outputs}
+        """For the memory of each output the first member that writes into it."""
+        self._until = dict(self._first)
+        """For the same memory the last member that may read other values in it."""
+        self._free = list(self._until)
         self._place: dict[Variable, str] = {}
         self._base: dict[Variable, Variable] = {}
         """The variables whose memory views may share."""
@@ -169,9 +175,9 @@ class _Text:
     def _overwritten(self, out: Variable) -> list[Variable]:
         """Return the inputs that an output may overwrite.
 
-        They are read block by block, and by no member after the one that computes the output.
+        They are read block by block, and by no member after the first that writes into the output's memory.
         """
-        at = self.program.instructions.index(self.makers[out])
+        at = self._first[self.names[out]]
         whole = {v for v, *_ in self.whole}
         same = [v for v in self.read if (v.shape, v.dtype) == (out.shape, out.dtype)]
         return [v for v in same if v not in whole and self._last[v] <= at]
@@ -234,7 +240,7 @@ class _Text:
         lines: list[str] = []
         reduction, ufunc = reduction_of(instruction), ufunc_of(instruction, self.program)
         if reduction is not None:
-            lines += self._reduction(reduction, out, operands[0])
+            lines += self._reduction(at, reduction, out, operands[0])
         elif is_reshape(instruction):
             shape = f"({', '.join(('j - i', *map(str, inner)))},)"
             lines.append(
@@ -247,12 +253,12 @@ class _Text:
                 operands.append(self._zeros((self.block, *inner), np.dtype(out.dtype)))
             # a ufunc may write into its operands, as it works element by element
             self._give([v for v in dying if v.shape == out.shape])
-            lines += self._target(out)
+            lines += self._target(out, at)
             lines.append(f"{self.scope.hold(ufunc, instruction.name)}({', '.join(operands)}, out={name})")
         elif (bits := _masked(instruction)) is not None:
-            mask = self._take((np.dtype(bool), inner))
+            mask = self._take((np.dtype(bool), inner), at, at)
             self._give([v for v in dying if v.shape == out.shape])
-            lines += self._target(out)
+            lines += self._target(out, at)
             kind = self.scope.hold(bits, "bits")
             lines.append(_MASKS[instruction.name].format(operands[1], mask))
             lines.append(f"np.multiply({mask}.view(np.int8), {operands[0]}.view({kind}), out={name}.view({kind}))")
@@ -263,14 +269,14 @@ class _Text:
         self._give(dying)
         return lines
 
-    def _reduction(self, reduction: Reduction, out: Variable, x: str) -> list[str]:
+    def _reduction(self, at: int, reduction: Reduction, out: Variable, x: str) -> list[str]:
         how, name = _reduce(reduction), self.names[out]
         axis = reduction.of_block(self.split)
         if out in self.totals:
             if self._kept(out):
                 return [f"{how}({x}, axis={axis}, out=p_{name}[k])"]
             return [f"p_{name}[k] = {how}({x}.reshape(-1))"]
-        lines = self._target(out)
+        lines = self._target(out, at)
         lines.append(f"{how}({x}, axis={axis}, keepdims={reduction.keepdims}, out={name})")
         if reduction.name == "mean":
             lines.append(f"np.divide({name}, {self._averaged(out)}, out={name})")
@@ -282,23 +288,32 @@ class _Text:
 
     # ------------------------------------------------------------------ scratch
 
-    def _target(self, out: Variable) -> list[str]:
+    def _kind(self, v: Variable) -> _Kind:
+        return np.dtype(v.dtype), v.shape[self.split :]
+
+    def _target(self, out: Variable, at: int) -> list[str]:
         """Return the line that names the memory of a member's result, if it is needed."""
         if out in self.outputs:
             return []
-        self._place[out] = self._take((np.dtype(out.dtype), out.shape[self.split :]))
+        self._place[out] = self._take(self._kind(out), at, self._last[out])
         return [f"{self.names[out]} = {self._place[out]}"]
 
-    def _take(self, kind: _Kind) -> str:
-        """Return the name of scratch memory that is free."""
-        fitting = [name for name in self._free if self.scratch[name] == kind]
+    def _take(self, kind: _Kind, at: int, last: int) -> str:
+        """Return the name of memory that is free from one member to another.
+
+        It is an output's before the member that computes the output. Fewer arrays then share the cache.
+        """
+        fitting = [n for n in self._free if self._kinds[n] == kind and last <= self._until.get(n, last)]
         if not fitting:
             name = f"s{len(self.scratch)}"
-            self.scratch[name] = kind
+            self.scratch[name] = self._kinds[name] = kind
             return name
         # the memory that was used last is probably still in the cache
-        self._free.remove(fitting[-1])
-        return fitting[-1]
+        name = next((n for n in reversed(fitting) if n in self._until), fitting[-1])
+        self._free.remove(name)
+        if name in self._first:
+            self._first[name] = min(at, self._first[name])
+        return name
 
     def _give(self, variables: Iterable[Variable]) -> None:
         self._free += [self._place.pop(v) for v in variables if v in self._place]
