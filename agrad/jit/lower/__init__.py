@@ -1,1 +1,1 @@
-"""Lowerings: from a program to a function that runs it on one backend."""
+"""Lowerings, which make a function for one backend of a program."""

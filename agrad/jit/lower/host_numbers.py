@@ -1,4 +1,4 @@
-"""Numbers of the host that are computed before a compiled program."""
+"""Computations on host numbers that run before a compiled program."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ from agrad.ops.updates import adam_floor, adam_given, adam_rate
 
 
 def with_adam_rates(program: Program) -> Program:
-    """Compute the numbers that follow from Adam's count of steps on the host.
+    """Compute the numbers that depend on Adam's count of steps on the host.
 
-    There it is in double precision; a count that is traced would make it single.
+    The host computes in double precision. With a traced count they would be in single precision.
     """
     kept: list[Instruction] = []
     for instruction in program.instructions:

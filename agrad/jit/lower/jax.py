@@ -1,4 +1,4 @@
-"""JAX: the program as a Python function that ``jax.jit`` compiles."""
+"""Lowering for JAX: a Python function that ``jax.jit`` compiles."""
 
 import sys
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from agrad.jit.program import Program
 
 
 def lower_jax(program: Program) -> Compiled:
-    """Compile a program by XLA, or plainly where JAX cannot trace an operation."""
+    """Compile a program by XLA, or lower it plainly if JAX cannot trace an operation."""
     jax = sys.modules["jax"]
     precision = program.notes.get("precision")
     split = Split(with_adam_rates(program))
     compiled = jax.jit(plain(split.body))
     spare: list[Compiled] = []
-    # what JAX calls high is TF32 on GPUs that have it, and float32 on CPUs
+    # "high" is TF32 on GPUs that have it, and float32 on CPUs
     products = partial(jax.default_matmul_precision, "high") if precision == "tf32" else nullcontext
 
     def run(inputs: Sequence[Any]) -> list[Any]:
@@ -32,7 +32,7 @@ def lower_jax(program: Program) -> Compiled:
             with products():
                 found = compiled(given[: split.count])
         except (jax.errors.JAXTypeError, jax.errors.JAXIndexError):
-            # some operation asks for values, which XLA's programs do not know
+            # an operation reads values, which are unknown while JAX traces
             spare.append(plain(program))
             return list(spare[0](inputs))
         return split.outputs(found, given)
@@ -45,7 +45,7 @@ def lower_jax(program: Program) -> Compiled:
 
 
 def jax_way(precision: str) -> Way:
-    """Return narrow operands with results in float32, as XLA computes them."""
+    """Return products of narrow operands with float32 results, as XLA computes them."""
     jnp = sys.modules["jax.numpy"]
     dtype = getattr(jnp, precision)
 

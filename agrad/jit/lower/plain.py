@@ -1,6 +1,6 @@
-"""The one place that makes functions of text, and the plain lowering.
+"""The plain lowering, and the only place that makes functions of text.
 
-A lowering takes a program and gives a function from the list of its inputs to the list of its outputs.
+A lowering takes a program and returns a function that takes the list of its inputs and returns that of its outputs.
 """
 
 import itertools
@@ -17,25 +17,25 @@ _numbers = itertools.count(1)
 
 
 def define(name: str, text: str, scope: dict[str, Any]) -> Any:
-    """Return the function ``name`` that ``text`` defines, with lines for tracebacks."""
+    """Return the function ``name`` that ``text`` defines. Tracebacks show its lines."""
     file = f"<agrad program {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     exec(compile(text, file, "exec"), scope)
-    made = scope.pop(name)  # so that it is in no cycle with its globals
+    made = scope.pop(name)  # a function among its own globals would be a reference cycle
     made.text = text
     weakref.finalize(made, linecache.cache.pop, file, None).atexit = False
     return made
 
 
 class Scope:
-    """The globals of a generated function: values, each under one name."""
+    """The globals of a generated function, each under one name."""
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {}
         self._known: dict[int, str] = {}
 
     def hold(self, value: Any, stem: str = "k") -> str:
-        """Return a name for a value."""
+        """Return the name of a value, which is added if it is new."""
         name = self._known.get(id(value))
         if name is None:
             name = self._known[id(value)] = f"{stem}_{len(self.names)}"
@@ -70,7 +70,7 @@ def call_text(
 ) -> str:
     """Return the expression that computes an instruction.
 
-    ``operands`` gives other expressions for its operands.
+    ``operands`` replaces the expressions of its operands.
     """
     stem = "".join(c if c.isalnum() else "_" for c in instruction.name)
     function = scope.hold(function_of(instruction, program), stem)
@@ -80,16 +80,16 @@ def call_text(
 
 
 def assignment(instruction: Instruction, names: Mapping[Variable, str]) -> str:
-    """Return the left side of an instruction."""
+    """Return the left side of an instruction's assignment."""
     targets = ["_" if v is None else names[v] for v in instruction.outputs]
     return targets[0] if instruction.operation.outputs is None else ", ".join(targets) + ","
 
 
 def plain(program: Program, function_of: Evaluation = evaluation) -> Compiled:
-    """Lower a program to straight-line Python, one call a line.
+    """Lower a program to straight-line Python with one call in each line.
 
-    What no later line reads is let go, so that no more memory is held than in an ordinary run. ``function_of`` gives
-    other functions for instructions.
+    Values that no later line reads are deleted. The program then holds no more memory than an ordinary run.
+    ``function_of`` returns the function of an instruction.
     """
     names = names_of(program)
     scope = Scope()
@@ -111,11 +111,11 @@ def plain(program: Program, function_of: Evaluation = evaluation) -> Compiled:
 
 
 class Split:
-    """A program as a part that runs before a compiled one, and the compiled one.
+    """A program in two parts: one that runs first, and one to be compiled.
 
-    To the first belong the computations on numbers of the host. ``ahead``: also what needs no array inputs. That draws
-    random numbers from a key that the host counts, by a library that a compiler may not know; and constants are
-    inputs of the second part.
+    The first part has the computations on host numbers. With ``ahead`` it also has the instructions that read no
+    array inputs, and constants are inputs of the second part. Such instructions draw random numbers from a key that
+    the host counts, by a library that a compiler may not know.
     """
 
     def __init__(self, program: Program, ahead: bool = False) -> None:
@@ -138,13 +138,16 @@ class Split:
         self.body = Program(handed, {} if ahead else program.constants, [], outputs).with_instructions(rest)
         """The second part; its outputs are arrays."""
         self.before = plain(Program(program.inputs, program.constants, first, [*handed, *left]))
-        """The first part, whose results are the inputs of the second, and outputs."""
+        """The first part. It returns the inputs of the second, then other outputs."""
         self.count = len(handed)
         """The number of inputs of the second part."""
         places = {v: i for i, v in enumerate([*self.body.outputs, *left])}
         self._outputs = [(v, places[v] if isinstance(v, Variable) else -1) for v in program.outputs]
 
     def outputs(self, found: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-        """Return the program's outputs, from the results of the second and the first part."""
+        """Return the program's outputs.
+
+        found: the results of the second part. given: those of the first.
+        """
         parts = [*found, *given[self.count :]]
         return [value if place < 0 else parts[place] for value, place in self._outputs]

@@ -1,7 +1,7 @@
-"""PyTorch: the program as a graph of its own operations, for ``torch.compile``.
+"""Lowering for PyTorch: a graph of PyTorch's operations for ``torch.compile``.
 
-On a CUDA device it is by default: ``torch.compile`` then also replays it as CUDA graphs. On a CPU compiling takes
-seconds, and the plain program is the default.
+On CUDA devices programs are compiled by default, and replayed as CUDA graphs. On CPUs, where compiling takes seconds,
+the plain program is the default.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ def lower_torch(program: Program) -> Compiled:
 
 
 class TorchProgram:
-    """A program as a function; the first call compiles it, or decides not to.
+    """A program as a function. Its first call decides if it is compiled.
 
-    asked: whether to compile; None does on CUDA devices. tensor_float: let products of float32 on CUDA devices round
+    asked: True to compile, None to compile on CUDA devices. tensor_float: let float32 products on CUDA devices round
     their operands to TF32.
     """
 
@@ -35,49 +35,49 @@ class TorchProgram:
         self._program, self._asked = program, asked
         self._around = _tensor_float if tensor_float else contextlib.nullcontext
         self._plainly = plain(program)
-        self._compiled: _Compiled | None = None
-        self._decided = asked is False
-        """True once it is known if the program is compiled."""
+        self._run: Compiled | None = self._plainly if asked is False else None
+        """The compiled or the plain function; None before the first call."""
         self._lock = threading.Lock()
 
     @property
     def text(self) -> str:
-        """Return the code that is run."""
-        text = str(getattr(self._plainly, "text", ""))
-        return text if self._compiled is None else f"# compiled by torch.compile\n{self._compiled.text}"
+        """The code that is run."""
+        run = self._run if isinstance(self._run, _Compiled) else self._plainly
+        heading = "# compiled by torch.compile\n" if isinstance(run, _Compiled) else ""
+        return f"{heading}{getattr(run, 'text', '')}"
 
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
         with self._around():
-            if not self._decided:
+            if self._run is None:
                 with self._lock:
-                    if not self._decided:
+                    if self._run is None:
                         return self._first(inputs)
-            return self._plainly(inputs) if self._compiled is None else self._compiled(inputs)
+            return self._run(inputs)
 
     def _first(self, inputs: Sequence[Any]) -> Sequence[Any]:
         torch = sys.modules["torch"]
         arrays = [x for x in inputs if isinstance(x, torch.Tensor)]
         graphs = any(x.device.type == "cuda" for x in arrays)
-        # PyTorch's own autograd would record in the plain program, and not in the compiled one
-        if not arrays or not (self._asked or graphs) or any(x.requires_grad for x in arrays):
-            self._decided = True
-            return self._plainly(inputs)
+        run: Compiled = self._plainly
         out: Sequence[Any]
-        try:
-            made = _Compiled(self._program, inputs, graphs)
-            out = made(inputs)
-        except Exception as error:
-            out = self._plainly(inputs)  # an error of the program's own is raised here
-            reason = next(iter(str(error).strip().splitlines()), "")
-            warnings.warn(
-                "agrad.jit: torch.compile did not take this program, which runs uncompiled; agrad.jit(f, "
-                f"torch_compile=False) does not try. {type(error).__name__}: {reason}",
-                RuntimeWarning,
-                stacklevel=4,
-            )
+        # PyTorch's own autograd would record in the plain program, and not in the compiled one
+        if arrays and (self._asked or graphs) and not any(x.requires_grad for x in arrays):
+            try:
+                run = _Compiled(self._program, inputs, graphs)
+                out = run(inputs)
+            except Exception as error:
+                run = self._plainly
+                out = run(inputs)  # an error of the program's own is raised here
+                reason = next(iter(str(error).strip().splitlines()), "")
+                warnings.warn(
+                    "agrad.jit: torch.compile did not take this program, which runs uncompiled; agrad.jit(f, "
+                    f"torch_compile=False) does not try. {type(error).__name__}: {reason}",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
         else:
-            self._compiled = made
-        self._decided = True
+            out = run(inputs)
+        self._run = run
         return out
 
 
@@ -94,9 +94,9 @@ def _tensor_float() -> Iterator[None]:
 
 
 class _Compiled:
-    """A program as a function that ``torch.compile`` made, for inputs like these.
+    """A program compiled by ``torch.compile`` for inputs like the given ones.
 
-    graphs: replay it as CUDA graphs.
+    graphs: True to replay it as CUDA graphs.
     """
 
     def __init__(self, program: Program, inputs: Sequence[Any], graphs: bool) -> None:
@@ -109,12 +109,12 @@ class _Compiled:
         self.text = str(body.text)  # type: ignore[attr-defined]
         self._hosted = [i for i, v in enumerate(rest.inputs) if v.on_host]
         self._known: tuple[list[Any], list[Any]] | None = None
-        """Numbers of the host, and the arrays made of them."""
+        """The host numbers of the last call, and the arrays made of them."""
         self._graphs = graphs
         dtypes = [v.dtype for v in rest.outputs]
 
         def whole(*given: Any) -> list[Any]:
-            # a number is an array of double precision here, without dimensions, which may not widen a result
+            # numbers are 0-dimensional arrays of double precision here, which may widen a result
             return [x.to(dtype) for x, dtype in zip(body(given), dtypes, strict=True)]
 
         values = self._split.before(inputs)
@@ -125,12 +125,12 @@ class _Compiled:
             mode = "reduce-overhead" if graphs else "default"
             self._function = torch.compile(graph, fullgraph=True, dynamic=False, mode=mode)
             found = self._function(*given)
-        # one buffer may serve two results; and those of CUDA graphs are written anew by the next replay
+        # two results may share a buffer, and the next replay of a CUDA graph overwrites its results
         seen = [(x.data_ptr(), x.shape, x.stride()) for x in found]
         self._copied = [k for k, place in enumerate(seen) if graphs or place in seen[:k]]
 
     def _given(self, values: Sequence[Any]) -> list[Any]:
-        """Return the arguments of the compiled function, host numbers as arrays."""
+        """Return the arguments of the compiled function, with host numbers as arrays."""
         torch = sys.modules["torch"]
         numbers = [values[i] for i in self._hosted]
         if self._known is None or numbers != self._known[0]:
@@ -155,7 +155,7 @@ class _Compiled:
 
 
 def _without_donation(instruction: Instruction) -> Instruction:
-    """Return an instruction that overwrites nothing."""
+    """Return the instruction without permission to overwrite its operands."""
     flag = instruction.settings.get("donate")
     return instruction.replaced({flag: False}) if isinstance(flag, Variable) else instruction
 
@@ -164,9 +164,9 @@ def _without_donation(instruction: Instruction) -> Instruction:
 
 
 def torch_way(precision: str) -> Way:
-    """Return products of narrow matrices with results in float32, on CUDA devices.
+    """Return products of narrow matrices with results in float32.
 
-    Elsewhere PyTorch would round the results too, so that they are products of rounded float32 matrices there.
+    On CPUs, where PyTorch would round the results too, they are products of rounded float32 matrices.
     """
     torch = sys.modules["torch"]
     dtype = getattr(torch, precision)

@@ -1,7 +1,7 @@
-"""The functions of cuBLASLt that products of matrices need, bound by ctypes.
+"""The functions of cuBLASLt for products of matrices, bound by ctypes.
 
-The numbers are those of its headers. CuPy's cuBLAS is linked to cuBLASLt of the same release: it is in the process
-wherever CuPy can multiply, and found by its name.
+The numbers are those of its headers. CuPy's cuBLAS is linked to cuBLASLt of the same release, which is therefore loaded
+wherever CuPy can multiply, and is found by its name.
 """
 
 import ctypes
@@ -11,28 +11,28 @@ from ctypes import POINTER, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint3
 from typing import Any
 
 REAL = {"f": 0, "d": 1, "e": 2, "H": 14}
-"""CUDA's number of a real dtype; what is uint16 here are the bits of bfloat16."""
+"""CUDA's numbers of real dtypes. Arrays of uint16 hold the bits of bfloat16."""
 
 COMPUTE_32F, COMPUTE_64F, COMPUTE_32F_FAST_TF32 = 68, 70, 77
 
 EPILOGUES = {"": 1, "BIAS": 4, "RELU_BIAS": 6, "RELU_AUX_BIAS": 134, "DRELU": 136, "DRELU_BGRAD": 152, "BGRADA": 256}
-"""Numbers of the operations after a product, by cuBLASLt's name."""
+"""Numbers of the operations after a product, by cuBLASLt's names."""
 
 TRANSA, TRANSB, EPILOGUE, BIAS_POINTER, AUX_POINTER, AUX_LD = 3, 4, 7, 8, 11, 12
 """Attributes of a product."""
 
 _MAX_WORKSPACE, _ALIGNMENTS = 1, (5, 6, 7, 8)
-"""Preferences for the choice of an algorithm; the latter for the addresses of A, B, C and D."""
+"""Preferences for the choice of an algorithm. The alignments are those of A, B, C and D."""
 
 _ALIGNED = 256
-"""The most bytes of alignment that cuBLASLt makes use of."""
+"""The largest alignment in bytes that makes a difference to cuBLASLt."""
 
 ALLOC_FAILED, NOT_SUPPORTED = 3, 15
 """Statuses."""
 
 
 class Choice(ctypes.Structure):
-    """An algorithm, with the bytes of workspace it needs."""
+    """An algorithm, and the bytes of workspace that it needs."""
 
     _fields_ = (
         ("algorithm", c_uint64 * 8), ("workspace", c_size_t), ("state", c_int), ("waves", c_float),
@@ -54,11 +54,11 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "MatmulAlgoGetHeuristic": (*[c_void_p] * 7, c_int, POINTER(Choice), POINTER(c_int)),
     "Matmul": (*[c_void_p] * 14, c_size_t, c_void_p),
 }
-"""The types of the arguments of each function, whose full name begins with ``cublasLt``; all give a status."""
+"""The argument types of the functions, whose full names begin with ``cublasLt``. All return a status."""
 
 
 class CublasLtError(RuntimeError):
-    """A function of cuBLASLt gave a status that is not success."""
+    """A function of cuBLASLt returned a status other than success."""
 
     def __init__(self, function: str, status: int, name: str) -> None:
         super().__init__(f"{function}: {name} ({status})")
@@ -74,8 +74,8 @@ def library_name() -> str:
 class Library:
     """cuBLASLt with a handle on the current device.
 
-    Raises ``ImportError``, ``OSError`` or ``AttributeError`` where it is not there, ``CublasLtError`` where it gives
-    no handle.
+    Raises ``ImportError``, ``OSError`` or ``AttributeError`` if it is absent, and ``CublasLtError`` if it returns no
+    handle.
     """
 
     def __init__(self) -> None:
@@ -102,9 +102,9 @@ class Library:
 
 
 class Task:
-    """A product as cuBLASLt is told of it, for the length of a ``with`` block.
+    """The description of a product for cuBLASLt, valid in a ``with`` block.
 
-    Matrices lie column by column, and the result is ``alpha op(A) op(B)`` with what its attributes let follow.
+    Matrices are in column order. The result is ``alpha op(A) op(B)``, then the epilogue that the attributes name.
     """
 
     def __init__(self, library: Library, compute: int, scale: int) -> None:
@@ -125,17 +125,18 @@ class Task:
         self._stack.close()
 
     def set(self, attribute: int, value: Any) -> None:
-        """Set an attribute to a number of ctypes."""
+        """Set an attribute to a ctypes number."""
         self.call["MatmulDescSetAttribute"](self._description, attribute, ctypes.byref(value), ctypes.sizeof(value))
 
     def matrix(self, kind: int, rows: int, columns: int, leading: int) -> c_void_p:
-        """Describe a matrix; ``leading``: elements from one column to the next."""
+        """Describe a matrix. ``leading`` is the distance of columns in elements."""
         return self._make("MatrixLayout", kind, rows, columns, leading)
 
     def choose(self, matrices: tuple[c_void_p, ...], addresses: tuple[int, ...], workspace: int) -> Choice:
-        """Return the algorithm that cuBLASLt takes for the fastest.
+        """Return the algorithm that cuBLASLt estimates to be the fastest.
 
-        matrices and addresses: of A, B and D. Raises ``CublasLtError`` where it has none. C, which nothing reads, is D.
+        matrices, addresses: those of A, B and D. D also stands for C, which is not read. Raises ``CublasLtError`` if
+        there is none.
         """
         a, b, d = matrices
         wanted, limit = self._make("MatmulPreference"), c_uint64(workspace)
@@ -160,7 +161,7 @@ class Task:
         workspace: int,
         stream: int,
     ) -> None:
-        """Hand the product to a stream; ``scales``: alpha, and beta, which is 0."""
+        """Launch the product on a stream. ``scales``: alpha, and beta, which is 0."""
         (a, b, d), (at_a, at_b, at_d) = matrices, addresses
         alpha, beta = map(ctypes.byref, scales)
         self.call["Matmul"](

@@ -1,7 +1,7 @@
-"""Products joined with the operations after them, as cuBLASLt computes both.
+"""Products joined with the operations that follow them, as cuBLASLt computes them.
 
-These are a bias, a ReLU, its mask, and the sum for a bias. The pass and its operations know nothing of CuPy: on any
-arrays an operation computes what it was made of.
+The operations are a bias, a ReLU, its mask, and the sum for a bias. Neither the pass nor ``Joined`` needs CuPy: on any
+arrays the operation calls those that it is made of.
 """
 
 from collections import Counter
@@ -15,15 +15,15 @@ from agrad.jit.program import Instruction, Program, Variable
 from agrad.registry import PRIMITIVES
 
 NARROW = {"e", "H"}
-"""Dtypes of the factors of a product whose result is float32: float16, and the bits of bfloat16."""
+"""Dtypes of the factors of a product with a float32 result: float16, and the bits of bfloat16."""
 
 
 class Joined(Operation):
-    """A product and what follows it, as the operation of an instruction.
+    """A product and the operations that follow it, as one operation.
 
-    relu: after the bias. mask: give also where the result of ReLU is positive. masked: the last operand is such a mask,
-    and the result is 0 where it is false. sums: give also a sum over rows, of the masked result, or, without a mask,
-    of the second factor.
+    relu: apply a ReLU after the bias. mask: also return where the result of ReLU is positive. masked: the last operand
+    is such a mask, and the result is 0 where it is false. sums: also return a sum over rows, of the masked result, or,
+    without a mask, of the second factor.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Joined(Operation):
         return self.followed(found, factors[1], mask, lambda name, *given, **by: PRIMITIVES[name].bind(*given, **by))
 
     def followed(self, found: Any, weight: Any, mask: Any, call: Callable[..., Any]) -> Any:
-        """Compute the operations after the product, which is ``found`` here.
+        """Compute the operations after the product ``found``.
 
         ``call`` takes the name of an operation, its arguments and its settings.
         """
@@ -57,9 +57,10 @@ class Joined(Operation):
 
 
 def shape_of(instruction: Instruction) -> tuple[int, int, int] | None:
-    """Return (m, k, n) of a product of matrices that cuBLASLt takes, or None.
+    """Return (m, k, n) of a product of matrices that cuBLASLt supports, or None.
 
-    Factors and result are of one real dtype, or narrow ones with a result in float32; a bias is like the result.
+    Factors and result have one real dtype, or the factors a narrow one and the result float32. A bias has the dtype of
+    the result.
     """
     x, weight, *more = instruction.operands
     if len(x.shape) != 2 or len(weight.shape) != 2 or instruction.outputs[0] is None:
@@ -78,10 +79,10 @@ def shape_of(instruction: Instruction) -> tuple[int, int, int] | None:
 
 
 def with_epilogues(program: Program) -> Program:
-    """Join products with the operations that alone read their results.
+    """Join products with a ReLU, the mask of a ReLU, or a sum over rows.
 
-    These are a ReLU, the mask of a ReLU, and a sum over rows. A joined instruction stands where the product did; the
-    mask of a ReLU is taken from the product that it is joined with. What is not float32 gets no mask and no sum.
+    The operation must be the only reader of the product. The joined instruction takes the place of the product. The
+    mask of a ReLU is a further result of the product that computes the ReLU. Masks and sums are joined in float32 only.
     """
     kept: list[Instruction | None] = list(program.instructions)
     uses = Counter(v for i in program.instructions for v in i.reads())
@@ -89,13 +90,16 @@ def with_epilogues(program: Program) -> Program:
     made = {v: at for at, i in enumerate(program.instructions) for v in i.results}
 
     def sole(v: Any, name: str) -> tuple[int, Instruction] | None:
-        """Return the product that gives ``v`` to one reader, with its number, or None."""
+        """Return the number of the product that makes ``v``, and the product, or None.
+
+        ``v`` must have one reader.
+        """
         at = made.get(v, -1) if isinstance(v, Variable) and uses[v] == 1 else -1
         found = kept[at] if at >= 0 else None
         return (at, found) if found is not None and found.name == name and shape_of(found) is not None else None
 
     def mask_of(y: Any, end: int) -> Variable | None:
-        """Return the mask of a ReLU that a product before ``end`` is joined with, or None."""
+        """Return the mask of the ReLU ``y`` of a product before ``end``, or None."""
         at = made.get(y, end) if isinstance(y, Variable) else end
         found = kept[at]
         if at >= end or found is None or not (isinstance(found.operation, Joined) and found.operation.relu):
@@ -134,7 +138,7 @@ def _wide(instruction: Instruction) -> bool:
 
 
 def _join_sums(program: Program, made: dict[Variable, int], kept: list[Instruction | None]) -> None:
-    """Join sums over rows of a masked product, or of a second factor, to the product."""
+    """Join sums over rows, of a masked product or of a second factor, to the product."""
     factors: dict[Variable, int] = {}
     first_read: dict[Variable, int] = {}
     for at, i in enumerate(program.instructions):
@@ -162,7 +166,7 @@ def _is_masked(instruction: Instruction | None) -> bool:
 
 
 def _sums_rows(i: Instruction) -> bool:
-    """Return whether an instruction sums the rows of a float32 matrix."""
+    """Return True for an instruction that sums the rows of a float32 matrix."""
     x = i.operands[0] if i.operands else None
     if not isinstance(x, Variable) or len(x.shape) != 2 or not _wide(i) or i.outputs[0] is None:
         return False

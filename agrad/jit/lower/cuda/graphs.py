@@ -1,11 +1,11 @@
 """A program cut into CUDA graphs, with the other instructions between them.
 
 Consecutive instructions that only launch kernels are captured as one graph. All arrays that a graph reads or writes
-stay at their addresses: inputs are copied into buffers, or used in place where they have the same address call after
-call, as parameters do. An instruction that no graph can hold is called between two graphs, and its results are copied
-into buffers. Results that leave are copies, unless they are the caller's own arrays, updated in place.
+stay at their addresses: inputs are copied into buffers, or used in place if they have the same address at each call, as
+parameters do. An instruction that no graph can hold is called between two graphs, and its results are copied into
+buffers. Outputs are copies, unless they are the caller's own arrays, updated in place.
 
-Such instructions are found by trying: CuPy refuses copies from and to the host, synchronisation, and the libraries that
+Such instructions are found by trying. CuPy refuses copies from and to the host, synchronisation, and the libraries that
 need either. The instruction at which a capture fails runs between two graphs from then on.
 """
 
@@ -24,35 +24,36 @@ from agrad.jit.passes.aliasing import overwritten
 from agrad.jit.program import Instruction, Program, Variable, instruction_text, names_of
 
 CAPTURES = 8
-"""After so many captures in a row, each used for fewer than ``WORTH`` replays, a program runs without graphs."""
+"""The most captures in a row that are used for fewer than ``WORTH`` replays. A program then runs without graphs."""
 
 WORTH = 32
+"""The fewest replays that are worth a capture."""
 
 LOCK = threading.RLock()
-"""Held while graphs are captured or replayed, as a graph always works in the same memory."""
+"""Held during captures and replays, as a graph always works in the same memory."""
 
 # ------------------------------------------------------------------ segments
 
 
 @dataclass
 class Segment:
-    """Consecutive instructions, which are one graph where ``captured``."""
+    """Consecutive instructions, in one graph if ``captured``."""
 
     captured: bool
     instructions: list[Instruction]
 
 
 def is_view(instruction: Instruction) -> bool:
-    """Return whether the result shares the operand's memory or is a copy on the GPU.
+    """Return True for a view, or a copy on the GPU, of the only operand.
 
-    Indices that are arrays may come from the host's memory, and a transfer does.
+    Instructions with index arrays are excluded, as these may come from the host's memory.
     """
     arrays = [v for v in instruction.operands if isinstance(v, Variable)]
     return instruction.operation.is_view and len(arrays) == len(instruction.operands) == 1
 
 
 def segments(instructions: Sequence[Instruction], can: Callable[[Instruction], bool]) -> list[Segment]:
-    """Return the instructions in the fewest segments; views alone make no graph."""
+    """Return the instructions in the fewest segments. Views alone make no graph."""
     found: list[Segment] = []
     for captured, group in itertools.groupby(instructions, can):
         run = list(group)
@@ -68,13 +69,13 @@ def segments(instructions: Sequence[Instruction], can: Callable[[Instruction], b
 
 Env = dict[Variable, Any]
 Recipe = Callable[[Sequence[Any]], Any]
-"""Takes the inputs of a call to one of its arrays: a buffer, or a view of an input."""
+"""A function from the inputs of a call to one of its arrays: a buffer, or a view of an input."""
 
 
 class _Recording:
     """The graphs of a program for certain inputs, with their buffers.
 
-    addresses: those of the inputs that are used in place. flags: the values of those that allow updates in place.
+    flags: the values of the inputs that allow updates in place. addresses: those of the inputs that are used in place.
     """
 
     def __init__(self, flags: tuple[bool, ...], addresses: dict[int, Any]) -> None:
@@ -88,7 +89,7 @@ class _Recording:
         """Not empty while a replay may have overwritten an input."""
 
     def fits(self, flags: tuple[bool, ...], addresses: dict[int, Any]) -> bool:
-        """Return whether the graphs are for these inputs."""
+        """Return True if the graphs are for these inputs."""
         return flags == self.flags and all(addresses[i] == at for i, at in self.addresses.items())
 
     def write(self, values: Sequence[Any], numbers: list[float]) -> None:
@@ -120,17 +121,17 @@ class _Recording:
 
 
 class _Builder:
-    """One run of a program that captures its graphs, and replays each at once."""
+    """One run of a program that captures its graphs and replays each at once."""
 
     def __init__(self, owner: "GraphProgram", made: _Recording, streams: Streams) -> None:
         self.owner, self.made, self.streams = owner, made, streams
         self.env: Env = dict(owner.program.constants)
         self.recipes: dict[Variable, Recipe] = {}
         self.done = 0
-        """The number of instructions that are done, with their results in ``env``."""
+        """The number of finished instructions, whose results are in ``env``."""
 
     def build(self, values: Sequence[Any], numbers: list[float]) -> None:
-        """Fill the recording. Raises ``MemoryError`` where there is not enough for it."""
+        """Fill the recording. Raises ``MemoryError`` if memory is short."""
         owner, made, env, program = self.owner, self.made, self.env, self.owner.program
         for i, v in enumerate(program.inputs[: len(values)]):
             if v.on_host or i in made.addresses:
@@ -217,9 +218,9 @@ class _Builder:
         self.env.update({v: x for v, x in zip(instruction.outputs, parts, strict=True) if v is not None})
 
     def _follow(self, instruction: Instruction) -> None:
-        """Record which results of captured work lie in the memory of inputs.
+        """Record the results of captured work that share the memory of inputs.
 
-        Nothing of that memory may be kept here.
+        They are computed anew at each call, as no reference to that memory may be kept.
         """
         env, recipes = self.env, self.recipes
         for v in instruction.results:
@@ -232,7 +233,7 @@ class _Builder:
                     recipes[v] = self._call(instruction)
 
     def _call(self, instruction: Instruction) -> Recipe:
-        """Return the instruction as a function of the call's values."""
+        """Return the instruction as a function of the inputs of a call."""
         function = self.owner.functions[instruction]
 
         def recipe(value: Any) -> Recipe:
@@ -262,7 +263,7 @@ class _Builder:
             target = None
             if v is not None:
                 alias = next((o for o in instruction.operands if o in recipes and env[o] is x), None)
-                if alias is not None:  # updated in place
+                if alias is not None:  # the operand, updated in place
                     env[v], recipes[v] = x, recipes[alias]
                 else:
                     env[v] = target = cupy.empty_like(x)
@@ -287,11 +288,11 @@ def _copied(x: Any) -> Recipe:
 
 
 class GraphProgram:
-    """A program as a function of its inputs, first run plainly, then in graphs.
+    """A program as a function of its inputs. It runs plainly first, then in graphs.
 
-    split: the part on numbers of the host, and that on arrays. program: the latter with further inputs, arrays in the
-    place of numbers; pairs: each number and its array. can_capture: tells instructions to try in a graph. function_of:
-    gives the function of an instruction, and is called with the device of the graphs current.
+    split: the part on host numbers, and that on arrays. program: the latter, with arrays as further inputs in place of
+    numbers. pairs: each number and its array. can_capture: returns True for instructions to be tried in a graph.
+    function_of: returns the function of an instruction; it is called on the device of the graphs.
     """
 
     def __init__(
@@ -306,10 +307,10 @@ class GraphProgram:
         self.segments: list[Segment] = []
         """Empty before the first run."""
         self.reasons: dict[Instruction, str] = {}
-        """The errors of instructions that could not be captured."""
+        """Errors of instructions that could not be captured."""
         self.given_up = self.remark = ""
         self.home = -1
-        """The number of the graphs' device, that of the first call's arrays."""
+        """The device of the graphs, which is that of the first call's arrays."""
         self._can_capture, self._function_of = can_capture, function_of
         self._captures = self._replays = 0
         self._seen: dict[int, Any] | None = None
@@ -320,9 +321,9 @@ class GraphProgram:
         self._flags = self._find_flags(places)
 
     def _find_flags(self, places: dict[Variable, int]) -> list[tuple[int, list[int]]]:
-        """Return the inputs that allow updates in place, each with the arrays it is for.
+        """Return the numbers of the inputs that allow updates in place.
 
-        Inputs and arrays are given by number.
+        Each comes with the numbers of the arrays that may be updated.
         """
         found = []
         for instruction in self.program.instructions:
@@ -345,12 +346,12 @@ class GraphProgram:
             return self.split.outputs(self._here(values, devices), given)
 
     def _here(self, values: Sequence[Any], devices: set[int]) -> list[Any]:
-        """Run on the current device, in graphs where possible."""
+        """Run on the current device, in graphs if possible."""
         cuda = sys.modules["cupy"].cuda
         with LOCK:
             if self.home < 0:
                 self._prepare(int(cuda.runtime.getDevice()))
-        # a capture that is under way may hold a replay, but not the work before and after it
+        # a user's capture could hold a replay, but not the copies before and after it
         if self.given_up or not devices <= {self.home} or cuda.get_current_stream().is_capturing():
             return list(self.elsewhere(values))
         with LOCK:
@@ -365,11 +366,11 @@ class GraphProgram:
         weakref.finalize(self, self._streams.release).atexit = False
 
     def can(self, instruction: Instruction) -> bool:
-        """Return whether to try the instruction in a graph."""
+        """Return True for an instruction to be tried in a graph."""
         return instruction not in self.reasons and (is_view(instruction) or self._can_capture(instruction))
 
     def _warm(self, values: Sequence[Any]) -> list[Any]:
-        """Run without graphs, compiling the very kernels that they will hold."""
+        """Run without graphs, which compiles the kernels that they will hold."""
         scalars = [sys.modules["cupy"].zeros((), v.dtype) for _, v in self.pairs]
         write_numbers(scalars, [float(values[i]) for i in self._numbers])
         return list(self.plainly([*values, *scalars]))
@@ -379,10 +380,10 @@ class GraphProgram:
         flags = tuple([bool(values[i]) for i, _ in self._flags])
         numbers = [float(values[i]) for i in self._numbers]
         seen, self._seen = self._seen, now
-        # no variable here holds the graphs: their memory is needed where a replay fails
+        # no local variable refers to the graphs: their memory must be freed if a replay fails
         if self._streams.recording is not None and self._streams.recording.fits(flags, now):
             return self._replay(values, numbers)
-        if seen is None:  # kernels are compiled in a run without a capture
+        if seen is None:  # the first run compiles kernels, outside of a capture
             out = self._warm(values)
             self.segments = segments(self.program.instructions, self.can)
             self._check_worth()
@@ -400,9 +401,9 @@ class GraphProgram:
         return self._build(values, numbers, _Recording(flags, {i: now[i] for i in resident}))
 
     def _replay(self, values: Sequence[Any], numbers: list[float]) -> list[Any]:
-        """Replay the graphs, or for lack of memory run without them from now on.
+        """Replay the graphs, or run without them from now on if memory is short.
 
-        Raises ``MemoryError`` where a replay may have overwritten an input already.
+        Raises ``MemoryError`` if the replay may have overwritten an input already.
         """
         self._replays += 1
         self._streams.follow()
@@ -416,7 +417,7 @@ class GraphProgram:
         return list(self.elsewhere(values))
 
     def _build(self, values: Sequence[Any], numbers: list[float], made: _Recording) -> list[Any]:
-        """Run the program in new graphs, or without them for good for lack of memory."""
+        """Run the program in new graphs, or without them from now on if memory is short."""
         builder = _Builder(self, made, self._streams)
         try:
             with self._streams.building():
@@ -443,7 +444,7 @@ class GraphProgram:
 
     @property
     def text(self) -> str:
-        """The segments with their instructions, and why some are not captured."""
+        """The segments with their instructions, and errors of those not captured."""
         names = names_of(self.program)
         lines = [f"# runs without graphs: {self.given_up}"] if self.given_up else []
         lines += [f"# {self.remark}"] if self.remark else []

@@ -1,6 +1,6 @@
 """Products of CuPy's matrices by cuBLASLt, and the operations joined with them.
 
-A CUDA graph can hold these. Where cuBLASLt is absent, or refuses a product, CuPy's own products run between the graphs.
+A CUDA graph can hold these. If cuBLASLt is absent, or refuses a product, CuPy's own products run between the graphs.
 """
 
 import os
@@ -23,20 +23,20 @@ from agrad.jit.program import Instruction, Program
 from agrad.registry import PRIMITIVES
 
 WORKSPACE = 32 << 20
-"""The most bytes that cuBLASLt may work in: as many as NVIDIA recommends for its newest GPUs."""
+"""The most bytes of workspace for cuBLASLt, as NVIDIA recommends for its newest GPUs."""
 
 MASK_BITS = 128
-"""The rows of cuBLASLt's mask of a ReLU are a multiple of so many bits."""
+"""The rows of cuBLASLt's mask of a ReLU are multiples of this number of bits."""
 
 GEMM_DEFAULT = -1
-"""cuBLAS's number of its own choice of an algorithm."""
+"""The algorithm's number with which cuBLAS chooses by itself."""
 
 
 class Layout(NamedTuple):
-    """The memory order of a matrix, as cuBLASLt takes it."""
+    """The memory order of a matrix, as cuBLASLt describes it."""
 
     transposed: bool
-    """True for a matrix that lies column by column."""
+    """True for a matrix in column order."""
     leading: int
     """Elements from one row, or column, to the next."""
 
@@ -57,9 +57,9 @@ class Lt:
 
     def __init__(self) -> None:
         self.absent = ""
-        """The reason why there is none; empty where there is."""
+        """The reason why cuBLASLt is absent, or an empty string."""
         self.refused: dict[tuple[Any, ...], str] = {}
-        """Its errors for products that it refused, by ``_key``."""
+        """Errors for products that cuBLASLt refused, by ``_key``."""
         self.zeros: dict[tuple[str, str], bool] = {}
         try:
             self.library = cublaslt.Library()
@@ -67,9 +67,9 @@ class Lt:
             self.absent = str(error)
 
     def attempt(self, x: Any, weight: Any, bias: Any = None, **settings: Any) -> tuple[Any, ...] | None:
-        """Return ``product``, or None where cuBLASLt refuses it.
+        """Return ``product``, or None if cuBLASLt refuses it.
 
-        Raises ``CublasLtError`` for lack of memory.
+        Raises ``CublasLtError`` if memory is short.
         """
         key = _key(x, weight, bias, **settings)
         if self.absent or key in self.refused:
@@ -94,17 +94,17 @@ class Lt:
         dtype: Any = None,
         tensor_float: bool = False,
     ) -> tuple[Any, ...]:
-        """Return ``x @ weight``, plus ``bias``, and the work after it, in one call.
+        """Return ``x @ weight``, with a bias and the operations that follow, in one call.
 
-        x: (m, k); weight: (k, n); bias: (n,); the first result: (m, n), of ``dtype``, or that of the factors. relu: a
-        ReLU after the bias; with ``mask=True`` the second result has a bit for each positive element, uint8 of shape
-        (m, bytes of a row). mask: such bits; the result is 0 where they are 0, and with ``sums`` the second result is
-        the sum over its rows (n,). sums alone: the sum over the rows of ``weight`` (n,).
+        x: (m, k). weight: (k, n). bias: (n,). The first result is (m, n), of ``dtype``, or the dtype of the factors.
+        relu: apply a ReLU after the bias. With ``mask=True`` the second result has a bit for each positive element, as
+        uint8 of shape (m, bytes of a row). mask: such bits; the result is 0 where they are 0, and with ``sums`` the
+        second result is the sum over its rows (n,). sums without a mask: the sum over the rows of ``weight`` (n,).
         """
         cupy = sys.modules["cupy"]
         (m, k), n = x.shape, weight.shape[1]
         dtype = np.dtype(x.dtype if dtype is None else dtype)
-        # a matrix row by row is its transpose column by column, which is how cuBLASLt sees it: out' = weight' x'
+        # a matrix in row order is its transpose in column order, as cuBLASLt reads it: out' = weight' x'
         (weight, first), (x, second) = _with_layout(weight), _with_layout(x)
         bias = None if bias is None else cupy.ascontiguousarray(bias)
         out, more = cupy.empty((m, n), dtype), None
@@ -137,9 +137,9 @@ class Lt:
         return (out,) if more is None else (out, more)
 
     def masks_zero(self, dtype: np.dtype, factors: np.dtype) -> bool:
-        """Return whether a ReLU's mask leaves out zeros, where agrad's derivative is 0.
+        """Return True if the mask of a ReLU is 0 at zeros, where agrad's derivative is 0.
 
-        The device is asked once.
+        This is computed on the device once.
         """
         key = (factors.char, dtype.char)
         if key not in self.zeros:
@@ -153,14 +153,14 @@ class Lt:
 def _key(
     x: Any, weight: Any, bias: Any, *, dtype: Any = None, tensor_float: bool = False, **end: Any
 ) -> tuple[Any, ...]:
-    """Return the key of a product: cuBLASLt accepts all products of one key, or none."""
+    """Return a key. cuBLASLt accepts all products with this key, or none."""
     chars = x.dtype.char, np.dtype(x.dtype if dtype is None else dtype).char
     name = epilogue_name(bias is not None, **end)
     return (name, *chars, (*x.shape, weight.shape[1]), tensor_float, layout(x), layout(weight))
 
 
 def _with_layout(a: Any) -> tuple[Any, Layout]:
-    """Return a matrix, or a copy of it that has a layout, and the layout."""
+    """Return a matrix with its layout, or a copy if it has none."""
     found = layout(a)
     if found is not None:
         return a, found
@@ -174,12 +174,12 @@ def _compute(dtype: np.dtype, tensor_float: bool) -> int:
 
 
 def epilogue_name(bias: bool, relu: bool = False, mask: Any = None, sums: bool = False) -> str:
-    """Return cuBLASLt's name of the work after a product; empty for none."""
+    """Return cuBLASLt's name of the operations after a product, or an empty string."""
     if relu:
         return "RELU_BIAS" if mask is None else "RELU_AUX_BIAS"
     if mask is not None:
         return "DRELU_BGRAD" if sums else "DRELU"
-    if sums:  # of the second factor, which stands first where matrices lie column by column
+    if sums:  # of the second factor, which is cuBLASLt's first one
         return "BGRADA"
     return "BIAS" if bias else ""
 
@@ -195,26 +195,26 @@ def _current() -> Lt:
 
 
 def tensor_float_by_default() -> bool:
-    """Return whether ``CUPY_TF32`` lets float32 products round operands to TF32."""
+    """Return True if ``CUPY_TF32`` lets float32 products round operands to TF32."""
     return os.environ.get("CUPY_TF32", "0") == "1"
 
 
 def epilogues_where_available(program: Program) -> Program:
-    """Apply the pass ``with_epilogues`` where cuBLASLt is available."""
+    """Run the pass ``with_epilogues`` if cuBLASLt is available."""
     if program.backends() != {"cupy"} or _current().absent:
         return program
     return with_epilogues(program)
 
 
 def is_product(instruction: Instruction) -> bool:
-    """Return whether an instruction is a product of matrices, alone or joined."""
+    """Return True for a product of matrices, alone or joined."""
     return isinstance(instruction.operation, Joined) or instruction.name in ("matmul", "linear")
 
 
 def absence(program: Program) -> str:
-    """Return why cuBLASLt does not compute the program's products, and the remedy.
+    """Return the reason, with remedy, why cuBLASLt does not compute the products.
 
-    Empty where it does, and where there are none. The first time in a process this is a ``RuntimeWarning`` too.
+    The string is empty if it does, and if there are none. The first time in a process it is also a ``RuntimeWarning``.
     """
     products = any(is_product(i) and shape_of(i) is not None for i in program.instructions)
     reason = _current().absent if products else ""
@@ -235,7 +235,7 @@ def _warn(text: str) -> None:
 
 
 def product_function(instruction: Instruction, tensor_float: bool = False) -> Callable[..., Any] | None:
-    """Return the function of a product by cuBLASLt; None where that cannot compute it."""
+    """Return the function that computes a product by cuBLASLt, or None if it cannot."""
     if shape_of(instruction) is None or _current().absent:
         return None
     operation = instruction.operation
@@ -250,7 +250,7 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
         mask: Any = rest.pop() if joined.masked else True if joined.mask else None
         bias = rest[0] if affine else None
         lt = _current()
-        # the bits of a mask are cuBLASLt's own; a mask that it did not make has truth values
+        # masks by cuBLASLt are bits, other masks are boolean
         fits = lt.masks_zero(dtype, x.dtype) if joined.mask else not joined.masked or mask.dtype.char == "B"
         if fits:
             found = lt.attempt(x, weight, bias, relu=joined.relu, mask=mask, sums=joined.sums, **plain)
@@ -267,7 +267,7 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
 
 
 def _truth(mask: Any, columns: int) -> Any:
-    """Return a mask as truth values (rows, columns)."""
+    """Return a mask as a boolean array (rows, columns)."""
     if mask.dtype.char != "B":
         return mask
     bits = sys.modules["cupy"].unpackbits(mask.reshape(-1), bitorder="little")
@@ -280,7 +280,7 @@ def _truth(mask: Any, columns: int) -> Any:
 def gemm(x: Any, weight: Any, dtype: np.dtype, tensor_float: bool = False) -> Any:
     """Return ``x @ weight`` of two matrices in ``dtype``, by CuPy's own cuBLAS.
 
-    No graph can hold it. It runs on the current device, which must be that of the arrays.
+    No graph can hold this call. The current device must be that of the arrays.
     """
     cupy = sys.modules["cupy"]
     if x.dtype == dtype and not (tensor_float and dtype.char == "f"):
@@ -297,7 +297,7 @@ def gemm(x: Any, weight: Any, dtype: np.dtype, tensor_float: bool = False) -> An
 
 
 def cupy_way(precision: str) -> Way:
-    """Return the products of float16, or of bfloat16 as its bits in uint16.
+    """Return products of float16, or of bfloat16 as bits in uint16.
 
     CuPy's arrays have no bfloat16.
     """

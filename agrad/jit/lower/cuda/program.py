@@ -1,7 +1,7 @@
-"""CuPy's lowering: CUDA graphs, with fusion groups as generated kernels.
+"""Lowering for CuPy: CUDA graphs, with fusion groups as generated kernels.
 
-Instructions that no graph can hold run between graphs. Products go into graphs by cuBLASLt: CuPy refuses its own cuBLAS
-calls in a capture. The function of an instruction runs on the device of its arrays, by ``Backend.placed``.
+Instructions that no graph can hold run between graphs. Products use cuBLASLt, since CuPy refuses its own cuBLAS calls
+in a capture. The function of an instruction runs on the device of its arrays, by ``Backend.placed``.
 """
 
 import sys
@@ -26,9 +26,9 @@ from agrad.jit.program import HOST, FunctionOperation, HostCall, Instruction, Pr
 
 
 def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
-    """Return a function from a group's operands to its outputs.
+    """Return the function of a group. It takes the operands and returns the outputs.
 
-    It launches one kernel, and a second one for reductions.
+    It launches one kernel, and a second one if the group reduces.
     """
     cupy = sys.modules["cupy"]
     source = GroupSource(group)
@@ -57,15 +57,15 @@ def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
 
 
 def _aligned(x: Any, pack: int) -> Any:
-    """Return an array row by row in memory, whose address is a multiple of a pack."""
+    """Return a C-contiguous array whose address is a multiple of the size of a pack."""
     x = sys.modules["cupy"].ascontiguousarray(x)
     return x.copy() if x.data.ptr % (pack * x.dtype.itemsize) else x
 
 
 def _single(value: Any, on_host: bool) -> tuple[Any, ...]:
-    """Return the kernel's arguments of a single value.
+    """Return the kernel's arguments for a single value.
 
-    A pointer; for a number of the host a pointer or null, and the number.
+    An array is a pointer. A host number is a null pointer and the number, or a pointer to it on the device and 0.
     """
     if not on_host:
         return (value,)
@@ -78,7 +78,7 @@ def _single(value: Any, on_host: bool) -> tuple[Any, ...]:
 
 
 def with_numbers_of_adam(program: Program) -> Program:
-    """Compute the numbers of Adam's step on the host, in double precision."""
+    """Compute the numbers that depend on Adam's step on the host, in double precision."""
     kept: list[Instruction] = []
     for instruction in program.instructions:
         settings = instruction.settings
@@ -109,11 +109,11 @@ def _nth(k: int) -> Callable[..., float]:
 
 
 def numbers_on_device(program: Program) -> tuple[Program, list[tuple[Variable, Variable]]]:
-    """Replace the host numbers of captured operations by arrays without dimensions.
+    """Replace the host numbers of captured operations by 0-dimensional arrays.
 
-    A graph holds the values its kernels were given, so each number is written into its array before a replay. Returns
-    the program, whose inputs end with these arrays, and the pairs (number, array). Groups take numbers in double
-    precision, updates and single operations in that of their arrays.
+    A graph holds the arguments of its kernels, so each number is written into its array before a replay. Returns the
+    program, whose last inputs are these arrays, and the pairs (number, array). Groups take numbers in double precision,
+    other operations in the dtype of their arrays.
     """
     made: dict[tuple[Variable, str], Variable] = {}
 
@@ -150,17 +150,18 @@ def numbers_on_device(program: Program) -> tuple[Program, list[tuple[Variable, V
 # ------------------------------------------------------------------ capturing and computing
 
 _NOT_CAPTURED = frozenset({"fft", "transfer"})
-"""Operations that CuPy does not refuse in a capture and no graph can hold, by the namespace or the name.
+"""Names, or namespaces, of operations that CuPy allows in a capture and that no graph can hold.
 
-cuFFT works in the memory of a plan, which CuPy may forget; another device's stream is not captured.
+cuFFT works in the memory of a plan, which CuPy may free. A transfer works on the stream of another device, which is
+not captured.
 """
 
 
 def can_capture(instruction: Instruction) -> bool:
-    """Return whether to try an instruction in a graph: one that only launches kernels.
+    """Return True for an instruction to be tried in a graph.
 
-    A graph holds the values that kernels were given, so operations on host numbers stay out; so do a user's operations,
-    which may do more than launch kernels.
+    Such an instruction only launches kernels. A graph holds the arguments of its kernels, so operations on host numbers
+    stay out. A user's operations may do more than launch kernels.
     """
     flag = instruction.settings.get("donate")
     if any(v.on_host and v is not flag for v in instruction.reads()):
@@ -190,7 +191,7 @@ def _tensor_float_product(x: Any, weight: Any, *bias: Any) -> Any:
 
 
 def lower_cupy(program: Program) -> Compiled:
-    """Return the program in CUDA graphs; see ``GraphProgram``."""
+    """Lower a program to CUDA graphs (``GraphProgram``)."""
     functions = partial(function_of, tensor_float=program.notes.get("precision") == "tf32")
     split = Split(with_numbers_of_adam(program))
     made = GraphProgram(split, *numbers_on_device(split.body), can_capture, functions)

@@ -1,7 +1,7 @@
 """The CUDA text of a fusion group.
 
-A kernel makes one pass over memory; a second, small one ends the reductions. The text is made without CuPy or a GPU, so
-it can be read, compiled and run anywhere.
+A kernel makes one pass over memory. A second, small one completes the reductions. Neither CuPy nor a GPU is needed to
+write the text.
 """
 
 import math
@@ -16,16 +16,16 @@ from agrad.jit.passes.fusion import Group
 from agrad.jit.program import HOST, Instruction, Variable, names_of
 
 THREADS = 256
-"""Threads of a block; a power of two, as reductions halve it."""
+"""Threads of a block, a power of two, as reductions halve it."""
 
 BLOCKS = 1024
-"""The most blocks of a launch. It is the same on every GPU, so that sums are added in the same order everywhere."""
+"""The most blocks of a launch, the same on every GPU: sums are then added in the same order everywhere."""
 
 PACK_BYTES = 16
 """Bytes that a thread loads at once: the widest load there is."""
 
 C_TYPES = {"?": "bool", "f": "float", "d": "double"}
-"""The dtypes that kernels are generated for, by their character."""
+"""The C types of the dtypes that kernels are generated for, by their characters."""
 
 _INFINITY = "__int_as_float(0x7f800000)"
 
@@ -65,7 +65,7 @@ _REDUCTIONS = {
     "sum": ("0", "{0} + {1}"), "mean": ("0", "{0} + {1}"), "max": (f"-T({_INFINITY})", "larger({0}, {1})"),
     "min": (_INFINITY, "smaller({0}, {1})"),
 }  # fmt: skip
-"""The start of a reduction, and its step from the total and the next value."""
+"""The first total of a reduction, and the expression of the next one."""
 
 _HEAD = """
 template <class T> __device__ inline T larger(T a, T b) { return a >= b || a != a ? a : b; }
@@ -74,7 +74,7 @@ template <class T, int W> struct alignas(sizeof(T) * W) Pack { T at[W]; };
 """
 
 _SHARED = ("sigmoid", "relu_vjp", "tanh_vjp", "sigmoid_vjp")
-"""The kernels of CuPy's backend that are functions here, and so are defined once."""
+"""Kernels of CuPy's backend that are also functions in the text of groups."""
 
 
 def _shared(name: str) -> str:
@@ -89,7 +89,7 @@ def _char(dtype: Any) -> str:
 def _common(instruction: Instruction) -> Any:
     """Return the dtype in which operands are compared, or None.
 
-    Arrays of truth values are compared with each other alone, as a number beside them stands for itself.
+    Boolean arrays are compared only with each other: a number would have to keep its own type.
     """
     dtypes = [v.dtype for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
     if not dtypes:
@@ -106,7 +106,7 @@ def _known_dtypes(instruction: Instruction) -> bool:
 
 
 def has_words(instruction: Instruction) -> bool:
-    """Return whether an elementwise instruction has an expression in C."""
+    """Return True for an elementwise instruction that has an expression in C."""
     name, out = instruction.name, instruction.outputs[0]
     if out is None or not _known_dtypes(instruction):
         return False
@@ -128,7 +128,7 @@ def has_words(instruction: Instruction) -> bool:
 
 
 def _literal(value: Any, kind: str) -> str:
-    """Return a Python number in C; infinities and NaN by their bits."""
+    """Return a Python number in C. Infinities and NaN are written as bits."""
     if type(value) is bool:
         return f"{kind}({'true' if value else 'false'})"
     number = float(value)
@@ -168,15 +168,16 @@ def _line(instruction: Instruction, names: Mapping[Variable, str]) -> str:
 
 
 class GroupSource:
-    """The CUDA text of a group whose instructions all have words, and its launch.
+    """The CUDA text of a group, and the data of its launch.
 
-    Parameters of the kernel ``group_N``, which loads packs of N elements: the arrays of the group's shape, aligned to
-    packs, the single values (a pointer each; numbers of the host a pointer to a double, or null, and their value), the
-    result arrays, and one array of ``blocks`` partial results for each reduction. Those of ``finish``: the partial
-    results, then the reductions' results.
+    All instructions of the group satisfy ``has_words``. The kernel ``group_N`` loads packs of N elements. Its
+    parameters are the arrays of the group's shape, aligned to packs; the single values, a pointer each, and for host
+    numbers a pointer to a double, or null, and the value; the result arrays; and one array of ``blocks`` partial
+    results for each reduction. The kernel ``finish`` takes the partial results, then the arrays for the reductions'
+    results.
 
-    Names of a variable ``v`` in it: ``p_v`` its array, ``q_v`` its result array, ``n_v`` its value on the host, ``t_v``
-    a thread's total and ``s_v`` those of a block.
+    Names in the text for a variable ``v``: ``p_v`` is its array, ``q_v`` its result array, ``n_v`` its value on the
+    host, ``t_v`` a thread's total, and ``s_v`` the totals of a block's threads.
     """
 
     def __init__(self, group: Group) -> None:
@@ -198,7 +199,7 @@ class GroupSource:
         self.text = "\n".join(text + (self.finish() if self.totals else []))
 
     def _all(self, form: str, variables: Sequence[Variable]) -> list[str]:
-        """Return a form for each variable: {n} stands for its name, {k} for its type."""
+        """Return a form for each variable. {n} becomes its name, {k} its type."""
         return [form.format(n=self.names[v], k=self.kind[v]) for v in variables]
 
     def _start(self, v: Variable) -> str:
@@ -209,7 +210,7 @@ class GroupSource:
         return _REDUCTIONS[self.reductions[v].name][1].format(total, value)
 
     def element(self) -> list[str]:
-        """Write the function of one element, and of the totals that it is added to."""
+        """Return the function that computes one element and adds it to the totals."""
         parameters = self._all("const {k}& {n}", (*self.arrays, *self.singles))
         parameters += self._all("{k}& r_{n}", self.results) + self._all("{k}& t_{n}", self.totals)
         lines = [f"__device__ inline void element({', '.join(parameters)}) {{"]
@@ -223,7 +224,7 @@ class GroupSource:
         return [*lines, *self._all("    r_{n} = {n};", self.results), "}", ""]
 
     def kernel(self) -> list[str]:
-        """Write the kernel whose threads take packs of elements, then the rest."""
+        """Return the kernel, whose threads take packs of elements, then single ones."""
         parameters = self._all("const {k}* p_{n}", self.arrays)
         for v in self.singles:
             parameters += self._all("const {k}* p_{n}", (v,))
@@ -247,7 +248,7 @@ class GroupSource:
         return [*lines, "}", ""]
 
     def _packs(self, count: int) -> list[str]:
-        """Write the loop over packs of elements, each read and written at once."""
+        """Return the loop over packs of elements, each read and written at once."""
         pack = f"Pack<{{k}}, {self.pack}>"
         return [
             f"    for ({self.index} i = first; i < {count}; i += step) {{",
@@ -261,13 +262,13 @@ class GroupSource:
         ]
 
     def _call(self, read: str, write: str) -> str:
-        """Write the call of ``element`` by these forms of reading and writing."""
+        """Return the call of ``element`` with these forms of its arguments."""
         given = self._all(read, self.arrays) + self._all("{n}", self.singles)
         given += self._all(write, self.results) + self._all("t_{n}", self.totals)
         return f"element({', '.join(given)});"
 
     def _over_threads(self, v: Variable) -> list[str]:
-        """Write the reduction of a block's totals, by halves; thread 0 has the result."""
+        """Return the reduction of a block's totals, by halves. Thread 0 has the result."""
         n = self.names[v]
         return [
             f"    __shared__ {self.kind[v]} s_{n}[{THREADS}];",
@@ -279,7 +280,7 @@ class GroupSource:
         ]
 
     def finish(self) -> list[str]:
-        """Write the kernel of one block that reduces all blocks' totals, in fixed order."""
+        """Return the kernel of one block that reduces the totals of all blocks in order."""
         parameters = self._all("const {k}* p_{n}", self.totals) + self._all("{k}* q_{n}", self.totals)
         lines = [f'extern "C" __global__ void finish({", ".join(parameters)}) {{']
         lines.append("    const unsigned int me = threadIdx.x;")

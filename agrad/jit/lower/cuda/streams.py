@@ -1,4 +1,4 @@
-"""The streams and the memory of CUDA graphs, and what is launched beside them."""
+"""Streams, memory and number arguments of CUDA graphs."""
 
 import contextlib
 import sys
@@ -10,14 +10,14 @@ from typing import Any
 
 @cache
 def module(text: str) -> Any:
-    """Return the module of a CUDA source, compiled when a kernel is asked for."""
+    """Return the module of a CUDA source. It is compiled when a kernel is fetched."""
     return sys.modules["cupy"].RawModule(code=text, options=("-std=c++17",))
 
 
 def setter_text(chars: str) -> str:
     """Return the source of ``set_numbers``, which writes a number into each array.
 
-    chars: the dtypes, f or d.
+    chars: the characters of their dtypes, f or d.
     """
     kinds = [{"f": "float", "d": "double"}[c] for c in chars]
     parameters = [f"{kind}* p{k}" for k, kind in enumerate(kinds)] + [f"{kind} v{k}" for k, kind in enumerate(kinds)]
@@ -26,7 +26,7 @@ def setter_text(chars: str) -> str:
 
 
 def write_numbers(targets: Sequence[Any], values: Sequence[float]) -> None:
-    """Write numbers into arrays without dimensions, as arguments of a kernel."""
+    """Write numbers into 0-dimensional arrays, by a kernel with number arguments."""
     for start in range(0, len(targets), 64):
         some, given = targets[start : start + 64], values[start : start + 64]
         numbers = [a.dtype.type(v) for a, v in zip(some, given, strict=True)]
@@ -36,9 +36,9 @@ def write_numbers(targets: Sequence[Any], values: Sequence[float]) -> None:
 
 @cache
 def capturing_stream(device: int) -> Any:
-    """Return the stream for captures on a device, which is the current one.
+    """Return the stream for captures on a device, which must be the current one.
 
-    All programs share it: CuPy's pool reuses freed memory only for the stream on which it was allocated.
+    All programs share it, as CuPy's pool reuses freed memory only for the stream on which it was allocated.
     """
     return sys.modules["cupy"].cuda.Stream(non_blocking=True)
 
@@ -46,8 +46,8 @@ def capturing_stream(device: int) -> Any:
 class Streams:
     """The memory of a program's graphs, and their streams of capture and replay.
 
-    The memory belongs to a pool of the program, and is used by nothing else. The pool takes it from CuPy's, where it
-    counts, and gives it back when the program is gone.
+    The memory belongs to a pool of the program, which takes it from CuPy's pool and returns it when the program is
+    deleted.
     """
 
     def __init__(self) -> None:
@@ -55,12 +55,12 @@ class Streams:
         self.pool = self.cuda.MemoryPool(self.cuda.get_allocator())
         self.stream = capturing_stream(int(self.cuda.Device().id))
         self.recording: Any = None
-        """The graphs that are in use."""
+        """The graphs in use."""
         self._last: Any = None
         self._thread = 0
 
     def release(self) -> None:
-        """Free the memory of the graphs, which the pool would keep."""
+        """Delete the graphs and free their memory, which the pool would keep."""
         self.recording = None
         self.pool.free_all_blocks()
 
@@ -68,8 +68,7 @@ class Streams:
     def building(self) -> Iterator[None]:
         """Allocate from the graphs' pool and work on the capturing stream.
 
-        All work on the device is waited for first. The wait is needed because another stream may still run a graph in
-        the same memory.
+        Waits for all work on the device first, as another stream may still run a graph in the same memory.
         """
         self.cuda.Device().synchronize()
         now = self.cuda.get_current_stream()
@@ -81,15 +80,15 @@ class Streams:
             self._last, self._thread = now, threading.get_ident()
 
     def capture(self, run: Callable[[], None]) -> Callable[[], None]:
-        """Capture the work that ``run`` launches, and return the function to launch it.
+        """Capture the work that ``run`` launches, and return a function that launches it.
 
-        The work is not done.
+        The capture itself does not do the work.
         """
         self.stream.begin_capture()
         try:
             run()
         except BaseException:
-            # CUDA refuses what was begun, and has said why in the error under way
+            # ending a failed capture is an error too; the first one tells the reason
             with contextlib.suppress(RuntimeError):
                 self.stream.end_capture()
             raise
@@ -101,7 +100,7 @@ class Streams:
         """Make the current stream wait for a previous replay on another stream."""
         now, last = self.cuda.get_current_stream(), self._last
         if last is not None and (last.ptr != now.ptr or self._thread != threading.get_ident()):
-            if last.ptr == self.cuda.Stream.ptds.ptr:  # one a thread, which no other thread can name
+            if last.ptr == self.cuda.Stream.ptds.ptr:  # each thread's own, which another thread cannot name
                 self.cuda.Device().synchronize()
             elif last.ptr != now.ptr:
                 now.wait_event(last.record())

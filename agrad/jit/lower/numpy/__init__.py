@@ -1,1 +1,1 @@
-"""NumPy: straight-line Python over kept buffers, and groups computed in blocks."""
+"""Lowering for NumPy: Python with kept buffers, and groups computed in blocks."""

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 
 LARGEST = 1 << 23
-"""Bytes of the largest buffer that is kept; the C library hands larger arrays' memory out again by itself."""
+"""Bytes of the largest buffer that is kept. The C library reuses the memory of larger arrays by itself."""
 
 MOST = 1 << 26
-"""Bytes of all buffers that one call of a program keeps."""
+"""The most bytes of the buffers of one call."""
 
 _LINE = 64
-"""Bytes that a buffer's address is a multiple of."""
+"""The alignment of buffers in bytes."""
 
 
 class Workspace:
-    """The buffers of a program: planned once, and borrowed by one call at a time.
+    """The buffers of a program, planned once.
 
-    A call takes the arrays with ``borrow()`` and puts them back into ``idle`` at its end; a call that runs beside it
-    on another thread makes its own. One that raises an error leaves its arrays to the garbage collector.
+    A call takes a set of arrays with ``borrow()`` and puts it back into ``idle`` at its end. A simultaneous call on
+    another thread gets a set of its own. The set of a call that raises an error is garbage collected.
     """
 
     def __init__(self) -> None:
@@ -36,21 +36,19 @@ class Workspace:
         return len(self._arrays)
 
     def take(self, count: int) -> int | None:
-        """Return a free buffer of ``count`` bytes, or None where that is too much to keep."""
+        """Return the number of a free buffer of ``count`` bytes, or None above the limits."""
         if count > LARGEST:
             return None
-        # the buffer that was used last is still in the cache
-        fitting = [i for i in reversed(self._free) if self._sizes[i] >= count]
-        best = min(fitting, key=lambda i: self._sizes[i], default=None)
-        if best is None and sum(self._sizes) + count > MOST:
+        # the smallest that is large enough, else the largest; of equals the last used, which is probably in the cache
+        best = min(
+            reversed(self._free), key=lambda i: (self._sizes[i] < count, abs(self._sizes[i] - count)), default=None
+        )
+        if (best is None or self._sizes[best] < count) and sum(self._sizes) + count > MOST:
             return None
-        if best is None and self._free:
-            best = max(self._free, key=lambda i: self._sizes[i])
         if best is None:
-            best = len(self._sizes)
-            self._sizes.append(0)
-        else:
-            self._free.remove(best)
+            self._sizes.append(count)
+            return len(self._sizes) - 1
+        self._free.remove(best)
         self._sizes[best] = max(self._sizes[best], count)
         return best
 
@@ -59,21 +57,21 @@ class Workspace:
         self._free.append(buffer)
 
     def array(self, buffer: int, shape: tuple[int, ...], dtype: np.dtype) -> int:
-        """Return the number of the array of a shape and dtype at a buffer's start."""
+        """Return the number of the array of a shape and dtype at the start of a buffer."""
         key = (buffer, shape, dtype)
         if key not in self._known:
             self._known[key] = self._add(key, np.empty(shape, dtype))
         return self._known[key]
 
     def view(self, array: int, function: Callable[[np.ndarray], Any]) -> int | None:
-        """Return the number of the view that a function makes of an array, or None."""
+        """Return the number of the view that a function returns for an array, or None."""
         sample = function(self._samples[array])
         if type(sample) is not np.ndarray or not np.may_share_memory(sample, self._samples[array]):
             return None
         return self._add((array, function), sample)
 
     def sample(self, array: int) -> np.ndarray:
-        """Return an array of a kept one's shape, dtype and layout, for planning."""
+        """Return an array with the shape, dtype and layout of a kept one, for planning."""
         return self._samples[array]
 
     def _add(self, recipe: Any, sample: np.ndarray) -> int:
@@ -82,7 +80,7 @@ class Workspace:
         return len(self._arrays) - 1
 
     def close(self) -> None:
-        """Let go of what was needed for planning."""
+        """Free the arrays that were needed for planning."""
         self._samples.clear()
         self._known.clear()
 

@@ -1,4 +1,4 @@
-"""Groups on NumPy: generated functions that work block by block, on threads."""
+"""Generated functions for groups, which NumPy computes block by block on threads."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -14,16 +14,19 @@ from agrad.jit.passes.tiling import Reduction, is_reshape, operand_is_of_rows, r
 from agrad.jit.program import Instruction, Variable, names_of
 
 FEWEST = 1024
-"""Elements of the smallest block, whatever their width."""
+"""The fewest elements of a block."""
 
 SHORT = 128
-"""Beside rows of fewer elements a whole operand is laid out as often as a block has rows, so that no inner loop begins
-anew at each: rows of ten take six times as long otherwise, those of 512 as long."""
+"""Where rows have fewer elements, a whole operand is repeated for each row of a block.
+
+NumPy then has one inner loop for the block in place of one for each row. Without it rows of 10 elements take six times
+as long, and rows of 512 the same time.
+"""
 
 _HOW = {"max": "maximum", "min": "minimum"}
 
 _Kind = tuple[np.dtype, tuple[int, ...]]
-"""The dtype of a block's memory, and its shape without the rows."""
+"""The dtype of a block's memory, and its shape without the axis of rows."""
 
 
 def ufunc_of(instruction: Instruction, program: Any) -> np.ufunc | None:
@@ -40,10 +43,11 @@ def ufunc_of(instruction: Instruction, program: Any) -> np.ufunc | None:
 
 
 def group_function(group: Group) -> Any:
-    """Return the function of a group, from its operands to a tuple of its outputs.
+    """Return the function of a group. It takes the operands and returns the outputs.
 
-    After the operands it takes the array to write into, or None, for each output in its attribute ``overwrites``. That
-    says which of the operands the array may be. Totals are added up block by block, always in the same order.
+    Further arguments are arrays to write into, or None, one for each output in the attribute ``overwrites``. This
+    dictionary gives for each output the operands that it may overwrite. Totals are added up block by block, always in
+    the same order.
     """
     return _Text(group).function()
 
@@ -53,7 +57,7 @@ def _operands(instruction: Instruction) -> Iterator[Variable]:
 
 
 def _reads_rows(instruction: Instruction, v: Variable, split: int) -> bool:
-    """Return True where an operand of a member has a part for each row."""
+    """Return True if an operand of a member has a part for each row."""
     if reduction_of(instruction) is not None or is_reshape(instruction):
         return True
     return bool(operand_is_of_rows(v.shape, instruction.results[0].shape, split))
@@ -64,11 +68,11 @@ _MASKS = {
     "where.vjp:x1": "np.copyto({1}, {0})",
     "where.vjp:x2": "np.logical_not({}, out={})",
 }
-"""Derivatives that are 0 where a mask of their second operand is, and the cotangent elsewhere."""
+"""For rules that multiply the cotangent by a mask, the line that computes the mask from the second operand."""
 
 
 def _masked(instruction: Instruction) -> np.dtype | None:
-    """Return the integer dtype in which a cotangent is multiplied by a mask, or None."""
+    """Return the integer dtype for multiplying a cotangent's bits by a mask, or None."""
     out = instruction.results[0]
     if instruction.name not in _MASKS or np.dtype(out.dtype).kind != "f" or np.dtype(out.dtype).itemsize > 8:
         return None
@@ -97,8 +101,8 @@ def _tile(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 class _Text:
     """The text of a group's function while it is written.
 
-    Names of a variable ``v`` in it: ``f_v`` the whole array with its leading axes joined, ``o_v`` the array of an
-    output, ``p_v`` the parts of a total, one a block. ``k`` is the number of a block, of the rows from ``i`` to ``j``.
+    Names in the text for a variable ``v``: ``f_v`` is the whole array with its leading axes joined, ``o_v`` the array
+    of an output, ``p_v`` the partial results of a total. Block ``k`` has the rows from ``i`` to ``j``.
     """
 
     def __init__(self, group: Group) -> None:
@@ -117,14 +121,20 @@ class _Text:
         self.block = min(self.count, max(1, max(FEWEST, BLOCK_BYTES // width) // inner))
         self.blocks = -(-self.count // self.block)
         self.scratch: dict[str, _Kind] = {}
+        self._kinds = {self.names[v]: self._kind(v) for v in self.outputs}
+        """The kinds of all memory: of scratch and of outputs, which is also used as scratch."""
         self.whole: dict[tuple[Variable, tuple[int, ...], tuple[int, ...] | None], str] = {}
-        """The names of whole operands by their shapes without leading axes, and as a block where they are laid out."""
+        """The names of whole operands, by variable, shape without leading axes, and shape repeated for a block."""
         self.read: dict[Variable, None] = {}
         """The inputs that are cut into blocks."""
-        self._free: list[str] = []
+        self._first = {self.names[v]: at for at, v in enumerate(self.makers) if v in self.outputs}
+        """For the memory of each output the first member that writes into it."""
+        self._until = dict(self._first)
+        """For the same memory the last member that may read other values in it."""
+        self._free = list(self._until)
         self._place: dict[Variable, str] = {}
         self._base: dict[Variable, Variable] = {}
-        """For views of other variables the variable whose memory they may lie in."""
+        """The variables whose memory views may share."""
         self._last = self.program.last_uses()
         for instruction in self.program.instructions:
             keeps = instruction.operation.is_view and ufunc_of(instruction, self.program) is None
@@ -163,11 +173,11 @@ class _Text:
         return made
 
     def _overwritten(self, out: Variable) -> list[Variable]:
-        """Return the inputs that an output may be written over.
+        """Return the inputs that an output may overwrite.
 
-        Those are read block by block, and by no member after the output's.
+        They are read block by block, and by no member after the first that writes into the output's memory.
         """
-        at = self.program.instructions.index(self.makers[out])
+        at = self._first[self.names[out]]
         whole = {v for v, *_ in self.whole}
         same = [v for v in self.read if (v.shape, v.dtype) == (out.shape, out.dtype)]
         return [v for v in same if v not in whole and self._last[v] <= at]
@@ -194,12 +204,12 @@ class _Text:
         return (rows, *v.shape[self.split :])
 
     def _kept(self, v: Variable) -> tuple[int, ...]:
-        """Return the shape that a block leaves of a total."""
+        """Return the shape of a block's partial result of a total."""
         axis = self.totals[v].axis
         return tuple([n for a, n in enumerate(self.makers[v].operands[0].shape) if a not in axis])
 
     def _averaged(self, v: Variable) -> int:
-        """Return how many elements a mean is of."""
+        """Return the number of elements that a mean averages."""
         return int(self.makers[v].operands[0].size // v.size)
 
     # ------------------------------------------------------------------ one block
@@ -230,7 +240,7 @@ class _Text:
         lines: list[str] = []
         reduction, ufunc = reduction_of(instruction), ufunc_of(instruction, self.program)
         if reduction is not None:
-            lines += self._reduction(reduction, out, operands[0])
+            lines += self._reduction(at, reduction, out, operands[0])
         elif is_reshape(instruction):
             shape = f"({', '.join(('j - i', *map(str, inner)))},)"
             lines.append(
@@ -241,14 +251,14 @@ class _Text:
         elif ufunc is not None:
             if instruction.name == "relu":
                 operands.append(self._zeros((self.block, *inner), np.dtype(out.dtype)))
-            # a ufunc may write into what it reads, element by element
+            # a ufunc may write into its operands, as it works element by element
             self._give([v for v in dying if v.shape == out.shape])
-            lines += self._target(out)
+            lines += self._target(out, at)
             lines.append(f"{self.scope.hold(ufunc, instruction.name)}({', '.join(operands)}, out={name})")
         elif (bits := _masked(instruction)) is not None:
-            mask = self._take((np.dtype(bool), inner))
+            mask = self._take((np.dtype(bool), inner), at, at)
             self._give([v for v in dying if v.shape == out.shape])
-            lines += self._target(out)
+            lines += self._target(out, at)
             kind = self.scope.hold(bits, "bits")
             lines.append(_MASKS[instruction.name].format(operands[1], mask))
             lines.append(f"np.multiply({mask}.view(np.int8), {operands[0]}.view({kind}), out={name}.view({kind}))")
@@ -259,14 +269,14 @@ class _Text:
         self._give(dying)
         return lines
 
-    def _reduction(self, reduction: Reduction, out: Variable, x: str) -> list[str]:
+    def _reduction(self, at: int, reduction: Reduction, out: Variable, x: str) -> list[str]:
         how, name = _reduce(reduction), self.names[out]
         axis = reduction.of_block(self.split)
         if out in self.totals:
             if self._kept(out):
                 return [f"{how}({x}, axis={axis}, out=p_{name}[k])"]
             return [f"p_{name}[k] = {how}({x}.reshape(-1))"]
-        lines = self._target(out)
+        lines = self._target(out, at)
         lines.append(f"{how}({x}, axis={axis}, keepdims={reduction.keepdims}, out={name})")
         if reduction.name == "mean":
             lines.append(f"np.divide({name}, {self._averaged(out)}, out={name})")
@@ -278,23 +288,32 @@ class _Text:
 
     # ------------------------------------------------------------------ scratch
 
-    def _target(self, out: Variable) -> list[str]:
-        """Return the line, if one is needed, that names the memory of a member's result."""
+    def _kind(self, v: Variable) -> _Kind:
+        return np.dtype(v.dtype), v.shape[self.split :]
+
+    def _target(self, out: Variable, at: int) -> list[str]:
+        """Return the line that names the memory of a member's result, if it is needed."""
         if out in self.outputs:
             return []
-        self._place[out] = self._take((np.dtype(out.dtype), out.shape[self.split :]))
+        self._place[out] = self._take(self._kind(out), at, self._last[out])
         return [f"{self.names[out]} = {self._place[out]}"]
 
-    def _take(self, kind: _Kind) -> str:
-        """Return the name of free memory of a block."""
-        fitting = [name for name in self._free if self.scratch[name] == kind]
+    def _take(self, kind: _Kind, at: int, last: int) -> str:
+        """Return the name of memory that is free from one member to another.
+
+        It is an output's before the member that computes the output. Fewer arrays then share the cache.
+        """
+        fitting = [n for n in self._free if self._kinds[n] == kind and last <= self._until.get(n, last)]
         if not fitting:
             name = f"s{len(self.scratch)}"
-            self.scratch[name] = kind
+            self.scratch[name] = self._kinds[name] = kind
             return name
-        # what was used last is still in the cache
-        self._free.remove(fitting[-1])
-        return fitting[-1]
+        # the memory that was used last is probably still in the cache
+        name = next((n for n in reversed(fitting) if n in self._until), fitting[-1])
+        self._free.remove(name)
+        if name in self._first:
+            self._first[name] = min(at, self._first[name])
+        return name
 
     def _give(self, variables: Iterable[Variable]) -> None:
         self._free += [self._place.pop(v) for v in variables if v in self._place]

@@ -1,4 +1,4 @@
-"""NumPy's lowering: Python that reuses the memory of arrays no longer needed."""
+"""Lowering for NumPy: Python that reuses the memory of arrays no longer needed."""
 
 import functools
 import math
@@ -22,8 +22,8 @@ from agrad.jit.program import Instruction, Program, Variable, names_of
 def lower_numpy(program: Program) -> Compiled:
     """Return the function of a program on NumPy's arrays.
 
-    What the program makes for itself lies in buffers that it keeps from call to call, or is written into an operand
-    that no later line reads. Results that leave the program are new arrays, and never written into again.
+    Intermediate results lie in buffers that the program keeps from call to call, or overwrite an operand that no later
+    line reads. The program's outputs are new arrays, and are never overwritten.
     """
     writer = Writer(program)
     for instruction in program.instructions:
@@ -32,7 +32,7 @@ def lower_numpy(program: Program) -> Compiled:
 
 
 def operands_of(instruction: Instruction) -> tuple[Any, ...]:
-    """Return the operands of the NumPy function; relu's has zeros too."""
+    """Return the operands of the NumPy function. That of relu takes zeros too."""
     if instruction.name != "relu":
         return instruction.operands
     out = instruction.outputs[0]
@@ -41,7 +41,7 @@ def operands_of(instruction: Instruction) -> tuple[Any, ...]:
 
 
 class Writer:
-    """The lines of a program, and where its arrays lie."""
+    """The lines of a program, and the memory of its arrays."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -56,10 +56,12 @@ class Writer:
         self._last = program.last_uses()
         self._inputs = set(program.inputs)
         self._lies: dict[Variable, int] = {}
-        """The numbers of the kept arrays that variables are."""
+        """The numbers of the kept arrays that hold variables."""
         self._buffers: dict[Variable, int] = {}
-        """The buffers that are taken."""
+        """The buffers in use, by variable."""
         self._scratch: list[int] = []
+        self._converted: set[str] = set()
+        """The names of host numbers that were converted to a dtype."""
 
     def _is_new(self, instruction: Instruction) -> bool:
         return makes_new_arrays(instruction) or ufunc_of(instruction, self.program) is not None
@@ -74,48 +76,63 @@ class Writer:
         return self.scope.write(value, self.names)
 
     def operand(self, value: Any, like: Variable) -> str:
-        """Return the expression of an operand beside an array.
+        """Return the expression of an operand next to an array.
 
-        A known number is an array without dimensions, so that NumPy need not find its dtype at each call.
+        A constant number becomes a 0-dimensional array. NumPy would convert it at each call.
         """
         made = _numeral(value, np.dtype(like.dtype)) if type(value) is float else None
         return self.text(value) if made is None else self.scope.hold(made, "number")
 
+    def rate(self, value: Any, like: Variable) -> str:
+        """Return the expression of a host number in the dtype of an array."""
+        if not isinstance(value, Variable):
+            return self.operand(value, like)
+        dtype = np.dtype(like.dtype)
+        name = f"{self.names[value]}_{dtype.char}"
+        if name not in self._converted:
+            self._converted.add(name)
+            self.line(f"{name} = {self.scope.hold(dtype.type, 'dtype')}({self.names[value]})")
+        return name
+
     def call(self, function: Any, *arguments: Any, stem: str = "k", **settings: str) -> str:
-        """Return the expression of a call; settings are expressions."""
+        """Return the expression of a call. Settings are given as expressions."""
         parts = [self.text(a) for a in arguments] + [f"{name}={text}" for name, text in settings.items()]
         return f"{self.scope.hold(function, stem)}({', '.join(parts)})"
 
     # ------------------------------------------------------------------ memory
 
     def number(self, v: Any) -> int | None:
-        """Return the number of the kept array that a variable is, or None."""
+        """Return the number of the kept array that holds a variable, or None."""
         return self._lies.get(v) if isinstance(v, Variable) else None
 
     def place(self, v: Variable, number: int) -> None:
-        """Have a variable be a kept array."""
+        """Put a variable into a kept array."""
         self._lies[v] = number
         self.names[v] = f"b{number}"
 
     def view(self, v: Any, function: Callable[[np.ndarray], Any]) -> str | None:
-        """Return the name of a view of a kept array; None if there is none."""
+        """Return the name of a view of a variable's kept array, or None."""
         number = self.number(v)
         made = None if number is None else self.workspace.view(number, function)
         return None if made is None else f"b{made}"
 
     def scratch(self, shape: tuple[int, ...], dtype: Any) -> int | None:
-        """Return the number of a kept array for this instruction alone, or None."""
-        dtype = np.dtype(dtype)
-        buffer = self.workspace.take(math.prod(shape) * dtype.itemsize)
-        if buffer is None:
+        """Return the number of a kept array that only this instruction uses, or None."""
+        kept = self._kept(shape, np.dtype(dtype))
+        if kept is None:
             return None
-        self._scratch.append(buffer)
-        return self.workspace.array(buffer, shape, dtype)
+        self._scratch.append(kept[0])
+        return kept[1]
+
+    def _kept(self, shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, int] | None:
+        """Return the numbers of a free buffer and of an array in it, or None."""
+        buffer = self.workspace.take(math.prod(shape) * dtype.itemsize)
+        return None if buffer is None else (buffer, self.workspace.array(buffer, shape, dtype))
 
     def target(self, out: Variable, over: Iterable[Any] = ()) -> str | None:
-        """Return the name of the array that ``out`` is written into; None for a new array.
+        """Return the name of the array to write ``out`` into, or None for a new one.
 
-        It is an operand of ``over`` that is last read here, or a buffer.
+        It is a buffer, or a variable of ``over`` that is read here for the last time.
         """
         kept = self.ownership.may_be_kept(out)
         for v in over:
@@ -133,21 +150,10 @@ class Writer:
                 else:
                     self.names[out] = self.names[v]
                 return self.names[out]
-        if not kept:
-            return None
-        dtype = np.dtype(out.dtype)
-        buffer = self.workspace.take(out.size * dtype.itemsize)
-        if buffer is None:
-            return None
-        self._buffers[out] = buffer
-        self.place(out, self.workspace.array(buffer, out.shape, dtype))
-        return self.names[out]
+        return self.laid(out, out.shape, np.dtype(out.dtype)) if kept else None
 
     def is_alone(self, v: Any, instruction: Instruction) -> bool:
-        """Return True for a contiguous array that no other operand aliases.
-
-        Inputs are not alone.
-        """
+        """Return True for a contiguous array, not an input, that no other operand aliases."""
         number = self.number(v)
         others = [u for u in instruction.reads() if u is not v and not self.aliases[u].isdisjoint(self.aliases[v])]
         contiguous = number is None or bool(self.workspace.sample(number).flags.c_contiguous)
@@ -156,7 +162,7 @@ class Writer:
     # ------------------------------------------------------------------ instructions
 
     def write(self, instruction: Instruction) -> None:
-        """Write out the next instruction."""
+        """Write the lines of the next instruction."""
         step = group_step if isinstance(instruction.operation, Group) else STEPS.get(instruction.name)
         if not ((step and step(self, instruction)) or self._ufunc(instruction) or self._view(instruction)):
             self.line(f"{assignment(instruction, self.names)} = {self.plain(instruction)}")
@@ -175,7 +181,7 @@ class Writer:
     def compute(
         self, function: Any, instruction: Instruction, operands: tuple[Any, ...], over: Iterable[Any] = ()
     ) -> None:
-        """Write out the call of a NumPy function that takes ``out``."""
+        """Write the call of a NumPy function that has an argument ``out``."""
         (out,) = instruction.results
         arrays = [v for v in operands if isinstance(v, Variable) and not v.on_host]
         like = next((v for v in arrays if v.shape), None)
@@ -209,7 +215,7 @@ class Writer:
                 self.workspace.give(self._buffers.pop(v))
         while self._scratch:
             self.workspace.give(self._scratch.pop())
-        # what a caller holds is not let go by a name here
+        # inputs and kept arrays are referenced elsewhere, so deleting their names would free nothing
         done = {v for v in used if self._last.get(v, -1) <= self.at and v not in self._lies and v not in self._inputs}
         gone = {self.names[v] for v in done if v not in self.program.constants}
         gone -= {self.names[v] for v in instruction.results if v in self._last}
@@ -218,7 +224,7 @@ class Writer:
         self.at += 1
 
     def finished(self) -> Compiled:
-        """Return the function of the program, once all instructions are written."""
+        """Return the function of the program, after all instructions are written."""
         lines, count = self.lines, len(self.workspace)
         if self.program.inputs:
             lines = [f"    {', '.join(self.names[v] for v in self.program.inputs)}, = inputs", *lines]
@@ -234,7 +240,7 @@ class Writer:
 
 @functools.lru_cache(maxsize=256)
 def _numeral(value: float, dtype: np.dtype) -> np.ndarray | None:
-    """Return a number as an array without dimensions; None if it does not fit."""
+    """Return a number as a 0-dimensional array, or None if the dtype cannot hold it."""
     if dtype.kind != "f" or not abs(value) <= np.finfo(dtype).max:
         return None
     made = np.array(value, dtype)
@@ -243,14 +249,14 @@ def _numeral(value: float, dtype: np.dtype) -> np.ndarray | None:
 
 
 def numpy_way(precision: str) -> Way:
-    """Return products of float32 arrays that were rounded to float16."""
+    """Return products of float32 arrays rounded to float16."""
     if precision != "float16":
         raise ConfigurationError(
             f"jit: NumPy has no {precision}; ask for precision='float16', or compute on cupy, jax or torch"
         )
 
     def narrow(x: Any) -> Any:
-        with np.errstate(over="ignore"):  # what is too large becomes infinite, which loss scaling looks for
+        with np.errstate(over="ignore"):  # loss scaling looks for the infinities
             return x.astype(np.float16).astype(np.float32)
 
     return Way(narrow, None, np.dtype(np.float32))

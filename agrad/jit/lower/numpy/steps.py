@@ -1,7 +1,7 @@
-"""Steps: instructions that NumPy computes with fewer calls than usual.
+"""Steps: code for instructions, with fewer NumPy calls than their functions make.
 
-A step writes the lines of one instruction through a ``Writer``. It returns False where the instruction is to be an
-ordinary call.
+A step writes the lines of one instruction through a ``Writer``. It returns False for an instruction that it does not
+support, which becomes an ordinary call.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import numpy as np
 
 from agrad.backends.numpy.blas import ROUTINES, address, laid, product_adder
 from agrad.backends.numpy.fused import all_ones
-from agrad.backends.numpy.updates import momentum_step, settle
+from agrad.backends.numpy.updates import SMALL, momentum_step, settle
 from agrad.jit.lower.numpy.groups import group_function
 from agrad.jit.passes.folding import FoldedStep, is_plain, step_of_sum
 from agrad.jit.program import Instruction
@@ -51,7 +51,7 @@ def _linear_bias(w: "Writer", instruction: Instruction) -> bool:
 
 
 def _relu_vjp(w: "Writer", instruction: Instruction) -> bool:
-    """Multiply the cotangent's bits by 1 or 0, as the kernel does."""
+    """Multiply the bits of the cotangent by 1 or 0, as the kernel of ``relu`` does."""
     g, y = instruction.operands
     (out,) = instruction.results
     dtype = np.dtype(g.dtype)
@@ -98,9 +98,9 @@ def _transpose(w: "Writer", instruction: Instruction) -> bool:
 
 
 def _momentum(w: "Writer", instruction: Instruction) -> bool:
-    """Update a parameter by plain momentum, in place where that may be.
+    """Update a parameter by plain momentum, in place if possible.
 
-    The gradient is an operand, or computed on the way (``FoldedStep``).
+    The gradient is an operand, or part of the operation (``FoldedStep``).
     """
     p, *given, v = instruction.operands
     folded = instruction.operation if isinstance(instruction.operation, FoldedStep) else None
@@ -117,6 +117,8 @@ def _momentum(w: "Writer", instruction: Instruction) -> bool:
         spare = w.scratch(p.shape, p.dtype)
         if spare is None:
             return False
+        if p.size <= SMALL:  # larger arrays are updated by BLAS, which takes Python numbers
+            lr, momentum = (w.rate(instruction.settings[name], p) for name in ("lr", "momentum"))
         step = w.scope.hold(momentum_step if folded is None else step_of_sum, "step")
         calls.append(f"{step}({first}, {w.text(given[0])}, {second}, b{spare}, {lr}, {momentum})")
     results = ", ".join(w.names[out] for out in instruction.results)
@@ -131,7 +133,8 @@ def _momentum(w: "Writer", instruction: Instruction) -> bool:
 def step_of_product(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..., bool]:
     """Return the function of ``v = momentum * v + a @ b; p -= lr * v`` in place.
 
-    It returns False where BLAS cannot take a or b. ``FoldedStep`` does the same, and looks the sizes up at each call.
+    It returns False if BLAS does not support the layout of a or b. ``FoldedStep`` computes the same, but looks up the
+    routine at each call.
     """
     product, axpy, size = product_adder(dtype, sizes), ROUTINES[dtype].axpy, c_int64(sizes[0] * sizes[2])
 
@@ -149,7 +152,7 @@ def step_of_product(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..
 
 
 def _is_plain_step(instruction: Instruction) -> bool:
-    """Return True for a plain step of momentum on three arrays that are alike."""
+    """Return True for a plain momentum step of arrays of one type, shape and dtype."""
     p, g, v = instruction.operands
     if not is_plain(instruction.settings) or None in instruction.outputs or p is v or not p.shape:
         return False
@@ -157,7 +160,7 @@ def _is_plain_step(instruction: Instruction) -> bool:
 
 
 def group_step(w: "Writer", instruction: Instruction) -> bool:
-    """Compute a group into buffers, or over operands that it alone reads."""
+    """Compute a group into buffers, or into operands that are read for the last time."""
     group = instruction.operation
     function = group_function(group)
     operands = dict(zip(group.program.inputs, instruction.operands, strict=True))
