@@ -351,7 +351,7 @@ def deliver(result: Any, out: Any, function: str, casting: str = "same_kind") ->
 
 
 def masked(x: Tensor, where: Any, fill: Any) -> Tensor:
-    """Return ``x`` where ``where`` holds and ``fill`` elsewhere, in their common shape."""
+    """Return ``x`` where ``where`` holds, else ``fill``, in their common shape."""
     if where is True:
         return x
     return agrad.where(cast(tensor(where, x), bool), x, cast(tensor(fill, x), x.dtype))

@@ -178,7 +178,7 @@ _MAKING = (
 
 
 def like_array(function: Any, like: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Tensor:
-    """Return the result of a function that makes an array and is dispatched on ``like=`` alone."""
+    """Call a function that makes an array and is dispatched on ``like=`` alone."""
     name = function.__name__
     if like_of(args) is None:
         return constant(function(*args, **settings), like)

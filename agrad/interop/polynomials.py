@@ -31,7 +31,7 @@ def _coefficients(*polynomials: Any) -> list[Tensor]:
 
 
 def _joined(a: Any, b: Any) -> list[Tensor]:
-    """Return coefficients of one length, with zeros for powers that one of the two lacks."""
+    """Return coefficients of one length, with zeros for missing powers."""
     parts = _coefficients(a, b)
     n = max(p.shape[0] for p in parts)
     return [agrad.concat([zeros((n - p.shape[0],), p), p]) for p in parts]
