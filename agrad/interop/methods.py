@@ -177,23 +177,7 @@ def choose_where(result: Any, where: Any, out: Any, name: str) -> Any:
     """Return a ufunc's result where ``where`` holds, and ``out`` elsewhere."""
     if out is None:
         raise rejects(name, "with where= leaves the other elements unset", "give out=, or use numpy.where")
-    if not isinstance(out, Tensor):
-        out = tensor(out, result)
-    return agrad.where(cast(tensor(where, result), bool), result, cast(out, result.dtype))
-
-
-def guarded(operand: Any, where: Any) -> Any:
-    """Return an operand with 1 where ``where`` does not hold.
-
-    Every common function is finite there: a nan of an element that is left out would reach the gradient.
-    """
-    if isinstance(operand, (bool, int, float, complex)) or not np.shape(operand):
-        return operand
-    operand = tensor(operand)
-    mask = tensor(where, operand)
-    if np.broadcast_shapes(mask.shape, operand.shape) != operand.shape:
-        return operand
-    return masked(operand, mask, 1)
+    return masked(result, where, out)
 
 
 METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat, "outer": outer, "at": at}

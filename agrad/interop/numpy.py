@@ -22,17 +22,15 @@ from agrad.interop import (  # noqa: F401 - each registers its handlers
     manipulation,
     ordering,
     outside,
-    padding,
     polynomials,
-    quantiles,
     reductions,
     signals,
     statistics,
     ufuncs,
 )
-from agrad.interop.arguments import cast, deliver, dtype_of, known
+from agrad.interop.arguments import cast, deliver, dtype_of, known, masked, tensor
 from agrad.interop.creation import LIKE, like_array
-from agrad.interop.methods import METHODS, choose_where, guarded
+from agrad.interop.methods import METHODS, choose_where
 from agrad.interop.scipy import find_ufunc
 from agrad.interop.scipy import special_word as special_word
 from agrad.interop.table import FUNCTIONS, REFUSED, UFUNCS, answer, find
@@ -75,7 +73,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings:
     if dtype is not None:
         inputs = tuple([cast(x, dtype) if isinstance(x, Tensor) else np.asarray(x, dtype) for x in inputs])
     if where is not True:
-        result = function(*[guarded(x, where) for x in inputs])
+        # at 1 every common function is finite: a nan of an element that is left out would reach the gradient
+        result = function(*[masked(tensor(x), where, 1) if np.shape(x) else x for x in inputs])
         parts = result if isinstance(result, tuple) else (result,)
         outs = out or (None,) * len(parts)
         parts = tuple([choose_where(part, where, o, name) for part, o in zip(parts, outs, strict=True)])

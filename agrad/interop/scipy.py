@@ -67,13 +67,16 @@ def find_ufunc(ufunc: np.ufunc) -> Function | None:
         )
 
     def handler(*values: Any) -> Any:
-        if name not in ("iv", "jv"):
-            return function(*operands(*values, floating=True))
-        # the order of a Bessel function has no derivative, and that of jn is one number
-        order, x = values
-        if isinstance(order, Tensor) and order.requires_grad:
-            raise RefusedFunctionError(f"scipy.special.{name} has no derivative by its order; detach it: x.detach()")
-        return function(*operands(order, x, floating=True)) if name == "iv" else function(np.asarray(order).item(), x)
+        if name in ("iv", "jv"):
+            # the order of a Bessel function has no derivative, and that of jn is one number
+            order = values[0]
+            if isinstance(order, Tensor) and order.requires_grad:
+                raise RefusedFunctionError(
+                    f"scipy.special.{name} has no derivative by its order; detach it: x.detach()"
+                )
+            if name == "jv":
+                return function(np.asarray(order).item(), values[1])
+        return function(*operands(*values, floating=True))
 
     UFUNCS[ufunc] = handler
     return handler

@@ -89,16 +89,12 @@ def _cut(full: Tensor, n: int, m: int, mode: Any, name: str) -> Tensor:
 
     The vector of ``n`` is not the shorter one.
     """
-    modes: dict[Any, tuple[int, int]] = {
-        "full": (0, n + m - 1),
-        "same": ((m - 1) // 2, n),
-        "valid": (m - 1, n - m + 1),
-    }
+    counts = {"full": n + m - 1, "same": n, "valid": n - m + 1}
     mode = {0: "valid", 1: "same", 2: "full", "v": "valid", "s": "same", "f": "full"}.get(mode, mode)
-    if mode not in modes:
+    if mode not in counts:
         raise ValueError(f"numpy.{name}: the mode is 'full', 'same' or 'valid', not {mode!r}")
-    start, count = modes[mode]
-    return full[start : start + count]
+    start = (full.shape[0] - counts[mode]) // 2
+    return full[start : start + counts[mode]]
 
 
 @implements("convolve")
