@@ -47,7 +47,7 @@ def _reshape(a: Tensor, shape: Any, order: str = "C") -> Tensor:
 
 
 def _row_major(name: str, order: str) -> None:
-    # the order in memory is each library's own
+    # libraries choose their own order in memory
     if order not in ("C", "K", "A"):
         raise rejects(name, f"takes no order={order!r} for Tensors", "use order='C'")
 
@@ -112,7 +112,7 @@ def _at_least(n: int) -> Any:
     function = getattr(np, f"atleast_{n}d")
 
     def one(x: Tensor) -> Tensor:
-        # NumPy says in which shape
+        # NumPy computes the shape
         return x if x.ndim >= n else agrad.reshape(x, function(np.broadcast_to(0, x.shape)).shape)
 
     def handler(*arys: Any) -> Any:
@@ -188,7 +188,7 @@ def _block(arrays: Any) -> Tensor:
 
 
 def _with_ndim(x: Tensor, ndim: int) -> Tensor:
-    """Return the array with axes of length 1 in front, up to ``ndim`` dimensions."""
+    """Insert axes of length 1 in front, up to ``ndim`` dimensions."""
     return agrad.reshape(x, (*(1,) * (ndim - x.ndim), *x.shape)) if x.ndim < ndim else x
 
 
@@ -255,7 +255,7 @@ def _fliplr(m: Tensor) -> Tensor:
 
 @implements("rot90")
 def _rot90(m: Tensor, k: int = 1, axes: Any = (0, 1)) -> Tensor:
-    np.rot90(np.broadcast_to(0, m.shape), k, axes)  # NumPy's own errors
+    np.rot90(np.broadcast_to(0, m.shape), k, axes)  # raises NumPy's errors
     first, second = axes
     if k % 4 == 0:
         return m[...]
@@ -281,10 +281,7 @@ def _delete(arr: Tensor, obj: Any, axis: Any = None) -> Tensor:
 
 
 def _positions(obj: Any) -> Any:
-    """Return positions as NumPy reads them.
-
-    An empty list, whose dtype is floating, has no positions.
-    """
+    """Return positions as integers; those of an empty list have a floating dtype."""
     if isinstance(obj, slice):
         return obj
     values = values_of(obj)
@@ -297,7 +294,7 @@ def _insert(arr: Tensor, obj: Any, values: Tensor, axis: Any = None) -> Tensor:
     new = cast(values, x.dtype)
     n = x.shape[axis]
     obj = _positions(obj)
-    if np.ndim(obj) == 0 and not isinstance(obj, slice):  # several values may go to one place
+    if np.ndim(obj) == 0 and not isinstance(obj, slice):  # several values may be inserted at one place
         new = agrad.moveaxis(_with_ndim(new, x.ndim), 0, axis)
         count = new.shape[axis]
     else:
@@ -382,7 +379,7 @@ def _pad(array: Tensor, pad_width: Any, mode: Any = "constant", **kwargs: Any) -
 
 
 def _pairs(value: Any, ndim: int) -> list[Any]:
-    """Return a pair for each axis, broadcast from a number or pairs as NumPy does."""
+    """Broadcast a number or pairs to a pair for each axis, as NumPy."""
     return np.broadcast_to(np.asarray(value), (ndim, 2)).tolist()
 
 

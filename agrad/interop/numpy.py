@@ -1,6 +1,6 @@
-"""Answers to NumPy's protocols ``__array_ufunc__`` and ``__array_function__``.
+"""NumPy's protocols ``__array_ufunc__`` and ``__array_function__``, and methods.
 
-Loaded at the first call that needs it. A function that is not in the tables is refused with an error that names a
+This module is loaded at the first call that needs it. A function that is not in the tables raises an error with a
 remedy: nothing detaches silently.
 """
 
@@ -13,7 +13,7 @@ import agrad
 from agrad import Tensor
 from agrad.backends import backend_of, backend_of_type
 from agrad.errors import RefusedFunctionError
-from agrad.interop import (  # noqa: F401 - each registers its handlers
+from agrad.interop import (  # noqa: F401 - they register handlers
     choosing,
     creation,
     einsum,
@@ -41,8 +41,8 @@ _IGNORED = ("order", "subok", "casting")
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings: dict[str, Any]) -> Any:
     """Return the result of a ufunc or of one of its methods on Tensors.
 
-    NotImplemented for an operand of a class that neither agrad nor NumPy knows; NumPy asks that class itself. Raises
-    ``RefusedFunctionError`` (a ``TypeError``) for a ufunc that is not NumPy's own or has no meaning for Tensors.
+    Returns NotImplemented for an operand of an unknown class: NumPy asks that class next. Raises
+    ``RefusedFunctionError``, a ``TypeError``, for a ufunc that has no handler.
     """
     if not settings and method == "__call__":
         common = UFUNCS.get(ufunc)
@@ -73,7 +73,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings:
     if dtype is not None:
         inputs = tuple([cast(x, dtype) if isinstance(x, Tensor) else np.asarray(x, dtype) for x in inputs])
     if where is not True:
-        # at 1 every common function is finite: a nan of an element that is left out would reach the gradient
+        # common functions are finite at 1: a nan of an element that is left out would reach the gradient
         result = function(*[masked(tensor(x), where, 1) if np.shape(x) else x for x in inputs])
         parts = result if isinstance(result, tuple) else (result,)
         outs = out or (None,) * len(parts)
@@ -89,8 +89,8 @@ def array_function(
 ) -> Any:
     """Return the result of one of NumPy's functions with a Tensor among its arguments.
 
-    NotImplemented for an argument of a class that agrad does not know. Raises ``RefusedFunctionError``, a
-    ``TypeError``, for a function that takes no Tensors; its message names a remedy.
+    Returns NotImplemented for an argument of an unknown class. Raises ``RefusedFunctionError``, a ``TypeError``, for a
+    function that has no handler.
     """
     for kind in types:
         if not issubclass(kind, Tensor) and kind is not np.ndarray and backend_of_type(kind) is None:
@@ -108,7 +108,7 @@ def array_function(
 def array_method(name: str, x: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
     """Call a method of NumPy's arrays on a Tensor.
 
-    It is NumPy's function of its name, but for those in ``_METHODS_ALONE``.
+    It is NumPy's function of its name, except for those in ``_METHODS_ALONE``.
     """
     if name in _METHODS_ALONE:
         return _METHODS_ALONE[name](x, *args, **settings)
@@ -152,11 +152,11 @@ _METHODS_ALONE: dict[str, Callable[..., Any]] = {
     "sort": _sort,
     "tolist": _tolist,
 }
-"""Methods that differ from NumPy's function of their name, or have none."""
+"""Methods that differ from NumPy's function of their name, or that have no such function."""
 
 
 def refusal(function: Any) -> RefusedFunctionError:
-    """Return the error for a function without a handler."""
+    """Return the error for a function that has no handler."""
     module = getattr(function, "__module__", "numpy")
     name = f"{module}.{function.__name__}"
     remedy = REFUSED.get(name.removeprefix("numpy."))
