@@ -37,7 +37,6 @@ _MISSING: Any = object()
 @implements("where")
 def _where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Any:
     like = like_of(condition, x, y)
-    assert like is not None
     mask = cast(tensor(condition, like), bool)
     if x is _MISSING or y is _MISSING:
         return tuple(constant(i, like) for i in np.nonzero(values_of(mask)))
@@ -82,7 +81,6 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> T
 @implements("choose")
 def _choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
     like = like_of(a, choices)
-    assert like is not None
     parts = list(choices)
     parts = alike(*parts) if like_of(parts) is not None else promoted(*[tensor(c, like) for c in parts])
     # NumPy applies the mode to indices out of range

@@ -97,12 +97,15 @@ def array_function(
             return NotImplemented
         if issubclass(kind, np.ndarray) and kind is not np.ndarray:
             return NotImplemented
-    entry = FUNCTIONS.get(function)
-    if entry is None and function in LIKE:
+    if function in FUNCTIONS:
+        return answer(FUNCTIONS[function], args, settings)
+    if function in LIKE:
         return like_array(function, asked, args, settings)
-    if entry is None:
-        raise refusal(function)
-    return answer(entry, args, settings)
+    name = f"{getattr(function, '__module__', 'numpy')}.{function.__name__}"
+    remedy = REFUSED.get(name.removeprefix("numpy."))
+    raise RefusedFunctionError(
+        f"{name} takes no Tensors; " + (remedy or "use agrad's functions, or call it on x.detach().numpy()")
+    )
 
 
 def array_method(name: str, x: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
@@ -153,13 +156,3 @@ _METHODS_ALONE: dict[str, Callable[..., Any]] = {
     "tolist": _tolist,
 }
 """Methods that differ from NumPy's function of their name, or that have no such function."""
-
-
-def refusal(function: Any) -> RefusedFunctionError:
-    """Return the error for a function that has no handler."""
-    module = getattr(function, "__module__", "numpy")
-    name = f"{module}.{function.__name__}"
-    remedy = REFUSED.get(name.removeprefix("numpy."))
-    return RefusedFunctionError(
-        f"{name} takes no Tensors; " + (remedy or "use agrad's functions, or call it on x.detach().numpy()")
-    )

@@ -53,7 +53,7 @@ def _cov(
             weights = given if weights is None else weights * given
     if weights is None:
         centred = scaled = x - agrad.mean(x, axis=1, keepdims=True)
-        factor: Any = x.shape[1] - ddof
+        factor: Any = max(x.shape[1] - ddof, 0)
     else:
         total = factor = agrad.sum(weights)
         if ddof and aweights is None:
@@ -64,8 +64,6 @@ def _cov(
         scaled = centred * weights
     turned_over = agrad.matrix_transpose(scaled)
     out = agrad.matmul(centred, agrad.conj(turned_over) if is_complex(x) else turned_over)
-    if not isinstance(factor, Tensor) and factor <= 0:
-        factor = constant(np.asarray(0.0, dtype=agrad.real(out).dtype.name), out)
     return agrad.squeeze(out / factor, axis=tuple(i for i, n in enumerate(out.shape) if n == 1))
 
 
