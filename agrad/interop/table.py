@@ -110,8 +110,7 @@ def answer(entry: Entry, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     if parameters is not None:
         if len(args) > len(parameters):
             raise TypeError(f"numpy.{name} takes {len(parameters)} arguments, not {len(args)}")
-        for key, value in zip(parameters, args, strict=False):
-            settings[key] = value
+        settings.update(zip(parameters, args, strict=False))
         args = ()
     out = None
     for key, value in settings.items():
