@@ -1,4 +1,4 @@
-"""Other libraries' functions on Tensors: answers to their protocols.
+"""Functions of NumPy, SciPy and einops on Tensors, through their protocols.
 
-Nothing here has a derivative rule of its own: every answer is a composition of ``agrad``'s functions.
+Nothing here has derivative rules: every function is a composition of ``agrad``'s functions.
 """

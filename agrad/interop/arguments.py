@@ -1,4 +1,4 @@
-"""Arguments of NumPy's functions as Tensors: the helpers that all handlers share."""
+"""Conversion of arguments of NumPy's functions, and helpers of all handlers."""
 
 from typing import Annotated, Any
 
@@ -13,11 +13,11 @@ from agrad.registry import CALLS
 NUMBERS = (bool, int, float, complex)
 
 Floating = Annotated[Tensor, "floating"]
-"""A parameter of a handler that is brought to a floating dtype, real or complex."""
+"""A parameter of a handler that is converted to a floating dtype, real or complex."""
 Promoted = Annotated[Tensor, "promoted"]
-"""Parameters that are brought to one dtype, by NumPy's promotion."""
+"""Parameters that are converted to one dtype, by NumPy's promotion."""
 PromotedFloating = Annotated[Tensor, "promoted floating"]
-"""Parameters that are brought to one floating dtype."""
+"""Parameters that are converted to one floating dtype."""
 
 
 _FORMS: dict[Any, tuple[bool, bool]] = {
@@ -27,17 +27,17 @@ _FORMS: dict[Any, tuple[bool, bool]] = {
     Promoted: (False, True),
     PromotedFloating: (True, True),
 }
-"""Annotations of arrays: are they brought to a floating dtype, and to one dtype with others."""
+"""Two flags for each annotation: conversion to a floating dtype, conversion to one dtype with others."""
 
 
 def arrays_of(handler: Any) -> dict[str, tuple[bool, bool]]:
-    """Return the array parameters of a handler with their annotations' meaning."""
+    """Return the array parameters of a handler with the flags of ``_FORMS``."""
     annotated = handler.__annotations__.items()
     return {name: _FORMS[form] for name, form in annotated if name != "return" and form in _FORMS}
 
 
 def convert(arrays: dict[str, tuple[bool, bool]], given: dict[str, Any]) -> None:
-    """Bring the arrays among the arguments to the form of their annotations."""
+    """Convert the arrays among the arguments, in place, as their flags say."""
     together = []
     for name, (floating, promotes) in arrays.items():
         value = given.get(name)
@@ -54,7 +54,7 @@ def convert(arrays: dict[str, tuple[bool, bool]], given: dict[str, Any]) -> None
 
 
 def like_of(*values: Any) -> Any:
-    """Return the first Tensor among the values and in nested sequences, or None."""
+    """Return the first Tensor in the values and nested sequences, or None."""
     for value in values:
         if isinstance(value, Tensor):
             return value
@@ -67,7 +67,7 @@ def like_of(*values: Any) -> Any:
 
 def constant(values: Any, like: Tensor) -> Tensor:
     """Return numbers or a NumPy array as a constant Tensor where ``like`` is."""
-    # this may be a view: the values are made here, or are never written to
+    # no copy is needed: nothing writes to the values
     return agrad.asarray(np.asarray(values), backend=like.backend, device=like.device)
 
 
@@ -76,7 +76,7 @@ def tensor(value: Any, like: Tensor | None = None) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if isinstance(value, (list, tuple)) and like_of(value) is not None:
-        # NumPy's sequences promote, the standard's stacks do not
+        # NumPy promotes the dtypes of a sequence, the standard's stack does not
         return agrad.stack(promoted(*[tensor(part, like_of(value)) for part in value]))
     if like is None or (hasattr(value, "shape") and not isinstance(value, np.generic) and value.ndim):
         return agrad.asarray(value)
@@ -86,13 +86,13 @@ def tensor(value: Any, like: Tensor | None = None) -> Tensor:
 
 
 def tensors(*values: Any) -> list[Any]:
-    """Return Tensors of all arguments, on the backend of the first; None stays None."""
+    """Return Tensors of all arguments on one backend; None stays None."""
     like = like_of(*values)
     return [None if value is None else tensor(value, like) for value in values]
 
 
 def values_of(value: Any) -> np.ndarray:
-    """Return the values on the host, for positions, which have no derivative."""
+    """Return the values on the host, without their gradient."""
     if isinstance(value, Tensor):
         return value.detach().numpy()
     if isinstance(value, (list, tuple)) and like_of(value) is not None:
@@ -103,7 +103,7 @@ def values_of(value: Any) -> np.ndarray:
 
 
 def lowered(value: Any, read: Any = values_of) -> Any:
-    """Return an argument with values on the host in the place of its Tensors."""
+    """Replace the Tensors of an argument by their values on the host."""
     if isinstance(value, Tensor):
         return read(value)
     if isinstance(value, (list, tuple)) and like_of(value) is not None:
@@ -112,7 +112,7 @@ def lowered(value: Any, read: Any = values_of) -> Any:
 
 
 def on_host(function: Any, read: Any = values_of) -> Any:
-    """Return a handler that calls NumPy's function on values on the host.
+    """Return a handler that calls NumPy's own function on the host.
 
     Arrays in its result become constant Tensors.
     """
@@ -132,7 +132,7 @@ def _raised(out: Any, like: Tensor) -> Any:
 
 
 def is_concrete(x: Tensor) -> bool:
-    """Return True if the values can be read, which in some transforms they cannot."""
+    """Return True if the values can be read; in some transforms they cannot."""
     try:
         x._check_concrete("a look at the values")
     except TracedValueError:
@@ -155,7 +155,7 @@ def dtype_of(dtype: Any) -> Any:
 
 
 def cast(x: Tensor, dtype: Any) -> Tensor:
-    """Return the Tensor in a dtype that NumPy knows; None keeps its own."""
+    """Convert a Tensor to a dtype in any of NumPy's forms; None keeps its own."""
     return x if dtype is None or x.dtype == dtype else agrad.astype(x, dtype_of(dtype))
 
 
@@ -170,12 +170,12 @@ def is_complex(x: Any) -> bool:
 
 
 def inexact(x: Any) -> Tensor:
-    """Return integers and truth values as float64; floating dtypes stay."""
+    """Convert integers and truth values to float64; floating dtypes stay."""
     return x if is_inexact(x) else agrad.astype(x, agrad.float64)
 
 
 def promoted(*xs: Tensor, least: Any = None) -> list[Tensor]:
-    """Return the Tensors in the dtype that NumPy promotes theirs (and ``least``) to."""
+    """Convert Tensors to the dtype that NumPy promotes theirs and ``least`` to."""
     kinds = [x.dtype for x in xs]
     if least is None and kinds.count(kinds[0]) == len(kinds):
         return list(xs)
@@ -184,9 +184,9 @@ def promoted(*xs: Tensor, least: Any = None) -> list[Tensor]:
 
 
 def operands(*values: Any, floating: bool = False) -> list[Any]:
-    """Return the operands in the dtype that NumPy promotes theirs to.
+    """Convert operands to the dtype that NumPy promotes theirs to.
 
-    Python's numbers are weak, and stay numbers. NumPy's scalars are arrays to NumPy and numbers to every other library.
+    Python's numbers are weak and stay numbers. NumPy's scalars are arrays to NumPy and numbers to every other library.
     """
     if _have_one_dtype(values):
         return list(values)
@@ -201,7 +201,7 @@ def operands(*values: Any, floating: bool = False) -> list[Any]:
 
 
 def _have_one_dtype(values: tuple[Any, ...]) -> bool:
-    """Return True for Tensors of one floating dtype with floats, the common case."""
+    """Return True for Tensors of one floating dtype and floats, the common case."""
     kind = None
     for value in values:
         if isinstance(value, Tensor):
@@ -215,7 +215,7 @@ def _have_one_dtype(values: tuple[Any, ...]) -> bool:
 
 
 def _fitting(number: Any, dtype: np.dtype) -> Any:
-    """Return a weak number as a dtype takes it.
+    """Convert a weak number to the Python type that fits a dtype.
 
     array-api-strict takes no int for a truth value and no float for an int.
     """
@@ -223,7 +223,7 @@ def _fitting(number: Any, dtype: np.dtype) -> Any:
 
 
 def alike(*values: Any, floating: bool = False) -> list[Tensor]:
-    """Return Tensors of one dtype by NumPy's promotion; Python's numbers are weak."""
+    """Convert operands to Tensors of one dtype; Python's numbers are weak."""
     out = operands(*values, floating=floating)
     like = like_of(*out)
     if like is None:
@@ -232,29 +232,29 @@ def alike(*values: Any, floating: bool = False) -> list[Tensor]:
 
 
 def numeric(x: Tensor) -> Tensor:
-    """Return truth values as integers, as NumPy's sums take them."""
+    """Convert truth values to integers, as NumPy's sums do."""
     return agrad.astype(x, agrad.int64) if x.dtype == agrad.bool else x
 
 
 def truth(x: Tensor) -> Tensor:
-    """Return truth values as they are, and of numbers if they are not 0."""
+    """Convert numbers to truth values: True where they are not 0."""
     return x if x.dtype == agrad.bool else x != 0
 
 
 def axis_of(axis: Any, ndim: int) -> int:
-    """Return one axis, not negative. Raises NumPy's ``AxisError``."""
+    """Return an axis that is not negative. Raises NumPy's ``AxisError``."""
     return int(np.lib.array_utils.normalize_axis_index(int(axis), ndim))
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Return axes, not negative: all of them for None."""
+    """Return axes that are not negative; all axes for None."""
     if axis is None:
         return tuple(range(ndim))
     return tuple(int(a) for a in np.lib.array_utils.normalize_axis_tuple(axis, ndim))
 
 
 def with_axis(x: Tensor, axis: Any) -> tuple[Tensor, int]:
-    """Return the array and its axis, not negative; for None the flat array and 0."""
+    """Return the array and an axis; for None the flattened array and 0."""
     return (flat(x), 0) if axis is None else (x, axis_of(axis, x.ndim))
 
 
@@ -274,7 +274,7 @@ def zeros(shape: tuple[int, ...], like: Tensor, dtype: Any = None) -> Tensor:
 
 
 def along(axis: int, index: Any) -> tuple[Any, ...]:
-    """Return an index with ``index`` at ``axis``, and all along the axes before it."""
+    """Return an index that applies ``index`` to ``axis`` alone."""
     return (*(slice(None),) * axis, index)
 
 
@@ -284,7 +284,7 @@ def flat(x: Tensor) -> Tensor:
 
 
 def merged(x: Tensor, axis: Any) -> tuple[Tensor, tuple[int, ...]]:
-    """Join a reduction's axes at the end; return that, and the shape for keepdims."""
+    """Return the array with ``axis`` joined at the end, and the shape for keepdims."""
     axes = axes_of(axis, x.ndim)
     rest = [i for i in range(x.ndim) if i not in axes]
     kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
@@ -295,9 +295,9 @@ def merged(x: Tensor, axis: Any) -> tuple[Tensor, tuple[int, ...]]:
 
 
 def picked(x: Tensor, positions: np.ndarray, axis: int | None = None) -> Tensor:
-    """Return the elements at positions along ``axis``, or of the flattened array.
+    """Return the elements at positions along ``axis``.
 
-    In the latter case in the shape of the positions.
+    For None those of the flattened array, in the shape of the positions.
     """
     positions = np.asarray(positions)
     if axis is None:
@@ -307,21 +307,20 @@ def picked(x: Tensor, positions: np.ndarray, axis: int | None = None) -> Tensor:
 
 
 def rearranged(x: Tensor, function: Any) -> Tensor:
-    """Return ``function`` of the array, which moves, repeats or drops elements."""
+    """Apply a function of NumPy that moves, repeats or drops elements."""
     positions = np.arange(x.size).reshape(x.shape)
     return picked(x, function(positions))
 
 
 def rejects(function: str, why: str, remedy: str) -> RefusedFunctionError:
-    """Return the error of a call that cannot stay in the graph."""
+    """Return the error for a call that would leave the graph."""
     return RefusedFunctionError(f"numpy.{function} {why}; {remedy}")
 
 
 def deliver(result: Any, out: Any, function: str, casting: str = "same_kind") -> Any:
-    """Write a result to ``out``, as NumPy's ``out=`` asks, and return that.
+    """Write a result to ``out`` and return ``out``; for None return the result.
 
-    A Tensor is rebound and keeps the gradient. An ndarray would lose the gradient, and is refused for a result that has
-    one.
+    A Tensor is rebound and keeps the gradient. Raises ``DetachError`` for an ndarray if the result has a gradient.
     """
     if isinstance(result, tuple):
         outs = out if isinstance(out, tuple) else (out,)
@@ -351,7 +350,7 @@ def deliver(result: Any, out: Any, function: str, casting: str = "same_kind") ->
 
 
 def masked(x: Tensor, where: Any, fill: Any) -> Tensor:
-    """Return ``x`` where ``where`` holds, ``fill`` elsewhere, broadcast."""
+    """Return ``x`` where ``where`` holds, else ``fill``, in their common shape."""
     if where is True:
         return x
     return agrad.where(cast(tensor(where, x), bool), x, cast(tensor(fill, x), x.dtype))

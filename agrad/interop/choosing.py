@@ -1,4 +1,4 @@
-"""NumPy's functions that choose elements, or write them, on Tensors."""
+"""NumPy's functions that choose, round and write elements, on Tensors."""
 
 import math
 from typing import Any
@@ -37,7 +37,6 @@ _MISSING: Any = object()
 @implements("where")
 def _where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Any:
     like = like_of(condition, x, y)
-    assert like is not None
     mask = cast(tensor(condition, like), bool)
     if x is _MISSING or y is _MISSING:
         return tuple(constant(i, like) for i in np.nonzero(values_of(mask)))
@@ -54,7 +53,7 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
     *parts, out = alike(*choices, default)
     for condition, part in zip(reversed(conditions), reversed(parts), strict=True):
         out = agrad.where(cast(tensor(condition, like), bool), part, out)
-    # rows lie one after the other, as in NumPy's result
+    # the result is contiguous, as NumPy's is
     return agrad.reshape(flat(out), out.shape) if out.ndim > 1 else out
 
 
@@ -73,7 +72,7 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> T
         mask = np.broadcast_to(condition, x.shape)
         if not mask.any():
             continue
-        # as with NumPy, a function is given the elements of its condition alone
+        # a function is given only the elements of its condition, as in NumPy
         part = function(x[constant(mask, x)], *args, **kw) if callable(function) else function
         _write(out, np.flatnonzero(mask), agrad.broadcast_to(tensor(part, x), (int(mask.sum()),)))
     return out
@@ -82,7 +81,6 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> T
 @implements("choose")
 def _choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
     like = like_of(a, choices)
-    assert like is not None
     parts = list(choices)
     parts = alike(*parts) if like_of(parts) is not None else promoted(*[tensor(c, like) for c in parts])
     # NumPy applies the mode to indices out of range
@@ -168,7 +166,7 @@ as_written("extract fix imag real")
 def _angle(z: Floating, deg: bool = False) -> Tensor:
     if is_complex(z):
         out = agrad.atan2(agrad.imag(z), agrad.real(z))
-    else:  # 0 or pi: constant between the jumps at 0
+    else:  # 0 or pi: constant on either side of 0
         turned = agrad.astype(agrad.signbit(z), z.dtype) * np.pi
         out = agrad.where(agrad.isnan(z), z, turned)
     return out * (180 / np.pi) if deg else out
@@ -215,14 +213,14 @@ def _place(arr: Any, mask: Any, vals: Any) -> None:
 
 
 def _write(x: Tensor, places: np.ndarray, values: Any) -> None:
-    """Write values, repeated as often as needed, at places of the flattened array."""
+    """Write values, repeated if needed, at places of the flattened array."""
     new = flat(cast(tensor(values, x), x.dtype))
     if not places.size:
         return
     if not new.size:
         raise ValueError("there are no values to write")
     new = picked(new, np.arange(places.size) % new.size, 0)
-    # of several values for one place the last stands
+    # the last of several values for one place is kept
     last, order = np.unique(places[::-1], return_index=True)
     row = flat(x)
     row[constant(last, x)] = picked(new, places.size - 1 - order, 0)
@@ -259,7 +257,7 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 @implements("diff")
 def _diff(a: Tensor, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    if n == 0:  # NumPy joins nothing then
+    if n == 0:  # prepend and append are ignored, as in NumPy
         return a
     axis = axis_of(axis, a.ndim)
     parts = promoted(*[tensor(part, a) for part in (prepend, a, append) if part is not None])

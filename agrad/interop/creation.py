@@ -1,4 +1,4 @@
-"""NumPy's functions that make arrays, and its triangles and diagonals, on Tensors."""
+"""NumPy's functions for new arrays, triangles, diagonals and dtypes, on Tensors."""
 
 import math
 from typing import Any
@@ -83,7 +83,7 @@ def _logspace(
 @implements("geomspace")
 def _geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Tensor:
     start, stop = agrad.broadcast_arrays(*promoted(*tensors(start, stop), least=np.float64))
-    # by the ratio: two negative ends need no logarithm of a negative number
+    # the ratio of two negative ends has a real logarithm
     powers = _linspace(agrad.zeros_like(start), agrad.log(stop / start), num, endpoint, axis=axis)
     return cast(agrad.expand_dims(start, axis=axis) * agrad.exp(powers), dtype)
 
@@ -111,7 +111,7 @@ def _triu(m: Tensor, k: int = 0) -> Tensor:
 
 
 def _matrix(x: Tensor) -> Tensor:
-    # NumPy takes a vector for the rows of a square matrix
+    # NumPy repeats a vector as the rows of a square matrix
     return agrad.broadcast_to(x, (x.shape[0], x.shape[0])) if x.ndim == 1 else x
 
 
@@ -127,7 +127,7 @@ def _diag(v: Tensor, k: int = 0) -> Tensor:
     if v.ndim != 1:
         raise ValueError("numpy.diag takes an array of one or two dimensions")
     k, count = int(k), v.shape[0]
-    # off the diagonal stands the zero behind the last element
+    # positions off the diagonal refer to a zero behind the last element
     places = np.diag(np.arange(-count, 0), k) + count
     return picked(agrad.concat([v, zeros((1,), v)]), places)
 
@@ -149,7 +149,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         raise ValueError("numpy.vander takes an array of one dimension")
     count = x.shape[0] if N is None else int(N)
     (x,) = promoted(x, least=np.int64)
-    # products and no powers, whose derivatives at 0 need care
+    # products have the right derivatives at 0 without special cases
     factors = agrad.broadcast_to(x[:, None], (x.shape[0], max(count - 1, 0)))
     columns = agrad.cumulative_prod(factors, axis=1, include_initial=True)[:, :count]
     return columns if increasing else agrad.flip(columns, axis=1)
@@ -159,7 +159,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 
 
 def _stand_in(x: Tensor) -> np.ndarray:
-    """Return an array of a Tensor's shape and dtype, without values of its own."""
+    """Return an array of zeros with a Tensor's shape and dtype, for its metadata."""
     return np.broadcast_to(np.zeros((), x.dtype.name), x.shape)
 
 
@@ -178,7 +178,7 @@ _MAKING = (
 
 
 def like_array(function: Any, like: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Tensor:
-    """Return the result of a function that is dispatched on ``like=`` alone."""
+    """Call a function that makes an array, for its argument ``like=``."""
     name = function.__name__
     if like_of(args) is None:
         return constant(function(*args, **settings), like)
@@ -190,4 +190,4 @@ def like_array(function: Any, like: Tensor, args: tuple[Any, ...], settings: dic
 
 
 LIKE = {getattr(np, name) for name in f"{_CONVERTING} {_MAKING}".split()}
-"""Functions that make arrays, dispatched on ``like=``."""
+"""Functions that make arrays, and are dispatched by ``like=`` alone."""

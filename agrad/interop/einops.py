@@ -1,8 +1,6 @@
 """einops on Tensors: a subclass of its ``AbstractBackend``.
 
-einops finds it among the subclasses.
-
-Loaded when einops is (see ``agrad.arrival``).
+einops searches the subclasses of that class. This module is loaded with einops, by ``agrad.arrival``.
 """
 
 from collections.abc import Sequence
@@ -16,7 +14,7 @@ from agrad import Tensor
 
 
 class AgradBackend(AbstractBackend):
-    """The functions that einops needs of an array library, differentiable."""
+    """The functions of an array library that einops calls, differentiable."""
 
     framework_name = "agrad"
 
@@ -29,7 +27,7 @@ class AgradBackend(AbstractBackend):
         return agrad.asarray(x)
 
     def to_numpy(self, x: Tensor) -> np.ndarray:
-        """Return the values. Raises ``DetachError`` for a Tensor that requires a gradient."""
+        """Return the values. Raises ``DetachError`` if a gradient is required."""
         return x.numpy()
 
     def arange(self, start: int, stop: int) -> Tensor:
@@ -57,7 +55,7 @@ class AgradBackend(AbstractBackend):
         return agrad.expand_dims(x, axis=new_position)
 
     def tile(self, x: Tensor, repeats: Sequence[int]) -> Tensor:
-        """Repeat ``x`` along each axis; einops does so for axes of length 1 alone."""
+        """Repeat ``x`` along each axis; einops repeats axes of length 1 only."""
         return agrad.tile(x, tuple(repeats))
 
     def concat(self, tensors: list[Any], axis: int) -> Tensor:
@@ -65,7 +63,7 @@ class AgradBackend(AbstractBackend):
         return agrad.concat(tensors, axis=axis)
 
     def is_float_type(self, x: Tensor) -> bool:
-        """Return True for a dtype that has means."""
+        """Return True for a floating dtype, real or complex."""
         return bool(agrad.isdtype(x.dtype, ("real floating", "complex floating")))
 
     def einsum(self, pattern: str, *x: Tensor) -> Tensor:

@@ -1,7 +1,6 @@
 """``numpy.einsum`` and NumPy's products of arrays, on Tensors.
 
-A sum over indices becomes products of two operands at a time, in the order of ``numpy.einsum_path``, and each of these
-becomes one batched matrix product.
+Operands are multiplied two at a time, in the order of ``numpy.einsum_path``, each time by one batched matrix product.
 """
 
 import functools
@@ -30,12 +29,14 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def _as_text(entries: Sequence[Any]) -> str:
-    """Return a list of whole numbers and an ellipsis as letters."""
+    """Return letters for a list of whole numbers and an ellipsis."""
     return "".join("..." if entry is Ellipsis else _LETTERS[int(entry)] for entry in entries)
 
 
 def _subscripts(operands: tuple[Any, ...]) -> tuple[list[str], str | None, list[Any]]:
-    """Return the indices of operands and result (None if implicit), and the operands."""
+    """Return the indices of operands and result, and the operands.
+
+    The indices of the result are None if they are implicit."""
     if isinstance(operands[0], str):
         text = operands[0].replace(" ", "")
         inputs, arrow, out = text.partition("->")
@@ -48,7 +49,7 @@ def _subscripts(operands: tuple[Any, ...]) -> tuple[list[str], str | None, list[
 
 
 def _without_ellipsis(inputs: list[str], out: str | None, arrays: list[Tensor]) -> tuple[list[str], str]:
-    """Return the indices with letters for ellipses, and those of the result."""
+    """Replace ellipses by letters; return indices of operands and result."""
     if len(inputs) != len(arrays):
         raise ValueError(f"numpy.einsum: indices for {len(inputs)} operands, of which there are {len(arrays)}")
     used = set("".join(inputs) + (out or ""))
@@ -92,7 +93,7 @@ def _einsum(*operands: Any, optimize: Any = False, dtype: Any = None, **settings
 
 
 def _path(text: str, sizes: tuple[tuple[str, int], ...], optimize: Any) -> Sequence[tuple[int, ...]]:
-    """Return the operands that are multiplied, step by step."""
+    """Return the positions of the operands that each step multiplies."""
     count = text.count(",") + 1
     if count < 3:
         return [tuple(range(count))]
@@ -125,7 +126,7 @@ Term = tuple[Tensor, str]
 def _distinct(x: Tensor, label: str, sizes: dict[str, int]) -> Term:
     """Return an operand with distinct indices, without axes that only broadcast.
 
-    Of a repeated index it has the diagonal.
+    A repeated index is replaced by the diagonal.
     """
     once = "".join(dict.fromkeys(label))
     if once != label:
@@ -264,7 +265,7 @@ def _multi_dot(arrays: Any) -> Tensor:
 
     @functools.cache
     def cheapest(i: int, j: int) -> tuple[int, int]:
-        """Return the fewest multiplications of a part of the chain, and where to split it."""
+        """Return the fewest multiplications of a part of the chain, and its split."""
         # dynamic programming (Cormen et al., section 15.2)
         costs = [
             (cheapest(i, k)[0] + cheapest(k + 1, j)[0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)

@@ -45,7 +45,7 @@ def _solve(a: PromotedFloating, b: PromotedFloating) -> Tensor:
 
 @implements("linalg.cholesky")
 def _cholesky(a: Floating, upper: bool = False) -> Tensor:
-    # libraries read the lower triangle for either factor, NumPy the upper one for the upper factor
+    # for the upper factor NumPy reads the upper triangle, other libraries the lower one
     return agrad.linalg.cholesky(_adjoint(a) if upper else a, upper=upper)
 
 
@@ -76,7 +76,7 @@ class _SvdResult(NamedTuple):
 def _hermitian_svd(x: Tensor, compute_uv: bool) -> Any:
     """Decompose a Hermitian matrix by its eigenvalues, as NumPy does.
 
-    The singular values descend; the signs are in the vectors on the right.
+    The singular values descend. The vectors on the right have the signs of the eigenvalues.
     """
     if not compute_uv:
         return agrad.sort(agrad.abs(agrad.linalg.eigvalsh(x)), axis=-1, descending=True)
@@ -111,7 +111,7 @@ def _reads_upper(UPLO: str) -> bool:
 @implements("linalg.eigh")
 def _eigh(a: Floating, UPLO: str = "L") -> Any:
     upper = _reads_upper(UPLO)
-    if upper and a.backend == "numpy":  # LAPACK's vectors have other signs when it reads the other triangle
+    if upper and a.backend == "numpy":  # LAPACK's vectors have other signs for the other triangle
         return _EigResult(*PRIMITIVES["linalg.eigh"].bind(a, upper=True))
     return agrad.linalg.eigh(_adjoint(a) if upper else a)
 
@@ -127,7 +127,7 @@ class _EigResult(NamedTuple):
 
 
 def _real_where_possible(x: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
-    # NumPy gives real arrays for a real matrix with real eigenvalues
+    # NumPy's results are real for a real matrix with real eigenvalues
     if not is_complex(x) and np.all(values_of(parts[0]).imag == 0):
         return tuple(agrad.real(part) for part in parts)
     return parts
@@ -140,7 +140,7 @@ def _eig(a: Floating) -> Any:
 
 @implements("linalg.eigvals")
 def eigvals(a: Floating) -> Tensor:
-    """Return the eigenvalues of a matrix, as ``numpy.linalg.eigvals`` does."""
+    """Return the eigenvalues of a matrix, as ``numpy.linalg.eigvals``."""
     return _real_where_possible(a, agrad.linalg.eigvals(a))[0]
 
 
@@ -149,7 +149,7 @@ def _pinv(a: Floating, rcond: Any = None, hermitian: bool = False, rtol: Any = n
     x = _completed(a) if hermitian else a
     cut = rcond if rtol is np._NoValue else rtol
     if cut is None:
-        # NumPy's default for rcond is 1e-15, and the standard's for an explicit rtol=None
+        # rcond=None means 1e-15; an explicit rtol=None means the standard's default
         cut = 1e-15 if rtol is np._NoValue else max(x.shape[-2:]) * agrad.finfo(x.dtype).eps
     cut = values_of(cut)
     if not cut.ndim:
@@ -197,7 +197,7 @@ def _cond(x: Floating, p: Any = None) -> Tensor:
 
 @implements("linalg.lstsq")
 def lstsq(a: PromotedFloating, b: PromotedFloating, rcond: Any = None) -> tuple[Any, ...]:
-    """Solve a least squares problem, as ``numpy.linalg.lstsq`` does."""
+    """Solve a least squares problem, as ``numpy.linalg.lstsq``."""
     if a.ndim != 2 or b.ndim not in (1, 2):
         raise np.linalg.LinAlgError("numpy.linalg.lstsq takes a matrix, and a vector or a matrix")
     m, n = a.shape

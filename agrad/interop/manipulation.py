@@ -1,7 +1,8 @@
-"""NumPy's functions that reshape, join, split, repeat and rearrange, on Tensors."""
+"""NumPy's functions that reshape, join, split, pad and rearrange, on Tensors."""
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from agrad.interop.arguments import (
     dtype_of,
     flat,
     like_of,
+    on_axis,
     picked,
     promoted,
     rearranged,
@@ -45,7 +47,7 @@ def _reshape(a: Tensor, shape: Any, order: str = "C") -> Tensor:
 
 
 def _row_major(name: str, order: str) -> None:
-    # the order in memory is each library's own
+    # libraries choose their own order in memory
     if order not in ("C", "K", "A"):
         raise rejects(name, f"takes no order={order!r} for Tensors", "use order='C'")
 
@@ -110,7 +112,7 @@ def _at_least(n: int) -> Any:
     function = getattr(np, f"atleast_{n}d")
 
     def one(x: Tensor) -> Tensor:
-        # NumPy says in which shape
+        # NumPy computes the shape
         return x if x.ndim >= n else agrad.reshape(x, function(np.broadcast_to(0, x.shape)).shape)
 
     def handler(*arys: Any) -> Any:
@@ -186,7 +188,7 @@ def _block(arrays: Any) -> Tensor:
 
 
 def _with_ndim(x: Tensor, ndim: int) -> Tensor:
-    """Return the array with axes of length 1 in front, up to ``ndim`` dimensions."""
+    """Insert axes of length 1 in front, up to ``ndim`` dimensions."""
     return agrad.reshape(x, (*(1,) * (ndim - x.ndim), *x.shape)) if x.ndim < ndim else x
 
 
@@ -253,7 +255,7 @@ def _fliplr(m: Tensor) -> Tensor:
 
 @implements("rot90")
 def _rot90(m: Tensor, k: int = 1, axes: Any = (0, 1)) -> Tensor:
-    np.rot90(np.broadcast_to(0, m.shape), k, axes)  # NumPy's own errors
+    np.rot90(np.broadcast_to(0, m.shape), k, axes)  # raises NumPy's errors
     first, second = axes
     if k % 4 == 0:
         return m[...]
@@ -279,10 +281,7 @@ def _delete(arr: Tensor, obj: Any, axis: Any = None) -> Tensor:
 
 
 def _positions(obj: Any) -> Any:
-    """Return positions as NumPy reads them.
-
-    An empty list, whose dtype is floating, has no positions.
-    """
+    """Return positions as integers; those of an empty list have a floating dtype."""
     if isinstance(obj, slice):
         return obj
     values = values_of(obj)
@@ -295,7 +294,7 @@ def _insert(arr: Tensor, obj: Any, values: Tensor, axis: Any = None) -> Tensor:
     new = cast(values, x.dtype)
     n = x.shape[axis]
     obj = _positions(obj)
-    if np.ndim(obj) == 0 and not isinstance(obj, slice):  # several values may go to one place
+    if np.ndim(obj) == 0 and not isinstance(obj, slice):  # several values may be inserted at one place
         new = agrad.moveaxis(_with_ndim(new, x.ndim), 0, axis)
         count = new.shape[axis]
     else:
@@ -345,3 +344,74 @@ def _apply_over_axes(func: Any, a: Tensor, axes: Any) -> Tensor:
         result = tensor(func(a, axis), a)
         a = result if result.ndim == a.ndim else agrad.expand_dims(result, axis=axis)
     return a
+
+
+# ------------------------------------------------------------------ padding
+
+_BY_PLACE = ("edge", "reflect", "symmetric", "wrap")
+_STATISTICS = {"maximum": np.max, "minimum": np.min, "mean": np.mean, "median": np.median}
+
+
+@implements("pad")
+def _pad(array: Tensor, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tensor:
+    x = array
+    if isinstance(pad_width, dict):
+        given = {axis_of(k, x.ndim): v for k, v in pad_width.items()}
+        pad_width = [given.get(i, (0, 0)) for i in range(x.ndim)]
+        pad_width = [(w, w) if np.ndim(w) == 0 else w for w in pad_width]
+    widths = _pairs(pad_width, x.ndim)
+    if mode in _BY_PLACE and kwargs.get("reflect_type", "even") == "even":
+        for axis, (before, after) in enumerate(widths):
+            if before or after:
+                places = np.pad(np.arange(x.shape[axis]), (int(before), int(after)), mode, **kwargs)
+                x = picked(x, places, axis)
+        return x
+    if mode in ("constant", "linear_ramp", *_STATISTICS):
+        for axis in range(x.ndim):
+            x = _padded_axis(x, axis, widths[axis], mode, kwargs)
+        return x
+    named = mode if isinstance(mode, str) else getattr(mode, "__name__", "a function")
+    raise rejects(
+        "pad",
+        f"takes no mode {named}{' with reflect_type=odd' if 'reflect_type' in kwargs else ''} for Tensors",
+        f"use one of constant, linear_ramp, {', '.join((*_BY_PLACE, *_STATISTICS))}, or numpy.concatenate",
+    )
+
+
+def _pairs(value: Any, ndim: int) -> list[Any]:
+    """Broadcast a number or pairs to a pair for each axis, as NumPy."""
+    return np.broadcast_to(np.asarray(value), (ndim, 2)).tolist()
+
+
+def _end(value: Any, axis: int, side: int, x: Tensor) -> Tensor:
+    """Return the padding value of one side of an axis as a Tensor of no dimensions."""
+    ends = cast(tensor(value, x), x.dtype)
+    return agrad.broadcast_to(ends, (x.ndim, 2))[axis, side] if ends.ndim else ends
+
+
+def _padded_axis(x: Tensor, axis: int, widths: Sequence[int], mode: str, settings: dict[str, Any]) -> Tensor:
+    known = {"constant": "constant_values", "linear_ramp": "end_values"}.get(mode, "stat_length")
+    if unknown := set(settings) - {known}:
+        raise ValueError(f"numpy.pad: mode {mode} takes no {', '.join(sorted(unknown))}")
+    parts = [x]
+    for side, width in enumerate(widths):
+        if not width:
+            continue
+        shape = resized(x, axis, int(width))
+        if mode == "constant":
+            part = agrad.broadcast_to(_end(settings.get(known, 0), axis, side, x), shape)
+        elif mode == "linear_ramp":
+            edge = x[along(axis, slice(0, 1) if side == 0 else slice(x.shape[axis] - 1, None))]
+            end = _end(settings.get(known, 0), axis, side, x)
+            steps = np.arange(width) / width
+            steps = (steps if side == 0 else steps[::-1]).astype(x.dtype.name)
+            ramp = constant(steps.reshape(on_axis(-1, axis, x.ndim)), x)
+            part = end + (edge - end) * ramp
+        else:
+            length = settings.get(known)
+            length = x.shape[axis] if length is None else _pairs(length, x.ndim)[axis][side]
+            n = x.shape[axis]
+            piece = x[along(axis, slice(0, length) if side == 0 else slice(max(n - length, 0), n))]
+            part = agrad.broadcast_to(_STATISTICS[mode](piece, axis=axis, keepdims=True), shape)
+        parts = [part, *parts] if side == 0 else [*parts, part]
+    return agrad.concat(parts, axis=axis) if len(parts) > 1 else x

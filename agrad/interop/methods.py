@@ -1,4 +1,4 @@
-"""Methods of NumPy's ufuncs on Tensors: reduce, accumulate, reduceat, outer, at."""
+"""Methods of NumPy's ufuncs on Tensors."""
 
 import functools
 import itertools
@@ -39,7 +39,7 @@ _REDUCTIONS: dict[np.ufunc, tuple[Function, Function | None]] = {
     np.maximum: (agrad.max, None),
     np.minimum: (agrad.min, None),
 }
-"""The functions of agrad that reduce, with the dtypes that they need."""
+"""agrad's reductions, each with a conversion of its argument's dtype."""
 
 ASSOCIATIVE = {
     *(np.add, np.multiply, np.maximum, np.minimum, np.fmax, np.fmin, np.logaddexp, np.logaddexp2, np.hypot),
@@ -57,9 +57,9 @@ def reduce(
     initial: Any = None,
     where: Any = True,
 ) -> Tensor:
-    """Return ``ufunc.reduce``.
+    """Combine the elements along axes, as ``ufunc.reduce``.
 
-    Over several axes only where the order of the operands does not matter.
+    Raises ``ValueError`` for several axes if the order of the operands matters.
     """
     x = cast(tensor(array), dtype)
     fill = initial if ufunc.identity is None else ufunc.identity
@@ -89,7 +89,7 @@ def _reduced(ufunc: np.ufunc, x: Tensor, axis: tuple[int, ...], keepdims: bool) 
     if not parts:
         parts = (agrad.full_like(agrad.sum(x, axis=-1), ufunc.identity),)
     combine = UFUNCS[ufunc]
-    while len(parts) > 1 and ufunc in ASSOCIATIVE:  # in pairs, for a graph of little depth
+    while len(parts) > 1 and ufunc in ASSOCIATIVE:  # pairs make a graph of logarithmic depth
         pairs = [combine(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = (*pairs, *(parts[-1:] if len(parts) % 2 else ()))
     out = functools.reduce(combine, parts)
@@ -97,7 +97,7 @@ def _reduced(ufunc: np.ufunc, x: Tensor, axis: tuple[int, ...], keepdims: bool) 
 
 
 def accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None) -> Tensor:
-    """Return ``ufunc.accumulate``, the running results along one axis."""
+    """Return running results along one axis, as ``ufunc.accumulate``."""
     combine = UFUNCS[ufunc]
     x = cast(tensor(array), dtype)
     axis = axis_of(axis, x.ndim)
@@ -112,10 +112,7 @@ def accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None) ->
 
 
 def doubled(combine: Function, x: Tensor, axis: int) -> Tensor:
-    """Return the running results of an associative function.
-
-    By combining over steps of 1, 2, 4, ...
-    """
+    """Return running results of an associative function, in steps of 1, 2, 4, ..."""
     step = 1
     while step < x.shape[axis]:
         rest = combine(x[along(axis, slice(None, -step))], x[along(axis, slice(step, None))])
@@ -125,7 +122,7 @@ def doubled(combine: Function, x: Tensor, axis: int) -> Tensor:
 
 
 def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Tensor:
-    """Return ``ufunc.reduceat``, reductions of slices that begin at ``indices``."""
+    """Reduce slices that begin at ``indices``, as ``ufunc.reduceat``."""
     x = cast(tensor(array), dtype)
     axis = axis_of(axis, x.ndim)
     starts = [int(i) for i in values_of(indices).reshape(-1)]
@@ -140,7 +137,7 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: An
 
 
 def outer(ufunc: np.ufunc, a: Any, b: Any, **settings: Any) -> Any:
-    """Return ``ufunc.outer``, of every element of ``a`` with every element of ``b``."""
+    """Combine all pairs of elements of ``a`` and ``b``, as ``ufunc.outer``."""
     combine = UFUNCS[ufunc]
     if settings:
         raise rejects(f"{ufunc.__name__}.outer", f"takes no {', '.join(settings)} for Tensors", "leave them out")
@@ -177,24 +174,8 @@ def choose_where(result: Any, where: Any, out: Any, name: str) -> Any:
     """Return a ufunc's result where ``where`` holds, and ``out`` elsewhere."""
     if out is None:
         raise rejects(name, "with where= leaves the other elements unset", "give out=, or use numpy.where")
-    if not isinstance(out, Tensor):
-        out = tensor(out, result)
-    return agrad.where(cast(tensor(where, result), bool), result, cast(out, result.dtype))
-
-
-def guarded(operand: Any, where: Any) -> Any:
-    """Return an operand with 1 where ``where`` does not hold.
-
-    Every common function is finite there: a nan of an element that is left out would reach the gradient.
-    """
-    if isinstance(operand, (bool, int, float, complex)) or not np.shape(operand):
-        return operand
-    operand = tensor(operand)
-    mask = tensor(where, operand)
-    if np.broadcast_shapes(mask.shape, operand.shape) != operand.shape:
-        return operand
-    return masked(operand, mask, 1)
+    return masked(result, where, out)
 
 
 METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat, "outer": outer, "at": at}
-"""The methods of ufuncs by name."""
+"""Handlers by the name of the method."""

@@ -1,6 +1,6 @@
-"""Answers to NumPy's protocols ``__array_ufunc__`` and ``__array_function__``.
+"""NumPy's protocols ``__array_ufunc__`` and ``__array_function__``, and methods.
 
-Loaded at the first call that needs it. A function that is not in the tables is refused with an error that names a
+This module is loaded at the first call that needs it. A function that is not in the tables raises an error with a
 remedy: nothing detaches silently.
 """
 
@@ -13,7 +13,7 @@ import agrad
 from agrad import Tensor
 from agrad.backends import backend_of, backend_of_type
 from agrad.errors import RefusedFunctionError
-from agrad.interop import (  # noqa: F401 - each registers its handlers
+from agrad.interop import (  # noqa: F401 - they register handlers
     choosing,
     creation,
     einsum,
@@ -22,17 +22,15 @@ from agrad.interop import (  # noqa: F401 - each registers its handlers
     manipulation,
     ordering,
     outside,
-    padding,
     polynomials,
-    quantiles,
     reductions,
     signals,
     statistics,
     ufuncs,
 )
-from agrad.interop.arguments import cast, deliver, dtype_of, known
+from agrad.interop.arguments import cast, deliver, dtype_of, known, masked, tensor
 from agrad.interop.creation import LIKE, like_array
-from agrad.interop.methods import METHODS, choose_where, guarded
+from agrad.interop.methods import METHODS, choose_where
 from agrad.interop.scipy import find_ufunc
 from agrad.interop.scipy import special_word as special_word
 from agrad.interop.table import FUNCTIONS, REFUSED, UFUNCS, answer, find
@@ -43,8 +41,8 @@ _IGNORED = ("order", "subok", "casting")
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings: dict[str, Any]) -> Any:
     """Return the result of a ufunc or of one of its methods on Tensors.
 
-    NotImplemented for an operand of a class that neither agrad nor NumPy knows; NumPy asks that class itself. Raises
-    ``RefusedFunctionError`` (a ``TypeError``) for a ufunc that is not NumPy's own or has no meaning for Tensors.
+    Returns NotImplemented for an operand of an unknown class: NumPy asks that class next. Raises
+    ``RefusedFunctionError``, a ``TypeError``, for a ufunc that has no handler.
     """
     if not settings and method == "__call__":
         common = UFUNCS.get(ufunc)
@@ -75,7 +73,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings:
     if dtype is not None:
         inputs = tuple([cast(x, dtype) if isinstance(x, Tensor) else np.asarray(x, dtype) for x in inputs])
     if where is not True:
-        result = function(*[guarded(x, where) for x in inputs])
+        # common functions are finite at 1: a nan of an element that is left out would reach the gradient
+        result = function(*[masked(tensor(x), where, 1) if np.shape(x) else x for x in inputs])
         parts = result if isinstance(result, tuple) else (result,)
         outs = out or (None,) * len(parts)
         parts = tuple([choose_where(part, where, o, name) for part, o in zip(parts, outs, strict=True)])
@@ -90,26 +89,29 @@ def array_function(
 ) -> Any:
     """Return the result of one of NumPy's functions with a Tensor among its arguments.
 
-    NotImplemented for an argument of a class that agrad does not know. Raises ``RefusedFunctionError``, a
-    ``TypeError``, for a function that takes no Tensors; its message names a remedy.
+    Returns NotImplemented for an argument of an unknown class. Raises ``RefusedFunctionError``, a ``TypeError``, for a
+    function that has no handler.
     """
     for kind in types:
         if not issubclass(kind, Tensor) and kind is not np.ndarray and backend_of_type(kind) is None:
             return NotImplemented
         if issubclass(kind, np.ndarray) and kind is not np.ndarray:
             return NotImplemented
-    entry = FUNCTIONS.get(function)
-    if entry is None and function in LIKE:
+    if function in FUNCTIONS:
+        return answer(FUNCTIONS[function], args, settings)
+    if function in LIKE:
         return like_array(function, asked, args, settings)
-    if entry is None:
-        raise refusal(function)
-    return answer(entry, args, settings)
+    name = f"{getattr(function, '__module__', 'numpy')}.{function.__name__}"
+    remedy = REFUSED.get(name.removeprefix("numpy."))
+    raise RefusedFunctionError(
+        f"{name} takes no Tensors; " + (remedy or "use agrad's functions, or call it on x.detach().numpy()")
+    )
 
 
 def array_method(name: str, x: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
     """Call a method of NumPy's arrays on a Tensor.
 
-    It is NumPy's function of its name, but for those in ``_METHODS_ALONE``.
+    It is NumPy's function of its name, except for those in ``_METHODS_ALONE``.
     """
     if name in _METHODS_ALONE:
         return _METHODS_ALONE[name](x, *args, **settings)
@@ -153,14 +155,4 @@ _METHODS_ALONE: dict[str, Callable[..., Any]] = {
     "sort": _sort,
     "tolist": _tolist,
 }
-"""Methods that differ from NumPy's function of their name, or have none."""
-
-
-def refusal(function: Any) -> RefusedFunctionError:
-    """Return the error for a function without a handler."""
-    module = getattr(function, "__module__", "numpy")
-    name = f"{module}.{function.__name__}"
-    remedy = REFUSED.get(name.removeprefix("numpy."))
-    return RefusedFunctionError(
-        f"{name} takes no Tensors; " + (remedy or "use agrad's functions, or call it on x.detach().numpy()")
-    )
+"""Methods that differ from NumPy's function of their name, or that have no such function."""

@@ -1,6 +1,6 @@
 """NumPy's functions that sort, search and find distinct values, on Tensors.
 
-NumPy finds the positions on the host, and the elements are taken from the Tensor by them: a derivative goes through.
+NumPy finds positions on the host, and the elements at them are taken from the Tensor, which is differentiable.
 """
 
 from typing import Any
@@ -63,7 +63,7 @@ _POSITIONS_AND_TRUTHS = (
     "lexsort linalg.matrix_rank nonzero packbits ravel_multi_index tril_indices_from triu_indices_from unpackbits "
     "unravel_index"
 )
-"""Functions whose results are whole numbers or truth values, found by NumPy on the host."""
+"""Functions with results without a derivative: NumPy computes them on the host."""
 
 for _name in _POSITIONS_AND_TRUTHS.split():
     implements(_name)(on_host(find(_name)))
@@ -138,6 +138,6 @@ def _bincount(x: Any, weights: Tensor | None = None, minlength: int = 0) -> Tens
 
 
 def summed_at(values: Tensor, places: np.ndarray, count: int) -> Tensor:
-    """Return a vector of ``count`` sums, each of the values at its place."""
+    """Sum values by their places; return a vector of ``count`` sums."""
     start = zeros((count,), values)
     return CALLS["add_at"](start, values, (constant(np.asarray(places, dtype=np.int64), values),))

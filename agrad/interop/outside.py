@@ -1,6 +1,6 @@
-"""NumPy's functions that take no Tensors, and those that only read values.
+"""NumPy's functions that only read values, and those that take no Tensors.
 
-A function that prints reads the values, as ``repr`` does; one that would have to leave the graph is refused.
+A function that prints may read any values, as ``repr``. A function that saves takes no Tensor with a gradient.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from agrad.interop.table import find, implements, refuses
 for _name in ("array2string", "array_repr", "array_str", "min_scalar_type"):
     implements(_name)(on_host(find(_name)))
 for _name in ("save", "savetxt", "savez", "savez_compressed"):
-    # NumPy converts, and that is an error for a Tensor with a gradient, which names .detach()
+    # the conversion raises an error for a Tensor with a gradient, which names .detach()
     implements(_name)(on_host(find(_name), np.asarray))
 
 

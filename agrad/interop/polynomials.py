@@ -1,4 +1,6 @@
-"""NumPy's polynomials, of coefficients from the highest power down, on Tensors."""
+"""NumPy's functions of polynomials on Tensors.
+
+Coefficients begin with that of the highest power."""
 
 import warnings
 from typing import Any
@@ -31,7 +33,7 @@ def _coefficients(*polynomials: Any) -> list[Tensor]:
 
 
 def _joined(a: Any, b: Any) -> list[Tensor]:
-    """Return coefficients of one length, with zeros for powers that one of the two lacks."""
+    """Return coefficients of one length, with zeros for missing powers."""
     parts = _coefficients(a, b)
     n = max(p.shape[0] for p in parts)
     return [agrad.concat([zeros((n - p.shape[0],), p), p]) for p in parts]
@@ -64,7 +66,7 @@ def _polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
         factor = rest[0] / v[0]
         quotient.append(factor)
         head = rest[: v.shape[0]] - factor * v
-        # the first coefficient is 0 by construction
+        # the first coefficient has become 0
         rest = agrad.concat([head[1:], rest[v.shape[0] :]]) if k < steps - 1 or rest.shape[0] > 1 else head
     q = agrad.stack(quotient) if quotient else agrad.zeros_like(u)[:1]
     host = values_of(rest)
@@ -139,7 +141,7 @@ def _poly(seq_of_zeros: Tensor) -> Tensor:
     for i in range(x.shape[0]):
         out = convolved(out, agrad.concat([agrad.ones_like(x[:1]), -x[i : i + 1]]))
     if is_complex(out):
-        # roots in conjugate pairs make real coefficients
+        # coefficients are real if the roots are conjugate pairs
         roots = np.sort_complex(values_of(x))
         if np.all(roots == np.sort_complex(roots.conj())):
             out = agrad.real(out)

@@ -32,14 +32,14 @@ def _shaped(x: Tensor, axis: Any, keepdims: Any) -> dict[str, Any]:
 
 
 def _without_nan(x: Tensor, fill: float) -> Tensor:
-    """Return the array, with ``fill`` where it is nan."""
+    """Replace nan by ``fill``."""
     return agrad.where(agrad.isnan(x), agrad.full_like(x, fill), x) if is_inexact(x) else x
 
 
 def _reduction(ufunc: np.ufunc, fill: float | None = None) -> Any:
     """Return the handler of a function that is a ufunc's ``reduce``.
 
-    ``fill`` stands for nan where the function leaves nan out.
+    ``fill`` replaces nan, in functions that ignore nan.
     """
 
     def handler(a: Tensor, axis: Any = None, **settings: Any) -> Any:
@@ -78,7 +78,7 @@ as_written("cumulative_prod cumulative_sum ptp")
 
 
 def _count(x: Tensor, axis: Any, keepdims: Any, where: Any) -> Any:
-    """Return the number of elements of a mean, with ``where`` as a constant array."""
+    """Count the elements of a mean; with ``where`` the counts are an array."""
     if where is True:
         return math.prod(x.shape[i] for i in axes_of(axis, x.ndim))
     mask = agrad.broadcast_to(cast(tensor(where, x), bool), x.shape)
@@ -149,7 +149,7 @@ _place("argmax")
 _place("argmin")
 
 
-# ------------------------------------------------------------------ without nan
+# ------------------------------------------------------------------ ignoring nan
 
 
 def _is_number(x: Tensor, where: Any) -> Tensor:
@@ -176,7 +176,7 @@ def _nanvar(
     mask = _is_number(a, where)
     ddof = ddof if correction is None else correction
     out = _var(a, axis, ddof=ddof, keepdims=keepdims, where=mask, **settings)
-    # nan in NumPy where no more numbers are left than the degrees of freedom
+    # NumPy's result is nan if there are no more numbers than degrees of freedom
     return masked(out, _count(a, axis, keepdims, mask) > float(ddof), math.nan)
 
 
@@ -217,9 +217,9 @@ def _average(
 
 
 def _weights_along(x: Tensor, axis: Any, weights: Tensor) -> Tensor:
-    """Return weights in a shape that broadcasts.
+    """Reshape weights of the axes ``axis``, in that order, to broadcast.
 
-    They are those of the array, or of its axes ``axis`` in that order.
+    Weights in the shape of the array are returned as they are.
     """
     if weights.shape == x.shape:
         return weights

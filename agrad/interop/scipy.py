@@ -1,8 +1,8 @@
 """SciPy's ufuncs on Tensors, and its functions looked up in ``agrad.special``.
 
-``agrad.special`` has the functions that are primitives. SciPy's functions that are compositions of them are here, by
-SciPy's names: for distributions, Box-Cox transformations and losses. All are differentiable in their floating
-arguments, in every order; counts (``k`` of ``bdtr``, ``nbdtr``, ``pdtr``) are rounded down and have no derivative.
+``agrad.special`` has the functions that are primitives. This module has compositions of them by SciPy's names:
+distributions, Box-Cox transformations, losses. All are differentiable in their floating arguments, in every order.
+Counts (``k`` of ``bdtr``, ``nbdtr``, ``pdtr``) are rounded down and have no derivative.
 """
 
 import math
@@ -21,19 +21,16 @@ from agrad.interop.table import UFUNCS
 Function = Callable[..., Any]
 
 WORDS: dict[str, Function] = {}
-"""Functions by SciPy's names, beside those that ``agrad.special`` has by the same names."""
+"""Functions by SciPy's names that ``agrad.special`` lacks."""
 
 _OTHER_NAMES = {"psi": special.digamma, "jv": special.jn}
-"""Functions that ``agrad.special`` has by another name than SciPy."""
+"""Functions that have another name in ``agrad.special``."""
 
 _DEGREE = math.pi / 180
 
 
 def word(name: str) -> Callable[[Function], Function]:
-    """Register a function by SciPy's name.
-
-    It is given Tensors of one floating dtype.
-    """
+    """Register a function of Tensors of one floating dtype by SciPy's name."""
 
     def file(function: Function) -> Function:
         def on_tensors(*values: Any) -> Any:
@@ -52,9 +49,9 @@ def special_word(name: str) -> Function | None:
 
 
 def find_ufunc(ufunc: np.ufunc) -> Function | None:
-    """Return and register the handler of a ufunc of SciPy's; None for others.
+    """Register and return the handler of a ufunc of SciPy; return None for others.
 
-    Raises ``RefusedFunctionError``, a ``TypeError``, for one of SciPy's that has no counterpart.
+    Raises ``RefusedFunctionError``, a ``TypeError``, for a ufunc of SciPy that has no counterpart.
     """
     name = ufunc.__name__
     if getattr(sys.modules.get("scipy.special._ufuncs"), name, None) is not ufunc:
@@ -67,13 +64,16 @@ def find_ufunc(ufunc: np.ufunc) -> Function | None:
         )
 
     def handler(*values: Any) -> Any:
-        if name not in ("iv", "jv"):
-            return function(*operands(*values, floating=True))
-        # the order of a Bessel function has no derivative, and that of jn is one number
-        order, x = values
-        if isinstance(order, Tensor) and order.requires_grad:
-            raise RefusedFunctionError(f"scipy.special.{name} has no derivative by its order; detach it: x.detach()")
-        return function(*operands(order, x, floating=True)) if name == "iv" else function(np.asarray(order).item(), x)
+        if name in ("iv", "jv"):
+            # there is no derivative by the order of a Bessel function; jn takes one number as its order
+            order = values[0]
+            if isinstance(order, Tensor) and order.requires_grad:
+                raise RefusedFunctionError(
+                    f"scipy.special.{name} has no derivative by its order; detach it: x.detach()"
+                )
+            if name == "jv":
+                return function(np.asarray(order).item(), values[1])
+        return function(*operands(*values, floating=True))
 
     UFUNCS[ufunc] = handler
     return handler
@@ -114,12 +114,12 @@ word("loggamma")(lambda x: _within(x >= 0, special.gammaln(x)))
 
 
 def _within(domain: Any, value: Any) -> Any:
-    """Return ``value`` in its domain, and elsewhere nan, with a derivative of nan."""
+    """Return ``value`` in its domain; elsewhere it and its derivative are nan."""
     return agrad.where(domain, value, value * math.nan)
 
 
 def _turned(x: Any) -> tuple[Any, Any, Any]:
-    """Return the quarter turns of an angle in degrees, and the rest's sine and cosine."""
+    """Split degrees into quarter turns and a rest; return its sine and cosine."""
     turns = agrad.round(x / 90)
     rest = (x - 90 * turns) * _DEGREE
     return agrad.remainder(turns, 4.0), agrad.sin(rest), agrad.cos(rest)
@@ -153,7 +153,7 @@ def _cotdg(x: Any) -> Any:
 
 @word("rgamma")
 def _rgamma(x: Any) -> Any:
-    # by reflection below 1/2, where the zeros at 0, -1, -2, ... have a slope that 1 / gamma(x) has not
+    # by reflection below 1/2: at the zeros 0, -1, -2, ... the slope of 1 / gamma(x) would be nan
     right = x > 0.5
     above = agrad.where(right, x, agrad.ones_like(x))
     below = agrad.where(right, agrad.zeros_like(x), x)
@@ -232,7 +232,7 @@ def _pseudo_huber(delta: Any, r: Any) -> Any:
     return agrad.where(delta < 0, agrad.full_like(loss, math.inf), loss)
 
 
-# distribution functions of SciPy's arguments, each in the form that does not cancel in its tail
+# distribution functions, each by a formula that does not cancel in its tail
 
 word("chdtr")(lambda v, x: special.gammainc(v / 2, x / 2))
 word("chdtrc")(lambda v, x: special.gammaincc(v / 2, x / 2))
@@ -286,7 +286,7 @@ word("bdtrc")(lambda k, n, p: _binomial(k, n, p, True))
 
 @word("stdtr")
 def _stdtr(df: Any, t: Any) -> Any:
-    # the tail is the incomplete beta function of a square, which hides the slope at 0: there, a series in t
+    # the incomplete beta function of t * t has no slope by t at 0: a series in t there
     square = t * t / df
     near = square < 1e-6
     one = agrad.ones_like(square)

@@ -64,10 +64,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
 
 
 def convolved(a: Tensor, v: Tensor) -> Tensor:
-    """Return the full convolution of two vectors.
-
-    By windows of the longer one times the shorter one reversed.
-    """
+    """Return the full convolution of two vectors, as a product of windows."""
     if a.shape[0] < v.shape[0]:
         a, v = v, a
     n, m = a.shape[0], v.shape[0]
@@ -85,20 +82,13 @@ def _vectors(name: str, a: Any, v: Any) -> list[Tensor]:
 
 
 def _cut(full: Tensor, n: int, m: int, mode: Any, name: str) -> Tensor:
-    """Return a mode's part of the full convolution of ``n`` and ``m`` elements.
-
-    The vector of ``n`` is not the shorter one.
-    """
-    modes: dict[Any, tuple[int, int]] = {
-        "full": (0, n + m - 1),
-        "same": ((m - 1) // 2, n),
-        "valid": (m - 1, n - m + 1),
-    }
+    """Return the part of a full convolution that a mode keeps, for ``n >= m``."""
+    counts = {"full": n + m - 1, "same": n, "valid": n - m + 1}
     mode = {0: "valid", 1: "same", 2: "full", "v": "valid", "s": "same", "f": "full"}.get(mode, mode)
-    if mode not in modes:
+    if mode not in counts:
         raise ValueError(f"numpy.{name}: the mode is 'full', 'same' or 'valid', not {mode!r}")
-    start, count = modes[mode]
-    return full[start : start + count]
+    start = (full.shape[0] - counts[mode]) // 2
+    return full[start : start + counts[mode]]
 
 
 @implements("convolve")
@@ -116,7 +106,7 @@ def _correlate(a: Any, v: Any, mode: Any = "valid") -> Tensor:
     n, m = a.shape[0], v.shape[0]
     if n >= m:
         return _cut(full, n, m, mode, "correlate")
-    # NumPy correlates the longer with the shorter, and flips the result
+    # NumPy correlates the longer vector with the shorter one and flips the result
     return agrad.flip(_cut(agrad.flip(full, axis=0), m, n, mode, "correlate"), axis=0)
 
 
@@ -190,7 +180,7 @@ def _unwrap(p: Tensor, discont: Any = None, axis: int = -1, period: Any = 2 * ma
     host = values_of(x)
     discont = None if discont is None else np.asarray(discont)
     out = np.unwrap(host, discont, axis, period=np.asarray(period)[()])
-    # the shift is constant between its steps
+    # the shift is piecewise constant
     shift = out - host
     x = x if np.dtype(x.dtype.name) == shift.dtype else inexact(x) if shift.dtype.kind == "f" else x
     return x + constant(shift.astype(x.dtype.name), x)
@@ -202,7 +192,7 @@ def _unwrap(p: Tensor, discont: Any = None, axis: int = -1, period: Any = 2 * ma
 @implements("sinc")
 def _sinc(x: Floating) -> Tensor:
     y = x * math.pi
-    # by its series about 0, where the quotient and its derivatives lose their digits
+    # a series near 0, where the quotient and its derivatives lose digits
     near = agrad.abs(y) < 0.5
     square = agrad.where(near, y, agrad.zeros_like(y)) ** 2
     series = agrad.ones_like(y)

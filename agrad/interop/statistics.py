@@ -1,5 +1,10 @@
-"""NumPy's covariances and histograms on Tensors."""
+"""NumPy's covariances, histograms and quantiles on Tensors.
 
+A quantile lies between two neighbours in the sorted array. Its place there depends only on the number of elements. It
+is the quantile of 0, 1, 2, ..., whose elements equal their places, and NumPy computes that.
+"""
+
+import math
 from typing import Any
 
 import numpy as np
@@ -7,12 +12,14 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.interop.arguments import (
+    Floating,
     cast,
     constant,
     flat,
     inexact,
     is_complex,
     is_concrete,
+    merged,
     picked,
     promoted,
     rejects,
@@ -46,7 +53,7 @@ def _cov(
             weights = given if weights is None else weights * given
     if weights is None:
         centred = scaled = x - agrad.mean(x, axis=1, keepdims=True)
-        factor: Any = x.shape[1] - ddof
+        factor: Any = max(x.shape[1] - ddof, 0)
     else:
         total = factor = agrad.sum(weights)
         if ddof and aweights is None:
@@ -57,8 +64,6 @@ def _cov(
         scaled = centred * weights
     turned_over = agrad.matrix_transpose(scaled)
     out = agrad.matmul(centred, agrad.conj(turned_over) if is_complex(x) else turned_over)
-    if not isinstance(factor, Tensor) and factor <= 0:
-        factor = constant(np.asarray(0.0, dtype=agrad.real(out).dtype.name), out)
     return agrad.squeeze(out / factor, axis=tuple(i for i, n in enumerate(out.shape) if n == 1))
 
 
@@ -83,14 +88,14 @@ def _corrcoef(x: Tensor, y: Tensor | None = None, rowvar: bool = True, dtype: An
         return c / c
     spread = agrad.sqrt(agrad.real(agrad.linalg.diagonal(c)))
     out = c / spread[:, None] / spread[None, :]
-    # rounding may go beyond 1
+    # rounding may exceed 1
     if is_complex(out):
         return agrad.clip(agrad.real(out), -1.0, 1.0) + 1j * agrad.clip(agrad.imag(out), -1.0, 1.0)
     return agrad.clip(out, -1.0, 1.0)
 
 
 def _edges(a: Tensor, bins: Any, limits: Any) -> Tensor:
-    """Return the edges of a histogram: as given, or even from least to greatest."""
+    """Return the edges of a histogram: given ones, or evenly spaced ones."""
     if isinstance(bins, str):
         raise rejects("histogram", f"chooses no bins by {bins!r} for Tensors", "give their number or their edges")
     if np.ndim(bins):
@@ -120,7 +125,7 @@ def _histogram(
 ) -> tuple[Tensor, Tensor]:
     a = flat(a)
     edges = _edges(a, bins, range)
-    # the bin of an element is constant between the edges; NumPy decides about an element on an edge
+    # the bin of an element is piecewise constant; NumPy decides for an element on an edge
     host_edges = values_of(edges)
     host_bins = bins if not np.ndim(bins) else host_edges
     host_range = None if range is None else tuple(float(values_of(v)) for v in range)
@@ -138,3 +143,140 @@ def _histogram(
         counts, widths = promoted(inexact(counts), agrad.diff(edges))
         return counts / widths / agrad.sum(counts), edges
     return counts, edges
+
+
+# ------------------------------------------------------------------ quantiles
+
+_ELEMENTS = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
+"""Methods whose results are elements of the array."""
+
+
+def _places(counts: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
+    """Return the places of quantiles among ``counts`` sorted numbers.
+
+    An array of shape (quantiles, counts), nan for no numbers.
+    """
+    out = np.full((q.size, counts.size), math.nan)
+    for i, count in enumerate(counts.reshape(-1)):
+        if count:
+            out[:, i] = np.quantile(np.arange(float(count)), q.reshape(-1), method=method)
+    return out
+
+
+_PARAMETERS = {
+    "linear": (1.0, 1.0),
+    "interpolated_inverted_cdf": (0.0, 1.0),
+    "hazen": (0.5, 0.5),
+    "weibull": (0.0, 0.0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
+"""Alpha and beta of Hyndman and Fan (1996), for methods whose places are continuous in the quantile."""
+
+
+def _slopes(counts: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
+    """Return the derivatives of the places by the quantiles.
+
+    They are 0 beyond the ends and for methods that step.
+    """
+    if method not in _PARAMETERS:
+        return np.zeros((q.size, counts.size))
+    alpha, beta = _PARAMETERS[method]
+    slope = np.broadcast_to(counts + (1 - alpha - beta), (q.size, counts.size))
+    place = slope * q.reshape(-1, 1) + (alpha - 1)
+    return np.where((place >= 0) & (place <= counts - 1), slope, 0.0)
+
+
+def _at(rows: Tensor, places: np.ndarray, counts: np.ndarray, moved: Tensor | None) -> Tensor:
+    """Interpolate sorted rows at places.
+
+    The first ``counts`` elements of a row are numbers, the others nan. For differentiated quantiles ``moved`` is 0 with
+    the derivatives of the places.
+    """
+    empty = np.isnan(places)
+    places = np.where(empty, 0.0, places)
+    last = np.maximum(counts - 1, 0)[:, None]
+    low = np.floor(places).astype(np.int64)
+    if moved is not None:  # the greatest element has the slope of the interval below it
+        low = np.minimum(low, np.maximum(last - 1, 0))
+    high = np.minimum(low + 1, last)
+    below = agrad.take_along_axis(rows, constant(low, rows), axis=1)
+    above = agrad.take_along_axis(rows, constant(high, rows), axis=1)
+    weight = constant((places - low).astype(rows.dtype.name), rows)
+    # an infinite neighbour has no part in a quantile that is an element
+    if moved is None:
+        out = agrad.where(weight == 0, below, below * (1 - weight) + above * weight)
+    else:
+        element = ((weight == 0) | (weight == 1)) & ~agrad.isfinite(above - below)
+        joint = below * (1 - weight - moved) + above * (weight + moved)
+        # the slope towards an infinite neighbour is infinite, as that of the root at 0
+        out = agrad.where(element, agrad.where(weight == 0, below, above) + agrad.sqrt(moved), joint)
+    return agrad.where(constant(~empty, rows), out, agrad.full_like(out, math.nan)) if empty.any() else out
+
+
+def _quantile(x: Tensor, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Tensor:
+    if is_complex(x):
+        raise TypeError("quantiles of complex numbers are not defined, as they have no order")
+    where = values_of(q).astype(np.float64)
+    x, kept = merged(x, axis)
+    lead, n = x.shape[:-1], x.shape[-1]
+    rows = agrad.sort(agrad.reshape(x, (math.prod(lead), n)), axis=-1)
+    shape = (rows.shape[0], where.size)
+    if not n:
+        out = agrad.full_like(agrad.broadcast_to(agrad.sum(rows, axis=-1, keepdims=True), shape), math.nan)
+    elif skip_nan:
+        # the number of numbers in a row decides the places of its quantiles
+        counts, inverse = np.unique(n - np.isnan(values_of(rows)).sum(axis=1), return_inverse=True)
+        moved = _moved(q, where, _slopes(counts, where, method)[:, inverse].T, rows)
+        out = _at(rows, _places(counts, where, method)[:, inverse].T, counts[inverse], moved)
+    else:
+        count = np.asarray([n])
+        places = np.broadcast_to(_places(count, where, method).T, shape)
+        moved = _moved(q, where, _slopes(count, where, method).T, rows)
+        # nan is last in its row, and makes all its quantiles nan
+        out = agrad.where(agrad.isnan(rows[:, -1:]), rows[:, -1:], _at(rows, places, np.full(shape[0], n), moved))
+    out = agrad.moveaxis(agrad.reshape(out, (*lead, where.size)), -1, 0)
+    return agrad.reshape(out, (*where.shape, *(kept if keepdims else lead)))
+
+
+def _moved(q: Any, where: np.ndarray, slopes: np.ndarray, rows: Tensor) -> Tensor | None:
+    """Return 0 with the derivative ``slopes`` by the quantiles, or None if constant."""
+    if not isinstance(q, Tensor) or not slopes.any():
+        return None
+    change = agrad.reshape(cast(q, rows.dtype) - constant(where.astype(rows.dtype.name), rows), (1, -1))
+    return change * constant(slopes.astype(rows.dtype.name), rows)
+
+
+def _register(name: str, scale: float, skip_nan: bool) -> None:
+    def handler(
+        a: Floating,
+        q: Any,
+        axis: Any = None,
+        method: str = "linear",
+        keepdims: bool = False,
+        interpolation: Any = None,
+    ) -> Any:
+        method = method if interpolation is None else interpolation
+        # an array of quantiles has float64, and NumPy promotes the result to it
+        weak = type(q) in (int, float) or method in _ELEMENTS
+        q = inexact(q) / scale if isinstance(q, Tensor) else np.asarray(q, dtype=np.float64) / scale
+        out = _quantile(a, q, axis, method, keepdims, skip_nan)
+        return out if weak else cast(out, np.float64)
+
+    implements(name)(handler)
+
+
+_register("quantile", 1, False)
+_register("percentile", 100, False)
+_register("nanquantile", 1, True)
+_register("nanpercentile", 100, True)
+
+
+@implements("median")
+def _median(a: Floating, axis: Any = None, keepdims: bool = False) -> Any:
+    return _quantile(a, 0.5, axis, "linear", keepdims, False)
+
+
+@implements("nanmedian")
+def _nanmedian(a: Floating, axis: Any = None, keepdims: bool = False) -> Any:
+    return _quantile(a, 0.5, axis, "linear", keepdims, True)

@@ -1,8 +1,8 @@
 """Tables of the handlers of NumPy's functions, and the binding of their arguments.
 
-A handler has parameters of NumPy's function, by the same names. The annotations of its arrays say to which form they
-are brought: ``Tensor``, ``Floating``, ``Promoted`` or ``PromotedFloating``. A setting that it lacks must have NumPy's
-default, unless it concerns memory or algorithms alone. ``out`` is written to by ``answer``, for all functions.
+A handler has parameters of NumPy's function, by the same names. Its arrays are converted as their annotations say:
+``Tensor``, ``Floating``, ``Promoted`` or ``PromotedFloating``. Settings that it lacks must have NumPy's defaults,
+except those of memory or algorithms. ``answer`` writes to ``out``, for all functions.
 """
 
 import inspect
@@ -26,20 +26,20 @@ class Entry(NamedTuple):
     names: frozenset[str]
     """The parameters that the handler takes."""
     arrays: dict[str, tuple[bool, bool]]
-    """The parameters that are arrays: are they floating, and of one dtype with others."""
+    """The array parameters, with the flags of ``arguments._FORMS``."""
 
 
 FUNCTIONS: dict[Any, Entry] = {}
 """Handlers by NumPy's function."""
 
 UFUNCS: dict[np.ufunc, Handler] = {}
-"""Handlers of ufuncs, which take the operands."""
+"""Handlers of ufuncs; they take the operands."""
 
 REFUSED: dict[str, str] = {}
-"""Functions that take no Tensors, by name, with a remedy."""
+"""Remedies for functions that take no Tensors, by name."""
 
 _IGNORED = {"subok", "casting", "device", "copy", "kind", "stable", "overwrite_input", "sorted"}
-"""Settings that change no value of a result."""
+"""Settings that do not change the values of a result."""
 
 _NO_VALUE = np._NoValue
 _MEMORY_ORDERS = ("C", "F", "A", "K")
@@ -56,22 +56,22 @@ def find(name: str) -> Any:
 def _parameters(name: str, function: Any, taken: tuple[str, ...]) -> dict[str, Any]:
     """Return NumPy's parameters and their defaults.
 
-    Those that have no name in a call are given the handler's names.
+    Positional-only parameters have the handler's names.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # written in C, in a NumPy that does not tell
+    except (TypeError, ValueError):  # a C function without a signature
         out = {"dot": 2, "concatenate": 2}.get(name, len(taken))
-        return dict.fromkeys((*taken[:out], "out", *taken[out:]))
+        return dict.fromkeys((*taken[:out], "out", *taken[out:], *_IGNORED))
     unnamed = sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
     names = (*taken[:unnamed], *(p.name for p in parameters[len(taken[:unnamed]) :]))
     return {name: p.default for name, p in zip(names, parameters, strict=True)}
 
 
 def implements(*names: str) -> Callable[[Handler], Handler]:
-    """Register a handler of NumPy's functions of these names.
+    """Register a handler of NumPy's functions, by name.
 
-    Names that this NumPy does not have are left out.
+    Names that this version of NumPy lacks are ignored.
     """
 
     def register(handler: Handler) -> Handler:
@@ -90,7 +90,9 @@ def implements(*names: str) -> Callable[[Handler], Handler]:
 
 
 def as_written(names: str) -> None:
-    """Register functions that NumPy composes of its others, as NumPy wrote them."""
+    """Register functions that NumPy composes of its other functions.
+
+    Their handler is NumPy's own implementation, which calls the other functions on Tensors."""
     for name in names.split():
         function = find(name)
         if hasattr(function, "__wrapped__"):
@@ -98,18 +100,17 @@ def as_written(names: str) -> None:
 
 
 def refuses(*names: str, remedy: str) -> None:
-    """Register functions that take no Tensors, with a remedy."""
+    """Register a remedy for functions that take no Tensors."""
     REFUSED.update(dict.fromkeys(names, remedy))
 
 
 def answer(entry: Entry, args: Sequence[Any], settings: dict[str, Any]) -> Any:
-    """Call a handler; its result is written to ``out`` where that is given."""
+    """Call a handler with NumPy's arguments, and write its result to ``out``."""
     name, handler, parameters, names, arrays = entry
     if parameters is not None:
         if len(args) > len(parameters):
             raise TypeError(f"numpy.{name} takes {len(parameters)} arguments, not {len(args)}")
-        for key, value in zip(parameters, args, strict=False):
-            settings[key] = value
+        settings.update(zip(parameters, args, strict=False))
         args = ()
     out = None
     for key, value in settings.items():
@@ -124,9 +125,9 @@ def answer(entry: Entry, args: Sequence[Any], settings: dict[str, Any]) -> Any:
 
 
 def _is_taken(entry: Entry, name: str, value: Any) -> bool:
-    """Return True if the handler takes a setting.
+    """Return True if the handler takes a setting, False if it can be left out.
 
-    Raises ``RefusedFunctionError`` for a setting that would be ignored.
+    Raises ``RefusedFunctionError`` for another setting.
     """
     if value is _NO_VALUE or name == "out":
         return False

@@ -1,4 +1,4 @@
-"""NumPy's universal functions on Tensors, one by one."""
+"""Handlers of NumPy's universal functions."""
 
 import math
 from collections.abc import Callable
@@ -28,9 +28,9 @@ Handler = Callable[..., Any]
 
 
 def ufunc(*names: str) -> Callable[[Handler], Handler]:
-    """Register the handler of ufuncs of these names.
+    """Register a handler of ufuncs, by name.
 
-    Names that this NumPy does not have are left out.
+    Names that this version of NumPy lacks are ignored.
     """
 
     def file(handler: Handler) -> Handler:
@@ -63,7 +63,7 @@ _FLOATING = (
     "acos acosh asin asinh atan atan2 atanh copysign cos cosh divide exp expm1 hypot log log10 log1p log2 logaddexp "
     "nextafter signbit sin sinh sqrt tan tanh"
 )
-"""Those of them that make floating numbers of whole ones."""
+"""The same, for ufuncs whose results are floating for integers too."""
 
 for _name in _SAME_KIND.split():
     ufunc(_name)(_direct(_name))
@@ -97,13 +97,13 @@ def _fabs(x: Any) -> Any:
 
 
 def _sign(x: Tensor) -> Tensor:
-    """-1 and 1, constant: the sign of a floating number, also of a zero."""
+    """Return -1 or 1, the sign of a floating number and of a zero, as a constant."""
     return 1 - 2 * agrad.astype(agrad.signbit(x), x.dtype)
 
 
 @ufunc("cbrt")
 def _cbrt(x: Any) -> Any:
-    # by the magnitude, as the power of a negative number is not real
+    # the power of a negative number is not real
     x = inexact(tensor(x))
     sign = _sign(x)
     return sign * (sign * x) ** (1 / 3)
@@ -141,7 +141,7 @@ def _fmin(x1: Any, x2: Any) -> Any:
 
 
 def _but_nan(function: Handler, x1: Any, x2: Any) -> Any:
-    """Return ``function`` of two numbers; of a number and a nan, the number."""
+    """Apply a function of two numbers; beside a nan, return the number."""
     x1, x2 = alike(x1, x2)
     if not is_inexact(x1):
         return function(x1, x2)
@@ -150,7 +150,7 @@ def _but_nan(function: Handler, x1: Any, x2: Any) -> Any:
 
 @ufunc("fmod")
 def _fmod(x1: Any, x2: Any) -> Any:
-    # exact, as the remainder of the magnitudes is; the sign is x1's
+    # the remainder of the magnitudes is exact; the sign is that of x1
     x1, x2 = alike(x1, x2)
     if x1.dtype.kind == "unsigned integer":
         return agrad.remainder(x1, x2)
@@ -168,7 +168,7 @@ def _divmod(x1: Any, x2: Any) -> Any:
 def _modf(x: Any) -> Any:
     x = inexact(tensor(x))
     whole = agrad.trunc(x)
-    # an infinity has no fraction; its difference from itself would be nan. A zero has the sign of the number
+    # the fraction of an infinity is 0, where inf - inf would be nan; a zero has the sign of the number
     sign = _sign(x)
     return agrad.where(agrad.isinf(x), sign * 0.0, sign * (sign * x - agrad.abs(whole))), whole
 
@@ -190,7 +190,7 @@ def _ldexp(x1: Any, x2: Any) -> Any:
 def _scaled(x: Tensor, exponent: np.ndarray) -> Tensor:
     """Return ``x * 2**exponent``, in three exact steps.
 
-    One factor alone may be no number of the dtype.
+    A single factor could overflow or underflow.
     """
     first = exponent // 3
     second = (exponent - first) // 2
@@ -214,7 +214,7 @@ def _logaddexp2(x1: Any, x2: Any) -> Any:
     return agrad.logaddexp(x1 * two, x2 * two) / two
 
 
-# whole numbers, and the distance to the next number: constants, of which the standard knows nothing
+# constants without a counterpart in the standard
 for _name in ("bitwise_count", "gcd", "lcm", "spacing"):
     if hasattr(np, _name):
         ufunc(_name)(on_host(getattr(np, _name)))

@@ -1,8 +1,7 @@
-"""NumPy's functions that libraries look up in the namespace of an array.
+"""NumPy's functions that other libraries look up in the namespace of an array.
 
-opt_einsum asks the package of an array's class for ``einsum`` and ``transpose``, xarray asks the array's namespace for
-``pad``, ``quantile``, ``cumsum`` and ``gradient``. ``agrad`` has them by these names, and loads this module when first
-asked.
+opt_einsum takes ``einsum`` and ``transpose`` from the package of an array's class, xarray takes ``pad``, ``quantile``,
+``cumsum`` and ``gradient`` from the array's namespace. ``agrad`` has these names; their first use loads this module.
 """
 
 from collections.abc import Sequence
@@ -14,134 +13,176 @@ from agrad.interop.table import FUNCTIONS, answer, find
 
 
 def einsum(*operands: Any, out: Tensor | None = None, **settings: Any) -> Tensor:
-    """Return Einstein's sum over indices, as ``numpy.einsum``.
+    """Sum products of the operands over indices, by Einstein's convention.
 
-    For example ``einsum("ij,jk->ik", a, b)``. Differentiable in the operands.
+    As ``numpy.einsum``: ``einsum("ij,jk->ik", a, b)`` is a matrix product. Differentiable in the operands.
 
     Parameters
     ----------
     *operands : str and arrays
-        The indices, then Tensors or arrays of one library.
+        The indices and the arrays of one library, or arrays and lists of indices in turn.
     out : Tensor, optional
-        Rebound to the result.
-    **settings : optional
-        As of ``numpy.einsum``.
+        A Tensor that is rebound to the result.
+    **settings : object
+        Other settings of ``numpy.einsum``: ``optimize``, ``dtype``.
 
     Returns
     -------
     Tensor
+        With an axis for each index of the result.
 
     Raises
     ------
     ValueError
-        For indices that do not fit the operands' shapes.
+        If the indices do not fit the shapes of the operands.
+    DetachError
+        If ``out`` is an array of another class and the result has a gradient.
     """
     return answer(FUNCTIONS[find("einsum")], operands, settings if out is None else {**settings, "out": out})
 
 
 def transpose(x: Any, axes: Sequence[int] | None = None, /) -> Tensor:
-    """Return an array with its axes in another order.
-
-    As ``numpy.transpose``.
+    """Permute the axes of an array, as ``numpy.transpose``.
 
     Parameters
     ----------
     x : array
-        Of any shape.
-    axes : sequence of ints, optional
-        The order of the axes; reversed by default.
+        Of any shape and dtype.
+    axes : sequence of int, optional
+        The axes in their new order. By default they are reversed.
 
     Returns
     -------
     Tensor
+        ``x`` with its axes in that order.
+
+    Raises
+    ------
+    ShapeError
+        If ``axes`` is not a permutation of the axes.
     """
     return answer(FUNCTIONS[find("transpose")], (x, axes), {})
 
 
 def pad(x: Any, pad_width: Any, mode: Any = "constant", **settings: Any) -> Tensor:
-    """Return an array with more elements on its borders, as ``numpy.pad``.
+    """Add elements at the ends of the axes, as ``numpy.pad``.
 
-    Differentiable, in the modes of ``numpy.pad``.
+    Differentiable in ``x`` and in the values of ``settings``.
 
     Parameters
     ----------
     x : array
-        Of any shape.
-    pad_width : int or pairs of ints
-        How many elements to add before and behind, by axis.
+        Of any shape and dtype.
+    pad_width : int, sequence of pairs of ints, or dict
+        The numbers of elements before and after each axis.
     mode : str
-        As of ``numpy.pad``.
-    **settings : optional
-        As of ``numpy.pad``.
+        A mode of ``numpy.pad`` that is named by a string, except "empty".
+    **settings : object
+        The settings of the mode: ``constant_values``, ``end_values``, ``stat_length``, ``reflect_type``.
 
     Returns
     -------
     Tensor
+        ``x`` with wider axes, in its dtype.
+
+    Raises
+    ------
+    RefusedFunctionError
+        If the mode is a function, "empty", or reflects with ``reflect_type="odd"``.
+    ValueError
+        If a setting does not belong to the mode.
     """
     return answer(FUNCTIONS[find("pad")], (x, pad_width, mode), settings)
 
 
 def quantile(x: Any, q: Any, **settings: Any) -> Any:
-    """Return the quantiles ``q`` of ``x``, as ``numpy.quantile``.
+    """Compute quantiles, as ``numpy.quantile``.
 
-    Differentiable in both. The derivative by a quantile that is an element of ``x`` is that of the interval above it,
-    and for the greatest element below it.
+    Differentiable in ``x`` and ``q``. Where a quantile is an element of ``x``, its derivative by ``q`` is that of the
+    interval above it, and for the greatest element that of the interval below it.
 
     Parameters
     ----------
     x : array
-        Of a real floating dtype.
-    q : number or array
-        From 0 to 1.
-    **settings : optional
-        As of ``numpy.quantile``.
+        Of a real dtype.
+    q : float or array
+        The probabilities, between 0 and 1.
+    **settings : object
+        Other settings of ``numpy.quantile``: ``axis``, ``method``, ``keepdims``, ``out``.
 
     Returns
     -------
     Tensor
+        The shape of ``q``, followed by the axes of ``x`` that are not reduced.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is complex.
+    ValueError
+        If a probability lies outside of 0 and 1.
+
+    Notes
+    -----
+    The methods of interpolation are those of Hyndman and Fan, Sample quantiles in statistical packages, 1996.
     """
     return answer(FUNCTIONS[find("quantile")], (x, q), settings)
 
 
 def cumsum(x: Any, axis: int | None = None, **settings: Any) -> Tensor:
-    """Return the running sums along an axis, as ``numpy.cumsum``.
+    """Compute running sums along an axis, as ``numpy.cumsum``.
 
     Parameters
     ----------
     x : array
-        Of any shape and a numeric dtype.
+        Of a numeric dtype or truth values.
     axis : int, optional
-        The axis; by default the array is flattened.
-    **settings : optional
-        As of ``numpy.cumsum``.
+        The axis. By default the array is flattened.
+    **settings : object
+        Other settings of ``numpy.cumsum``: ``dtype``, ``out``.
 
     Returns
     -------
     Tensor
+        The shape of ``x``, flattened without ``axis``.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If ``x`` has no such axis.
     """
     return answer(FUNCTIONS[find("cumsum")], (x, axis), settings)
 
 
 def gradient(f: Any, *spacing: Any, **settings: Any) -> Any:
-    """Return differences of neighbours over their distance.
+    """Compute differences of neighbours over their distance, as ``numpy.gradient``.
 
-    As ``numpy.gradient``; differentiable in ``f``. The derivative of a function is ``agrad.grad``.
+    Differentiable in ``f`` and ``spacing``. The derivative of a function is ``agrad.grad``.
 
     Parameters
     ----------
     f : array
         Values at the points of a grid.
-    *spacing : numbers or arrays
-        The distances or coordinates of the points, by axis.
-    **settings : optional
-        As of ``numpy.gradient``.
+    *spacing : float or array
+        The distance of neighbours, or the coordinates of the points, for all axes or for each. By default 1.
+    **settings : object
+        Other settings of ``numpy.gradient``: ``axis``, ``edge_order``.
 
     Returns
     -------
-    Tensor or list of Tensors
-        Of the shape of ``f``, one for each axis.
+    Tensor or tuple of Tensors
+        The slopes along each axis, in the shape of ``f``.
+
+    Raises
+    ------
+    ValueError
+        If an axis is too short, or the coordinates do not fit it.
+    TypeError
+        If the number of spacings does not fit the axes.
+
+    Notes
+    -----
+    Central differences, one-sided at the ends: Fornberg, Generation of finite difference formulas on arbitrarily
+    spaced grids, 1988.
     """
     return answer(FUNCTIONS[find("gradient")], (f, *spacing), settings)
-
-
-__all__ = ["cumsum", "einsum", "gradient", "pad", "quantile", "transpose"]
