@@ -150,7 +150,12 @@ class Writer:
                 else:
                     self.names[out] = self.names[v]
                 return self.names[out]
-        return self.laid(out, out.shape, np.dtype(out.dtype)) if kept else None
+        found = self._kept(out.shape, np.dtype(out.dtype)) if kept else None
+        if found is None:
+            return None
+        self._buffers[out], number = found
+        self.place(out, number)
+        return f"b{number}"
 
     def is_alone(self, v: Any, instruction: Instruction) -> bool:
         """Return True for a contiguous array, not an input, that no other operand aliases."""
