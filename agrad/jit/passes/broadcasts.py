@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from agrad.jit.program import Instruction, Program, Variable, works_by_element
+from agrad.jit.passes.fusion import works_by_element
+from agrad.jit.program import Instruction, Program, Variable
 
 
 def without_broadcasts(program: Program, singles_only: bool = False) -> Program:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.blas import ROUTINES, added_multiple, added_product
+from agrad.backends.numpy.blas import ROUTINES
 from agrad.backends.numpy.fused import all_ones
-from agrad.backends.numpy.updates import momentum_step, settle
+from agrad.backends.numpy.updates import momentum_step
 from agrad.engine.operation import Operation
 from agrad.jit.passes.aliasing import Aliases, overwritten
 from agrad.jit.program import Instruction, Program, Variable
@@ -51,32 +51,16 @@ class FoldedStep(Operation):
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:
         """See ``Operation.function_of``."""
-        return self.step
-
-    def step(self, p: Any, a: Any, b: Any, v: Any, *, lr: float, momentum: float, donate: bool, **rest: Any) -> Any:
-        """Compute the step on NumPy arrays, in place where ``donate`` is true."""
-        if donate and p.flags.carray and v.flags.carray:
-            if self.sums:
-                step_of_sum(p, a, v, np.empty_like(p), lr, momentum)
-                return p, v
-            if added_product(a, b, momentum, v):
-                settle(v)
-                added_multiple(-lr, v, p)
-                return p, v
-        return self.evaluate((p, a, b, v), {"lr": lr, "momentum": momentum, "donate": donate, **rest})
+        return lambda *args, **settings: self.evaluate(args, settings)
 
 
 def step_of_sum(p: Any, a: Any, v: Any, spare: Any, lr: float, momentum: float) -> None:
-    """Do ``v = momentum * v + sum of a's rows; p -= lr * v`` in place.
+    """Compute ``v = momentum * v + sum of a's rows; p -= lr * v`` in place.
 
     ``spare`` has the shape and dtype of p, and is written into.
-
-    ``spare`` has the shape and dtype of p.
     """
-    if a.shape[0] == 1:
-        momentum_step(p, a[0], v, spare, lr, momentum)
-    else:
-        momentum_step(p, np.matmul(all_ones(a.shape[0], a.dtype), a, out=spare), v, spare, lr, momentum)
+    gradient = a[0] if a.shape[0] == 1 else np.matmul(all_ones(a.shape[0], a.dtype), a, out=spare)
+    momentum_step(p, gradient, v, spare, lr, momentum)
 
 
 def is_plain(settings: Mapping[str, Any]) -> bool:
