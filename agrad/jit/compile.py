@@ -1,6 +1,7 @@
 """Compile a program: run the passes of its target, then lower it."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from agrad.jit.lower.cuda.products import cupy_way, epilogues_where_available
@@ -109,7 +110,7 @@ def compile_program(program: Program, target: Target | None = None) -> Executabl
     precision: tuple[Pass, ...] = ()
     if program.notes.get("precision"):
         ways = {name: found.way for name, found in TARGETS.items() if found.way is not None}
-        precision = (("precision", with_precision(ways)), DEAD_CODE)
+        precision = (("precision", partial(with_precision, ways=ways)), DEAD_CODE)
     stages = [("traced", program)]
     for name, run in (*PASSES, *precision, *target.passes):
         program = run(program)

@@ -4,6 +4,7 @@ An instruction is one operation of the calculus, a rule of derivatives that a ba
 on Python numbers of the host. Its operands and settings are variables or values that stand in the program itself.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,10 +35,7 @@ class Variable:
 
     @property
     def size(self) -> int:
-        count = 1
-        for n in self.shape:
-            count *= n
-        return count
+        return math.prod(self.shape)
 
     @property
     def text(self) -> str:
@@ -114,6 +112,11 @@ class Instruction:
     def results(self) -> list[Variable]:
         """Return the outputs that something uses."""
         return [v for v in self.outputs if v is not None]
+
+    def values_of(self, out: Any) -> dict[Variable, Any]:
+        """Return the values of the used outputs, from the operation's result."""
+        parts = (out,) if self.operation.outputs is None else out
+        return {v: part for v, part in zip(self.outputs, parts, strict=True) if v is not None}
 
     def replaced(self, table: Mapping[Variable, Any]) -> "Instruction":
         """Return the instruction with other values for some variables that it reads."""
@@ -238,16 +241,7 @@ def interpret(program: Program, inputs: Sequence[Any]) -> list[Any]:
     """
     values: dict[Variable, Any] = dict(program.constants)
     values.update(zip(program.inputs, inputs, strict=True))
-
-    def value(given: Any) -> Any:
-        return values[given] if isinstance(given, Variable) else given
-
     for instruction in program.instructions:
-        out = instruction.operation.bind(
-            *[value(v) for v in instruction.operands], **{name: value(v) for name, v in instruction.settings.items()}
-        )
-        parts = out if instruction.operation.outputs is not None else (out,)
-        for variable, part in zip(instruction.outputs, parts, strict=True):
-            if variable is not None:
-                values[variable] = part
-    return [value(v) for v in program.outputs]
+        ready = instruction.replaced(values)
+        values |= instruction.values_of(instruction.operation.bind(*ready.operands, **ready.settings))
+    return [values[v] if isinstance(v, Variable) else v for v in program.outputs]

@@ -63,10 +63,6 @@ def without_repetition(program: Program) -> Program:
     return program.with_instructions(kept, outputs)
 
 
-def _may_fold(instruction: Instruction, known: dict[Variable, Any]) -> bool:
-    return not instruction.on_host and all(v in known for v in instruction.reads())
-
-
 FOLDED = 1 << 16
 """Arrays of more elements than this are not computed beforehand: they would be held as long as the program is."""
 
@@ -76,22 +72,12 @@ def with_constants_folded(program: Program) -> Program:
     known = dict(program.constants)
     kept: list[Instruction] = []
     for instruction in program.instructions:
-        if (
-            isinstance(instruction.operation, HostCall)
-            or not _may_fold(instruction, known)
-            or any(v.size > FOLDED for v in instruction.results)
-        ):
+        on_host = instruction.on_host or isinstance(instruction.operation, HostCall)
+        large = any(v.size > FOLDED for v in instruction.results)
+        if on_host or large or not all(v in known for v in instruction.reads()):
             kept.append(instruction)
             continue
-
-        def value(given: Any) -> Any:
-            return known[given] if isinstance(given, Variable) else given
-
-        out = instruction.operation.evaluate(
-            tuple([value(v) for v in instruction.operands]),
-            {name: value(v) for name, v in instruction.settings.items()},
-        )
-        parts = out if instruction.operation.outputs is not None else (out,)
-        known.update({v: part for v, part in zip(instruction.outputs, parts, strict=True) if v is not None})
+        ready = instruction.replaced(known)
+        known |= instruction.values_of(instruction.operation.evaluate(ready.operands, ready.settings))
     folded = Program(program.inputs, known, kept, program.outputs, program.notes)
     return folded.with_instructions(kept)
