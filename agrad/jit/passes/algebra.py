@@ -15,8 +15,8 @@ POW, SQUARE = PRIMITIVES["pow"], PRIMITIVES["square"]
 def simplified(program: Program) -> Program:
     """Remove factors and powers of one; use squares and differences.
 
-    Each gives the same bits, or those of the operator that an ordinary run uses. An instruction whose result leaves
-    the program stays, so that no two results, and no result and input, are one array.
+    Each gives the same bits, or those of the operator that an ordinary run uses. An instruction whose result is an
+    output stays: no two outputs, and no output and input, may be one array.
     """
     leaving = {v for v in program.outputs if isinstance(v, Variable)}
     negated: dict[Variable, Variable] = {}
@@ -39,7 +39,7 @@ def simplified(program: Program) -> Program:
 
 
 def _square_derivative(instruction: Instruction, out: Variable) -> list[Instruction]:
-    """Return the two products that the rule of a second power is, or nothing."""
+    """Return the two products of the rule of a second power, or an empty list."""
     if not is_rule(instruction, POW, "vjp:x1") or not _is_second(instruction.operands[2]):
         return []
     g, x, power = instruction.operands

@@ -7,7 +7,7 @@ from agrad.jit.program import HostCall, Instruction, Program, Variable
 
 
 def without_dead_code(program: Program) -> Program:
-    """Remove instructions and outputs that nothing reads."""
+    """Remove instructions and outputs that are not read."""
     needed = {v for v in program.outputs if isinstance(v, Variable)}
     kept: list[Instruction] = []
     for instruction in reversed(program.instructions):
@@ -52,7 +52,7 @@ def without_repetition(program: Program) -> Program:
         )
         earlier = seen.setdefault(key, instruction)
         pairs = list(zip(instruction.outputs, earlier.outputs, strict=True))
-        # two results are two arrays, as the caller may write into one of them
+        # two outputs are two arrays, because the caller may write into one of them
         both = any(new in leaving and old in leaving for new, old in pairs)
         if earlier is instruction or both or any(new is not None and old is None for new, old in pairs):
             kept.append(instruction)
@@ -64,7 +64,7 @@ def without_repetition(program: Program) -> Program:
 
 
 FOLDED = 1 << 16
-"""Arrays of more elements than this are not computed beforehand: they would be held as long as the program is."""
+"""The most elements of arrays that are computed beforehand, and held as long as the program."""
 
 
 def with_constants_folded(program: Program) -> Program:

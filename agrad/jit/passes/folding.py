@@ -1,8 +1,8 @@
 """Folding: a gradient that only a step of momentum reads becomes part of the step.
 
-``v = momentum * v + a @ b`` is one call of BLAS, which then writes no gradient and reads none, and ``p -= lr * v``
-another: the update costs one pass over the memory of the parameter, and two over that of the velocity. Of a bias,
-whose gradient is a sum over rows, the step is NumPy's, without the questions that an ordinary update asks.
+``v = momentum * v + a @ b`` is one call of BLAS, which neither writes nor reads a gradient, and ``p -= lr * v`` is
+another. The update then takes one pass over the memory of the parameter, and two over that of the velocity. The
+gradient of a bias is a sum over rows, which NumPy computes, without the tests of an ordinary update.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from agrad.registry import PRIMITIVES
 UPDATE = PRIMITIVES["sgd_update"]
 
 FEWEST = 1 << 13
-"""Products of fewer elements than this are left alone: the calls cost more than the passes over memory."""
+"""The fewest elements of a product that is folded; below, the calls take longer than the passes over memory."""
 
 
 class FoldedStep(Operation):
@@ -64,7 +64,7 @@ def step_of_sum(p: Any, a: Any, v: Any, spare: Any, lr: float, momentum: float) 
 
 
 def is_plain(settings: Mapping[str, Any]) -> bool:
-    """Return True for ``v = momentum * v + g; p = p - lr * v`` that may be in place."""
+    """Return True for ``v = momentum * v + g; p -= lr * v`` that may be in place."""
     momentum = settings["momentum"]
     numbers = ("dampening", "nesterov", "weight_decay", "maximize")
     # a number of the host may be anything at the next call

@@ -1,7 +1,7 @@
 """Products in a lower precision: narrow operands, sums and results in float32.
 
-As in mixed precision training, parameters, activations and gradients stay float32; only what a product reads is
-narrow. TF32 is no dtype but a way in which a GPU multiplies: that a product may is left to each lowering.
+As in mixed precision training, parameters, activations and gradients stay float32; only operands of products are
+narrow. TF32 is not a dtype but a way of multiplying on GPUs, which is left to each lowering.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ class Way(NamedTuple):
     narrow: Callable[[Any], Any]
     """A float32 array rounded to the narrow dtype."""
     product: Callable[[Any, Any], Any] | None
-    """The product of two such arrays in float32; None where rounded arrays are float32 and multiplied as all others."""
+    """The product of two such arrays in float32; None if rounded arrays are float32, multiplied as usual."""
     dtype: Any
     """The dtype of the rounded arrays."""
 

@@ -62,7 +62,7 @@ def reduction_of(instruction: Instruction) -> Reduction | None:
 
 
 def is_reshape(instruction: Instruction) -> bool:
-    """Return True where the result is the one operand in another shape."""
+    """Return True if the result is the single operand in another shape."""
     return instruction.operation.kind == "reshape" and len(list(instruction.reads())) == 1 == len(instruction.results)
 
 
