@@ -75,7 +75,9 @@ def with_updates_apart(program: Program) -> Program:
 
 
 class Ownership:
-    """The NumPy arrays that a program made or was given, and that no unknown operation read.
+    """The NumPy arrays that a program may overwrite after their last use.
+
+    The program made them, or was given them, and no unknown operation read them.
 
     is_new: from an instruction to True if its results are new arrays. Any other operation, except a view, may return
     its operands or keep them.
@@ -104,7 +106,7 @@ class Ownership:
         return v in self._owned
 
     def may_be_kept(self, v: Variable) -> bool:
-        """Return True for an array that may lie in a buffer, which the next call overwrites."""
+        """Return True for an array that may lie in a buffer of the program."""
         return v in self._owned and self.aliases.last(v) < self.end and v.size > 0
 
 

@@ -26,7 +26,8 @@ Accepts = Callable[[Instruction], bool]
 class Group(Operation):
     """Elementwise operations and reductions as the operation of one instruction.
 
-    split: the number of leading axes of ``shape`` along which blocks are cut; by default all, else it is a group of rows.
+    split: the number of leading axes of ``shape`` along which blocks are cut. By default it is all of them; other groups
+    are groups of rows.
     """
 
     no_alias = True
@@ -188,7 +189,7 @@ class _Grouping:
             if over and aliases is None:
                 aliases = Aliases(self.program)
             for group in list(self.open):
-                # a group reads its operands where it stands, so it stands before what writes into them
+                # a group must come before an instruction that overwrites its operands
                 written = aliases is not None and not aliases.of(*over).isdisjoint(aliases.of(*group.inputs))
                 if written or not reads.isdisjoint(group.made):
                     self.close(group)
