@@ -132,6 +132,13 @@ class Instruction:
         )
 
 
+def works_by_element(instruction: Instruction) -> bool:
+    """Return True for an elementwise instruction on arrays with one result."""
+    if len(instruction.outputs) != 1 or instruction.outputs[0] is None or instruction.on_host:
+        return False
+    return bool(instruction.operation.kind == "elementwise")
+
+
 def is_rule(instruction: Instruction, primitive: Operation, part: str) -> bool:
     """Return True if an instruction is a rule of a primitive, such as ``vjp:x``."""
     operation = instruction.operation

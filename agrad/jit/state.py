@@ -1,4 +1,4 @@
-"""Captured state: the values that a function reads and writes besides its arguments.
+"""Captured state: values that a function reads and writes besides its arguments.
 
 The search begins at the function's closure, the globals it names, its defaults, its ``self`` and its arguments, and
 follows attributes that code names, and containers. It finds

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.jit.passes.fusion import works_by_element
-from agrad.jit.program import Instruction, Program, Variable
+from agrad.jit.program import Instruction, Program, Variable, works_by_element
 
 
 def without_broadcasts(program: Program, singles_only: bool = False) -> Program:

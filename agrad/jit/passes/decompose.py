@@ -12,9 +12,9 @@ import numpy as np
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import TracedValueError
 from agrad.jit.passes.broadcasts import with_single_values
-from agrad.jit.passes.fusion import LARGE, works_by_element
+from agrad.jit.passes.fusion import LARGE
 from agrad.jit.passes.tiling import is_reshape, reduction_of, splits_of
-from agrad.jit.program import Instruction, Program, Variable
+from agrad.jit.program import Instruction, Program, Variable, works_by_element
 from agrad.jit.trace import Trace
 from agrad.registry import namespace
 from agrad.shapes import kept_shape

@@ -15,7 +15,7 @@ from agrad.backends.threads import BLOCK_BYTES
 from agrad.engine.operation import Operation
 from agrad.jit.passes.aliasing import Aliases, overwritten
 from agrad.jit.passes.tiling import is_of_rows, is_reshape, operand_is_of_rows, reduction_of, splits_of
-from agrad.jit.program import Instruction, Program, Variable, interpret, show
+from agrad.jit.program import Instruction, Program, Variable, interpret, show, works_by_element
 
 LARGE = BLOCK_BYTES + 1
 """Bytes of the smallest arrays that are grouped: smaller ones stay in the cache between operations."""
@@ -26,8 +26,8 @@ Accepts = Callable[[Instruction], bool]
 class Group(Operation):
     """Elementwise operations and reductions as the operation of one instruction.
 
-    split: the number of leading axes of ``shape`` along which blocks are cut. By default it is all of them; other groups
-    are groups of rows.
+    split: the number of leading axes of ``shape`` along which blocks are cut. By default it is all of them; other
+    groups are groups of rows.
     """
 
     no_alias = True
@@ -46,13 +46,6 @@ class Group(Operation):
 
     def __str__(self) -> str:
         return show(self.program)
-
-
-def works_by_element(instruction: Instruction) -> bool:
-    """Return True for an elementwise instruction on arrays with one result."""
-    if len(instruction.outputs) != 1 or instruction.outputs[0] is None or instruction.on_host:
-        return False
-    return bool(instruction.operation.kind == "elementwise")
 
 
 # ------------------------------------------------------------------ groups

@@ -19,8 +19,8 @@ from agrad.jit.lower.cuda.products import absence, gemm, is_product, product_fun
 from agrad.jit.lower.cuda.source import THREADS, group_source
 from agrad.jit.lower.cuda.streams import module
 from agrad.jit.lower.plain import Compiled, evaluation, split_host
-from agrad.jit.passes.fusion import Group, works_by_element
-from agrad.jit.program import HOST, FunctionOperation, HostCall, Instruction, Program, Variable
+from agrad.jit.passes.fusion import Group
+from agrad.jit.program import HOST, FunctionOperation, HostCall, Instruction, Program, Variable, works_by_element
 
 # ------------------------------------------------------------------ groups
 

@@ -183,18 +183,6 @@ class Writer:
         known = f"l_{self.names[x]}"
         return known, self.call(address, x, stem="address"), f"({known} := {self.call(laid, x, stem='laid')})[0]"
 
-    def laid(self, out: Variable, shape: tuple[int, ...], dtype: np.dtype, function: Any = None) -> str | None:
-        """Return the name of a kept array of which the function makes the view ``out``."""
-        buffer = self.workspace.take(out.size * dtype.itemsize)
-        if buffer is None:
-            return None
-        number = self.workspace.array(buffer, shape, dtype)
-        seen = number if function is None else self.workspace.view(number, function, "laid")
-        assert seen is not None
-        self._buffers[out] = buffer
-        self.place(out, seen)
-        return f"b{number}"
-
     # ------------------------------------------------------------------ instructions
 
     def write(self, instruction: Instruction) -> None:
