@@ -1,6 +1,6 @@
 """``jit``: functions traced once for each signature and replayed as programs.
 
-``trace`` records what a function does, ``ir`` is the program, ``passes`` make it a better one, ``lowerings`` make a
-Python function of it for a backend, ``state`` finds what a function reads and writes besides its arguments, and
-``api`` is the face.
+``api`` is the entry point, ``capture`` traces a call, ``state`` finds the values that a function reads and writes
+besides its arguments, ``trace`` records operations, ``program`` is their form, ``passes`` improve it, ``lower`` makes a
+Python function of it for a backend, and ``bindings`` reads its inputs and writes its results back.
 """

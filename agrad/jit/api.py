@@ -1,4 +1,4 @@
-"""``jit``: the face of tracing, with its cache of signatures."""
+"""``jit``: traced functions with a cache of signatures."""
 
 import functools
 import inspect
@@ -56,7 +56,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 
 class Jitted:
-    """A function made fast: see ``agrad.jit``."""
+    """A traced function: see ``agrad.jit``."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Jitted:
         self._known: list[Any] = []
         self._hits = self._misses = 0
         self._latest: tuple[Callable[[Sequence[Any]], bool], Entry, Selection] | None = None
-        """The test for the last call's signature, its entry, and the backend selected then."""
+        """The test for the last call's signature, its entry, and the selected backend."""
 
     @staticmethod
     def _static_places(
@@ -121,7 +121,7 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         now = mode()
-        # a jitted function inside another one is part of its program; where operations are looked at, they are to run
+        # a jitted function inside another one is part of its program; observers must see the operations run
         if now.trace is not None or now.observers or now.anomaly:
             return self.__wrapped__(*args, **kwargs)
         entry: Entry | None = None
@@ -136,7 +136,7 @@ class Jitted:
                     self._hits += 1
         if entry is None:
             leaves, key = self._signature(args, kwargs)
-            # a trace is made at the ambient level, which no_grad silences with it a transform that was opened inside
+            # a trace records on the global tape, which no_grad silences, also for a transform that is opened inside
             inside = now.oldest and any(isinstance(leaf, Tensor) and _recorded(leaf) for leaf in leaves)
             if key is None or inside:
                 return self.__wrapped__(*args, **kwargs)
@@ -197,7 +197,7 @@ class Jitted:
             return entry, inputs
 
     def _keep(self, key: _Key, entry: Entry) -> None:
-        """Add an entry, and remove the one that was used least recently if there are too many."""
+        """Add an entry; remove the least recently used one if there are too many."""
         self._entries.setdefault(key, []).insert(0, entry)
         self._entries.move_to_end(key)
         self._count += 1
@@ -289,11 +289,11 @@ class Jitted:
     # ------------------------------------------------------------------ reports
 
     def cache_info(self) -> CacheInfo:
-        """Count the replays (hits), the traces (misses), and the programs that are kept."""
+        """Return the counts of replays (hits), traces (misses) and kept programs."""
         return CacheInfo(self._hits, self._misses, self._size, self._count)
 
     def cache_clear(self) -> None:
-        """Forget all programs."""
+        """Delete all programs."""
         with entries.STATE_LOCK:
             self._entries.clear()
             self._known.clear()
@@ -315,7 +315,7 @@ class Jitted:
 class Lowered:
     """The program of one signature.
 
-    Printing it shows the program before and after each pass, and the code that is run.
+    Its text shows the program before and after each pass, and the generated code.
     """
 
     def __init__(self, name: str, entry: Entry) -> None:
@@ -338,9 +338,9 @@ class Lowered:
 
 
 def _may_be_overwritten(leaf: Any) -> bool:
-    """Return True where a donated argument's array may be written into.
+    """Return True if a donated argument's array may be overwritten.
 
-    NumPy knows which arrays are read-only.
+    Only NumPy tells which arrays are read-only.
     """
     if isinstance(leaf, Tensor) and leaf.node is not None:
         return False
@@ -362,32 +362,57 @@ def jit(
 ) -> Any:
     """Trace a function once for each signature, and replay the program.
 
-    function: a function of nested containers of arrays; it may be a whole training step, with ``value_and_grad``,
-    ``backward`` and an optimizer inside. The first call of a signature (shapes, dtypes, backend, device, structure,
-    and the values of all that is no array or float) runs it once to see what it does; every call then runs the
-    program. Python numbers of type float may change from call to call; where Python has to know one (``if lr > 0``),
-    each outcome has a program of its own. ints, bools, strings and other objects are static, as are the arguments
-    named in ``static_argnums`` and ``static_argnames``, which must be hashable. Arrays at ``donate_argnums`` are not
-    used by the caller afterwards, so that NumPy's may be overwritten. Results are raw arrays and Tensors where
-    the function's own are.
+    The first call of a signature (shapes, dtypes, backend, device, structure, and the values of all that is not an
+    array or a float) runs the function once and records its operations. Every call then runs the program. It may be a
+    whole training step, with ``value_and_grad``, ``backward`` and an optimizer inside.
 
-    What its Python code reaches besides its arguments is found through its closure, defaults, ``self``, the globals and
-    attributes it names, containers, and the functions it calls: values of leaf Tensors and their gradients, and the
-    state of optimizers, are read at each call and written back, arrays are read; where anything else changed, it is
-    traced anew, and more than 1,000 values to compare raise ``ConfigurationError``. A change to them inside raises
-    ``TracedValueError``, as do ``bool()``, ``item()`` and such of traced values. C code, computed attribute names, the
-    time and the environment are not seen; see docs/jit.md. ``cache_size`` programs are kept, ``f.cache_info()``
-    tells of them, and ``print(f.lower(*args))`` shows one. Results share no memory with arguments or each other.
+    Parameters
+    ----------
+    function : callable
+        Takes and returns nested containers of arrays. Without it, the result is a decorator with the other arguments.
+    static_argnums, static_argnames : int or str, or a sequence of them
+        Arguments that each value has a program for. They must be hashable.
+    donate_argnums : int or a sequence of int
+        Arguments that the caller does not use afterwards. NumPy's arrays among them may be overwritten.
+    cache_size : int
+        The number of programs that are kept.
+    precision : {"tf32", "bfloat16", "float16"}, optional
+        The dtype that ``matmul`` and ``linear`` round float32 matrices to, forward and backward. "tf32": a GPU may use
+        TF32; elsewhere nothing changes. "bfloat16", "float16": products are added in float32, and results are float32;
+        on GPUs by their matrix units, on CPUs (torch, jax; numpy: float16 alone) for the same numbers, not for speed.
+    torch_compile : bool, optional
+        True if programs of PyTorch's arrays go through ``torch.compile``, which takes seconds at the first call. By
+        default they do on CUDA devices. A program that it does not take runs uncompiled, with a ``RuntimeWarning``.
 
-    precision: how ``matmul`` and ``linear`` multiply float32 matrices, forward and backward; all else stays float32, so
-    that parameters are their own master copies. None: as the library does. "tf32": a GPU may round operands to TF32;
-    elsewhere nothing changes. "bfloat16" and "float16" round operands to that dtype, and add and give results in
-    float32: on GPUs by their matrix units, on CPUs (torch, jax; numpy: float16 alone) for the same numbers, not for
-    speed. Gradients that are too small for float16 want ``optim.LossScale``. A second derivative through a jitted call
-    is computed in float32. Other backends raise ``ConfigurationError``.
+    Returns
+    -------
+    callable
+        A function with the same results, Tensors or raw arrays, which share no memory with arguments or each other.
+        Its ``cache_info()`` counts traces and programs, and ``print(f.lower(*args))`` shows a program.
 
-    torch_compile: whether programs of PyTorch's arrays go through ``torch.compile``, which takes seconds at the first
-    call; None does so on CUDA devices. One that it does not take runs uncompiled, with a ``RuntimeWarning``.
+    Raises
+    ------
+    ConfigurationError
+        For arguments of ``jit`` that do not fit the function; at a call, if the function reaches more than 1,000
+        values besides its arguments, or if the backend does not have the precision.
+    OperandError
+        If ``function`` is not callable; at a call, for arguments that are neither arrays nor hashable.
+    TracedValueError
+        At a call, if Python needs the value of a traced array (``bool()``, ``item()``), or if the function changes
+        captured values that are not state.
+
+    Notes
+    -----
+    Python floats may change from call to call; where Python needs one (``if lr > 0``), each outcome has a program.
+    ints, bools, strings and other objects are static.
+
+    Captured state is found through the closure, defaults, ``self``, the globals and attributes that code names,
+    containers, and called functions. Values of leaf Tensors, their gradients and the state of optimizers are read at
+    each call and written back; arrays are read. If another captured value has changed, the function is traced anew.
+    C code, computed attribute names, the time and the environment are not seen; see docs/jit.md.
+
+    With a precision, parameters stay float32. Gradients that are too small for float16 want ``optim.LossScale``. A
+    second derivative through a jitted call is computed in float32.
     """
     if function is None:
         return functools.partial(

@@ -1,4 +1,4 @@
-"""Trace one call: put tracers in place, run once, restore, compile."""
+"""Trace one call: replace inputs and state by tracers, run once, restore, compile."""
 
 import os
 import threading
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from agrad.backends import backend_of_type
 from agrad.engine.backward import backward_pass, topological_order
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
 from agrad.engine.tape import LEAF, Node, is_recording, leaf_node, tracing
@@ -22,11 +21,11 @@ from agrad.jit.passes.aliasing import overwritten
 from agrad.jit.passes.cleanup import without_dead_code
 from agrad.jit.program import HOST, Program, Variable
 from agrad.jit.state import CapturedState
-from agrad.jit.trace import Trace, traced_value
+from agrad.jit.trace import Trace, is_raw, traced_value
 from agrad.transforms.trees import flatten, unflatten
 
 _ACTIVE: list["Tracing"] = []
-"""The tracings that are going on: one, or the ones inside each other of one thread."""
+"""The tracings that have not ended: one, or several of one thread inside each other."""
 
 
 def _after_fork() -> None:
@@ -42,11 +41,11 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Installed(NamedTuple):
-    """A Tensor that holds a traced array for the time of a trace."""
+    """A Tensor that holds a traced array during the trace."""
 
     slot: Slot
     tensor: Tensor
-    """The user's own, or the stand-in of an argument."""
+    """The captured Tensor, or the stand-in of an argument."""
     data: Variable
     grad: Variable | None
 
@@ -62,11 +61,11 @@ class _Source(NamedTuple):
 
 
 class Tracing:
-    """One tracing of a function: the state it installs, and what it finds out.
+    """One trace of a function: the state that it replaces, and its findings.
 
-    call: calls the function with other leaves in the places of the arguments' ``leaves``. known: state that earlier
-    tracings met. donated: the numbers of the leaves whose arrays may be written into. static: the values of static
-    arguments. options: for passes and lowerings, as notes of the programs.
+    call: calls the function with other leaves in the place of the arguments' ``leaves``. known: state that earlier
+    traces met. donated: the numbers of the leaves whose arrays may be overwritten. static: the values of static
+    arguments. options: notes of the programs, for passes and lowerings.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class Tracing:
         self.options = options
         self.call = call
         self.trace = Trace(name)
-        others = [leaf for leaf in leaves if not isinstance(leaf, Tensor) and not _is_raw(leaf)]
+        others = [leaf for leaf in leaves if not isinstance(leaf, Tensor) and not is_raw(leaf)]
         self.state = CapturedState(function, *others, *static, title=f"jit({name})")
         for value in known:
             self.state.add(value)
@@ -95,7 +94,7 @@ class Tracing:
         self.attributes: list[tuple[Attribute, list[Any], list[Variable]]] = []
         """Attributes, with the leaves they have during the trace, and the variables of those that are inputs."""
         self.tensor_leaves: dict[int, Tensor | None] = {}
-        """For the numbers of the leaves that are Tensors: the captured Tensor that it is, or None."""
+        """For the numbers of the leaves that are Tensors: the leaf if it is captured, else None."""
         self.recorded: dict[int, Tensor] = {}
         """The stand-ins of arguments on a tape, by the numbers of their leaves."""
         self.level: Any = GLOBAL_TAPE
@@ -107,7 +106,7 @@ class Tracing:
     # ------------------------------------------------------------------ the run
 
     def run(self) -> Entry:
-        """Trace the function, and restore the state, also where the function raises."""
+        """Trace the function. Restore the state, also if the function raises."""
         for holder, _ in self.state.holders:
             prepare = getattr(holder, "before_trace", None)
             if prepare is not None:
@@ -164,7 +163,7 @@ class Tracing:
 
         Anything else is returned as it is.
         """
-        if _is_raw(leaf):
+        if is_raw(leaf):
             traced = self.trace.array(leaf)
             return traced, traced.node
         if type(leaf) in numbers:
@@ -173,7 +172,7 @@ class Tracing:
         return leaf, None
 
     def _stand_in(self, i: int, leaf: Tensor) -> Tensor:
-        """Return a Tensor in the place of an argument, a leaf if derivatives flow to it."""
+        """Return a Tensor in the place of an argument; a leaf if derivatives flow to it."""
         if leaf.is_leaf and leaf.level is GLOBAL_TAPE:
             tensor = wrap(leaf.data, GLOBAL_TAPE)
             if leaf.node is not None:
@@ -192,7 +191,7 @@ class Tracing:
         return tensor
 
     def _install_tensor(self, tensor: Tensor, leaf: int = -1) -> None:
-        """Have a leaf Tensor, captured or a stand-in, hold traced arrays."""
+        """Replace the arrays of a leaf Tensor, captured or a stand-in, by traced ones."""
         data, grad, node, kind = tensor.data, tensor.grad, tensor.node, tensor.__class__
 
         def undo() -> None:
@@ -248,7 +247,7 @@ class Tracing:
         arguments, state = list(self.inputs.values()), [*self._state_inputs(), *captured]
         program = Program([*arguments, *state], constants, [], outputs).with_instructions(instructions)
         program.notes.update(self.options, given_back=trace.given_back)
-        if derivative is None:  # a derivative may run the program again on the values it began with
+        if derivative is None:  # else a backward pass may run the program again on the same inputs
             program.notes["donated"] = self._donated_variables()
             program.inputs = [*arguments, *self._donations(program), *state]
         executable = compile_program(program)
@@ -272,9 +271,9 @@ class Tracing:
         }
 
     def _check_gradients(self) -> None:
-        """Refuse a backward pass that ended at an argument that is no leaf.
+        """Raise ``NotDifferentiableError`` if a backward pass ended at an argument.
 
-        Its gradient would be lost.
+        The gradient of an argument that is not a leaf would be lost.
         """
         for i, tensor in self.recorded.items():
             if tensor.grad is not None:
@@ -292,7 +291,7 @@ class Tracing:
         return Out(place(value), isinstance(leaf, Tensor) and leaf.level is not self.trace)
 
     def _check_written(self) -> None:
-        """Raise ``TracedValueError`` where the function changed what a replay would not."""
+        """Raise ``TracedValueError`` for a change that a replay would not make."""
         for tensor, variable in self.shown:
             if traced_value(tensor, self.trace) is not variable:
                 raise TracedValueError(
@@ -320,7 +319,7 @@ class Tracing:
         return found + [v for *_, variables in self.attributes for v in variables]
 
     def _constants(self) -> tuple[dict[Variable, Any], dict[Variable, Any]]:
-        """Return the arrays fixed in the program, and those that it reads at each call."""
+        """Return the constants of the program, and the arrays that it reads at each call."""
         found: tuple[dict[Variable, Any], dict[Variable, Any]] = {}, {}
         for raw, variable in self.trace.constants.values():
             found[self.state.is_read_anew(raw)][variable] = raw
@@ -355,23 +354,23 @@ class Tracing:
         )
 
     def _donations(self, program: Program) -> list[Variable]:
-        """Let updates overwrite the state that they replace, if nobody else holds it.
+        """Let updates overwrite the state that they replace; return the conditions.
 
-        Each call tests that. The passes decide if the program itself reads it later. Returns the variables of the
-        tests.
+        A condition is a variable that is true at a call if nobody else holds the array. The passes decide if the
+        program itself reads it later.
         """
         donors: list[Variable] = []
         for slot, _, data, _ in self.installed:
             for instruction in program.instructions:
-                if overwritten(instruction)[:1] == [data] and not slot.donates:
-                    if slot.leaf >= 0 or instruction.operands[1] in program.inputs:
-                        continue
+                replaces = overwritten(instruction)[:1] == [data] and instruction.operands[1] not in program.inputs
+                if replaces and slot.leaf < 0 and not slot.donates:
                     slot.donates = True
                     donors.append(Variable((), HOST, None))
                     instruction.settings["donate"] = donors[-1]
         return donors
 
     def _guards(self, program: Program) -> Callable[[Sequence[Any]], bool] | None:
+        """Return the test of the numbers that the trace depends on, or None."""
         guards = self.trace.guards
         if not guards:
             return None
@@ -381,10 +380,10 @@ class Tracing:
         run = plain(without_dead_code(wanted))
         return lambda inputs: list(run(inputs)) == expected
 
-    # ------------------------------------------------------------------ its derivative
+    # ------------------------------------------------------------------ the derivative
 
     def _recorded_outputs(self, leaves: Sequence[Any]) -> list[int]:
-        """Return the numbers of the result's leaves that a derivative flows through."""
+        """Return the numbers of the result's leaves that are recorded."""
         if not is_recording(0):
             return []
         return [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and _is_alive(leaf)]
@@ -435,7 +434,7 @@ class Tracing:
     def _inline(self, derivative: Derivative | None) -> bool:
         """Return True if results depend on two recording levels.
 
-        Such calls run the function itself.
+        Calls then run the function itself.
         """
         if self.level is GLOBAL_TAPE or derivative is None:
             return False
@@ -443,12 +442,8 @@ class Tracing:
         return not {leaves.index(i) for i in self.recorded}.issuperset(derivative.inputs)
 
 
-def _is_raw(value: Any) -> bool:
-    return not isinstance(value, Tensor) and hasattr(value, "shape") and backend_of_type(type(value)) is not None
-
-
 def _is_alive(leaf: Tensor) -> bool:
-    """Return True where a backward pass can start: the saved values are not freed."""
+    """Return True if a backward pass can start: the saved values are not freed."""
     if leaf.level is not GLOBAL_TAPE or leaf.node is None:
         return False
     return all(node.plan is LEAF or node.saved is not None for node in topological_order([leaf.node]))

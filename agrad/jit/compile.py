@@ -1,6 +1,7 @@
 """Compile a program: run the passes of its target, then lower it."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from agrad.jit.lower.cuda.products import cupy_way, epilogues_where_available
@@ -21,7 +22,7 @@ from agrad.jit.passes.precision import Way, with_precision
 from agrad.jit.program import Program
 
 Pass = tuple[str, Callable[[Program], Program]]
-"""The name of a pass, as ``lower`` shows it, and the function from a program to a better one."""
+"""The name of a pass, as ``lower`` shows it, and its function from program to program."""
 
 DEAD_CODE: Pass = ("dead code", without_dead_code)
 
@@ -34,20 +35,20 @@ PASSES: tuple[Pass, ...] = (
 """The passes of every program. Those of its target follow."""
 
 IN_PLACE: Pass = ("updates that nothing else sees", with_updates_apart)
-"""Runs after all passes that put one variable in another's place."""
+"""Runs after all passes that replace variables by others."""
 
 
 class Target(NamedTuple):
-    """The way in which the programs of one backend are compiled."""
+    """The passes and the lowering of one backend."""
 
     lower: Callable[[Program], Compiled]
     passes: tuple[Pass, ...] = (IN_PLACE,)
     way: Callable[[str], Way] | None = None
-    """From the name of a narrow dtype to products in it; None where the backend has none."""
+    """From the name of a narrow dtype to products in it; None if the backend has none."""
 
 
 PLAIN = Target(plain)
-"""For all other backends, and for programs with arrays of several."""
+"""The target of all other backends, and of programs with arrays of several."""
 
 TARGETS: dict[str, Target] = {
     "numpy": Target(
@@ -82,7 +83,7 @@ TARGETS: dict[str, Target] = {
     "jax": Target(lower_jax, way=jax_way),
     "torch": Target(lower_torch, way=torch_way),
 }
-"""The targets by the names of backends."""
+"""The targets by the name of the backend."""
 
 
 class Executable(NamedTuple):
@@ -95,7 +96,7 @@ class Executable(NamedTuple):
 
 
 def target_of(program: Program) -> Target:
-    """Return the target of the one backend whose arrays a program holds."""
+    """Return the target of the backend whose arrays a program holds."""
     backends = list(program.backends())
     return TARGETS.get(backends[0], PLAIN) if len(backends) == 1 else PLAIN
 
@@ -103,13 +104,13 @@ def target_of(program: Program) -> Target:
 def compile_program(program: Program, target: Target | None = None) -> Executable:
     """Optimize and lower a program.
 
-    Raises ``ConfigurationError`` where ``notes["precision"]`` asks for a dtype that the backend does not multiply in.
+    Raises ``ConfigurationError`` if ``notes["precision"]`` asks for a dtype that the backend does not multiply in.
     """
     target = target or target_of(program)
     precision: tuple[Pass, ...] = ()
     if program.notes.get("precision"):
         ways = {name: found.way for name, found in TARGETS.items() if found.way is not None}
-        precision = (("precision", with_precision(ways)), DEAD_CODE)
+        precision = (("precision", partial(with_precision, ways=ways)), DEAD_CODE)
     stages = [("traced", program)]
     for name, run in (*PASSES, *precision, *target.passes):
         program = run(program)

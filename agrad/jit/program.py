@@ -1,9 +1,10 @@
-"""The program: straight-line code in which each variable is given a value once.
+"""The program: straight-line code in which each variable is assigned once.
 
-An instruction is one operation of the calculus, a rule of derivatives that a backend has a kernel for, or a computation
-on Python numbers of the host. Its operands and settings are variables or values that stand in the program itself.
+An instruction is one operation, a rule of derivatives for which a backend has a kernel, or a computation on Python
+numbers of the host. Its operands and settings are variables or values of the program itself.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from agrad.engine.operation import Operation
 from agrad.engine.tape import Meta
 
 HOST = "host"
-"""Stands as the dtype of a variable that is a Python number."""
+"""The dtype of a variable that is a Python number."""
 
 
 class Variable:
@@ -26,7 +27,7 @@ class Variable:
         self.shape = shape
         self.dtype = dtype
         self.kind = kind
-        """The type of the raw array, None for a number of the host."""
+        """The type of the raw array; None for a number of the host."""
 
     @property
     def on_host(self) -> bool:
@@ -34,10 +35,7 @@ class Variable:
 
     @property
     def size(self) -> int:
-        count = 1
-        for n in self.shape:
-            count *= n
-        return count
+        return math.prod(self.shape)
 
     @property
     def text(self) -> str:
@@ -46,7 +44,7 @@ class Variable:
 
 
 def variable_like(raw: Any) -> Variable:
-    """Return a variable for arrays like this raw one, or for a Python number."""
+    """Return a variable for arrays like a raw one, or for a Python number."""
     if not hasattr(raw, "shape"):
         return Variable((), HOST, None)
     return Variable(tuple(raw.shape), raw.dtype, type(raw))
@@ -87,7 +85,7 @@ class HostCall(FunctionOperation):
 class Instruction:
     """One operation: ``outputs = operation(*operands, **settings)``.
 
-    An output that nothing uses is None.
+    An output without a use is None.
     """
 
     operation: Any
@@ -101,22 +99,27 @@ class Instruction:
 
     @property
     def on_host(self) -> bool:
-        """Return True where it computes a number of the host."""
+        """Return True if it computes a number of the host."""
         return all(v is None or v.on_host for v in self.outputs)
 
     def reads(self) -> Iterator[Variable]:
-        """Yield the variables among operands and settings, as often as they stand there."""
+        """Yield the variables among operands and settings, with repetitions."""
         for value in (*self.operands, *self.settings.values()):
             if isinstance(value, Variable):
                 yield value
 
     @property
     def results(self) -> list[Variable]:
-        """Return the outputs that something uses."""
+        """Return the outputs that are used."""
         return [v for v in self.outputs if v is not None]
 
+    def values_of(self, out: Any) -> dict[Variable, Any]:
+        """Return the values of the used outputs, from the operation's result."""
+        parts = (out,) if self.operation.outputs is None else out
+        return {v: part for v, part in zip(self.outputs, parts, strict=True) if v is not None}
+
     def replaced(self, table: Mapping[Variable, Any]) -> "Instruction":
-        """Return the instruction with other values for some variables that it reads."""
+        """Return the instruction with values or variables in the place of variables."""
 
         def new(value: Any) -> Any:
             return table.get(value, value) if isinstance(value, Variable) else value
@@ -137,7 +140,7 @@ def works_by_element(instruction: Instruction) -> bool:
 
 
 def is_rule(instruction: Instruction, primitive: Operation, part: str) -> bool:
-    """Return True where an instruction is a rule of a primitive, such as ``vjp:x``."""
+    """Return True if an instruction is a rule of a primitive, such as ``vjp:x``."""
     operation = instruction.operation
     return getattr(operation, "primitive", None) is primitive and operation.rule.part == part
 
@@ -156,7 +159,7 @@ class Program:
     notes: dict[str, Any] = field(default_factory=dict)
 
     def with_instructions(self, instructions: Iterable[Instruction], outputs: Sequence[Any] | None = None) -> "Program":
-        """Return the program with other instructions, and the constants that are read."""
+        """Return the program with other instructions, without unused constants."""
         kept = list(instructions)
         out = list(self.outputs if outputs is None else outputs)
         read = {v for instruction in kept for v in instruction.reads()} | {v for v in out if isinstance(v, Variable)}
@@ -164,7 +167,7 @@ class Program:
         return Program(self.inputs, constants, kept, out, self.notes)
 
     def last_uses(self) -> dict[Variable, int]:
-        """Return for each variable the number of the last instruction that reads it.
+        """Return the number of the last instruction that reads each variable.
 
         That of an output is the number of instructions.
         """
@@ -189,7 +192,7 @@ class Program:
 
 
 def names_of(program: Program) -> dict[Variable, str]:
-    """Return short names of variables, in the order in which they are made."""
+    """Return short names of variables, in the order of their assignment."""
     names: dict[Variable, str] = {}
     for i, v in enumerate(program.inputs):
         names[v] = f"{'n' if v.on_host else 'a'}{i}"
@@ -245,16 +248,7 @@ def interpret(program: Program, inputs: Sequence[Any]) -> list[Any]:
     """
     values: dict[Variable, Any] = dict(program.constants)
     values.update(zip(program.inputs, inputs, strict=True))
-
-    def value(given: Any) -> Any:
-        return values[given] if isinstance(given, Variable) else given
-
     for instruction in program.instructions:
-        out = instruction.operation.bind(
-            *[value(v) for v in instruction.operands], **{name: value(v) for name, v in instruction.settings.items()}
-        )
-        parts = out if instruction.operation.outputs is not None else (out,)
-        for variable, part in zip(instruction.outputs, parts, strict=True):
-            if variable is not None:
-                values[variable] = part
-    return [value(v) for v in program.outputs]
+        ready = instruction.replaced(values)
+        values |= instruction.values_of(instruction.operation.bind(*ready.operands, **ready.settings))
+    return [values[v] if isinstance(v, Variable) else v for v in program.outputs]

@@ -1,10 +1,12 @@
-"""Captured state: all that a function reads and writes besides its arguments.
+"""Captured state: values that a function reads and writes besides its arguments.
 
-From the function's closure, the globals it names, its defaults, its ``self`` and its arguments, through attributes that
-code names and through containers: leaf Tensors, whose values and gradients may change from call to call; objects that
-declare ``traced_attributes`` (an optimizer: its step count, its moments), which may change too; arrays of more than a
-few elements, which are read at each call; and everything else on the way, which must be as it was for a program to
-hold.
+The search begins at the function's closure, the globals it names, its defaults, its ``self`` and its arguments, and
+follows attributes that code names, and containers. It finds
+
+- leaf Tensors, whose values and gradients may change from call to call;
+- objects that declare ``traced_attributes`` (an optimizer: its step count, its moments), which may change too;
+- arrays of more than a few elements, which are read at each call;
+- all other values on the way, which must be unchanged for a program to be valid.
 """
 
 import dis
@@ -33,23 +35,23 @@ LIMIT = 1000
 
 _LIBRARIES = {"numpy", "torch", "jax", "jaxlib", "dask", "cupy", "array_api_strict", "array_api_compat", "optree"}
 _SPACES = (types.SimpleNamespace, Namespace, UserDict, UserList, ChainMap)
-"""Classes of the standard library whose attributes are looked at, as those of a container."""
+"""Classes of the standard library whose attributes are followed like members of a container."""
 
 _MAKING = ("__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__")
 _PARTS = ("the code", "the defaults", "the keyword defaults")
 
 
 class CapturedState(Guards):
-    """The state that a function can reach, and guards of what it is reached through.
+    """The state that a function can reach, and guards of the values on the way to it.
 
-    title: what errors call the function.
+    title: the name of the function in errors.
     """
 
     def __init__(self, function: Any, *arguments: Any, title: str = "jit") -> None:
         super().__init__()
         self.tensors: list[Tensor] = []
         self.holders: list[tuple[Any, tuple[str, ...]]] = []
-        """Objects, with the names of their attributes that are read and written like Tensors."""
+        """Objects, with the names of the attributes that are state."""
         self.arrays: list[Any] = []
         """Arrays that programs read at each call."""
         self._title = title
@@ -66,12 +68,12 @@ class CapturedState(Guards):
         self._follow()
 
     def changed(self) -> list[str]:
-        """Name what the function changed."""
+        """Return the names of what the function has changed."""
         found = [f"the global {name}" for space, names in self._absent for name in names if name in space]
         return super().changed() + found + [what for raw, kept, what in self._written if _checksum(raw) != kept]
 
     def is_read_anew(self, raw: Any) -> bool:
-        """Tell if an array is one of ``arrays``, or a view of one."""
+        """Return True if an array is one of ``arrays``, or a view of one."""
         backend = backend_of(raw)
         shares = backend.shares_memory or operator.is_
         return any(raw is held or (backend_of(held) is backend and shares(raw, held)) for held in self.arrays)
@@ -91,7 +93,7 @@ class CapturedState(Guards):
     # ------------------------------------------------------------------ the walk
 
     def _follow(self) -> None:
-        """Look at all that can be reached, until neither an object nor a name is new."""
+        """Visit all that can be reached, until neither an object nor a name is new."""
         known = -1
         while self._queue or known != len(self._names):
             while self._queue:
@@ -129,7 +131,7 @@ class CapturedState(Guards):
             self._data(value, kind, place)
 
     def _data(self, value: Any, kind: type, place: str) -> None:
-        """Look at an object that is neither code nor a Tensor."""
+        """Visit an object that is neither code nor a Tensor."""
         if not hasattr(kind, "traced_attributes"):
             self._counted(1, place)
         if backend_of_type(kind) is not None:
@@ -159,9 +161,9 @@ class CapturedState(Guards):
             )
 
     def _array(self, value: Any, place: str) -> None:
-        """Guard the content of an array, or have it read at each call.
+        """Guard the content of an array, or let programs read it at each call.
 
-        It is not to be written while it is traced.
+        A write to it during the trace is an error.
         """
         backend = backend_of(value)
         look = backend.content(value)
@@ -214,7 +216,7 @@ class CapturedState(Guards):
         self._objects.append(_Space(function, vars(function), place))
 
     def _is_trusted(self, module: str | None) -> bool:
-        """Return True for code of agrad or of a library, which is assumed not to change."""
+        """Return True for code of agrad or of a library, which does not change."""
         root = _root(module)
         if root == "agrad":
             return not str(module).startswith(("agrad.cli", "agrad.data"))
@@ -226,7 +228,7 @@ class CapturedState(Guards):
             found.is_made = found.is_made or is_made
 
     def _methods(self, kind: type) -> None:
-        """Visit what code reaches by a class: named attributes and special methods."""
+        """Visit the named attributes and the special methods of a class."""
         for base in kind.__mro__:
             if _is_library(base.__module__) or base.__module__.startswith("agrad.engine"):
                 continue
@@ -258,10 +260,10 @@ class CapturedState(Guards):
 
 
 class _Space:
-    """The attributes of one object, and which of them are followed and guarded.
+    """The attributes of one object, and those of them that are followed and guarded.
 
-    follows: tells it of a value and of the question if code names it. whole: guard which attributes there are.
-    trusted: the class takes equal numbers of different types for the same.
+    follows: from a value, and from True if code names the attribute, to True if it is followed. whole: the number of
+    attributes is guarded too. trusted: ``==`` is enough for numbers.
     """
 
     def __init__(
@@ -282,14 +284,14 @@ class _Space:
         self.taken: list[str] = []
 
     def take(self, names: set[str]) -> list[tuple[Any, str]]:
-        """Follow further attributes; gives their values and places."""
+        """Add the attributes to follow; return the values and places of new ones."""
         known = {*self.taken, *self.state}
         new = [n for n in list(self.space) if n not in known and self.follows(self.space[n], n in names)]
         self.taken += new
         return [(self.space[name], f"{self.place}.{name}") for name in new]
 
     def guard(self, guards: Guards) -> None:
-        """Guard what was followed."""
+        """Guard the attributes that were followed."""
         if self.trusted and self.whole and len(self.taken) == len(self.space):
             guards.guard_members(self.space, f"{self.title} ({', '.join(self.taken)})", self.trusted)
             return
@@ -322,11 +324,11 @@ class _Class:
     def __init__(self, kind: type) -> None:
         self.kind = kind
         self.is_made = False
-        """True where the function can make objects of it."""
+        """True if the function can make objects of it."""
         self.found: dict[str, type] = {}
 
     def guard(self, guards: Guards) -> None:
-        """Guard attributes where they are looked up, or defined for descriptors."""
+        """Guard the attributes; descriptors by the class that defines them."""
         plain: list[str] = []
         made: list[str] = []
         for name, base in self.found.items():
@@ -362,14 +364,14 @@ def _is_plain(value: Any, depth: int = 4) -> bool:
 
 
 def _chosen(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    # one more, as of one these give no tuple; without a frame
+    # one name more than needed, because of a single one the result is no tuple
     return operator.itemgetter(*names, names[0])
 
 
 def _state_of(value: Any) -> tuple[str, ...]:
-    """Return the declared attributes that are state.
+    """Return the declared attributes that are state: numbers and containers.
 
-    A schedule in the place of a number is none.
+    A schedule in the place of a number is not state.
     """
     space = vars(value)
     found = [(name, space.get(name)) for name in type(value).traced_attributes]
@@ -380,7 +382,7 @@ def _state_of(value: Any) -> tuple[str, ...]:
 def _names_in(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the globals and attributes that code and the functions in it name.
 
-    Names handed to ``getattr`` are among them.
+    Literal names, such as arguments of ``getattr``, are among them.
     """
     global_names: dict[str, None] = {}
     attributes: dict[str, None] = {}
@@ -430,7 +432,7 @@ def _is_library(module: str | None) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _is_installed(root: str) -> bool:
-    """Tell if a package lies where installers put packages."""
+    """Return True for packages in the folders that installers use."""
     file = getattr(sys.modules.get(root), "__file__", None)
     return file is not None and not {"site-packages", "dist-packages"}.isdisjoint(PurePath(file).parts)
 

@@ -1,15 +1,13 @@
 """The trace level: runs a function once on real values and records instructions.
 
-It is older than every other level, so that what users have (Tensors that require a gradient, transforms, their
-derivatives) stands on traced arrays, and whatever ends in an operation on arrays ends here. As the values are real,
-shapes and dtypes are the array library's own word.
+It is older than every other level. Tensors that require a gradient, transforms and their derivatives therefore hold
+traced arrays, and each operation on arrays ends here. The values are real: shapes and dtypes are those that the array
+library gives.
 """
 
 from collections.abc import Callable, Iterable
 from threading import get_ident
 from typing import Any
-
-import numpy as np
 
 from agrad.backends import backend_of_type
 from agrad.dtypes import as_dtype
@@ -22,11 +20,14 @@ from agrad.errors import TracedValueError
 from agrad.jit.program import HostCall, Instruction, Variable, variable_like
 
 TRACE_ID = -1
-"""The number of every trace: below the ambient level's, so that all other levels stand on it."""
+"""The number of every trace, below that of the global tape and of all other levels."""
 
 
 class UnknownState(Exception):
-    """Tensors or objects unknown to the trace were met; it begins again with them."""
+    """Raised for Tensors or objects that the trace does not know.
+
+    The trace begins again with them.
+    """
 
     def __init__(self, found: list[Any]) -> None:
         super().__init__("state that the trace does not know")
@@ -34,7 +35,7 @@ class UnknownState(Exception):
 
 
 class Trace(Level):
-    """One tracing of a function. Its Tensors hold real values, and variables as nodes."""
+    """One trace of a function. Its Tensors hold real values, and variables as nodes."""
 
     __slots__ = (
         "born",
@@ -61,24 +62,24 @@ class Trace(Level):
         self.born = next_id()
         self.closed = False
         self.evaluating = False
-        """True while an operation is computed on the values of now."""
+        """True while an operation is evaluated on the real values."""
         self.by_layout = False
-        """True where a view was met that depends on the layout of an array."""
+        """True if an operation is a view or a copy depending on the layout of its array."""
         self.thread = get_ident()
         self.named = named
         """The name of the function in errors."""
         self.instructions: list[Instruction] = []
         self.constants: dict[int, tuple[Any, Variable]] = {}
         self.given_back: set[Any] = set()
-        """Operations that gave back their operand itself."""
+        """Operations that returned an operand itself."""
         self.holders: set[int] = set()
         """The ids of the stateful objects whose attributes are inputs."""
         self.no_leaves: list[tuple[Tensor, Variable]] = []
-        """Stand-ins of arguments that are no leaves, with their variables."""
+        """Stand-ins of arguments that are not leaves, with their variables."""
         self.reads_anew: Callable[[Any], bool] = lambda raw: False
-        """Tells if an array that the function knows besides its arguments is read at each call."""
+        """A test for captured arrays that the program reads at each call."""
         self.guards: list[tuple[Variable, Any]] = []
-        """Numbers of the host, with the values for which the trace holds."""
+        """Numbers of the host, with the values that the program depends on."""
 
     # ------------------------------------------------------------------ inputs
 
@@ -91,7 +92,7 @@ class Trace(Level):
         return TracedNumber(value, self, variable_like(value))
 
     def constant_variable(self, raw: Any) -> Variable:
-        """Return the variable of an array that the function knows besides its arguments."""
+        """Return the variable of a captured array."""
         known = self.constants.get(id(raw))
         if known is None:
             known = self.constants[id(raw)] = (raw, variable_like(raw))
@@ -99,8 +100,9 @@ class Trace(Level):
 
     def captured(self, value: Any) -> Any:
         """Return a traced array for one that is read at each call, or the value as it is."""
-        is_array = not self.evaluating and hasattr(value, "shape") and backend_of_type(type(value)) is not None
-        return wrap(value, self, self.constant_variable(value)) if is_array and self.reads_anew(value) else value
+        if self.evaluating or not is_raw(value) or not self.reads_anew(value):
+            return value
+        return wrap(value, self, self.constant_variable(value))
 
     # ------------------------------------------------------------------ operations
 
@@ -129,11 +131,11 @@ class Trace(Level):
         return made[0] if single else tuple(made)
 
     def evaluate(self, primitive: Any, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """Compute results, of which the trace takes shapes, dtypes and types."""
+        """Return the results, whose shapes, dtypes and types the trace records."""
         return primitive.evaluate(values, settings)
 
     def _split(self, given: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-        """Return arguments as the values of now, and as a program writes them."""
+        """Return arguments as real values, and as operands of an instruction."""
         values: list[Any] = []
         noted: list[Any] = []
         for arg in given:
@@ -145,12 +147,11 @@ class Trace(Level):
                 noted.append(arg.variable)
             else:
                 values.append(arg)
-                is_array = hasattr(arg, "shape") and backend_of_type(type(arg)) is not None
-                noted.append(self.constant_variable(arg) if is_array else arg)
+                noted.append(self.constant_variable(arg) if is_raw(arg) else arg)
         return values, noted
 
     def check_open(self, args: Iterable[Any]) -> None:
-        """Raise ``TracedValueError`` for values of a closed or another trace, or thread."""
+        """Raise ``TracedValueError`` for values of another trace or thread."""
         if get_ident() != self.thread and not self.closed:
             raise TracedValueError(
                 f"{self.named} is being traced in another thread, and this one computes with its state: call it once "
@@ -187,21 +188,21 @@ class Trace(Level):
     # ------------------------------------------------------------------ numbers of the host
 
     def guard_on(self, scalar: TracedNumber) -> None:
-        """Note that the trace holds only where this number has its value of now."""
+        """Add a guard: the program is valid only for the number's present value."""
         if not any(variable is scalar.variable for variable, _ in self.guards):
             self.guards.append((scalar.variable, scalar.value))
 
     def host(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Call a function of numbers of the host, now and at each replay."""
+        """Call a function of numbers of the host, and record the call."""
         values, operands = self._split(args)
         out = self.scalar(function(*values))
         self.instructions.append(Instruction(HostCall(function), tuple(operands), {}, (out.variable,)))
         return out
 
     def host_array(self, function: Callable[..., Any], args: tuple[Any, ...], place: Callable[[Any], Any]) -> Tensor:
-        """Make an array of numbers on the host, now and at each replay.
+        """Call a function that makes an array on the host, and record the call.
 
-        ``place`` makes a Tensor of it.
+        ``place`` makes a Tensor of the array.
         """
         values, operands = self._split(args)
 
@@ -215,20 +216,20 @@ class Trace(Level):
         return wrap(out, GLOBAL_TAPE)
 
     def check_writable(self, tensor: Tensor) -> None:
-        """Raise ``TracedValueError`` for a stand-in of an argument that is no leaf."""
+        """Raise ``TracedValueError`` for the stand-in of an argument that is not a leaf."""
         if any(tensor is stand_in for stand_in, _ in self.no_leaves):
             raise TracedValueError(
                 f"{self.named} writes into an argument of shape {tensor.shape} that is no leaf; a program does "
                 "not. Write into a copy, y = x + 0, and return it"
             )
 
-    # ------------------------------------------------------------------ Tensors it does not know
+    # ------------------------------------------------------------------ unknown state
 
     def check_known(self, args: Iterable[Any]) -> None:
-        """Look at the operands of an operation of a newer level.
+        """Raise ``UnknownState`` if a gradient would flow to a leaf older than the trace.
 
-        Raises ``UnknownState`` where a gradient would flow to a leaf that was there before the trace and is no input
-        of it: its values would silently become constants of the program.
+        The leaf is not an input, and its values would become constants of the program. ``args`` are the operands of an
+        operation of a newer level.
         """
         unknown: list[Tensor] = []
         for arg in args:
@@ -245,15 +246,15 @@ class Trace(Level):
             raise UnknownState(unknown)
 
     def check_known_holder(self, holder: Any) -> None:
-        """Raise ``UnknownState`` for an object whose traced attributes are not inputs."""
+        """Raise ``UnknownState`` if an object's traced attributes are not inputs."""
         if id(holder) not in self.holders:
             raise UnknownState([holder])
 
 
 def traced_value(value: Any, trace: Trace) -> Any:
-    """Return the variable that stands for a result, or the value as it is.
+    """Return the variable of a result, or the value as it is.
 
-    Raises ``TracedValueError`` where it belongs to a level inside the function that has been left.
+    Raises ``TracedValueError`` for a value of a level that has ended.
     """
     if isinstance(value, TracedNumber):
         return value.variable
@@ -261,6 +262,9 @@ def traced_value(value: Any, trace: Trace) -> Any:
     if isinstance(bare, Tensor):
         trace.check_open((bare,))
         return bare.node if bare.node is not None else trace.constant_variable(bare.data)
-    if isinstance(bare, (np.ndarray, np.generic)) or backend_of_type(type(bare)) is not None:
-        return trace.constant_variable(bare)
-    return value
+    return trace.constant_variable(bare) if is_raw(bare) else value
+
+
+def is_raw(value: Any) -> bool:
+    """Return True for an array of an array library."""
+    return not isinstance(value, Tensor) and hasattr(value, "shape") and backend_of_type(type(value)) is not None

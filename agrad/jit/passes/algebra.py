@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from agrad.jit.passes.decompose import body_of, in_place_of
 from agrad.jit.program import Instruction, Program, Variable, is_rule
 from agrad.registry import PRIMITIVES
 
@@ -16,8 +15,8 @@ POW, SQUARE = PRIMITIVES["pow"], PRIMITIVES["square"]
 def simplified(program: Program) -> Program:
     """Remove factors and powers of one; use squares and differences.
 
-    Each gives the same bits, or those of the operator that an ordinary run uses. An instruction whose result leaves
-    the program stays, so that no two results, and no result and input, are one array.
+    Each gives the same bits, or those of the operator that an ordinary run uses. An instruction whose result is an
+    output stays: no two outputs, and no output and input, may be one array.
     """
     leaving = {v for v in program.outputs if isinstance(v, Variable)}
     negated: dict[Variable, Variable] = {}
@@ -40,14 +39,17 @@ def simplified(program: Program) -> Program:
 
 
 def _square_derivative(instruction: Instruction, out: Variable) -> list[Instruction]:
-    """Return the two products that the rule of a second power is, or nothing."""
+    """Return the two products of the rule of a second power, or an empty list."""
     if not is_rule(instruction, POW, "vjp:x1") or not _is_second(instruction.operands[2]):
         return []
-    _, x, _ = instruction.operands
+    g, x, power = instruction.operands
     if not isinstance(x, Variable) or x.shape != out.shape or any(v.dtype != out.dtype for v in instruction.reads()):
         return []
-    body = body_of(instruction)
-    return [] if body is None else in_place_of(instruction, body)
+    double = Variable(x.shape, x.dtype, x.kind)
+    return [
+        Instruction(MULTIPLY, (power, x), {}, (double,)),
+        Instruction(MULTIPLY, (g, double), {}, instruction.outputs),
+    ]
 
 
 def _is_second(power: Any) -> bool:
@@ -68,19 +70,14 @@ def _unchanged(instruction: Instruction, out: Variable, program: Program) -> Var
             isinstance(value, Variable) and not value.on_host and value.shape == out.shape and value.dtype == out.dtype
         )
 
-    operation = instruction.operation
-    if operation is MULTIPLY:
+    pairs: list[tuple[Any, Any]] = []
+    if instruction.operation is MULTIPLY:
         a, b = instruction.operands
-        for one, other in ((a, b), (b, a)):
-            if is_one(one) and is_like(other):
-                return other
-    if (
-        (operation is DIVIDE or operation is POW)
-        and is_one(instruction.operands[1])
-        and is_like(instruction.operands[0])
-    ):
-        return instruction.operands[0]
-    return None
+        pairs = [(a, b), (b, a)]
+    elif instruction.operation is DIVIDE or instruction.operation is POW:
+        a, b = instruction.operands
+        pairs = [(b, a)]
+    return next((other for one, other in pairs if is_one(one) and is_like(other)), None)
 
 
 def _shorter(instruction: Instruction, out: Variable, negated: dict[Variable, Variable]) -> Instruction:

@@ -10,13 +10,13 @@ from agrad.jit.program import Instruction, Program, Variable
 
 
 def overwritten(instruction: Instruction) -> list[Variable]:
-    """Return the variables that an instruction may write into and give back."""
+    """Return the variables that an instruction may overwrite and return."""
     places = instruction.operation.overwrites
     return [v for v in map(instruction.operands.__getitem__, places) if isinstance(v, Variable)]
 
 
 def makes_new_arrays(instruction: Instruction) -> bool:
-    """Return True where results share memory with no operand but overwritten ones."""
+    """Return True if results share memory with overwritten operands at most."""
     operation = instruction.operation
     if operation.no_alias or operation.overwrites:
         return True
@@ -52,9 +52,10 @@ class Aliases(dict[Variable, frozenset[Variable]]):
 
 
 def with_updates_apart(program: Program) -> Program:
-    """Let updates overwrite only arrays that nothing else in the program reads then.
+    """Let updates overwrite only arrays that have no later use in the program.
 
-    Neither what else they read may share memory with what they write over, nor what is read after them.
+    An overwritten array must share memory neither with another operand of the update nor with an array that is read
+    after it.
     """
     updates = [at for at, i in enumerate(program.instructions) if isinstance(i.settings.get("donate"), Variable)]
     if not updates:
@@ -74,10 +75,12 @@ def with_updates_apart(program: Program) -> Program:
 
 
 class Ownership:
-    """The NumPy arrays that a program made or was given, and no unknown operation saw.
+    """The NumPy arrays that a program may overwrite after their last use.
 
-    ``is_new`` tells of an instruction if its results are new arrays. An operation that is neither such nor a view may
-    hand out its operands, or keep them.
+    The program made them, or was given them, and no unknown operation read them.
+
+    is_new: from an instruction to True if its results are new arrays. Any other operation, except a view, may return
+    its operands or keep them.
     """
 
     def __init__(self, program: Program, is_new: Callable[[Instruction], bool]) -> None:
@@ -93,7 +96,7 @@ class Ownership:
                 self._owned.update(v for v in instruction.results if v.kind is np.ndarray and v.shape)
             elif not instruction.on_host:
                 self._owned.difference_update(self.aliases.of(*operands))
-        # an update may give back the state's own arrays
+        # an update may return the arrays of the state
         for instruction in program.instructions:
             if state := overwritten(instruction):
                 self._owned.difference_update(instruction.results, self.aliases.of(*state))
@@ -103,7 +106,7 @@ class Ownership:
         return v in self._owned
 
     def may_be_kept(self, v: Variable) -> bool:
-        """Return True for an array that may lie in memory which the next call writes into."""
+        """Return True for an array that may lie in a buffer of the program."""
         return v in self._owned and self.aliases.last(v) < self.end and v.size > 0
 
 
@@ -113,9 +116,9 @@ class Ownership:
 class ResultCopies:
     """Copies of outputs that share memory with inputs, constants, or one another.
 
-    places: the numbers of the outputs that callers get, and may write into; beside: of those that are kept as state.
-    Only outputs whose operations may alias are looked at, at each call: the layout of an array decides if its reshape
-    is a view.
+    places: the numbers of the outputs that callers get, and may write into. beside: the numbers of those that are kept
+    as state. Outputs whose operations may alias are tested at each call, because the layout of an array decides if its
+    reshape is a view.
     """
 
     def __init__(self, program: Program, places: Sequence[int], beside: Sequence[int]) -> None:
@@ -142,7 +145,7 @@ class ResultCopies:
             value = found[place]
             others = [*[inputs[i] for i in given], *known, *[found[i] for i in same]]
             backend = backend_of(value)
-            # of an array with a stride of 0, one write is seen in several elements
+            # in an array with a stride of 0 one write changes several elements
             shares = any(n > 1 and not step for n, step in zip(value.shape, backend.strides(value), strict=False))
             if shares or any(_share_memory(backend, value, other) for other in others):
                 found[place] = backend.xp.asarray(value, copy=True)

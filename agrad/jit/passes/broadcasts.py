@@ -12,8 +12,8 @@ def without_broadcasts(program: Program, singles_only: bool = False) -> Program:
     """Have elementwise operations read an array in the place of its broadcast.
 
     Another operand must have the shape of the result. A constant that holds one value everywhere counts as the
-    broadcast of that value, as the seed of a cotangent and the zeros of a branch do, and an operation on such values
-    alone is computed once. Broadcasts that are left without a use are dead code.
+    broadcast of that value (the seed of a cotangent, the zeros of a branch), and an operation on such values alone is
+    computed once. Broadcasts without a use are dead code.
 
     singles_only: leave broadcasts of arrays with axes alone.
     """
@@ -35,7 +35,7 @@ def without_broadcasts(program: Program, singles_only: bool = False) -> Program:
             (out,) = instruction.results
             arrays = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
             if out.shape and all(narrow.get(v, v).shape == () for v in arrays):
-                # NumPy gives numbers of its own where other libraries give arrays without dimensions
+                # NumPy returns scalars, other libraries arrays without dimensions
                 kind = np.dtype(out.dtype).type if out.kind is np.ndarray else out.kind
                 narrow[out] = made = Variable((), out.dtype, kind)
                 kept.append(instruction.replaced(narrow))
@@ -47,7 +47,7 @@ def without_broadcasts(program: Program, singles_only: bool = False) -> Program:
 
 
 with_single_values = functools.partial(without_broadcasts, singles_only=True)
-"""The pass for all lowerings; groups of one shape would not take other broadcasts."""
+"""For lowerings whose groups take arrays of one shape alone."""
 
 
 def _may_stay_narrow(x: Any, singles_only: bool) -> bool:

@@ -7,7 +7,7 @@ from agrad.jit.program import HostCall, Instruction, Program, Variable
 
 
 def without_dead_code(program: Program) -> Program:
-    """Remove instructions and outputs that nothing reads."""
+    """Remove instructions and outputs that are not read."""
     needed = {v for v in program.outputs if isinstance(v, Variable)}
     kept: list[Instruction] = []
     for instruction in reversed(program.instructions):
@@ -52,7 +52,7 @@ def without_repetition(program: Program) -> Program:
         )
         earlier = seen.setdefault(key, instruction)
         pairs = list(zip(instruction.outputs, earlier.outputs, strict=True))
-        # two results are two arrays, as the caller may write into one of them
+        # two outputs are two arrays, because the caller may write into one of them
         both = any(new in leaving and old in leaving for new, old in pairs)
         if earlier is instruction or both or any(new is not None and old is None for new, old in pairs):
             kept.append(instruction)
@@ -63,12 +63,8 @@ def without_repetition(program: Program) -> Program:
     return program.with_instructions(kept, outputs)
 
 
-def _may_fold(instruction: Instruction, known: dict[Variable, Any]) -> bool:
-    return not instruction.on_host and all(v in known for v in instruction.reads())
-
-
 FOLDED = 1 << 16
-"""Arrays of more elements than this are not computed beforehand: they would be held as long as the program is."""
+"""The most elements of arrays that are computed beforehand, and held as long as the program."""
 
 
 def with_constants_folded(program: Program) -> Program:
@@ -76,22 +72,12 @@ def with_constants_folded(program: Program) -> Program:
     known = dict(program.constants)
     kept: list[Instruction] = []
     for instruction in program.instructions:
-        if (
-            isinstance(instruction.operation, HostCall)
-            or not _may_fold(instruction, known)
-            or any(v.size > FOLDED for v in instruction.results)
-        ):
+        on_host = instruction.on_host or isinstance(instruction.operation, HostCall)
+        large = any(v.size > FOLDED for v in instruction.results)
+        if on_host or large or not all(v in known for v in instruction.reads()):
             kept.append(instruction)
             continue
-
-        def value(given: Any) -> Any:
-            return known[given] if isinstance(given, Variable) else given
-
-        out = instruction.operation.evaluate(
-            tuple([value(v) for v in instruction.operands]),
-            {name: value(v) for name, v in instruction.settings.items()},
-        )
-        parts = out if instruction.operation.outputs is not None else (out,)
-        known.update({v: part for v, part in zip(instruction.outputs, parts, strict=True) if v is not None})
+        ready = instruction.replaced(known)
+        known |= instruction.values_of(instruction.operation.evaluate(ready.operands, ready.settings))
     folded = Program(program.inputs, known, kept, program.outputs, program.notes)
     return folded.with_instructions(kept)

@@ -1,7 +1,7 @@
-"""Decomposition: operations replaced by those that their definition is made of.
+"""Decomposition: operations replaced by the operations of their definition.
 
-The body of a primitive, or a rule of derivatives, is run against agrad's namespace on arrays that have the operands'
-shapes and dtypes and no elements of their own: all are one number in memory. Nothing is computed at size.
+The body of a primitive, or a rule of derivatives, runs in agrad's namespace on arrays with the operands' shapes and
+dtypes, whose elements are all one number in memory. Nothing is computed for each element.
 """
 
 from collections.abc import Callable
@@ -21,16 +21,16 @@ from agrad.shapes import kept_shape
 
 
 class _Unknown(Exception):
-    """An operation was met whose result's shape is not known without computing it."""
+    """Raised for operations whose result's shape is unknown."""
 
 
 class _Shapes(Trace):
-    """A trace that knows shapes and dtypes alone."""
+    """A trace that evaluates shapes and dtypes alone."""
 
     __slots__ = ()
 
     def evaluate(self, primitive: Any, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """Return an array with the result's dtype and shape, without its elements."""
+        """Return an array with the result's dtype and shape, and other elements."""
         shapes = [v.shape for v in values if hasattr(v, "shape")]
         if primitive.kind == "elementwise":
             shape = np.broadcast_shapes(*shapes)
@@ -53,7 +53,7 @@ class _Shapes(Trace):
 
 
 def _filled(element: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array of one element in memory.
+    """Return an array whose elements are one number in memory.
 
     ``numpy.broadcast_to`` takes ten times as long.
     """
@@ -61,10 +61,10 @@ def _filled(element: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def body_of(instruction: Instruction) -> Program | None:
-    """Return the operations that an instruction is made of, as a program, or None.
+    """Return the operations of an instruction's definition as a program, or None.
 
-    None where the operation is one word of the libraries, has several results, reads anything but arrays and what
-    stands in the program, or asks for more than shapes and dtypes.
+    There is none if the operation is a single function of the libraries, has several results, reads numbers of the
+    host, or needs more than shapes and dtypes.
     """
     operation = instruction.operation
     arrays = list(dict.fromkeys(instruction.reads()))
@@ -125,7 +125,7 @@ def decomposed(minimum: int = LARGE) -> Callable[[Program], Program]:
 def _parts(instruction: Instruction, minimum: int) -> Program | None:
     """Return the body of an operation on large arrays, or None.
 
-    All of it must fit groups of rows.
+    All its instructions must fit groups of rows.
     """
     arrays = [v for v in (*instruction.reads(), *instruction.results) if not v.on_host]
     if max(map(_bytes, arrays), default=0) < minimum:
@@ -156,10 +156,8 @@ def _is_of_rows(part: Instruction) -> bool:
 def with_early_reductions(minimum: int = LARGE) -> Callable[[Program], Program]:
     """Return the pass that moves reductions right behind their operand.
 
-    It moves those of arrays of at least ``minimum`` bytes.
-
-    There the array is in the cache, and a group that makes it is not closed yet: a bias's gradient stands behind the
-    product that reads the same cotangent.
+    Only reductions of arrays of at least ``minimum`` bytes are moved. The array is then in the cache, and a group that
+    makes it can take the reduction: the gradient of a bias follows the product that reads the same cotangent.
     """
 
     def move(program: Program) -> Program:

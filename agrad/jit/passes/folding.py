@@ -1,8 +1,8 @@
 """Folding: a gradient that only a step of momentum reads becomes part of the step.
 
-``v = momentum * v + a @ b`` is one call of BLAS, which then writes no gradient and reads none, and ``p -= lr * v``
-another: the update costs one pass over the memory of the parameter, and two over that of the velocity. Of a bias,
-whose gradient is a sum over rows, the step is NumPy's, without the questions that an ordinary update asks.
+``v = momentum * v + a @ b`` is one call of BLAS, which neither writes nor reads a gradient, and ``p -= lr * v`` is
+another. The update then takes one pass over the memory of the parameter, and two over that of the velocity. The
+gradient of a bias is a sum over rows, which NumPy computes, without the tests of an ordinary update.
 """
 
 from collections import Counter
@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.blas import ROUTINES, added_multiple, added_product
+from agrad.backends.numpy.blas import ROUTINES
 from agrad.backends.numpy.fused import all_ones
-from agrad.backends.numpy.updates import momentum_step, settle
+from agrad.backends.numpy.updates import momentum_step
 from agrad.engine.operation import Operation
 from agrad.jit.passes.aliasing import Aliases, overwritten
 from agrad.jit.program import Instruction, Program, Variable
@@ -22,7 +22,7 @@ from agrad.registry import PRIMITIVES
 UPDATE = PRIMITIVES["sgd_update"]
 
 FEWEST = 1 << 13
-"""Products of fewer elements than this are left alone: the calls cost more than the passes over memory."""
+"""The fewest elements of a product that is folded; below, the calls take longer than the passes over memory."""
 
 
 class FoldedStep(Operation):
@@ -51,36 +51,20 @@ class FoldedStep(Operation):
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:
         """See ``Operation.function_of``."""
-        return self.step
-
-    def step(self, p: Any, a: Any, b: Any, v: Any, *, lr: float, momentum: float, donate: bool, **rest: Any) -> Any:
-        """Compute the step on NumPy arrays, in place where ``donate`` is true."""
-        if donate and p.flags.carray and v.flags.carray:
-            if self.sums:
-                step_of_sum(p, a, v, np.empty_like(p), lr, momentum)
-                return p, v
-            if added_product(a, b, momentum, v):
-                settle(v)
-                added_multiple(-lr, v, p)
-                return p, v
-        return self.evaluate((p, a, b, v), {"lr": lr, "momentum": momentum, "donate": donate, **rest})
+        return lambda *args, **settings: self.evaluate(args, settings)
 
 
 def step_of_sum(p: Any, a: Any, v: Any, spare: Any, lr: float, momentum: float) -> None:
-    """Do ``v = momentum * v + sum of a's rows; p -= lr * v`` in place.
+    """Compute ``v = momentum * v + sum of a's rows; p -= lr * v`` in place.
 
     ``spare`` has the shape and dtype of p, and is written into.
-
-    ``spare`` has the shape and dtype of p.
     """
-    if a.shape[0] == 1:
-        momentum_step(p, a[0], v, spare, lr, momentum)
-    else:
-        momentum_step(p, np.matmul(all_ones(a.shape[0], a.dtype), a, out=spare), v, spare, lr, momentum)
+    gradient = a[0] if a.shape[0] == 1 else np.matmul(all_ones(a.shape[0], a.dtype), a, out=spare)
+    momentum_step(p, gradient, v, spare, lr, momentum)
 
 
 def is_plain(settings: Mapping[str, Any]) -> bool:
-    """Return True for ``v = momentum * v + g; p = p - lr * v`` that may be in place."""
+    """Return True for ``v = momentum * v + g; p -= lr * v`` that may be in place."""
     momentum = settings["momentum"]
     numbers = ("dampening", "nesterov", "weight_decay", "maximize")
     # a number of the host may be anything at the next call

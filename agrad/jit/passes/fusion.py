@@ -1,9 +1,8 @@
 """Fusion: chains of elementwise operations as one instruction.
 
-A group is computed block by block, so that what lies between its operations never leaves the processor's cache. It
-may end in reductions over all elements. Where the lowering has groups of rows (``passes.tiling``), operands may
-broadcast along the leading axes, and reductions over other axes have their place inside. On its own a group is a
-program, and can be interpreted like any other.
+A group is computed block by block: intermediate results stay in the processor's cache. It may end in reductions over
+all elements. If the lowering has groups of rows (``passes.tiling``), operands may broadcast along the leading axes, and
+reductions over other axes may be members. A group is a program, and can be interpreted.
 """
 
 import math
@@ -19,7 +18,7 @@ from agrad.jit.passes.tiling import is_of_rows, is_reshape, operand_is_of_rows, 
 from agrad.jit.program import Instruction, Program, Variable, interpret, show, works_by_element
 
 LARGE = BLOCK_BYTES + 1
-"""Bytes of the smallest arrays that are worth a group: what fits a block stays in the cache between operations."""
+"""Bytes of the smallest arrays that are grouped: smaller ones stay in the cache between operations."""
 
 Accepts = Callable[[Instruction], bool]
 
@@ -27,7 +26,8 @@ Accepts = Callable[[Instruction], bool]
 class Group(Operation):
     """Elementwise operations and reductions as the operation of one instruction.
 
-    ``split``: how many leading axes of ``shape`` blocks are cut along. All, unless it is a group of rows.
+    split: the number of leading axes of ``shape`` along which blocks are cut. By default it is all of them; other
+    groups are groups of rows.
     """
 
     no_alias = True
@@ -74,7 +74,7 @@ class _Open:
     def splits_with(self, instruction: Instruction, fitting: "_Fitting") -> tuple[Splits, Splits] | None:
         """Return the splits left with the instruction, and those with rows as result."""
         shape, touches = fitting.shape, any(v in self.made for v in instruction.reads())
-        # of another shape are columns, and what is made of them
+        # columns, and results of columns, have another shape
         fits = touches or fitting.opens if shape == self.shape else touches and fitting.broadcasts
         if not fits or math.prod(shape) > math.prod(self.shape):
             return None
@@ -102,7 +102,7 @@ class _Fitting:
 
     @property
     def opens(self) -> bool:
-        """Return True where a group may begin with it."""
+        """Return True if a group may begin with it."""
         return (self.broadcasts or self.reduction is None) and not self.is_reshape
 
     def of_rows(self, split: int, lead: tuple[int, ...], made: Mapping[Variable, Splits]) -> bool | None:
@@ -154,8 +154,7 @@ def with_groups(
 ) -> Callable[[Program], Program]:
     """Return the pass that groups operations on arrays of at least ``minimum`` bytes.
 
-    Where ``accepts`` is given, of those operations on each element alone for which it is true. ``broadcasts``: groups
-    of rows too.
+    accepts: a test for elementwise operations, by default true. broadcasts: make groups of rows too.
     """
     return lambda program: _Grouping(program, minimum, accepts, broadcasts).run()
 
@@ -183,7 +182,7 @@ class _Grouping:
             if over and aliases is None:
                 aliases = Aliases(self.program)
             for group in list(self.open):
-                # a group reads its operands where it stands, so it stands before what writes into them
+                # a group must come before an instruction that overwrites its operands
                 written = aliases is not None and not aliases.of(*over).isdisjoint(aliases.of(*group.inputs))
                 if written or not reads.isdisjoint(group.made):
                     self.close(group)
@@ -195,7 +194,7 @@ class _Grouping:
     def join(self, instruction: Instruction, fitting: _Fitting) -> bool:
         """Put the instruction into a group, if there is one for it."""
         reads = set(instruction.reads())
-        # a group that it reads from comes before one that is only of the same shape
+        # first the groups that it reads from
         tried = sorted(self.open, key=lambda group: reads.isdisjoint(group.made))
         if fitting.opens and fitting.bytes >= self.minimum:
             shape, dtype = fitting.shape, np.dtype(fitting.out.dtype)

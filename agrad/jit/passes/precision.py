@@ -1,7 +1,7 @@
 """Products in a lower precision: narrow operands, sums and results in float32.
 
-As in mixed precision training, parameters, activations and gradients stay float32; only what a product reads is
-narrow. TF32 is no dtype but a way in which a GPU multiplies: that a product may is left to each lowering.
+As in mixed precision training, parameters, activations and gradients stay float32; only operands of products are
+narrow. TF32 is not a dtype but a way of multiplying on GPUs, which is left to each lowering.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ class Way(NamedTuple):
     narrow: Callable[[Any], Any]
     """A float32 array rounded to the narrow dtype."""
     product: Callable[[Any, Any], Any] | None
-    """The product of two such arrays in float32; None where rounded arrays are float32 and multiplied as all others."""
+    """The product of two such arrays in float32; None if rounded arrays are float32, multiplied as usual."""
     dtype: Any
     """The dtype of the rounded arrays."""
 
@@ -42,67 +42,54 @@ def _is_float32(v: Any) -> bool:
     return isinstance(v, Variable) and not v.on_host and dtype_name(v.dtype) == "float32"
 
 
-def with_precision(ways: Mapping[str, Callable[[str], Way]]) -> Callable[[Program], Program]:
-    """Return the pass that rounds float32 operands to ``notes["precision"]``.
+def with_precision(program: Program, ways: Mapping[str, Callable[[str], Way]]) -> Program:
+    """Round the float32 operands of products to ``notes["precision"]``.
 
-    ways: by the name of a backend the function from a dtype's name to the way in which products are computed. The pass
-    raises ``ConfigurationError`` where there are products and their backend does not have the dtype.
+    ways: for the names of backends the function from a dtype's name to the way in which products are computed. Raises
+    ``ConfigurationError`` if there are products and their backend does not have the dtype. An array is rounded once,
+    however many products read it, and before it is transposed.
     """
+    precision: str = program.notes["precision"]
+    if precision == "tf32":
+        return program
+    made = {v: i for i in program.instructions for v in i.results}
+    rounded: dict[Variable, Variable] = {}
+    kept: list[Instruction] = []
+    way: Way | None = None
 
-    def narrow_products(program: Program) -> Program:
-        if program.notes["precision"] == "tf32":
-            return program
-        return _Narrowing(program, ways).run()
+    def narrow(v: Variable, way: Way) -> Variable:
+        if v in rounded:
+            return rounded[v]
+        rounded[v] = new = Variable(v.shape, way.dtype, v.kind)
+        source = made.get(v)
+        if source is not None and source.operation.kind == "transpose" and _is_float32(source.operands[0]):
+            turned = source.replaced({source.operands[0]: narrow(source.operands[0], way)})
+            kept.append(Instruction(turned.operation, turned.operands, turned.settings, (new,)))
+        else:
+            rounding = FunctionOperation(f"rounded[{precision}]", way.narrow)
+            kept.append(Instruction(rounding, (v,), {}, (new,)))
+        return new
 
-    return narrow_products
+    for instruction in program.instructions:
+        operation = instruction.operation
+        floats = all(map(_is_float32, (*instruction.operands, *instruction.results)))
+        if operation.kind != "product" or not floats or instruction.settings:
+            kept.append(instruction)
+            continue
+        way = way or _way(program, precision, ways)
+        x, weight, *bias = instruction.operands
+        operands = (narrow(x, way), narrow(weight, way), *bias)
+        if way.product is not None:
+            operation = NarrowProduct(instruction.name, way.product, precision)
+        kept.append(Instruction(operation, operands, {}, instruction.outputs))
+    return program.with_instructions(kept)
 
 
-class _Narrowing:
-    """One run of the pass.
-
-    An array is rounded once, however many products read it, and before it is transposed.
-    """
-
-    def __init__(self, program: Program, ways: Mapping[str, Callable[[str], Way]]) -> None:
-        self.program, self.ways = program, ways
-        self.precision: str = program.notes["precision"]
-        self.made = {v: i for i in program.instructions for v in i.results}
-        self.rounded: dict[Variable, Variable] = {}
-        self.kept: list[Instruction] = []
-
-    def run(self) -> Program:
-        way: Way | None = None
-        for instruction in self.program.instructions:
-            operation, settings = instruction.operation, instruction.settings
-            floats = all(map(_is_float32, (*instruction.operands, *instruction.results)))
-            if operation.kind != "product" or not floats or settings:
-                self.kept.append(instruction)
-                continue
-            way = way or self._way()
-            x, weight, *bias = instruction.operands
-            operands = (self._narrow(x, way), self._narrow(weight, way), *bias)
-            if way.product is not None:
-                operation = NarrowProduct(instruction.name, way.product, self.precision)
-            self.kept.append(Instruction(operation, operands, {}, instruction.outputs))
-        return self.program.with_instructions(self.kept)
-
-    def _narrow(self, v: Variable, way: Way) -> Variable:
-        if v not in self.rounded:
-            source = self.made.get(v)
-            self.rounded[v] = new = Variable(v.shape, way.dtype, v.kind)
-            if source is not None and source.operation.kind == "transpose" and _is_float32(source.operands[0]):
-                turned = source.replaced({source.operands[0]: self._narrow(source.operands[0], way)})
-                self.kept.append(Instruction(turned.operation, turned.operands, turned.settings, (new,)))
-            else:
-                rounding = FunctionOperation(f"rounded[{self.precision}]", way.narrow)
-                self.kept.append(Instruction(rounding, (v,), {}, (new,)))
-        return self.rounded[v]
-
-    def _way(self) -> Way:
-        backends = sorted(self.program.backends())
-        if len(backends) != 1 or backends[0] not in self.ways:
-            raise ConfigurationError(
-                f"jit: precision={self.precision!r} is not offered for arrays of {' and '.join(backends)}; leave it "
-                f"out, or use arrays of {', '.join(sorted(self.ways))}"
-            )
-        return self.ways[backends[0]](self.precision)
+def _way(program: Program, precision: str, ways: Mapping[str, Callable[[str], Way]]) -> Way:
+    backends = sorted(program.backends())
+    if len(backends) != 1 or backends[0] not in ways:
+        raise ConfigurationError(
+            f"jit: precision={precision!r} is not offered for arrays of {' and '.join(backends)}; leave it "
+            f"out, or use arrays of {', '.join(sorted(ways))}"
+        )
+    return ways[backends[0]](precision)

@@ -1,9 +1,9 @@
 """Tiling: arrays of a group cut into blocks along leading axes that they share.
 
 A group of shape ``(*lead, *inner)`` has as many rows as ``lead`` has elements, and ``split`` is the number of leading
-axes. To an operation of the group an operand is *of rows*, one part a row, or *whole*, the same for all rows, as a bias
-is. A reduction over inner axes gives an array of rows again; one over all leading axes a *total*, which is known when
-the last block is done.
+axes. An operand of a member is *of rows*, with one part for each row, or *whole*, the same for all rows, such as a
+bias. A reduction over inner axes gives an array of rows again, and one over all leading axes gives a *total*, which is
+known after the last block.
 """
 
 import math
@@ -62,7 +62,7 @@ def reduction_of(instruction: Instruction) -> Reduction | None:
 
 
 def is_reshape(instruction: Instruction) -> bool:
-    """Return True where the result is the one operand in another shape."""
+    """Return True if the result is the single operand in another shape."""
     return instruction.operation.kind == "reshape" and len(list(instruction.reads())) == 1 == len(instruction.results)
 
 
