@@ -180,7 +180,8 @@ def test_cross_entropy(shape: tuple[int, int], kind: Any, dtype: Any) -> None:
     close(loss, right[0])
     close(lse, right[1])
     found = filed("softmax_cross_entropy", "vjp:x", g, None, x, labels, lse)
-    same(
+    # few classes are summed class by class, and rounded otherwise
+    (same if shape[1] >= 64 else close)(
         found,
         generic("softmax_cross_entropy", "vjp:x")(g_loss=g, g_lse=None, x=x, labels=labels, lse=lse),
     )

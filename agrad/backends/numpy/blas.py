@@ -90,27 +90,13 @@ def laid(x: np.ndarray) -> tuple[int, int]:
     return 0, 0
 
 
-def added_product(a: np.ndarray, b: np.ndarray, beta: float, out: np.ndarray) -> bool:
-    """Compute ``out = a @ b + beta * out`` in place, or return False if BLAS cannot.
-
-    The shapes are (m, k), (k, n) and (m, n), the dtype is float32 or float64 for all, and none is empty. ``out`` lies
-    row by row in memory and shares none with the others.
-    """
-    if out.dtype not in ROUTINES or not (a.dtype == b.dtype == out.dtype):
-        return False
-    of_a, of_b = laid(a), laid(b)
-    if not (out.flags.c_contiguous and a.size and b.size and of_a[0] and of_b[0]):
-        return False
-    product_adder(out.dtype, (*a.shape, b.shape[1]))(of_a, address(a), of_b, address(b), beta, address(out))
-    return True
-
-
 @functools.lru_cache(maxsize=256)
 def product_adder(dtype: np.dtype, sizes: tuple[int, int, int]) -> Callable[..., None]:
-    """Return ``added_product`` without its checks, for m, k, n = ``sizes``.
+    """Return the function that computes ``out = a @ b + beta * out`` in place.
 
-    The function takes ``laid(a)`` and the address of a, the same of b, beta, and the address of out. Sizes are
-    converted for ctypes once.
+    The shapes are (m, k), (k, n) and (m, n) for m, k, n = ``sizes``, none of them 0, and ``out`` lies row by row in
+    memory and shares none with the others. The function takes ``laid(a)`` and the address of a, the same of b, beta,
+    and the address of out; nothing is checked. Sizes are converted for ctypes once.
     """
     routines = ROUTINES[dtype]
     m, k, n = map(ctypes.c_int64, sizes)

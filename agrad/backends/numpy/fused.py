@@ -182,8 +182,15 @@ def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
     ),
 )
 def softmax_cross_entropy_vjp(g_loss: Raw, g_lse: None, x: Raw, labels: Raw, lse: Raw) -> Raw:
+    n, classes = x.shape
+    if classes < _SHORT:
+        e = np.array(x.T, order="C")
+        np.exp(np.subtract(e, lse, out=e), out=e)
+        np.divide(e, np.add.reduce(e, axis=0), out=e)
+        e[labels, np.arange(n)] -= 1
+        return np.multiply(e, g_loss, out=e).T
     out = np.subtract(x, lse[:, None])
     np.exp(out, out=out)
     np.divide(out, np.add.reduce(out, axis=1, keepdims=True), out=out)
-    out[np.arange(out.shape[0]), labels] -= 1
+    out[np.arange(n), labels] -= 1
     return np.multiply(out, g_loss[:, None], out=out)
