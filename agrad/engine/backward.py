@@ -118,7 +118,9 @@ def _backward_pass(
             node.saved = None
     if visit is None:
         _run_hooks_of(leaves)
-    return leaves | {node: g.total() if type(g) is SliceCotangents else g for node, g in cotangents.items()}
+    for node, g in cotangents.items():
+        leaves[node] = g.total() if type(g) is SliceCotangents else g
+    return leaves
 
 
 def _run_hooks_of(leaves: dict[Node, Any]) -> None:

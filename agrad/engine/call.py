@@ -12,7 +12,7 @@ from agrad.backends import backend_of_type
 from agrad.engine.levels import NUMBERS, dispatch, observed, select, unusual
 from agrad.engine.observing import OBSERVED
 from agrad.engine.tape import ARGUMENT, RESULT, Node, Plan, next_id, recording_floor
-from agrad.engine.tensor import Tensor
+from agrad.engine.tensor import Tensor, wrap
 from agrad.engine.views import SHARING, SPLIT, link
 
 Call = Callable[..., Any]
@@ -285,32 +285,24 @@ def _several(primitive: Any) -> Call:
             y = raw[kind](*inner, **settings)
         except Exception as error:
             raise refused(primitive, args, settings, error) from error
-        plan = None
+        node = None
         if traced:
             key = (len(inner), *traced)
             if key not in plans:
                 plans[key] = primitive.recorded(tuple(traced), len(inner), False)
             plan = plans[key]
-        if plan is not None and level.id < recording_floor():
-            return unusual(primitive, args, settings, y)
-        if plan is None:
-            node = None
-        else:
-            node = Node()
-            node.id = next_id()
-            node.plan = plan
-            node.parents = tuple([args[i].node for i in plan.positions])
-            node.saved = plan.keep((*inner, *((y,) if outputs is None else y), settings))
+            if plan is not None:
+                if level.id < recording_floor():
+                    return unusual(primitive, args, settings, y)
+                node = Node()
+                node.id = next_id()
+                node.plan = plan
+                node.parents = tuple([args[i].node for i in plan.positions])
+                node.saved = plan.keep((*inner, y, settings) if outputs is None else (*inner, *y, settings))
         if outputs is None:
-            return _tensor(y, level, node)
-        return tuple([_tensor(part, level, None if node is None else select(node, i)) for i, part in enumerate(y)])
+            out = Tensor()
+            out.data, out.level, out.node = y, level, node
+            return out
+        return tuple([wrap(part, level, None if node is None else select(node, i)) for i, part in enumerate(y)])
 
     return call
-
-
-def _tensor(data: Any, level: Any, node: Node | None) -> Tensor:
-    out = Tensor()
-    out.data = data
-    out.level = level
-    out.node = node
-    return out

@@ -216,7 +216,7 @@ class Optimizer:
             if grad is None:
                 continue
             kind, dtype = type(tensor.data), tensor.data.dtype
-            raw = grad.bare
+            raw = grad.data if type(grad) is agrad.Tensor else grad.bare
             if type(raw) is not kind or raw.dtype != dtype:
                 self._check(i, tensor, "gradient", raw)
             ready.append((i, tensor, raw))
