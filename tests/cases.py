@@ -12,6 +12,7 @@ import cases_more  # noqa: F401 - files its examples
 import cases_random  # noqa: F401 - files its rows
 import cases_special  # noqa: F401 - files its rows
 import cases_standard  # noqa: F401 - files its rows
+import cases_updates  # noqa: F401 - files its rows
 import numpy as np
 from checker import raw
 from table import (
@@ -438,63 +439,6 @@ row("linalg.cholesky", ex("matrix", square_matrix(3, 3)), ex("upper", square_mat
     ex("empty batch", square_matrix(0, 2, 2)),
     call=lambda a, **how: agrad.linalg.cholesky(_positive_definite(agrad, a), **how),
     reference=lambda xp, a, **how: xp.linalg.cholesky(_positive_definite(xp, a), **how))
-# fmt: on
-
-# ---------------------------------------------------------------- optimizer steps
-
-
-def _sgd(xp: Any, p: Any, g: Any, v: Any, donate: bool, **o: Any) -> Any:
-    d = (-g if o["maximize"] else g) + o["weight_decay"] * p
-    v = o["momentum"] * v + (1 - o["dampening"]) * d if o["momentum"] else v
-    step = d + o["momentum"] * v if o["nesterov"] else v
-    return p - o["lr"] * (step if o["momentum"] else d), v
-
-
-def _adam(xp: Any, p: Any, g: Any, m: Any, v: Any, donate: bool, **o: Any) -> Any:
-    if o["decoupled"]:
-        p = p - o["lr"] * o["weight_decay"] * p
-    else:
-        g = g + o["weight_decay"] * p
-    m, v = o["beta1"] * m + (1 - o["beta1"]) * g, o["beta2"] * v + (1 - o["beta2"]) * g**2
-    corrected = m / (1 - o["beta1"] ** o["step"])
-    return p - o["lr"] * corrected / (np.sqrt(v / (1 - o["beta2"] ** o["step"])) + o["eps"]), m, v
-
-
-SGD = {
-    "lr": 0.1,
-    "momentum": 0.0,
-    "dampening": 0.0,
-    "nesterov": False,
-    "weight_decay": 0.0,
-    "maximize": False,
-    "donate": False,
-}
-ADAM = {
-    "lr": 0.1,
-    "beta1": 0.9,
-    "beta2": 0.99,
-    "eps": 1e-8,
-    "weight_decay": 0.0,
-    "decoupled": False,
-    "step": 3,
-    "donate": False,
-}
-# fmt: off
-row("sgd_update", *[
-        ex(label, normal(2, 3), normal(2, 3), normal(2, 3), **{**SGD, **changed})
-        for label, changed in {
-            "plain": {}, "momentum": {"momentum": 0.9}, "nesterov": {"momentum": 0.9, "nesterov": True},
-            "dampening": {"momentum": 0.9, "dampening": 0.5}, "decay": {"weight_decay": 0.01, "momentum": 0.5},
-            "maximize": {"weight_decay": 0.01, "maximize": True},
-        }.items()
-    ], call=PRIMITIVES["sgd_update"].bind, reference=_sgd, constant=True)
-row("adam_update", *[
-        ex(label, normal(2, 3), normal(2, 3), normal(2, 3), positive(2, 3), **{**ADAM, **changed})
-        for label, changed in {
-            "plain": {}, "first step": {"step": 1}, "decay": {"weight_decay": 0.01},
-            "decoupled": {"weight_decay": 0.01, "decoupled": True},
-        }.items()
-    ], call=PRIMITIVES["adam_update"].bind, reference=_adam, constant=True)
 # fmt: on
 
 CASES = [Case(row, example) for row in (*ROWS.values(), *COMPOSITES.values()) for example in row.examples]
