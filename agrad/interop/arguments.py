@@ -353,7 +353,12 @@ def masked(x: Tensor, where: Any, fill: Any) -> Tensor:
     """Return ``x`` where ``where`` holds, else ``fill``, in their common shape."""
     if where is True:
         return x
-    return agrad.where(cast(tensor(where, x), bool), x, cast(tensor(fill, x), x.dtype))
+    return agrad.where(cast(tensor(where, x), bool), x, of_dtype(fill, x))
+
+
+def of_dtype(value: Any, x: Tensor) -> Any:
+    """Return a number or an array as an operand beside ``x``, of its dtype."""
+    return value if type(value) in (int, float) and is_inexact(x) else cast(tensor(value, x), x.dtype)
 
 
 _SIMPLE = (Tensor, *NUMBERS, np.generic, type(None))

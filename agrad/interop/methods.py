@@ -18,6 +18,7 @@ from agrad.interop.arguments import (
     masked,
     merged,
     numeric,
+    of_dtype,
     promoted,
     rejects,
     tensor,
@@ -73,7 +74,7 @@ def reduce(
     if ufunc.identity is None and not x.size:
         return agrad.full_like(agrad.sum(x, **over), initial, dtype=x.dtype)
     out = cast(_reduced(ufunc, x, **over), dtype)
-    return UFUNCS[ufunc](out, cast(tensor(initial, out), out.dtype))
+    return UFUNCS[ufunc](out, of_dtype(initial, out))
 
 
 def _reduced(ufunc: np.ufunc, x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:

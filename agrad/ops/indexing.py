@@ -13,7 +13,7 @@ from agrad.dtypes import as_dtype, is_complex
 from agrad.engine.batching import spread
 from agrad.engine.tensor import Tensor
 from agrad.engine.views import is_view_at, members_apart
-from agrad.errors import DtypeError, MixedBackendsError, OperandError, ShapeError
+from agrad.errors import DtypeError, IndexRangeError, MixedBackendsError, OperandError, ShapeError
 from agrad.ops.batched_index import aligned, is_mapped_mask, layout, members, over_members
 from agrad.ops.casting import astype
 from agrad.ops.conversion import asarray
@@ -350,6 +350,8 @@ def split_index(index: Any, x: Any) -> tuple[Template, list[Any]]:
                 f"{type(entry).__name__} is no index; an index is made of ints, slices, None, ..., "
                 "integer and boolean arrays"
             )
+    if template.count(Ellipsis) > 1:
+        raise IndexRangeError(f"the index {tuple(template)} has more than one ellipsis")
     return tuple(template), arrays
 
 

@@ -449,3 +449,12 @@ def test_operations_of_two_libraries_in_setitem_and_getitem() -> None:
         x[0] = np.ones(())
     with pytest.raises(MixedBackendsError, match="move"):
         agrad.ones(3)[agrad.asarray([0], backend="array_api_strict")]
+
+
+def test_an_index_has_one_ellipsis(place: Any) -> None:
+    x = agrad.asarray(place(np.arange(6.0).reshape(2, 3)))
+    for index in ((..., 0, ...), (0, ..., ...), (..., ..., agrad.asarray(place(np.asarray([0, 1]))))):
+        with pytest.raises(IndexError, match="ellipsis"):
+            x[index]
+        with pytest.raises(IndexError, match="ellipsis"):
+            x[index] = 1.0

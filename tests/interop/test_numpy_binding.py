@@ -82,3 +82,15 @@ def test_a_replacement_of_nan_is_not_replaced_again() -> None:
     x = np.asarray([np.nan, np.inf, -np.inf, 1.0])
     found = np.nan_to_num(agrad.asarray(x), nan=np.inf, posinf=np.nan, neginf=-1.0)
     np.testing.assert_array_equal(found.numpy(), np.nan_to_num(x, nan=np.inf, posinf=np.nan, neginf=-1.0))
+
+
+def test_fills_and_starts_that_are_numbers_keep_the_dtype_and_the_kind() -> None:
+    half = agrad.asarray(np.asarray([1.0, np.nan, 3.0], np.float16))
+    for function, expected in ((np.nanmean, 2.0), (np.nanmax, 3.0), (np.nanmin, 1.0), (np.nansum, 4.0)):
+        got = function(half)
+        assert got.numpy().dtype == np.float16 and got.item() == expected
+    x = np.asarray([1.0, np.nan, 3.0])
+    for traced in (np.nanmean, np.nanmax, lambda x: np.nansum(x, initial=2.0)):
+        got = agrad.jit(traced)(x)
+        assert not isinstance(got, agrad.Tensor)
+        np.testing.assert_allclose(got, traced(x))
