@@ -12,7 +12,7 @@ from agrad.backends import backend_of_type
 from agrad.engine.levels import NUMBERS, dispatch, observed, select, unusual
 from agrad.engine.observing import OBSERVED
 from agrad.engine.tape import ARGUMENT, RESULT, Node, Plan, next_id, recording_floor
-from agrad.engine.tensor import Tensor, wrap
+from agrad.engine.tensor import Tensor
 from agrad.engine.views import SHARING, SPLIT, link
 
 Call = Callable[..., Any]
@@ -256,29 +256,29 @@ def _several(primitive: Any) -> Call:
     variadic, settings_count, plans = primitive.variadic, len(primitive.settings), primitive.plans_by_traced
 
     def call(*args: Any, **settings: Any) -> Any:
-        if len(args) < count or (len(args) > count and not variadic):
-            raise wrong_count(primitive, len(args))
+        given = len(args)
+        if given != count and (given < count or not variadic):
+            raise wrong_count(primitive, given)
         if len(settings) != settings_count:
             settings = complete(primitive, settings)
         if OBSERVED:
             return observed(primitive, args, settings)
         level = kind = None
-        inner: list[Any] = []
+        inner = list(args)
         traced: list[int] = []
-        for x in args:
+        for i, x in enumerate(args):
             if type(x) is Tensor:
                 if level is None:
                     level = x.level
                 elif x.level is not level:
                     return dispatch(primitive, args, settings)
                 if x.node is not None:
-                    traced.append(len(inner))
-                x = x.data
+                    traced.append(i)
+                x = inner[i] = x.data
             if type(x) is not kind:
                 if kind is not None:
                     return dispatch(primitive, args, settings)
                 kind = type(x)
-            inner.append(x)
         if level is None or kind is None:
             return dispatch(primitive, args, settings)
         try:
@@ -287,9 +287,9 @@ def _several(primitive: Any) -> Call:
             raise refused(primitive, args, settings, error) from error
         node = None
         if traced:
-            key = (len(inner), *traced)
+            key = (given, *traced)
             if key not in plans:
-                plans[key] = primitive.recorded(tuple(traced), len(inner), False)
+                plans[key] = primitive.recorded(tuple(traced), given, False)
             plan = plans[key]
             if plan is not None:
                 if level.id < recording_floor():
@@ -303,6 +303,11 @@ def _several(primitive: Any) -> Call:
             out = Tensor()
             out.data, out.level, out.node = y, level, node
             return out
-        return tuple([wrap(part, level, None if node is None else select(node, i)) for i, part in enumerate(y)])
+        outs = []
+        for i, part in enumerate(y):
+            out = Tensor()
+            out.data, out.level, out.node = part, level, None if node is None else select(node, i)
+            outs.append(out)
+        return tuple(outs)
 
     return call

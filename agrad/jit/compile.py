@@ -15,6 +15,7 @@ from agrad.jit.passes.algebra import simplified
 from agrad.jit.passes.aliasing import with_updates_apart
 from agrad.jit.passes.broadcasts import with_single_values, without_broadcasts
 from agrad.jit.passes.cleanup import with_constants_folded, without_dead_code, without_repetition
+from agrad.jit.passes.cross_entropy import with_entropies
 from agrad.jit.passes.decompose import decomposed, with_early_reductions
 from agrad.jit.passes.folding import with_folded_updates
 from agrad.jit.passes.fusion import with_groups
@@ -58,6 +59,7 @@ TARGETS: dict[str, Target] = {
             ("simpler operations", simplified),
             DEAD_CODE,
             IN_PLACE,
+            ("cross entropy with its rule", with_entropies),
             ("products folded into updates", with_folded_updates),
             ("operations written out", decomposed()),
             ("broadcasts left to the operations", without_broadcasts),

@@ -26,7 +26,7 @@ BUDGETS = {
     "engine": 3450,
     "inspecting": 1180,
     "interop": 2820,
-    "jit": 4660,
+    "jit": 4770,
     "nn": 570,
     "ops": 5000,
     "optim": 490,

@@ -160,6 +160,8 @@ def test_cross_entropy_with_its_derivative(dtype: str, classes: int, kind: str) 
         tolerance = 1e-5 if dtype == "float32" else 1e-13
         same(jitted(x * x.dtype.type(scale), labels), right, tolerance)
         same(onward(x * x.dtype.type(scale), labels), right[1] @ weight, 10 * tolerance)
+    assert "softmax_cross_entropy and its rule" in str(onward.lower(x, labels))
+    assert "cross_entropy_" in onward.lower(x, labels).code
 
 
 def test_cross_entropy_refuses_labels_that_are_no_classes_and_goes_on() -> None:
@@ -181,6 +183,7 @@ def test_cross_entropy_whose_cotangent_depends_on_it() -> None:
     x = RNG.standard_normal((6, 4))
     jitted = agrad.jit(f)
     same(jitted(x), f(x), 1e-12)
+    assert "and its rule" not in str(jitted.lower(x))
 
 
 def test_cross_entropy_of_logits_without_bounds() -> None:

@@ -87,6 +87,7 @@ TESTS = {
     "agrad/jit/bindings": "jit_state jit_calls jit_transforms jit_kinds jit_numbers",
     "agrad/jit/api": "jit_transforms jit_calls jit_state jit_kinds jit_numbers",
     "agrad/jit/passes/broadcasts": "jit_passes jit_fusion",
+    "agrad/jit/passes/cross_entropy": "jit_numpy jit_fusion jit_passes",
     "agrad/jit/passes/decompose": "jit_bodies jit_passes jit_fusion jit",
     "agrad/jit/calls": "jit_calls jit_transforms jit_state",
     "agrad/jit/lower/cuda/cublaslt": "jit_products --backend=cupy",

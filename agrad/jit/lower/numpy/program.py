@@ -150,11 +150,17 @@ class Writer:
                 else:
                     self.names[out] = self.names[v]
                 return self.names[out]
-        found = self._kept(out.shape, np.dtype(out.dtype)) if kept else None
-        if found is None:
+        return self.laid(out, out.shape, np.dtype(out.dtype)) if kept else None
+
+    def laid(self, out: Variable, shape: tuple[int, ...], dtype: np.dtype, function: Any = None) -> str | None:
+        """Return the name of a kept array. ``function`` makes ``out`` of it, as a view."""
+        kept = self._kept(shape, dtype)
+        if kept is None:
             return None
-        self._buffers[out], number = found
-        self.place(out, number)
+        self._buffers[out], number = kept
+        seen = number if function is None else self.workspace.view(number, function)
+        assert seen is not None
+        self.place(out, seen)
         return f"b{number}"
 
     def is_alone(self, v: Any, instruction: Instruction) -> bool:

@@ -14,6 +14,7 @@ from agrad.backends.numpy.blas import ROUTINES, address, laid, product_adder
 from agrad.backends.numpy.fused import all_ones
 from agrad.backends.numpy.updates import SMALL, momentum_step, settle
 from agrad.jit.lower.numpy.groups import group_function
+from agrad.jit.passes.cross_entropy import SHORT, CrossEntropy, cross_entropy, exponentials_layout
 from agrad.jit.passes.folding import FoldedStep, is_plain, step_of_sum
 from agrad.jit.program import Instruction
 
@@ -159,6 +160,28 @@ def _is_plain_step(instruction: Instruction) -> bool:
     return len({(x.kind, x.shape, np.dtype(x.dtype)) for x in (p, g, v)}) == 1 and np.dtype(p.dtype).kind == "f"
 
 
+def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
+    x, labels, g = instruction.operands
+    loss, lse, g_x = instruction.outputs
+    n, classes = x.shape
+    dtype = np.dtype(x.dtype)
+    shape, starts, step = exponentials_layout(n, classes)
+    spare = [w.scratch((n,), kind) for kind in (dtype, dtype, dtype, np.int64)]
+    if None in spare or g_x is None or not w.ownership.may_be_kept(g_x):
+        return False
+    e = w.laid(g_x, shape, dtype, (lambda x: x.T) if classes < SHORT else None)
+    if e is None:
+        return False
+    given = [w.text(v) for v in (x, labels, g)]
+    for out in (loss, lse):
+        if out is not None and w.target(out) is None:
+            w.line(f"{w.names[out]} = {w.call(np.empty, (n,), dtype, stem='empty')}")
+    ends = [w.text(v) for v in (starts, step, loss, lse)]
+    name = w.scope.hold(cross_entropy, "cross_entropy")
+    w.line(f"{name}({', '.join([*given, e, *(f'b{i}' for i in spare), *ends])})")
+    return True
+
+
 def group_step(w: "Writer", instruction: Instruction) -> bool:
     """Compute a group into buffers, or into operands that are read for the last time."""
     group = instruction.operation
@@ -182,6 +205,7 @@ def group_step(w: "Writer", instruction: Instruction) -> bool:
 
 
 STEPS: dict[str, Step] = {
+    CrossEntropy.name: _cross_entropy,
     "matmul": _matmul,
     "linear": _linear,
     "linear.vjp:bias": _linear_bias,

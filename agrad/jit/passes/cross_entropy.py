@@ -1,0 +1,140 @@
+"""Cross entropy and its derivative as one instruction, which computes exp once.
+
+Where the cotangent of the losses is known before the logits are, as a constant is, the forward pass can give the
+derivative too: with ``e = exp(x - max)`` and their sum, it is ``g * (e / sum - onehot)``.
+"""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from agrad.backends.numpy.fused import unsigned
+from agrad.engine.operation import Operation
+from agrad.jit.program import Instruction, Program, Variable, is_rule
+from agrad.registry import PRIMITIVES
+
+FORWARD = PRIMITIVES["softmax_cross_entropy"]
+
+SHORT = 64
+"""Rows shorter than this lie as columns while they are reduced: NumPy's inner loop then runs over the long axis."""
+
+
+class CrossEntropy(Operation):
+    """``softmax_cross_entropy`` and its rule: from x, labels, g to loss, lse and g_x.
+
+    Shapes: x and g_x (n, c), the others (n,).
+    """
+
+    outputs = ("loss", "lse", "g_x")
+    name = "softmax_cross_entropy and its rule"
+    no_alias = True
+
+    def __init__(self, rule: Any) -> None:
+        self.rule = rule
+        self.forward = rule.primitive
+
+    def bind(self, x: Any, labels: Any, g: Any) -> Any:
+        """Call the two operations, as a user does."""
+        loss, lse = self.forward.bind(x, labels)
+        return loss, lse, self.rule.bind(g, None, x, labels, lse)
+
+    def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """Compute the two operations on raw arrays."""
+        x, labels, g = args
+        loss, lse = self.forward.evaluate((x, labels), {})
+        return loss, lse, self.rule.evaluate((g, None, x, labels, lse), {})
+
+
+def with_entropies(program: Program) -> Program:
+    """Join cross entropies and rules whose cotangent does not depend on the loss."""
+    known: set[Any] = {*program.inputs, *program.constants}
+    before: dict[int, set[Any]] = {}
+    for i, instruction in enumerate(program.instructions):
+        if instruction.operation is FORWARD:
+            before[i] = set(known)
+        known.update(instruction.results)
+    made = {v: i for i, instruction in enumerate(program.instructions) for v in instruction.results}
+    read = [v for instruction in program.instructions for v in instruction.reads()]
+    uses = Counter([*read, *(v for v in program.outputs if isinstance(v, Variable))])
+    kept: list[Instruction | None] = list(program.instructions)
+    for i, instruction in enumerate(program.instructions):
+        if not is_rule(instruction, FORWARD, "vjp:x"):
+            continue
+        g, of_lse, x, labels, lse = instruction.operands
+        at = made.get(lse) if isinstance(lse, Variable) else None
+        if of_lse is not None or at not in before or not _fits(program.instructions[at], g, x, labels):
+            continue
+        if g not in before[at] or kept[at] is not program.instructions[at]:
+            continue
+        loss, _ = program.instructions[at].outputs
+        kept_lse = lse if uses[lse] > 1 else None  # the rule was one of those who read it
+        outputs = (loss, kept_lse, *instruction.outputs)
+        kept[at] = Instruction(CrossEntropy(instruction.operation), (x, labels, g), {}, outputs)
+        kept[i] = None
+    return program.with_instructions(i for i in kept if i is not None)
+
+
+def _fits(forward: Instruction, g: Any, x: Any, labels: Any) -> bool:
+    """Return True where the rule is of this cross entropy, on equal NumPy rows."""
+    return (
+        forward.operands == (x, labels)
+        and all(isinstance(v, Variable) and v.kind is np.ndarray for v in (g, x, labels))
+        and g.shape == labels.shape == x.shape[:1]
+        and x.size > 0
+        and g.dtype == x.dtype
+    )
+
+
+def exponentials_layout(n: int, classes: int) -> tuple[tuple[int, int], np.ndarray, int]:
+    """Return the shape of the exponentials, and the labels' offsets and step in it."""
+    if classes < SHORT:
+        return (classes, n), np.arange(n), n
+    return (n, classes), np.arange(n) * classes, 1
+
+
+def cross_entropy(
+    x: np.ndarray,
+    labels: np.ndarray,
+    g: np.ndarray,
+    e: np.ndarray,
+    top: np.ndarray,
+    total: np.ndarray,
+    factor: np.ndarray,
+    places: np.ndarray,
+    starts: np.ndarray,
+    step: int,
+    loss: np.ndarray | None,
+    lse: np.ndarray | None,
+) -> None:
+    """Write loss and logsumexp(x), if asked for, and the derivative into ``e``.
+
+    ``e`` lies as ``exponentials_layout`` says.
+
+    top, total, factor: (n,) of x's dtype, and places: (n,) int64, are written into. Raises ``IndexRangeError`` for
+    labels that are no classes.
+    """
+    classes = x.shape[1]
+    # a negative label seen as unsigned is a large one
+    if np.maximum.reduce(labels.view(unsigned(labels.dtype))) >= classes:
+        FORWARD.evaluate((x, labels), {})
+    as_columns = classes < SHORT
+    axis, along = (0, top) if as_columns else (1, top[:, None])
+    np.copyto(e, x.T if as_columns else x)
+    np.maximum.reduce(e, axis=axis, out=top)
+    np.subtract(e, along, out=e)
+    np.multiply(labels, step, out=places, dtype=places.dtype, casting="unsafe")
+    np.add(places, starts, out=places)
+    flat = e.reshape(-1)
+    if loss is not None:
+        flat.take(places, out=loss, mode="clip")
+    np.exp(e, out=e)
+    np.add.reduce(e, axis=axis, out=total)
+    np.divide(g, total, out=factor)
+    np.log(total, out=total)
+    if loss is not None:
+        np.subtract(total, loss, out=loss)
+    if lse is not None:
+        np.add(total, top, out=lse)
+    np.multiply(e, factor if as_columns else factor[:, None], out=e)
+    np.subtract.at(flat, places, g)
