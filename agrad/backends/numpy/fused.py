@@ -19,7 +19,7 @@ Raw = Any
 _BRANCHY = 1 << 12
 """The number of elements from which on a branch for each takes longer than two more passes."""
 
-_SHORT = 64
+SHORT = 64
 """The length below which rows are transposed to be reduced. NumPy's inner loop then runs over the long axis."""
 
 
@@ -79,7 +79,7 @@ def zeros_beside(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """
     size = math.prod(shape)
     if size > _KEPT:
-        size, shape = (shape[-1], shape[-1:]) if _SHORT < shape[-1] <= _KEPT else (1, ())
+        size, shape = (shape[-1], shape[-1:]) if SHORT < shape[-1] <= _KEPT else (1, ())
     return _kept(0, dtype)[:size].reshape(shape)
 
 
@@ -154,7 +154,7 @@ def _is_labelled(x: Raw, labels: Raw) -> bool:
 @kernel("numpy", "softmax_cross_entropy", "forward", when=_is_labelled)
 def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
     n, classes = x.shape
-    if classes < _SHORT:
+    if classes < SHORT:
         e = np.array(x.T, order="C")
         top = np.maximum.reduce(e, axis=0)
         np.subtract(e, top, out=e)
@@ -183,7 +183,7 @@ def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
 )
 def softmax_cross_entropy_vjp(g_loss: Raw, g_lse: None, x: Raw, labels: Raw, lse: Raw) -> Raw:
     n, classes = x.shape
-    if classes < _SHORT:
+    if classes < SHORT:
         e = np.array(x.T, order="C")
         np.exp(np.subtract(e, lse, out=e), out=e)
         np.divide(e, np.add.reduce(e, axis=0), out=e)

@@ -9,15 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.numpy.fused import unsigned
+from agrad.backends.numpy.fused import SHORT, unsigned
 from agrad.engine.operation import Operation
 from agrad.jit.program import Instruction, Program, Variable, is_rule
 from agrad.registry import PRIMITIVES
 
 FORWARD = PRIMITIVES["softmax_cross_entropy"]
-
-SHORT = 64
-"""Rows shorter than this lie as columns while they are reduced: NumPy's inner loop then runs over the long axis."""
 
 
 class CrossEntropy(Operation):

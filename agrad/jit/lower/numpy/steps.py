@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agrad.backends.numpy.blas import ROUTINES, address, laid, product_adder
-from agrad.backends.numpy.fused import all_ones
+from agrad.backends.numpy.fused import SHORT, all_ones
 from agrad.backends.numpy.updates import SMALL, momentum_step, settle
 from agrad.jit.lower.numpy.groups import group_function
-from agrad.jit.passes.cross_entropy import SHORT, CrossEntropy, cross_entropy, exponentials_layout
+from agrad.jit.passes.cross_entropy import CrossEntropy, cross_entropy, exponentials_layout
 from agrad.jit.passes.folding import FoldedStep, is_plain, step_of_sum
 from agrad.jit.program import Instruction
 
