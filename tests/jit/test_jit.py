@@ -66,7 +66,10 @@ def test_value(case: Case, place: Any) -> None:
 
 
 MASKED = ("setitem mask", "scatter_add mask")
-"""Rows with a mask that is no argument: on CuPy such an array is read at each call, as its content is not compared."""
+"""Rows with a mask that is no argument: on CuPy such an array is read at each call, as its content is not compared.
+
+The cotangent of an array that is written at the mask is an index by it; a number has none.
+"""
 
 
 @each(DIFFERENTIABLE)
@@ -82,7 +85,7 @@ def test_gradients(case: Case, place: Any) -> None:
     expected = pulled(xs, gs)
     inside = agrad.jit(pulled)
     inner = agrad.jit(f)
-    if selected().backend.name == "cupy" and case.name.startswith(MASKED):
+    if selected().backend.name == "cupy" and case.name.startswith(MASKED) and not case.name.endswith("number"):
         with pytest.raises(agrad.errors.TracedValueError, match="a boolean index"):
             inside(xs, gs)
         return
