@@ -51,15 +51,7 @@ def topological_order(roots: Iterable[Node], since: int = 0) -> list[Node]:
     return sorted(seen, key=_by_birth, reverse=True)
 
 
-def backward_pass(cotangents: dict[Node, Any], **options: Any) -> dict[Node, Any]:
-    """Run ``_backward_pass`` with each node on the device of its arrays."""
-    if not DEVICE_GUARDS:
-        return _backward_pass(cotangents, **options)
-    with DEVICE_GUARDS[0].preserved():
-        return _backward_pass(cotangents, **options)
-
-
-def _backward_pass(
+def backward_pass(
     cotangents: dict[Node, Any], *, retain: bool, level: Any = None, visit: Visit | None = None, since: int = 0
 ) -> dict[Node, Any]:
     """Carry cotangents back to the leaves; return the cotangent of each leaf reached.
@@ -68,6 +60,15 @@ def _backward_pass(
     visit: called with every node and its whole cotangent, in a pass that adds to no ``.grad``. since: a serial number;
     the pass ends at the nodes numbered up to it, and returns their cotangents too.
     """
+    if not DEVICE_GUARDS:
+        return _backward_pass(cotangents, retain, level, visit, since)
+    with DEVICE_GUARDS[0].preserved():
+        return _backward_pass(cotangents, retain, level, visit, since)
+
+
+def _backward_pass(
+    cotangents: dict[Node, Any], retain: bool, level: Any, visit: Visit | None, since: int
+) -> dict[Node, Any]:
     guarded = sliced = False
     lifted = level is not None or any(isinstance(g, Tensor) for g in cotangents.values())
     sums_slices = level is None and visit is None and not (mode().anomaly or mode().observers or mode().trace)

@@ -14,15 +14,16 @@ def saved_names(
     """Return the names of the values that a node keeps: those its rules name.
 
     No other array is kept.
-    Settings and Python numbers cost nothing and are kept for ``op.args``. Where a cotangent may need fitting, the shape
-    and dtype of its argument are kept too.
+    Settings and Python numbers cost nothing and are kept for ``op.args``. Where a cotangent may need fitting to an
+    argument that is not kept, its shape and dtype are.
     """
     names: list[str] = []
     for rule in primitive.rules_for(positions):
         for name in rule.kept:
             names += [entry for entry in _entries(primitive, name, arguments) if entry not in names]
     if not exact:
-        names += [f"{arguments[i]}_meta" for i in positions if f"{arguments[i]}_meta" not in names]
+        metas = {arguments[i]: f"{arguments[i]}_meta" for i in positions}
+        names += [meta for argument, meta in metas.items() if argument not in names and meta not in names]
     names += [arguments[i] for i in numbers if arguments[i] not in names]
     return (*sorted(names, key=_is_meta, reverse=True), *([SETTINGS] if primitive.settings else []))
 

@@ -87,10 +87,10 @@ def _fitted(primitive: Any, plan: Plan, k: int, apply: Part) -> Part:
     if plan.exact:
         return apply
     argument, broadcasts, name = plan.arguments[k], primitive.broadcasts, primitive.name
-    meta = plan.names.index(f"{argument}_meta")
+    like: Any = plan.place_of(argument)
 
     def part(saved: Values, g: Any) -> Any:
-        r, target = apply(saved, g), saved[meta]
+        r, target = apply(saved, g), saved[like]
         if r is None or r.shape != target.shape or r.dtype is not target.dtype:
             return fit(r, target, broadcasts, name, argument)
         return r
@@ -182,13 +182,14 @@ def _application(primitive: Any, plan: Plan, rule: Any, guarded: bool) -> Part:
         return lambda saved, g: guard(g, found(saved, g))
     if plan.exact or not primitive.elementwise or rule_has_kernels(primitive, rule):
         return found
-    call, meta = rule.function, plan.names.index(f"{rule.targets[0]}_meta")
+    call = rule.function
+    like: Any = plan.place_of(rule.targets[0])
     if rule.names == ("g",):
         # a multiple of the cotangent: of the sum over broadcast axes it is less work
-        return lambda saved, g: call(g if g.shape == saved[meta].shape else shrink(g, saved[meta]))
+        return lambda saved, g: call(g if g.shape == saved[like].shape else shrink(g, saved[like]))
     if primitive.product_rules and not plan.lifted:
         (factor,) = (plan.names.index(name) for name in rule.names if name != "g")
         return lambda saved, g: (
-            found(saved, g) if g.shape == saved[meta].shape else product(g, saved[factor], saved[meta])
+            found(saved, g) if g.shape == saved[like].shape else product(g, saved[factor], saved[like])
         )
     return found

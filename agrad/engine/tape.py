@@ -83,6 +83,11 @@ class Plan:
     """
     pullback: Callable[..., tuple[Any, ...]]
 
+    def place_of(self, argument: str) -> int | None:
+        """Return the place of the value with an argument's shape and dtype, or None."""
+        kept = (name for name in (f"{argument}_meta", argument) if name in self.names)
+        return next((self.names.index(name) for name in kept), None)
+
 
 LEAF = Plan()
 LEAF.primitive = None

@@ -301,8 +301,9 @@ class _Reader:
             return
         plan = node.plan
         for parent, argument in zip(node.parents, plan.arguments, strict=True):
-            if parent in wanted and parent not in metas and f"{argument}_meta" in plan.names:
-                metas[parent] = node.saved[plan.names.index(f"{argument}_meta")]
+            place = plan.place_of(argument)
+            if parent in wanted and parent not in metas and place is not None:
+                metas[parent] = node.saved[place]
 
     def _constant(self, index: int) -> Row:
         value = self.constants[index]

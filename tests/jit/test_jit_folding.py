@@ -27,7 +27,7 @@ def test_product_adder(dtype: str, shape: tuple[int, int, int], turned: str, bet
     b = rng.normal(size=(n, k)).astype(dtype).T if "b" in turned else rng.normal(size=(k, n)).astype(dtype)
     out = rng.normal(size=(m, n)).astype(dtype)
     expected = a.astype(float) @ b.astype(float) + beta * out.astype(float)
-    product_adder(out.dtype, shape)(laid(a), address(a), laid(b), address(b), beta, address(out))
+    product_adder(out.dtype, shape)(laid(a), laid(b), beta, address(out))
     np.testing.assert_allclose(out, expected, rtol=1e-4 if dtype == "float32" else 1e-12, atol=1e-5)
 
 

@@ -77,17 +77,17 @@ def address(x: np.ndarray) -> int:
         return x.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
-def laid(x: np.ndarray) -> tuple[int, int]:
-    """Return the memory order of a matrix and the length of a line of memory.
+def laid(x: np.ndarray) -> tuple[int, int, int] | None:
+    """Return the memory order of a matrix, the length of a line and the address.
 
-    The order is BLAS's number for an operand as it is or transposed. Return (0, 0) for another order.
+    The order is BLAS's number for an operand as it is or transposed. Return None for another order.
     """
     flags = x.flags
     if flags.c_contiguous:
-        return _PLAIN, x.shape[1]
+        return _PLAIN, x.shape[1], address(x)
     if flags.f_contiguous:
-        return _TRANSPOSED, x.shape[0]
-    return 0, 0
+        return _TRANSPOSED, x.shape[0], address(x.T)
+    return None
 
 
 @functools.lru_cache(maxsize=256)
@@ -95,21 +95,22 @@ def product_adder(dtype: np.dtype, sizes: tuple[int, int, int]) -> Callable[...,
     """Return the function that computes ``out = a @ b + beta * out`` in place.
 
     The shapes are (m, k), (k, n) and (m, n) for m, k, n = ``sizes``, none of them 0, and ``out`` lies row by row in
-    memory and shares none with the others. The function takes ``laid(a)`` and the address of a, the same of b, beta,
-    and the address of out; nothing is checked. Sizes are converted for ctypes once.
+    memory and shares none with the others. The function takes ``laid(a)``, ``laid(b)``, beta and the address of out;
+    nothing is checked. Sizes are converted for ctypes once.
     """
     routines = ROUTINES[dtype]
     m, k, n = map(ctypes.c_int64, sizes)
     size, one, rows, unit = ctypes.c_int64(sizes[0] * sizes[2]), ctypes.c_int64(1), ctypes.c_int(_ROWS), 1.0
 
-    def add_outer(of_a: Any, a: int, of_b: Any, b: int, beta: float, out: int) -> None:
+    def add_outer(of_a: Any, of_b: Any, beta: float, out: int) -> None:
         # gemm takes three times as long
         if beta != 1:
             routines.scal(size, beta, out, one)
-        routines.ger(rows, m, n, unit, a, one, b, one, out, n)
+        routines.ger(rows, m, n, unit, of_a[2], one, of_b[2], one, out, n)
 
-    def add_product(of_a: Any, a: int, of_b: Any, b: int, beta: float, out: int) -> None:
-        routines.gemm(rows, of_a[0], of_b[0], m, n, k, unit, a, of_a[1], b, of_b[1], beta, out, n)
+    def add_product(of_a: Any, of_b: Any, beta: float, out: int) -> None:
+        (order_a, line_a, a), (order_b, line_b, b) = of_a, of_b
+        routines.gemm(rows, order_a, order_b, m, n, k, unit, a, line_a, b, line_b, beta, out, n)
 
     return add_outer if sizes[1] == 1 else add_product
 

@@ -60,8 +60,8 @@ class Writer:
         self._buffers: dict[Variable, int] = {}
         """The buffers in use, by variable."""
         self._scratch: list[int] = []
-        self._converted: set[str] = set()
-        """The names of host numbers that were converted to a dtype."""
+        self._converted: dict[tuple[Variable, np.dtype], str] = {}
+        """The names of host numbers as arrays, by dtype."""
 
     def _is_new(self, instruction: Instruction) -> bool:
         return makes_new_arrays(instruction) or ufunc_of(instruction, self.program) is not None
@@ -84,15 +84,20 @@ class Writer:
         return self.text(value) if made is None else self.scope.hold(made, "number")
 
     def rate(self, value: Any, like: Variable) -> str:
-        """Return the expression of a host number in the dtype of an array."""
+        """Return the expression of a host number in the dtype of an array.
+
+        It is a kept array of shape (): to a NumPy scalar, each operation would add the time of a conversion.
+        """
+        key = (value, np.dtype(like.dtype))
         if not isinstance(value, Variable):
             return self.operand(value, like)
-        dtype = np.dtype(like.dtype)
-        name = f"{self.names[value]}_{dtype.char}"
-        if name not in self._converted:
-            self._converted.add(name)
-            self.line(f"{name} = {self.scope.hold(dtype.type, 'dtype')}({self.names[value]})")
-        return name
+        if key not in self._converted:
+            kept = self._kept((), key[1])
+            if kept is None:
+                return self.text(value)
+            self._converted[key] = f"b{kept[1]}"
+            self.line(f"b{kept[1]}[()] = {self.names[value]}")
+        return self._converted[key]
 
     def call(self, function: Any, *arguments: Any, stem: str = "k", **settings: str) -> str:
         """Return the expression of a call. Settings are given as expressions."""

@@ -73,7 +73,7 @@ def _relu_vjp(w: "Writer", instruction: Instruction) -> bool:
     number = w.workspace.view(mask, lambda x: x.view(np.int8))
     if w.target(out, (g,)) is None:
         return False
-    to = w.view(out, lambda x: x.view(bits))
+    to = of_g if w.number(out) == w.number(g) else w.view(out, lambda x: x.view(bits))
     w.line(f"{w.scope.hold(np.greater, 'greater')}({w.text(y)}, {w.operand(0.0, y)}, out=b{mask})")
     w.line(f"{w.scope.hold(np.multiply, 'multiply')}(b{number}, {of_g}, out={to})")
     return True
@@ -141,10 +141,10 @@ def step_of_product(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..
 
     def step(p: Any, a: Any, b: Any, v: Any, lr: float, momentum: float) -> bool:
         of_a, of_b = laid(a), laid(b)
-        if not (sizes[1] and of_a[0] and of_b[0]):
+        if not (sizes[1] and of_a and of_b):
             return False
         to = address(v)
-        product(of_a, address(a), of_b, address(b), momentum, to)
+        product(of_a, of_b, momentum, to)
         settle(v)
         axpy(size, -lr, to, 1, address(p), 1)
         return True
