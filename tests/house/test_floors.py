@@ -44,6 +44,7 @@ FLOORS: dict[str, int] = {
     "agrad.optim": 9,
     "agrad.data": 9,
     "agrad.random": 9,
+    "agrad.scipy": 9,
     "agrad.cli": 10,
     "agrad.__main__": 10,
 }

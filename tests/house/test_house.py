@@ -31,6 +31,7 @@ BUDGETS = {
     "ops": 5000,
     "optim": 490,
     "random": 340,
+    "scipy": 1500,
     "solvers": 740,
     "testing": 880,
     "transforms": 1700,

@@ -1,0 +1,51 @@
+"""Arguments and results of the functions by SciPy's names."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import agrad
+from agrad import Tensor
+from agrad.interop.arguments import alike
+
+
+def is_array(value: Any) -> bool:
+    """Return True for a Tensor and for an array of a library."""
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def arrays(*values: Any) -> list[Tensor]:
+    """Return Tensors of one backend and one floating dtype, by NumPy's promotion.
+
+    Numbers beside arrays are weak: they take the arrays' dtype.
+    """
+    return alike(*[agrad.asarray(v) if is_array(v) else v for v in values], floating=True)
+
+
+def array(value: Any) -> Tensor:
+    """Return a Tensor of a floating dtype."""
+    return arrays(value)[0]
+
+
+def function(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Return raw arrays where raw arrays came in, as a decorator.
+
+    ``f`` returns Tensors, or tuples of them. If an argument is a raw array and none is a Tensor, its results become raw
+    arrays.
+    """
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        out = f(*args, **kwargs)
+        given = [x for x in (*args, *kwargs.values()) if is_array(x)]
+        return _raw(out) if given and not any(isinstance(x, Tensor) for x in given) else out
+
+    return call
+
+
+def _raw(out: Any) -> Any:
+    if isinstance(out, tuple):
+        parts = [_raw(part) for part in out]
+        return type(out)(*parts) if hasattr(out, "_fields") else tuple(parts)
+    # recorded only if a function of a closure's Tensors was an argument, and then it stays a Tensor
+    return out.data if isinstance(out, Tensor) and not isinstance(out.data, Tensor) and not out.requires_grad else out

@@ -1,0 +1,85 @@
+"""``agrad.scipy``: values as SciPy's, derivatives, vmap and jit, on every backend."""
+
+import importlib
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+from crossing import each
+from scipy_calls import Call
+from scipy_special_calls import CALLS as SPECIAL
+
+import agrad
+from agrad.testing import check_grads
+
+CALLS: list[Call] = [*SPECIAL]
+
+
+def parts(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def module(call: Call) -> Any:
+    return importlib.import_module(f"agrad.scipy.{call.module}")
+
+
+def problem(call: Call, place: Any) -> tuple[Any, list[Any]]:
+    """Return a function of the differentiated inputs, and these."""
+    inputs = [place(x) for x in call.inputs]
+    function, ours, at = call.function, module(call), call.differentiated
+
+    def f(*xs: Any) -> Any:
+        filled = list(inputs)
+        for i, x in zip(at, xs, strict=True):
+            filled[i] = x
+        return function(ours, *filled)
+
+    return f, [inputs[i] for i in at]
+
+
+@pytest.mark.needs("scipy")
+@each(CALLS, whole=True)
+def test_values_are_those_of_scipy(case: Call) -> None:
+    theirs = importlib.import_module(f"scipy.{case.module}")
+    expected = parts(case.function(theirs, *[x.copy() for x in case.inputs]))
+    found = parts(case.function(module(case), *case.inputs))
+    assert len(found) == len(expected)
+    for a, b in zip(found, expected, strict=True):
+        assert isinstance(a, np.ndarray | np.generic)
+        np.testing.assert_allclose(a, b, rtol=case.rtol, atol=1e-12)
+
+
+@each(CALLS)
+def test_values_and_kind_on_each_backend(case: Call, place: Any) -> None:
+    raw = [place(x) for x in case.inputs]
+    expected = parts(case.function(module(case), *case.inputs))
+    for given in (raw, [agrad.asarray(x) for x in raw]):
+        for a, b in zip(parts(case.function(module(case), *given)), expected, strict=True):
+            assert isinstance(a, agrad.Tensor if given is not raw else type(raw[0]))
+            assert_close(a, b, case.name)
+
+
+@each([case for case in CALLS if case.order])
+def test_derivatives(case: Call, place: Any) -> None:
+    f, xs = problem(case, place)
+    check_grads(f, tuple(xs), order=case.order)
+
+
+@each([case for case in CALLS if case.mapped])
+def test_vmap(case: Call, place: Any) -> None:
+    f, xs = problem(case, place)
+    rows = [np.stack([host(x) * s for s in (1.0, 0.97)]) for x in xs]
+    got = parts(agrad.vmap(f)(*[place(r) for r in rows]))
+    for k in range(2):
+        for a, b in zip(got, parts(f(*[place(r[k]) for r in rows])), strict=True):
+            assert_close(host(a)[k], host(b), case.name)
+
+
+@each([case for case in CALLS if case.traced])
+def test_jit(case: Call, place: Any) -> None:
+    f, xs = problem(case, place)
+    g = agrad.jit(f)
+    for _ in range(2):
+        for a, b in zip(parts(g(*xs)), parts(f(*xs)), strict=True):
+            assert_close(a, host(b), case.name)

@@ -1,0 +1,58 @@
+"""Calls of SciPy's functions, made on SciPy and on ``agrad.scipy``."""
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of functions of a module: ``function(module, *inputs)``.
+
+    ``module`` is SciPy's or agrad's. Floating inputs are differentiated, but for those at the positions ``fixed``.
+    ``order``: of the derivatives that are checked; 0 for none. ``mapped``: try it under ``vmap``. ``traced``: try it
+    under ``jit``. ``rtol``: of values against SciPy's.
+    """
+
+    module: str
+    label: str
+    function: Callable[..., Any]
+    inputs: tuple[np.ndarray, ...]
+    fixed: tuple[int, ...] = ()
+    order: int = 2
+    mapped: bool = True
+    traced: bool = True
+    rtol: float = 1e-10
+    slow: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.module} {self.label}"
+
+    @property
+    def group(self) -> str:
+        return f"{self.module} {self.label.partition(' ')[0]}"
+
+    @property
+    def differentiated(self) -> tuple[int, ...]:
+        """Return the positions of the inputs that a derivative is asked by."""
+        return tuple(i for i, x in enumerate(self.inputs) if x.dtype.kind in "fc" and i not in self.fixed)
+
+    def rng(self) -> np.random.Generator:
+        return np.random.default_rng(zlib.crc32(self.name.encode()))
+
+
+class Calls(list[Call]):
+    """The calls of one module."""
+
+    def __init__(self, module: str) -> None:
+        super().__init__()
+        self.module = module
+
+    def add(self, label: str, function: Callable[..., Any], *inputs: Any, **how: Any) -> None:
+        """File a call. The label starts with the function's name; no two are alike."""
+        assert all(label != other.label for other in self), f"{label} is filed twice"
+        self.append(Call(self.module, label, function, tuple(np.asarray(x) for x in inputs), **how))
