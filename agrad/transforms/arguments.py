@@ -1,9 +1,12 @@
 """Arguments and results of transformed functions, with their checks and levels."""
 
+import functools
 import inspect
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from agrad.backends import backend_of_type
 from agrad.dtypes import as_dtype, dtype_name, is_complex, is_floating
@@ -146,11 +149,56 @@ class Chosen(Inputs):
                 args[key] = value
             else:
                 kwargs[key] = value
-        return called(self.f, *args, **kwargs)
+        return with_constants(called, self.f, args, kwargs)
 
     def result(self, values: Sequence[Any]) -> Any:
         """Return one value for each chosen argument, as a tuple if ``argnums`` is one."""
         return values[0] if self.single else tuple(values)
+
+
+_MIXTURE = "Multiple namespaces for array inputs"
+"""Part of the error of ``array_api_compat.array_namespace`` for raw arrays beside Tensors, in all its copies."""
+
+_asking: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The code of functions that ask for the namespace of all their arrays."""
+
+
+def with_constants(call: Callable[..., Any], f: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Return ``call(f, *args, **kwargs)``, with constant Tensors if need be.
+
+    A function that asks for the one namespace of raw arrays and Tensors is refused by ``array_namespace``. It is then
+    called again, with its raw arrays of numbers as constants; later calls begin so. Other functions are given the
+    caller's own arrays.
+    """
+    while isinstance(f, functools.partial):
+        f, args, kwargs = f.func, (*f.args, *args), {**f.keywords, **kwargs}
+    code = getattr(f, "__code__", None)
+    if code not in _asking:
+        try:
+            return call(f, *args, **kwargs)
+        except TypeError as error:
+            if _MIXTURE not in str(error) or not any(map(_is_raw_number, flatten((args, kwargs))[0])):
+                raise
+    made: dict[int, Tensor] = {}
+
+    def constant(leaf: Any) -> Any:
+        # one Tensor for an array that stands in several places
+        return made.setdefault(id(leaf), wrap(leaf, GLOBAL_TAPE)) if _is_raw_number(leaf) else leaf
+
+    lifted, named = tree_map(constant, (list(args), kwargs))
+    out = call(f, *lifted, **named)
+    if code is not None and not hasattr(f, "__wrapped__"):  # that code may be other functions' too
+        _asking.add(code)
+    return out
+
+
+def _is_raw_number(value: Any) -> bool:
+    """Return True for a raw array of numbers or booleans."""
+    return (
+        not isinstance(value, (Tensor, np.generic))
+        and backend_of_type(type(value)) is not None
+        and (not isinstance(value, np.ndarray) or value.dtype.kind in "biufc")
+    )
 
 
 def _sequence(argnums: Any, what: str) -> Sequence[int | str]:

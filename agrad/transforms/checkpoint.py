@@ -20,6 +20,7 @@ from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.engine.views import owned
 from agrad.errors import OperandError, RuleError
 from agrad.registry import CALLS
+from agrad.transforms.arguments import with_constants
 from agrad.transforms.trees import flatten_all, unflatten
 
 Function = Callable[..., Any]
@@ -60,30 +61,34 @@ def checkpoint(f: Function) -> Function:
 
     @functools.wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        leaves, spec = flatten_all((args, kwargs))
-        held = [settle(leaf) for leaf in leaves]
-        name = f"checkpoint {getattr(f, '__name__', type(f).__name__)}"
-        out_spec: list[Any] = []
-        written: list[Any] = []
-
-        def run() -> list[Any]:
-            # new objects for each run: if f writes to its arguments, the next run must not see it
-            again = [_handle(value, leaf) for value, leaf in zip(held, leaves, strict=True)]
-            before = [_standing(handle) for handle in again]
-            given, named = unflatten(spec, again)
-            out, found = flatten_all(f(*given, **named))
-            changed = [i for i, handle in enumerate(again) if _standing(handle) != before[i]]
-            out_spec[:], written[:] = [found], [leaves[i] for i in changed]
-            return [*out, *[again[i] for i in changed]]
-
-        outs = _cut(run, name)
-        count = len(outs) - len(written)
-        for leaf, value in zip(written, outs[count:], strict=True):
-            CALLS["write"](leaf, value, name)
-        raw = not any(isinstance(leaf, Tensor) for leaf in leaves)
-        return unflatten(out_spec[0], owned(outs[:count], leaves) if raw else outs[:count])
+        return with_constants(_checkpointed, f, args, kwargs)
 
     return checkpointed
+
+
+def _checkpointed(f: Function, /, *args: Any, **kwargs: Any) -> Any:
+    leaves, spec = flatten_all((args, kwargs))
+    held = [settle(leaf) for leaf in leaves]
+    name = f"checkpoint {getattr(f, '__name__', type(f).__name__)}"
+    out_spec: list[Any] = []
+    written: list[Any] = []
+
+    def run() -> list[Any]:
+        # new objects for each run: if f writes to its arguments, the next run must not see it
+        again = [_handle(value, leaf) for value, leaf in zip(held, leaves, strict=True)]
+        before = [_standing(handle) for handle in again]
+        given, named = unflatten(spec, again)
+        out, found = flatten_all(f(*given, **named))
+        changed = [i for i, handle in enumerate(again) if _standing(handle) != before[i]]
+        out_spec[:], written[:] = [found], [leaves[i] for i in changed]
+        return [*out, *[again[i] for i in changed]]
+
+    outs = _cut(run, name)
+    count = len(outs) - len(written)
+    for leaf, value in zip(written, outs[count:], strict=True):
+        CALLS["write"](leaf, value, name)
+    raw = not any(isinstance(leaf, Tensor) for leaf in leaves)
+    return unflatten(out_spec[0], owned(outs[:count], leaves) if raw else outs[:count])
 
 
 def _handle(value: Any, leaf: Any) -> Any:

@@ -34,7 +34,7 @@ BUDGETS = {
     "scipy": 1500,
     "solvers": 740,
     "testing": 880,
-    "transforms": 1700,
+    "transforms": 1720,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what
 stands in them."""

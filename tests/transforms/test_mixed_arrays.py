@@ -1,0 +1,208 @@
+"""Functions that ask for the one namespace of their arrays, some of them differentiated and some raw."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from array_api_compat import array_namespace
+from checker import assert_close, host
+from crossing import each
+
+import agrad
+
+W = np.asarray([0.5, -1.0, 2.0])
+X = np.asarray([[1.0, 2.0, 3.0], [0.5, -1.0, 0.25]])
+Y = np.asarray([1.0, 0.0])
+
+
+def residual(w: Any, x: Any, y: Any) -> Any:
+    xp = array_namespace(w, x, y)
+    return xp.tanh(x @ w) - y
+
+
+def loss(w: Any, x: Any, y: Any) -> Any:
+    xp = array_namespace(w, x, y)
+    return xp.sum(residual(w, x, y) ** 2)
+
+
+def slope(w: Any, x: Any, y: Any) -> Any:
+    return agrad.sum(agrad.grad(loss)(w, x, y) ** 2)
+
+
+def of_containers(parameters: Any, batch: Any) -> Any:
+    return loss(parameters["w"], batch[0], batch[1]["y"])
+
+
+def by_hand(w: Any, x: Any, y: Any) -> Any:
+    """The same for the reference, which asks for no namespace."""
+    return agrad.sum((agrad.tanh(agrad.matmul(x, w)) - y) ** 2)
+
+
+class Kind:
+    """One way to differentiate ``loss`` by ``w``: the call, and the same with Tensors alone."""
+
+    def __init__(self, name: str, call: Callable[..., Any]) -> None:
+        self.name = self.group = name
+        self.slow = False
+        self.call = call
+
+
+KINDS = [
+    Kind("grad", lambda w, x, y: agrad.grad(loss)(w, x, y)),
+    Kind("by keyword", lambda w, x, y: agrad.grad(loss)(w, y=y, x=x)),
+    Kind("by a name", lambda w, x, y: agrad.grad(loss, argnums="w")(x=x, w=w, y=y)),
+    Kind("value_and_grad", lambda w, x, y: agrad.value_and_grad(loss)(w, x, y)),
+    Kind("elementwise_grad", lambda w, x, y: agrad.elementwise_grad(lambda w, x, y: residual(w, x, y))(w, x, y)),
+    Kind("jacobian", lambda w, x, y: agrad.jacobian(residual)(w, x, y)),
+    Kind("jacrev", lambda w, x, y: agrad.jacrev(residual)(w, x, y)),
+    Kind("jacfwd", lambda w, x, y: agrad.jacfwd(residual)(w, x, y)),
+    Kind("hessian", lambda w, x, y: agrad.hessian(loss)(w, x, y)),
+    Kind(
+        "grad of grad", lambda w, x, y: agrad.grad(lambda w, x, y: agrad.sum(agrad.grad(loss)(w, x, y) ** 2))(w, x, y)
+    ),
+    Kind("vmap of grad", lambda w, x, y: agrad.vmap(agrad.grad(loss), in_axes=(None, 0, 0))(w, x[:, None, :], y)),
+    Kind("jit of grad", lambda w, x, y: agrad.jit(agrad.grad(loss))(w, x, y)),
+    Kind("grad of jit", lambda w, x, y: agrad.grad(agrad.jit(loss))(w, x, y)),
+    Kind("grad of checkpoint", lambda w, x, y: agrad.grad(agrad.checkpoint(loss))(w, x, y)),
+    Kind("checkpoint of grad", lambda w, x, y: agrad.checkpoint(agrad.grad(loss))(w, x, y)),
+    Kind("a partial", lambda w, x, y: agrad.grad(partial(loss, y=y))(w, x)),
+    Kind(
+        "in containers", lambda w, x, y: agrad.grad(lambda p, b: loss(p["w"], b[0], b[1]["y"]))({"w": w}, (x, {"y": y}))
+    ),
+]
+
+
+def reference(kind: Kind, w: Any, x: Any, y: Any) -> Any:
+    """Return the result with every array a Tensor, which needs no constants."""
+    return kind.call(*[agrad.asarray(a) for a in (w, x, y)])
+
+
+def leaves(result: Any) -> list[Any]:
+    parts = result.values() if isinstance(result, dict) else result if isinstance(result, tuple) else [result]
+    return [leaf for part in parts for leaf in leaves(part)] if not hasattr(result, "shape") else [result]
+
+
+@each(KINDS, whole=True)
+def test_raw_arrays_are_constants(case: Kind, place: Any) -> None:
+    given = [place(a) for a in (W, X, Y)]
+    expected = leaves(reference(case, *given))
+    for _ in range(2):
+        found = leaves(case.call(*given))
+        assert len(found) == len(expected)
+        for a, b in zip(found, expected, strict=True):
+            assert not isinstance(a, agrad.Tensor)
+            assert_close(a, host(b), case.name)
+
+
+@each(KINDS)
+def test_one_tensor_beside_raw_arrays(case: Kind, place: Any) -> None:
+    w, x, y = (place(a) for a in (W, X, Y))
+    expected = leaves(reference(case, w, x, y))
+    for a, b in zip(leaves(case.call(agrad.asarray(w), x, y)), expected, strict=True):
+        assert isinstance(a, agrad.Tensor)
+        assert_close(a, host(b), case.name)
+
+
+def test_gradient_is_that_of_the_same_function_without_a_namespace(place: Any) -> None:
+    w, x, y = (place(a) for a in (W, X, Y))
+    assert_close(agrad.grad(loss)(w, x, y), host(agrad.grad(by_hand)(w, x, y)), "gradient")
+
+
+def test_a_function_that_asks_for_nothing_is_given_the_callers_arrays(place: Any) -> None:
+    x, labels, log = place(X), np.asarray(["a", "b"], dtype=object), []
+
+    def f(w: Any, x: Any, labels: Any, log: list[Any]) -> Any:
+        log.append((type(x), type(labels), labels))
+        return agrad.sum(agrad.matmul(x, w))
+
+    agrad.grad(f)(place(W), x, labels, log)
+    assert log == [(type(x), np.ndarray, labels)]
+
+
+def test_only_arrays_of_numbers_become_constants(place: Any) -> None:
+    seen: list[Any] = []
+    given = (np.asarray(["a"], dtype=object), np.asarray(["a"]), np.float64(2.0), 3, None, "name", sum)
+
+    def f(w: Any, x: Any, *rest: Any, more: Any) -> Any:
+        xp = array_namespace(w, x)
+        seen[:] = [x, *rest, more]
+        return xp.sum(x @ w)
+
+    agrad.grad(f)(place(W), place(X), *given, more=given[0])
+    assert isinstance(seen[0], agrad.Tensor)
+    assert all(a is b for a, b in zip(seen[1:], (*given, given[0]), strict=True))
+
+
+def test_one_array_in_two_places_is_one_constant(place: Any) -> None:
+    x = place(X)
+
+    def f(w: Any, a: Any, b: Any) -> Any:
+        xp = array_namespace(w, a, b)
+        assert a is b
+        return xp.sum(a @ w)
+
+    assert_close(agrad.grad(f)(place(W), x, x), X.sum(axis=0), "gradient")
+
+
+def test_writes_stay_in_the_function(place: Any) -> None:
+    x = place(X)
+
+    def f(w: Any, x: Any) -> Any:
+        xp = array_namespace(w, x)
+        x[0, 0] = 7.0
+        x *= 2.0
+        return xp.sum(x @ w)
+
+    for _ in range(2):
+        assert_close(agrad.grad(f)(place(W), x), [2 * (7 + 0.5), 2.0, 6.5], "gradient")
+    assert_close(x, X, "argument")
+
+
+def test_constants_convert_and_serve_as_indices(place: Any) -> None:
+    rows = place(np.asarray([1, 0, 1]))
+
+    def f(w: Any, x: Any, rows: Any) -> Any:
+        xp = array_namespace(w, x, rows)
+        assert float(x[0, 1]) == 2.0 and int(rows[0]) == 1
+        assert np.asarray(x).tolist() == X.tolist()
+        return xp.sum(x[rows] @ w)
+
+    assert_close(agrad.grad(f)(place(W), place(X), rows), X[[1, 0, 1]].sum(axis=0), "gradient")
+
+
+def test_aux_comes_out_raw(place: Any) -> None:
+    def f(w: Any, x: Any) -> Any:
+        xp = array_namespace(w, x)
+        return xp.sum(x @ w), (x, x + 1)
+
+    _, (same, more) = agrad.grad(f, has_aux=True)(place(W), place(X))
+    assert not isinstance(same, agrad.Tensor) and not isinstance(more, agrad.Tensor)
+    assert_close(same, X, "aux")
+    assert_close(more, X + 1, "aux")
+
+
+def test_a_function_starts_over_once() -> None:
+    calls = []
+
+    def f(w: Any, x: Any) -> Any:
+        calls.append(type(x))
+        xp = array_namespace(w, x)
+        return xp.sum(x @ w)
+
+    for _ in range(3):
+        agrad.grad(f)(W, X)
+    assert [kind is agrad.Tensor for kind in calls] == [False, True, True, True]
+
+
+def test_an_array_of_a_closure_is_named(backend: str, place: Any) -> None:
+    hidden, w = place(X), place(W)
+
+    def f(w: Any) -> Any:
+        xp = array_namespace(w, hidden)
+        return xp.sum(hidden @ w)
+
+    with pytest.raises(TypeError, match="Multiple namespaces") as caught:
+        agrad.grad(f)(w)
+    assert any("`hidden`" in note and "agrad.asarray" in note for note in caught.value.__notes__)
