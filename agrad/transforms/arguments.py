@@ -173,7 +173,7 @@ def with_constants(call: Callable[..., Any], f: Any, args: Sequence[Any], kwargs
     while isinstance(f, functools.partial):
         f, args, kwargs = f.func, (*f.args, *args), {**f.keywords, **kwargs}
     code = getattr(f, "__code__", None)
-    if code not in _asking:
+    if code not in _asking or not any(isinstance(leaf, Tensor) for leaf in flatten((args, kwargs))[0]):
         try:
             return call(f, *args, **kwargs)
         except TypeError as error:

@@ -183,6 +183,12 @@ def test_aux_comes_out_raw(place: Any) -> None:
     assert_close(more, X + 1, "aux")
 
 
+def test_a_checkpoint_of_raw_arrays_alone_gives_a_raw_array(place: Any) -> None:
+    w, x, y = (place(a) for a in (W, X, Y))
+    agrad.grad(agrad.checkpoint(loss))(w, x, y)
+    assert not isinstance(agrad.checkpoint(loss)(w, x, y), agrad.Tensor)
+
+
 def test_a_function_starts_over_once() -> None:
     calls = []
 
