@@ -290,7 +290,7 @@ def aux_of(out: Any, what: str) -> tuple[Any, Any]:
 
 
 def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
-    """Raise an error unless ``y`` is one number as an array.
+    """Raise an error unless ``y`` is one number, as an array of any number of axes.
 
     The number must be real, or complex with ``holomorphic``.
     """
@@ -303,7 +303,7 @@ def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
             f"{what}: the function must return one real number as an array, not a {type(y).__name__}; "
             "with a pair (value, aux) set has_aux=True, for other outputs use agrad.vjp"
         )
-    if tuple(y.shape) != ():
+    if any(n != 1 for n in y.shape):
         raise ShapeError(
             f"{what}: the function must return an array of shape (), not {tuple(y.shape)}; reduce it, with agrad.sum "
             "say, or use agrad.jacobian for the derivative of every element, agrad.elementwise_grad where each depends "

@@ -98,7 +98,7 @@ def value_and_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, hol
     Parameters
     ----------
     f : callable
-        Returns a real array of shape (), or with ``has_aux`` a pair (that, aux). Its differentiated arguments are
+        Returns a real array of one element, or with ``has_aux`` a pair (that, aux). Its differentiated arguments are
         nested containers (dict, list, tuple, namedtuple, dataclass) of floating arrays or Tensors; Python floats and
         complex numbers count as arrays of the selected backend.
     argnums : int, str, or a sequence of these
