@@ -9,6 +9,7 @@ from checker import assert_close, host
 from crossing import each
 from scipy_calls import Call
 from scipy_distance_calls import CALLS as DISTANCE
+from scipy_integrate_calls import CALLS as INTEGRATE
 from scipy_special_calls import CALLS as SPECIAL
 
 import agrad
@@ -16,6 +17,7 @@ from agrad.testing import check_grads
 
 CALLS: list[Call] = [
     *DISTANCE,
+    *INTEGRATE,
     *SPECIAL,
 ]
 
