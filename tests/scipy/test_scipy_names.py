@@ -10,6 +10,7 @@ from crossing import each
 from scipy_calls import Call
 from scipy_distance_calls import CALLS as DISTANCE
 from scipy_integrate_calls import CALLS as INTEGRATE
+from scipy_interpolate_calls import CALLS as INTERPOLATE
 from scipy_special_calls import CALLS as SPECIAL
 
 import agrad
@@ -18,6 +19,7 @@ from agrad.testing import check_grads
 CALLS: list[Call] = [
     *DISTANCE,
     *INTEGRATE,
+    *INTERPOLATE,
     *SPECIAL,
 ]
 
