@@ -103,7 +103,9 @@ CALLS.add(
     _V,
     _AT,
 )
-CALLS.add("RegularGridInterpolator falling", lambda m, v, t: m.RegularGridInterpolator((_P, _Q), v)(t), _V, _AT)
+CALLS.add(
+    "RegularGridInterpolator falling", lambda m, p, q, v, t: m.RegularGridInterpolator((p, q), v)(t), _P, _Q, _V, _AT
+)
 CALLS.add(
     "RegularGridInterpolator beyond",
     lambda m, p, v, t: m.RegularGridInterpolator((p,), v, bounds_error=False, fill_value=None)(t),

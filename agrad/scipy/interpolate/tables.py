@@ -176,7 +176,10 @@ class RegularGridInterpolator:
         self._axes = []
         for k, given in enumerate(axes):
             x = agrad.real(given) if is_complex(given) else given
-            if x.shape[0] > 1 and is_concrete(x) and values_of(x)[0] > values_of(x)[-1]:
+            if not is_concrete(x):  # it may fall
+                order = agrad.argsort(x)
+                x, values = agrad.take(x, order, axis=0), agrad.take(values, order, axis=k)
+            elif x.shape[0] > 1 and values_of(x)[0] > values_of(x)[-1]:
                 x, values = agrad.flip(x, axis=0), agrad.flip(values, axis=k)
             self._axes.append(increasing(x, "RegularGridInterpolator"))
         self._values, self.method = values, self._chosen(method)
