@@ -1,4 +1,4 @@
-"""Integrals of samples and functions, and initial value problems, by the names of ``scipy.integrate``."""
+"""Integrals and initial value problems by the names of ``scipy.integrate``."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -10,6 +10,17 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, RefusedFunctionError, ShapeError
 from agrad.interop.arguments import axis_of, constant
 from agrad.scipy.shared import array, arrays, function
+
+__all__ = [
+    "OdeResult",
+    "cumulative_simpson",
+    "cumulative_trapezoid",
+    "fixed_quad",
+    "romb",
+    "simpson",
+    "solve_ivp",
+    "trapezoid",
+]
 
 
 def _samples(y: Any, x: Any, dx: Any, axis: int, least: int = 1) -> tuple[Tensor, Any]:
@@ -284,7 +295,7 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (
 class OdeResult(NamedTuple):
     """The solution of an initial value problem.
 
-    Attributes
+    Parameters
     ----------
     t : array
         The times, of shape (n,).

@@ -14,9 +14,9 @@ from agrad.scipy.shared import arrays, function, is_array
 
 
 def method(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return raw arrays where raw arrays came in, to the method or before to the object, as a decorator.
+    """Return raw arrays where raw arrays came in, as a decorator of methods.
 
-    The arrays of the object are those in ``_given``.
+    They came in to the method, or to the object before, as ``_given``.
     """
 
     @functools.wraps(f)
@@ -28,7 +28,10 @@ def method(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def real_beside(x: Any, *values: Any) -> list[Tensor]:
-    """Return real places and values of one precision; the values are complex if one of them is."""
+    """Return real places and values of one precision.
+
+    All values are complex if one of them is.
+    """
     if is_array(x) and is_complex(agrad.asarray(x)):
         raise DtypeError("interpolation: places are real; give agrad.real(x)")
     x, *others = arrays(x, *values)
@@ -44,7 +47,10 @@ def real_places(t: Any, *beside: Any) -> list[Tensor]:
 
 
 def increasing(x: Tensor, name: str, least: int = 2) -> Tensor:
-    """Return the places if they increase; else raise an error, or return NaN where values cannot be read."""
+    """Return the places if they increase.
+
+    If not, raise an error, or return NaN where values cannot be read.
+    """
     if x.ndim != 1 or x.shape[0] < least:
         raise ShapeError(f"{name}: the places have one axis of at least {least}, not the shape {tuple(x.shape)}")
     if is_concrete(x):
@@ -68,18 +74,24 @@ def nodes(name: str, x: Any, axis: int, *values: Any) -> tuple[Any, ...]:
 
 
 def column(v: Any, like: Any) -> Tensor:
-    """Return an array of one axis with axes of length one behind, to go with the first axis of ``like``."""
+    """Return an array of one axis as a column beside ``like``, of as many axes."""
     return agrad.reshape(v, (-1,) + (1,) * (like.ndim - 1))
 
 
 def piece_of(x: Any, t: Any) -> Tensor:
-    """Return the number of the piece between places that each ``t`` lies in; the first or last beyond the ends."""
+    """Return the number of the piece that each ``t`` lies in.
+
+    Beyond the ends it is the first or the last.
+    """
     found = agrad.searchsorted(x, t, side="right") - 1
     return agrad.clip(found, 0, x.shape[0] - 2)
 
 
 def laid_out(out: Tensor, t: Tensor, axis: int) -> Tensor:
-    """Return values at the flattened places ``t`` with the axes of ``t`` in place of the first, moved to ``axis``."""
+    """Return values at flattened places with the axes of these unflattened.
+
+    They stand in place of the first axis, at ``axis``.
+    """
     out = agrad.reshape(out, (*t.shape, *out.shape[1:]))
     k = t.ndim
     order = (*range(k, k + axis), *range(k), *range(k + axis, out.ndim))

@@ -16,6 +16,24 @@ from agrad.scipy.shared import array, arrays, function
 from agrad.scipy.spatial import metrics
 from agrad.scipy.spatial.metrics import METRICS
 
+__all__ = [
+    "braycurtis",
+    "canberra",
+    "cdist",
+    "chebyshev",
+    "cityblock",
+    "correlation",
+    "cosine",
+    "euclidean",
+    "jensenshannon",
+    "mahalanobis",
+    "minkowski",
+    "pdist",
+    "seuclidean",
+    "sqeuclidean",
+    "squareform",
+]
+
 _ARRAYS = ("w", "V", "VI")
 """Options that are arrays."""
 
