@@ -34,6 +34,11 @@ CALLS.add(
     _D,
     np.asarray([0.5, 1.5]),
 )
+CALLS.add(
+    "fixed_quad complex",
+    lambda m, k: m.fixed_quad(lambda x, k: k * x**3, 0.5, 2.0, args=(k,), n=3)[0],
+    np.asarray(0.5 - 1.5j),
+)
 
 
 def _oscillator(t: Any, y: Any, k: Any) -> Any:

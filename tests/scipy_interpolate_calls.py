@@ -127,15 +127,15 @@ for _kernel in ("thin_plate_spline", "linear", "cubic", "quintic", "multiquadric
     CALLS.add(
         f"RBFInterpolator {_kernel}",
         lambda m, y, d, x, k=_kernel: m.RBFInterpolator(y, d, kernel=k, epsilon=0.9)(x),
-        _POINTS, _D[:, 0], _PLACES, rtol=1e-8,
+        _POINTS, _D[:, 0], _PLACES, rtol=1e-8, slow=True,
     )  # fmt: skip
 CALLS.add(
     "RBFInterpolator smoothing",
     lambda m, y, d, s, x: m.RBFInterpolator(y, d, smoothing=s, degree=2)(x),
-    _POINTS, _D, np.full(8, 0.3), _PLACES, rtol=1e-8,
+    _POINTS, _D, np.full(8, 0.3), _PLACES, rtol=1e-8, slow=True,
 )  # fmt: skip
 CALLS.add(
     "RBFInterpolator complex",
     lambda m, y, d, x: m.RBFInterpolator(y, d, kernel="gaussian", epsilon=1.2, degree=-1)(x),
-    _POINTS, _D[:, 0] + 1j * _D[:, 1], _PLACES, rtol=1e-8,
+    _POINTS, _D[:, 0] + 1j * _D[:, 1], _PLACES, rtol=1e-8, slow=True,
 )  # fmt: skip

@@ -8,8 +8,8 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, RefusedFunctionError, ShapeError
-from agrad.interop.arguments import axis_of, constant
-from agrad.scipy.shared import array, arrays, function
+from agrad.interop.arguments import axis_of, constant, is_complex
+from agrad.scipy.shared import array, arrays, function, is_array
 
 __all__ = [
     "OdeResult",
@@ -282,7 +282,7 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (
     """
 
     def integral(a: Any, b: Any, *args: Any) -> tuple[Tensor, None]:
-        a, b, *_ = arrays(a, b, *[x for x in args if isinstance(x, Tensor)])
+        a, b, *_ = [agrad.real(x) if is_complex(x) else x for x in arrays(a, b, *filter(is_array, args))]
         if a.ndim or b.ndim:
             raise ShapeError("fixed_quad: the ends are numbers")
         nodes, weights = [constant(v.astype(a.dtype.name), a) for v in np.polynomial.legendre.leggauss(n)]
