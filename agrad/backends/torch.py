@@ -117,7 +117,7 @@ def scatter_add(g: torch.Tensor, /, *indices: Any, index: tuple[Any, ...], shape
     return out.flip(axes) if axes else out
 
 
-# ------------------------------------------------------------------ sets
+# ------------------------------------------------------------------ sets and searching
 
 
 def isin(x1: torch.Tensor, x2: torch.Tensor, /, *, invert: bool = False) -> torch.Tensor:
@@ -129,6 +129,11 @@ def isin(x1: torch.Tensor, x2: torch.Tensor, /, *, invert: bool = False) -> torc
     elif dtype in (torch.uint16, torch.uint32):
         x1, x2 = x1.to(torch.int64), x2.to(torch.int64)
     return torch.isin(x1, x2, invert=invert)
+
+
+def searchsorted(x1: torch.Tensor, x2: torch.Tensor, /, *, side: str = "left") -> torch.Tensor:
+    # PyTorch warns of the copies that it would make itself
+    return torch.searchsorted(x1.contiguous(), x2.contiguous(), side=side)
 
 
 def unique_all(x: torch.Tensor, /) -> tuple[torch.Tensor, ...]:
@@ -206,6 +211,7 @@ BACKEND = Backend(
         from_parts=lambda x1, x2: torch.complex(*torch.broadcast_tensors(x1, x2)),
         unique_all=unique_all,
         isin=isin,
+        searchsorted=searchsorted,
         special=special_words.TORCH,
     ),
     version=torch.__version__,

@@ -479,3 +479,8 @@ def test_numbers_among_the_arrays_of_another_library(backend: str) -> None:
         with pytest.raises(OperandError, match=f"takes arrays, not the number .*backend='{backend}'"):
             agrad.stack([np.float64(1.0), x])
     assert host(agrad.stack([agrad.asarray(1.0, dtype=x.dtype, backend=backend), x])).tolist() == [1.0, 1.0]
+
+
+def test_searchsorted_takes_any_layout(place: Any) -> None:
+    table = place(np.asarray([[0.0, 0.5], [1.0, 2.5], [2.0, 1.0]]))
+    assert host(agrad.searchsorted(table[:, 0], table[:, 1], side="right")).tolist() == [1, 3, 2]

@@ -1,0 +1,22 @@
+"""Interpolation by the names of ``scipy.interpolate``.
+
+Values are differentiated by the places of evaluation, by the values to interpolate, and by their places. At a node the
+piece to its right is taken.
+"""
+
+from agrad.scipy.interpolate.cubic import Akima1DInterpolator, CubicHermiteSpline, CubicSpline, PchipInterpolator
+from agrad.scipy.interpolate.piecewise import PPoly
+from agrad.scipy.interpolate.radial import RBFInterpolator
+from agrad.scipy.interpolate.tables import RegularGridInterpolator, interp1d, interpn
+
+__all__ = [
+    "Akima1DInterpolator",
+    "CubicHermiteSpline",
+    "CubicSpline",
+    "PPoly",
+    "PchipInterpolator",
+    "RBFInterpolator",
+    "RegularGridInterpolator",
+    "interp1d",
+    "interpn",
+]

@@ -1,0 +1,298 @@
+"""Cubic interpolants: splines, and others whose slopes are found from neighbours."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.interop.arguments import is_complex, is_concrete, values_of
+from agrad.scipy.interpolate.nodes import column, nodes
+from agrad.scipy.interpolate.piecewise import PPoly
+from agrad.scipy.shared import arrays
+
+Slopes = Callable[[Any, Any, Any], Any]
+"""The slopes at the nodes from the steps, of shape (n - 1, 1), the slopes of chords, and the values, of (n, k)."""
+
+
+class CubicHermiteSpline(PPoly):
+    """Piecewise cubic of given values and slopes.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (n,): places that increase, two or more.
+    y : array
+        The values, of length n along ``axis``.
+    dydx : array
+        The slopes, of the shape of ``y``.
+    axis : int
+        The axis of ``y`` to interpolate along.
+    extrapolate : bool or "periodic", optional
+        As of ``PPoly``, by default True.
+    """
+
+    def __init__(self, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None) -> None:
+        self._given = (x, y, dydx)
+        x, axis, y, dydx = nodes("CubicHermiteSpline", x, axis, y, dydx)
+        self._join(x, y, lambda h, chord, y: agrad.reshape(dydx, y.shape), extrapolate, axis)
+
+    def _join(self, x: Any, y: Any, slopes: Slopes, extrapolate: Any, axis: int) -> None:
+        """Fill in the cubics whose slopes at the nodes a function finds."""
+        shape = y.shape[1:]
+        y = agrad.reshape(y, (x.shape[0], int(np.prod(shape, dtype=int))))
+        h = column(agrad.diff(x), y)
+        chord = agrad.diff(y, axis=0) / h
+        s = slopes(h, chord, y)
+        left, right = s[:-1, :], s[1:, :]
+        bend = (left + right - 2 * chord) / h
+        c = agrad.stack([bend / h, (chord - left) / h - bend, left, y[:-1, :]], axis=0)
+        self._fill(agrad.reshape(c, (4, x.shape[0] - 1, *shape)), x, extrapolate, axis)
+
+
+def _real(name: str, y: Any) -> None:
+    if is_complex(y):
+        raise DtypeError(f"{name}: values are real; interpolate agrad.real(y) and agrad.imag(y)")
+
+
+def _safe_over(a: Any, b: Any, good: Any) -> Tensor:
+    """Return ``a / b`` where ``good`` holds, and 0 elsewhere."""
+    return agrad.where(good, a / agrad.where(good, b, agrad.ones_like(b)), agrad.zeros_like(a))
+
+
+# ---------------------------------------------------------------- monotone
+
+
+def _monotone_end(h0: Any, h1: Any, m0: Any, m1: Any) -> Tensor:
+    """Return the slope at an end: that of the parabola, cut down where it would not keep the data's shape."""
+    d = ((2 * h0 + h1) * m0 - h0 * m1) / (h0 + h1)
+    steep = (agrad.sign(m0) != agrad.sign(m1)) & (agrad.abs(d) > 3 * agrad.abs(m0))
+    return agrad.where(agrad.sign(d) != agrad.sign(m0), agrad.zeros_like(d), agrad.where(steep, 3 * m0, d))
+
+
+def _monotone(h: Any, chord: Any, y: Any) -> Tensor:
+    if y.shape[0] == 2:
+        return agrad.concat([chord, chord], axis=0)
+    before, after = chord[:-1, :], chord[1:, :]
+    w1, w2 = 2 * h[1:, :] + h[:-1, :], h[1:, :] + 2 * h[:-1, :]
+    # the weighted harmonic mean of slopes of one sign, and 0 where one is 0 or they differ in sign
+    good = (agrad.sign(before) == agrad.sign(after)) & (before != 0) & (after != 0)
+    one = agrad.ones_like(before)
+    mean = (w1 + w2) / (w1 / agrad.where(good, before, one) + w2 / agrad.where(good, after, one))
+    # a slope of NaN has the sign of none, and is kept
+    inner = agrad.where(good, mean, agrad.where(agrad.isnan(before + after), before + after, agrad.zeros_like(mean)))
+    first = _monotone_end(h[:1, :], h[1:2, :], chord[:1, :], chord[1:2, :])
+    last = _monotone_end(h[-1:, :], h[-2:-1, :], chord[-1:, :], chord[-2:-1, :])
+    return agrad.concat([first, inner, last], axis=0)
+
+
+class PchipInterpolator(CubicHermiteSpline):
+    """Piecewise cubic that is monotone where the data are.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (n,): places that increase, two or more.
+    y : array
+        Real values, of length n along ``axis``.
+    axis : int
+        The axis of ``y`` to interpolate along.
+    extrapolate : bool or "periodic", optional
+        As of ``PPoly``, by default True.
+
+    Notes
+    -----
+    The slopes are those of Fritsch and Butland, A method for constructing local monotone piecewise cubic interpolants,
+    SIAM J. Sci. Comput. 5 (1984). Where the slope of a chord changes its sign the slope is 0, and so is its derivative.
+    """
+
+    def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> None:
+        self._given = (x, y)
+        x, axis, y = nodes("PchipInterpolator", x, axis, y)
+        _real("PchipInterpolator", y)
+        self._join(x, y, _monotone, extrapolate, axis)
+
+
+# ---------------------------------------------------------------- Akima's
+
+_FLAT = 1e-9
+"""Weights below this share of the greatest count as 0, as in SciPy."""
+
+
+def _akima(modified: bool) -> Slopes:
+    def slopes(h: Any, chord: Any, y: Any) -> Any:
+        if y.shape[0] == 2:
+            return agrad.concat([chord, chord], axis=0)
+        one, two = chord[:1, :], chord[1:2, :]
+        last, before = chord[-1:, :], chord[-2:-1, :]
+        # two chords beyond each end, whose slopes go on in equal steps
+        m = agrad.concat([3 * one - 2 * two, 2 * one - two, chord, 2 * last - before, 3 * last - 2 * before], axis=0)
+        change = agrad.abs(m[1:, :] - m[:-1, :])
+        if modified:
+            change = change + agrad.abs(m[1:, :] + m[:-1, :]) / 2
+        left, right = change[:-2, :], change[2:, :]
+        weight = left + right
+        good = weight > _FLAT * agrad.stop_gradient(agrad.max(weight))
+        mean = m[1:-2, :] + _safe_over(left, weight, good) * (m[2:-1, :] - m[1:-2, :])
+        return agrad.where(good, mean, (m[:-3, :] + m[3:, :]) / 2)
+
+    return slopes
+
+
+class Akima1DInterpolator(CubicHermiteSpline):
+    """Piecewise cubic by Akima's rule for slopes.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (n,): places that increase, two or more.
+    y : array
+        Real values, of length n along ``axis``.
+    axis : int
+        The axis of ``y`` to interpolate along.
+    method : {"akima", "makima"}
+        The weights: Akima's, or the modified ones, which overshoot less beside flat parts.
+    extrapolate : bool or "periodic", optional
+        As of ``PPoly``, by default False.
+
+    Notes
+    -----
+    Akima, A new method of interpolation and smooth curve fitting based on local procedures, J. ACM 17 (1970). Where
+    slopes of neighbouring chords are equal, the weights have a kink, and the derivative 0.
+    """
+
+    def __init__(self, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None) -> None:
+        if method not in ("akima", "makima"):
+            raise ConfigurationError(f"Akima1DInterpolator: method is 'akima' or 'makima', not {method!r}")
+        self._given = (x, y)
+        x, axis, y = nodes("Akima1DInterpolator", x, axis, y)
+        _real("Akima1DInterpolator", y)
+        self._join(x, y, _akima(method == "makima"), False if extrapolate is None else extrapolate, axis)
+
+
+# ---------------------------------------------------------------- splines
+
+
+def _solve(lower: Any, main: Any, upper: Any, right: Any) -> Tensor:
+    """Solve a system whose matrix has three diagonals, and corners where the first and last row reach round."""
+    eye = agrad.eye(main.shape[0], dtype=main.dtype, backend=main.backend, device=main.device)
+    matrix = main * eye + lower * agrad.roll(eye, -1, axis=1) + upper * agrad.roll(eye, 1, axis=1)
+    return agrad.linalg.solve(agrad.astype(matrix, right.dtype), right)
+
+
+def _end(bc: Any, h: Any, chord: Any, sign: float) -> tuple[Any, Any, Any]:
+    """Return an end's equation: its factors of the slope there and of that beside it, and its right side.
+
+    ``h`` and ``chord`` are the steps and slopes of the first two pieces, from the end inwards.
+    """
+    n = len(h) + 1
+    if bc == "not-a-knot" and n == 2:
+        bc = (1, chord[0])
+    if bc == "parabola":
+        return agrad.ones_like(h[0]), agrad.ones_like(h[0]), 2 * chord[0]
+    if bc == "not-a-knot":
+        d = h[0] + h[1]
+        return h[1], d, ((h[0] + 2 * d) * h[1] * chord[0] + h[0] * h[0] * chord[1]) / d
+    order, value = bc
+    if order == 1:
+        return agrad.ones_like(h[0]), agrad.zeros_like(h[0]), value
+    return 2 * h[0], h[0], 3 * h[0] * chord[0] + sign * 0.5 * value * h[0] * h[0]
+
+
+def _spline(start: Any, end: Any) -> Slopes:
+    def slopes(h: Any, chord: Any, y: Any) -> Any:
+        n = y.shape[0]
+        if n == 3 and isinstance(start, str) and isinstance(end, str):
+            return slopes_of("parabola", "parabola", h, chord)
+        return slopes_of(start, end, h, chord)
+
+    def slopes_of(start: Any, end: Any, h: Any, chord: Any) -> Any:
+        steps, rises = [h[i : i + 1, :] for i in (0, 1)], [chord[i : i + 1, :] for i in (0, 1)]
+        m0, off0, r0 = _end(start, steps if h.shape[0] > 1 else steps[:1], rises, -1.0)
+        k = h.shape[0]
+        steps, rises = (
+            [h[i : i + 1, :] for i in (k - 1, k - 2) if i >= 0],
+            [chord[i : i + 1, :] for i in (k - 1, k - 2)],
+        )
+        m1, off1, r1 = _end(end, steps, rises, 1.0)
+        a, b = h[:-1, :], h[1:, :]
+        zero = agrad.zeros_like(m0)
+        return _solve(
+            agrad.concat([zero, b, off1], axis=0),
+            agrad.concat([m0, 2 * (a + b), m1], axis=0),
+            agrad.concat([off0, a, zero], axis=0),
+            agrad.concat([r0, 3 * (b * chord[:-1, :] + a * chord[1:, :]), r1], axis=0),
+        )
+
+    return slopes
+
+
+def _periodic(h: Any, chord: Any, y: Any) -> Tensor:
+    before, rise = agrad.roll(h, 1, axis=0), agrad.roll(chord, 1, axis=0)
+    found = _solve(h, 2 * (before + h), before, 3 * (h * rise + before * chord))
+    return agrad.concat([found, found[:1, :]], axis=0)
+
+
+class CubicSpline(CubicHermiteSpline):
+    """Piecewise cubic with two continuous derivatives.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (n,): places that increase, two or more.
+    y : array
+        The values, real or complex, of length n along ``axis``.
+    axis : int
+        The axis of ``y`` to interpolate along.
+    bc_type : str or pair
+        What holds at the ends: "not-a-knot", "natural", "clamped", "periodic", or for the first and last end one of
+        these or (order, value) of a derivative, 1 or 2. Such values have the shape of ``y`` without ``axis``, and are
+        differentiated.
+    extrapolate : bool or "periodic", optional
+        As of ``PPoly``, by default True, or "periodic" if ``bc_type`` is.
+
+    Notes
+    -----
+    The slopes at the nodes solve a linear system of n equations. It is solved as a full matrix, with time of the order
+    of n^3 and memory of n^2: for up to some thousand places.
+    """
+
+    def __init__(self, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None) -> None:
+        pair = (bc_type, bc_type) if isinstance(bc_type, str) else tuple(bc_type)
+        given = [bc[1] for bc in pair if not isinstance(bc, str) and len(bc) == 2]
+        self._given = (x, y, *given)
+        x, axis, y = nodes("CubicSpline", x, axis, y)
+        if bc_type == "periodic":
+            if is_concrete(y) and not np.allclose(values_of(y)[0], values_of(y)[-1], rtol=1e-15, atol=1e-15):
+                raise ShapeError("CubicSpline: the first and the last value of a periodic spline are equal")
+            self._join(x, y, _periodic, "periodic" if extrapolate is None else extrapolate, axis)
+            return
+        y, *given = arrays(y, *given)
+        slopes = _spline(*_ends(pair, y, given))
+        self._join(x, y, slopes, extrapolate, axis)
+
+
+def _ends(pair: tuple[Any, ...], y: Any, values: list[Any]) -> list[Any]:
+    """Return the conditions as "not-a-knot" or (order, row of values)."""
+    if len(pair) != 2 or "periodic" in pair:
+        raise ConfigurationError("CubicSpline: bc_type is one word or two conditions; 'periodic' stands alone")
+    out: list[Any] = []
+    waiting = list(values)
+    for bc in pair:
+        if bc == "not-a-knot":
+            out.append(bc)
+            continue
+        zero = agrad.zeros_like(y[0, ...])
+        orders = {"clamped": (1, zero), "natural": (2, zero)}
+        if isinstance(bc, str) and bc not in orders:
+            raise ConfigurationError(f"CubicSpline: bc_type {bc!r} is none of not-a-knot, natural, clamped, periodic")
+        order, value = orders[bc] if isinstance(bc, str) else (bc[0], waiting.pop(0))
+        if order not in (1, 2) or value.shape != y.shape[1:]:
+            raise ShapeError(
+                f"CubicSpline: a condition is (1 or 2, value of shape {tuple(y.shape[1:])}), not order {order} and "
+                f"shape {tuple(value.shape)}"
+            )
+        out.append((order, agrad.reshape(value, (1, -1))))
+    return out

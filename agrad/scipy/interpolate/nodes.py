@@ -1,0 +1,98 @@
+"""Places and values to interpolate, and the methods of interpolators."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import DtypeError, ShapeError
+from agrad.interop.arguments import axis_of, is_complex, is_concrete, values_of
+from agrad.scipy.shared import arrays, function, is_array
+
+
+def method(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Return raw arrays where raw arrays came in, as a decorator of methods.
+
+    They came in to the method, or to the object before, as ``_given``.
+    """
+
+    @functools.wraps(f)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        known = len(self._given)
+        return function(lambda *a, **k: f(self, *a[known:], **k))(*self._given, *args, **kwargs)
+
+    return call
+
+
+def real_beside(x: Any, *values: Any) -> list[Tensor]:
+    """Return real places and values of one precision.
+
+    All values are complex if one of them is.
+    """
+    if is_array(x) and is_complex(agrad.asarray(x)):
+        raise DtypeError("interpolation: places are real; give agrad.real(x)")
+    x, *others = arrays(x, *values)
+    return [agrad.real(x) if is_complex(x) else x, *others]
+
+
+def real_places(t: Any, *beside: Any) -> list[Tensor]:
+    """Return places and other real arrays in one dtype."""
+    found = arrays(t, *beside)
+    if is_complex(found[0]):
+        raise DtypeError("interpolation: places are real; give agrad.real(x)")
+    return found
+
+
+def increasing(x: Tensor, name: str, least: int = 2) -> Tensor:
+    """Return the places if they increase.
+
+    If not, raise an error, or return NaN where values cannot be read.
+    """
+    if x.ndim != 1 or x.shape[0] < least:
+        raise ShapeError(f"{name}: the places have one axis of at least {least}, not the shape {tuple(x.shape)}")
+    if is_concrete(x):
+        if not np.all(np.diff(values_of(x)) > 0):
+            raise ShapeError(f"{name}: the places increase, each from the one before; sort them, and the values alike")
+        return x
+    good = agrad.all(agrad.diff(x) > 0)
+    return agrad.where(good, x, agrad.full_like(x, agrad.nan))
+
+
+def nodes(name: str, x: Any, axis: int, *values: Any) -> tuple[Any, ...]:
+    """Return the places, the axis, and the values with this axis first."""
+    x, *ys = real_beside(x, *values)
+    x = increasing(x, name)
+    if ys[0].ndim == 0 or any(y.shape != ys[0].shape for y in ys):
+        raise ShapeError(f"{name}: values have one axis or more, and slopes their shape")
+    axis = axis_of(axis, ys[0].ndim)
+    if ys[0].shape[axis] != x.shape[0]:
+        raise ShapeError(f"{name}: {x.shape[0]} places for {ys[0].shape[axis]} values along axis {axis}")
+    return x, axis, *[agrad.moveaxis(y, axis, 0) for y in ys]
+
+
+def column(v: Any, like: Any) -> Tensor:
+    """Return an array of one axis as a column beside ``like``, of as many axes."""
+    return agrad.reshape(v, (-1,) + (1,) * (like.ndim - 1))
+
+
+def piece_of(x: Any, t: Any) -> Tensor:
+    """Return the number of the piece that each ``t`` lies in.
+
+    Beyond the ends it is the first or the last.
+    """
+    found = agrad.searchsorted(x, t, side="right") - 1
+    return agrad.clip(found, 0, x.shape[0] - 2)
+
+
+def laid_out(out: Tensor, t: Tensor, axis: int) -> Tensor:
+    """Return values at flattened places with the axes of these unflattened.
+
+    They stand in place of the first axis, at ``axis``.
+    """
+    out = agrad.reshape(out, (*t.shape, *out.shape[1:]))
+    k = t.ndim
+    order = (*range(k, k + axis), *range(k), *range(k + axis, out.ndim))
+    return out if order == tuple(range(out.ndim)) else agrad.permute_dims(out, order)

@@ -1,0 +1,158 @@
+"""Interpolation by radial functions."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ConfigurationError, RefusedFunctionError, ShapeError
+from agrad.interop.arguments import constant
+from agrad.scipy.interpolate.nodes import method, real_beside, real_places
+
+
+def _where_apart(f: Callable[[Any], Any]) -> Callable[[Any], Tensor]:
+    """Return a function of squared distances that is 0, with its derivative, where they are 0."""
+
+    def of(s: Any) -> Tensor:
+        zero = s == 0
+        return agrad.where(zero, agrad.zeros_like(s), f(agrad.where(zero, agrad.ones_like(s), s)))
+
+    return of
+
+
+_KERNELS: dict[str, tuple[Callable[[Any], Any], int]] = {
+    "linear": (_where_apart(lambda s: -agrad.sqrt(s)), 0),
+    "thin_plate_spline": (_where_apart(lambda s: 0.5 * s * agrad.log(s)), 1),
+    "cubic": (_where_apart(lambda s: s * agrad.sqrt(s)), 1),
+    "quintic": (_where_apart(lambda s: -s * s * agrad.sqrt(s)), 2),
+    "multiquadric": (lambda s: -agrad.sqrt(s + 1), 0),
+    "inverse_multiquadric": (lambda s: 1 / agrad.sqrt(s + 1), -1),
+    "inverse_quadratic": (lambda s: 1 / (s + 1), -1),
+    "gaussian": (lambda s: agrad.exp(-s), -1),
+}
+"""Functions of the squared distance, and the least degree of the polynomial beside them."""
+_FREE_OF_SCALE = ("linear", "thin_plate_spline", "cubic", "quintic")
+
+
+class RBFInterpolator:
+    """Sum of radial functions around points, and a polynomial.
+
+    Parameters
+    ----------
+    y : array
+        Of shape (n, k): the points.
+    d : array
+        Of shape (n, ...): the values there, real or complex.
+    neighbors : None
+        SciPy's number of nearest points for each place, refused: all points are used.
+    smoothing : float or array
+        0 for values that are met; else of shape () or (n,). It is differentiated.
+    kernel : str
+        "thin_plate_spline", "linear", "cubic", "quintic", "multiquadric", "inverse_multiquadric", "inverse_quadratic"
+        or "gaussian".
+    epsilon : float, optional
+        The factor of distances, 1 by default for the first four kernels, to be given for the others. It is
+        differentiated.
+    degree : int, optional
+        The degree of the polynomial, -1 for none; by default the least that the kernel needs.
+
+    Notes
+    -----
+    A full system of as many equations as points and terms is solved, in time of the order of n^3. The difference of all
+    points is an array of shape (n, n, k). Where a place and a point coincide, the function around it has the derivative
+    0 in every order; of "linear" there is none in truth, of "thin_plate_spline" none of second order. A polynomial of a
+    degree below the least is SciPy's warning and here an error.
+    """
+
+    def __init__(
+        self,
+        y: Any,
+        d: Any,
+        neighbors: Any = None,
+        smoothing: Any = 0.0,
+        kernel: str = "thin_plate_spline",
+        epsilon: Any = None,
+        degree: int | None = None,
+    ) -> None:
+        if neighbors is not None:
+            raise RefusedFunctionError("RBFInterpolator: neighbors is not computed; leave it away to use all points")
+        if kernel not in _KERNELS:
+            raise ConfigurationError(f"RBFInterpolator: the kernel {kernel!r} is none of {', '.join(_KERNELS)}")
+        self._kernel, least = _KERNELS[kernel]
+        if epsilon is None and kernel not in _FREE_OF_SCALE:
+            raise ConfigurationError(f"RBFInterpolator: the kernel {kernel!r} takes an epsilon")
+        degree = max(least, 0) if degree is None else degree
+        if degree < -1 or -1 < degree < least:
+            raise ConfigurationError(f"RBFInterpolator: {kernel!r} takes a degree of at least {least}, or -1 for none")
+        self._given = (y, d, smoothing, epsilon)
+        y, d, smoothing, epsilon = real_beside(y, d, smoothing, 1.0 if epsilon is None else epsilon)
+        if y.ndim != 2 or d.ndim == 0 or d.shape[0] != y.shape[0] or smoothing.shape not in ((), (y.shape[0],)):
+            raise ShapeError("RBFInterpolator: points of shape (n, k), values of (n, ...) and smoothing of () or (n,)")
+        n, k = y.shape
+        self._terms = [t for size in range(degree + 1) for t in itertools.combinations_with_replacement(range(k), size)]
+        if len(self._terms) > n:
+            raise ShapeError(
+                f"RBFInterpolator: degree {degree} of {k} coordinates takes {len(self._terms)} points or more"
+            )
+        # the span of the polynomials is the same wherever they are centred, so that the derivative by it is 0
+        low, high = (agrad.stop_gradient(f(y, axis=0)) for f in (agrad.min, agrad.max))
+        half = (high - low) / 2
+        self._centre, self._half = (low + high) / 2, agrad.where(half == 0, agrad.ones_like(half), half)
+        self._y, self._epsilon, self._shape = (
+            y,
+            agrad.real(epsilon) if epsilon.dtype != y.dtype else epsilon,
+            d.shape[1:],
+        )
+        self._factors = self._solved(agrad.reshape(d, (n, -1)), smoothing)
+
+    def _solved(self, d: Any, smoothing: Any) -> Tensor:
+        n, m = self._y.shape[0], len(self._terms)
+        eye = constant(np.eye(n, dtype=d.dtype.name), d)
+        matrix = agrad.astype(self._radial(self._y), d.dtype) + agrad.broadcast_to(smoothing, (n,)) * eye
+        if m:
+            side = agrad.astype(self._polynomial(self._y), d.dtype)
+            corner = constant(np.zeros((m, m), dtype=d.dtype.name), d)
+            below = agrad.concat([agrad.matrix_transpose(side), corner], axis=1)
+            matrix = agrad.concat([agrad.concat([matrix, side], axis=1), below], axis=0)
+            d = agrad.concat([d, constant(np.zeros((m, d.shape[1]), dtype=d.dtype.name), d)], axis=0)
+        return agrad.linalg.solve(matrix, d)
+
+    def _radial(self, x: Any) -> Any:
+        off = (agrad.expand_dims(x, axis=1) - agrad.expand_dims(self._y, axis=0)) * self._epsilon
+        return self._kernel(agrad.sum(off * off, axis=-1))
+
+    def _polynomial(self, x: Any) -> Tensor:
+        x = (x - self._centre) / self._half
+        one = agrad.ones_like(x[:, 0])
+        columns = []
+        for term in self._terms:
+            value = one
+            for i in term:
+                value = value * x[:, i]
+            columns.append(value)
+        return agrad.stack(columns, axis=1)
+
+    @method
+    def __call__(self, x: Any) -> Any:
+        """Return values at places.
+
+        Parameters
+        ----------
+        x : array
+            Of shape (q, k): real places.
+
+        Returns
+        -------
+        array
+            Of shape (q, ...).
+        """
+        x, _ = real_places(x, self._y)
+        if x.ndim != 2 or x.shape[1] != self._y.shape[1]:
+            raise ShapeError(f"RBFInterpolator: places of shape (q, {self._y.shape[1]}), not {tuple(x.shape)}")
+        parts = [self._radial(x), *([self._polynomial(x)] if self._terms else [])]
+        rows = agrad.astype(agrad.concat(parts, axis=1), agrad.result_type(x, self._factors))
+        out = rows @ agrad.astype(self._factors, rows.dtype)
+        return agrad.reshape(out, (x.shape[0], *self._shape))

@@ -1,0 +1,468 @@
+"""Distances between vectors by the names of ``scipy.spatial.distance``.
+
+Where vectors coincide, distances that are roots have the derivative 0, as norms do.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ConfigurationError, DtypeError, RefusedFunctionError, ShapeError
+from agrad.interop.arguments import constant, is_complex, is_concrete, values_of
+from agrad.scipy.shared import array, arrays, function
+from agrad.scipy.spatial import metrics
+from agrad.scipy.spatial.metrics import METRICS
+
+__all__ = [
+    "braycurtis",
+    "canberra",
+    "cdist",
+    "chebyshev",
+    "cityblock",
+    "correlation",
+    "cosine",
+    "euclidean",
+    "jensenshannon",
+    "mahalanobis",
+    "minkowski",
+    "pdist",
+    "seuclidean",
+    "sqeuclidean",
+    "squareform",
+]
+
+_ARRAYS = ("w", "V", "VI")
+"""Options that are arrays."""
+
+
+def _converted(options: dict[str, Any], *values: Any) -> tuple[list[Tensor], dict[str, Any]]:
+    """Return the arrays, and the options that were given, in one dtype; negative weights become NaN."""
+    options = {name: value for name, value in options.items() if value is not None}
+    names = [name for name in _ARRAYS if name in options]
+    found = arrays(*values, *[options[name] for name in names])
+    options.update(zip(names, found[len(values) :], strict=True))
+    if "w" in options:
+        w = options["w"]
+        options["w"] = agrad.where(w >= 0, w, agrad.full_like(w, agrad.nan))
+    return found[: len(values)], options
+
+
+def _between(metric: str, u: Any, v: Any, **options: Any) -> Tensor:
+    """Return the distance between two vectors."""
+    (u, v), options = _converted(options, u, v)
+    vectors = [u, v, *[options[name] for name in ("w", "V") if name in options]]
+    if any(x.ndim != 1 or x.shape != u.shape for x in vectors):
+        raise ShapeError(f"{metric} is of vectors of one length, not of shapes {[tuple(x.shape) for x in vectors]}")
+    return METRICS[metric](u, v, **options)
+
+
+@function
+def euclidean(u: Any, v: Any, w: Any = None) -> Any:
+    """Return the root of the sum of squared differences.
+
+    Parameters
+    ----------
+    u, v : array
+        Vectors of one length.
+    w : array, optional
+        Weights of the squares, not negative.
+
+    Returns
+    -------
+    array
+        Of shape (); its derivative at equal vectors is 0.
+    """
+    return _between("euclidean", u, v, w=w)
+
+
+@function
+def sqeuclidean(u: Any, v: Any, w: Any = None) -> Any:
+    """Return the sum of squared differences.
+
+    Parameters
+    ----------
+    u, v : array
+        Vectors of one length.
+    w : array, optional
+        Weights of the squares, not negative.
+
+    Returns
+    -------
+    array
+        Of shape ().
+    """
+    return _between("sqeuclidean", u, v, w=w)
+
+
+@function
+def seuclidean(u: Any, v: Any, V: Any) -> Any:
+    """Return the Euclidean distance of vectors divided by deviations.
+
+    Parameters
+    ----------
+    u, v : array
+        Vectors of one length.
+    V : array
+        The variances of the components.
+
+    Returns
+    -------
+    array
+        Of shape ().
+    """
+    return _between("seuclidean", u, v, V=V)
+
+
+@function
+def cityblock(u: Any, v: Any, w: Any = None) -> Any:
+    """Return the sum of absolute differences.
+
+    Parameters
+    ----------
+    u, v : array
+        Vectors of one length.
+    w : array, optional
+        Weights, not negative.
+
+    Returns
+    -------
+    array
+        Of shape ().
+    """
+    return _between("cityblock", u, v, w=w)
+
+
+@function
+def chebyshev(u: Any, v: Any, w: Any = None) -> Any:
+    """Return the greatest absolute difference.
+
+    Parameters
+    ----------
+    u, v : array
+        Vectors of one length.
+    w : array, optional
+        Components of weight 0 have no part; other weights are all alike, as in SciPy.
+
+    Returns
+    -------
+    array
+        Of shape (). Equal greatest differences share the derivative evenly.
+    """
+    return _between("chebyshev", u, v, w=w)
+
+
+@function
+def minkowski(u: Any, v: Any, p: float = 2, w: Any = None) -> Any:
+    """Return the norm of order ``p`` of the difference.
+
+    Parameters
+    ----------
+    u, v : array
+        Vectors of one length.
+    p : float
+        Greater than 0, a constant; infinity for the greatest difference.
+    w : array, optional
+        Weights of the powers, not negative.
+
+    Returns
+    -------
+    array
+        Of shape ().
+    """
+    return _between("minkowski", u, v, p=p, w=w)
+
+
+@function
+def cosine(u: Any, v: Any, w: Any = None) -> Any:
+    """Return one less the cosine of the angle between vectors.
+
+    Parameters
+    ----------
+    u, v : array
+        Real vectors of one length. A zero vector gives NaN.
+    w : array, optional
+        Weights of the products, not negative.
+
+    Returns
+    -------
+    array
+        Of shape ().
+
+    Notes
+    -----
+    It is computed as half the squared distance of the unit vectors, which keeps the digits of small angles.
+    """
+    return _between("cosine", u, v, w=w)
+
+
+@function
+def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
+    """Return one less the correlation of two vectors.
+
+    Parameters
+    ----------
+    u, v : array
+        Real vectors of one length. A constant vector gives NaN, or a rounding's angle.
+    w : array, optional
+        Weights, not negative.
+    centered : bool
+        Subtract the means; without it, this is ``cosine``.
+
+    Returns
+    -------
+    array
+        Of shape ().
+    """
+    return _between("correlation", u, v, w=w, centered=centered)
+
+
+@function
+def canberra(u: Any, v: Any, w: Any = None) -> Any:
+    """Return the sum of ``|u - v| / (|u| + |v|)``.
+
+    Parameters
+    ----------
+    u, v : array
+        Vectors of one length. Components that are 0 in both add 0.
+    w : array, optional
+        Weights, not negative.
+
+    Returns
+    -------
+    array
+        Of shape ().
+    """
+    return _between("canberra", u, v, w=w)
+
+
+@function
+def braycurtis(u: Any, v: Any, w: Any = None) -> Any:
+    """Return the sum of ``|u - v|`` over the sum of ``|u + v|``.
+
+    Parameters
+    ----------
+    u, v : array
+        Vectors of one length.
+    w : array, optional
+        Weights, not negative.
+
+    Returns
+    -------
+    array
+        Of shape ().
+    """
+    return _between("braycurtis", u, v, w=w)
+
+
+@function
+def mahalanobis(u: Any, v: Any, VI: Any) -> Any:
+    """Return the distance of vectors by an inverse covariance.
+
+    Parameters
+    ----------
+    u, v : array
+        Vectors of one length.
+    VI : array
+        The inverse of the covariance matrix.
+
+    Returns
+    -------
+    array
+        Of shape (): the root of ``(u - v) VI (u - v)``.
+    """
+    return _between("mahalanobis", u, v, VI=VI)
+
+
+@function
+def jensenshannon(p: Any, q: Any, base: float | None = None, *, axis: int = 0, keepdims: bool = False) -> Any:
+    """Return the Jensen-Shannon distance between probability vectors.
+
+    Parameters
+    ----------
+    p, q : array
+        Probabilities, which are divided by their sums.
+    base : float, optional
+        The base of the logarithm, e by default.
+    axis : int
+        The axis of the probabilities.
+    keepdims : bool
+        Keep the axis with length one.
+
+    Returns
+    -------
+    array
+        The root of the mean divergence from the mean of both. At equal probabilities the derivative is 0; by a
+        probability of 0 it is infinite where the other's is not 0, and 0 where it is.
+    """
+    p, q = arrays(p, q)
+    return metrics.jensenshannon(p, q, base, axis=axis, keepdims=keepdims)
+
+
+def _chosen(metric: Any, options: dict[str, Any], data: list[Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the function of two arrays that broadcast, with the options that ``cdist`` adds from the data."""
+    if callable(metric):
+        return lambda u, v: _called(metric, u, v, options)
+    if metric not in METRICS:
+        raise ConfigurationError(
+            f"distances: the metric {metric!r} is none of {', '.join(METRICS)}; give a function of two vectors"
+        )
+    _, options = _converted(options, *data)
+    if metric in ("seuclidean", "mahalanobis"):
+        both = agrad.concat(data, axis=0)
+        if metric == "seuclidean" and "V" not in options:
+            options["V"] = agrad.var(both, axis=0, correction=1)
+        if metric == "mahalanobis" and "VI" not in options:
+            if both.shape[0] <= both.shape[1]:
+                raise ShapeError(
+                    "mahalanobis: the covariance of no more vectors than components has no inverse; give VI"
+                )
+            off = both - agrad.mean(both, axis=0)
+            options["VI"] = agrad.linalg.inv(agrad.matrix_transpose(off) @ off / (both.shape[0] - 1))
+    return lambda u, v: METRICS[metric](u, v, **options)
+
+
+def _called(metric: Callable[..., Any], u: Tensor, v: Tensor, options: dict[str, Any]) -> Tensor:
+    """Return a function's values for all pairs of vectors of arrays that broadcast."""
+    u, v = agrad.broadcast_arrays(u, v)
+    rows = [agrad.reshape(x, (-1, x.shape[-1])) for x in (u, v)]
+    out = agrad.vmap(lambda a, b: metric(a, b, **options))(*rows)
+    return agrad.reshape(out, u.shape[:-1])
+
+
+def _refuse_out(out: Any) -> None:
+    if out is not None:
+        raise RefusedFunctionError("distances: out= is not written to; leave it away and use the result")
+
+
+def _table(X: Any, *more: Any) -> list[Tensor]:
+    found = arrays(X, *more)
+    if any(x.ndim != 2 or x.shape[1] != found[0].shape[1] for x in found):
+        raise ShapeError(f"distances: tables of vectors of one length, not shapes {[tuple(x.shape) for x in found]}")
+    if any(is_complex(x) for x in found):
+        raise DtypeError("distances: tables of real vectors; join agrad.real(x) and agrad.imag(x)")
+    return found
+
+
+@function
+def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) -> Any:
+    """Return the distances between all vectors of two tables.
+
+    Parameters
+    ----------
+    XA, XB : array
+        Real, of shapes (m, k) and (n, k): vectors by rows.
+    metric : str or callable
+        The name of a function of this module, or a function of two vectors of agrad's functions, that is called under
+        ``vmap``.
+    out : None
+        SciPy's array to write to, refused.
+    **kwargs
+        Options of the metric. Without ``V`` of ``seuclidean`` the variances of all vectors are taken, without ``VI`` of
+        ``mahalanobis`` the inverse of their covariance, and differentiated.
+
+    Returns
+    -------
+    array
+        Of shape (m, n). An array of shape (m, n, k) is made on the way.
+
+    Raises
+    ------
+    ShapeError, DtypeError
+        For other shapes, or complex vectors.
+    ConfigurationError
+        For an unknown metric.
+    """
+    _refuse_out(out)
+    a, b = _table(XA, XB)
+    return _chosen(metric, kwargs, [a, b])(agrad.expand_dims(a, axis=1), agrad.expand_dims(b, axis=0))
+
+
+@function
+def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) -> Any:
+    """Return the distances between the vectors of a table.
+
+    Parameters
+    ----------
+    X : array
+        Real, of shape (m, k): vectors by rows.
+    metric : str or callable
+        As of ``cdist``.
+    out : None
+        SciPy's array to write to, refused.
+    **kwargs
+        Options of the metric, as of ``cdist``.
+
+    Returns
+    -------
+    array
+        Of shape (m (m - 1) / 2,): the distances of vectors i < j, by i and then by j.
+
+    Raises
+    ------
+    ShapeError, DtypeError
+        For another shape, or complex vectors.
+    ConfigurationError
+        For an unknown metric.
+    """
+    _refuse_out(out)
+    (x,) = _table(X)
+    rows = [agrad.take(x, constant(i, x), axis=0) for i in np.triu_indices(x.shape[0], 1)]
+    return _chosen(metric, kwargs, [x])(*rows)
+
+
+@function
+def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
+    """Convert distances of pairs to a square matrix, and back.
+
+    Parameters
+    ----------
+    X : array
+        Distances as ``pdist`` returns them, or a square matrix.
+    force : str
+        "tomatrix" or "tovector" for an error if ``X`` is not of the other form.
+    checks : bool
+        Raise an error for a matrix that is not symmetric, or not 0 on its diagonal, where its values can be read.
+
+    Returns
+    -------
+    array
+        The symmetric matrix with zeros on its diagonal, or the part above the diagonal of a matrix.
+
+    Raises
+    ------
+    ShapeError
+        For another shape, or a matrix that fails the checks.
+    """
+    x = array(X)
+    wanted = {"no": (1, 2), "tomatrix": (1,), "tovector": (2,)}.get(force.lower())
+    if wanted is None or x.ndim not in wanted:
+        raise ShapeError(f"squareform: force={force!r} does not go with an array of {x.ndim} axes")
+    if x.ndim == 1:
+        return _to_matrix(x)
+    n = x.shape[0]
+    if x.shape[1] != n:
+        raise ShapeError(f"squareform: a square matrix, not one of shape {tuple(x.shape)}")
+    if checks and is_concrete(x):
+        values = values_of(x)
+        if np.any(values != values.T) or np.any(np.diagonal(values) != 0):
+            raise ShapeError(
+                "squareform: the matrix is not symmetric with a diagonal of zeros; checks=False lets it be"
+            )
+    i, j = np.triu_indices(n, 1)
+    return agrad.take(agrad.reshape(x, (-1,)), constant(i * n + j, x), axis=0)
+
+
+def _to_matrix(x: Tensor) -> Tensor:
+    pairs = x.shape[0]
+    n = round((1 + (1 + 8 * pairs) ** 0.5) / 2)
+    if n * (n - 1) // 2 != pairs:
+        raise ShapeError(f"squareform: {pairs} is no number of pairs, n (n - 1) / 2")
+    # the place after the last distance is the diagonal's
+    places = np.full((n, n), pairs)
+    i, j = np.triu_indices(n, 1)
+    places[i, j] = places[j, i] = np.arange(pairs)
+    x = agrad.concat([x, agrad.zeros_like(x[:1]) if pairs else constant(np.zeros(1, x.dtype.name), x)])
+    return agrad.reshape(agrad.take(x, constant(places.reshape(-1), x), axis=0), (n, n))

@@ -1,0 +1,150 @@
+"""Formulas of distances over the last axis of arrays that broadcast.
+
+Differences are taken first and squared then: ``|x|^2 + |y|^2 - 2 x y`` would lose the digits of small distances. Where
+a distance is a root of zero its derivative is 0, as that of norms.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ConfigurationError, DtypeError
+from agrad.interop.arguments import is_complex
+
+
+def root(s: Any, p: float = 2.0) -> Tensor:
+    """Return ``s ** (1 / p)``, with the derivative 0 where ``s`` is 0."""
+    zero = s == 0
+    safe = agrad.where(zero, agrad.ones_like(s), s)
+    return agrad.where(zero, agrad.zeros_like(s), agrad.sqrt(safe) if p == 2 else safe ** (1 / p))
+
+
+def ratio(a: Any, b: Any) -> Tensor:
+    """Return ``a / b``, and 0 with the derivative 0 where ``b`` is 0."""
+    zero = b == 0
+    return agrad.where(zero, agrad.zeros_like(a), a / agrad.where(zero, agrad.ones_like(b), b))
+
+
+def _total(x: Tensor, w: Tensor | None) -> Tensor:
+    return agrad.sum(x if w is None else w * x, axis=-1)
+
+
+def _real(*xs: Tensor) -> None:
+    if any(is_complex(x) for x in xs):
+        raise DtypeError("this distance is of real vectors; give agrad.real(x)")
+
+
+def _minkowski(u: Tensor, v: Tensor, *, p: float = 2, w: Tensor | None = None) -> Tensor:
+    p = float(p)
+    if not p > 0:
+        raise ConfigurationError(f"minkowski: p is greater than 0, not {p}")
+    if w is None:
+        return agrad.linalg.vector_norm(u - v, axis=-1, ord=p)
+    if p == math.inf:
+        return _chebyshev(u, v, w=w)
+    return root(_total(agrad.abs(u - v) ** p, w), p) if p != 1 else _cityblock(u, v, w=w)
+
+
+def _euclidean(u: Tensor, v: Tensor, *, w: Tensor | None = None) -> Tensor:
+    return _minkowski(u, v, w=w)
+
+
+def _sqeuclidean(u: Tensor, v: Tensor, *, w: Tensor | None = None) -> Tensor:
+    return _total((u - v) * (u - v), w)
+
+
+def _seuclidean(u: Tensor, v: Tensor, *, V: Tensor) -> Tensor:
+    return _minkowski(u, v, w=1 / V)
+
+
+def _cityblock(u: Tensor, v: Tensor, *, w: Tensor | None = None) -> Tensor:
+    return _total(agrad.abs(u - v), w)
+
+
+def _chebyshev(u: Tensor, v: Tensor, *, w: Tensor | None = None) -> Tensor:
+    off = agrad.abs(u - v)
+    if w is not None:
+        off = agrad.where(w > 0, off, agrad.zeros_like(off))
+    return agrad.max(off, axis=-1)
+
+
+def _canberra(u: Tensor, v: Tensor, *, w: Tensor | None = None) -> Tensor:
+    return _total(ratio(agrad.abs(u - v), agrad.abs(u) + agrad.abs(v)), w)
+
+
+def _braycurtis(u: Tensor, v: Tensor, *, w: Tensor | None = None) -> Tensor:
+    return _total(agrad.abs(u - v), w) / _total(agrad.abs(u + v), w)
+
+
+def _unit(u: Tensor, w: Tensor | None) -> Tensor:
+    size = agrad.sqrt(agrad.sum(u * u if w is None else w * u * u, axis=-1, keepdims=True))
+    return u / agrad.where(size == 0, agrad.full_like(size, math.nan), size)
+
+
+def _cosine(u: Tensor, v: Tensor, *, w: Tensor | None = None) -> Tensor:
+    _real(u, v)
+    # half the squared distance of the unit vectors: 1 less the cosine would lose the digits of small angles
+    off = _unit(u, w) - _unit(v, w)
+    return 0.5 * _total(off * off, w)
+
+
+def _correlation(u: Tensor, v: Tensor, *, w: Tensor | None = None, centered: bool = True) -> Tensor:
+    _real(u, v)
+    if not centered:
+        return _cosine(u, v, w=w)
+    share = None if w is None else w / agrad.sum(w)
+    size = u.shape[-1] if w is None else 1
+
+    def moved(x: Tensor) -> Tensor:
+        return x - agrad.expand_dims(_total(x, share) / size, axis=-1)
+
+    return _cosine(moved(u), moved(v), w=w)
+
+
+def _jensenshannon(p: Tensor, q: Tensor, *, base: float | None = None) -> Tensor:
+    return jensenshannon(p, q, base, axis=-1, keepdims=False)
+
+
+def jensenshannon(p: Any, q: Any, base: float | None, *, axis: int, keepdims: bool) -> Tensor:
+    """Return the Jensen-Shannon distance along an axis."""
+    _real(p, q)
+    totals = [agrad.sum(x, axis=axis, keepdims=True) for x in (p, q)]
+    mean = (p / totals[0] + q / totals[1]) / 2
+    # a class that neither has is of no part; its logarithm would make a derivative of NaN
+    none = (p == 0) & (q == 0)
+    mean = agrad.where(none, agrad.ones_like(mean), mean)
+    # totals stand beside the mean, not below the classes: 0 * log(0) keeps no infinite derivative by them
+    sums = [
+        agrad.sum(
+            agrad.special.rel_entr(agrad.where(none, total * mean, x), total * mean) / total,
+            axis=axis,
+            keepdims=keepdims,
+        )
+        for x, total in zip((p, q), totals, strict=True)
+    ]
+    out = (sums[0] + sums[1]) / (2 if base is None else 2 * math.log(base))
+    # of equal classes the sum is 0, or less by a rounding
+    return root(agrad.where(out < 0, agrad.zeros_like(out), out))
+
+
+def _mahalanobis(u: Tensor, v: Tensor, *, VI: Tensor) -> Tensor:
+    off = u - v
+    return root(agrad.sum(agrad.matmul(off, VI) * off, axis=-1))
+
+
+METRICS: dict[str, Callable[..., Tensor]] = {
+    "braycurtis": _braycurtis,
+    "canberra": _canberra,
+    "chebyshev": _chebyshev,
+    "cityblock": _cityblock,
+    "correlation": _correlation,
+    "cosine": _cosine,
+    "euclidean": _euclidean,
+    "jensenshannon": _jensenshannon,
+    "mahalanobis": _mahalanobis,
+    "minkowski": _minkowski,
+    "seuclidean": _seuclidean,
+    "sqeuclidean": _sqeuclidean,
+}

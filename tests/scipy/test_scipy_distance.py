@@ -1,0 +1,90 @@
+"""Edges and errors of ``agrad.scipy.spatial.distance``."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.errors import ConfigurationError, DtypeError, RefusedFunctionError, ShapeError
+from agrad.scipy.spatial import distance
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "minkowski", "jensenshannon", "cityblock", "chebyshev", "canberra"])
+def test_derivatives_at_equal_points_are_zero(metric: str) -> None:
+    x = np.asarray([[1.0, 2.0], [1.0, 2.0], [0.5, 3.0]])
+
+    def total(x: Any) -> Any:
+        return agrad.sum(distance.cdist(x, x, metric)[:2, :2])
+
+    assert not np.any(agrad.grad(total)(x))
+    whole = agrad.grad(lambda x: agrad.sum(distance.pdist(x, metric)))(x)
+    assert np.all(np.isfinite(whole))
+    assert np.any(whole)
+
+
+def test_small_distances_keep_their_digits() -> None:
+    u = np.asarray([1e8, 1.0])
+    assert distance.sqeuclidean(u, np.asarray([1e8, 1.0 + 1e-6])) == pytest.approx(1e-12, rel=1e-9)
+    v = np.asarray([1.0, 1e-7])
+    assert distance.cosine(np.asarray([1.0, 0.0]), v) == pytest.approx(5e-15, rel=1e-7)
+    assert np.allclose(agrad.grad(lambda v: distance.cosine(np.asarray([1.0, 0.0]), v))(v), [0, 1e-7], atol=1e-13)
+
+
+def test_classes_without_probability() -> None:
+    p, q = np.asarray([0.2, 0.0, 0.8, 0.0]), np.asarray([0.5, 0.0, 0.3, 0.2])
+    found = agrad.grad(lambda q: distance.jensenshannon(p, q))(q)
+    assert np.all(np.isfinite(found))
+    found = agrad.grad(lambda p: distance.jensenshannon(p, q))(p)
+    assert np.all(np.isfinite(found[[0, 1, 2]]))
+    assert found[3] == -np.inf
+    assert np.isfinite(distance.jensenshannon(p, q))
+
+
+def test_zero_vectors_and_negative_weights_are_nan() -> None:
+    zero, one = np.zeros(2), np.asarray([1.0, 2.0])
+    assert np.isnan(distance.cosine(zero, one))
+    assert np.isnan(distance.euclidean(zero, one, w=-one))
+    assert distance.canberra(zero, np.asarray([0.0, 2.0])) == 1
+    assert np.array_equal(agrad.grad(lambda v: distance.canberra(zero, v))(np.asarray([0.0, 2.0])), [0, 0])
+
+
+def test_a_weight_of_zero_has_a_derivative() -> None:
+    u, v, w = np.asarray([1.0, 2.0]), np.asarray([3.0, 5.0]), np.asarray([1.0, 0.0])
+    assert np.allclose(agrad.grad(lambda w: distance.euclidean(u, v, w))(w), [1.0, 9 / 4])
+
+
+def test_dtype_is_kept() -> None:
+    x = np.asarray([[1.0, 2.0], [0.5, 3.0], [0.0, 1.0]], dtype=np.float32)
+    for metric in distance.METRICS:
+        assert distance.pdist(x, metric).dtype == np.float32
+    assert distance.squareform(distance.pdist(x)).dtype == np.float32
+    assert distance.pdist([[1, 2], [3, 4]]).dtype == agrad.float64
+
+
+def test_square_forms_without_pairs() -> None:
+    assert distance.squareform(np.zeros(0)).shape == (1, 1)
+    assert distance.squareform(np.zeros((1, 1))).shape == (0,)
+
+
+X = np.ones((3, 2))
+REFUSED: list[tuple[type[Exception], str, Any]] = [
+    (ShapeError, "vectors of one length", lambda: distance.euclidean(X, X)),
+    (ShapeError, "tables of vectors", lambda: distance.cdist(X, np.ones((3, 4)))),
+    (ConfigurationError, "'hamming' is none of", lambda: distance.pdist(X, "hamming")),
+    (ConfigurationError, "p is greater than 0", lambda: distance.minkowski(X[0], X[1], p=0)),
+    (DtypeError, "tables of real vectors", lambda: distance.pdist(X + 1j)),
+    (DtypeError, "real vectors", lambda: distance.cosine(X[0] * 1j, X[1])),
+    (RefusedFunctionError, "out=", lambda: distance.pdist(X, out=np.zeros(3))),
+    (ShapeError, "give VI", lambda: distance.pdist(np.ones((2, 3)), "mahalanobis")),
+    (ShapeError, "no number of pairs", lambda: distance.squareform(np.zeros(4))),
+    (ShapeError, "not symmetric", lambda: distance.squareform(np.asarray([[0.0, 1.0], [2.0, 0.0]]))),
+    (ShapeError, "force='tovector'", lambda: distance.squareform(np.zeros(3), force="tovector")),
+    (ShapeError, "a square matrix", lambda: distance.squareform(X)),
+]
+
+
+@pytest.mark.parametrize(("error", "words", "call"), REFUSED, ids=[words for _, words, _ in REFUSED])
+def test_errors(error: type[Exception], words: str, call: Any) -> None:
+    with pytest.raises(error, match=words):
+        call()

@@ -1,0 +1,79 @@
+"""Edges and errors of ``agrad.scipy.integrate``."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.errors import ConfigurationError, DetachError, RefusedFunctionError, ShapeError
+from agrad.scipy import integrate
+
+Y = np.asarray([[1.0, 2.0, 4.0, 3.0], [0.5, 1.5, 2.0, 1.0]])
+
+
+def test_places_that_coincide_have_no_part() -> None:
+    x = np.asarray([0.0, 1.0, 1.0, 2.0, 2.0])
+    y = np.asarray([1.0, 2.0, 3.0, 4.0, 4.0])
+    assert np.isfinite(integrate.simpson(y, x=x))
+    assert np.all(np.isfinite(agrad.grad(lambda y: integrate.simpson(y, x=x))(y)))
+
+
+def test_one_sample() -> None:
+    assert np.array_equal(integrate.trapezoid(Y[:, :1]), [0, 0])
+    assert np.array_equal(integrate.simpson(Y[:, :1]), [0, 0])
+    assert integrate.cumulative_simpson(Y[:, :1]).shape == (2, 0)
+    assert np.array_equal(integrate.cumulative_trapezoid(Y[:, :1], initial=0), [[0], [0]])
+
+
+def test_dtype_is_kept() -> None:
+    y = Y.astype(np.float32)
+    for name in ("trapezoid", "cumulative_trapezoid", "simpson", "cumulative_simpson"):
+        assert getattr(integrate, name)(y, dx=0.5).dtype == np.float32
+    assert integrate.romb(y[:, :3], 0.5).dtype == np.float32
+    assert integrate.fixed_quad(lambda x: x, np.float32(0.0), np.float32(1.0))[0].dtype == np.float32
+    out = integrate.solve_ivp(lambda t, y: -y, (0.0, 1.0), y[0])
+    assert out.y.dtype == out.t.dtype == np.float32
+    assert integrate.trapezoid([1, 2, 4]).dtype == agrad.float64
+
+
+def test_result_of_an_initial_value_problem() -> None:
+    out = integrate.solve_ivp(lambda t, y: -y, (0, 1), [1.0, 2.0], t_eval=[0.5, 1.0])
+    assert (out.success, out.status, out.y.shape) == (True, 0, (2, 2))
+    assert np.allclose(out.y.numpy(), np.outer([1, 2], np.exp([-0.5, -1.0])), rtol=1e-3)
+    start = integrate.solve_ivp(lambda t, y: -y, (0, 1), np.ones(2), t_eval=[0.0])
+    assert np.array_equal(start.y, [[1], [1]])
+    assert np.array_equal(start.t, [0])
+
+
+def decay(t: Any, y: Any) -> Any:
+    return -y
+
+
+REFUSED: list[tuple[type[Exception], str, Any]] = [
+    (ShapeError, "0 samples", lambda: integrate.trapezoid(np.zeros((2, 0)))),
+    (ShapeError, "as many elements", lambda: integrate.simpson(Y, x=np.arange(3.0))),
+    (ShapeError, "dx is one number", lambda: integrate.trapezoid(Y, dx=np.ones(3))),
+    (ConfigurationError, "initial is 0 or None", lambda: integrate.cumulative_trapezoid(Y, initial=1)),
+    (ShapeError, "initial is one number", lambda: integrate.cumulative_simpson(Y, initial=np.ones((2, 1)))),
+    (ShapeError, "power of 2", lambda: integrate.romb(Y)),
+    (RefusedFunctionError, "show=True", lambda: integrate.romb(Y[:, :3], show=True)),
+    (ShapeError, "the ends are numbers", lambda: integrate.fixed_quad(decay, np.ones(2), 2.0)),
+    (RefusedFunctionError, "method", lambda: integrate.solve_ivp(decay, (0, 1), Y[0], "BDF")),
+    (RefusedFunctionError, "dense_output", lambda: integrate.solve_ivp(decay, (0, 1), Y[0], dense_output=True)),
+    (RefusedFunctionError, "events", lambda: integrate.solve_ivp(decay, (0, 1), Y[0], events=[decay])),
+    (RefusedFunctionError, "max_step", lambda: integrate.solve_ivp(decay, (0, 1), Y[0], max_step=0.1)),
+    (ShapeError, "from the first of t_span", lambda: integrate.solve_ivp(decay, (0, 1), Y[0], t_eval=[0.5, 2])),
+    (ShapeError, "in this order", lambda: integrate.solve_ivp(decay, (0, 1), Y[0], t_eval=[0.5, 0.2])),
+    (
+        DetachError,
+        "requires a gradient|recorded",
+        lambda: agrad.grad(lambda t: agrad.sum(integrate.solve_ivp(decay, (0.0, t), Y[0]).y))(np.asarray(1.0)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("error", "words", "call"), REFUSED, ids=[words for _, words, _ in REFUSED])
+def test_errors(error: type[Exception], words: str, call: Any) -> None:
+    with pytest.raises(error, match=words):
+        call()

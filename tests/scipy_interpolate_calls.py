@@ -1,0 +1,141 @@
+"""Calls of ``scipy.interpolate``: an interpolator is made and called in one."""
+
+from typing import Any
+
+import numpy as np
+from scipy_calls import Calls
+
+import agrad
+from agrad.scipy.shared import function
+
+CALLS = Calls("interpolate")
+
+
+@function
+def _ring(y: Any) -> Any:
+    """Return values that end as they begin."""
+    y = agrad.asarray(y)
+    return agrad.concat([y, y[:1]])
+
+
+_rng = np.random.default_rng(7)
+_X = np.asarray([0.1, 0.8, 1.3, 2.4, 3.0, 4.1])
+_Y, _Y2 = _rng.normal(size=6), _rng.normal(size=(2, 6))
+_T = np.asarray([[0.3, 1.0], [2.9, 3.6]])
+_OUT = np.asarray([-0.7, 1.7, 5.2])
+_MONOTONE = np.asarray([0.0, 0.4, 0.5, 0.3, -0.6, -0.9])
+CALLS.add("CubicSpline", lambda m, x, y, t: m.CubicSpline(x, y)(t), _X, _Y, _T)
+CALLS.add("CubicSpline axis", lambda m, x, y, t: m.CubicSpline(x, y, axis=1)(t), _X, _Y2, _T)
+CALLS.add("CubicSpline beyond", lambda m, x, y, t: m.CubicSpline(x, y, bc_type="natural")(t), _X, _Y, _OUT)
+CALLS.add("CubicSpline clamped", lambda m, x, y, t: m.CubicSpline(x, y, bc_type="clamped")(t, 1), _X, _Y, _T)
+CALLS.add(
+    "CubicSpline periodic",
+    lambda m, x, y, t: m.CubicSpline(x, _ring(y), bc_type="periodic")(t),
+    _X, _Y[:5], _OUT,
+)  # fmt: skip
+CALLS.add(
+    "CubicSpline conditions",
+    lambda m, x, y, a, b, t: m.CubicSpline(x, y, bc_type=((1, a), (2, b)), axis=1)(t),
+    _X, _Y2, np.asarray([0.3, -1.0]), np.asarray([0.2, 2.0]), _T,
+)  # fmt: skip
+CALLS.add("CubicSpline complex", lambda m, x, y, t: m.CubicSpline(x, y)(t), _X, _Y + 1j * _Y[::-1], _T)
+CALLS.add("CubicSpline two", lambda m, x, y, t: m.CubicSpline(x, y)(t), _X[:2], _Y[:2], _T)
+CALLS.add("CubicSpline three", lambda m, x, y, t: m.CubicSpline(x, y)(t), _X[:3], _Y[:3], _T)
+CALLS.add("CubicSpline derivative", lambda m, x, y, t: m.CubicSpline(x, y).derivative(2)(t), _X, _Y, _T)
+CALLS.add("CubicSpline antiderivative", lambda m, x, y, t: m.CubicSpline(x, y).antiderivative()(t), _X, _Y, _T)
+CALLS.add("CubicSpline integrate", lambda m, x, y, t: m.CubicSpline(x, y, axis=1).integrate(t[0], t[1]), _X, _Y2, _OUT)
+CALLS.add(
+    "CubicSpline integrate periods",
+    lambda m, x, y, t: m.CubicSpline(x, _ring(y), bc_type="periodic").integrate(t[0], t[2]),
+    _X, _Y[:5], _OUT * 2,
+)  # fmt: skip
+CALLS.add("CubicSpline nodes", lambda m, x, y: m.CubicSpline(x, y)(x), _X, _Y, order=0)
+CALLS.add("PchipInterpolator", lambda m, x, y, t: m.PchipInterpolator(x, y)(t), _X, _MONOTONE, _T)
+CALLS.add("PchipInterpolator axis", lambda m, x, y, t: m.PchipInterpolator(x, y, axis=1)(t), _X, _Y2, _T)
+CALLS.add("PchipInterpolator slope", lambda m, x, y, t: m.PchipInterpolator(x, y)(t, nu=1), _X, np.exp(-_X), _OUT)
+CALLS.add("PchipInterpolator two", lambda m, x, y, t: m.PchipInterpolator(x, y)(t), _X[:2], _Y[:2], _T)
+CALLS.add("PchipInterpolator three", lambda m, x, y, t: m.PchipInterpolator(x, y)(t), _X[:3], _MONOTONE[:3], _T)
+CALLS.add("Akima1DInterpolator", lambda m, x, y, t: m.Akima1DInterpolator(x, y)(t), _X, _Y, _T)
+CALLS.add("Akima1DInterpolator axis", lambda m, x, y, t: m.Akima1DInterpolator(x, y, axis=1)(t), _X, _Y2, _T)
+CALLS.add(
+    "Akima1DInterpolator modified",
+    lambda m, x, y, t: m.Akima1DInterpolator(x, y, method="makima", extrapolate=True)(t),
+    _X, _Y, _OUT,
+)  # fmt: skip
+CALLS.add("Akima1DInterpolator three", lambda m, x, y, t: m.Akima1DInterpolator(x, y)(t), _X[:3], _Y[:3], _T[0])
+CALLS.add("CubicHermiteSpline", lambda m, x, y, s, t: m.CubicHermiteSpline(x, y, s)(t), _X, _Y, _Y[::-1].copy(), _T)
+CALLS.add(
+    "CubicHermiteSpline periodic",
+    lambda m, x, y, s, t: m.CubicHermiteSpline(x, y, s, axis=-1, extrapolate="periodic")(t),
+    _X, _Y2, _Y2[::-1].copy(), _OUT,
+)  # fmt: skip
+_C = _rng.normal(size=(3, 5, 2))
+CALLS.add("PPoly", lambda m, c, x, t: m.PPoly(c, x)(t), _C, _X, _T)
+CALLS.add("PPoly axis", lambda m, c, x, t: m.PPoly(c, x, axis=1)(t), np.moveaxis(_C, 2, 0).copy(), _X, _T)
+CALLS.add("PPoly complex", lambda m, c, x, t: m.PPoly(c, x)(t, 1), _C + 1j * _C[::-1], _X, _T)
+CALLS.add("PPoly antiderivative", lambda m, c, x, t: m.PPoly(c, x).antiderivative(2)(t), _C, _X, _OUT)
+CALLS.add("PPoly coefficients", lambda m, x, y: m.CubicSpline(x, y).derivative().c, _X, _Y)
+CALLS.add("interp1d", lambda m, x, y, t: m.interp1d(x, y)(t), _X, _Y, _T)
+CALLS.add("interp1d axis", lambda m, x, y, t: m.interp1d(x, y, axis=0)(t), _X, _Y2.T.copy(), _T)
+CALLS.add("interp1d falling", lambda m, x, y, t: m.interp1d(x, y)(t), _X[::-1].copy(), _Y2, _T)
+CALLS.add("interp1d complex", lambda m, x, y, t: m.interp1d(x, y)(t), _X, _Y + 1j * _Y[::-1], _T)
+CALLS.add(
+    "interp1d beyond",
+    lambda m, x, y, t: m.interp1d(x, y, fill_value="extrapolate", assume_sorted=True)(t),
+    _X, _Y2, _OUT,
+)  # fmt: skip
+CALLS.add(
+    "interp1d filled",
+    lambda m, x, y, a, t: m.interp1d(x, y, bounds_error=False, fill_value=(a, 7.0))(t),
+    _X, _Y2, np.asarray([0.5, -2.0]), _OUT,
+)  # fmt: skip
+CALLS.add("interp1d cubic", lambda m, x, y, t: m.interp1d(x, y, "cubic")(t), _X, _Y2, _T)
+for _kind in ("nearest", "nearest-up", "previous", "next", "zero", "slinear"):
+    CALLS.add(f"interp1d {_kind}", lambda m, x, y, t, k=_kind: m.interp1d(x, y, k)(t), _X, _Y2, _T)
+_P, _Q = np.asarray([0.0, 1.0, 2.5, 3.0]), np.asarray([2.0, 0.9, 0.0])
+_V = _rng.normal(size=(4, 3, 2))
+_AT = np.asarray([[0.3, 0.4], [2.7, 1.8], [1.2, 1.3]])
+CALLS.add(
+    "RegularGridInterpolator",
+    lambda m, p, q, v, t: m.RegularGridInterpolator((p, q), v)(t),
+    _P,
+    _Q[::-1].copy(),
+    _V,
+    _AT,
+)
+CALLS.add(
+    "RegularGridInterpolator falling", lambda m, p, q, v, t: m.RegularGridInterpolator((p, q), v)(t), _P, _Q, _V, _AT
+)
+CALLS.add(
+    "RegularGridInterpolator beyond",
+    lambda m, p, v, t: m.RegularGridInterpolator((p,), v, bounds_error=False, fill_value=None)(t),
+    _P, _V[..., 0], _OUT[:, None],
+)  # fmt: skip
+CALLS.add(
+    "RegularGridInterpolator nearest",
+    lambda m, p, v, t: m.RegularGridInterpolator((p,), v, "nearest", False, 3.0)(t),
+    _P, _V, _OUT[:, None],
+)  # fmt: skip
+CALLS.add("RegularGridInterpolator complex", lambda m, p, v, t: m.RegularGridInterpolator((p,), v)(t),
+          _P, _V * (1 + 2j), _AT[:, :1].copy())  # fmt: skip
+CALLS.add("interpn", lambda m, p, v, t: m.interpn((p,), v, t), _P, _V, _AT[:, :1].copy())
+CALLS.add("interpn coordinates", lambda m, p, v, t: m.interpn((p,), v, (t,), "nearest"), _P, _V, _AT[:, 0].copy())
+_POINTS, _PLACES = _rng.normal(size=(8, 2)), _rng.normal(size=(3, 2))
+_D = _rng.normal(size=(8, 2))
+for _kernel in ("thin_plate_spline", "linear", "cubic", "quintic", "multiquadric", "inverse_multiquadric",
+                "inverse_quadratic", "gaussian"):  # fmt: skip
+    CALLS.add(
+        f"RBFInterpolator {_kernel}",
+        lambda m, y, d, x, k=_kernel: m.RBFInterpolator(y, d, kernel=k, epsilon=0.9)(x),
+        _POINTS, _D[:, 0], _PLACES, rtol=1e-8, slow=True,
+    )  # fmt: skip
+CALLS.add(
+    "RBFInterpolator smoothing",
+    lambda m, y, d, s, x: m.RBFInterpolator(y, d, smoothing=s, degree=2)(x),
+    _POINTS, _D, np.full(8, 0.3), _PLACES, rtol=1e-8, slow=True,
+)  # fmt: skip
+CALLS.add(
+    "RBFInterpolator complex",
+    lambda m, y, d, x: m.RBFInterpolator(y, d, kernel="gaussian", epsilon=1.2, degree=-1)(x),
+    _POINTS, _D[:, 0] + 1j * _D[:, 1], _PLACES, rtol=1e-8, slow=True,
+)  # fmt: skip
