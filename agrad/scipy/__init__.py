@@ -7,9 +7,4 @@ argument is a raw array and none is a Tensor, and Tensors otherwise.
 
 from agrad.scipy import integrate, interpolate, spatial, special
 
-__all__ = [
-    "integrate",
-    "interpolate",
-    "spatial",
-    "special",
-]
+__all__ = ["integrate", "interpolate", "spatial", "special"]
