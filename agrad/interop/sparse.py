@@ -1,4 +1,4 @@
-"""Products of Tensors with the sparse matrices of SciPy and CuPy, which are constants."""
+"""Products of Tensors with sparse matrices of SciPy and CuPy, as constants."""
 
 import sys
 from types import ModuleType
@@ -45,7 +45,7 @@ def library_of(value: Any) -> ModuleType | None:
 
 
 def check_operands(name: str, matrix: Any, x: Tensor) -> None:
-    """Raise an error if the Tensor's library is not that of a sparse matrix, or if that has not two axes."""
+    """Raise an error for operands of two libraries, or a matrix without two axes."""
     module = library_of(matrix)
     backend = "numpy" if module is None else _LIBRARIES[module.__name__]
     if x.backend != backend:
