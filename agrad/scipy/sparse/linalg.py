@@ -1,6 +1,7 @@
-"""Linear systems with a sparse matrix of SciPy, by the names of ``scipy.sparse.linalg``.
+"""Linear systems with a sparse matrix, by the names of SciPy.
 
-The right sides are differentiated, in every mode and order. The matrix is a constant. Needs SciPy.
+The functions are those of ``scipy.sparse.linalg``. The right sides are differentiated, in every mode and order. The
+matrix is a constant. They need SciPy.
 """
 
 from collections.abc import Callable
