@@ -309,7 +309,7 @@ _answer("operator_beside", "beside")
 def __getattr__(name: str) -> _Any:
     if name in _PACKAGES:
         return _importlib.import_module(f"agrad.{name}")
-    if name in _WORDS:
+    if name in _WORDS or name == "lib":  # xarray looks for windows there; it is no word of agrad's own
         return getattr(_importlib.import_module("agrad.interop.words"), name)
     raise AttributeError(f"module 'agrad' has no attribute {name!r}")
 

@@ -14,7 +14,7 @@ def is_labelled(value: Any) -> bool:
 
 
 def values_of_labelled(value: Any) -> Any:
-    """Return the values of an object of pandas as an array, and other objects as they are."""
+    """Return the values of an object of pandas, and other objects as they are."""
     if not is_labelled(value):
         return value
     values = value.to_numpy()
