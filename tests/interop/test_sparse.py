@@ -124,6 +124,20 @@ def test_refusals(f: Any, error: type[Exception], text: str) -> None:
         f(sparse.csr_array(A), x)
 
 
+def test_a_jitted_function_reads_a_matrix_from_outside() -> None:
+    matrix, x = sparse.csr_array(A), np.asarray([1.0, 2.0, 3.0])
+    text = "is or holds a csr_array, which is no array and cannot be hashed"
+    with pytest.raises(agrad.errors.OperandError, match=text) as error:
+        agrad.jit(lambda a, v: a @ v)(matrix, x)
+    assert "let the function read it from outside" in str(error.value)
+    f = agrad.jit(lambda v: matrix @ v)
+    close(f(x), A @ x)
+    matrix.data *= 2
+    close(f(x), 2 * A @ x)
+    matrix = sparse.csr_array(3 * A)
+    close(f(x), 3 * A @ x)
+
+
 @pytest.mark.parametrize("f", [lambda a, x: a @ x, lambda a, x: x @ a.T], ids=["before", "behind"])
 def test_other_backends_are_told_to_move(backend: str, f: Any) -> None:
     x = agrad.asarray([1.0, 2.0, 3.0])
