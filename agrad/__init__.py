@@ -289,11 +289,11 @@ _PACKAGES = ("data", "nn", "optim", "random", "scipy", "testing")
 _WORDS = ("cumsum", "einsum", "gradient", "pad", "quantile", "transpose")
 
 
-def _answer(name: str) -> None:
-    """File a handler of NumPy's protocol that is loaded at its first call."""
+def _answer(name: str, module: str = "numpy") -> None:
+    """File a handler of other packages' objects that is loaded at its first call."""
 
     def load(*args: _Any) -> _Any:
-        _CALLS[name] = getattr(_importlib.import_module("agrad.interop.numpy"), name)
+        _CALLS[name] = getattr(_importlib.import_module(f"agrad.interop.{module}"), name)
         return _CALLS[name](*args)
 
     _CALLS[name] = load
@@ -303,12 +303,13 @@ _answer("array_ufunc")
 _answer("array_function")
 _answer("array_method")
 _answer("special_word")
+_answer("operator_beside", "beside")
 
 
 def __getattr__(name: str) -> _Any:
     if name in _PACKAGES:
         return _importlib.import_module(f"agrad.{name}")
-    if name in _WORDS:
+    if name in _WORDS or name == "lib":  # xarray looks for windows there; it is no word of agrad's own
         return getattr(_importlib.import_module("agrad.interop.words"), name)
     raise AttributeError(f"module 'agrad' has no attribute {name!r}")
 

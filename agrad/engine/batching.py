@@ -17,6 +17,7 @@ settings.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from agrad.backends import backend_of_type
 from agrad.engine.levels import NAMESPACES, NUMBERS, Level, lift, namespace_of
 from agrad.engine.observing import OBSERVED
 from agrad.engine.scalars import TracedNumber
@@ -94,6 +95,8 @@ class Batch(Level):
                     arg = arg.data
             elif isinstance(arg, Tensor):
                 arg = settle(arg)
+            elif hasattr(arg, "shape") and backend_of_type(type(arg)) is None:
+                raise primitive.not_an_array(type(arg))
             inner.append(arg)
         if rule is None:
             raise MissingRuleError(

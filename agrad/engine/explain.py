@@ -94,12 +94,25 @@ def _conversion() -> tuple[str, str]:
     section = getattr(namespace, module.rpartition(".")[2], namespace)
     if section is not namespace and name in vars(section):
         remedy += f"agrad.{module.rpartition('.')[2]}.{name} is the same of Tensors; "
+    beside = asked.f_locals.get("self") if "other" in asked.f_locals else None
+    values = next((method for method in ("to_numpy", "toarray") if hasattr(beside, method)), None)
+    if values is not None:
+        remedy += f"the values of its {type(beside).__name__} can be beside a Tensor: .{values}(); "
     by_namespace = any(
         "array_namespace" in frame.f_code.co_names and "._lib." not in frame.f_globals["__name__"] for frame in frames
     )
     if by_namespace and module.startswith("scipy") and os.environ.get("SCIPY_ARRAY_API") != "1":
         remedy += "it takes Tensors where SCIPY_ARRAY_API=1 is in the environment before SciPy is imported; "
     return f"{module}.{name}()", remedy
+
+
+def is_no_array_to(frame: FrameType) -> bool:
+    """Return True for a caller that leaves an operator to objects that are no arrays.
+
+    A product of a sparse matrix of SciPy begins with the conversion of the other operand. For what NumPy makes of an
+    object that is no array it returns NotImplemented, and Python asks the Tensor.
+    """
+    return frame.f_code.co_name == "_matmul_dispatch" and frame.f_globals.get("__package__") == "scipy.sparse"
 
 
 def _askers(frame: FrameType | None) -> list[FrameType]:
@@ -160,3 +173,4 @@ def _raw_arrays(error: Exception) -> str:
 
 
 CALLS["detach_error"] = detach_error
+CALLS["is_no_array_to"] = is_no_array_to

@@ -3,6 +3,7 @@
 Operators are computed at once, all else by handlers that upper modules file in ``CALLS``.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +52,14 @@ class NumPyOperand:
     __slots__ = ()
 
     dtype: Any
+
+    @property
+    def __pandas_priority__(self) -> int:
+        """Above those of pandas' classes, whose operators then leave the result to the Tensor.
+
+        Those that write into a column cannot: they ask from a function that takes NotImplemented for the result.
+        """
+        return 0 if sys._getframe(2).f_code.co_name == "_inplace_method" else 5000
 
     def __array_ufunc__(self, ufunc: Any, method: str, /, *inputs: Any, **settings: Any) -> Any:
         """Compute a NumPy universal function on Tensors.

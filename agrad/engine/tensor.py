@@ -4,6 +4,7 @@ Its methods find functions of upper modules by name in ``registry.CALLS``.
 """
 
 import math
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,6 +16,9 @@ from agrad.engine.protocols import NumPyOperand
 from agrad.engine.tape import LEAF, Node, leaf_node, mode
 from agrad.errors import DetachError, DtypeError, HiddenMemoryError, NotDifferentiableError, OperandError
 from agrad.registry import CALLS, namespace
+
+_NO_ARRAY = np.array(None, dtype=object)
+"""What NumPy makes of an object that is no array."""
 
 
 class Tensor(NumPyOperand):
@@ -318,6 +322,8 @@ class Tensor(NumPyOperand):
         return found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if CALLS["is_no_array_to"](sys._getframe(1)):
+            return _NO_ARRAY
         self._check_detached("numpy.asarray()")
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 

@@ -29,6 +29,7 @@ from agrad.interop import (  # noqa: F401 - they register handlers
     ufuncs,
 )
 from agrad.interop.arguments import cast, deliver, dtype_of, known, masked, tensor
+from agrad.interop.beside import values_of_labelled
 from agrad.interop.creation import LIKE, like_array
 from agrad.interop.methods import METHODS, choose_where
 from agrad.interop.scipy import find_ufunc
@@ -49,6 +50,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings:
         if common is not None and all(map(known, inputs)):
             return common(*inputs)
     out = settings.pop("out", ())
+    inputs = tuple(map(values_of_labelled, inputs))
     operands = inputs if method != "at" else (inputs[0], *inputs[2:])
     if not all(map(known, (*operands, *out))):
         return NotImplemented

@@ -1,15 +1,22 @@
 """NumPy's functions that other libraries look up in the namespace of an array.
 
 opt_einsum takes ``einsum`` and ``transpose`` from the package of an array's class, xarray takes ``pad``, ``quantile``,
-``cumsum`` and ``gradient`` from the array's namespace. ``agrad`` has these names; their first use loads this module.
+``cumsum``, ``gradient`` and ``lib.stride_tricks.sliding_window_view`` from the array's namespace. ``agrad`` has these
+names; their first use loads this module.
 """
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 import agrad.interop.numpy  # noqa: F401 - registers the handlers
 from agrad import Tensor
 from agrad.interop.table import FUNCTIONS, answer, find
+
+lib = SimpleNamespace(stride_tricks=SimpleNamespace(sliding_window_view=np.lib.stride_tricks.sliding_window_view))
+"""The part of ``numpy.lib`` that NumPy dispatches on Tensors and xarray looks up."""
 
 
 def einsum(*operands: Any, out: Tensor | None = None, **settings: Any) -> Tensor:

@@ -276,10 +276,11 @@ class Jitted:
             try:
                 hash(value)
             except TypeError:
-                if not hasattr(value, "shape"):
+                if not isinstance(value, Tensor) and backend_of_type(type(value)) is None:
                     raise OperandError(
                         f"jit({self._name}): an argument is or holds a {type(value).__name__}, which is no array and "
-                        "cannot be hashed, so that no program can be kept for it; pass a tuple or a dict of arrays"
+                        "cannot be hashed, so that no program can be kept for it; pass a tuple or a dict of arrays, or "
+                        "let the function read it from outside, as a constant"
                     ) from None
         raise OperandError(f"jit({self._name}): the arguments cannot be hashed") from None
 

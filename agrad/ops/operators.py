@@ -14,6 +14,7 @@ from agrad.ops.linear_algebra import matmul
 from agrad.ops.manipulation import matrix_transpose, permute_dims
 from agrad.ops.searching import any as any_
 from agrad.ops.transfer import rebuild, to, to_device
+from agrad.registry import CALLS
 
 Method = Callable[..., Any]
 
@@ -79,7 +80,8 @@ def _forward(function: Method) -> Method:
         try:
             return function(self, other)
         except OperandError:
-            return NotImplemented
+            pass  # so that an error of the next call does not name this one
+        return CALLS["operator_beside"](function, self, other)
 
     return method
 
@@ -89,7 +91,8 @@ def _reflected(function: Method) -> Method:
         try:
             return function(other, self)
         except OperandError:
-            return NotImplemented
+            pass  # so that an error of the next call does not name this one
+        return CALLS["operator_beside"](function, other, self)
 
     return method
 
@@ -101,8 +104,8 @@ def _in_place(function: Method) -> Method:
         try:
             result = function(self, other)
         except OperandError:
-            return NotImplemented
-        return write(self, result, what)
+            result = CALLS["operator_beside"](function, self, other)
+        return result if result is NotImplemented else write(self, result, what)
 
     return method
 

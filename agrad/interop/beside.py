@@ -1,0 +1,39 @@
+"""Operators of a Tensor and an object that is no array: of pandas, or sparse."""
+
+from collections.abc import Callable
+from typing import Any
+
+from agrad import Tensor
+from agrad.errors import OperandError
+from agrad.interop.sparse import combined, library_of
+
+
+def is_labelled(value: Any) -> bool:
+    """Return True for pandas' tables, columns, indices and extension arrays."""
+    return hasattr(type(value), "__pandas_priority__") and not isinstance(value, Tensor)
+
+
+def values_of_labelled(value: Any) -> Any:
+    """Return the values of an object of pandas, and other objects as they are."""
+    if not is_labelled(value):
+        return value
+    values = value.to_numpy()
+    if values.dtype.kind not in "biufc":
+        raise OperandError(
+            f"a {type(value).__name__} beside a Tensor is to hold numbers, and its values have dtype {values.dtype}; "
+            "give it the array of those that are meant: .to_numpy(dtype=float)"
+        )
+    return values
+
+
+def operator_beside(operation: Callable[..., Any], x1: Any, x2: Any) -> Any:
+    """Return the result of an operator that refused one of its two operands.
+
+    Objects of pandas stand for their values, in their order and without their labels. Returns NotImplemented if the
+    operand is unknown here too.
+    """
+    other = x2 if isinstance(x1, Tensor) else x1
+    if is_labelled(other):
+        return operation(values_of_labelled(x1), values_of_labelled(x2))
+    module = library_of(other)
+    return NotImplemented if module is None else combined(operation.__name__, x1, x2, module)

@@ -1,0 +1,92 @@
+"""Products of Tensors with sparse matrices of SciPy and CuPy, as constants."""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import agrad
+from agrad import Tensor
+from agrad.errors import MixedBackendsError, ShapeError
+
+_LIBRARIES = {"scipy.sparse": "numpy", "cupyx.scipy.sparse": "cupy"}
+"""The backends whose arrays the sparse matrices of a module multiply."""
+
+
+class Matrix:
+    """A sparse matrix as a setting of an operation, equal only to itself."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def transposed(self) -> "Matrix":
+        """Return the transpose, which shares the memory where the format allows."""
+        return Matrix(self.value.T)
+
+
+@agrad.primitive(name="sparse.matmul", linear="x", batch="leading")
+def matmul_p(xp: Any, x: Any, /, *, matrix: Any) -> Any:
+    # the axes before the last two are columns too: one product for all of them
+    columns = x if len(x.shape) == 2 else xp.reshape(xp.moveaxis(x, -2, 0), (x.shape[-2], -1))
+    y = matrix.value @ columns
+    return y if len(x.shape) == 2 else xp.moveaxis(xp.reshape(y, (y.shape[0], *x.shape[:-2], x.shape[-1])), 0, -2)
+
+
+@matmul_p.vjp
+def matmul_vjp(xp: Any, g: Any, *, matrix: Any) -> Any:
+    return matmul_p(g, matrix=matrix.transposed())
+
+
+def library_of(value: Any) -> ModuleType | None:
+    """Return the module whose sparse matrix or array ``value`` is, or None."""
+    loaded = [sys.modules[name] for name in _LIBRARIES if name in sys.modules]
+    return next((module for module in loaded if module.issparse(value)), None)
+
+
+def check_operands(name: str, matrix: Any, x: Tensor) -> None:
+    """Raise an error for operands of two libraries, or a matrix without two axes."""
+    module = library_of(matrix)
+    backend = "numpy" if module is None else _LIBRARIES[module.__name__]
+    if x.backend != backend:
+        raise MixedBackendsError(
+            f"{name} of a sparse matrix of {type(matrix).__module__.partition('.')[0]} and a Tensor on {x.backend!r}; "
+            f"move the Tensor: x.to({backend!r})"
+        )
+    if len(matrix.shape) != 2:
+        raise ShapeError(f"{name} takes a sparse matrix of two axes, not of shape {matrix.shape}; reshape it first")
+
+
+def product(matrix: Any, x: Tensor) -> Any:
+    """Return ``matrix @ x`` for a Tensor of one axis or more."""
+    check_operands("matmul", matrix, x)
+    if not x.ndim or x.shape[max(x.ndim - 2, 0)] != matrix.shape[1]:
+        raise ShapeError(f"matmul: shapes {matrix.shape} and {x.shape} do not multiply")
+    held = Matrix(matrix)
+    return matmul_p(x[:, None], matrix=held)[:, 0] if x.ndim == 1 else matmul_p(x, matrix=held)
+
+
+def product_behind(x: Tensor, matrix: Any) -> Any:
+    """Return ``x @ matrix`` for a Tensor of one axis or more."""
+    check_operands("matmul", matrix, x)
+    if not x.ndim or x.shape[-1] != matrix.shape[0]:
+        raise ShapeError(f"matmul: shapes {x.shape} and {matrix.shape} do not multiply")
+    return product(matrix.T, x) if x.ndim == 1 else agrad.matrix_transpose(product(matrix.T, agrad.matrix_transpose(x)))
+
+
+def combined(name: str, x1: Any, x2: Any, module: ModuleType) -> Any:
+    """Return the result of an operator with a sparse matrix, or NotImplemented.
+
+    Products are SciPy's: ``*`` of two matrices (``csr_matrix``) is one of matrices, of arrays (``csr_array``) one of
+    elements, which has a sparse result and is not done here. Sums are dense.
+    """
+    matrix = x2 if isinstance(x1, Tensor) else x1
+    if name == "matmul" or (name == "multiply" and isinstance(matrix, module.spmatrix)):
+        x = x1 if isinstance(x1, Tensor) else x2
+        if name == "multiply" and not x.ndim:
+            return NotImplemented
+        return product(x1, x2) if x is x2 else product_behind(x1, x2)
+    if name in ("add", "subtract"):
+        dense = [x if isinstance(x, Tensor) else x.toarray() for x in (x1, x2)]
+        return getattr(agrad, name)(*dense)
+    return NotImplemented

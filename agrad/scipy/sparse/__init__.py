@@ -1,0 +1,8 @@
+"""Sparse matrices of SciPy, which are constants, and Tensors.
+
+A product needs no function from here: ``A @ x`` and ``x @ A`` are Tensors where ``x`` is one.
+"""
+
+from agrad.scipy.sparse import linalg
+
+__all__ = ["linalg"]

@@ -1,0 +1,247 @@
+"""Linear systems with a sparse matrix, by the names of SciPy.
+
+The functions are those of ``scipy.sparse.linalg``. The right sides are differentiated, in every mode and order. The
+matrix is a constant. They need SciPy.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import OperandError, ShapeError
+from agrad.interop.sparse import check_operands, library_of
+from agrad.scipy.shared import function
+
+
+class _Factors:
+    """LU factors of a sparse matrix, for each dtype that is asked for.
+
+    They are a setting of an operation, equal only to themselves.
+    """
+
+    def __init__(self, matrix: Any, options: dict[str, Any]) -> None:
+        self.matrix = matrix.tocsc()
+        self.options = options
+        self.by_dtype: dict[Any, Any] = {}
+
+    def of(self, dtype: Any) -> Any:
+        """Return the factors of the matrix in a dtype, made at the first call."""
+        if dtype not in self.by_dtype:
+            from scipy.sparse.linalg import splu
+
+            self.by_dtype[dtype] = splu(self.matrix.astype(dtype), **self.options)
+        return self.by_dtype[dtype]
+
+    def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
+        """Return the solution for the columns of ``b``."""
+        common = np.result_type(self.matrix.dtype, b.dtype, np.float32)
+        how = "T" if transposed else "N"
+        if b.dtype.kind == "c" and self.matrix.dtype.kind != "c":
+            factors, real = self.of(np.empty(0, common).real.dtype), np.empty(0, common).real.dtype
+            parts = [factors.solve(np.ascontiguousarray(part, dtype=real), how) for part in (b.real, b.imag)]
+            return (parts[0] + 1j * parts[1]).astype(common)
+        return self.of(common).solve(np.ascontiguousarray(b, dtype=common), how)
+
+
+@agrad.primitive(name="sparse.solve", linear="b", batch="leading")
+def _solve(xp: Any, b: Any, /, *, factors: Any, transposed: Any) -> Any:
+    # the axes before the last two are columns too
+    columns = xp.reshape(xp.moveaxis(b, -2, 0), (b.shape[-2], -1))
+    x = factors.solve(columns, transposed)
+    return xp.moveaxis(xp.reshape(x, (x.shape[0], *b.shape[:-2], b.shape[-1])), 0, -2)
+
+
+@_solve.vjp
+def _solve_vjp(xp: Any, g: Any, *, factors: Any, transposed: Any) -> Any:
+    return _solve(g, factors=factors, transposed=not transposed)
+
+
+class SuperLU:
+    """LU factors of a sparse matrix, as ``splu`` returns them.
+
+    Parameters
+    ----------
+    A : sparse matrix
+        Square, of SciPy. Later writes to it are not seen.
+    **options : object
+        Those of ``scipy.sparse.linalg.splu``.
+
+    Raises
+    ------
+    OperandError
+        If ``A`` is no sparse matrix of SciPy.
+    ShapeError
+        If it is not square.
+    RuntimeError
+        If it is singular.
+    """
+
+    def __init__(self, A: Any, **options: Any) -> None:
+        if library_of(A) is None:
+            raise OperandError(
+                f"splu and spsolve take a sparse matrix of SciPy, not {type(A).__name__}; "
+                "agrad.linalg.solve takes a dense one"
+            )
+        if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
+            raise ShapeError(f"splu and spsolve take a square matrix, not one of shape {A.shape}")
+        self._factors = _Factors(A.copy(), options)
+        self._factors.of(np.result_type(A.dtype, np.float32))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the matrix."""
+        return tuple(self._factors.matrix.shape)
+
+    def solve(self, rhs: Any, trans: str = "N") -> Any:
+        """Solve a system, or one for each column.
+
+        Parameters
+        ----------
+        rhs : array
+            Of shape (n,) or (n, k), or (..., n, k) for a batch.
+        trans : {"N", "T", "H"}
+            The matrix itself, its transpose, or its adjoint.
+
+        Returns
+        -------
+        array
+            Of the shape of ``rhs``.
+
+        Raises
+        ------
+        ShapeError
+            If ``rhs`` does not fit the matrix.
+        OperandError
+            If ``trans`` is unknown.
+        MixedBackendsError
+            If ``rhs`` is not on NumPy.
+        """
+        return _solved(self._factors, rhs, trans)
+
+
+@function
+def _solved(factors: _Factors, rhs: Any, trans: str) -> Any:
+    if trans not in ("N", "T", "H"):
+        raise OperandError(f"solve: trans is 'N', 'T' or 'H', not {trans!r}")
+    b = rhs if isinstance(rhs, Tensor) else agrad.asarray(rhs)
+    check_operands("solve", factors.matrix, b)
+    if not b.ndim or b.shape[max(b.ndim - 2, 0)] != factors.matrix.shape[0]:
+        raise ShapeError(f"solve: the matrix of shape {factors.matrix.shape} has no right side of shape {b.shape}")
+    columns = b[:, None] if b.ndim == 1 else b
+    if trans == "H":
+        columns = agrad.conj(columns)
+    x = _solve(columns, factors=factors, transposed=trans != "N")
+    if trans == "H":
+        x = agrad.conj(x)
+    return x[:, 0] if b.ndim == 1 else x
+
+
+def splu(
+    A: Any,
+    permc_spec: str | None = None,
+    diag_pivot_thresh: float | None = None,
+    relax: int | None = None,
+    panel_size: int | None = None,
+    options: dict[str, Any] | None = None,
+) -> SuperLU:
+    """Compute the LU factors of a sparse square matrix, a constant.
+
+    Parameters
+    ----------
+    A : sparse matrix
+        Square, of SciPy.
+    permc_spec, diag_pivot_thresh, relax, panel_size, options : optional
+        As of SciPy's function.
+
+    Returns
+    -------
+    SuperLU
+        Its method ``solve`` takes Tensors.
+
+    Raises
+    ------
+    OperandError
+        If ``A`` is no sparse matrix of SciPy.
+    ShapeError
+        If it is not square.
+    RuntimeError
+        If it is singular.
+    """
+    return SuperLU(
+        A,
+        permc_spec=permc_spec,
+        diag_pivot_thresh=diag_pivot_thresh,
+        relax=relax,
+        panel_size=panel_size,
+        options=options,
+    )
+
+
+def factorized(A: Any) -> Callable[[Any], Any]:
+    """Return a function that solves systems with a sparse matrix, a constant.
+
+    Parameters
+    ----------
+    A : sparse matrix
+        Square, of SciPy. It is factored once.
+
+    Returns
+    -------
+    callable
+        ``solve(b)`` for b of shape (n,) or (n, k).
+
+    Raises
+    ------
+    OperandError
+        If ``A`` is no sparse matrix of SciPy.
+    ShapeError
+        If it is not square.
+    RuntimeError
+        If it is singular.
+    """
+    return splu(A).solve
+
+
+def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
+    """Solve ``A x = b`` for a sparse square matrix, a constant.
+
+    Parameters
+    ----------
+    A : sparse matrix
+        Square, of SciPy.
+    b : array
+        Of shape (n,) or (n, k).
+    permc_spec : str, optional
+        The order of columns, as of SciPy's function.
+    use_umfpack : bool
+        Ignored: the factors are SuperLU's.
+
+    Returns
+    -------
+    array
+        Of shape (n,) or (n, k); of shape (n,) for one column too, as in SciPy.
+
+    Raises
+    ------
+    OperandError
+        If ``A`` is no sparse matrix of SciPy.
+    ShapeError
+        If it is not square, or ``b`` does not fit it.
+    RuntimeError
+        If it is singular.
+    MixedBackendsError
+        If ``b`` is not on NumPy.
+
+    Notes
+    -----
+    The cotangent of b solves the system with the transposed matrix, by the same factors. For a derivative by the
+    matrix, write it as a function: ``agrad.linear_solve``.
+    """
+    x = splu(A, permc_spec=permc_spec).solve(b)
+    return x[:, 0] if x.ndim == 2 and x.shape[1] == 1 else x
+
+
+__all__ = ["SuperLU", "factorized", "splu", "spsolve"]

@@ -1,0 +1,140 @@
+"""Columns and tables of pandas beside Tensors: operators give Tensors of the values, the rest says its remedy."""
+
+import operator
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.errors import DetachError, MixedBackendsError, OperandError
+from agrad.testing import check_grads
+
+pd = pytest.importorskip("pandas")
+pytestmark = pytest.mark.needs("pandas")
+
+VALUES = np.asarray([[1.5, 4.0, 0.5], [2.0, 0.3, 1.0], [0.7, 1.1, 2.5]])
+TABLE = pd.DataFrame(VALUES, columns=["a", "b", "c"], index=[10, 20, 30])
+X = np.asarray([0.4, 1.3, 2.2])
+HELD = {
+    "Series": TABLE["a"],
+    "DataFrame": TABLE,
+    "Index": pd.Index(VALUES[:, 0]),
+    "nullable": pd.array(VALUES[:, 0], dtype="Float64"),
+    "nullable Series": pd.Series(VALUES[:, 0], dtype="Float64"),
+    "float32": TABLE["a"].astype("float32"),
+    "integers": pd.Series([1, 2, 3]),
+}
+ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.floordiv, operator.mod]
+UFUNCS = [np.add, np.multiply, np.hypot, np.arctan2]
+
+
+CALLS = [
+    *[(op, held) for op in ARITHMETIC for held in HELD],
+    # an Index and an extension array make one of their own of a ufunc's result, and so refuse one with a gradient
+    *[(op, held) for op in UFUNCS for held in HELD if held in ("Series", "DataFrame", "float32", "integers")],
+]
+
+
+@pytest.mark.parametrize(("op", "held"), CALLS, ids=[f"{op.__name__}-{held}" for op, held in CALLS])
+def test_arithmetic_is_that_of_the_values(op: Any, held: str) -> None:
+    labelled = HELD[held]
+    values = labelled.to_numpy()
+    before = (lambda x: op(labelled, x)), (lambda x: op(values, x))
+    behind = (lambda x: op(x, labelled)), (lambda x: op(x, values))
+    for ours, dense in (before, behind):
+        for given in (X, X[0]):
+            found = ours(agrad.asarray(given, requires_grad=True))
+            assert type(found).__name__ == "Tensor"
+            np.testing.assert_array_equal(found.detach().numpy(), dense(agrad.asarray(given)).numpy())
+            np.testing.assert_allclose(found.detach().numpy(), dense(given), rtol=1e-14)
+            assert type(ours(agrad.asarray(given))).__name__ == "Tensor"
+            np.testing.assert_array_equal(agrad.jacobian(ours)(given), agrad.jacobian(dense)(given))
+
+
+@pytest.mark.parametrize("held", ["Series", "DataFrame"])
+def test_every_mode(held: str) -> None:
+    labelled = HELD[held]
+    values = labelled.to_numpy()
+
+    def ours(x: Any) -> Any:
+        return agrad.sum(agrad.sin(np.exp(labelled) * x) + x @ labelled / labelled.sum().sum())
+
+    def dense(x: Any) -> Any:
+        return agrad.sum(agrad.sin(np.exp(values) * x) + x @ values / values.sum())
+
+    check_grads(ours, (X,), order=2)
+    many = np.stack([X, 2 * X])
+    np.testing.assert_allclose(agrad.hessian(ours)(X), agrad.hessian(dense)(X), rtol=1e-12)
+    np.testing.assert_allclose(agrad.vmap(agrad.grad(ours))(many), agrad.vmap(agrad.grad(dense))(many), rtol=1e-12)
+    np.testing.assert_allclose(agrad.jvp(ours, (X,), (X,))[1], agrad.jvp(dense, (X,), (X,))[1], rtol=1e-12)
+    jitted = agrad.jit(agrad.grad(ours))
+    for x in (X, 2 * X):
+        np.testing.assert_allclose(jitted(x), agrad.grad(dense)(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("op", [operator.lt, operator.ge, operator.eq, operator.ne], ids=lambda op: op.__name__)
+def test_comparisons_are_tensors(op: Any) -> None:
+    for found, wanted in (
+        (op(TABLE["a"], agrad.asarray(X)), op(VALUES[:, 0], X)),
+        (op(agrad.asarray(X), TABLE["a"]), op(X, VALUES[:, 0])),
+    ):
+        assert type(found).__name__ == "Tensor"
+        np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+def test_methods_and_functions_that_take_values() -> None:
+    x = agrad.asarray(X, requires_grad=True)
+    column = TABLE["a"]
+    for found in (column.mul(x), np.where(column > 0, column.to_numpy() * x, 0.0), agrad.asarray(column) * x):
+        np.testing.assert_array_equal(found.detach().numpy(), VALUES[:, 0] * X)
+    for found in (agrad.matmul(TABLE.to_numpy(), x), agrad.asarray(TABLE) @ x, agrad.matmul(TABLE.values, x)):
+        np.testing.assert_allclose(found.detach().numpy(), VALUES @ X, rtol=1e-15)
+
+
+def test_a_missing_number_is_nan() -> None:
+    found = agrad.asarray(X, requires_grad=True) * pd.Series([1.0, None, 2.0], dtype="Float64")
+    np.testing.assert_array_equal(found.detach().numpy(), X * [1.0, np.nan, 2.0])
+
+
+def test_in_place_with_a_constant_is_pandas_own() -> None:
+    column = TABLE["a"].copy()
+    column += agrad.asarray(X)
+    assert isinstance(column, pd.Series)
+    np.testing.assert_array_equal(column.to_numpy(), VALUES[:, 0] + X)
+
+
+REMEDY = "can be beside a Tensor: .to_numpy()"
+SILENT = "would leave the graph silently"
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "text"),
+    [
+        (lambda x: TABLE @ x, DetachError, f"the values of its DataFrame {REMEDY}"),
+        (lambda x: TABLE["a"] @ x, DetachError, f"the values of its Series {REMEDY}"),
+        (lambda x: TABLE["a"].dot(x), DetachError, f"the values of its Series {REMEDY}"),
+        (lambda x: TABLE["a"].copy().__iadd__(x), DetachError, SILENT),
+        (lambda x: pd.Series(x), DetachError, SILENT),
+        (lambda x: pd.DataFrame({"a": x}), DetachError, SILENT),
+        (lambda x: TABLE.assign(d=x), DetachError, SILENT),
+        (lambda x: pd.Series(["a", "b", "c"]) * x, OperandError, "hold numbers, and its values have dtype object"),
+        (lambda x: x * pd.Series([1, pd.NA, 2], dtype=object), OperandError, ".to_numpy(dtype=float)"),
+        (lambda x: agrad.multiply(TABLE["a"], x), OperandError, "not Series; make an array with agrad.asarray"),
+    ],
+)
+def test_refusals(f: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=re.escape(text)):
+        f(agrad.asarray(X, requires_grad=True))
+
+
+def test_other_backends(backend: str) -> None:
+    x = agrad.asarray([0.4, 1.3, 2.2])
+    if x.backend == "numpy":
+        np.testing.assert_array_equal((TABLE["a"] * x).numpy(), VALUES[:, 0] * X)
+        return
+    with pytest.raises(MixedBackendsError, match="move one"):
+        TABLE["a"] * x
+    found = agrad.asarray(TABLE["a"].tolist()) * x
+    assert found.backend == x.backend

@@ -1,0 +1,114 @@
+"""Linear systems with a sparse matrix of SciPy: values as SciPy's, derivatives by the right side in every mode."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.errors import MixedBackendsError, OperandError, ShapeError
+from agrad.scipy.sparse.linalg import factorized, splu, spsolve
+from agrad.testing import check_grads
+
+sparse = pytest.importorskip("scipy.sparse")
+theirs = pytest.importorskip("scipy.sparse.linalg")
+pytestmark = pytest.mark.needs("scipy")
+
+RNG = np.random.default_rng(0)
+A = np.where(RNG.uniform(size=(5, 5)) < 0.4, RNG.normal(size=(5, 5)), 0.0) + 4 * np.eye(5)
+COMPLEX = A + 1j * np.where(A != 0, RNG.normal(size=(5, 5)), 0.0)
+SHAPES = [(5,), (5, 2), (5, 1)]
+SOLVERS = {
+    "spsolve": lambda a, b: spsolve(a, b),
+    "splu": lambda a, b: splu(a).solve(b),
+    "factorized": lambda a, b: factorized(a)(b),
+}
+
+
+def close(found: Any, wanted: Any, rtol: float = 1e-11) -> None:
+    assert np.shape(found) == np.shape(wanted)
+    np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("kind", ["csc_array", "csr_array", "csr_matrix", "coo_array"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", SOLVERS)
+def test_values_and_derivatives(name: str, shape: tuple[int, ...], kind: str) -> None:
+    a, solve = getattr(sparse, kind)(A), SOLVERS[name]
+    b, many = RNG.normal(size=shape), RNG.normal(size=(4, *shape))
+    wanted = theirs.spsolve(a.tocsc(), b) if name == "spsolve" else theirs.splu(a.tocsc()).solve(b)
+    found = solve(a, b)
+    assert type(found) is np.ndarray
+    close(found, wanted)
+    assert isinstance(solve(a, agrad.asarray(b)), agrad.Tensor)
+
+    def f(v: Any) -> Any:
+        return agrad.sum(agrad.sin(solve(a, v)))
+
+    def dense(v: Any) -> Any:
+        return agrad.sum(agrad.sin(agrad.linalg.solve(A, v)))
+
+    check_grads(f, (b,), order=2)
+    close(agrad.grad(f)(b), agrad.grad(dense)(b))
+    close(agrad.hessian(f)(b), agrad.hessian(dense)(b))
+    close(agrad.vmap(f)(many), np.stack([dense(v) for v in many]))
+    close(agrad.vmap(agrad.grad(f))(many), agrad.vmap(agrad.grad(dense))(many))
+    jitted = agrad.jit(agrad.grad(f))
+    close(jitted(b), agrad.grad(dense)(b))
+    close(jitted(2 * b), agrad.grad(dense)(2 * b))
+
+
+@pytest.mark.parametrize("a", [A, COMPLEX], ids=["real", "complex"])
+@pytest.mark.parametrize("imaginary", [0.0, 1.0])
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+def test_complex_numbers_and_transposes(a: np.ndarray, imaginary: float, trans: str) -> None:
+    b = RNG.normal(size=5) + (1j * RNG.normal(size=5) if imaginary else 0.0)
+    held = sparse.csc_array(a)
+    matrix = {"N": a, "T": a.T, "H": a.conj().T}[trans]
+    close(splu(held).solve(b, trans), np.linalg.solve(matrix, b))
+    found = agrad.grad(lambda v: agrad.sum(agrad.abs(splu(held).solve(v, trans)) ** 2))(b)
+    assert found.dtype == b.dtype
+    close(found, agrad.grad(lambda v: agrad.sum(agrad.abs(agrad.linalg.solve(matrix, v)) ** 2))(b))
+
+
+@pytest.mark.parametrize("b_dtype", ["float32", "float64", "complex64", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex64"])
+def test_dtypes_are_scipys(dtype: str, b_dtype: str) -> None:
+    a = sparse.csc_array(np.asarray([[4, 1], [0, 2]], dtype))
+    b = np.asarray([1, 2], b_dtype)
+    assert spsolve(a, b).dtype == theirs.spsolve(a, b).dtype
+    close(spsolve(a, b), theirs.spsolve(a, b), rtol=1e-6)
+
+
+def test_the_matrix_is_copied() -> None:
+    a = sparse.csc_array(A)
+    solve = factorized(a)
+    a.data *= 2
+    close(solve(agrad.asarray(np.ones(5))), np.linalg.solve(A, np.ones(5)))
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "text"),
+    [
+        (lambda x: spsolve(np.eye(3), x), OperandError, "a sparse matrix of SciPy, not ndarray; agrad.linalg.solve"),
+        (lambda x: spsolve(sparse.eye_array(3, 4), x), ShapeError, "a square matrix, not one of shape (3, 4)"),
+        (lambda x: spsolve(sparse.eye_array(4), x), ShapeError, "of shape (4, 4) has no right side of shape (3,)"),
+        (lambda x: splu(sparse.csc_array(np.zeros((3, 3)))).solve(x), RuntimeError, "singular"),
+        (lambda x: splu(sparse.eye_array(3)).solve(x, "C"), OperandError, "trans is 'N', 'T' or 'H', not 'C'"),
+    ],
+)
+def test_refusals(f: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=re.escape(text)):
+        f(agrad.asarray([1.0, 2.0, 3.0], requires_grad=True))
+
+
+def test_other_backends_are_told_to_move(backend: str) -> None:
+    x = agrad.asarray([1.0, 2.0])
+    a = 2 * sparse.eye_array(2)
+    if x.backend == "numpy":
+        close(spsolve(a, x), [0.5, 1.0])
+        return
+    with pytest.raises(MixedBackendsError, match=re.escape("move the Tensor: x.to('numpy')")):
+        spsolve(a, x)
+    close(spsolve(a, x.to("numpy")).numpy(), [0.5, 1.0])
