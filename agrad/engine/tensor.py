@@ -13,7 +13,14 @@ from agrad.backends import backend_of
 from agrad.dtypes import DType, as_dtype, is_floating
 from agrad.engine.protocols import NumPyOperand
 from agrad.engine.tape import LEAF, Node, leaf_node, mode
-from agrad.errors import DetachError, DtypeError, HiddenMemoryError, NotDifferentiableError, OperandError
+from agrad.errors import (
+    DetachError,
+    DtypeError,
+    HiddenMemoryError,
+    NotDifferentiableError,
+    OperandError,
+    TracedValueError,
+)
 from agrad.registry import CALLS, namespace
 
 
@@ -318,7 +325,11 @@ class Tensor(NumPyOperand):
         return found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        self._check_detached("numpy.asarray()")
+        try:
+            self._check_detached("numpy.asarray()")
+        except TracedValueError as error:
+            error.add_note("in a list for NumPy: agrad.asarray([x, y]) makes one Tensor of several")
+            raise
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __len__(self) -> int:
