@@ -177,7 +177,8 @@ def _stacked(obj: Any, known: Any) -> Any:
 
 def _opened(obj: Any) -> tuple[tuple[int, ...], list[Any]]:
     """Return the axes that a nested sequence has at every place, and what stands inside of them."""
-    shape, parts = (len(obj),), list(obj)
+    parts = list(obj)
+    shape: tuple[int, ...] = (len(obj),)
     while parts and all(isinstance(part, (list, tuple)) and len(part) == len(parts[0]) for part in parts):
         shape, parts = (*shape, len(parts[0])), [entry for part in parts for entry in part]
     return shape, parts
