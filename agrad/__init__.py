@@ -123,6 +123,13 @@ from agrad.ops.searching import (
 from agrad.ops.sorting import (
     argsort as argsort,
     sort as sort,
+    topk as topk,
+)
+from agrad.ops.segments import (
+    segment_max as segment_max,
+    segment_min as segment_min,
+    segment_prod as segment_prod,
+    segment_sum as segment_sum,
 )
 from agrad.ops.sets import (
     isin as isin,

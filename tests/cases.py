@@ -10,6 +10,7 @@ import cases_linalg  # noqa: F401 - files its rows
 import cases_made  # noqa: F401 - files its rows
 import cases_more  # noqa: F401 - files its examples
 import cases_random  # noqa: F401 - files its rows
+import cases_segments  # noqa: F401 - files its rows
 import cases_special  # noqa: F401 - files its rows
 import cases_standard  # noqa: F401 - files its rows
 import cases_updates  # noqa: F401 - files its rows

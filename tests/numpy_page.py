@@ -35,8 +35,8 @@ They are compositions of agrad's functions and have no derivative rules of their
 - **`out=`.** A Tensor given as `out` is rebound to the result and stays differentiable. An ndarray records nothing, so
   it is refused for a result that has a gradient (`a += t` asks for that where `a` is an ndarray: write `a = a + t`).
 - **`where=`** of a ufunc needs `out=`, since NumPy leaves the other elements unset.
-- **`reduce`, `accumulate`, `reduceat`, `outer`, `at`** work for ufuncs of two operands and one result. `at` with a
-  position that is named twice works for `add` and `subtract`.
+- **`reduce`, `accumulate`, `reduceat`, `outer`, `at`** work for ufuncs of two operands and one result, and `at` for
+  those of one operand too. A position that `at` names several times takes as many steps; `add` and `subtract` take one.
 - **Writing** (`put`, `copyto`, `fill_diagonal`, ...) rebinds the Tensor, as `x[i] = v` does; a leaf that requires a
   gradient refuses it.
 - **Lists of Tensors** go where NumPy takes several arrays (`concatenate`, `stack`, `block`, `select`, ...). Elsewhere

@@ -83,6 +83,11 @@ def _conversion() -> tuple[str, str]:
     frames = _askers(sys._getframe(2))
     public = [frame for frame in frames if not frame.f_code.co_name.startswith(("_", "<", "wrapper", "inner"))]
     if not public:
+        own = frames[-1].f_locals.get("self") if frames else None
+        for name in [name for name, value in vars(np).items() if value is own and hasattr(own, "concatenate")]:
+            return f"numpy.{name}[...]", (
+                "numpy.hstack([x, y]) joins Tensors and keeps it, numpy.column_stack([x, y]) makes columns of them; "
+            )
         return "numpy.array() or numpy.asarray()", (
             "agrad.asarray(x) keeps it, and np.stack([x, y]) or agrad.asarray([x, y]) makes one array of several; "
         )
@@ -91,6 +96,8 @@ def _conversion() -> tuple[str, str]:
     if hasattr(sys.modules[module.partition(".")[0]], name):
         module = module.partition(".")[0]
     remedy = f"{module} computes on NumPy's own arrays there; "
+    if isinstance(next(iter(asked.f_locals.values()), None), (list, tuple)):
+        remedy = "it does not look into a list; give it one Tensor, agrad.asarray([x, y]) or numpy.stack([x, y]); "
     section = getattr(namespace, module.rpartition(".")[2], namespace)
     if section is not namespace and name in vars(section):
         remedy += f"agrad.{module.rpartition('.')[2]}.{name} is the same of Tensors; "

@@ -14,7 +14,14 @@ from agrad.backends import backend_of
 from agrad.dtypes import DType, as_dtype, is_floating
 from agrad.engine.protocols import NumPyOperand
 from agrad.engine.tape import LEAF, Node, leaf_node, mode
-from agrad.errors import DetachError, DtypeError, HiddenMemoryError, NotDifferentiableError, OperandError
+from agrad.errors import (
+    DetachError,
+    DtypeError,
+    HiddenMemoryError,
+    NotDifferentiableError,
+    OperandError,
+    TracedValueError,
+)
 from agrad.registry import CALLS, namespace
 
 _NO_ARRAY = np.array(None, dtype=object)
@@ -324,7 +331,11 @@ class Tensor(NumPyOperand):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if CALLS["is_no_array_to"](sys._getframe(1)):
             return _NO_ARRAY
-        self._check_detached("numpy.asarray()")
+        try:
+            self._check_detached("numpy.asarray()")
+        except TracedValueError as error:
+            error.add_note("in a list for NumPy: agrad.asarray([x, y]) makes one Tensor of several")
+            raise
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __len__(self) -> int:

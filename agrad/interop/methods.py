@@ -15,10 +15,13 @@ from agrad.interop.arguments import (
     axis_of,
     cast,
     constant,
+    flat,
+    is_inexact,
     masked,
     merged,
     numeric,
     of_dtype,
+    picked,
     promoted,
     rejects,
     tensor,
@@ -147,28 +150,43 @@ def outer(ufunc: np.ufunc, a: Any, b: Any, **settings: Any) -> Any:
 
 
 def at(ufunc: np.ufunc, array: Any, index: Any, value: Any = None) -> None:
-    """Change elements in place, as ``ufunc.at``; the Tensor is rebound."""
+    """Change elements in place, as ``ufunc.at``; the Tensor is rebound.
+
+    Where a position is named several times, the operands of the ufunc are combined in the order of the index.
+    """
     name = f"{ufunc.__name__}.at"
     if not isinstance(array, Tensor):
         raise rejects(name, f"would write Tensors into a {type(array).__name__}", "make it a Tensor: agrad.asarray(a)")
     function = UFUNCS[ufunc]
     entries = index if isinstance(index, tuple) else (index,)
     entries = tuple([values_of(e) if isinstance(e, (Tensor, list)) else e for e in entries])
-    places = np.arange(array.size).reshape(array.shape)[entries]
+    places = np.asarray(np.arange(array.size).reshape(array.shape)[entries])
     index = tuple([constant(e, array) if isinstance(e, np.ndarray) else e for e in entries])
     old = array[index]
-    operands = () if ufunc.nin == 1 else (cast(tensor(value, array), array.dtype),)
+    operands = [tensor(value, array)] if ufunc.nin == 2 else []
+    if is_inexact(array):
+        operands = [cast(x, array.dtype) for x in operands]
     if len(np.unique(places)) == places.size:
-        array[index] = function(old, *operands)
-    elif ufunc in (np.add, np.subtract):
-        change = operands[0] if ufunc is np.add else -operands[0]
-        array[...] = CALLS["add_at"](array, agrad.broadcast_to(change, old.shape), index)
+        array[index] = cast(function(old, *operands), array.dtype)
+        return
+    operands = [agrad.broadcast_to(x, old.shape) for x in operands]
+    if ufunc in (np.add, np.subtract) and is_inexact(array):
+        array[...] = CALLS["add_at"](array, operands[0] if ufunc is np.add else -operands[0], index)
     else:
-        raise rejects(
-            name,
-            "names a position twice, which only add.at and subtract.at do for Tensors",
-            "name each position once, or combine the values first",
-        )
+        array[...] = agrad.reshape(_in_turns(function, flat(array), places.reshape(-1), *operands), array.shape)
+
+
+def _in_turns(function: Function, x: Tensor, places: np.ndarray, *operands: Tensor) -> Tensor:
+    """Apply a function at places of ``x``, in as many turns as the most frequent place is named."""
+    order = np.argsort(places, kind="stable")
+    turns = np.empty_like(order)
+    turns[order] = np.arange(places.size) - np.searchsorted(places[order], places[order])
+    for turn in range(turns.max() + 1):
+        now = np.flatnonzero(turns == turn)
+        at_once = constant(places[now], x)
+        done = function(x[at_once], *[picked(flat(v), now) for v in operands])
+        x = CALLS["setitem"](x, cast(done, x.dtype), at_once)
+    return x
 
 
 def choose_where(result: Any, where: Any, out: Any, name: str) -> Any:

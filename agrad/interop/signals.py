@@ -36,10 +36,12 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     if xp.ndim != 1 or fp.shape != xp.shape or not xp.size:
         raise ValueError("numpy.interp takes data points xp and fp of one shape (n,), n at least 1")
     if period is not None:
+        if not isinstance(period, Tensor) and period == 0:
+            raise ValueError("numpy.interp takes a period that is not 0")
         period = abs(period)
         x, xp = agrad.remainder(x, period), agrad.remainder(xp, period)
-        order = np.argsort(values_of(xp))
-        xp, fp = picked(xp, order, 0), picked(fp, order, 0)
+        order = agrad.argsort(xp)
+        xp, fp = xp[order], fp[order]
         xp = agrad.concat([xp[-1:] - period, xp, xp[:1] + period])
         fp = agrad.concat([fp[-1:], fp, fp[:1]])
         left = right = None
@@ -52,7 +54,11 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
         i = agrad.reshape(agrad.clip(found, 0, n - 2), x.shape)
         x0, x1, f0, f1 = xp[i], xp[i + 1], fp[i], fp[i + 1]
         gap = agrad.where(x1 == x0, agrad.ones_like(x0), x1 - x0)
-        inside = f0 + (f1 - f0) / gap * (x - x0)
+        slope = (f1 - f0) / gap
+        inside = f0 + slope * (x - x0)
+        # as NumPy beside an infinity or a nan: exact at a node, else from the other node
+        beside = agrad.where((x == x0) | (f0 == f1), f0, f1 + slope * (x - x1))
+        inside = agrad.where(agrad.isnan(inside), beside, inside)
         out = agrad.where(x == xp[-1], fp[-1], inside)
     for outside, value, end in ((below, left, fp[0]), (above, right, fp[-1])):
         edge = end if value is None else promoted(tensor(value, fp), fp)[0]

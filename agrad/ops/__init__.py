@@ -26,6 +26,7 @@ from agrad.ops import (  # noqa: F401
     products,
     sampling,
     searching,
+    segments,
     sets,
     sorting,
     statistical,

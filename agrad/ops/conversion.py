@@ -12,7 +12,7 @@ from agrad.engine.scalars import TracedNumber, host_array_call
 from agrad.engine.tensor import Tensor, constant
 from agrad.errors import DtypeError, OperandError
 from agrad.ops.casting import astype
-from agrad.ops.manipulation import stack
+from agrad.ops.manipulation import reshape, stack
 from agrad.ops.shared import raw_of
 from agrad.ops.transfer import rebuild, to, to_device
 from agrad.registry import public
@@ -168,9 +168,24 @@ def _stacked(obj: Any, known: Any) -> Any:
 
     ``known``: the array beside which numbers are placed.
     """
-    if isinstance(obj, (list, tuple)):
-        return stack([_stacked(part, known) for part in obj])
-    return obj if hasattr(obj, "shape") else host_array_call(_same, (obj,), partial(_like, raw=raw_of(known)))
+    if not isinstance(obj, (list, tuple)):
+        return host_array_call(_same, (obj,), partial(_like, raw=raw_of(known)))
+    shape, parts = _opened(obj)
+    joined = stack([part if _is_array(part) else _stacked(part, known) for part in parts])
+    return joined if len(shape) == 1 else reshape(joined, (*shape, *joined.shape[1:]))
+
+
+def _opened(obj: Any) -> tuple[tuple[int, ...], list[Any]]:
+    """Return the axes that a nested sequence has at every place, and what stands inside of them."""
+    parts = list(obj)
+    shape: tuple[int, ...] = (len(obj),)
+    while parts and all(isinstance(part, (list, tuple)) and len(part) == len(parts[0]) for part in parts):
+        shape, parts = (*shape, len(parts[0])), [entry for part in parts for entry in part]
+    return shape, parts
+
+
+def _is_array(part: Any) -> bool:
+    return isinstance(part, Tensor) or (hasattr(part, "shape") and not isinstance(part, np.generic))
 
 
 def _same(number: Any) -> Any:
@@ -182,7 +197,11 @@ def _like(number: Any, raw: Any) -> Any:
 
     It gets the array's dtype, unless that is of a lesser kind.
     """
+    if not isinstance(number, (bool, int, float, complex, np.number, np.bool_)):
+        raise OperandError(f"asarray takes numbers beside Tensors in a sequence, not {type(number).__name__}")
     backend = backend_of(raw)
+    if isinstance(number, np.generic):
+        number = number if backend.name == "numpy" else number.item()
     dtype = as_dtype(raw.dtype)
     if is_floating(dtype):
         native = getattr(backend.xp, np.result_type(np.dtype(dtype.name), number).name)

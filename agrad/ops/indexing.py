@@ -249,14 +249,14 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
         if ndim_of(x, "take") != 1:
             raise OperandError(f"take from an array of shape {tuple(x.shape)} needs an axis")
         axis = 0
-    return take_p(x, _index_array(indices, raw_of(x)), axis=axis_of(axis, x))
+    return take_p(x, index_array(indices, raw_of(x)), axis=axis_of(axis, x))
 
 
 _SEQUENCES = (list, tuple, range)
 """Python's sequences of numbers, which are arrays in an index, as in NumPy."""
 
 
-def _index_array(entry: Any, raw: Any) -> Any:
+def index_array(entry: Any, raw: Any) -> Any:
     """Place an array of an index on the backend and device of the indexed array.
 
     Tensors stay Tensors.
@@ -319,7 +319,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     """
     ndim = ndim_of(x, "take_along_axis")
     axis = axis_of(axis, x)
-    order = _index_array(indices, raw_of(x))
+    order = index_array(indices, raw_of(x))
     if len(order.shape) != ndim or as_dtype(order.dtype).kind == "bool":
         raise OperandError(
             f"take_along_axis takes an array of {ndim} dimensions and integer dtype as indices, "
@@ -340,7 +340,7 @@ def split_index(index: Any, x: Any) -> tuple[Template, list[Any]]:
             if isinstance(entry, np.integer):
                 template.append(int(entry))
                 continue
-            array = _index_array(np.asarray(entry) if type(entry) is bool else entry, raw_of(x))
+            array = index_array(np.asarray(entry) if type(entry) is bool else entry, raw_of(x))
             template.append(ARRAY)
             arrays.append(array)
         elif hasattr(entry, "__index__"):

@@ -1,9 +1,11 @@
 """Sorting: the derivative is the permutation that sorts."""
 
+from operator import index as as_int
 from typing import Any
 
+from agrad.errors import OperandError
 from agrad.ops.definition import primitive
-from agrad.ops.indexing import along_axis
+from agrad.ops.indexing import along_axis, take_along_axis
 from agrad.ops.shared import axis_of
 from agrad.registry import public
 from agrad.shapes import ARRAY
@@ -89,3 +91,41 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
         For an axis out of range.
     """
     return sort_p(x, axis=axis_of(axis, x), descending=descending, stable=stable)
+
+
+@public
+def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Any, Any]:
+    """Return the greatest elements along an axis in order, and their indices.
+
+    Of equal elements the first are picked, and each keeps its own cotangent.
+
+    Parameters
+    ----------
+    x : array
+        Of one or more axes and a real dtype.
+    k : int
+        How many elements to pick.
+    axis : int
+        The axis, by default the last.
+    largest : bool
+        With False, pick the least elements, the least one first.
+
+    Returns
+    -------
+    values : array
+        The elements, ``k`` along ``axis``.
+    indices : array
+        Where they stand along ``axis``: integers, a constant.
+
+    Raises
+    ------
+    OperandError
+        For a negative ``k``, or one that exceeds the length of the axis.
+    IndexRangeError
+        For an axis out of range.
+    """
+    axis, k = axis_of(axis, x), as_int(k)
+    if not 0 <= k <= x.shape[axis]:
+        raise OperandError(f"topk takes a k from 0 to {x.shape[axis]}, the length of axis {axis}, not {k}")
+    indices = argsort(x, axis=axis, descending=largest)[(slice(None),) * axis + (slice(k), ...)]
+    return take_along_axis(x, indices, axis=axis), indices

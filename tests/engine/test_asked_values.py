@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import agrad
-from agrad.errors import DetachError
+from agrad.errors import DetachError, TracedValueError
 
 ENDING = "where that is meant, give it x.detach()"
 ROWS = np.asarray([[2.0, 1.0], [0.0, 3.0]])
@@ -31,6 +31,37 @@ def test_numpys_own_conversions_name_what_stays_in_the_graph(f: Any) -> None:
     assert message.startswith("numpy.array() or numpy.asarray() of a Tensor that requires a gradient")
     assert "np.stack([x, y])" in message
     assert "agrad.asarray(x)" in message
+
+
+@pytest.mark.parametrize(("name", "trick"), [("r_", np.r_), ("c_", np.c_)])
+def test_numpys_index_tricks_are_named_with_what_joins_tensors(name: str, trick: Any) -> None:
+    for parts in (lambda x: (x, x), lambda x: (x, [1.0, 2.0]), lambda x: (np.ones(2), x), lambda x: (x[0], x[1])):
+        message = detach_error(lambda x, parts=parts: trick[parts(x)], np.ones(2))
+        assert message.startswith(f"numpy.{name}[...] of a Tensor")
+        assert "numpy.hstack([x, y]) joins Tensors" in message
+        assert "numpy.column_stack([x, y])" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("sum", np.sum), ("mean", np.mean), ("max", np.max), ("linalg.norm", np.linalg.norm), ("sort", np.sort)],
+)
+@pytest.mark.parametrize("listed", [lambda x: [x[0], x[1]], lambda x: ((x[0], 2.0), (x[1], 1.0)), lambda x: [x, x]])
+def test_a_list_of_tensors_for_a_function_of_one_array(name: str, function: Any, listed: Any) -> None:
+    message = detach_error(lambda x: function(listed(x)), np.ones(2))
+    assert message.startswith(f"numpy.{name}() of a Tensor")
+    assert "give it one Tensor, agrad.asarray([x, y]) or numpy.stack([x, y])" in message
+
+
+@pytest.mark.parametrize("function", [np.sum, np.sqrt, np.array, np.linalg.norm])
+@pytest.mark.parametrize("transform", [agrad.jit, agrad.vmap])
+def test_a_list_of_values_that_are_not_known_says_how_to_join_them(function: Any, transform: Any) -> None:
+    def f(x: Any) -> Any:
+        return agrad.asarray(function([x[0], x[1]]))
+
+    with pytest.raises(TracedValueError) as caught:
+        transform(f)(np.ones((2, 2)))
+    assert "agrad.asarray([x, y]) makes one Tensor" in caught.value.__notes__[0]
 
 
 @pytest.mark.needs("scipy")

@@ -53,21 +53,22 @@ FORMULAS: dict[str, tuple[Any, Any]] = {
     "maximum": (lambda z: agrad.maximum(z, 0.35), lambda z: np.maximum(z, 0.35)),
     "minimum": (lambda z: agrad.minimum(z, 0.35), lambda z: np.minimum(z, 0.35)),
     "clip": (lambda z: agrad.clip(z, -0.5, 0.5), lambda z: np.clip(z, -0.5, 0.5)),
+    "topk": (lambda z: agrad.topk(z, 1)[0], lambda z: np.sort(z)[..., -1:]),
 }
 """Functions of ``Z`` with NumPy's value of them, differentiable where that is."""
 
 REFUSED = """
     atan2 ceil copysign cross_entropy erf floor floor_divide gelu hypot logaddexp nextafter quantile relu remainder
-    signbit softmax_cross_entropy trunc bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift
-    bitwise_xor fft.ihfft fft.rfft fft.rfftn special.beta special.betainc special.betaln special.digamma special.entr
-    special.erf special.erfc special.erfcinv special.erfcx special.erfinv special.expit special.gamma special.gammainc
-    special.gammaincc special.gammaln special.i0 special.i0e special.i1 special.i1e special.iv special.j0 special.j1
-    special.jn special.kl_div special.log_expit special.log_ndtr special.logit special.ndtr special.ndtri
-    special.polygamma special.rel_entr special.sinc special.xlog1py special.xlogy special.y0 special.y1 special.zeta
-    nn.ReLU nn.GELU nn.MSELoss nn.CrossEntropyLoss
+    segment_max segment_min signbit softmax_cross_entropy trunc bitwise_and bitwise_invert bitwise_left_shift
+    bitwise_or bitwise_right_shift bitwise_xor fft.ihfft fft.rfft fft.rfftn special.beta special.betainc
+    special.betaln special.digamma special.entr special.erf special.erfc special.erfcinv special.erfcx
+    special.erfinv special.expit special.gamma special.gammainc special.gammaincc special.gammaln special.i0
+    special.i0e special.i1 special.i1e special.iv special.j0 special.j1 special.jn special.kl_div special.log_expit
+    special.log_ndtr special.logit special.ndtr special.ndtri special.polygamma special.rel_entr special.sinc
+    special.xlog1py special.xlogy special.y0 special.y1 special.zeta nn.ReLU nn.GELU nn.MSELoss nn.CrossEntropyLoss
 """.split()  # noqa: SIM905 - a list this long reads better as words
 
-OWN_ERRORS = {"cross_entropy", "erf", "gelu", "relu", "softmax_cross_entropy"}
+OWN_ERRORS = {"cross_entropy", "erf", "gelu", "relu", "segment_max", "segment_min", "softmax_cross_entropy"}
 """Those of agrad's own making, beside the special functions: their error is agrad's, and names the remedy."""
 
 CONSTANT = """
@@ -130,6 +131,8 @@ def _calls(name: str) -> list[Any]:
         return calls if name.startswith("softmax") else [*calls, lambda: function(Z, rows)]
     if name == "special.jn":
         return [lambda: function(1, Z)]
+    if name.startswith("segment_"):
+        return [lambda: function(Z, np.asarray([0, 1]), 2)]
     if name == "quantile":
         return [lambda: function(agrad.asarray(Z), 0.5)]
     count = {"special.betainc": 3}.get(name)

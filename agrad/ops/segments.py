@@ -1,0 +1,242 @@
+"""Sums, products and extremes of segments: of the elements that have the same id."""
+
+from collections.abc import Callable
+from operator import index as as_int
+from typing import Any
+
+from agrad.backends import backend_of
+from agrad.dtypes import as_dtype, is_complex, is_floating
+from agrad.errors import DtypeError, OperandError, ShapeError
+from agrad.ops.casting import astype, iinfo
+from agrad.ops.creation import full_like, ones_like, zeros_like
+from agrad.ops.cumulative import cumulative_sum
+from agrad.ops.elementwise import isfinite, isnan, maximum, where
+from agrad.ops.indexing import index_array, scatter_add, take, take_along_axis
+from agrad.ops.manipulation import concat, reshape
+from agrad.ops.shared import ndim_of, raw_of
+from agrad.ops.sorting import argsort
+from agrad.registry import public
+from agrad.shapes import ARRAY, size
+
+
+def _arguments(name: str, values: Any, ids: Any, num_segments: Any) -> tuple[Any, int]:
+    """Return the ids, those outside of the segments as ``num_segments``, and ``num_segments`` as a number."""
+    ndim, count = ndim_of(values, name), as_int(num_segments)
+    if count < 0:
+        raise OperandError(f"{name} takes a number of segments that is not negative, not {count}")
+    if as_dtype(values.dtype).kind == "bool":
+        raise DtypeError(f"{name} takes numbers, not truth values; cast them: agrad.astype(values, agrad.int64)")
+    ids = index_array(ids, raw_of(values))
+    if as_dtype(ids.dtype).kind == "bool":
+        raise DtypeError(f"{name} takes integers as ids, not truth values")
+    if ndim == 0 or tuple(ids.shape) != tuple(values.shape)[:1]:
+        raise ShapeError(
+            f"{name} takes an id for each element of the first axis: ids of shape {tuple(ids.shape)} do not fit values "
+            f"of shape {tuple(values.shape)}"
+        )
+    ids = astype(ids, backend_of(raw_of(values)).xp.int64)
+    return where((ids >= 0) & (ids < count), ids, count), count
+
+
+def _summed(values: Any, ids: Any, count: int) -> Any:
+    return scatter_add(values, ids, index=(ARRAY,), shape=(count + 1, *values.shape[1:]))[:count, ...]
+
+
+def _sizes(ids: Any, count: int, ndim: int) -> tuple[Any, Any]:
+    """Return the lengths of the segments, broadcasting to an array of the segments, and their ends when sorted."""
+    sizes = _summed(ones_like(ids), ids, count)
+    ends = maximum(cumulative_sum(sizes) - 1, zeros_like(sizes))
+    return reshape(sizes, (count, *(1,) * (ndim - 1))), ends
+
+
+@public
+def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
+    """Return the sums of the elements that have the same id.
+
+    Parameters
+    ----------
+    values : array
+        Of one or more axes and a numeric dtype.
+    ids : array
+        The segment of each element of the first axis: integers, in any order. An element whose id is not one of
+        0, ..., ``num_segments - 1`` is left out.
+    num_segments : int
+        The number of segments.
+
+    Returns
+    -------
+    array
+        Of shape ``(num_segments, *values.shape[1:])``, in the dtype of ``values``. A segment without elements has 0.
+
+    Raises
+    ------
+    ShapeError
+        For ids that do not fit the first axis.
+    DtypeError
+        For truth values, or ids that are no integers.
+    OperandError
+        For a negative number of segments.
+    MixedBackendsError
+        For ids of another library.
+    """
+    ids, count = _arguments("segment_sum", values, ids, num_segments)
+    return _summed(values, ids, count)
+
+
+@public
+def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
+    """Return the products of the elements that have the same id.
+
+    The derivative is right at zeros too, in every order.
+
+    Parameters
+    ----------
+    values : array
+        Of one or more axes and a numeric dtype.
+    ids : array
+        The segment of each element of the first axis: integers, in any order. An element whose id is not one of
+        0, ..., ``num_segments - 1`` is left out.
+    num_segments : int
+        The number of segments.
+
+    Returns
+    -------
+    array
+        Of shape ``(num_segments, *values.shape[1:])``, in the dtype of ``values``. A segment without elements has 1.
+
+    Raises
+    ------
+    ShapeError
+        For ids that do not fit the first axis.
+    DtypeError
+        For truth values, or ids that are no integers.
+    OperandError
+        For a negative number of segments.
+    MixedBackendsError
+        For ids of another library.
+
+    Notes
+    -----
+    A segmented scan of pairwise products: Hillis and Steele, Data parallel algorithms, 1986.
+    """
+    ids, count = _arguments("segment_prod", values, ids, num_segments)
+    n, ndim = values.shape[0], len(values.shape)
+    if not n or not count:
+        return _summed(values, ids, count) + 1
+    order = argsort(ids)
+    running, own = take(values, order, axis=0), take(ids, order)
+    step = 1
+    while step < n:
+        same = reshape(own[step:] == own[:-step], (-1, *(1,) * (ndim - 1)))
+        before = where(same, running[:-step, ...], ones_like(running[:-step, ...]))
+        running = concat([running[:step, ...], running[step:, ...] * before])
+        step *= 2
+    sizes, ends = _sizes(ids, count, ndim)
+    products = take(running, ends, axis=0)
+    return where(sizes > 0, products, ones_like(products))
+
+
+@public
+def segment_max(values: Any, ids: Any, /, num_segments: int) -> Any:
+    """Return the greatest of the elements that have the same id.
+
+    Elements that tie share the derivative evenly.
+
+    Parameters
+    ----------
+    values : array
+        Of one or more axes and a real dtype.
+    ids : array
+        The segment of each element of the first axis: integers, in any order. An element whose id is not one of
+        0, ..., ``num_segments - 1`` is left out.
+    num_segments : int
+        The number of segments.
+
+    Returns
+    -------
+    array
+        Of shape ``(num_segments, *values.shape[1:])``, in the dtype of ``values``. A segment without elements has minus
+        infinity, or the least integer.
+
+    Raises
+    ------
+    ShapeError
+        For ids that do not fit the first axis.
+    DtypeError
+        For truth values, complex numbers, or ids that are no integers.
+    OperandError
+        For a negative number of segments.
+    MixedBackendsError
+        For ids of another library.
+    """
+    return _extreme("segment_max", values, ids, num_segments, True)
+
+
+@public
+def segment_min(values: Any, ids: Any, /, num_segments: int) -> Any:
+    """Return the least of the elements that have the same id.
+
+    Elements that tie share the derivative evenly.
+
+    Parameters
+    ----------
+    values : array
+        Of one or more axes and a real dtype.
+    ids : array
+        The segment of each element of the first axis: integers, in any order. An element whose id is not one of
+        0, ..., ``num_segments - 1`` is left out.
+    num_segments : int
+        The number of segments.
+
+    Returns
+    -------
+    array
+        Of shape ``(num_segments, *values.shape[1:])``, in the dtype of ``values``. A segment without elements has
+        infinity, or the greatest integer.
+
+    Raises
+    ------
+    ShapeError
+        For ids that do not fit the first axis.
+    DtypeError
+        For truth values, complex numbers, or ids that are no integers.
+    OperandError
+        For a negative number of segments.
+    MixedBackendsError
+        For ids of another library.
+    """
+    return _extreme("segment_min", values, ids, num_segments, False)
+
+
+def _extreme(name: str, values: Any, ids: Any, num_segments: int, greatest: bool) -> Any:
+    if is_complex(values.dtype):
+        raise DtypeError(f"{name} takes real numbers, not {as_dtype(values.dtype)}")
+    ids, count = _arguments(name, values, ids, num_segments)
+    shape, ndim = tuple(values.shape), len(values.shape)
+    floating = is_floating(values.dtype)
+    limits = None if floating else iinfo(values.dtype)
+    worst = float("-inf" if greatest else "inf") if limits is None else limits.min if greatest else limits.max
+    if not size(shape) or not count:
+        return _summed(values, ids, count) + worst
+    order = argsort(values, axis=0, descending=not greatest)
+    segment = reshape(take(ids, reshape(order, (-1,))), shape)
+    order = take_along_axis(order, argsort(segment, axis=0), axis=0)
+    sizes, ends = _sizes(ids, count, ndim)
+    out = take_along_axis(values, take(order, ends, axis=0), axis=0)
+    if floating:
+        out = _shared(values, out, ids, lambda x: _summed(x, ids, count))
+    return where(sizes > 0, out, full_like(out, worst))
+
+
+def _shared(values: Any, out: Any, ids: Any, summed: Callable[[Any], Any]) -> Any:
+    """Return ``out``, one extreme element of each segment, with its derivative shared by all that tie.
+
+    The differences added are 0, or NaN where a segment has one.
+    """
+    zero = zeros_like(values)
+    spread = take(concat([out, zeros_like(out[:1, ...])]), ids, axis=0)
+    hit = (values == spread) & isfinite(values)
+    ties = summed(where(hit, ones_like(values), zero))
+    ties = take(concat([ties, ones_like(ties[:1, ...])]), ids, axis=0)
+    even = (where(hit, values, zero) - where(hit, spread, zero)) / maximum(ties, ones_like(ties))
+    return out + summed(where(isnan(values), values, even))
