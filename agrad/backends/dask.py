@@ -39,11 +39,18 @@ def _shape_at(index: tuple[Any, ...], arrays: list[Any], shape: tuple[int, ...])
     return np.broadcast_to(np.False_, shape)[fill_index(index, stand_ins)].shape
 
 
+def _one_block(x: Any) -> Any:
+    # of an array itself Dask would take a copy of its graph, and a chain of tasks would grow exponentially
+    if not isinstance(x, da.Array):
+        return x
+    return (x.rechunk(-1) if x.npartitions > 1 else x).to_delayed(optimize_graph=False).item()
+
+
 def _one_task(word: Callable[..., Any], shape: tuple[int, ...], dtype: Any, *arrays: Any) -> da.Array:
     def whole(*values: Any) -> np.ndarray:
         return np.asarray(word(*values))
 
-    made = dask.delayed(whole, pure=False)(*arrays)
+    made = dask.delayed(whole, pure=False)(*map(_one_block, arrays))
     return da.from_delayed(made, shape=shape, dtype=dtype, meta=np.empty((0,) * len(shape), dtype=dtype))
 
 

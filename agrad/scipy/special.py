@@ -1,12 +1,61 @@
 """Special functions by the names of ``scipy.special``.
 
-The elementwise functions are those of ``agrad.special``. Functions here have SciPy's names and arguments.
+The elementwise functions are those of ``agrad.special``, and take numbers, lists and mixed dtypes as SciPy's do: real
+ones, while SciPy's ``gamma``, ``erf`` and others take complex numbers too. Their derivatives, and where they have none,
+are those of ``agrad.special``.
 """
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import agrad
-from agrad.scipy.shared import array, arrays, function
+from agrad.errors import OperandError
+from agrad.interop.scipy import WORDS
+from agrad.scipy.shared import array, arrays, function, is_array
+
+_ORDERED = ("jn", "jv")
+"""Functions whose order is one number of the host."""
+
+_HERE = ("comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "perm", "softmax")
+_ELEMENTWISE = sorted(({name for name in vars(agrad.special) if name[0] != "_"} | {*WORDS, "jv", "psi"}) - {*_HERE})
+__all__ = [*_HERE, *_ELEMENTWISE]
+
+
+def _elementwise(name: str) -> Callable[..., Any]:
+    """Return the function of ``agrad.special`` with SciPy's promotion."""
+    found = getattr(agrad.special, name)
+
+    def call(*values: Any) -> Any:
+        if name in _ORDERED:
+            n, x = values
+            return found(int(n), array(x))
+        return found(*arrays(*values))
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"""Return ``scipy.special.{name}``, element by element.
+
+    Parameters
+    ----------
+    *values : arrays
+        The arguments of SciPy's function, real, by position. They broadcast.
+
+    Returns
+    -------
+    array
+        Of the broadcast shape and a floating dtype.
+    """
+    return function(call)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ELEMENTWISE:
+        raise AttributeError(f"module 'agrad.scipy.special' has no attribute {name!r}")
+    return globals().setdefault(name, _elementwise(name))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 @function
@@ -90,3 +139,141 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     """
     x = array(x)
     return x - agrad.logsumexp(x, axis=axis, keepdims=True)
+
+
+def _exact(name: str, exact: Any) -> None:
+    if exact:
+        raise OperandError(f"{name}: exact={exact!r} is not supported; math.{name} counts with integers")
+
+
+@function
+def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
+    """Return the number of combinations of N things taken k at a time.
+
+    Parameters
+    ----------
+    N : array
+        The number of things.
+    k : array
+        The number of those that are taken.
+    exact : bool
+        Not supported: results are floating numbers.
+    repetition : bool
+        Count the combinations with repetition.
+
+    Returns
+    -------
+    array
+        Of the broadcast shape. Without ``repetition`` it is 0 where ``k > N``, ``N < 0`` or ``k < 0``.
+
+    Raises
+    ------
+    OperandError
+        With ``exact``.
+    """
+    _exact("comb", exact)
+    N, k = arrays(N, k)
+    one = agrad.ones_like(N + k)
+    if repetition:
+        # of no things there is one combination, the empty one
+        empty, other = (k == 0) & (N >= 0), 1.0
+        N = N + k - 1
+    else:
+        empty, other = ~((k <= N) & (N >= 0) & (k >= 0)), 0.0
+    found = agrad.special.binom(agrad.where(empty, one, N), agrad.where(empty, one, k))
+    return agrad.where(empty, agrad.full_like(found, other), found)
+
+
+@function
+def perm(N: Any, k: Any, exact: bool = False) -> Any:
+    """Return the number of permutations of N things taken k at a time.
+
+    Parameters
+    ----------
+    N : array
+        The number of things.
+    k : array
+        The number of those that are taken.
+    exact : bool
+        Not supported: results are floating numbers.
+
+    Returns
+    -------
+    array
+        Of the broadcast shape; 0 where ``k > N``, ``N < 0`` or ``k < 0``.
+
+    Raises
+    ------
+    OperandError
+        With ``exact``.
+    """
+    _exact("perm", exact)
+    N, k = arrays(N, k)
+    inside = (k <= N) & (N >= 0) & (k >= 0)
+    one = agrad.ones_like(N + k)
+    top, low = agrad.where(inside, N, one), agrad.where(inside, k, one)
+    found = agrad.special.poch(top - low + 1, low)
+    return agrad.where(inside, found, agrad.zeros_like(found))
+
+
+@function
+def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
+    """Return the factorial, as the gamma function of n + 1.
+
+    Parameters
+    ----------
+    n : array
+        Real numbers.
+    exact : bool
+        Not supported: results are floating numbers.
+    extend : str
+        "zero": 0 for negative numbers. Another is not supported.
+
+    Returns
+    -------
+    array
+        Of the shape of ``n``.
+
+    Raises
+    ------
+    OperandError
+        With ``exact``, and for another ``extend``.
+    """
+    _exact("factorial", exact)
+    if extend != "zero":
+        raise OperandError(f"factorial: extend={extend!r} is not supported; call gamma(n + 1)")
+    n = array(n)
+    inside = ~(n < 0)
+    found = agrad.special.gamma(agrad.where(inside, n, agrad.zeros_like(n)) + 1)
+    return agrad.where(inside, found, agrad.zeros_like(found))
+
+
+@function
+def multigammaln(a: Any, d: Any) -> Any:
+    """Return the logarithm of the multivariate gamma function.
+
+    Parameters
+    ----------
+    a : array
+        Real numbers greater than (d - 1) / 2.
+    d : int
+        The dimension.
+
+    Returns
+    -------
+    array
+        Of the shape of ``a``; NaN where ``a`` is not greater than (d - 1) / 2, where SciPy raises an error.
+
+    Raises
+    ------
+    OperandError
+        For a ``d`` that is not a whole number.
+    """
+    if is_array(d) or int(d) != d:
+        raise OperandError(f"multigammaln: d is a whole number, not {d!r}")
+    a, d = array(a), int(d)
+    inside = a > (d - 1) / 2
+    plain = agrad.where(inside, a, agrad.full_like(a, d))
+    total = sum((agrad.special.gammaln(plain - j / 2) for j in range(1, d)), agrad.special.gammaln(plain))
+    total = total + d * (d - 1) / 4 * math.log(math.pi)
+    return agrad.where(inside, total, agrad.full_like(total, math.nan))

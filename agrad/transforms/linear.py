@@ -265,9 +265,12 @@ def nonlinear(ends: Sequence[Node | None]) -> list[Any]:
 def _is_linear(plan: Any) -> bool:
     """Return True for an operation whose derivative is the same everywhere.
 
-    It depends on no differentiated argument and on no result.
+    It depends on no differentiated argument and on no result, or the operation is declared linear in the one argument
+    that is differentiated.
     """
     if isinstance(plan.primitive, Call):
         return plan.primitive.linear
+    if len(plan.arguments) == 1 and plan.arguments[0] in plan.primitive.linear:
+        return True
     outputs = plan.primitive.outputs or ("y",)
     return not set(plan.names) & {*plan.arguments, *outputs}

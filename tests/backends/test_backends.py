@@ -379,6 +379,16 @@ def test_names_of_array_api_strict_devices() -> None:
 
 
 @pytest.mark.needs("dask")
+def test_chains_of_matrix_functions_share_their_tasks_in_dask() -> None:
+    x = agrad.asarray(np.asarray([[2.0, 1.0], [0.0, 3.0]]), backend="dask")
+    tasks = []
+    for _ in range(6):
+        x = agrad.linalg.inv(x) + agrad.linalg.solve(x, x)
+        tasks.append(len(dict(x.raw.__dask_graph__())))
+    assert tasks[-1] - tasks[-2] == tasks[-2] - tasks[-3]
+
+
+@pytest.mark.needs("dask")
 def test_dask_stays_lazy() -> None:
     backend = backends.load("dask")
     import dask.array as da

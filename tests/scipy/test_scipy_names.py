@@ -11,6 +11,7 @@ from scipy_calls import Call
 from scipy_distance_calls import CALLS as DISTANCE
 from scipy_integrate_calls import CALLS as INTEGRATE
 from scipy_interpolate_calls import CALLS as INTERPOLATE
+from scipy_linalg_calls import CALLS as LINALG
 from scipy_special_calls import CALLS as SPECIAL
 
 import agrad
@@ -20,6 +21,7 @@ CALLS: list[Call] = [
     *DISTANCE,
     *INTEGRATE,
     *INTERPOLATE,
+    *LINALG,
     *SPECIAL,
 ]
 

@@ -287,6 +287,9 @@ def test_transposes_of_linear_functions() -> None:
     assert_close(by_x, 2 * a.T @ g[0], "by x, at zero")
     once = agrad.linear_transpose(lambda x: a @ x, x)
     assert_close(agrad.linear_transpose(lambda g: once(g)[0], draw(3))(x)[0], a @ x, "transposed twice")
+    square = draw(4, 4)
+    solved = agrad.linear_transpose(lambda b: agrad.linalg.solve(square, b), x)(x)[0]
+    assert_close(solved, np.linalg.solve(square.T, x), "a solution is linear in the right-hand side")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,59 @@
+"""Linear algebra by the names of ``scipy.linalg``.
+
+Matrices are the last two axes; all axes before them are a batch. Arguments are converted to one floating dtype, real or
+complex. Functions of a part of SciPy's options raise an error for the others.
+"""
+
+from agrad.scipy.linalg_banded import cho_solve_banded, cholesky_banded, solve_banded, solveh_banded
+from agrad.scipy.linalg_basic import det, inv, lstsq, norm, pinv, solve, solve_triangular
+from agrad.scipy.linalg_factors import (
+    cho_factor,
+    cho_solve,
+    cholesky,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    qr,
+    svd,
+    svdvals,
+)
+from agrad.scipy.linalg_functions import coshm, cosm, expm, sinhm, sinm, solve_sylvester, sqrtm, tanhm, tanm
+from agrad.scipy.linalg_matrices import block_diag, circulant, hankel, toeplitz
+
+__all__ = [
+    "block_diag",
+    "cho_factor",
+    "cho_solve",
+    "cho_solve_banded",
+    "cholesky",
+    "cholesky_banded",
+    "circulant",
+    "coshm",
+    "cosm",
+    "det",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "expm",
+    "hankel",
+    "inv",
+    "lstsq",
+    "norm",
+    "pinv",
+    "qr",
+    "sinhm",
+    "sinm",
+    "solve",
+    "solve_banded",
+    "solve_sylvester",
+    "solve_triangular",
+    "solveh_banded",
+    "sqrtm",
+    "svd",
+    "svdvals",
+    "tanhm",
+    "tanm",
+    "toeplitz",
+]

@@ -1,0 +1,199 @@
+"""Banded matrices in SciPy's diagonal ordered form.
+
+The matrices are built in full: every function takes O(n**3) operations and O(n**2) memory for matrices of n rows.
+"""
+
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ShapeError
+from agrad.scipy.linalg_factors import solve_by_factor
+from agrad.scipy.linalg_shared import completed, gathered, matrices, on_columns
+from agrad.scipy.shared import arrays, function
+
+
+def _full(ab: Tensor, above: int) -> Tensor:
+    """Return square matrices by their diagonals, ``above`` of them above the main one."""
+    count, n = ab.shape[-2:]
+    place = np.arange(n)
+    row = above + place[:, None] - place
+    index = np.where((row >= 0) & (row < count), row * n + place, -1)
+    return gathered(agrad.reshape(ab, (*ab.shape[:-2], count * n)), index)
+
+
+def _diagonals(a: Tensor, above: int, count: int) -> Tensor:
+    """Return ``count`` diagonals of square matrices, from the one at ``above`` on.
+
+    Elements outside of the matrices are 0.
+    """
+    n = a.shape[-1]
+    place = np.arange(n)
+    row = np.arange(count)[:, None] - above + place
+    index = np.where((row >= 0) & (row < n), row * n + place, -1)
+    return gathered(agrad.reshape(a, (*a.shape[:-2], n * n)), index)
+
+
+def _above(ab: Tensor, lower: bool) -> int:
+    return 0 if lower else ab.shape[-2] - 1
+
+
+def solve_banded(
+    l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    """Return the solution x of ``a @ x = b`` with a banded matrix.
+
+    Parameters
+    ----------
+    l_and_u : pair of ints
+        The numbers of diagonals below and above the main one.
+    ab : array
+        Of shape (..., l + u + 1, n): ``ab[u + i - j, j]`` is ``a[i, j]``.
+    b : array
+        Of shape (..., n, k) or (n,).
+    overwrite_ab, overwrite_b, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+
+    Returns
+    -------
+    array
+        Of the shape of ``b``, with the batch axes of both.
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not fit. A singular matrix is the array library's own error.
+
+    Notes
+    -----
+    It takes O(n**3) operations, as ``solve``.
+    """
+    return _solve_banded(*l_and_u, ab, b)
+
+
+@function
+def _solve_banded(l: Any, u: Any, ab: Any, b: Any) -> Any:  # noqa: E741 - SciPy's name
+    ab, b = arrays(ab, b)
+    ab, below, above = matrices(ab, "solve_banded"), int(l), int(u)
+    if ab.shape[-2] != below + above + 1:
+        raise ShapeError(f"solve_banded: l + u + 1 is {below + above + 1}, but ab has {ab.shape[-2]} rows")
+    a = _full(ab, above)
+    return on_columns(lambda columns: agrad.linalg.solve(a, columns), b, a.shape[-1], "solve_banded")
+
+
+@function
+def solveh_banded(
+    ab: Any,
+    b: Any,
+    overwrite_ab: bool = False,
+    overwrite_b: bool = False,
+    lower: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """Solve ``a @ x = b`` with a banded positive definite matrix.
+
+    Parameters
+    ----------
+    ab : array
+        Of shape (..., u + 1, n): ``ab[u + i - j, j]`` is ``a[i, j]``, or with ``lower`` ``ab[i - j, j]``.
+    b : array
+        Of shape (..., n, k) or (n,).
+    overwrite_ab, overwrite_b : bool
+        Without effect: no argument is written to.
+    lower : bool
+        The diagonals are those below the main one, else those above.
+    check_finite : bool
+        Without effect: values are not checked.
+
+    Returns
+    -------
+    array
+        Of the shape of ``b``, with the batch axes of both.
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not fit. A matrix that is not positive definite is the array library's own error.
+
+    Notes
+    -----
+    It takes O(n**3) operations.
+    """
+    ab, b = arrays(ab, b)
+    c = _factor(matrices(ab, "solveh_banded"), lower)
+    return solve_by_factor(c, lower, b, "solveh_banded")
+
+
+def _factor(ab: Tensor, lower: bool) -> Tensor:
+    return agrad.linalg.cholesky(completed(_full(ab, _above(ab, lower)), lower), upper=not lower)
+
+
+@function
+def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True) -> Any:
+    """Return the Cholesky factor of a banded positive definite matrix.
+
+    Parameters
+    ----------
+    ab : array
+        Of shape (..., u + 1, n): ``ab[u + i - j, j]`` is ``a[i, j]``, or with ``lower`` ``ab[i - j, j]``.
+    overwrite_ab : bool
+        Without effect: no argument is written to.
+    lower : bool
+        The diagonals are those below the main one, and the factor is the lower one.
+    check_finite : bool
+        Without effect: values are not checked.
+
+    Returns
+    -------
+    array
+        The diagonals of the factor, of the shape of ``ab``; elements outside of the matrix are 0.
+
+    Raises
+    ------
+    ShapeError
+        For an array of fewer than two axes. A matrix that is not positive definite is the array library's own error.
+
+    Notes
+    -----
+    It takes O(n**3) operations.
+    """
+    ab = matrices(ab, "cholesky_banded")
+    return _diagonals(_factor(ab, lower), _above(ab, lower), ab.shape[-2])
+
+
+def cho_solve_banded(cb_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    """Solve ``a @ x = b`` by the Cholesky factor of a banded matrix.
+
+    Parameters
+    ----------
+    cb_and_lower : tuple
+        The result of ``cholesky_banded``, and its ``lower``.
+    b : array
+        Of shape (..., n, k) or (n,).
+    overwrite_b, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+
+    Returns
+    -------
+    array
+        Of the shape of ``b``, with the batch axes of both.
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not fit.
+
+    Notes
+    -----
+    It takes O(n**3) operations.
+    """
+    return _cho_solve_banded(*cb_and_lower, b)
+
+
+@function
+def _cho_solve_banded(cb: Any, lower: bool, b: Any) -> Any:
+    cb, b = arrays(cb, b)
+    c = _full(matrices(cb, "cho_solve_banded"), _above(cb, lower))
+    return solve_by_factor(c, lower, b, "cho_solve_banded")

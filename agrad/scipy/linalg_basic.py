@@ -1,0 +1,332 @@
+"""Solutions, inverses, determinants and norms by SciPy's names."""
+
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import OperandError, ShapeError
+from agrad.interop.arguments import axes_of, is_complex
+from agrad.scipy.linalg_shared import adjoint, matrices, mirrored, on_columns, refuse, square, triangle
+from agrad.scipy.shared import array, arrays, function
+
+
+def _structured(a: Tensor, assume_a: Any, lower: bool, name: str) -> Tensor:
+    """Return the matrices made of the elements that a solver for the structure reads."""
+    if assume_a in (None, "gen", "general", "banded"):
+        return a
+    if assume_a in ("her", "hermitian", "pos", "positive definite"):
+        return mirrored(a, lower)
+    if assume_a in ("sym", "symmetric"):
+        return mirrored(a, lower, agrad.matrix_transpose)
+    if assume_a in ("upper triangular", "lower triangular"):
+        return triangle(a, assume_a == "lower triangular")
+    if assume_a in ("diagonal", "tridiagonal"):
+        k = 0 if assume_a == "diagonal" else 1
+        return agrad.tril(agrad.triu(a, k=-k), k=k)
+    raise OperandError(f"{name}: assume_a={assume_a!r} is no structure that SciPy knows; leave it out")
+
+
+@function
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    assume_a: Any = None,
+    transposed: bool = False,
+) -> Any:
+    """Return the solution x of ``a @ x = b``.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., n, n).
+    b : array
+        Of shape (..., n, k) or (n,).
+    lower : bool
+        Read the lower triangle of symmetric, Hermitian and positive definite matrices, else the upper one.
+    overwrite_a, overwrite_b, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+    assume_a : str, optional
+        SciPy's name of a structure. Elements outside of the structure are not read.
+    transposed : bool
+        Solve ``a.T @ x = b``, for real matrices.
+
+    Returns
+    -------
+    array
+        Of the shape of ``b``, with the batch axes of both.
+
+    Raises
+    ------
+    OperandError
+        For another structure, and for complex matrices with ``transposed``.
+    ShapeError
+        For shapes that do not fit. A singular matrix is the array library's own error.
+
+    Notes
+    -----
+    A structure does not make the solution faster. The gradient of a symmetric or Hermitian ``a`` is so too.
+    """
+    a, b = arrays(a, b)
+    a = _structured(square(a, "solve"), assume_a, lower, "solve")
+    if transposed and is_complex(a):
+        raise OperandError("solve: transposed=True takes real matrices; transpose a, with or without conjugation")
+    a = agrad.matrix_transpose(a) if transposed else a
+    return on_columns(lambda columns: agrad.linalg.solve(a, columns), b, a.shape[-1], "solve")
+
+
+@function
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: Any = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """Return the solution x of ``a @ x = b`` with a triangular matrix.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., n, n). The other triangle is not read.
+    b : array
+        Of shape (..., n, k) or (n,).
+    trans : {0, 1, 2, "N", "T", "C"}
+        0 or "N": solve ``a @ x = b``; 1 or "T": with ``a.T``; 2 or "C": with the conjugate transpose.
+    lower : bool
+        Read the lower triangle, else the upper one.
+    unit_diagonal : bool
+        Take ones for the diagonal, which is not read.
+    overwrite_b, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+
+    Returns
+    -------
+    array
+        Of the shape of ``b``, with the batch axes of both.
+
+    Raises
+    ------
+    OperandError
+        For another ``trans``.
+    ShapeError
+        For shapes that do not fit. A singular matrix is the array library's own error.
+
+    Notes
+    -----
+    The standard has no triangular solve: this takes O(n**3) operations, as ``solve``.
+    """
+    a, b = arrays(a, b)
+    t = triangle(square(a, "solve_triangular"), lower, unit_diagonal)
+    if trans not in (0, 1, 2, "N", "T", "C"):
+        raise OperandError(f"solve_triangular: trans is 0, 1, 2, 'N', 'T' or 'C', not {trans!r}")
+    if trans not in (0, "N"):
+        t = agrad.matrix_transpose(t) if trans in (1, "T") else adjoint(t)
+    return on_columns(lambda columns: agrad.linalg.solve(t, columns), b, t.shape[-1], "solve_triangular")
+
+
+@function
+def inv(
+    a: Any, overwrite_a: bool = False, check_finite: bool = True, *, assume_a: Any = None, lower: bool = False
+) -> Any:
+    """Return the inverse of each matrix.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., n, n).
+    overwrite_a, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+    assume_a : str, optional
+        SciPy's name of a structure. Elements outside of the structure are not read.
+    lower : bool
+        Read the lower triangle of symmetric, Hermitian and positive definite matrices, else the upper one.
+
+    Returns
+    -------
+    array
+        Of the shape of ``a``.
+
+    Raises
+    ------
+    OperandError
+        For another structure.
+    ShapeError
+        For matrices that are not square. A singular matrix is the array library's own error.
+    """
+    return agrad.linalg.inv(_structured(square(a, "inv"), assume_a, lower, "inv"))
+
+
+@function
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the determinant of each matrix.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., n, n).
+    overwrite_a, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+
+    Returns
+    -------
+    array
+        Of shape (...).
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square.
+    """
+    return agrad.linalg.det(square(a, "det"))
+
+
+@function
+def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
+    """Return the norm of vectors or matrices.
+
+    Parameters
+    ----------
+    a : array
+        Of any shape; of one or two axes if ``ord`` is given and ``axis`` is not.
+    ord : float or str, optional
+        The order as in ``agrad.linalg.vector_norm`` or ``agrad.linalg.matrix_norm``. By default 2 for vectors and
+        ``"fro"`` for matrices.
+    axis : int or pair of ints, optional
+        The axis of vectors or the axes of matrices; all by default.
+    keepdims : bool
+        Keep the reduced axes with length one.
+    check_finite : bool
+        Without effect: values are not checked.
+
+    Returns
+    -------
+    array
+        Real.
+
+    Raises
+    ------
+    OperandError
+        For another order.
+    ShapeError
+        For another number of axes.
+    """
+    a = array(a)
+    if axis is None and ord is None:
+        return agrad.linalg.vector_norm(a, keepdims=keepdims)
+    axes = axes_of(axis, a.ndim)
+    if len(axes) == 1:
+        return agrad.linalg.vector_norm(a, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axes) != 2:
+        raise ShapeError(f"norm: the axes are one or two, not {len(axes)}; name them by axis")
+    out = agrad.linalg.matrix_norm(agrad.moveaxis(a, axes, (-2, -1)), ord="fro" if ord is None else ord)
+    return agrad.expand_dims(out, axis=tuple(sorted(axes))) if keepdims else out
+
+
+def _cutoff(a: Tensor, rtol: Any) -> Any:
+    return max(a.shape[-2:]) * float(np.finfo(a.dtype.name).eps) if rtol is None else rtol
+
+
+@function
+def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
+    """Return the Moore-Penrose pseudo-inverse.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., m, n).
+    atol : None
+        Not supported: give ``rtol``.
+    rtol : float, optional
+        Singular values up to it, relative to the greatest, count as 0. By default max(m, n) times the precision of
+        the dtype.
+    return_rank : bool
+        Return the rank too.
+    check_finite : bool
+        Without effect: values are not checked.
+
+    Returns
+    -------
+    array, or tuple of arrays
+        Of shape (..., n, m), and with ``return_rank`` integers of shape (...).
+
+    Raises
+    ------
+    OperandError
+        For ``atol``.
+    ShapeError
+        For an array of fewer than two axes.
+
+    Notes
+    -----
+    The derivative is that along changes that keep the rank.
+    """
+    a = matrices(a, "pinv")
+    refuse("pinv", {"atol": atol or None}, "give rtol, which is relative to the greatest singular value")
+    rtol = _cutoff(a, rtol)
+    out = agrad.linalg.pinv(a, rtol=rtol)
+    return (out, agrad.linalg.matrix_rank(a, rtol=rtol)) if return_rank else out
+
+
+@function
+def lstsq(
+    a: Any,
+    b: Any,
+    cond: Any = None,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    lapack_driver: Any = None,
+) -> Any:
+    """Return the least-squares solution x of ``a @ x = b`` of least norm.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., m, n).
+    b : array
+        Of shape (..., m, k) or (m,).
+    cond : float, optional
+        Singular values up to it, relative to the greatest, count as 0. By default the precision of the dtype.
+    overwrite_a, overwrite_b, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+    lapack_driver : str, optional
+        Without effect on the values: the method is by the pseudo-inverse.
+
+    Returns
+    -------
+    tuple of arrays
+        The solution (..., n, k) or (..., n), the sums of squared residuals of each column, the rank and the singular
+        values of ``a``.
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not fit.
+
+    Notes
+    -----
+    With m <= n the residuals are an array of length 0, as in SciPy. With m > n they are computed for every rank; SciPy
+    returns none where the rank is less than n.
+    """
+    a, b = arrays(a, b)
+    a = matrices(a, "lstsq")
+    m, n = a.shape[-2:]
+    rtol = float(np.finfo(a.dtype.name).eps) if cond is None else cond
+    columns = agrad.expand_dims(b, axis=-1) if b.ndim == 1 else b
+    x = on_columns(lambda c: agrad.matmul(agrad.linalg.pinv(a, rtol=rtol), c), columns, m, "lstsq")
+    rest = agrad.matmul(a, x) - columns
+    sizes = agrad.real(rest * agrad.conj(rest)) if is_complex(rest) else rest * rest
+    residuals = agrad.sum(sizes, axis=-2)
+    if b.ndim == 1:
+        x, residuals = agrad.squeeze(x, axis=-1), agrad.squeeze(residuals, axis=-1)
+    if m <= n:
+        residuals = agrad.zeros_like(sizes[..., 0, :0])
+    return x, residuals, agrad.linalg.matrix_rank(a, rtol=rtol), agrad.linalg.svdvals(a)

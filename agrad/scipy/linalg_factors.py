@@ -1,0 +1,432 @@
+"""Factors of matrices by SciPy's names.
+
+Factors are unique up to signs and phases, and their derivatives are right for functions that do not depend on these, as
+with those of ``agrad.linalg``.
+"""
+
+from typing import Any
+
+import agrad
+from agrad import Tensor
+from agrad.errors import OperandError
+from agrad.scipy.linalg_shared import adjoint, matrices, mirrored, on_columns, refuse, square, triangle
+from agrad.scipy.shared import arrays, function
+
+
+@function
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the triangular factor of each positive definite matrix.
+
+    It is U with ``U.H @ U = a``, or with ``lower`` L with ``L @ L.H = a``.
+
+    Parameters
+    ----------
+    a : array
+        Hermitian matrices of shape (..., n, n). Only the triangle of the factor is read.
+    lower : bool
+        Return the lower factor.
+    overwrite_a, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+
+    Returns
+    -------
+    array
+        Of the shape of ``a``.
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square. A matrix that is not positive definite is the array library's own error.
+
+    Notes
+    -----
+    The derivative is that along Hermitian changes of ``a``, given as a Hermitian gradient.
+    """
+    return agrad.linalg.cholesky(mirrored(square(a, "cholesky"), lower), upper=not lower)
+
+
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the Cholesky factor of each matrix, for ``cho_solve``.
+
+    Parameters
+    ----------
+    a : array
+        Hermitian matrices of shape (..., n, n). Only the triangle of the factor is read.
+    lower : bool
+        Return the lower factor, else the upper one.
+    overwrite_a, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+
+    Returns
+    -------
+    tuple
+        The factor, of the shape of ``a``, and ``lower``.
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square. A matrix that is not positive definite is the array library's own error.
+
+    Notes
+    -----
+    The other triangle of the factor is 0, where SciPy leaves elements of ``a``.
+    """
+    return cholesky(a, lower), lower
+
+
+def solve_by_factor(c: Tensor, lower: bool, b: Tensor, name: str) -> Tensor:
+    """Return the solution of ``a @ x = b`` by the Cholesky factor of ``a``."""
+    t = triangle(square(c, name), lower)
+    first, second = (t, adjoint(t)) if lower else (adjoint(t), t)
+    return on_columns(lambda x: agrad.linalg.solve(second, agrad.linalg.solve(first, x)), b, t.shape[-1], name)
+
+
+def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    """Return the solution x of ``a @ x = b`` by the Cholesky factor of ``a``.
+
+    Parameters
+    ----------
+    c_and_lower : tuple
+        The result of ``cho_factor``.
+    b : array
+        Of shape (..., n, k) or (n,).
+    overwrite_b, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+
+    Returns
+    -------
+    array
+        Of the shape of ``b``, with the batch axes of both.
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not fit.
+    """
+    return _cho_solve(*c_and_lower, b)
+
+
+@function
+def _cho_solve(c: Any, lower: bool, b: Any) -> Any:
+    c, b = arrays(c, b)
+    return solve_by_factor(c, lower, b, "cho_solve")
+
+
+@function
+def qr(
+    a: Any,
+    overwrite_a: bool = False,
+    lwork: Any = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """Return the decomposition ``a = Q @ R``.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., m, n).
+    overwrite_a : bool
+        Without effect: no argument is written to.
+    lwork : int, optional
+        Without effect: the size of a work array.
+    mode : {"full", "economic", "r"}
+        Square Q; or with min(m, n) columns; or R alone, as in "full".
+    pivoting : bool
+        Not supported.
+    check_finite : bool
+        Without effect: values are not checked.
+
+    Returns
+    -------
+    tuple of arrays
+        Q and R, and with the mode "r" only R.
+
+    Raises
+    ------
+    OperandError
+        For another mode, and with ``pivoting``.
+    ShapeError
+        For an array of fewer than two axes.
+    """
+    a = matrices(a, "qr")
+    refuse("qr", {"pivoting": pivoting}, "permute the columns of a before the call")
+    if mode not in ("full", "economic", "r"):
+        raise OperandError(f"qr: mode is 'full', 'economic' or 'r', not {mode!r}")
+    Q, R = agrad.linalg.qr(a, mode="reduced" if mode == "economic" else "complete")
+    return (R,) if mode == "r" else (Q, R)
+
+
+@function
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any:
+    """Return the singular values and vectors.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., m, n).
+    full_matrices : bool
+        Return square matrices of vectors, else min(m, n) vectors.
+    compute_uv : bool
+        Return the vectors too, else the values alone.
+    overwrite_a, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+    lapack_driver : str
+        Without effect: the array library has its own.
+
+    Returns
+    -------
+    tuple of arrays, or array
+        U, the values in descending order, and V.H, with ``a = U @ diag(s) @ V.H``.
+
+    Raises
+    ------
+    ShapeError
+        For an array of fewer than two axes.
+    """
+    a = matrices(a, "svd")
+    return tuple(agrad.linalg.svd(a, full_matrices=full_matrices)) if compute_uv else agrad.linalg.svdvals(a)
+
+
+@function
+def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the singular values, in descending order.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., m, n).
+    overwrite_a, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+
+    Returns
+    -------
+    array
+        Of shape (..., min(m, n)).
+
+    Raises
+    ------
+    ShapeError
+        For an array of fewer than two axes.
+    """
+    return agrad.linalg.svdvals(matrices(a, "svdvals"))
+
+
+@function
+def eigh(
+    a: Any,
+    b: Any = None,
+    *,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    type: int = 1,
+    check_finite: bool = True,
+    subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    driver: Any = None,
+) -> Any:
+    """Return the eigenvalues and eigenvectors of Hermitian matrices.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., n, n). One triangle is read.
+    b : array, optional
+        Positive definite matrices: solve ``a @ v = w * b @ v``, with vectors for which ``v.H @ b @ v`` is 1.
+    lower : bool
+        Read the lower triangles, else the upper ones.
+    eigvals_only : bool
+        Return the eigenvalues alone.
+    overwrite_a, overwrite_b : bool
+        Without effect: no argument is written to.
+    type : int
+        1: the other generalized problems are not supported.
+    check_finite : bool
+        Without effect: values are not checked.
+    subset_by_index : pair of ints, optional
+        Return the eigenvalues from the first to the second index, both included.
+    subset_by_value : None
+        Not supported, as the number of the eigenvalues would depend on values.
+    driver : str, optional
+        Without effect: the array library has its own.
+
+    Returns
+    -------
+    tuple of arrays, or array
+        The eigenvalues, real and ascending, and the eigenvectors as columns.
+
+    Raises
+    ------
+    OperandError
+        For the options that are not supported.
+    ShapeError
+        For matrices that are not square.
+
+    Notes
+    -----
+    The derivative is that along Hermitian changes, given as a Hermitian gradient. With ``b`` = L @ L.H the eigenvalues
+    are those of inv(L) @ a @ inv(L).H.
+    """
+    refuse("eigh", {"type": None if type == 1 else type}, "multiply the problem by the inverse of a or b")
+    refuse("eigh", {"subset_by_value": subset_by_value}, "select from all eigenvalues by a mask")
+    chosen = slice(None) if subset_by_index is None else slice(int(subset_by_index[0]), int(subset_by_index[1]) + 1)
+    if b is None:
+        x = mirrored(square(a, "eigh"), lower)
+        if eigvals_only:
+            return agrad.linalg.eigvalsh(x)[..., chosen]
+        w, V = agrad.linalg.eigh(x)
+        return w[..., chosen], V[..., chosen]
+    a, b = arrays(a, b)
+    L = agrad.linalg.cholesky(mirrored(square(b, "eigh"), lower))
+    half = agrad.linalg.solve(L, mirrored(square(a, "eigh"), lower))
+    inner = adjoint(agrad.linalg.solve(L, adjoint(half)))
+    inner = (inner + adjoint(inner)) / 2
+    if eigvals_only:
+        return agrad.linalg.eigvalsh(inner)[..., chosen]
+    w, V = agrad.linalg.eigh(inner)
+    return w[..., chosen], agrad.linalg.solve(adjoint(L), V)[..., chosen]
+
+
+@function
+def eigvalsh(
+    a: Any,
+    b: Any = None,
+    *,
+    lower: bool = True,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    type: int = 1,
+    check_finite: bool = True,
+    subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    driver: Any = None,
+) -> Any:
+    """Return the eigenvalues of Hermitian matrices, ascending.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., n, n). One triangle is read.
+    b : array, optional
+        Positive definite matrices: solve ``a @ v = w * b @ v``.
+    lower : bool
+        Read the lower triangles, else the upper ones.
+    overwrite_a, overwrite_b : bool
+        Without effect: no argument is written to.
+    type : int
+        1: the other generalized problems are not supported.
+    check_finite : bool
+        Without effect: values are not checked.
+    subset_by_index : pair of ints, optional
+        Return the eigenvalues from the first to the second index, both included.
+    subset_by_value : None
+        Not supported, as the number of the eigenvalues would depend on values.
+    driver : str, optional
+        Without effect: the array library has its own.
+
+    Returns
+    -------
+    array
+        Real.
+
+    Raises
+    ------
+    OperandError
+        For the options that are not supported.
+    ShapeError
+        For matrices that are not square.
+    """
+    how = {"type": type, "subset_by_index": subset_by_index, "subset_by_value": subset_by_value}
+    return eigh(a, b, lower=lower, eigvals_only=True, **how)
+
+
+_GENERALIZED = "give solve(b, a), whose eigenvalues are the generalized ones"
+
+
+@function
+def eig(
+    a: Any,
+    b: Any = None,
+    left: bool = False,
+    right: bool = True,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    homogeneous_eigvals: bool = False,
+) -> Any:
+    """Return the eigenvalues and eigenvectors of square matrices.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., n, n).
+    b : None
+        Not supported: give ``solve(b, a)``.
+    left : bool
+        Not supported: the left eigenvectors are the eigenvectors of the adjoint.
+    right : bool
+        Return the eigenvectors too.
+    overwrite_a, overwrite_b, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+    homogeneous_eigvals : bool
+        Not supported.
+
+    Returns
+    -------
+    tuple of arrays, or array
+        The eigenvalues, in any order, and the eigenvectors as columns of length one; both complex.
+
+    Raises
+    ------
+    OperandError
+        For the options that are not supported.
+    ShapeError
+        For matrices that are not square.
+    """
+    a = square(a, "eig")
+    refuse("eig", {"b": b, "homogeneous_eigvals": homogeneous_eigvals}, _GENERALIZED)
+    refuse("eig", {"left": left}, "take the eigenvectors of the conjugate transpose")
+    return tuple(agrad.linalg.eig(a)) if right else agrad.linalg.eigvals(a)
+
+
+@function
+def eigvals(
+    a: Any, b: Any = None, overwrite_a: bool = False, check_finite: bool = True, homogeneous_eigvals: bool = False
+) -> Any:
+    """Return the eigenvalues of square matrices, in any order.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., n, n).
+    b : None
+        Not supported: give ``solve(b, a)``.
+    overwrite_a, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+    homogeneous_eigvals : bool
+        Not supported.
+
+    Returns
+    -------
+    array
+        Complex, of shape (..., n).
+
+    Raises
+    ------
+    OperandError
+        For the options that are not supported.
+    ShapeError
+        For matrices that are not square.
+    """
+    refuse("eigvals", {"b": b, "homogeneous_eigvals": homogeneous_eigvals}, _GENERALIZED)
+    return agrad.linalg.eigvals(square(a, "eigvals"))

@@ -1,0 +1,125 @@
+"""Matrices built of given elements, by SciPy's names."""
+
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ShapeError
+from agrad.scipy.linalg_shared import conjugate, gathered
+from agrad.scipy.shared import array, arrays, function
+
+
+def _vector(x: Tensor) -> Tensor:
+    return agrad.reshape(x, (1,)) if x.ndim == 0 else x
+
+
+def _joined(c: Tensor, r: Tensor) -> Tensor:
+    """Return the vectors one behind the other, with broadcast batches."""
+    batch = agrad.broadcast_shapes(c.shape[:-1], r.shape[:-1])
+    return agrad.concat([agrad.broadcast_to(x, (*batch, x.shape[-1])) for x in (c, r)], axis=-1)
+
+
+@function
+def block_diag(*arrs: Any) -> Any:
+    """Return the matrices with blocks on the diagonal.
+
+    Parameters
+    ----------
+    *arrs : arrays
+        Blocks of shape (..., m, n); one of shape (n,) is a row. Their batch axes broadcast.
+
+    Returns
+    -------
+    array
+        Of a floating dtype and shape (..., sum of m, sum of n).
+    """
+    blocks = [agrad.reshape(x, (1, -1)) if x.ndim < 2 else x for x in arrays(*(arrs or ([],)))]
+    batch = agrad.broadcast_shapes(*[x.shape[:-2] for x in blocks])
+    width, start, rows = sum(x.shape[-1] for x in blocks), 0, []
+    for x in blocks:
+        x = agrad.broadcast_to(x, (*batch, *x.shape[-2:]))
+        stop = start + x.shape[-1]
+        rows.append(agrad.pad(x, [(0, 0)] * (len(batch) + 1) + [(start, width - stop)]))
+        start = stop
+    return agrad.concat(rows, axis=-2)
+
+
+@function
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """Return the matrix with constant diagonals.
+
+    Parameters
+    ----------
+    c : array
+        The first column, of shape (..., m).
+    r : array, optional
+        The first row, of shape (..., n), by default the conjugate of ``c``. Its first element is not read.
+
+    Returns
+    -------
+    array
+        Of a floating dtype and shape (..., m, n).
+    """
+    c, r = (array(c), None) if r is None else arrays(c, r)
+    c = _vector(c)
+    r = conjugate(c) if r is None else _vector(r)
+    m, n = c.shape[-1], r.shape[-1]
+    down = np.arange(m)[:, None] - np.arange(n)
+    return gathered(_joined(c, r), np.where(down >= 0, down, m - down))
+
+
+@function
+def circulant(c: Any) -> Any:
+    """Return the matrix whose columns are the first one, rotated.
+
+    Parameters
+    ----------
+    c : array
+        The first column, of shape (..., n).
+
+    Returns
+    -------
+    array
+        Of a floating dtype and shape (..., n, n).
+    """
+    c = _vector(array(c))
+    place = np.arange(c.shape[-1])
+    return gathered(c, (place[:, None] - place) % max(c.shape[-1], 1))
+
+
+@function
+def hankel(c: Any, r: Any = None) -> Any:
+    """Return the matrix with constant antidiagonals.
+
+    Parameters
+    ----------
+    c : array
+        The first column, of shape (..., m).
+    r : array, optional
+        The last row, of shape (..., n), by default zeros like ``c``. Its first element is not read.
+
+    Returns
+    -------
+    array
+        Of a floating dtype and shape (..., m, n).
+
+    Raises
+    ------
+    ShapeError
+        For arrays without axes.
+
+    Notes
+    -----
+    Axes before the last are a batch; SciPy 1.17 ravels.
+    """
+    c, r = (array(c), None) if r is None else arrays(c, r)
+    if c.ndim == 0 or (r is not None and r.ndim == 0):
+        raise ShapeError("hankel takes arrays of one or more axes")
+    m, n = c.shape[-1], (c if r is None else r).shape[-1]
+    across = np.arange(m)[:, None] + np.arange(n)
+    if r is None:
+        return gathered(c, np.where(across < m, across, -1))
+    # the element m of the joined vectors is the first of r
+    return gathered(_joined(c, r), np.where(across < m, across, across + 1))

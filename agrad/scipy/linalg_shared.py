@@ -1,0 +1,105 @@
+"""Helpers of the functions by the names of ``scipy.linalg``.
+
+Matrices are the last two axes; all axes before them are a batch.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import OperandError, ShapeError
+from agrad.interop.arguments import constant, is_complex
+from agrad.scipy.shared import array
+
+
+def conjugate(x: Tensor) -> Tensor:
+    """Return the conjugate; a real array as it is."""
+    return agrad.conj(x) if is_complex(x) else x
+
+
+def adjoint(x: Tensor) -> Tensor:
+    """Return the conjugate transpose."""
+    return conjugate(agrad.matrix_transpose(x))
+
+
+def identity(n: int, like: Tensor) -> Tensor:
+    """Return the identity matrix in the dtype and place of ``like``."""
+    return constant(np.eye(n, dtype=like.dtype.name), like)
+
+
+def matrices(a: Any, name: str) -> Tensor:
+    """Return a Tensor of matrices. Raise ``ShapeError`` for fewer than two axes."""
+    a = array(a)
+    if a.ndim < 2:
+        raise ShapeError(f"{name} takes matrices, arrays of two or more axes, not one of shape {tuple(a.shape)}")
+    return a
+
+
+def square(a: Any, name: str) -> Tensor:
+    """Return a Tensor of square matrices. Raise ``ShapeError`` for others."""
+    a = matrices(a, name)
+    if a.shape[-1] != a.shape[-2]:
+        raise ShapeError(f"{name} takes square matrices, not an array of shape {tuple(a.shape)}")
+    return a
+
+
+def triangle(a: Tensor, lower: bool, unit: bool = False) -> Tensor:
+    """Return one triangle of matrices and zeros; with ``unit`` ones on the diagonal."""
+    part = agrad.tril if lower else agrad.triu
+    if not unit:
+        return part(a)
+    return part(a, k=-1 if lower else 1) + identity(a.shape[-1], a)
+
+
+def completed(a: Tensor, lower: bool, turn: Callable[[Tensor], Tensor] = adjoint) -> Tensor:
+    """Return the Hermitian matrices of which one triangle is given.
+
+    With the transpose as ``turn`` they are symmetric.
+    """
+    strict = agrad.tril(a, k=-1) if lower else agrad.triu(a, k=1)
+    diagonal = agrad.tril(agrad.triu(a))
+    return strict + turn(strict) + (diagonal + turn(diagonal)) / 2
+
+
+def mirrored(a: Tensor, lower: bool, turn: Callable[[Tensor], Tensor] = adjoint) -> Tensor:
+    """Return ``completed`` with the derivative along Hermitian changes of ``a``.
+
+    The gradient of ``a`` is then Hermitian too, as that of ``agrad.linalg.cholesky``.
+    """
+    # zeros that have the derivative of the Hermitian part
+    both = (a + turn(a)) / 2
+    return agrad.stop_gradient(completed(a, lower, turn)) + (both - agrad.stop_gradient(both))
+
+
+def on_columns(solver: Callable[[Tensor], Tensor], b: Tensor, n: int, name: str) -> Tensor:
+    """Return ``solver(b)``, where a ``b`` of one axis is one column.
+
+    Raise ``ShapeError`` for a ``b`` that has not n rows.
+    """
+    columns = agrad.expand_dims(b, axis=-1) if b.ndim == 1 else b
+    if b.ndim == 0 or columns.shape[-2] != n:
+        raise ShapeError(f"{name}: the matrices have {n} rows; b of shape {tuple(b.shape)} does not fit")
+    out = solver(columns)
+    return agrad.squeeze(out, axis=-1) if b.ndim == 1 else out
+
+
+def gathered(x: Tensor, index: np.ndarray) -> Tensor:
+    """Return the elements of the last axis at an index of the host.
+
+    Where the index is negative they are 0. The last axis becomes the axes of ``index``.
+    """
+    found = agrad.take(x, constant(np.maximum(index, 0).reshape(-1), x), axis=-1)
+    found = agrad.reshape(found, (*x.shape[:-1], *index.shape))
+    if (index >= 0).all():
+        return found
+    return agrad.where(constant(index >= 0, x), found, agrad.zeros_like(found))
+
+
+def refuse(name: str, given: dict[str, Any], remedy: str) -> None:
+    """Raise ``OperandError`` for the options that are given and not None or False."""
+    for option, value in given.items():
+        if value is not None and value is not False:
+            raise OperandError(f"{name}: {option}={value!r} is not supported; {remedy}")

@@ -1,0 +1,139 @@
+"""``agrad.scipy.linalg``: edges, errors, and what the calls do not reach."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+
+import agrad
+from agrad.errors import OperandError, ShapeError
+from agrad.scipy import linalg
+
+RNG = np.random.default_rng(5)
+A = RNG.standard_normal((3, 3)) + 3 * np.eye(3)
+P = A @ A.T
+V = np.asarray([0.5, -1.0, 2.0])
+
+
+def test_only_the_triangle_is_read() -> None:
+    for lower in (False, True):
+        half = (np.tril if lower else np.triu)(P) + (np.triu if lower else np.tril)(A, 1 if lower else -1)
+        assert_close(linalg.cholesky(half, lower=lower), linalg.cholesky(P, lower=lower), "cholesky")
+        assert_close(linalg.solve(half, V, assume_a="pos", lower=lower), np.linalg.solve(P, V), "solve")
+        assert_close(linalg.eigvalsh(half, lower=lower), np.linalg.eigvalsh(P), "eigvalsh")
+        factor = linalg.cho_factor(P, lower=lower)[0] + (np.triu if lower else np.tril)(A, 1 if lower else -1)
+        assert_close(linalg.cho_solve((factor, lower), V), np.linalg.solve(P, V), "cho_solve")
+
+
+def test_the_gradient_of_a_hermitian_matrix_is_hermitian(place: Any) -> None:
+    for f in (
+        lambda a: 2 * agrad.sum(agrad.log(agrad.linalg.diagonal(linalg.cholesky(a)))),
+        lambda a: agrad.sum(agrad.log(linalg.eigvalsh(a))),
+        lambda a: agrad.sum(agrad.log(linalg.eigh(a, lower=False, eigvals_only=True))),
+    ):
+        assert_close(agrad.grad(f)(place(P)), np.linalg.inv(P), "of the logarithm of the determinant")
+
+
+def test_exponentials_at_edges(place: Any) -> None:
+    turn = np.asarray([[0.0, 1e4], [-1e4, 0.0]])
+    expected = [[math.cos(1e4), math.sin(1e4)], [-math.sin(1e4), math.cos(1e4)]]
+    np.testing.assert_allclose(host(linalg.expm(place(turn))), expected, rtol=0, atol=1e-10)
+    fall = place(np.asarray([[-1e3, 1.0], [0.0, -1e5]]))
+    assert np.all(host(agrad.grad(lambda a: agrad.sum(linalg.expm(a)))(fall)) == 0)
+    zero = place(np.zeros((2, 2)))
+    assert_close(linalg.expm(zero), np.eye(2), "at 0")
+    assert_close(agrad.grad(lambda a: agrad.sum(linalg.expm(a)))(zero), np.ones((2, 2)), "slope at 0")
+    # one member whose square would overflow beside one that is squared no more
+    far = np.stack([np.diag([700.0, 1.0]), np.eye(2)])
+    slope = host(agrad.grad(lambda a: agrad.sum(linalg.expm(a)[..., 1, 1]))(place(far)))
+    assert_close(slope, np.asarray([np.diag([0, math.e])] * 2), "beside large ones")
+
+
+def test_the_norm_is_limited_where_it_cannot_be_read() -> None:
+    turn = np.asarray([[[0.0, 1.0], [-1.0, 0.0]]])
+    near, far = host(agrad.vmap(linalg.expm)(1e5 * turn)), host(agrad.vmap(linalg.expm)(1e6 * turn))
+    np.testing.assert_allclose(near[0, 0, 0], math.cos(1e5), atol=1e-9)
+    assert np.isnan(far).all()
+    np.testing.assert_allclose(host(agrad.jit(linalg.expm)(1e5 * turn))[0, 0, 0], math.cos(1e5), atol=1e-9)
+    np.testing.assert_allclose(linalg.expm(1e6 * turn)[0, 0, 0], math.cos(1e6), atol=1e-8)
+    assert np.isnan(linalg.expm(np.full((2, 2), math.nan))).all()
+
+
+def test_square_roots_are_right_or_nan(place: Any) -> None:
+    assert np.isnan(host(linalg.sqrtm(place(np.asarray([[-1.0, 0.0], [0.0, 2.0]]))))).all()
+    wide = np.diag([1e-12, 1.0, 1e6])
+    assert_close(linalg.sqrtm(place(wide)), np.sqrt(wide), "of many magnitudes")
+    # eigenvalues close to the negative axis
+    turn = np.asarray([[math.cos(3.1), -math.sin(3.1)], [math.sin(3.1), math.cos(3.1)]])
+    half = np.asarray([[math.cos(1.55), -math.sin(1.55)], [math.sin(1.55), math.cos(1.55)]])
+    np.testing.assert_allclose(host(linalg.sqrtm(place(turn))), half, rtol=0, atol=1e-12)
+    assert_close(linalg.sqrtm(place(np.full((2, 0, 0), 1.0))), np.full((2, 0, 0), 1.0), "empty")
+
+
+def test_a_mixed_sylvester_equation() -> None:
+    # SciPy 1.17 solves another equation where a is complex and b is real
+    a, b, q = A + 0.5j * P, A.T, A + 1j * P
+    x = linalg.solve_sylvester(a, b, q)
+    assert_close(a @ x + x @ b, q, "the equation")
+
+
+def test_ranks() -> None:
+    flat = np.asarray([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
+    x, residuals, rank, s = linalg.lstsq(flat, V)
+    assert_close(x, np.linalg.lstsq(flat, V)[0], "the solution of least norm")
+    assert int(rank) == 1 and s.shape == (2,)
+    assert_close(residuals, np.sum((flat @ x - V) ** 2), "residuals of every rank")
+    assert int(linalg.pinv(flat, return_rank=True)[1]) == 1
+    assert linalg.lstsq(flat.T, V[:2])[1].shape == (0,)
+
+
+def test_float32_stays(place: Any) -> None:
+    a, p, v = (place(x.astype(np.float32)) for x in (A, P, V))
+    found = [
+        linalg.solve(a, v), linalg.inv(p, assume_a="pos"), linalg.norm(a), linalg.cholesky(p), linalg.qr(a)[1],
+        linalg.expm(a), linalg.cosm(a), linalg.sqrtm(p), linalg.solve_sylvester(a, a, p), linalg.toeplitz(v),
+        linalg.block_diag(a, 2.0), linalg.cho_solve(linalg.cho_factor(p), v),
+        linalg.cholesky_banded(agrad.abs(p[-1:, :])),
+    ]  # fmt: skip
+    for x in found:
+        assert host(x).dtype == np.float32
+
+
+def test_lists_and_numbers() -> None:
+    assert_close(linalg.block_diag([1, 2], 3), np.asarray([[1.0, 2.0, 0.0], [0.0, 0.0, 3.0]]), "block_diag")
+    assert host(linalg.block_diag()).shape == (1, 0)
+    assert_close(linalg.solve([[2, 0], [0, 4]], [1, 1]), np.asarray([0.5, 0.25]), "solve")
+    assert_close(linalg.toeplitz(2), np.asarray([[2.0]]), "toeplitz")
+
+
+@pytest.mark.parametrize(
+    "call, error, match",
+    [
+        (lambda: linalg.solve(A[:2], V), ShapeError, "square"),
+        (lambda: linalg.solve(A, V[:2]), ShapeError, "3 rows"),
+        (lambda: linalg.solve(A, V, assume_a="odd"), OperandError, "assume_a='odd'"),
+        (lambda: linalg.solve(A + 0j, V, transposed=True), OperandError, "transposed"),
+        (lambda: linalg.solve_triangular(A, V, trans=3), OperandError, "trans is"),
+        (lambda: linalg.norm(np.ones((2, 2, 2)), 1), ShapeError, "name them by axis"),
+        (lambda: linalg.norm(A, "odd"), OperandError, "ord"),
+        (lambda: linalg.pinv(A, atol=0.1), OperandError, "give rtol"),
+        (lambda: linalg.cholesky(V), ShapeError, "square|two or more"),
+        (lambda: linalg.qr(A, pivoting=True), OperandError, "pivoting=True"),
+        (lambda: linalg.qr(A, mode="raw"), OperandError, "mode"),
+        (lambda: linalg.eigh(A, subset_by_value=[0, 1]), OperandError, "subset_by_value"),
+        (lambda: linalg.eigh(A, P, type=2), OperandError, "type=2"),
+        (lambda: linalg.eig(A, P), OperandError, "solve"),
+        (lambda: linalg.eig(A, left=True), OperandError, "left=True"),
+        (lambda: linalg.eigvals(A, homogeneous_eigvals=True), OperandError, "homogeneous"),
+        (lambda: linalg.solve_banded((1, 1), A[:2], V), ShapeError, "3, but ab has 2"),
+        (lambda: linalg.solve_sylvester(A, A, V), ShapeError, "does not fit"),
+        (lambda: linalg.expm(V), ShapeError, "two or more"),
+        (lambda: linalg.sqrtm(A[:2]), ShapeError, "square"),
+        (lambda: linalg.hankel(1.0), ShapeError, "one or more axes"),
+    ],
+)
+def test_errors(call: Any, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        call()

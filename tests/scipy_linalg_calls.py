@@ -1,0 +1,166 @@
+"""Calls of ``scipy.linalg``."""
+
+from typing import Any
+
+import numpy as np
+from scipy_calls import Calls
+
+import agrad
+
+CALLS = Calls("linalg")
+_RNG = np.random.default_rng(11)
+_A = _RNG.standard_normal((3, 3)) + 3 * np.eye(3)
+_AC = _A + 0.5j * _RNG.standard_normal((3, 3))
+_BATCH = np.stack([_A, _A.T @ _A, np.diag([1.0, 2.0, 4.0]) + 0.25])
+_V = np.asarray([0.5, -1.0, 2.0])
+_VC = _V + 1j * _V[::-1]
+_M = _RNG.standard_normal((3, 2))
+_MC = _M + 1j * _RNG.standard_normal((3, 2))
+_MANY = _RNG.standard_normal((3, 3, 2))
+_W = _RNG.standard_normal((3, 5))
+_T = _RNG.standard_normal((4, 2))
+
+
+def _size(x: Any) -> Any:
+    """Return what does not depend on the phases of vectors."""
+    return agrad.real(x * agrad.conj(x)) if str(x.dtype).rpartition(".")[2].startswith("complex") else x * x
+
+
+def _h(x: Any) -> Any:
+    """Return Hermitian matrices: inputs whose every element may change."""
+    across = agrad.matrix_transpose(x)
+    return x + (agrad.conj(across) if str(x.dtype).rpartition(".")[2].startswith("complex") else across)
+
+
+def _moment(w: Any, power: int) -> Any:
+    """Return what does not depend on the order of eigenvalues."""
+    return agrad.sum(w**power, axis=-1, keepdims=True)
+
+
+def _projected(w: Any, V: Any) -> Any:
+    """Return the sum of the vectors' sizes, weighted by eigenvalues."""
+    return agrad.sum(agrad.expand_dims(w, axis=-2) * _size(V), axis=-1)
+
+
+def _floats(found: Any) -> Any:
+    """Return the results of ``lstsq`` without the rank."""
+    return [found[0], found[1], found[3]]
+
+
+def _positive(x: Any) -> Any:
+    """Return positive definite matrices."""
+    across = agrad.matrix_transpose(x)
+    return x @ (agrad.conj(across) if str(x.dtype).rpartition(".")[2].startswith("complex") else across)
+
+
+CALLS.add("solve", lambda m, a, b: m.solve(a, b), _A, _V)
+CALLS.add("solve columns", lambda m, a, b: m.solve(a, b), _A, _M)
+CALLS.add("solve complex", lambda m, a, b: m.solve(a, b), _AC, _MC)
+CALLS.add("solve batch", lambda m, a, b: m.solve(a, b), _BATCH, _MANY)
+CALLS.add("solve batch of one vector", lambda m, a, b: m.solve(a, b), _BATCH, _V)
+CALLS.add("solve transposed", lambda m, a, b: m.solve(a, b, transposed=True), _A, _M)
+CALLS.add("solve positive", lambda m, a, b: m.solve(_positive(a), b, assume_a="pos"), _A, _M)
+CALLS.add("solve hermitian", lambda m, a, b: m.solve(_h(a), b, assume_a="her", lower=True), _AC, _MC)
+CALLS.add("solve symmetric", lambda m, a, b: m.solve(a + agrad.matrix_transpose(a), b, assume_a="sym"), _AC, _MC)
+CALLS.add("solve upper", lambda m, a, b: m.solve(a, b, assume_a="upper triangular"), _A, _V)
+CALLS.add("solve diagonal", lambda m, a, b: m.solve(a, b, assume_a="diagonal"), _A, _V)
+CALLS.add("solve tridiagonal", lambda m, a, b: m.solve(a, b, assume_a="tridiagonal"), _A, _V)
+CALLS.add("solve_triangular", lambda m, a, b: m.solve_triangular(a, b), _A, _V)
+CALLS.add("solve_triangular lower", lambda m, a, b: m.solve_triangular(a, b, lower=True), _A, _M)
+CALLS.add("solve_triangular unit", lambda m, a, b: m.solve_triangular(a, b, trans=1, unit_diagonal=True), _A, _M)
+CALLS.add("solve_triangular adjoint", lambda m, a, b: m.solve_triangular(a, b, trans="C", lower=True), _AC, _MC)
+CALLS.add("solve_triangular batch", lambda m, a, b: m.solve_triangular(a, b), _BATCH, _V)
+CALLS.add("inv", lambda m, a: m.inv(a), _BATCH)
+CALLS.add("inv complex", lambda m, a: m.inv(_positive(a), assume_a="pos", lower=True), _AC)
+CALLS.add("det", lambda m, a: m.det(a), _BATCH)
+CALLS.add("det complex", lambda m, a: m.det(a), _AC[None])
+CALLS.add("norm", lambda m, a: m.norm(a, keepdims=True), _M)
+CALLS.add("norm vector", lambda m, a: m.norm(a, 3, keepdims=True), _V)
+CALLS.add("norm axis", lambda m, a: m.norm(a, 1, axis=1, keepdims=True), _M)
+CALLS.add("norm complex", lambda m, a: m.norm(a, axis=0), _MC)
+CALLS.add("norm two", lambda m, a: m.norm(a, 2, keepdims=True), _M)
+CALLS.add("norm nuclear", lambda m, a: m.norm(a, "nuc", axis=(0, 2), keepdims=True), _MANY)
+CALLS.add("norm rows", lambda m, a: m.norm(a, np.inf, axis=(2, 0)), _MANY)
+CALLS.add("pinv", lambda m, a: m.pinv(a), _T)
+CALLS.add("pinv rank", lambda m, a: m.pinv(a, return_rank=True, rtol=1e-9)[0], _MANY)
+CALLS.add("pinv complex", lambda m, a: m.pinv(a), _MC)
+CALLS.add("lstsq", lambda m, a, b: _floats(m.lstsq(a, b)), _T, np.asarray([0.5, 1.0, -1.0, 2.0]))
+CALLS.add("lstsq columns", lambda m, a, b: _floats(m.lstsq(a, b)), _MC, _AC)
+CALLS.add("lstsq wide", lambda m, a, b: m.lstsq(a, b)[0], _W, _V)
+CALLS.add("lstsq batch", lambda m, a, b: m.lstsq(a, b)[0], _MANY, _V)
+
+CALLS.add("cholesky", lambda m, a: m.cholesky(_positive(a)), _BATCH)
+CALLS.add("cholesky lower", lambda m, a: m.cholesky(_positive(a), lower=True), _AC)
+CALLS.add("cho_factor", lambda m, a: agrad.triu(m.cho_factor(_positive(a))[0]), _A)
+CALLS.add("cho_factor lower", lambda m, a: agrad.tril(m.cho_factor(_positive(a), lower=True)[0]), _AC)
+CALLS.add("cho_solve", lambda m, a, b: m.cho_solve(m.cho_factor(_positive(a)), b), _BATCH, _V)
+CALLS.add("cho_solve lower", lambda m, a, b: m.cho_solve(m.cho_factor(_positive(a), lower=True), b), _AC, _MC)
+CALLS.add("cho_solve factor", lambda m, a, b: m.cho_solve((a, False), b), _A, _M)
+CALLS.add("qr", lambda m, a: m.qr(a), _A)
+CALLS.add("qr economic", lambda m, a: m.qr(a, mode="economic"), _MANY)
+CALLS.add("qr factor", lambda m, a: m.qr(a, mode="r"), _W)
+CALLS.add("svd", lambda m, a: [_size(x) for x in m.svd(a, full_matrices=False)], _M)
+CALLS.add("svd complex", lambda m, a: [_size(x) for x in m.svd(a, full_matrices=False)], _AC)
+CALLS.add("svd values", lambda m, a: m.svd(a, compute_uv=False), _MANY)
+CALLS.add("svdvals", lambda m, a: m.svdvals(a), _MANY)
+CALLS.add("svdvals complex", lambda m, a: m.svdvals(a), _MC)
+CALLS.add("eigh", lambda m, a: [_size(x) for x in m.eigh(_h(a))], _BATCH)
+CALLS.add("eigh upper", lambda m, a: [_size(x) for x in m.eigh(_h(a), lower=False, subset_by_index=[1, 2])], _AC)
+CALLS.add("eigh generalized", lambda m, a, b: [_size(x) for x in m.eigh(_h(a), _positive(b))], _AC, _A)
+CALLS.add("eigvalsh", lambda m, a: m.eigvalsh(_h(a)), _BATCH)
+CALLS.add("eigvalsh generalized", lambda m, a, b: m.eigvalsh(_h(a), _positive(b), lower=False), _A, _AC)
+CALLS.add("eig", lambda m, a: _moment(m.eig(a)[0], 2), _A)
+CALLS.add("eig vectors", lambda m, a: _projected(*m.eig(a)), _BATCH)
+CALLS.add("eig values", lambda m, a: _moment(m.eig(a, right=False), 3), _AC)
+CALLS.add("eigvals", lambda m, a: _moment(m.eigvals(a), 2), _A)
+CALLS.add("eigvals complex", lambda m, a: _moment(m.eigvals(a), 3), _AC)
+
+_BAND = _RNG.standard_normal((4, 5)) + np.asarray([[0.0], [5.0], [0.0], [0.0]])
+_HALF = _RNG.standard_normal((3, 5)) + np.asarray([[0.0], [0.0], [8.0]])
+_LOWER = (_HALF + 0.5j * _RNG.standard_normal((3, 5)) * np.asarray([[1.0], [1.0], [0.0]]))[::-1]
+_FIVE = _RNG.standard_normal(5)
+CALLS.add("solve_banded", lambda m, a, b: m.solve_banded((2, 1), a, b), _BAND, _FIVE)
+CALLS.add("solve_banded complex", lambda m, a, b: m.solve_banded((2, 1), a, b), _BAND + 0.3j, _W.T)
+CALLS.add("solve_banded batch", lambda m, a, b: m.solve_banded((1, 2), a, b), np.stack([_BAND, _BAND[::-1]]), _W.T)
+CALLS.add("solveh_banded", lambda m, a, b: m.solveh_banded(a, b), _HALF, _FIVE)
+CALLS.add("solveh_banded lower", lambda m, a, b: m.solveh_banded(a, b, lower=True), _LOWER, _W.T + 0j)
+CALLS.add("cholesky_banded", lambda m, a: m.cholesky_banded(a)[-1, :], _HALF)
+CALLS.add("cholesky_banded lower", lambda m, a: m.cholesky_banded(a, lower=True)[1, :-1], _LOWER)
+CALLS.add("cho_solve_banded", lambda m, a, b: m.cho_solve_banded((m.cholesky_banded(a), False), b), _HALF, _FIVE)
+CALLS.add("cho_solve_banded lower", lambda m, a, b: m.cho_solve_banded((a, True), b), _LOWER, _W.T + 0j)
+
+CALLS.add("expm", lambda m, a: m.expm(a), _BATCH * np.asarray([[[0.1]], [[1.0]], [[2.0]]]))
+CALLS.add("expm complex", lambda m, a: m.expm(a), _AC)
+CALLS.add("expm defective", lambda m, a: m.expm(a), np.asarray([[1.0, 1.0], [0.0, 1.0]]))
+CALLS.add("expm large", lambda m, a: m.expm(a), np.asarray([[0.0, 40.0], [-50.0, -30.0]]), order=1)
+CALLS.add("cosm", lambda m, a: m.cosm(a), _A)
+CALLS.add("cosm complex", lambda m, a: m.cosm(a), _AC)
+CALLS.add("sinm", lambda m, a: m.sinm(a), _BATCH[2:])
+CALLS.add("sinm complex", lambda m, a: m.sinm(a), _AC)
+CALLS.add("tanm", lambda m, a: m.tanm(a), 0.3 * _A)
+CALLS.add("tanm complex", lambda m, a: m.tanm(a), 0.3 * _AC)
+CALLS.add("coshm", lambda m, a: m.coshm(a), _A)
+CALLS.add("coshm complex", lambda m, a: m.coshm(a), _AC)
+CALLS.add("sinhm", lambda m, a: m.sinhm(a), _A)
+CALLS.add("sinhm batch", lambda m, a: m.sinhm(a), 0.2 * _BATCH)
+CALLS.add("tanhm", lambda m, a: m.tanhm(a), 0.3 * _A)
+CALLS.add("tanhm complex", lambda m, a: m.tanhm(a), 0.3 * _AC)
+CALLS.add("sqrtm", lambda m, a: m.sqrtm(a), _A)
+CALLS.add("sqrtm batch", lambda m, a: m.sqrtm(_positive(a)), _BATCH)
+CALLS.add("sqrtm complex", lambda m, a: m.sqrtm(a), _AC)
+CALLS.add("sqrtm defective", lambda m, a: m.sqrtm(a), np.asarray([[2.0, 1.0], [0.0, 2.0]]))
+CALLS.add(
+    "solve_sylvester", lambda m, a, b, q: m.solve_sylvester(a, b, q), _A, np.asarray([[2.0, 1.0], [0.5, 3.0]]), _M
+)
+CALLS.add("solve_sylvester complex", lambda m, a, b, q: m.solve_sylvester(a, b, q), _AC, _A + 0.2j, _A + 1j * _AC)
+CALLS.add("solve_sylvester batch", lambda m, a, b, q: m.solve_sylvester(a, b, q), _BATCH, _A, _BATCH[::-1])
+
+CALLS.add("block_diag", lambda m, a, b, c: m.block_diag(a, b, c), _A, _V, np.asarray(2.0))
+CALLS.add("block_diag batch", lambda m, a, b: m.block_diag(a, b), _MANY, _MC)
+CALLS.add("toeplitz", lambda m, c: m.toeplitz(c), _VC)
+CALLS.add("toeplitz row", lambda m, c, r: m.toeplitz(c, r), _V, _FIVE)
+CALLS.add("toeplitz batch", lambda m, c, r: m.toeplitz(c, r), _M, _V)
+CALLS.add("circulant", lambda m, c: m.circulant(c), _V)
+CALLS.add("circulant batch", lambda m, c: m.circulant(c), _MC)
+CALLS.add("hankel", lambda m, c: m.hankel(c), _V)
+CALLS.add("hankel row", lambda m, c, r: m.hankel(c, r), _VC, _FIVE)
