@@ -8,12 +8,16 @@ import pytest
 from checker import assert_close, host
 from crossing import each
 from scipy_calls import Call
+from scipy_signal_calls import CALLS as SIGNAL
 from scipy_special_calls import CALLS as SPECIAL
 
 import agrad
 from agrad.testing import check_grads
 
-CALLS: list[Call] = [*SPECIAL]
+CALLS: list[Call] = [
+    *SIGNAL,
+    *SPECIAL,
+]
 
 
 def parts(result: Any) -> list[Any]:
