@@ -198,7 +198,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     axis = _signal("sosfilt", x, axis)
     states: list[Tensor] | None = None
     if rest:
-        states = agrad.unstack(_state("sosfilt", rest[0], (sos.shape[0], *resized(x, axis, 2))))
+        states = list(agrad.unstack(_state("sosfilt", rest[0], (sos.shape[0], *resized(x, axis, 2)))))
     y, last = agrad.moveaxis(x, axis, -1), []
     for i in range(sos.shape[0]):
         state = None if states is None else agrad.moveaxis(states[i], axis, -1)

@@ -120,7 +120,7 @@ def centered(x: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def neighbours(x: Tensor, kernel: Tensor, axes: Sequence[int], mode: str, cval: Any, origins: Sequence[int]) -> Tensor:
-    """Return the sums of products of ``kernel`` with the neighbours of every element along axes.
+    """Return the sums of products of a kernel with the neighbours along axes.
 
     The result has the shape of ``x``. Nothing is conjugated.
     """

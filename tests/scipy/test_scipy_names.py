@@ -8,6 +8,7 @@ import pytest
 from checker import assert_close, host
 from crossing import each
 from scipy_calls import Call
+from scipy_ndimage_calls import CALLS as NDIMAGE
 from scipy_signal_calls import CALLS as SIGNAL
 from scipy_special_calls import CALLS as SPECIAL
 
@@ -15,6 +16,7 @@ import agrad
 from agrad.testing import check_grads
 
 CALLS: list[Call] = [
+    *NDIMAGE,
     *SIGNAL,
     *SPECIAL,
 ]

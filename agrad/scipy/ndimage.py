@@ -1,0 +1,31 @@
+"""Images of any number of axes by the names of ``scipy.ndimage``.
+
+Results are of a floating dtype. SciPy returns integers for integers.
+"""
+
+from agrad.scipy.filters import convolve, convolve1d, correlate, correlate1d, uniform_filter, uniform_filter1d
+from agrad.scipy.gaussians import (
+    gaussian_filter,
+    gaussian_filter1d,
+    gaussian_gradient_magnitude,
+    gaussian_laplace,
+    laplace,
+    prewitt,
+    sobel,
+)
+
+__all__ = [
+    "convolve",
+    "convolve1d",
+    "correlate",
+    "correlate1d",
+    "gaussian_filter",
+    "gaussian_filter1d",
+    "gaussian_gradient_magnitude",
+    "gaussian_laplace",
+    "laplace",
+    "prewitt",
+    "sobel",
+    "uniform_filter",
+    "uniform_filter1d",
+]
