@@ -66,3 +66,44 @@ for _name in ("sobel", "prewitt"):
 CALLS.add("laplace", lambda m, x: m.laplace(x), _A)
 CALLS.add("laplace axes", lambda m, x: m.laplace(x, mode=("mirror", "wrap"), axes=(1, 2)), _CUBE)
 CALLS.add("laplace complex", lambda m, x: m.laplace(x), _Z, order=1)
+
+_AT = np.asarray([[0.3, 1.6, -0.7, 2.4, 5.2], [3.7, 0.2, 1.1, -2.4, 4.6]])
+for _mode in ("constant", "grid-constant", "nearest", "mirror", "reflect", "wrap", "grid-wrap"):
+    CALLS.add(
+        f"map_coordinates {_mode}",
+        lambda m, x, c, mode=_mode: m.map_coordinates(x, c, order=1, mode=mode, cval=0.5),
+        _A,
+        _AT,
+        order=1,
+    )
+    CALLS.add(
+        f"map_coordinates nearest element {_mode}",
+        lambda m, x, c, mode=_mode: m.map_coordinates(x, c, order=0, mode=mode),
+        _A,
+        _AT,
+        fixed=(1,),
+        order=1,
+    )
+CALLS.add("map_coordinates line", lambda m, x, c: m.map_coordinates(x, c, order=1), _X, np.abs(_AT[:1]))
+CALLS.add("map_coordinates complex", lambda m, x, c: m.map_coordinates(x, c, order=1), _Z, _AT[:, :3], fixed=(1,))
+_MAP = np.asarray([[0.8, 0.3], [-0.2, 1.1]])
+CALLS.add(
+    "affine_transform", lambda m, x, c, o: m.affine_transform(x, c, o, order=1), _A, _MAP, np.asarray([0.13, 0.37])
+)
+CALLS.add(
+    "affine_transform diagonal",
+    lambda m, x, c: m.affine_transform(x, c, 0.13, output_shape=(2, 3), order=1, mode="mirror"),
+    _A,
+    _MAP[0] + 0.05,
+)
+CALLS.add(
+    "affine_transform with offsets",
+    lambda m, x, c: m.affine_transform(x, c, order=1, mode="nearest"),
+    _A,
+    np.concatenate([_MAP, [[0.13], [0.37]]], axis=1),
+    order=1,
+)
+CALLS.add("shift", lambda m, x, s: m.shift(x, s, order=1, mode="nearest"), _A, np.asarray([0.3, -1.4]))
+CALLS.add("shift number", lambda m, x: m.shift(x, 1.5, order=1, cval=0.5), _CUBE)
+CALLS.add("zoom", lambda m, x: m.zoom(x, 1.7, order=1), _A)
+CALLS.add("zoom grid", lambda m, x: m.zoom(x, (2, 0.6), order=1, mode="reflect", grid_mode=True), _A)

@@ -13,8 +13,10 @@ from agrad.scipy.gaussians import (
     prewitt,
     sobel,
 )
+from agrad.scipy.interpolated import affine_transform, map_coordinates, shift, zoom
 
 __all__ = [
+    "affine_transform",
     "convolve",
     "convolve1d",
     "correlate",
@@ -24,8 +26,11 @@ __all__ = [
     "gaussian_gradient_magnitude",
     "gaussian_laplace",
     "laplace",
+    "map_coordinates",
     "prewitt",
+    "shift",
     "sobel",
     "uniform_filter",
     "uniform_filter1d",
+    "zoom",
 ]
