@@ -107,3 +107,21 @@ CALLS.add("shift", lambda m, x, s: m.shift(x, s, order=1, mode="nearest"), _A, n
 CALLS.add("shift number", lambda m, x: m.shift(x, 1.5, order=1, cval=0.5), _CUBE)
 CALLS.add("zoom", lambda m, x: m.zoom(x, 1.7, order=1), _A)
 CALLS.add("zoom grid", lambda m, x: m.zoom(x, (2, 0.6), order=1, mode="reflect", grid_mode=True), _A)
+
+_FOOT = np.asarray([[0, 1, 0], [1, 1, 1]])
+for _name in ("maximum_filter", "minimum_filter", "median_filter"):
+    CALLS.add(f"{_name}", lambda m, x, f=_name: getattr(m, f)(x, size=3), _A)
+    CALLS.add(
+        f"{_name} footprint",
+        lambda m, x, f=_name: getattr(m, f)(x, footprint=_FOOT, mode="wrap", origin=(0, 1)),
+        _A,
+        order=1,
+    )
+    CALLS.add(
+        f"{_name} axes",
+        lambda m, x, f=_name: getattr(m, f)(x, size=(2, 3), mode="constant", cval=0.1, axes=(0, 1)),
+        _CUBE,
+        order=1,
+    )
+CALLS.add("rank_filter", lambda m, x: m.rank_filter(x, 1, size=3, mode="nearest"), _A)
+CALLS.add("rank_filter footprint", lambda m, x: m.rank_filter(x, -2, footprint=_FOOT, mode="mirror"), _A)

@@ -14,6 +14,7 @@ from agrad.scipy.gaussians import (
     sobel,
 )
 from agrad.scipy.interpolated import affine_transform, map_coordinates, shift, zoom
+from agrad.scipy.ranks import maximum_filter, median_filter, minimum_filter, rank_filter
 
 __all__ = [
     "affine_transform",
@@ -27,7 +28,11 @@ __all__ = [
     "gaussian_laplace",
     "laplace",
     "map_coordinates",
+    "maximum_filter",
+    "median_filter",
+    "minimum_filter",
     "prewitt",
+    "rank_filter",
     "shift",
     "sobel",
     "uniform_filter",

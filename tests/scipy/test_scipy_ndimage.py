@@ -25,6 +25,8 @@ K = np.ones((2, 3))
         lambda: ndimage.affine_transform(A, np.ones((3, 2)), order=1),
         lambda: ndimage.affine_transform(A, K[:, :2], [1.0], order=1),
         lambda: ndimage.zoom(A, (2, 2, 2), order=1),
+        lambda: ndimage.median_filter(A, footprint=K[0]),
+        lambda: ndimage.minimum_filter(A, footprint=0 * K),
     ],
 )
 def test_shapes_that_do_not_fit(call: Any) -> None:
@@ -46,6 +48,9 @@ def test_shapes_that_do_not_fit(call: Any) -> None:
         (lambda: ndimage.laplace(A, axes=()), "axis"),
         (lambda: ndimage.map_coordinates(A, [[1.0], [1.0]]), "order=1"),
         (lambda: ndimage.zoom(A, 2), "order=1"),
+        (lambda: ndimage.maximum_filter(A), "size"),
+        (lambda: ndimage.maximum_filter(A, 2, footprint=K), "footprint"),
+        (lambda: ndimage.rank_filter(A, 9, size=3), "rank"),
     ],
 )
 def test_options_that_make_no_sense(call: Any, named: str) -> None:
@@ -58,6 +63,8 @@ def test_complex_numbers_where_they_have_no_place() -> None:
         ndimage.gaussian_gradient_magnitude(A + 1j, 1.0)
     with pytest.raises(DtypeError, match="real"):
         ndimage.map_coordinates(A, [[1.0], [1j]], order=1)
+    with pytest.raises(DtypeError, match="real"):
+        ndimage.median_filter(A + 1j, 3)
 
 
 def test_axes_out_of_range() -> None:
