@@ -110,3 +110,12 @@ CALLS.add(
 )
 CALLS.add("sosfiltfilt", lambda m, s, x: m.sosfiltfilt(s, x, padlen=2), _SOS[:1], _X, mapped=False, order=1)
 CALLS.add("sosfiltfilt default length", lambda m, s, x: m.sosfiltfilt(s, x), _SOS[:1], _LONG[:12], fixed=(0,))
+
+CALLS.add("periodogram", lambda m, x: m.periodogram(x, 2.0)[1], _X)
+CALLS.add(
+    "periodogram axis", lambda m, x: m.periodogram(x, window="hann", nfft=6, detrend="linear", axis=0), _A, order=1
+)
+CALLS.add("periodogram complex", lambda m, x: m.periodogram(x, scaling="spectrum", detrend=False)[1], _Z)
+CALLS.add("welch", lambda m, x: m.welch(x, nperseg=4)[1], _X)
+CALLS.add("welch axis", lambda m, x: m.welch(x, window="blackman", nperseg=3, noverlap=2, axis=0), _A, order=1)
+CALLS.add("welch by window", lambda m, x, w: m.welch(x, window=w, noverlap=1, nfft=6)[1], _X, _Y)

@@ -6,6 +6,7 @@ Results are of a floating dtype, real for real inputs. SciPy returns integers fo
 from agrad.scipy.convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve
 from agrad.scipy.filtering import filtfilt, lfilter, lfilter_zi, sosfilt, sosfilt_zi, sosfiltfilt
 from agrad.scipy.smoothing import detrend, hilbert, savgol_coeffs, savgol_filter
+from agrad.scipy.spectral import periodogram, welch
 
 __all__ = [
     "convolve",
@@ -19,9 +20,11 @@ __all__ = [
     "lfilter",
     "lfilter_zi",
     "oaconvolve",
+    "periodogram",
     "savgol_coeffs",
     "savgol_filter",
     "sosfilt",
     "sosfilt_zi",
     "sosfiltfilt",
+    "welch",
 ]

@@ -30,6 +30,9 @@ A = np.arange(12.0).reshape(3, 4)
         lambda: signal.detrend(X, bp=[5]),
         lambda: signal.hilbert(X, N=0),
         lambda: signal.savgol_filter(X, 5, 2),
+        lambda: signal.welch(X, nperseg=3, noverlap=3),
+        lambda: signal.welch(X, nperseg=3, nfft=2),
+        lambda: signal.periodogram(X, window=Y),
     ],
 )
 def test_shapes_that_do_not_fit(call: Any) -> None:
@@ -51,6 +54,11 @@ def test_shapes_that_do_not_fit(call: Any) -> None:
         (lambda: signal.savgol_filter(X, 3, 1, mode="reflect"), "mode"),
         (lambda: signal.savgol_coeffs(3, 1, pos=3), "pos"),
         (lambda: signal.savgol_coeffs(3, 1, use="sum"), "use"),
+        (lambda: signal.welch(X, window="kaiser"), "window"),
+        (lambda: signal.welch(X, window=("kaiser", 2.0)), "window"),
+        (lambda: signal.welch(X, average="median"), "median"),
+        (lambda: signal.periodogram(X, scaling="power"), "scaling"),
+        (lambda: signal.periodogram(X, detrend="mean"), "detrend"),
         (lambda: agrad.jit(lambda s: signal.sosfiltfilt(s, X))(np.asarray([[1.0, 0, 0, 1, 0, 0]])), "padlen"),
     ],
 )
