@@ -1,4 +1,4 @@
-"""Sums of products of a kernel with every window of an array, directly and by the Fourier transform."""
+"""Sums of products of a kernel with every window of an array."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -104,7 +104,7 @@ def transformed(x: Tensor, y: Tensor, axes: Sequence[int]) -> Tensor:
 
 
 def convolved(x: Tensor, kernel: Tensor, method: str = "auto") -> Tensor:
-    """Return the full convolution on the last axes of ``x``, as many as the kernel has."""
+    """Return the full convolution on as many last axes as the kernel has."""
     ndim = kernel.ndim
     if method == "fft" or (method == "auto" and min(x.size, kernel.size) > LONGEST):
         kernel = agrad.reshape(kernel, (*(1,) * (x.ndim - ndim), *kernel.shape))
