@@ -12,6 +12,8 @@ from scipy_distance_calls import CALLS as DISTANCE
 from scipy_integrate_calls import CALLS as INTEGRATE
 from scipy_interpolate_calls import CALLS as INTERPOLATE
 from scipy_linalg_calls import CALLS as LINALG
+from scipy_ndimage_calls import CALLS as NDIMAGE
+from scipy_signal_calls import CALLS as SIGNAL
 from scipy_special_calls import CALLS as SPECIAL
 
 import agrad
@@ -22,6 +24,8 @@ CALLS: list[Call] = [
     *INTEGRATE,
     *INTERPOLATE,
     *LINALG,
+    *NDIMAGE,
+    *SIGNAL,
     *SPECIAL,
 ]
 

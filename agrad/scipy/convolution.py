@@ -1,0 +1,239 @@
+"""The convolutions of ``scipy.signal``."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ShapeError
+from agrad.interop.arguments import axes_of
+from agrad.scipy.shared import arrays, function
+from agrad.scipy.sliding import centered, choice, convolved, correlated, padded, transformed
+
+_MODES = ("full", "same", "valid")
+_BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "reflect"}
+
+
+def _pair(name: str, in1: Any, in2: Any) -> list[Tensor]:
+    """Return the inputs as Tensors of one dtype and of as many axes."""
+    x, y = arrays(in1, in2)
+    if x.ndim != y.ndim:
+        raise ShapeError(f"{name} takes arrays of as many axes, not of shapes {x.shape} and {y.shape}")
+    return [x, y]
+
+
+def _shape(name: str, mode: str, one: Sequence[int], two: Sequence[int]) -> list[int]:
+    """Return the shape that a mode keeps of a full convolution."""
+    if choice(f"{name}: mode", mode, _MODES) == "full":
+        return [n + k - 1 for n, k in zip(one, two, strict=True)]
+    if mode == "same":
+        return list(one)
+    sizes = list(zip(one, two, strict=True))
+    if not (all(n >= k for n, k in sizes) or all(n <= k for n, k in sizes)):
+        raise ShapeError(
+            f"{name}: with mode='valid' one array is at least as long as the other on every axis; "
+            f"these have the shapes {tuple(one)} and {tuple(two)}"
+        )
+    return [abs(n - k) + 1 for n, k in sizes]
+
+
+def _convolve(name: str, x: Tensor, y: Tensor, mode: str, method: str) -> Tensor:
+    choice(f"{name}: method", method, ("auto", "direct", "fft"))
+    shape = _shape(name, mode, x.shape, y.shape)
+    if not x.ndim:
+        return x * y
+    if not (x.size and y.size):
+        raise ShapeError(f"{name} takes arrays with elements, not of shapes {x.shape} and {y.shape}")
+    return centered(convolved(y, x, method) if x.size < y.size else convolved(x, y, method), shape)
+
+
+def _reversed(x: Tensor) -> Tensor:
+    """Return the conjugate with every axis reversed."""
+    return agrad.flip(agrad.conj(x))
+
+
+@function
+def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+    """Convolve two arrays of any number of axes.
+
+    Parameters
+    ----------
+    in1 : array
+        The first input.
+    in2 : array
+        The second input, of as many axes.
+    mode : str
+        ``"full"``: all places where the inputs overlap; ``"valid"``: those where one lies inside the other;
+        ``"same"``: the middle of the full result, of the shape of ``in1``.
+    method : str
+        ``"direct"``, ``"fft"``, or ``"auto"``: by the Fourier transform if both inputs have more than 64 elements.
+
+    Returns
+    -------
+    array
+        Of a floating dtype, also for integers.
+
+    Raises
+    ------
+    ShapeError
+        For inputs of different numbers of axes, without elements, and for ``"valid"`` if neither fits into the other.
+    """
+    x, y = _pair("convolve", in1, in2)
+    return _convolve("convolve", x, y, mode, method)
+
+
+@function
+def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+    """Correlate two arrays of any number of axes.
+
+    Parameters
+    ----------
+    in1 : array
+        The first input.
+    in2 : array
+        The second input, of as many axes. It is conjugated.
+    mode : str
+        As in ``convolve``.
+    method : str
+        As in ``convolve``.
+
+    Returns
+    -------
+    array
+        Of a floating dtype, also for integers.
+
+    Raises
+    ------
+    ShapeError
+        As ``convolve``.
+    """
+    x, y = _pair("correlate", in1, in2)
+    return _convolve("correlate", x, _reversed(y), mode, method)
+
+
+@function
+def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+    """Convolve two arrays by the Fourier transform.
+
+    Parameters
+    ----------
+    in1 : array
+        The first input.
+    in2 : array
+        The second input, of as many axes.
+    mode : str
+        As in ``convolve``.
+    axes : int or sequence of ints, optional
+        The axes to convolve along; all by default. The inputs are broadcast along the others.
+
+    Returns
+    -------
+    array
+        Of a floating dtype, also for integers.
+
+    Raises
+    ------
+    ShapeError
+        As ``convolve``, but for inputs without elements; and for axes that do not broadcast.
+    """
+    x, y = _pair("fftconvolve", in1, in2)
+    if not x.ndim:
+        return x * y
+    if not (x.size and y.size):
+        return agrad.reshape(x if not x.size else y, (0,))
+    chosen = axes_of(axes, x.ndim)
+    if not chosen:
+        raise ShapeError("fftconvolve: axes names no axis; leave it out for all")
+    # along an axis of length one a convolution is a product
+    chosen = tuple(i for i in chosen if x.shape[i] != 1 and y.shape[i] != 1)
+    rest = [i for i in range(x.ndim) if i not in chosen]
+    if any(x.shape[i] != y.shape[i] and 1 not in (x.shape[i], y.shape[i]) for i in rest):
+        raise ShapeError(f"fftconvolve: shapes {x.shape} and {y.shape} do not broadcast along the axes {rest}")
+    full = transformed(x, y, chosen)
+    kept = _shape("fftconvolve", mode, [x.shape[i] for i in chosen], [y.shape[i] for i in chosen])
+    shape = list(x.shape if mode == "same" else full.shape)
+    for i, n in zip(chosen, kept, strict=True):
+        shape[i] = n
+    return centered(full, shape)
+
+
+oaconvolve = fftconvolve
+
+
+def _flat(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: Any, correlates: bool) -> Tensor:
+    """Return the convolution or correlation of two arrays of two axes."""
+    x, y = _pair(name, in1, in2)
+    if x.ndim != 2 or not x.size or not y.size:
+        raise ShapeError(f"{name} takes arrays of two axes with elements, not of shapes {x.shape} and {y.shape}")
+    choice(f"{name}: boundary", boundary, tuple(_BOUNDARIES))
+    _shape(name, mode, x.shape, y.shape)
+    kernel = agrad.conj(y) if correlates else agrad.flip(y)
+    if mode == "valid":
+        # no window reaches over the boundary
+        return _convolve(name, x, agrad.flip(kernel), mode, "direct")
+    for axis, k in enumerate(y.shape):
+        # in mode "same" a correlation with an even kernel starts one place later than a convolution, as SciPy's
+        before = k - 1 if mode == "full" else (k - 1) // 2 if correlates else k // 2
+        after = k - 1 if mode == "full" else k - 1 - before
+        x = padded(x, axis, before, after, _BOUNDARIES[boundary], fillvalue)
+    return correlated(x, kernel)
+
+
+@function
+def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
+    """Convolve two arrays of two axes.
+
+    Parameters
+    ----------
+    in1 : array
+        The first input, which is continued over its boundary.
+    in2 : array
+        The second input.
+    mode : str
+        As in ``convolve``.
+    boundary : str
+        The continuation: ``"fill"``: by ``fillvalue``; ``"wrap"``: periodic; ``"symm"``: mirrored at the boundary.
+    fillvalue : number
+        The value outside.
+
+    Returns
+    -------
+    array
+        Of a floating dtype, also for integers.
+
+    Raises
+    ------
+    ShapeError
+        As ``convolve``, and for inputs that do not have two axes.
+    """
+    return _flat("convolve2d", in1, in2, mode, boundary, fillvalue, False)
+
+
+@function
+def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
+    """Correlate two arrays of two axes.
+
+    Parameters
+    ----------
+    in1 : array
+        The first input, which is continued over its boundary.
+    in2 : array
+        The second input. It is conjugated.
+    mode : str
+        As in ``convolve``.
+    boundary : str
+        As in ``convolve2d``.
+    fillvalue : number
+        The value outside.
+
+    Returns
+    -------
+    array
+        Of a floating dtype, also for integers.
+
+    Raises
+    ------
+    ShapeError
+        As ``convolve2d``.
+    """
+    return _flat("correlate2d", in1, in2, mode, boundary, fillvalue, True)

@@ -1,0 +1,359 @@
+"""The linear filters of ``scipy.signal``."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ConfigurationError, ShapeError
+from agrad.interop.arguments import along, axis_of, constant, is_concrete, on_axis, resized, values_of, zeros
+from agrad.scipy.shared import arrays, function
+from agrad.scipy.sliding import choice, convolved, padded
+
+_EXTENSIONS = {"odd": "mirror", "even": "mirror", "constant": "nearest"}
+
+
+def _recursion(b: Tensor, a: Tensor, x: Tensor, fed: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the filtered rows, and the last states, in the transposed direct form II.
+
+    ``fed`` is added to the output before it is fed back. Up to order 2 there are about ``2 * sqrt(n)`` steps: pieces of
+    the rows start from the state 0, all at once; then, piece by piece, the answer to the state before is added.
+    """
+    (m, n), order = x.shape, a.shape[0] - 1
+    # of higher orders with poles close together, powers of the shift lose too many digits: one piece
+    length = math.isqrt(n - 1) + 1 if order <= 2 else n
+    count = -(-n // length)
+    front = ((0, 0), (count * length - n, 0))
+    # with z for the state: y = z[0] + direct, and the next z is z @ shift + inputs
+    direct = b[0] * x + fed
+    inputs = x[..., None] * b[1:] - direct[..., None] * a[1:]
+    shift = agrad.concat([-a[None, 1:], constant(np.eye(order - 1, order, dtype=x.dtype.name), x)])
+    pieces = agrad.reshape(agrad.pad(inputs, (*front, (0, 0))), (m * count, length, order))
+    # rows without input that start from the unit states
+    pieces = agrad.concat([pieces, zeros((order, length, order), x)])
+    start = agrad.concat([zeros((m * count, order), x), constant(np.eye(order, dtype=x.dtype.name), x)])
+    ends, own = agrad.scan(
+        lambda z, value: (agrad.matmul(z, shift) + value, z[:, 0]), start, agrad.moveaxis(pieces, 1, 0)
+    )
+    power, answers = ends[m * count :], agrad.matrix_transpose(own[:, m * count :])
+    last, states = agrad.scan(
+        lambda z, end: (agrad.matmul(z, power) + end, z),
+        zeros((m, order), x),
+        agrad.moveaxis(agrad.reshape(ends[: m * count], (m, count, order)), 1, 0),
+    )
+    own = agrad.reshape(agrad.matrix_transpose(own[:, : m * count]), (m, count, length))
+    y = agrad.reshape(own + agrad.matmul(agrad.moveaxis(states, 0, 1), answers), (m, count * length))
+    return y[:, count * length - n :] + direct, last
+
+
+def _filtered(b: Tensor, a: Tensor, x: Tensor, zi: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Filter the last axis, and return the result and the last state."""
+    b, a = b / a[0], a / a[0]
+    n, order = x.shape[-1], max(b.shape[0], a.shape[0]) - 1
+    state = zeros((*x.shape[:-1], order), x) if zi is None else zi
+    # what a state holds at first comes to the output one by one, beside the inputs
+    fed = agrad.pad(state, [*[(0, 0)] * (x.ndim - 1), (0, n)])
+    b = agrad.pad(b, (0, order + 1 - b.shape[0]))
+    if a.shape[0] == 1 or not x.size:
+        fed = fed + convolved(x, b) if x.size else fed
+        return fed[..., :n], fed[..., n:]
+    a = agrad.pad(a, (0, order + 1 - a.shape[0]))
+    y, last = _recursion(b, a, agrad.reshape(x, (-1, n)), agrad.reshape(fed[..., :n], (-1, n)))
+    return agrad.reshape(y, x.shape), agrad.reshape(last, state.shape) + fed[..., n:]
+
+
+def _state(name: str, zi: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return an initial state broadcast to its shape."""
+    if zi.ndim != len(shape) or any(n not in (1, k) for n, k in zip(zi.shape, shape, strict=True)):
+        raise ShapeError(f"{name}: zi has the shape {shape} here, not {zi.shape}")
+    return agrad.broadcast_to(zi, shape)
+
+
+def _coefficients(name: str, *values: Tensor) -> list[Tensor]:
+    """Return numerator and denominator as vectors with elements."""
+    out = [agrad.reshape(v, (1,)) if v.ndim == 0 else v for v in values]
+    if any(v.ndim != 1 or not v.size for v in out):
+        raise ShapeError(f"{name} takes vectors b and a with elements, not of shapes {[v.shape for v in out]}")
+    return out
+
+
+def _signal(name: str, x: Tensor, axis: Any) -> int:
+    """Return the axis of a signal."""
+    if not x.ndim:
+        raise ShapeError(f"{name} takes a signal x of one or more axes")
+    return axis_of(axis, x.ndim)
+
+
+@function
+def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """Filter a signal along an axis by a rational transfer function.
+
+    Parameters
+    ----------
+    b : array
+        The coefficients of the numerator.
+    a : array
+        The coefficients of the denominator. All are divided by ``a[0]``.
+    x : array
+        The signal.
+    axis : int
+        The axis of time.
+    zi : array, optional
+        The initial state, with the order of the filter as length along ``axis``; zeros by default. It is broadcast
+        along the other axes.
+
+    Returns
+    -------
+    array, or tuple of arrays
+        The filtered signal, and with ``zi`` the last state.
+
+    Raises
+    ------
+    ShapeError
+        For coefficients that are no vectors, and for a state of another shape.
+
+    Notes
+    -----
+    The state is that of the transposed direct form II. Without feedback and with more than 64 coefficients the filter
+    goes by the Fourier transform. A filter with feedback takes a step for each value; up to order 2 twice as many steps
+    as the root of the length. Long signals go faster through ``sosfilt``, whose sections have order 2.
+    """
+    b, a, x, *rest = arrays(b, a, x, *([] if zi is None else [zi]))
+    b, a = _coefficients("lfilter", b, a)
+    axis = _signal("lfilter", x, axis)
+    state = None
+    if rest:
+        state = _state("lfilter", rest[0], resized(x, axis, max(b.shape[0], a.shape[0]) - 1))
+        state = agrad.moveaxis(state, axis, -1)
+    y, last = _filtered(b, a, agrad.moveaxis(x, axis, -1), state)
+    y = agrad.moveaxis(y, -1, axis)
+    return y if state is None else (y, agrad.moveaxis(last, -1, axis))
+
+
+@function
+def lfilter_zi(b: Any, a: Any) -> Any:
+    """Return the state of ``lfilter`` after a long signal of ones.
+
+    Parameters
+    ----------
+    b : array
+        The coefficients of the numerator.
+    a : array
+        The coefficients of the denominator.
+
+    Returns
+    -------
+    array
+        The state, of the order of the filter as length. It is not finite if the denominator's sum is 0.
+
+    Raises
+    ------
+    ShapeError
+        For coefficients that are no vectors.
+    """
+    b, a = _coefficients("lfilter_zi", *arrays(b, a))
+    b, a = b / a[0], a / a[0]
+    n = max(b.shape[0], a.shape[0])
+    b, a = agrad.pad(b, (0, n - b.shape[0])), agrad.pad(a, (0, n - a.shape[0]))
+    # in the steady state the output is the gain, and each state is what the later coefficients add
+    return agrad.flip(agrad.cumulative_sum(agrad.flip((b - a * (agrad.sum(b) / agrad.sum(a)))[1:])))
+
+
+def _sections(name: str, sos: Tensor) -> Tensor:
+    if sos.ndim != 2 or sos.shape[1] != 6 or not sos.shape[0]:
+        raise ShapeError(f"{name} takes second-order sections of the shape (n, 6), not {sos.shape}")
+    return sos
+
+
+@function
+def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """Filter a signal along an axis by second-order sections.
+
+    Parameters
+    ----------
+    sos : array
+        A row for each section: three coefficients of the numerator and three of the denominator. Each row is divided
+        by its fourth element, which SciPy wants to be 1.
+    x : array
+        The signal.
+    axis : int
+        The axis of time.
+    zi : array, optional
+        The initial states: an axis for the sections, then those of ``x``, of length 2 along ``axis``. Zeros by default.
+
+    Returns
+    -------
+    array, or tuple of arrays
+        The filtered signal, and with ``zi`` the last states.
+
+    Raises
+    ------
+    ShapeError
+        For sections or states of another shape.
+    """
+    sos, x, *rest = arrays(sos, x, *([] if zi is None else [zi]))
+    _sections("sosfilt", sos)
+    axis = _signal("sosfilt", x, axis)
+    states: list[Tensor] | None = None
+    if rest:
+        states = list(agrad.unstack(_state("sosfilt", rest[0], (sos.shape[0], *resized(x, axis, 2)))))
+    y, last = agrad.moveaxis(x, axis, -1), []
+    for i in range(sos.shape[0]):
+        state = None if states is None else agrad.moveaxis(states[i], axis, -1)
+        y, end = _filtered(sos[i, :3], sos[i, 3:], y, state)
+        last.append(agrad.moveaxis(end, -1, axis))
+    y = agrad.moveaxis(y, -1, axis)
+    return y if states is None else (y, agrad.stack(last))
+
+
+@function
+def sosfilt_zi(sos: Any) -> Any:
+    """Return the states of ``sosfilt`` after a long signal of ones.
+
+    Parameters
+    ----------
+    sos : array
+        A row of six coefficients for each section.
+
+    Returns
+    -------
+    array
+        Of the shape (n, 2) for n sections.
+
+    Raises
+    ------
+    ShapeError
+        For sections of another shape.
+    """
+    (sos,) = arrays(sos)
+    _sections("sosfilt_zi", sos)
+    out, scale = [], agrad.ones_like(sos[0, 0])
+    for i in range(sos.shape[0]):
+        b, a = sos[i, :3], sos[i, 3:]
+        out.append(scale * lfilter_zi(b, a))
+        scale = scale * (agrad.sum(b) / agrad.sum(a))
+    return agrad.stack(out)
+
+
+def _extended(name: str, x: Tensor, axis: int, padtype: Any, padlen: Any, default: int) -> tuple[Tensor, int]:
+    """Return a signal continued at both ends, and by how much."""
+    choice(f"{name}: padtype", padtype, (*_EXTENSIONS, None))
+    edge = 0 if padtype is None else default if padlen is None else int(padlen)
+    n = x.shape[axis]
+    if not 0 <= edge < n:
+        raise ShapeError(
+            f"{name}: the signal is longer than padlen, which is {edge} and not below 0; it has {n} values"
+        )
+    if not edge:
+        return x, 0
+    out = padded(x, axis, edge, edge, _EXTENSIONS[padtype])
+    return (2.0 * padded(x, axis, edge, edge, "nearest") - out if padtype == "odd" else out), edge
+
+
+def _both_ways(run: Any, x: Tensor, axis: int, edge: int) -> Tensor:
+    """Filter forward and backward, and cut the ends."""
+    for _ in range(2):
+        x = agrad.flip(run(x, x[along(axis, slice(0, 1))]), axis=axis)
+    return x[along(axis, slice(edge, x.shape[axis] - edge))]
+
+
+@function
+def filtfilt(
+    b: Any,
+    a: Any,
+    x: Any,
+    axis: int = -1,
+    padtype: Any = "odd",
+    padlen: Any = None,
+    method: str = "pad",
+    irlen: Any = None,
+) -> Any:
+    """Filter a signal forward and backward, which shifts no phase.
+
+    Parameters
+    ----------
+    b : array
+        The coefficients of the numerator.
+    a : array
+        The coefficients of the denominator.
+    x : array
+        The signal.
+    axis : int
+        The axis of time.
+    padtype : str or None
+        The continuation at the ends: ``"odd"``, ``"even"``, ``"constant"``, or None for none.
+    padlen : int, optional
+        The length of the continuation at each end, by default three times that of the coefficients.
+    method : str
+        ``"pad"``; SciPy's ``"gust"`` is not there.
+    irlen : int, optional
+        For the method that is not there; None.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    ShapeError
+        For coefficients that are no vectors, and for a signal that is not longer than ``padlen``.
+    ConfigurationError
+        For another ``method``, ``irlen`` or ``padtype``.
+    """
+    if method != "pad" or irlen is not None:
+        raise ConfigurationError(f"filtfilt has method='pad' without irlen, not method={method!r}, irlen={irlen!r}")
+    b, a, x = arrays(b, a, x)
+    b, a = _coefficients("filtfilt", b, a)
+    axis = _signal("filtfilt", x, axis)
+    x, edge = _extended("filtfilt", x, axis, padtype, padlen, 3 * max(a.shape[0], b.shape[0]))
+    zi = lfilter_zi(b, a)
+    zi = agrad.reshape(zi, on_axis(zi.shape[0], axis, x.ndim))
+    return _both_ways(lambda x, first: lfilter(b, a, x, axis, zi * first)[0], x, axis, edge)
+
+
+@function
+def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None) -> Any:
+    """Filter a signal forward and backward by second-order sections.
+
+    Parameters
+    ----------
+    sos : array
+        A row of six coefficients for each section.
+    x : array
+        The signal.
+    axis : int
+        The axis of time.
+    padtype : str or None
+        As in ``filtfilt``.
+    padlen : int, optional
+        The length of the continuation at each end. The default is found from the values of ``sos``.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    ShapeError
+        For sections of another shape, and for a signal that is not longer than ``padlen``.
+    ConfigurationError
+        For another ``padtype``, and where the default of ``padlen`` depends on values that a transform hides.
+    """
+    sos, x = arrays(sos, x)
+    _sections("sosfiltfilt", sos)
+    axis = _signal("sosfiltfilt", x, axis)
+    default = 0
+    if padlen is None and padtype is not None:
+        if not is_concrete(sos):
+            raise ConfigurationError(
+                "sosfiltfilt finds padlen from the values of sos, which this transform hides; give padlen"
+            )
+        values = values_of(sos)
+        default = 3 * (2 * len(values) + 1 - min(int((values[:, i] == 0).sum()) for i in (2, 5)))
+    x, edge = _extended("sosfiltfilt", x, axis, padtype, padlen, default)
+    zi = agrad.reshape(sosfilt_zi(sos), (sos.shape[0], *on_axis(2, axis, x.ndim)))
+    return _both_ways(lambda x, first: sosfilt(sos, x, axis, zi * first)[0], x, axis, edge)

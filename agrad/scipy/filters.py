@@ -1,0 +1,356 @@
+"""The linear filters of ``scipy.ndimage``."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ConfigurationError, ShapeError
+from agrad.interop.arguments import axes_of, axis_of, constant, is_complex
+from agrad.scipy.shared import array, arrays, function
+from agrad.scipy.sliding import MODES, choice, neighbours
+
+
+def refuse_output(name: str, output: Any) -> None:
+    """Raise ``ConfigurationError`` for an array or a dtype to write to."""
+    if output is not None:
+        raise ConfigurationError(f"{name} writes to no output; leave it out and use the result")
+
+
+def one_each(name: str, what: str, value: Any, count: int) -> list[Any]:
+    """Return a number for each axis from one number or a sequence of them."""
+    if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim):
+        if len(value) != count:
+            raise ShapeError(f"{name}: {what} has one value, or one for each of the {count} axes, not {len(value)}")
+        return list(value)
+    return [value] * count
+
+
+def checked_origin(name: str, origin: Any, length: int) -> int:
+    """Return an origin that lies in the kernel."""
+    origin = int(origin)
+    if not -(length // 2) <= origin <= (length - 1) // 2:
+        raise ConfigurationError(
+            f"{name}: for a kernel of {length} an origin is from {-(length // 2)} to {(length - 1) // 2}, not {origin}"
+        )
+    return origin
+
+
+def _kernel_sum(
+    name: str,
+    x: Tensor,
+    kernel: Tensor,
+    axes: Sequence[int],
+    mode: str,
+    cval: Any,
+    origin: Any,
+    convolves: bool = False,
+    output: Any = None,
+) -> Tensor:
+    """Return the correlation or convolution with a kernel along axes."""
+    refuse_output(name, output)
+    choice(f"{name}: mode", mode, tuple(MODES))
+    if kernel.ndim != len(axes) or not kernel.size:
+        raise ShapeError(f"{name} takes weights of {len(axes)} axes with elements, not of the shape {kernel.shape}")
+    origins = [int(i) for i in one_each(name, "origin", origin, len(axes))]
+    # as in SciPy, the kernel's axes stand in the order of the array's, and origins in the order of ``axes``
+    axes, origins = sorted(axes), [i for _, i in sorted(zip(axes, origins, strict=True))]
+    if convolves:
+        # the mirrored kernel, its middle mirrored too
+        kernel = agrad.flip(kernel)
+        origins = [-i - (n % 2 == 0) for i, n in zip(origins, kernel.shape, strict=True)]
+    elif is_complex(kernel):
+        kernel = agrad.conj(kernel)
+    origins = [checked_origin(name, i, n) for i, n in zip(origins, kernel.shape, strict=True)]
+    return neighbours(x, kernel, axes, mode, cval, origins)
+
+
+@function
+def correlate(
+    input: Any,
+    weights: Any,
+    output: None = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """Correlate an array with a kernel.
+
+    Parameters
+    ----------
+    input : array
+        Of any shape.
+    weights : array
+        The kernel, with an axis for each of ``axes``. A complex one is conjugated.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str
+        The continuation of the array: ``"reflect"`` (d c b a | a b c d | d c b a), ``"mirror"`` (d c b | a b c d | c
+        b a), ``"nearest"`` (a a a a | a b c d | d d d d), ``"wrap"`` (a b c d | a b c d | a b c d), or ``"constant"``.
+    cval : number
+        The value outside, for ``"constant"``.
+    origin : int or sequence of ints
+        The shift of the kernel along each axis.
+    axes : int or sequence of ints, optional
+        The axes of the kernel; all by default.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers.
+
+    Raises
+    ------
+    ShapeError
+        For weights of another number of axes or without elements.
+    ConfigurationError
+        For another ``mode``, an origin outside of the kernel, and an ``output``.
+    """
+    x, kernel = arrays(input, weights)
+    return _kernel_sum("correlate", x, kernel, axes_of(axes, x.ndim), mode, cval, origin, output=output)
+
+
+@function
+def convolve(
+    input: Any,
+    weights: Any,
+    output: None = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """Convolve an array with a kernel.
+
+    Parameters
+    ----------
+    input : array
+        Of any shape.
+    weights : array
+        The kernel, with an axis for each of ``axes``.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str
+        The continuation of the array, as in ``correlate``.
+    cval : number
+        The value outside, for ``"constant"``.
+    origin : int or sequence of ints
+        The shift of the kernel along each axis.
+    axes : int or sequence of ints, optional
+        The axes of the kernel; all by default.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers.
+
+    Raises
+    ------
+    ShapeError
+        As ``correlate``.
+    ConfigurationError
+        As ``correlate``.
+    """
+    x, kernel = arrays(input, weights)
+    return _kernel_sum("convolve", x, kernel, axes_of(axes, x.ndim), mode, cval, origin, True, output)
+
+
+@function
+def correlate1d(
+    input: Any,
+    weights: Any,
+    axis: int = -1,
+    output: None = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """Correlate an array with a kernel along one axis.
+
+    Parameters
+    ----------
+    input : array
+        Of one or more axes.
+    weights : array
+        A vector. A complex one is conjugated.
+    axis : int
+        The axis.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str
+        The continuation of the array, as in ``correlate``.
+    cval : number
+        The value outside, for ``"constant"``.
+    origin : int
+        The shift of the kernel.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers.
+
+    Raises
+    ------
+    ShapeError
+        As ``correlate``.
+    ConfigurationError
+        As ``correlate``.
+    """
+    x, kernel = arrays(input, weights)
+    return _kernel_sum("correlate1d", x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, output=output)
+
+
+@function
+def convolve1d(
+    input: Any,
+    weights: Any,
+    axis: int = -1,
+    output: None = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """Convolve an array with a kernel along one axis.
+
+    Parameters
+    ----------
+    input : array
+        Of one or more axes.
+    weights : array
+        A vector.
+    axis : int
+        The axis.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str
+        The continuation of the array, as in ``correlate``.
+    cval : number
+        The value outside, for ``"constant"``.
+    origin : int
+        The shift of the kernel.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers.
+
+    Raises
+    ------
+    ShapeError
+        As ``correlate``.
+    ConfigurationError
+        As ``correlate``.
+    """
+    x, kernel = arrays(input, weights)
+    return _kernel_sum("convolve1d", x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, True, output)
+
+
+def _fixed(name: str, x: Tensor, values: Any, axis: int, mode: str, cval: Any) -> Tensor:
+    """Return the correlation with numbers along one axis."""
+    return _kernel_sum(name, x, constant(np.asarray(values, x.dtype.name), x), [axis], mode, cval, 0)
+
+
+@function
+def uniform_filter1d(
+    input: Any,
+    size: int,
+    axis: int = -1,
+    output: None = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """Return means of neighbours along one axis.
+
+    Parameters
+    ----------
+    input : array
+        Of one or more axes.
+    size : int
+        The number of neighbours.
+    axis : int
+        The axis.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str
+        The continuation of the array, as in ``correlate``.
+    cval : number
+        The value outside, for ``"constant"``.
+    origin : int
+        The shift of the window.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers.
+
+    Raises
+    ------
+    ConfigurationError
+        For a size below 1; and as ``correlate``.
+    """
+    return _uniform(array(input), size, axis, output, mode, cval, origin)
+
+
+def _uniform(x: Tensor, size: int, axis: int, output: Any, mode: str, cval: Any, origin: int) -> Tensor:
+    if size < 1:
+        raise ConfigurationError(f"uniform_filter: a size is 1 or more, not {size}")
+    kernel = constant(np.full(int(size), 1.0 / size, x.dtype.name), x)
+    return _kernel_sum("uniform_filter", x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, output=output)
+
+
+@function
+def uniform_filter(
+    input: Any,
+    size: Any = 3,
+    output: None = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """Return means of neighbours.
+
+    Parameters
+    ----------
+    input : array
+        Of any shape.
+    size : int or sequence of ints
+        The number of neighbours along each axis.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str or sequence of str
+        The continuation of the array, as in ``correlate``, along each axis.
+    cval : number
+        The value outside, for ``"constant"``.
+    origin : int or sequence of ints
+        The shift of the window along each axis.
+    axes : int or sequence of ints, optional
+        The axes; all by default.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers.
+
+    Raises
+    ------
+    ConfigurationError
+        For a size below 1; and as ``correlate``.
+    """
+    x = array(input)
+    chosen = axes_of(axes, x.ndim)
+    sizes, modes, origins = (
+        one_each("uniform_filter", what, value, len(chosen))
+        for what, value in (("size", size), ("mode", mode), ("origin", origin))
+    )
+    refuse_output("uniform_filter", output)
+    for i, axis in enumerate(chosen):
+        x = _uniform(x, sizes[i], axis, None, modes[i], cval, origins[i])
+    return x

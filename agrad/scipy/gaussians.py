@@ -1,0 +1,393 @@
+"""Gaussian filters and filters of differences, of ``scipy.ndimage``."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ConfigurationError, DtypeError
+from agrad.interop.arguments import axes_of, axis_of, constant, is_complex, is_concrete, values_of
+from agrad.scipy.filters import correlate1d, one_each, refuse_output
+from agrad.scipy.shared import array, arrays, function, is_array
+
+
+def _weights(x: Tensor, sigma: Any, order: int, truncate: float, radius: Any) -> Tensor:
+    """Return the weights of a correlation with a derivative of the Gaussian."""
+    if int(order) != order or order < 0:
+        raise ConfigurationError(f"gaussian_filter: an order is an integer from 0 on, not {order}")
+    if radius is None:
+        if isinstance(sigma, Tensor) and not is_concrete(sigma):
+            raise ConfigurationError(
+                "gaussian_filter finds its radius from the value of sigma, which this transform hides; give radius"
+            )
+        radius = int(truncate * float(values_of(sigma)) + 0.5)
+    if int(radius) != radius or radius < 0:
+        raise ConfigurationError(f"gaussian_filter: a radius is an integer from 0 on, not {radius}")
+    places: Any = np.arange(-int(radius), int(radius) + 1, dtype=float)
+    exp: Any = np.exp
+    if isinstance(sigma, Tensor):
+        places, exp = constant(places.astype(sigma.dtype.name), sigma), agrad.exp
+    # a derivative is a Hermite polynomial times the density; turned round for a correlation its sign is positive
+    u = places / sigma
+    density = exp(u * u * -0.5)
+    before, polynomial = 0.0 * u, 0.0 * u + 1.0
+    for i in range(int(order)):
+        before, polynomial = polynomial, u * polynomial - i * before
+    total = agrad.sum(density) if isinstance(density, Tensor) else density.sum()
+    out = density / total * polynomial / sigma ** int(order)
+    return out if isinstance(out, Tensor) else constant(out.astype(x.dtype.name), x)
+
+
+def _gaussian(
+    x: Tensor, sigma: Any, axis: int, order: int, mode: str, cval: Any, truncate: float, radius: Any
+) -> Tensor:
+    if is_array(sigma):
+        x, sigma = arrays(x, sigma)
+    return correlate1d(x, _weights(x, sigma, order, truncate, radius), axis, None, mode, cval)
+
+
+@function
+def gaussian_filter1d(
+    input: Any,
+    sigma: Any,
+    axis: int = -1,
+    order: int = 0,
+    output: None = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: int | None = None,
+) -> Any:
+    """Convolve with a Gaussian or a derivative of it along one axis.
+
+    Parameters
+    ----------
+    input : array
+        Of one or more axes.
+    sigma : float or array
+        The standard deviation. An array without axes has a derivative, at a fixed radius.
+    axis : int
+        The axis.
+    order : int
+        The order of the Gaussian's derivative.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str
+        The continuation of the array, as in ``correlate``.
+    cval : number
+        The value outside, for ``"constant"``.
+    truncate : float
+        The radius in standard deviations.
+    radius : int, optional
+        The number of neighbours on each side, in place of ``truncate``.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers.
+
+    Raises
+    ------
+    ConfigurationError
+        For an order or a radius that is no integer from 0 on, where the radius depends on values that a transform
+        hides, and as ``correlate``.
+    """
+    refuse_output("gaussian_filter1d", output)
+    x = array(input)
+    return _gaussian(x, sigma, axis_of(axis, x.ndim), order, mode, cval, truncate, radius)
+
+
+@function
+def gaussian_filter(
+    input: Any,
+    sigma: Any,
+    order: Any = 0,
+    output: None = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: Any = None,
+    axes: Any = None,
+) -> Any:
+    """Convolve with a Gaussian or a derivative of it.
+
+    Parameters
+    ----------
+    input : array
+        Of any shape.
+    sigma : float, array, or sequence of these
+        The standard deviation along each axis. Arrays without axes have derivatives, at a fixed radius.
+    order : int or sequence of ints
+        The order of the Gaussian's derivative along each axis.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str or sequence of str
+        The continuation of the array, as in ``correlate``, along each axis.
+    cval : number
+        The value outside, for ``"constant"``.
+    truncate : float
+        The radius in standard deviations.
+    radius : int or sequence of ints, optional
+        The number of neighbours on each side, in place of ``truncate``.
+    axes : int or sequence of ints, optional
+        The axes; all by default.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers. Axes with a number ``sigma`` of 0 are not
+        filtered.
+
+    Raises
+    ------
+    ConfigurationError
+        As ``gaussian_filter1d``.
+    """
+    refuse_output("gaussian_filter", output)
+    x = array(input)
+    chosen = axes_of(axes, x.ndim)
+    sigmas, orders, modes, radii = (
+        one_each("gaussian_filter", what, value, len(chosen))
+        for what, value in (("sigma", sigma), ("order", order), ("mode", mode), ("radius", radius))
+    )
+    for i, axis in enumerate(chosen):
+        if is_array(sigmas[i]) or sigmas[i] > 1e-15:
+            x = _gaussian(x, sigmas[i], axis, orders[i], modes[i], cval, truncate, radii[i])
+    return x
+
+
+def _differences(name: str, input: Any, axis: int, output: Any, mode: Any, cval: Any, smooth: list[float]) -> Tensor:
+    """Return central differences along an axis, smoothed along the others."""
+    refuse_output(name, output)
+    x = array(input)
+    axis = axis_of(axis, x.ndim)
+    modes = one_each(name, "mode", mode, x.ndim)
+    for i in [axis, *(i for i in range(x.ndim) if i != axis)]:
+        kernel = constant(np.asarray([-1.0, 0.0, 1.0] if i == axis else smooth, x.dtype.name), x)
+        x = correlate1d(x, kernel, i, None, modes[i], cval)
+    return x
+
+
+@function
+def sobel(input: Any, axis: int = -1, output: None = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
+    """Return central differences along an axis, smoothed by 1, 2, 1 along others.
+
+    Parameters
+    ----------
+    input : array
+        Of one or more axes.
+    axis : int
+        The axis of the differences.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str or sequence of str
+        The continuation of the array, as in ``correlate``, along each axis.
+    cval : number
+        The value outside, for ``"constant"``.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers.
+
+    Raises
+    ------
+    ConfigurationError
+        For another ``mode``, and for an ``output``.
+    """
+    return _differences("sobel", input, axis, output, mode, cval, [1.0, 2.0, 1.0])
+
+
+@function
+def prewitt(input: Any, axis: int = -1, output: None = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
+    """Return central differences along an axis, smoothed by 1, 1, 1 along others.
+
+    Parameters
+    ----------
+    input : array
+        Of one or more axes.
+    axis : int
+        The axis of the differences.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str or sequence of str
+        The continuation of the array, as in ``correlate``, along each axis.
+    cval : number
+        The value outside, for ``"constant"``.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers.
+
+    Raises
+    ------
+    ConfigurationError
+        For another ``mode``, and for an ``output``.
+    """
+    return _differences("prewitt", input, axis, output, mode, cval, [1.0, 1.0, 1.0])
+
+
+def _along_each(
+    name: str, x: Tensor, output: Any, mode: Any, axes: Any, f: Callable[[int, int, list[Any]], Tensor]
+) -> list[Tensor]:
+    """Return ``f(place, axis, modes)`` for each of the axes."""
+    refuse_output(name, output)
+    chosen = axes_of(axes, x.ndim)
+    if not chosen:
+        raise ConfigurationError(f"{name} needs an axis")
+    modes = one_each(name, "mode", mode, len(chosen))
+    return [f(i, axis, modes) for i, axis in enumerate(chosen)]
+
+
+def _total(parts: list[Tensor]) -> Tensor:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+@function
+def laplace(input: Any, output: None = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Any:
+    """Return the sum of second differences.
+
+    Parameters
+    ----------
+    input : array
+        Of one or more axes.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str or sequence of str
+        The continuation of the array, as in ``correlate``, along each axis.
+    cval : number
+        The value outside, for ``"constant"``.
+    axes : int or sequence of ints, optional
+        The axes; all by default.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers.
+
+    Raises
+    ------
+    ConfigurationError
+        For another ``mode``, and for an ``output``.
+    """
+    x = array(input)
+    kernel = constant(np.asarray([1.0, -2.0, 1.0], x.dtype.name), x)
+
+    def second(i: int, axis: int, modes: list[Any]) -> Tensor:
+        return correlate1d(x, kernel, axis, None, modes[i], cval)
+
+    return _total(_along_each("laplace", x, output, mode, axes, second))
+
+
+def _gaussian_derivatives(
+    name: str, x: Tensor, sigma: Any, order: int, output: Any, mode: Any, cval: Any, axes: Any, settings: Any
+) -> list[Tensor]:
+    """Return the derivatives of this order along each axis."""
+
+    def one(i: int, axis: int, modes: list[Any]) -> Tensor:
+        orders = [order if j == i else 0 for j in range(len(modes))]
+        # as in SciPy, the mode of this axis serves all
+        return gaussian_filter(x, sigma, orders, None, modes[i], cval, axes=axes, **settings)
+
+    return _along_each(name, x, output, mode, axes, one)
+
+
+@function
+def gaussian_laplace(
+    input: Any,
+    sigma: Any,
+    output: None = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    *,
+    axes: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Return the sum of second derivatives by Gaussian filters.
+
+    Parameters
+    ----------
+    input : array
+        Of one or more axes.
+    sigma : float, array, or sequence of these
+        The standard deviation along each axis, as in ``gaussian_filter``.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str or sequence of str
+        The continuation of the array, as in ``correlate``, along each axis.
+    cval : number
+        The value outside, for ``"constant"``.
+    axes : int or sequence of ints, optional
+        The axes; all by default.
+    **kwargs : object
+        The settings ``truncate`` and ``radius`` of ``gaussian_filter``.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers.
+
+    Raises
+    ------
+    ConfigurationError
+        As ``gaussian_filter``.
+    """
+    x = array(input)
+    return _total(_gaussian_derivatives("gaussian_laplace", x, sigma, 2, output, mode, cval, axes, kwargs))
+
+
+@function
+def gaussian_gradient_magnitude(
+    input: Any,
+    sigma: Any,
+    output: None = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    *,
+    axes: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Return the length of the gradient by Gaussian filters.
+
+    Parameters
+    ----------
+    input : array
+        Of one or more axes and a real dtype.
+    sigma : float, array, or sequence of these
+        The standard deviation along each axis, as in ``gaussian_filter``.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str or sequence of str
+        The continuation of the array, as in ``correlate``, along each axis.
+    cval : number
+        The value outside, for ``"constant"``.
+    axes : int or sequence of ints, optional
+        The axes; all by default.
+    **kwargs : object
+        The settings ``truncate`` and ``radius`` of ``gaussian_filter``.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers. At a length of 0 its derivative is 0.
+
+    Raises
+    ------
+    DtypeError
+        For complex input.
+    ConfigurationError
+        As ``gaussian_filter``.
+    """
+    x = array(input)
+    if is_complex(x):
+        raise DtypeError("gaussian_gradient_magnitude takes real input; filter the real and the imaginary part")
+    parts = _gaussian_derivatives("gaussian_gradient_magnitude", x, sigma, 1, output, mode, cval, axes, kwargs)
+    return agrad.linalg.vector_norm(agrad.stack(parts), axis=0)

@@ -1,0 +1,338 @@
+"""Values of arrays between their elements, and moved images, of ``scipy.ndimage``."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.interop.arguments import constant, flat, is_complex, on_axis
+from agrad.scipy.filters import one_each, refuse_output
+from agrad.scipy.shared import array, arrays, function
+from agrad.scipy.sliding import MODES, choice
+
+
+def _inside(c: Tensor, n: int, mode: str) -> Tensor:
+    """Return coordinates brought between the first and the last element by a mode."""
+    if mode == "wrap":
+        # the last element stands where the first one comes again; which of them counts there is SciPy's choice
+        if n == 1:
+            return c * 0.0
+        left, right = n - 1.0 - agrad.remainder(-c, n - 1.0), agrad.remainder(c, n - 1.0)
+        return agrad.where(c < 0, left, agrad.where(c > n - 1, right, c))
+    if mode == "grid-wrap":
+        return agrad.remainder(c, float(n))
+    if mode == "mirror":
+        return agrad.abs(agrad.remainder(c + (n - 1.0), 2.0 * (n - 1)) - (n - 1.0)) if n > 1 else c * 0.0
+    if mode in ("reflect", "grid-mirror"):
+        return agrad.abs(agrad.remainder(c + (n + 0.5), 2.0 * n) - n) - 0.5
+    return agrad.clip(c, 0.0, n - 1.0) if mode == "nearest" else c
+
+
+def _place(i: Tensor, n: int, mode: str) -> Tensor:
+    """Return the integer places of neighbours, which may stand one beyond the ends."""
+    if mode == "grid-wrap":
+        return agrad.remainder(i, n)
+    return agrad.clip(i, 0, n - 1)
+
+
+def _sampled(name: str, x: Tensor, coordinates: list[Tensor], order: Any, mode: str, cval: Any) -> Tensor:
+    """Return the values at coordinates, one Tensor for each axis, which are broadcast."""
+    choice(f"{name}: mode", mode, tuple(MODES))
+    if order not in (0, 1):
+        raise ConfigurationError(f"{name} has the orders 0 and 1; give order=1 (linear), not {order}")
+    if not x.size:
+        raise ShapeError(f"{name} takes an array with elements, not of the shape {x.shape}")
+    corners = [_corners(c, n, order, mode) for c, n in zip(coordinates, x.shape, strict=True)]
+    values = flat(x)
+    total: Any = None
+    cval = agrad.astype(arrays(x, cval)[1], x.dtype)
+    for corner in itertools.product(*corners):
+        at: Any = 0
+        weight: Any = 1.0
+        beyond: Any = None
+        for i, (place, part, off) in enumerate(corner):
+            at, weight = at + place * math.prod(x.shape[i + 1 :]), weight * part
+            beyond = off if beyond is None else beyond | off
+        value = agrad.reshape(agrad.take(values, agrad.reshape(at, (-1,))), at.shape)
+        if mode == "grid-constant":
+            value = agrad.where(beyond, cval, value)
+        value = weight * value
+        total = value if total is None else total + value
+    if mode == "constant":
+        total = agrad.where(beyond, cval, total)
+    return agrad.astype(total, x.dtype)
+
+
+def _corners(c: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, Tensor, Any]]:
+    """Return the neighbours along an axis: their places, weights, and where they are outside."""
+    outside: Any = (c < 0) | (c > n - 1) if mode == "constant" else None
+    # a coordinate that is not finite has no place, and the result is NaN there
+    known = agrad.isfinite(c)
+    c = agrad.where(known, _inside(agrad.where(known, c, agrad.zeros_like(c)), n, mode), agrad.full_like(c, agrad.nan))
+    if mode == "constant":
+        known = known & ~outside
+    fixed = agrad.where(known, agrad.stop_gradient(c), agrad.zeros_like(c))
+    low = agrad.floor(fixed + 0.5 if order == 0 else fixed)
+    share = c - low
+    out = []
+    for step, weight in enumerate([share * 0.0 + 1.0] if order == 0 else [1.0 - share, share]):
+        i = agrad.astype(low, agrad.int64) + step
+        off = (i < 0) | (i > n - 1) if mode == "grid-constant" else outside
+        out.append((_place(i, n, mode), weight, off))
+    return out
+
+
+def _transformed(
+    name: str, x: Tensor, coordinates: list[Tensor], output: Any, order: Any, mode: str, cval: Any
+) -> Tensor:
+    refuse_output(name, output)
+    return _sampled(name, x, coordinates, order, mode, cval)
+
+
+def _real_pair(name: str, input: Any, numbers: Any) -> tuple[Tensor, Tensor]:
+    """Return an array, and real numbers for coordinates of the same precision."""
+    x = array(input)
+    wide, c = arrays(x, numbers)
+    if is_complex(array(numbers)):
+        raise DtypeError(f"{name} takes real coordinates")
+    return agrad.astype(wide, x.dtype), agrad.real(c) if is_complex(c) else c
+
+
+@function
+def map_coordinates(
+    input: Any,
+    coordinates: Any,
+    output: None = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: Any = 0.0,
+    prefilter: bool = True,
+) -> Any:
+    """Return the values of an array between its elements.
+
+    Parameters
+    ----------
+    input : array
+        Of one or more axes.
+    coordinates : array
+        Its first axis is as long as ``input`` has axes.
+    output : None
+        SciPy's array for the result is not there.
+    order : int
+        0 for the nearest element, 1 for linear interpolation. SciPy's default of 3 and the other orders are not there.
+    mode : str
+        The continuation of the array: ``"constant"``, ``"grid-constant"``, ``"nearest"``, ``"mirror"``, ``"reflect"``,
+        ``"wrap"`` or ``"grid-wrap"``, as in SciPy.
+    cval : number
+        The value outside, for ``"constant"`` and ``"grid-constant"``.
+    prefilter : bool
+        Without effect for the orders 0 and 1, as in SciPy.
+
+    Returns
+    -------
+    array
+        Of the shape of ``coordinates`` without the first axis.
+
+    Raises
+    ------
+    ConfigurationError
+        For other orders and modes, and for an ``output``.
+    ShapeError
+        For another number of coordinates than of axes.
+
+    Notes
+    -----
+    Differentiable in ``input`` and ``coordinates``. At an element the derivative by a coordinate is that of the
+    interval above it. For coordinates that are not finite the result is NaN, but for ``"constant"`` at infinities.
+    """
+    x, c = _real_pair("map_coordinates", input, coordinates)
+    if not c.ndim or not x.ndim or c.shape[0] != x.ndim:
+        raise ShapeError(f"map_coordinates: {x.ndim} axes need as many coordinates, not of the shape {c.shape}")
+    return _transformed("map_coordinates", x, [c[i, ...] for i in range(x.ndim)], output, order, mode, cval)
+
+
+def _grid(c: Tensor, shape: tuple[int, ...]) -> list[Tensor]:
+    """Return the coordinates of the elements of a shape, to broadcast."""
+    return [
+        constant(np.arange(n, dtype=c.dtype.name).reshape(on_axis(n, i, len(shape))), c) for i, n in enumerate(shape)
+    ]
+
+
+@function
+def affine_transform(
+    input: Any,
+    matrix: Any,
+    offset: Any = 0.0,
+    output_shape: Any = None,
+    output: None = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: Any = 0.0,
+    prefilter: bool = True,
+) -> Any:
+    """Move an array by an affine map of coordinates.
+
+    Parameters
+    ----------
+    input : array
+        Of n axes.
+    matrix : array
+        From the coordinates of the result to those of ``input``: of the shape (n, n), (n,) for a diagonal, or (n, n +
+        1) and (n + 1, n + 1) with the offset as last column.
+    offset : float or array
+        The coordinates of ``input`` at the result's first element.
+    output_shape : tuple of ints, optional
+        The shape of the result, by default that of ``input``.
+    output : None
+        SciPy's array for the result is not there.
+    order : int
+        0 or 1, as in ``map_coordinates``.
+    mode : str
+        The continuation of the array, as in ``map_coordinates``.
+    cval : number
+        The value outside.
+    prefilter : bool
+        Without effect for the orders 0 and 1.
+
+    Returns
+    -------
+    array
+        Differentiable in ``input``, ``matrix`` and ``offset``.
+
+    Raises
+    ------
+    ConfigurationError
+        As ``map_coordinates``.
+    ShapeError
+        For a matrix or an offset of another shape.
+    """
+    x, c = _real_pair("affine_transform", input, matrix)
+    n = x.ndim
+    if c.shape in ((n, n + 1), (n + 1, n + 1)):
+        c, offset = c[:n, :n], c[:n, n]
+    if c.shape not in ((n,), (n, n)):
+        raise ShapeError(f"affine_transform: an array of {n} axes needs a matrix ({n}, {n}), not {c.shape}")
+    c, offset = arrays(c, offset)
+    if offset.shape not in ((), (n,)):
+        raise ShapeError(f"affine_transform: an array of {n} axes needs {n} offsets, not of the shape {offset.shape}")
+    offset = agrad.broadcast_to(offset, (n,))
+    grid = _grid(c, x.shape if output_shape is None else tuple(output_shape))
+    coordinates = []
+    for i in range(n):
+        at = offset[i]
+        for j in [i] if c.ndim == 1 else range(n):
+            at = at + (c[i] if c.ndim == 1 else c[i, j]) * grid[j]
+        coordinates.append(at)
+    return _transformed("affine_transform", x, coordinates, output, order, mode, cval)
+
+
+@function
+def shift(
+    input: Any,
+    shift: Any,
+    output: None = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: Any = 0.0,
+    prefilter: bool = True,
+) -> Any:
+    """Shift an array.
+
+    Parameters
+    ----------
+    input : array
+        Of one or more axes.
+    shift : float, or array or sequence of floats
+        The shift along each axis.
+    output : None
+        SciPy's array for the result is not there.
+    order : int
+        0 or 1, as in ``map_coordinates``.
+    mode : str
+        The continuation of the array, as in ``map_coordinates``.
+    cval : number
+        The value outside.
+    prefilter : bool
+        Without effect for the orders 0 and 1.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input``, differentiable in ``input`` and ``shift``.
+
+    Raises
+    ------
+    ConfigurationError
+        As ``map_coordinates``.
+    ShapeError
+        For another number of shifts than of axes.
+    """
+    x, c = _real_pair("shift", input, shift)
+    if c.shape not in ((), (x.ndim,)):
+        raise ShapeError(f"shift: an array of {x.ndim} axes needs as many shifts, not of the shape {c.shape}")
+    c = agrad.broadcast_to(c, (x.ndim,))
+    coordinates = [at - c[i] for i, at in enumerate(_grid(c, x.shape))]
+    return _transformed("shift", x, coordinates, output, order, mode, cval)
+
+
+@function
+def zoom(
+    input: Any,
+    zoom: Any,
+    output: None = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: Any = 0.0,
+    prefilter: bool = True,
+    *,
+    grid_mode: bool = False,
+) -> Any:
+    """Change the number of elements of an array along its axes.
+
+    Parameters
+    ----------
+    input : array
+        Of one or more axes.
+    zoom : float or sequence of floats
+        The factor along each axis; new lengths are rounded.
+    output : None
+        SciPy's array for the result is not there.
+    order : int
+        0 or 1, as in ``map_coordinates``.
+    mode : str
+        The continuation of the array, as in ``map_coordinates``.
+    cval : number
+        The value outside.
+    prefilter : bool
+        Without effect for the orders 0 and 1.
+    grid_mode : bool
+        Keep the ends of the outer elements in place, and not their middles.
+
+    Returns
+    -------
+    array
+        Differentiable in ``input``.
+
+    Raises
+    ------
+    ConfigurationError
+        As ``map_coordinates``.
+    ShapeError
+        For another number of factors than of axes.
+    """
+    x = array(input)
+    factors = one_each("zoom", "zoom", zoom, x.ndim)
+    c = agrad.real(x) if is_complex(x) else x
+    coordinates = []
+    for i, (n, factor) in enumerate(zip(x.shape, factors, strict=True)):
+        count = round(n * factor)
+        if grid_mode:
+            places = (np.arange(count) + 0.5) * (n / max(count, 1)) - 0.5
+        else:
+            places = np.linspace(0.0, n - 1.0, count) if count > 1 else np.zeros(count)
+        coordinates.append(constant(places.astype(c.dtype.name).reshape(on_axis(count, i, x.ndim)), c))
+    return _transformed("zoom", x, coordinates, output, order, mode, cval)

@@ -1,0 +1,249 @@
+"""Filters of ordered neighbours, of ``scipy.ndimage``."""
+
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.interop.arguments import axes_of, is_complex
+from agrad.scipy.filters import checked_origin, one_each, refuse_output
+from agrad.scipy.shared import array, function
+from agrad.scipy.sliding import MODES, choice, padded, windows
+
+
+def _neighbours(
+    name: str, input: Any, size: Any, footprint: Any, output: Any, mode: Any, cval: Any, origin: Any, axes: Any
+) -> Tensor:
+    """Return the neighbours of every element on a new last axis."""
+    refuse_output(name, output)
+    x = array(input)
+    if is_complex(x):
+        raise DtypeError(f"{name} takes real numbers, as complex ones have no order")
+    chosen = axes_of(axes, x.ndim)
+    if (size is None) == (footprint is None):
+        raise ConfigurationError(f"{name} takes one of size and footprint")
+    mask = (
+        np.ones(one_each(name, "size", size, len(chosen)), bool) if footprint is None else np.asarray(footprint, bool)
+    )
+    if mask.ndim != len(chosen) or not mask.any():
+        raise ShapeError(f"{name}: {len(chosen)} axes need a footprint of as many, with elements that are not 0")
+    modes, origins = (one_each(name, what, v, len(chosen)) for what, v in (("mode", mode), ("origin", origin)))
+    settings = list(zip(chosen, modes, origins, strict=True))
+    # as in SciPy, a footprint's axes stand in the order of the array's
+    for (axis, how, at), n in zip(settings if footprint is None else sorted(settings), mask.shape, strict=True):
+        choice(f"{name}: mode", how, tuple(MODES))
+        at = checked_origin(name, at, n)
+        x = windows(padded(x, axis, n // 2 + at, n - n // 2 - 1 - at, how, cval), n, axis)
+    x = agrad.reshape(x, (*x.shape[: x.ndim - mask.ndim], mask.size))
+    return x if mask.all() else agrad.take(x, np.flatnonzero(mask), axis=-1)
+
+
+@function
+def maximum_filter(
+    input: Any,
+    size: Any = None,
+    footprint: Any = None,
+    output: None = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """Return the largest of neighbours.
+
+    Parameters
+    ----------
+    input : array
+        Of one or more axes and a real dtype.
+    size : int or sequence of ints, optional
+        The number of neighbours along each axis.
+    footprint : array, optional
+        In place of ``size``: the neighbours are where its values are not 0. It is read on the host.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str or sequence of str
+        The continuation of the array, as in ``correlate``, along each axis.
+    cval : number
+        The value outside, for ``"constant"``.
+    origin : int or sequence of ints
+        The shift of the window along each axis.
+    axes : int or sequence of ints, optional
+        The axes; all by default.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers. Ties share the derivative.
+
+    Raises
+    ------
+    ConfigurationError
+        Without a size and a footprint, or with both, for another ``mode``, and for an ``output``.
+    ShapeError
+        For a footprint of another number of axes or without elements.
+    DtypeError
+        For complex input.
+    """
+    return agrad.max(_neighbours("maximum_filter", input, size, footprint, output, mode, cval, origin, axes), axis=-1)
+
+
+@function
+def minimum_filter(
+    input: Any,
+    size: Any = None,
+    footprint: Any = None,
+    output: None = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """Return the smallest of neighbours.
+
+    Parameters
+    ----------
+    input : array
+        Of one or more axes and a real dtype.
+    size : int or sequence of ints, optional
+        The number of neighbours along each axis.
+    footprint : array, optional
+        In place of ``size``: the neighbours are where its values are not 0. It is read on the host.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str or sequence of str
+        The continuation of the array, as in ``correlate``, along each axis.
+    cval : number
+        The value outside, for ``"constant"``.
+    origin : int or sequence of ints
+        The shift of the window along each axis.
+    axes : int or sequence of ints, optional
+        The axes; all by default.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers. Ties share the derivative.
+
+    Raises
+    ------
+    ConfigurationError
+        Without a size and a footprint, or with both, for another ``mode``, and for an ``output``.
+    ShapeError
+        For a footprint of another number of axes or without elements.
+    DtypeError
+        For complex input.
+    """
+    return agrad.min(_neighbours("minimum_filter", input, size, footprint, output, mode, cval, origin, axes), axis=-1)
+
+
+@function
+def median_filter(
+    input: Any,
+    size: Any = None,
+    footprint: Any = None,
+    output: None = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """Return the median of neighbours.
+
+    Parameters
+    ----------
+    input : array
+        Of one or more axes and a real dtype.
+    size : int or sequence of ints, optional
+        The number of neighbours along each axis.
+    footprint : array, optional
+        In place of ``size``: the neighbours are where its values are not 0. It is read on the host.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str or sequence of str
+        The continuation of the array, as in ``correlate``, along each axis.
+    cval : number
+        The value outside, for ``"constant"``.
+    origin : int or sequence of ints
+        The shift of the window along each axis.
+    axes : int or sequence of ints, optional
+        The axes; all by default.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers. The median of an even number is
+        the upper of the two.
+
+    Raises
+    ------
+    ConfigurationError
+        Without a size and a footprint, or with both, for another ``mode``, and for an ``output``.
+    ShapeError
+        For a footprint of another number of axes or without elements.
+    DtypeError
+        For complex input.
+    """
+    x = _neighbours("median_filter", input, size, footprint, output, mode, cval, origin, axes)
+    return agrad.sort(x, axis=-1)[..., x.shape[-1] // 2]
+
+
+@function
+def rank_filter(
+    input: Any,
+    rank: int,
+    size: Any = None,
+    footprint: Any = None,
+    output: None = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """Return a neighbour by its place in order.
+
+    Parameters
+    ----------
+    input : array
+        Of one or more axes and a real dtype.
+    rank : int
+        The place, from 0 for the smallest; negative ones count from the largest.
+    size : int or sequence of ints, optional
+        The number of neighbours along each axis.
+    footprint : array, optional
+        In place of ``size``: the neighbours are where its values are not 0. It is read on the host.
+    output : None
+        SciPy's array for the result is not there.
+    mode : str or sequence of str
+        The continuation of the array, as in ``correlate``, along each axis.
+    cval : number
+        The value outside, for ``"constant"``.
+    origin : int or sequence of ints
+        The shift of the window along each axis.
+    axes : int or sequence of ints, optional
+        The axes; all by default.
+
+    Returns
+    -------
+    array
+        Of the shape of ``input`` and a floating dtype, also for integers.
+
+    Raises
+    ------
+    ConfigurationError
+        For a rank out of range, without a size and a footprint, or with both, for another ``mode``, and for an
+        ``output``.
+    ShapeError
+        For a footprint of another number of axes or without elements.
+    DtypeError
+        For complex input.
+    """
+    x = _neighbours("rank_filter", input, size, footprint, output, mode, cval, origin, axes)
+    if not -x.shape[-1] <= rank < x.shape[-1]:
+        raise ConfigurationError(f"rank_filter: {x.shape[-1]} neighbours have no rank {rank}")
+    return agrad.sort(x, axis=-1)[..., rank]

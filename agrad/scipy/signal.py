@@ -1,0 +1,30 @@
+"""Signals by the names of ``scipy.signal``.
+
+Results are of a floating dtype, real for real inputs. SciPy returns integers for some functions of integers.
+"""
+
+from agrad.scipy.convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve
+from agrad.scipy.filtering import filtfilt, lfilter, lfilter_zi, sosfilt, sosfilt_zi, sosfiltfilt
+from agrad.scipy.smoothing import detrend, hilbert, savgol_coeffs, savgol_filter
+from agrad.scipy.spectral import periodogram, welch
+
+__all__ = [
+    "convolve",
+    "convolve2d",
+    "correlate",
+    "correlate2d",
+    "detrend",
+    "fftconvolve",
+    "filtfilt",
+    "hilbert",
+    "lfilter",
+    "lfilter_zi",
+    "oaconvolve",
+    "periodogram",
+    "savgol_coeffs",
+    "savgol_filter",
+    "sosfilt",
+    "sosfilt_zi",
+    "sosfiltfilt",
+    "welch",
+]

@@ -1,0 +1,130 @@
+"""Sums of products of a kernel with every window of an array."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ConfigurationError
+from agrad.interop.arguments import axis_of, is_complex
+
+LONGEST = 64
+"""Elements of the smaller array up to which a convolution is direct where the caller leaves the method open."""
+
+MODES = {
+    "reflect": "symmetric",
+    "grid-mirror": "symmetric",
+    "mirror": "reflect",
+    "nearest": "edge",
+    "wrap": "wrap",
+    "grid-wrap": "wrap",
+    "constant": "constant",
+    "grid-constant": "constant",
+}
+"""The modes of ``agrad.pad`` by the modes of ``scipy.ndimage``."""
+
+
+def choice(what: str, value: Any, known: Sequence[Any]) -> Any:
+    """Return an option if it is known. Raises ``ConfigurationError``."""
+    if value not in known:
+        raise ConfigurationError(f"{what} is one of {', '.join(map(repr, known))}, not {value!r}")
+    return value
+
+
+def padded(x: Tensor, axis: int, before: int, after: int, mode: str, cval: Any = 0.0) -> Tensor:
+    """Return ``x`` continued along an axis by a mode of ``scipy.ndimage``."""
+    if not before and not after:
+        return x
+    widths = [(before, after) if i == axis else (0, 0) for i in range(x.ndim)]
+    if MODES[mode] == "constant":
+        return agrad.pad(x, widths, constant_values=cval)
+    return agrad.pad(x, widths, MODES[mode])
+
+
+def windows(x: Tensor, length: int, axis: int) -> Tensor:
+    """Return all windows along an axis, their elements on a new last axis."""
+    x = agrad.moveaxis(x, axis, -1)
+    n = x.shape[-1] - length + 1
+    places = np.arange(n)[:, None] + np.arange(length)
+    rows = agrad.reshape(agrad.take(x, places.reshape(-1), axis=-1), (*x.shape[:-1], n, length))
+    return agrad.moveaxis(rows, -2, axis - 1 if axis < 0 else axis)
+
+
+def correlated(x: Tensor, kernel: Tensor) -> Tensor:
+    """Return the sums of products with ``kernel`` where it fits on the last axes.
+
+    The kernel has as many axes as the windows; axes of ``x`` before them are a batch. Nothing is conjugated.
+    """
+    ndim = kernel.ndim
+    # one product of matrices for each place of the other axes, so that their number is small
+    axis = int(np.argmax(kernel.shape))
+    x, kernel = agrad.moveaxis(x, axis - ndim, -1), agrad.moveaxis(kernel, axis, -1)
+    *others, length = kernel.shape
+    rows = windows(x, length, -1)
+    counts = [n - k + 1 for n, k in zip(x.shape[x.ndim - ndim : -1], others, strict=True)]
+    total: Any = None
+    for place in np.ndindex(*others):
+        cut = tuple(slice(i, i + n) for i, n in zip(place, counts, strict=True))
+        part = agrad.matmul(rows[(..., *cut, slice(None), slice(None))], kernel[(*place, slice(None))])
+        total = part if total is None else total + part
+    return agrad.moveaxis(total, -1, axis - ndim)
+
+
+def smooth_length(n: int) -> int:
+    """Return the least length from ``n`` on without prime factors above 5."""
+    while True:
+        rest = n
+        for prime in (2, 3, 5):
+            while rest % prime == 0:
+                rest //= prime
+        if rest == 1:
+            return n
+        n += 1
+
+
+def transformed(x: Tensor, y: Tensor, axes: Sequence[int]) -> Tensor:
+    """Return the full convolution along axes by the Fourier transform.
+
+    The other axes are broadcast.
+    """
+    if not axes:
+        return x * y
+    counts = {axis_of(i, x.ndim): x.shape[i] + y.shape[i] - 1 for i in axes}
+    axes, lengths = tuple(counts), tuple(map(smooth_length, counts.values()))
+    if is_complex(x):
+        out = agrad.fft.ifftn(
+            agrad.fft.fftn(x, s=lengths, axes=axes) * agrad.fft.fftn(y, s=lengths, axes=axes), s=lengths, axes=axes
+        )
+    else:
+        product = agrad.fft.rfftn(x, s=lengths, axes=axes) * agrad.fft.rfftn(y, s=lengths, axes=axes)
+        out = agrad.fft.irfftn(product, s=lengths, axes=axes)
+    return out[tuple(slice(0, counts.get(i)) for i in range(out.ndim))]
+
+
+def convolved(x: Tensor, kernel: Tensor, method: str = "auto") -> Tensor:
+    """Return the full convolution on as many last axes as the kernel has."""
+    ndim = kernel.ndim
+    if method == "fft" or (method == "auto" and min(x.size, kernel.size) > LONGEST):
+        kernel = agrad.reshape(kernel, (*(1,) * (x.ndim - ndim), *kernel.shape))
+        return transformed(x, kernel, range(-ndim, 0))
+    widths = [(0, 0)] * (x.ndim - ndim) + [(k - 1, k - 1) for k in kernel.shape]
+    return correlated(agrad.pad(x, widths), agrad.flip(kernel))
+
+
+def centered(x: Tensor, shape: Sequence[int]) -> Tensor:
+    """Return the part of ``shape`` in the middle."""
+    starts = [(n - k) // 2 for n, k in zip(x.shape, shape, strict=True)]
+    return x[tuple(slice(i, i + k) for i, k in zip(starts, shape, strict=True))]
+
+
+def neighbours(x: Tensor, kernel: Tensor, axes: Sequence[int], mode: str, cval: Any, origins: Sequence[int]) -> Tensor:
+    """Return the sums of products of a kernel with the neighbours along axes.
+
+    The result has the shape of ``x``. Nothing is conjugated.
+    """
+    for axis, n, origin in zip(axes, kernel.shape, origins, strict=True):
+        x = padded(x, axis, n // 2 + origin, n - n // 2 - 1 - origin, mode, cval)
+    ends = range(-len(axes), 0)
+    return agrad.moveaxis(correlated(agrad.moveaxis(x, tuple(axes), tuple(ends)), kernel), tuple(ends), tuple(axes))

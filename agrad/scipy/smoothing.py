@@ -1,0 +1,233 @@
+"""Trends, Savitzky-Golay filters and analytic signals, of ``scipy.signal``."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.interop.arguments import axis_of, constant, is_complex, on_axis
+from agrad.scipy.shared import array, function
+from agrad.scipy.sliding import choice, neighbours
+
+_EDGES = ("interp", "mirror", "constant", "nearest", "wrap")
+
+
+def _of_dtype(values: Any, x: Tensor) -> Tensor:
+    """Return numbers of the host as a constant of the dtype of ``x``."""
+    return constant(np.asarray(values, x.dtype.name), x)
+
+
+@function
+def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False) -> Any:
+    """Subtract the mean, or straight lines of least squares, along an axis.
+
+    Parameters
+    ----------
+    data : array
+        Of one or more axes.
+    axis : int
+        The axis.
+    type : str
+        ``"linear"`` or ``"constant"``.
+    bp : int or sequence of ints
+        The places where a new line begins, for ``"linear"``.
+    overwrite_data : bool
+        False; agrad writes into no array.
+
+    Returns
+    -------
+    array
+        Of the shape of ``data``.
+
+    Raises
+    ------
+    ConfigurationError
+        For another ``type``, and for ``overwrite_data``.
+    ShapeError
+        For places that are not in the data.
+    """
+    if overwrite_data:
+        raise ConfigurationError("detrend overwrites no data; leave overwrite_data out")
+    x = array(data)
+    axis = axis_of(axis, x.ndim)
+    if choice("detrend: type", type, ("linear", "l", "constant", "c")) in ("constant", "c"):
+        return x - agrad.mean(x, axis=axis, keepdims=True)
+    n = x.shape[axis]
+    places = np.unique(np.concatenate([[0, n], np.atleast_1d(np.asarray(bp, int))]))
+    if places[0] < 0 or places[-1] > n:
+        raise ShapeError(f"detrend: the places bp are from 0 to the length {n}, not {bp}")
+    x, parts = agrad.moveaxis(x, axis, -1), []
+    for start, stop in zip(places[:-1].tolist(), places[1:].tolist(), strict=True):
+        part = x[..., start:stop]
+        times = np.linspace(-1.0, 1.0, stop - start)
+        # an orthonormal basis of the lines; of one value the line is that value
+        basis = _of_dtype(np.linalg.qr(np.stack([np.ones_like(times), times], axis=1))[0], x)
+        parts.append(part - agrad.matmul(agrad.matmul(part, basis), agrad.matrix_transpose(basis)))
+    return agrad.moveaxis(agrad.concat(parts, axis=-1), -1, axis) if parts else data
+
+
+@function
+def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
+    """Return the analytic signal, whose imaginary part is the Hilbert transform.
+
+    Parameters
+    ----------
+    x : array
+        A real signal.
+    N : int, optional
+        The length, to which ``x`` is cropped or padded with zeros along ``axis``.
+    axis : int
+        The axis of time.
+
+    Returns
+    -------
+    array
+        Complex.
+
+    Raises
+    ------
+    DtypeError
+        For a complex signal.
+    ShapeError
+        For a length below 1.
+    """
+    x = array(x)
+    if is_complex(x):
+        raise DtypeError("hilbert takes a real signal; of a complex one take the real part")
+    axis = axis_of(axis, x.ndim)
+    n = x.shape[axis] if N is None else int(N)
+    if n < 1:
+        raise ShapeError(f"hilbert: a length N is 1 or more, not {n}")
+    half = np.arange(n)
+    factors = np.where(half == 0, 1.0, np.where(2 * half < n, 2.0, np.where(2 * half == n, 1.0, 0.0)))
+    # the standard has transforms of complex numbers only
+    x = agrad.astype(x, agrad.complex64 if x.dtype == agrad.float32 else agrad.complex128)
+    y = agrad.fft.fft(x, n=n, axis=axis)
+    return agrad.fft.ifft(y * _of_dtype(factors.reshape(on_axis(n, axis, x.ndim)), y), axis=axis)
+
+
+def _savgol(window_length: int, polyorder: int, deriv: int, delta: float, pos: float, name: str) -> np.ndarray:
+    """Return the weights of the values of a window, in their order."""
+    if not 0 <= polyorder < window_length:
+        raise ConfigurationError(f"{name}: polyorder is from 0 to window_length - 1, not {polyorder}")
+    times = np.arange(-pos, window_length - pos)
+    scale = max(float(np.abs(times).max()), 1.0)
+    if deriv > polyorder:
+        return np.zeros(window_length)
+    # the coefficients of the polynomial of least squares are linear in the values
+    fit = np.linalg.pinv((times[:, None] / scale) ** np.arange(polyorder + 1))
+    return np.asarray(fit[deriv] * (math.factorial(deriv) / (scale * delta) ** deriv))
+
+
+@function
+def savgol_coeffs(
+    window_length: int,
+    polyorder: int,
+    deriv: int = 0,
+    delta: float = 1.0,
+    pos: Any = None,
+    use: str = "conv",
+) -> Any:
+    """Return the coefficients of a Savitzky-Golay filter.
+
+    Parameters
+    ----------
+    window_length : int
+        The number of coefficients.
+    polyorder : int
+        The degree of the polynomials of least squares, less than ``window_length``.
+    deriv : int
+        The order of the derivative of the polynomial.
+    delta : float
+        The distance of the samples.
+    pos : float, optional
+        The place in the window where the polynomial is evaluated; the middle by default.
+    use : str
+        ``"conv"``: in the order for a convolution; ``"dot"``: in the order of the values.
+
+    Returns
+    -------
+    array
+        A Tensor of the default backend, computed on the host.
+
+    Raises
+    ------
+    ConfigurationError
+        For a degree, a place or a ``use`` that makes no sense.
+    """
+    pos = (window_length - 1) / 2 if pos is None else pos
+    if not 0 <= pos < window_length:
+        raise ConfigurationError(f"savgol_coeffs: pos is in the window of {window_length}, not {pos}")
+    out = _savgol(window_length, polyorder, deriv, delta, pos, "savgol_coeffs")
+    return agrad.asarray((out[::-1] if choice("savgol_coeffs: use", use, ("conv", "dot")) == "conv" else out).copy())
+
+
+@function
+def savgol_filter(
+    x: Any,
+    window_length: int,
+    polyorder: int,
+    deriv: int = 0,
+    delta: float = 1.0,
+    axis: int = -1,
+    mode: str = "interp",
+    cval: Any = 0.0,
+) -> Any:
+    """Smooth by polynomials of least squares in a moving window.
+
+    Parameters
+    ----------
+    x : array
+        The signal.
+    window_length : int
+        The length of the window.
+    polyorder : int
+        The degree of the polynomials, less than ``window_length``.
+    deriv : int
+        The order of the derivative of the polynomials.
+    delta : float
+        The distance of the samples.
+    axis : int
+        The axis of time.
+    mode : str
+        ``"interp"``: the polynomials of the first and the last window hold up to the ends. ``"mirror"``,
+        ``"constant"``, ``"nearest"`` or ``"wrap"``: the signal is continued, as in ``ndimage``.
+    cval : number
+        The value outside, for ``"constant"``.
+
+    Returns
+    -------
+    array
+        Of the shape of ``x``.
+
+    Raises
+    ------
+    ConfigurationError
+        For another ``mode``, and for a degree that is not below the window's length.
+    ShapeError
+        For ``"interp"``, if the window is longer than the signal.
+    """
+    choice("savgol_filter: mode", mode, _EDGES)
+    x = array(x)
+    axis = axis_of(axis, x.ndim)
+    n, half = x.shape[axis], window_length // 2
+
+    def weights(pos: float) -> np.ndarray:
+        return _savgol(window_length, polyorder, deriv, delta, pos, "savgol_filter")
+
+    # as SciPy's, a window of even length reaches further to the right
+    kernel = _of_dtype(weights((window_length - 1) / 2), x)
+    y = neighbours(x, kernel, [axis], "constant" if mode == "interp" else mode, cval, [0 if window_length % 2 else -1])
+    if mode != "interp":
+        return y
+    if window_length > n:
+        raise ShapeError(f"savgol_filter: with mode='interp' the window of {window_length} fits into the signal of {n}")
+    x, y = agrad.moveaxis(x, axis, -1), agrad.moveaxis(y, axis, -1)
+    first = np.stack([weights(i) for i in range(half)], axis=1) if half else np.zeros((window_length, 0))
+    last = np.stack([weights(window_length - half + i) for i in range(half)], axis=1) if half else first
+    left = agrad.matmul(x[..., :window_length], _of_dtype(first, x))
+    right = agrad.matmul(x[..., n - window_length :], _of_dtype(last, x))
+    return agrad.moveaxis(agrad.concat([left, y[..., half : n - half], right], axis=-1), -1, axis)

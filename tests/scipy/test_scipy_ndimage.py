@@ -1,0 +1,111 @@
+"""``agrad.scipy.ndimage``: errors, edges and dtypes."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.scipy import ndimage
+
+A = np.arange(12.0).reshape(3, 4) ** 2
+K = np.ones((2, 3))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ndimage.correlate(A, K[0]),
+        lambda: ndimage.convolve(A, K[:0]),
+        lambda: ndimage.correlate1d(A, K),
+        lambda: ndimage.gaussian_filter(A, (1.0, 2.0, 3.0)),
+        lambda: ndimage.map_coordinates(A, [[1.0]], order=1),
+        lambda: ndimage.shift(A, [1.0], order=1),
+        lambda: ndimage.affine_transform(A, np.ones((3, 2)), order=1),
+        lambda: ndimage.affine_transform(A, K[:, :2], [1.0], order=1),
+        lambda: ndimage.zoom(A, (2, 2, 2), order=1),
+        lambda: ndimage.median_filter(A, footprint=K[0]),
+        lambda: ndimage.minimum_filter(A, footprint=0 * K),
+    ],
+)
+def test_shapes_that_do_not_fit(call: Any) -> None:
+    with pytest.raises(ShapeError):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: ndimage.correlate(A, K, mode="symmetric"), "mode"),
+        (lambda: ndimage.correlate(A, K, origin=(0, 2)), "origin"),
+        (lambda: ndimage.convolve1d(A, K[0], output=A), "output"),
+        (lambda: ndimage.gaussian_filter(A, 1.0, order=-1), "order"),
+        (lambda: ndimage.gaussian_filter(A, 1.0, radius=-1), "radius"),
+        (lambda: agrad.jit(lambda s: ndimage.gaussian_filter(A, s))(np.asarray(1.0)), "radius"),
+        (lambda: ndimage.uniform_filter(A, 0), "size"),
+        (lambda: ndimage.sobel(A, output=A), "output"),
+        (lambda: ndimage.laplace(A, axes=()), "axis"),
+        (lambda: ndimage.map_coordinates(A, [[1.0], [1.0]]), "order=1"),
+        (lambda: ndimage.zoom(A, 2), "order=1"),
+        (lambda: ndimage.maximum_filter(A), "size"),
+        (lambda: ndimage.maximum_filter(A, 2, footprint=K), "footprint"),
+        (lambda: ndimage.rank_filter(A, 9, size=3), "rank"),
+    ],
+)
+def test_options_that_make_no_sense(call: Any, named: str) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        call()
+
+
+def test_complex_numbers_where_they_have_no_place() -> None:
+    with pytest.raises(DtypeError, match="real"):
+        ndimage.gaussian_gradient_magnitude(A + 1j, 1.0)
+    with pytest.raises(DtypeError, match="real"):
+        ndimage.map_coordinates(A, [[1.0], [1j]], order=1)
+    with pytest.raises(DtypeError, match="real"):
+        ndimage.median_filter(A + 1j, 3)
+
+
+def test_axes_out_of_range() -> None:
+    with pytest.raises(ValueError, match="axis 2"):
+        ndimage.correlate1d(A, K[0], axis=2)
+
+
+def test_single_precision_stays(place: Any) -> None:
+    x, k = place(A.astype(np.float32)), place(K.astype(np.float32))
+    at = place(K.astype(np.float32) * 0.7)
+    results = [
+        ndimage.correlate(x, k),
+        ndimage.gaussian_filter(x, 1.0, cval=0.5, mode="constant"),
+        ndimage.uniform_filter(x),
+        ndimage.sobel(x),
+        ndimage.map_coordinates(x, at, order=1),
+        ndimage.zoom(x, 2, order=1),
+        ndimage.shift(x, 0.5, order=1, cval=1.5),
+    ]
+    assert all(agrad.asarray(out).dtype == agrad.float32 for out in results)
+
+
+def test_the_gradient_of_a_flat_image_has_derivative_zero() -> None:
+    out = agrad.grad(lambda x: agrad.sum(ndimage.gaussian_gradient_magnitude(x, 1.0)))(np.zeros((3, 3)))
+    np.testing.assert_array_equal(out, np.zeros((3, 3)))
+
+
+def test_a_nan_stays_in_its_neighbourhood() -> None:
+    x = np.zeros(200)
+    x[5] = np.nan
+    assert np.isnan(ndimage.gaussian_filter(x, 20.0)).sum() == 86
+
+
+def test_coordinates_that_are_not_finite() -> None:
+    at = [[np.nan, 1.0], [1.0, 2.0]]
+    np.testing.assert_array_equal(ndimage.map_coordinates(A, at, order=1, mode="mirror"), [np.nan, A[1, 2]])
+    assert np.isnan(ndimage.map_coordinates(A, at, order=0)[0])
+
+
+def test_coordinates_outside_have_finite_derivatives() -> None:
+    def f(c: Any) -> Any:
+        return agrad.sum(ndimage.map_coordinates(A, c, order=1, cval=0.5))
+
+    np.testing.assert_array_equal(agrad.grad(f)(np.asarray([[-5.0, np.inf], [1.5, 1.5]])), np.zeros((2, 2)))

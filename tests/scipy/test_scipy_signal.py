@@ -1,0 +1,125 @@
+"""``agrad.scipy.signal``: errors, edges and dtypes."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.scipy import signal
+
+X, Y = np.asarray([1.0, 2.0, 4.0, 3.0]), np.asarray([1.0, -1.0, 0.5])
+A = np.arange(12.0).reshape(3, 4)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: signal.convolve(X, A),
+        lambda: signal.convolve(X, X[:0]),
+        lambda: signal.convolve(A, np.ones((2, 5)), mode="valid"),
+        lambda: signal.fftconvolve(A, np.ones((2, 3)), axes=1),
+        lambda: signal.fftconvolve(A, A, axes=()),
+        lambda: signal.convolve2d(X, X),
+        lambda: signal.lfilter(A, Y, X),
+        lambda: signal.lfilter(Y, Y, X, zi=X),
+        lambda: signal.lfilter(Y, Y, 1.0),
+        lambda: signal.sosfilt(A, X),
+        lambda: signal.filtfilt(Y, Y, X),
+        lambda: signal.detrend(X, bp=[5]),
+        lambda: signal.hilbert(X, N=0),
+        lambda: signal.savgol_filter(X, 5, 2),
+        lambda: signal.welch(X, nperseg=3, noverlap=3),
+        lambda: signal.welch(X, nperseg=3, nfft=2),
+        lambda: signal.periodogram(X, window=Y),
+    ],
+)
+def test_shapes_that_do_not_fit(call: Any) -> None:
+    with pytest.raises(ShapeError):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: signal.convolve(X, Y, mode="half"), "mode"),
+        (lambda: signal.correlate(X, Y, method="fast"), "method"),
+        (lambda: signal.convolve2d(A, A, boundary="reflect"), "boundary"),
+        (lambda: signal.detrend(X, type="cubic"), "type"),
+        (lambda: signal.detrend(X, overwrite_data=True), "overwrite_data"),
+        (lambda: signal.filtfilt(Y, Y, X, method="gust"), "gust"),
+        (lambda: signal.filtfilt(Y, Y, X, padtype="mean"), "padtype"),
+        (lambda: signal.savgol_filter(X, 3, 3), "polyorder"),
+        (lambda: signal.savgol_filter(X, 3, 1, mode="reflect"), "mode"),
+        (lambda: signal.savgol_coeffs(3, 1, pos=3), "pos"),
+        (lambda: signal.savgol_coeffs(3, 1, use="sum"), "use"),
+        (lambda: signal.welch(X, window="kaiser"), "window"),
+        (lambda: signal.welch(X, window=("kaiser", 2.0)), "window"),
+        (lambda: signal.welch(X, average="median"), "median"),
+        (lambda: signal.periodogram(X, scaling="power"), "scaling"),
+        (lambda: signal.periodogram(X, detrend="mean"), "detrend"),
+        (lambda: agrad.jit(lambda s: signal.sosfiltfilt(s, X))(np.asarray([[1.0, 0, 0, 1, 0, 0]])), "padlen"),
+    ],
+)
+def test_options_that_make_no_sense(call: Any, named: str) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        call()
+
+
+def test_hilbert_refuses_complex_numbers() -> None:
+    with pytest.raises(DtypeError, match="real"):
+        signal.hilbert(X + 1j)
+
+
+def test_single_precision_stays(place: Any) -> None:
+    x, y = place(X.astype(np.float32)), place(Y.astype(np.float32))
+    results = [
+        *(f(x, y) for f in (signal.convolve, signal.correlate, signal.fftconvolve, signal.lfilter_zi)),
+        signal.lfilter(y, y, x),
+        signal.detrend(x),
+        signal.savgol_filter(x, 3, 1),
+        agrad.real(signal.hilbert(x)),
+    ]
+    assert all(agrad.asarray(out).dtype == agrad.float32 for out in results)
+
+
+def test_integers_give_floating_numbers() -> None:
+    out = signal.convolve(np.asarray([1, 2]), [1, 1])
+    assert out.dtype == np.float64
+    np.testing.assert_array_equal(out, [1, 3, 2])
+
+
+def test_convolutions_without_elements_by_the_fourier_transform() -> None:
+    assert signal.fftconvolve(X[:0], Y).shape == (0,)
+
+
+def test_the_two_correlations_agree_where_the_first_input_is_smaller() -> None:
+    x, y = A[:2, :2] + 1j, A - 0.5j * A**2
+    np.testing.assert_allclose(signal.correlate2d(x, y, mode="valid"), signal.correlate(x, y, mode="valid"))
+
+
+@pytest.mark.needs("scipy")
+def test_filters_with_poles_close_together_keep_their_digits() -> None:
+    theirs = pytest.importorskip("scipy.signal")
+    x = np.random.default_rng(1).normal(size=400)
+    for order, cut, rtol in ((2, 0.003, 1e-10), (4, 0.1, 1e-11), (6, 0.02, 1e-6)):
+        b, a = theirs.butter(order, cut)
+        expected = theirs.lfilter(b, a, x)
+        np.testing.assert_allclose(signal.lfilter(b, a, x), expected, rtol=0, atol=rtol * np.abs(expected).max())
+
+
+@pytest.mark.needs("scipy")
+def test_coefficients_are_those_of_scipy() -> None:
+    theirs = pytest.importorskip("scipy.signal")
+    for settings in ({}, {"deriv": 1, "delta": 0.5}, {"pos": 0}, {"use": "dot", "pos": 3}, {"deriv": 4}):
+        for length in (4, 5):
+            found = signal.savgol_coeffs(length, 2, **settings).numpy()
+            np.testing.assert_allclose(found, theirs.savgol_coeffs(length, 2, **settings), rtol=1e-10, atol=1e-13)
+
+
+def test_a_filter_goes_on_from_its_state() -> None:
+    b, a = np.asarray([0.3, 0.2]), np.asarray([1.0, -0.5, 0.2])
+    y, z = signal.lfilter(b, a, X[:1], zi=np.zeros(2))
+    rest, _ = signal.lfilter(b, a, X[1:], zi=z)
+    np.testing.assert_allclose(np.concatenate([y, rest]), signal.lfilter(b, a, X), rtol=1e-14)

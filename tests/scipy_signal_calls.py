@@ -1,0 +1,121 @@
+"""Calls of ``scipy.signal``."""
+
+import numpy as np
+from scipy_calls import Calls
+
+CALLS = Calls("signal")
+_RNG = np.random.default_rng(5)
+_X, _Y, _SHORT, _LONG = (_RNG.normal(size=n) for n in (9, 4, 1, 70))
+_A, _B, _CUBE = (_RNG.normal(size=shape) for shape in ((4, 5), (3, 2), (2, 3, 4)))
+_Z = _RNG.normal(size=7) + 1j * _RNG.normal(size=7)
+_W = _RNG.normal(size=3) + 1j * _RNG.normal(size=3)
+
+for _name in ("convolve", "correlate"):
+    for _mode in ("full", "same", "valid"):
+        CALLS.add(
+            f"{_name} {_mode}", lambda m, x, y, f=_name, mode=_mode: getattr(m, f)(x, y, mode=mode), _X, _Y, order=1
+        )
+        CALLS.add(
+            f"{_name} swapped {_mode}", lambda m, x, y, f=_name, mode=_mode: getattr(m, f)(x, y, mode=mode), _Y, _X
+        )
+        CALLS.add(
+            f"{_name}2d {_mode}",
+            lambda m, x, y, f=_name, mode=_mode: getattr(m, f + "2d")(x, y, mode=mode, fillvalue=0.5),
+            _A,
+            _B,
+            order=1,
+        )
+    for _boundary in ("wrap", "symm"):
+        CALLS.add(
+            f"{_name}2d {_boundary}",
+            lambda m, x, y, f=_name, b=_boundary: getattr(m, f + "2d")(x, y, mode="same", boundary=b),
+            _A,
+            _B,
+        )
+    CALLS.add(f"{_name} complex", lambda m, x, y, f=_name: getattr(m, f)(x, y), _Z, _W)
+    CALLS.add(f"{_name} complex by real", lambda m, x, y, f=_name: getattr(m, f)(x, y, method="direct"), _Y, _W)
+    CALLS.add(f"{_name} cube", lambda m, x, y, f=_name: getattr(m, f)(x, y, mode="same"), _CUBE, _CUBE[:, :2, 1:])
+    CALLS.add(f"{_name} fft", lambda m, x, y, f=_name: getattr(m, f)(x, y, mode="same", method="fft"), _A, _B)
+    CALLS.add(f"{_name} long", lambda m, x, y, f=_name: getattr(m, f)(x, y), _LONG, _LONG[:66] + 0.5, order=0)
+    CALLS.add(f"{_name} single", lambda m, x, y, f=_name: getattr(m, f)(x, y), _SHORT, _Y)
+    CALLS.add(f"{_name}2d complex", lambda m, x, y, f=_name: getattr(m, f + "2d")(x, y), _A + 0.5j, _B - 1j, order=1)
+
+CALLS.add("fftconvolve", lambda m, x, y: m.fftconvolve(x, y), _X, _Y)
+CALLS.add("fftconvolve axes", lambda m, x, y: m.fftconvolve(x, y, mode="same", axes=1), _A, _B[:1])
+CALLS.add("fftconvolve complex", lambda m, x, y: m.fftconvolve(x, y, mode="valid"), _Z, _W)
+CALLS.add("oaconvolve", lambda m, x, y: m.oaconvolve(x, y, mode="valid"), _X, _Y)
+CALLS.add("oaconvolve axes", lambda m, x, y: m.oaconvolve(x, y, axes=-1), _A, _A[:, 1:4])
+
+CALLS.add("detrend", lambda m, x: m.detrend(x), _X)
+CALLS.add("detrend constant", lambda m, x: m.detrend(x, axis=0, type="constant"), _A)
+CALLS.add("detrend places", lambda m, x: m.detrend(x, axis=1, bp=[2, 3]), _CUBE)
+CALLS.add("detrend complex", lambda m, x: m.detrend(x, bp=3), _Z)
+CALLS.add("detrend single", lambda m, x: m.detrend(x), _SHORT)
+CALLS.add("hilbert", lambda m, x: m.hilbert(x), _X)
+CALLS.add("hilbert axis", lambda m, x: m.hilbert(x, axis=0), _A)
+CALLS.add("hilbert length", lambda m, x: m.hilbert(x, N=6, axis=1), _A)
+CALLS.add("savgol_filter", lambda m, x: m.savgol_filter(x, 5, 2), _X)
+CALLS.add(
+    "savgol_filter slopes", lambda m, x: m.savgol_filter(x, 5, 3, deriv=1, delta=0.5, axis=0), _LONG[:14].reshape(7, 2)
+)
+for _mode in ("mirror", "constant", "nearest", "wrap"):
+    CALLS.add(f"savgol_filter {_mode}", lambda m, x, mode=_mode: m.savgol_filter(x, 4, 2, mode=mode, cval=0.5), _A)
+
+_NUMERATOR, _FEEDBACK = np.asarray([0.4, 0.3, -0.2]), np.asarray([1.3, -0.7, 0.4, 0.2])
+_SOS = np.asarray([[0.2, 0.3, 0.1, 1.0, -0.6, 0.2], [1.0, -0.5, 0.2, 1.0, 0.3, 0.4]])
+CALLS.add("lfilter", lambda m, b, a, x: m.lfilter(b, a, x), _NUMERATOR, _FEEDBACK, _X)
+CALLS.add("lfilter pieces", lambda m, b, a, x: m.lfilter(b, a, x), _NUMERATOR, _FEEDBACK[:3], _X)
+CALLS.add("lfilter first order", lambda m, b, a, x: m.lfilter(b, a, x, axis=0), _NUMERATOR[:2], _FEEDBACK[:2], _A)
+CALLS.add("lfilter no feedback", lambda m, b, a, x: m.lfilter(b, a, x, axis=1), _NUMERATOR, _FEEDBACK[:1], _CUBE)
+CALLS.add("lfilter state", lambda m, b, a, x, z: m.lfilter(b, a, x, zi=z), _NUMERATOR, _FEEDBACK, _X, _Y[:3], order=1)
+CALLS.add("lfilter states", lambda m, b, a, x, z: m.lfilter(b, a, x, axis=0, zi=z), _Y, _FEEDBACK[:3], _A, _A[:3])
+CALLS.add("lfilter longer state", lambda m, b, a, x, z: m.lfilter(b, a, x, zi=z)[1], _Y, _FEEDBACK[:2], _X[:2], _Y[1:])
+CALLS.add(
+    "lfilter moving average state",
+    lambda m, b, a, x, z: m.lfilter(b, a, x, zi=z),
+    _NUMERATOR,
+    _FEEDBACK[:1],
+    _X,
+    _Y[:2],
+)
+CALLS.add("lfilter complex", lambda m, b, a, x: m.lfilter(b, a, x), _W, _FEEDBACK[:3] + 0.2j, _Z, order=1)
+CALLS.add("lfilter single", lambda m, b, a, x: m.lfilter(b, a, x), _NUMERATOR, _FEEDBACK, _SHORT)
+CALLS.add("lfilter_zi", lambda m, b, a: m.lfilter_zi(b, a), _NUMERATOR, _FEEDBACK)
+CALLS.add("lfilter_zi longer numerator", lambda m, b, a: m.lfilter_zi(b, a), _Y, _FEEDBACK[:2])
+CALLS.add("sosfilt", lambda m, s, x: m.sosfilt(s, x), _SOS, _X, fixed=(0,))
+CALLS.add("sosfilt axis", lambda m, s, x: m.sosfilt(s, x, axis=0), _SOS, _A, mapped=False, order=1)
+CALLS.add(
+    "sosfilt state",
+    lambda m, s, x, z: m.sosfilt(s, x, axis=1, zi=z),
+    _SOS,
+    _A,
+    _LONG[:16].reshape(2, 4, 2),
+    mapped=False,
+    order=1,
+)
+CALLS.add("sosfilt_zi", lambda m, s: m.sosfilt_zi(s), _SOS, mapped=False)
+CALLS.add("sosfilt_zi single", lambda m, s: m.sosfilt_zi(s), _SOS[:1], mapped=False)
+CALLS.add("filtfilt", lambda m, b, a, x: m.filtfilt(b, a, x, padlen=3), _NUMERATOR, _FEEDBACK[:3], _X, order=1)
+for _pad in ("even", "constant", None):
+    CALLS.add(
+        f"filtfilt {_pad}",
+        lambda m, b, a, x, p=_pad: m.filtfilt(b, a, x, axis=0, padtype=p, padlen=3),
+        _NUMERATOR[:2],
+        _FEEDBACK[:2],
+        _A,
+        order=1,
+    )
+CALLS.add(
+    "filtfilt default length", lambda m, b, a, x: m.filtfilt(b, a, x), _NUMERATOR, _FEEDBACK[:3], _LONG[:12], order=1
+)
+CALLS.add("sosfiltfilt", lambda m, s, x: m.sosfiltfilt(s, x, padlen=2), _SOS[:1], _X, mapped=False, order=1)
+CALLS.add("sosfiltfilt default length", lambda m, s, x: m.sosfiltfilt(s, x), _SOS[:1], _LONG[:12], fixed=(0,))
+
+CALLS.add("periodogram", lambda m, x: m.periodogram(x, 2.0)[1], _X)
+CALLS.add(
+    "periodogram axis", lambda m, x: m.periodogram(x, window="hann", nfft=6, detrend="linear", axis=0), _A, order=1
+)
+CALLS.add("periodogram complex", lambda m, x: m.periodogram(x, scaling="spectrum", detrend=False)[1], _Z)
+CALLS.add("welch", lambda m, x: m.welch(x, nperseg=4)[1], _X)
+CALLS.add("welch axis", lambda m, x: m.welch(x, window="blackman", nperseg=3, noverlap=2, axis=0), _A, order=1)
+CALLS.add("welch by window", lambda m, x, w: m.welch(x, window=w, noverlap=1, nfft=6)[1], _X, _Y)
