@@ -5,6 +5,6 @@ Functions take Tensors and raw arrays of any library, Python numbers and nested 
 argument is a raw array and none is a Tensor, and Tensors otherwise.
 """
 
-from agrad.scipy import special
+from agrad.scipy import special, stats
 
-__all__ = ["special"]
+__all__ = ["special", "stats"]

@@ -9,11 +9,15 @@ from checker import assert_close, host
 from crossing import each
 from scipy_calls import Call
 from scipy_special_calls import CALLS as SPECIAL
+from scipy_stats_calls import CALLS as STATS
 
 import agrad
 from agrad.testing import check_grads
 
-CALLS: list[Call] = [*SPECIAL]
+CALLS: list[Call] = [
+    *SPECIAL,
+    *STATS,
+]
 
 
 def parts(result: Any) -> list[Any]:

@@ -1,0 +1,74 @@
+"""Calls of ``scipy.stats``."""
+
+from typing import Any
+
+import numpy as np
+from scipy_calls import Calls
+
+CALLS = Calls("stats")
+_X = np.asarray([[0.3, -1.2, 2.0], [1.1, 0.4, -6.0]])
+_POSITIVE = np.asarray([[0.3, 1.2, 2.0], [7.0, 0.45, 0.05]])
+_UNIT = np.asarray([[0.3, 0.12, 0.95], [0.5, 0.45, 0.02]])
+_Q = np.asarray([0.03, 0.3, 0.52, 0.9, 0.999])
+_K = np.asarray([[0, 3, 1], [2, 7, 5]])
+_LOC, _SCALE = np.asarray([0.2, -0.4, 0.1]), np.asarray([1.5, 0.7, 1.1])
+
+# name: shape parameters, places in the support of the standard form
+CONTINUOUS: dict[str, tuple[tuple[np.ndarray, ...], np.ndarray]] = {
+    "norm": ((), _X),
+    "laplace": ((), _X),
+    "logistic": ((), _X),
+    "cauchy": ((), _X),
+    "gumbel_r": ((), _X),
+    "gumbel_l": ((), _X),
+    "expon": ((), _POSITIVE),
+    "uniform": ((), _UNIT),
+    "halfnorm": ((), _POSITIVE),
+    "lognorm": ((np.asarray([0.7, 1.3, 0.4]),), _POSITIVE),
+    "pareto": ((np.asarray([2.7, 1.3, 3.4]),), 1 + _POSITIVE),
+    "weibull_min": ((np.asarray([0.7, 1.3, 2.4]),), _POSITIVE),
+    "gamma": ((np.asarray([0.7, 1.3, 8.4]),), _POSITIVE),
+    "chi2": ((np.asarray([0.7, 3.3, 9.4]),), _POSITIVE),
+    "invgamma": ((np.asarray([2.7, 3.3, 4.4]),), _POSITIVE),
+    "beta": ((np.asarray([0.7, 1.3, 8.4]), np.asarray([2.0, 0.6, 3.5])), _UNIT),
+    "t": ((np.asarray([2.5, 4.3, 30.0]),), _X),
+}
+DISCRETE: dict[str, tuple[np.ndarray, ...]] = {
+    "poisson": (np.asarray([0.7, 2.5, 9.0]),),
+    "binom": (np.asarray(8), np.asarray([0.2, 0.5, 0.75])),
+    "bernoulli": (np.asarray([0.2, 0.5, 0.75]),),
+    "nbinom": (np.asarray([0.7, 2.5, 9.0]), np.asarray([0.2, 0.5, 0.75])),
+    "geom": (np.asarray([0.2, 0.5, 0.75]),),
+}
+SOLVED = ("gamma", "chi2", "invgamma", "beta", "t")
+"""Distributions whose quantiles are found by iterations."""
+
+
+def _add(name: str, method: str, first: tuple[np.ndarray, ...], parameters: tuple[np.ndarray, ...], **how: Any) -> None:
+    CALLS.add(
+        f"{name} {method}", lambda m, *given: getattr(getattr(m, name), method)(*given), *first, *parameters, **how
+    )
+
+
+for _name, (_shapes, _z) in CONTINUOUS.items():
+    _all = (*_shapes, _LOC, _SCALE)
+    for _method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"):
+        _add(_name, _method, (_LOC + _SCALE * _z,), _all)
+    for _method in ("ppf", "isf"):
+        _solved = _name in SOLVED
+        _shown = tuple(p[:2] for p in _all) if _solved else tuple(p[:1] for p in _all)
+        _add(_name, _method, (_Q[1::2] if _solved else _Q,), _shown, slow=_solved)
+    for _method in ("var", "std", "entropy", *(() if _name == "cauchy" else ("mean",))):
+        if not (_name == "cauchy" and _method != "entropy"):
+            _add(_name, _method, (), _all)
+for _name, _shapes in DISCRETE.items():
+    for _method in ("logpmf", "pmf", "cdf", "sf", "logcdf", "logsf"):
+        _k = np.minimum(_K, 1) if _name == "bernoulli" else _K + (_name == "geom")
+        _add(_name, _method, (_k,), _shapes)
+    for _method in ("mean", "var", "std"):
+        _add(_name, _method, (), _shapes)
+_add("bernoulli", "entropy", (), DISCRETE["bernoulli"])
+CALLS.add("norm frozen", lambda m, x, a, b: m.norm(a, scale=b).logpdf(x), _X, _LOC, _SCALE)
+CALLS.add("gamma frozen", lambda m, x, a, b: m.gamma(a, scale=b).cdf(x), _POSITIVE, _SCALE, _SCALE[:1])
+CALLS.add("norm tails", lambda m, x, a: m.norm.logcdf(x, a), np.asarray([-40.0, -300.0, 9.0]), np.asarray(0.5))
+CALLS.add("poisson frozen", lambda m, mu: m.poisson(mu, loc=1).logpmf(3), np.asarray([0.5, 2.0]))
