@@ -53,11 +53,11 @@ def _add(name: str, method: str, first: tuple[np.ndarray, ...], parameters: tupl
 for _name, (_shapes, _z) in CONTINUOUS.items():
     _all = (*_shapes, _LOC, _SCALE)
     for _method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"):
-        _add(_name, _method, (_LOC + _SCALE * _z,), _all)
+        _add(_name, _method, (_LOC + _SCALE * _z,), _all, slow=_name in ("beta", "t"))
     for _method in ("ppf", "isf"):
         _solved = _name in SOLVED
         _shown = tuple(p[:2] for p in _all) if _solved else tuple(p[:1] for p in _all)
-        _add(_name, _method, (_Q[1::2] if _solved else _Q,), _shown, slow=_solved)
+        _add(_name, _method, (_Q[1::2] if _solved else _Q,), _shown, slow=_solved, order=1 if _solved else 2)
     for _method in ("var", "std", "entropy", *(() if _name == "cauchy" else ("mean",))):
         if not (_name == "cauchy" and _method != "entropy"):
             _add(_name, _method, (), _all)
@@ -68,6 +68,8 @@ for _name, _shapes in DISCRETE.items():
     for _method in ("mean", "var", "std"):
         _add(_name, _method, (), _shapes)
 _add("bernoulli", "entropy", (), DISCRETE["bernoulli"])
+CALLS.add("gamma quantile", lambda m, q, a: m.gamma.ppf(q, a), np.asarray(0.3), np.asarray(1.7), slow=True)
+CALLS.add("t quantile", lambda m, q, a: m.t.ppf(q, a), np.asarray(0.3), np.asarray(3.7), slow=True)
 CALLS.add("norm frozen", lambda m, x, a, b: m.norm(a, scale=b).logpdf(x), _X, _LOC, _SCALE)
 CALLS.add("gamma frozen", lambda m, x, a, b: m.gamma(a, scale=b).cdf(x), _POSITIVE, _SCALE, _SCALE[:1])
 CALLS.add("norm tails", lambda m, x, a: m.norm.logcdf(x, a), np.asarray([-40.0, -300.0, 9.0]), np.asarray(0.5))

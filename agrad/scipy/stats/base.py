@@ -5,13 +5,26 @@ from typing import Any, NamedTuple
 
 import agrad
 from agrad import Tensor
-from agrad.errors import MissingFunctionError, OperandError
+from agrad.errors import MissingFunctionError, OperandError, TracedValueError
 from agrad.scipy.shared import arrays, function
 
 
 def chosen(mask: Tensor, x: Tensor, other: Any) -> Tensor:
     """Return ``x`` where the mask holds, else ``other``."""
     return agrad.where(mask, x, agrad.full_like(x, other) if isinstance(other, (int, float)) else other)
+
+
+def nowhere(mask: Tensor) -> bool:
+    """Return True if the mask is known to hold nowhere.
+
+    False where values cannot be read, and for Dask, which would compute them.
+    """
+    if mask.backend == "dask":
+        return False
+    try:
+        return not bool(agrad.any(mask))
+    except TracedValueError:
+        return False
 
 
 def log_of(small: Tensor, rest: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ import math
 
 import agrad
 from agrad import Tensor, special
-from agrad.scipy.stats.base import Continuous, Symmetric, chosen
+from agrad.scipy.stats.base import Continuous, Symmetric, chosen, nowhere
 from agrad.scipy.stats.quantiles import beta_quantile, gamma_quantile
 from agrad.scipy.stats.tails import log_betainc, log_gammainc, log_gammaincc
 
@@ -236,9 +236,11 @@ class T(Symmetric):
         s, b = c * c, 48 * a * a
         return c * (1 + (s + 3) / b - (((4 * s + 33) * s + 240) * s + 855) / (10 * b * (b + 0.8 * s * s + 100)))
 
-    def _parts(self, z: Tensor, df: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return where the normal form serves, and arguments for both forms."""
+    def _parts(self, z: Tensor, df: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
+        """Return where the normal form serves, None for nowhere, and arguments for both forms."""
         large = df > _NORMAL
+        if nowhere(large):
+            return None, df, z
         return large, chosen(large, agrad.ones_like(df), df), self._normal(z, chosen(large, df, 2 * _NORMAL))
 
     def _center(self, z: Tensor, df: Tensor) -> tuple[Tensor, Tensor]:
@@ -261,7 +263,7 @@ class T(Symmetric):
         center, small = self._center(z, df)
         tail = 0.5 * special.betainc(*self._far(z, df, small))
         out = agrad.where(small, 0.5 + center, agrad.where(z < 0, tail, 1 - tail))
-        return agrad.where(large, special.ndtr(u), out)
+        return out if large is None else agrad.where(large, special.ndtr(u), out)
 
     def _logcdf(self, z: Tensor, df: Tensor) -> Tensor:
         large, df, u = self._parts(z, df)
@@ -271,7 +273,7 @@ class T(Symmetric):
         log_y = -self._growth(agrad.where(small, agrad.ones_like(z), z), df)
         left = log_betainc(a, b, y, 1 - tail, log_x=log_y) - math.log(2)
         out = agrad.where(small, agrad.log(0.5 + center), agrad.where(z < 0, left, agrad.log1p(-0.5 * tail)))
-        return agrad.where(large, special.log_ndtr(u), out)
+        return out if large is None else agrad.where(large, special.log_ndtr(u), out)
 
     def _ppf(self, q: Tensor, df: Tensor) -> Tensor:
         right = q > 0.5
@@ -306,8 +308,13 @@ class T(Symmetric):
         return agrad.where(some, df1 / (df1 - 2), beyond)
 
     def _entropy(self, df: Tensor) -> Tensor:
-        half = 0.5 * (df + 1)
-        return half * (special.digamma(half) - special.digamma(0.5 * df)) - self._top(df)
+        large = df > 100
+        far = 1 / chosen(large, df, 100.0)
+        square = far * far
+        series = far * (1 + far * (1 / 2 + square * (-1 / 4 + square * (1 / 2 - square * (17 / 8)))))
+        half = 0.5 * chosen(large, agrad.ones_like(df), df)
+        rise = agrad.where(large, series, special.digamma(half + 0.5) - special.digamma(half))
+        return 0.5 * (df + 1) * rise - self._top(df)
 
 
 gamma = Gamma()

@@ -7,7 +7,7 @@ from typing import Any
 
 import agrad
 from agrad import Tensor, special
-from agrad.scipy.stats.base import chosen, log_of
+from agrad.scipy.stats.base import chosen, log_of, nowhere
 
 DEPTH = 40
 """The depth of the continued fractions."""
@@ -26,6 +26,8 @@ def log_gammainc(a: Tensor, x: Tensor, depth: int = DEPTH) -> Tensor:
     """Return log(gammainc(a, x)) for a > 0 and x >= 0; DLMF 8.9.1."""
     p = special.gammainc(a, x)
     far = _beyond(p) & (x > 0)
+    if nowhere(far):
+        return log_of(p, special.gammaincc(a, x))
     a1, x1 = chosen(far, a, 2.0), chosen(far, x, 1.0)
     v: Any = a1 + depth
     for k in range(depth - 1, 0, -1):
@@ -38,6 +40,8 @@ def log_gammaincc(a: Tensor, x: Tensor, depth: int = DEPTH) -> Tensor:
     """Return log(gammaincc(a, x)) for a > 0 and x >= 0; DLMF 8.9.2."""
     q = special.gammaincc(a, x)
     far = _beyond(q) & agrad.isfinite(x)
+    if nowhere(far):
+        return log_of(q, special.gammainc(a, x))
     a1, x1 = chosen(far, a, 1.0), chosen(far, x, 2.0)
     v: Any = x1 - a1 + (2 * depth + 1)
     for k in range(depth, 0, -1):
@@ -55,6 +59,8 @@ def log_betainc(
     """
     p = special.betainc(a, b, x)
     far = _beyond(p) & (x > 0 if log_x is None else agrad.isfinite(log_x))
+    if nowhere(far):
+        return log_of(p, rest)
     a1, b1, x1 = chosen(far, a, 1.0), chosen(far, b, 1.0), chosen(far, x, 0.25)
     v: Any = agrad.ones_like(a1)
     for k in range(depth, 0, -1):
