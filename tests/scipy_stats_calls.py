@@ -74,3 +74,43 @@ CALLS.add("norm frozen", lambda m, x, a, b: m.norm(a, scale=b).logpdf(x), _X, _L
 CALLS.add("gamma frozen", lambda m, x, a, b: m.gamma(a, scale=b).cdf(x), _POSITIVE, _SCALE, _SCALE[:1])
 CALLS.add("norm tails", lambda m, x, a: m.norm.logcdf(x, a), np.asarray([-40.0, -300.0, 9.0]), np.asarray(0.5))
 CALLS.add("poisson frozen", lambda m, mu: m.poisson(mu, loc=1).logpmf(3), np.asarray([0.5, 2.0]))
+
+_COV = np.asarray([[2.0, 0.3, -0.4], [0.3, 1.5, 0.2], [-0.4, 0.2, 0.9]])
+
+
+def _symmetric(c: Any) -> Any:
+    # SciPy checks the symmetry
+    return 0.5 * (c + c.T)
+
+
+CALLS.add(
+    "multivariate_normal logpdf", lambda m, x, a, c: m.multivariate_normal.logpdf(x, a, _symmetric(c)), _X, _LOC, _COV
+)
+CALLS.add("multivariate_normal pdf", lambda m, x, a, c: m.multivariate_normal(a, _symmetric(c)).pdf(x), _X, _LOC, _COV)
+CALLS.add("multivariate_normal diagonal", lambda m, x, a, c: m.multivariate_normal.logpdf(x, a, c), _X, _LOC, _SCALE)
+CALLS.add("multivariate_normal number", lambda m, x, c: m.multivariate_normal.logpdf(x, cov=c), _X[0], np.asarray(1.3))
+CALLS.add("multivariate_normal entropy", lambda m, c: m.multivariate_normal.entropy(cov=_symmetric(c))[None], _COV)
+CALLS.add(
+    "multivariate_t logpdf",
+    lambda m, x, a, c: m.multivariate_t.logpdf(x, a, _symmetric(c), df=2.5),
+    _X,
+    _LOC,
+    _COV,
+)
+CALLS.add("multivariate_t pdf", lambda m, x, a: m.multivariate_t.pdf(x, a, shape=2.0, df=3), _X, _LOC)
+_SHARES = np.asarray([[0.2, 0.1], [0.3, 0.6]])
+CALLS.add("dirichlet logpdf", lambda m, x, a: m.dirichlet.logpdf(x, a), _SHARES, np.asarray([0.7, 2.0, 1.4]))
+CALLS.add("dirichlet pdf", lambda m, x, a: m.dirichlet(a).pdf(x), _SHARES, np.asarray([0.7, 2.0, 1.4]))
+CALLS.add("dirichlet mean", lambda m, a: m.dirichlet.mean(a), np.asarray([0.7, 2.0, 1.4]))
+CALLS.add("dirichlet var", lambda m, a: m.dirichlet.var(a), np.asarray([0.7, 2.0, 1.4]))
+_DATA = np.asarray([[0.3, -1.2, 2.0, 0.7, 1.6], [1.1, 0.4, -1.0, 0.2, 0.9]])
+_WEIGHTS = np.asarray([0.2, 1.0, 0.7, 2.0, 0.4])
+CALLS.add("gaussian_kde evaluate", lambda m, d, x: m.gaussian_kde(d)(x), _DATA[0], _X[0])
+CALLS.add("gaussian_kde logpdf", lambda m, d, x: m.gaussian_kde(d, "silverman").logpdf(x), _DATA, _X[:, :2])
+CALLS.add("gaussian_kde pdf", lambda m, d, x: m.gaussian_kde(d, 0.4).pdf(x), _DATA, _X[:, 0])
+CALLS.add("gaussian_kde weights", lambda m, d, w, x: m.gaussian_kde(d, weights=w).evaluate(x), _DATA, _WEIGHTS, _X)
+CALLS.add("gaussian_kde covariance", lambda m, d, w: m.gaussian_kde(d, weights=w).covariance, _DATA, _WEIGHTS)
+CALLS.add("zscore", lambda m, x: m.zscore(x), _DATA)
+CALLS.add("zscore axis", lambda m, x: m.zscore(x, axis=1, ddof=1), _DATA)
+CALLS.add("entropy", lambda m, p: m.entropy(p), _POSITIVE)
+CALLS.add("entropy relative", lambda m, p, q: m.entropy(p, q, base=2, axis=1), _POSITIVE, _UNIT)

@@ -2,6 +2,7 @@
 
 from agrad.scipy.stats.discrete import bernoulli, binom, geom, nbinom, poisson
 from agrad.scipy.stats.gammas import beta, chi2, gamma, invgamma, t
+from agrad.scipy.stats.kde import gaussian_kde
 from agrad.scipy.stats.location import (
     cauchy,
     expon,
@@ -16,6 +17,8 @@ from agrad.scipy.stats.location import (
     uniform,
     weibull_min,
 )
+from agrad.scipy.stats.multivariate import dirichlet, multivariate_normal, multivariate_t
+from agrad.scipy.stats.summary import entropy, zscore
 
 __all__ = [
     "bernoulli",
@@ -23,8 +26,11 @@ __all__ = [
     "binom",
     "cauchy",
     "chi2",
+    "dirichlet",
+    "entropy",
     "expon",
     "gamma",
+    "gaussian_kde",
     "geom",
     "gumbel_l",
     "gumbel_r",
@@ -33,6 +39,8 @@ __all__ = [
     "laplace",
     "logistic",
     "lognorm",
+    "multivariate_normal",
+    "multivariate_t",
     "nbinom",
     "norm",
     "pareto",
@@ -40,4 +48,5 @@ __all__ = [
     "t",
     "uniform",
     "weibull_min",
+    "zscore",
 ]

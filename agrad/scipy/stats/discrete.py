@@ -5,7 +5,8 @@ from typing import Any
 import agrad
 from agrad import Tensor, special
 from agrad.scipy.shared import function
-from agrad.scipy.stats.base import Discrete, chosen, log1mexp
+from agrad.scipy.stats.base import chosen, log1mexp
+from agrad.scipy.stats.kinds import Discrete
 from agrad.scipy.stats.tails import log_betainc, log_gammainc, log_gammaincc
 
 

@@ -4,7 +4,8 @@ import math
 
 import agrad
 from agrad import Tensor, special
-from agrad.scipy.stats.base import Continuous, Symmetric, chosen, nowhere
+from agrad.scipy.stats.base import chosen, nowhere
+from agrad.scipy.stats.kinds import Continuous, Symmetric
 from agrad.scipy.stats.quantiles import beta_quantile, gamma_quantile
 from agrad.scipy.stats.tails import log_betainc, log_gammainc, log_gammaincc
 

@@ -4,7 +4,8 @@ import math
 
 import agrad
 from agrad import Tensor, special
-from agrad.scipy.stats.base import Continuous, Symmetric, chosen, log1mexp
+from agrad.scipy.stats.base import chosen, log1mexp
+from agrad.scipy.stats.kinds import Continuous, Symmetric
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _EULER = 0.5772156649015329

@@ -1,6 +1,6 @@
-"""Logarithms of the incomplete gamma and beta functions, also where these underflow.
+"""Logarithms of the incomplete gamma and beta functions.
 
-There continued fractions give the quotient by the first term. Far out in a tail they converge fast.
+Where these underflow, continued fractions give the quotient by the first term. Far out in a tail they converge fast.
 """
 
 from typing import Any
