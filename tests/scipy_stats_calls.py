@@ -40,6 +40,7 @@ DISCRETE: dict[str, tuple[np.ndarray, ...]] = {
     "nbinom": (np.asarray([0.7, 2.5, 9.0]), np.asarray([0.2, 0.5, 0.75])),
     "geom": (np.asarray([0.2, 0.5, 0.75]),),
 }
+_LOW, _HIGH = np.asarray([-1.3, 1.5, 0.2]), np.asarray([0.6, 4.0, 3.0])
 SOLVED = ("gamma", "chi2", "invgamma", "beta", "t")
 """Distributions whose quantiles are found by iterations."""
 
@@ -61,6 +62,10 @@ for _name, (_shapes, _z) in CONTINUOUS.items():
     for _method in ("var", "std", "entropy", *(() if _name == "cauchy" else ("mean",))):
         if not (_name == "cauchy" and _method != "entropy"):
             _add(_name, _method, (), _all)
+for _method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"):
+    _add("truncnorm", _method, (_LOW + (_HIGH - _LOW) * _UNIT,), (_LOW, _HIGH))
+CALLS.add("truncnorm tails", lambda m, x, a: m.truncnorm.logpdf(x, a, np.inf), np.asarray([31.0, 43.0]), _LOW[:2] + 30)
+CALLS.add("truncnorm scale", lambda m, x, c, s: m.truncnorm.cdf(x, -1, 2, c, s), _X[0], _LOC, _SCALE)
 for _name, _shapes in DISCRETE.items():
     for _method in ("logpmf", "pmf", "cdf", "sf", "logcdf", "logsf"):
         _k = np.minimum(_K, 1) if _name == "bernoulli" else _K + (_name == "geom")
@@ -110,6 +115,8 @@ CALLS.add("gaussian_kde logpdf", lambda m, d, x: m.gaussian_kde(d, "silverman").
 CALLS.add("gaussian_kde pdf", lambda m, d, x: m.gaussian_kde(d, 0.4).pdf(x), _DATA, _X[:, 0])
 CALLS.add("gaussian_kde weights", lambda m, d, w, x: m.gaussian_kde(d, weights=w).evaluate(x), _DATA, _WEIGHTS, _X)
 CALLS.add("gaussian_kde covariance", lambda m, d, w: m.gaussian_kde(d, weights=w).covariance, _DATA, _WEIGHTS)
+CALLS.add("pearsonr", lambda m, x, y: m.pearsonr(x, y).statistic[None], _DATA[0], _DATA[1])
+CALLS.add("pearsonr axis", lambda m, x, y: m.pearsonr(x, y, axis=1).statistic, _DATA, _DATA**2)
 CALLS.add("zscore", lambda m, x: m.zscore(x), _DATA)
 CALLS.add("zscore axis", lambda m, x: m.zscore(x, axis=1, ddof=1), _DATA)
 CALLS.add("entropy", lambda m, p: m.entropy(p), _POSITIVE)

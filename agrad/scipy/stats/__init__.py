@@ -14,11 +14,12 @@ from agrad.scipy.stats.location import (
     lognorm,
     norm,
     pareto,
+    truncnorm,
     uniform,
     weibull_min,
 )
 from agrad.scipy.stats.multivariate import dirichlet, multivariate_normal, multivariate_t
-from agrad.scipy.stats.summary import entropy, zscore
+from agrad.scipy.stats.summary import entropy, pearsonr, zscore
 
 __all__ = [
     "bernoulli",
@@ -44,8 +45,10 @@ __all__ = [
     "nbinom",
     "norm",
     "pareto",
+    "pearsonr",
     "poisson",
     "t",
+    "truncnorm",
     "uniform",
     "weibull_min",
     "zscore",

@@ -37,7 +37,7 @@ def log_of(small: Tensor, rest: Tensor) -> Tensor:
     )
 
 
-def log1mexp(x: Tensor) -> Tensor:
+def log1mexp(x: Any) -> Any:
     """Return log(1 - exp(-x)) for x >= 0, -inf at 0."""
     zero, large = x == 0, x > 0.7
     near = agrad.log(-agrad.expm1(-chosen(zero | large, agrad.ones_like(x), x)))
@@ -157,46 +157,46 @@ class Distribution:
 
     # ---- what a distribution defines, for the standard form
 
-    def _valid(self, *shapes: Tensor) -> Tensor:
+    def _valid(self, *shapes: Any, **_: Any) -> Any:
         ok = shapes[0] > 0
         for s in shapes[1:]:
             ok = ok & (s > 0)
         return ok
 
-    def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
+    def _inside(self, z: Any, *shapes: Any, **_: Any) -> Any:
         return (z >= self.low) & (z <= self.high) & agrad.isfinite(z)
 
-    def _point(self, z: Tensor, *shapes: Tensor) -> Tensor:
+    def _point(self, z: Any, *shapes: Any, **_: Any) -> Any:
         return agrad.full_like(z, self.point)
 
-    def _ends(self, *shapes: Tensor) -> tuple[Any, Any]:
+    def _ends(self, *shapes: Any, **_: Any) -> Any:
         return self.low, self.high
 
-    def _cdf(self, z: Tensor, *shapes: Tensor) -> Tensor:
+    def _cdf(self, z: Any, *shapes: Any, **_: Any) -> Any:
         raise NotImplementedError
 
-    def _sf(self, z: Tensor, *shapes: Tensor) -> Tensor:
+    def _sf(self, z: Any, *shapes: Any, **_: Any) -> Any:
         return 1 - self._cdf(z, *shapes)
 
-    def _logcdf(self, z: Tensor, *shapes: Tensor) -> Tensor:
+    def _logcdf(self, z: Any, *shapes: Any, **_: Any) -> Any:
         return log_of(self._cdf(z, *shapes), self._sf(z, *shapes))
 
-    def _logsf(self, z: Tensor, *shapes: Tensor) -> Tensor:
+    def _logsf(self, z: Any, *shapes: Any, **_: Any) -> Any:
         return log_of(self._sf(z, *shapes), self._cdf(z, *shapes))
 
-    def _ppf(self, q: Tensor, *shapes: Tensor) -> Tensor:
+    def _ppf(self, q: Any, *shapes: Any, **_: Any) -> Any:
         raise NotImplementedError
 
-    def _isf(self, q: Tensor, *shapes: Tensor) -> Tensor:
+    def _isf(self, q: Any, *shapes: Any, **_: Any) -> Any:
         return self._ppf(1 - q, *shapes)
 
-    def _mean(self, *shapes: Tensor) -> Any:
+    def _mean(self, *shapes: Any, **_: Any) -> Any:
         raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no mean")
 
-    def _var(self, *shapes: Tensor) -> Any:
+    def _var(self, *shapes: Any, **_: Any) -> Any:
         raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no var and no std")
 
-    def _entropy(self, *shapes: Tensor) -> Any:
+    def _entropy(self, *shapes: Any, **_: Any) -> Any:
         raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no entropy; average -logpdf over draws")
 
     # ---- methods of all distributions

@@ -39,7 +39,7 @@ class gaussian_kde:
         data = agrad.reshape(data, (1, -1)) if data.ndim < 2 else data
         if data.ndim != 2 or weight.ndim > 1 or (weight.ndim and weight.shape[0] != data.shape[1]):
             raise ShapeError(f"gaussian_kde: data of shape {data.shape} and weights of shape {weight.shape} do not fit")
-        self.d, self.n = data.shape
+        self.d, self.n = int(data.shape[0]), int(data.shape[1])
         if self.n < 2:
             raise OperandError("gaussian_kde: the data are at least two points")
         weight = agrad.broadcast_to(weight, (self.n,))
@@ -133,7 +133,7 @@ class gaussian_kde:
         root = agrad.linalg.cholesky(covariance)
         x, data = agrad.linalg.solve(root, x), agrad.linalg.solve(root, data)
         offset = agrad.expand_dims(x, axis=2) - agrad.expand_dims(data, axis=1)
-        none = weights == 0
+        none = weights <= 0
         log_weights = agrad.log(agrad.where(none, agrad.ones_like(weights), weights))
         terms = log_weights - 0.5 * agrad.sum(offset * offset, axis=0)
         terms = agrad.where(none, agrad.full_like(terms, -agrad.inf), terms)

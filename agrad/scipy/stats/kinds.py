@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import agrad
-from agrad import Tensor
 from agrad.scipy.shared import function
 from agrad.scipy.stats.base import Distribution, Given
 
@@ -15,10 +14,10 @@ class Continuous(Distribution):
     ``agrad.random`` draws; there is no ``rvs``.
     """
 
-    def _logpdf(self, z: Tensor, *shapes: Tensor) -> Tensor:
+    def _logpdf(self, z: Any, *shapes: Any, **_: Any) -> Any:
         raise NotImplementedError
 
-    def _pdf(self, z: Tensor, *shapes: Tensor) -> Tensor:
+    def _pdf(self, z: Any, *shapes: Any, **_: Any) -> Any:
         return agrad.exp(self._logpdf(z, *shapes))
 
     @function
@@ -102,13 +101,13 @@ class Continuous(Distribution):
 class Symmetric(Continuous):
     """A continuous distribution that is symmetric about 0."""
 
-    def _sf(self, z: Tensor, *shapes: Tensor) -> Tensor:
+    def _sf(self, z: Any, *shapes: Any, **_: Any) -> Any:
         return self._cdf(-z, *shapes)
 
-    def _logsf(self, z: Tensor, *shapes: Tensor) -> Tensor:
+    def _logsf(self, z: Any, *shapes: Any, **_: Any) -> Any:
         return self._logcdf(-z, *shapes)
 
-    def _isf(self, q: Tensor, *shapes: Tensor) -> Tensor:
+    def _isf(self, q: Any, *shapes: Any, **_: Any) -> Any:
         return -self._ppf(q, *shapes)
 
 
@@ -122,7 +121,7 @@ class Discrete(Distribution):
     low = 0.0
     point = 0.0
 
-    def _logpmf(self, k: Tensor, *shapes: Tensor) -> Tensor:
+    def _logpmf(self, k: Any, *shapes: Any, **_: Any) -> Any:
         raise NotImplementedError
 
     def _given(self, x: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Given:

@@ -90,7 +90,7 @@ class Multivariate:
 
 
 class MultivariateNormal(Multivariate):
-    """The normal distribution of vectors. Parameters: mean=None, cov=1, allow_singular=False."""
+    """The normal distribution of vectors. Parameters: mean=None, cov=1."""
 
     @function
     def logpdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
@@ -176,7 +176,7 @@ class MultivariateNormal(Multivariate):
 
 
 class MultivariateT(Multivariate):
-    """Student's t distribution of vectors. Parameters: loc=None, shape=1, df=1, allow_singular=False."""
+    """Student's t distribution of vectors. Parameters: loc=None, shape=1, df=1."""
 
     @function
     def logpdf(self, x: Any, loc: Any = None, shape: Any = 1, df: Any = 1) -> Any:

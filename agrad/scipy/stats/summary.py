@@ -1,10 +1,17 @@
 """Statistics of samples."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import agrad
-from agrad.errors import OperandError
+from agrad.errors import OperandError, ShapeError
 from agrad.scipy.shared import array, arrays, function
+from agrad.scipy.stats.base import chosen
+
+
+class Correlation(NamedTuple):
+    """The result of ``pearsonr``."""
+
+    statistic: Any
 
 
 @function
@@ -39,6 +46,39 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
     spread = agrad.std(a, axis=axis, correction=ddof, keepdims=True)
     flat = spread == 0
     return agrad.where(flat, agrad.full_like(a, agrad.nan), offset / agrad.where(flat, agrad.ones_like(spread), spread))
+
+
+@function
+def pearsonr(x: Any, y: Any, *, axis: int | None = 0) -> Any:
+    """Return the correlation coefficient of samples, without a p-value.
+
+    Parameters
+    ----------
+    x, y : array
+        Samples; they broadcast.
+    axis : int or None
+        The axis of samples; None for all elements.
+
+    Returns
+    -------
+    Correlation
+        A named tuple with the one field ``statistic``; NaN where all samples are alike.
+
+    Raises
+    ------
+    ShapeError
+        For less than two samples.
+    """
+    x, y = agrad.broadcast_arrays(*arrays(x, y))
+    if (x.size if axis is None else x.shape[axis]) < 2:
+        raise ShapeError("pearsonr: there are less than two samples")
+    parts = []
+    for v in (x, y):
+        offset = v - agrad.mean(v, axis=axis, keepdims=True)
+        norm = agrad.sqrt(agrad.sum(offset * offset, axis=axis, keepdims=True))
+        flat = norm == 0
+        parts.append(chosen(flat, agrad.full_like(norm, agrad.nan), offset / chosen(flat, agrad.ones_like(norm), norm)))
+    return Correlation(agrad.sum(parts[0] * parts[1], axis=axis))
 
 
 @function
