@@ -25,7 +25,7 @@ CONTINUOUS: dict[str, tuple[tuple[np.ndarray, ...], np.ndarray]] = {
     "uniform": ((), _UNIT),
     "halfnorm": ((), _POSITIVE),
     "lognorm": ((np.asarray([0.7, 1.3, 0.4]),), _POSITIVE),
-    "pareto": ((np.asarray([2.7, 1.3, 3.4]),), 1 + _POSITIVE),
+    "pareto": ((np.asarray([2.7, 2.3, 3.4]),), 1 + _POSITIVE),
     "weibull_min": ((np.asarray([0.7, 1.3, 2.4]),), _POSITIVE),
     "gamma": ((np.asarray([0.7, 1.3, 8.4]),), _POSITIVE),
     "chi2": ((np.asarray([0.7, 3.3, 9.4]),), _POSITIVE),

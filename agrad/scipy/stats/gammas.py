@@ -1,6 +1,7 @@
 """The gamma and beta distributions and those that are made of them."""
 
 import math
+from typing import Any
 
 import agrad
 from agrad import Tensor, special
@@ -24,7 +25,7 @@ class Gamma(Continuous):
 
     def _pdf(self, z: Tensor, a: Tensor) -> Tensor:
         # at 0 as a product, which has derivatives there
-        zero = z == 0
+        zero = z <= 0
         inner = agrad.exp(self._logpdf(chosen(zero, agrad.ones_like(z), z), a))
         low = zero & (a < _EDGE)
         z1, a1 = chosen(low, z, 1.0), chosen(low, a, 1.0)
@@ -153,7 +154,7 @@ class Beta(Continuous):
 
     def _pdf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
         # at the ends as a product, which has derivatives there
-        zero, one = z == 0, z == 1
+        zero, one = z <= 0, z >= 1
         inner = agrad.exp(self._logpdf(chosen(zero | one, agrad.full_like(z, 0.5), z), a, b))
         low = (zero & (a < _EDGE)) | (one & (b < _EDGE))
         z1, a1, b1 = (chosen(low, v, 1.0) for v in (z, a, b))
@@ -248,7 +249,8 @@ class T(Symmetric):
         """Return the probability from 0 to ``z``, and where ``z`` is that near to 0."""
         small = 0.5 * z * z * (1 + 1 / df) < 0.05
         z = chosen(small, z, 0.0)
-        term, total = z * agrad.exp(self._top(df)), 0
+        total: Any = 0
+        term = z * agrad.exp(self._top(df))
         for k, weight in enumerate(_SERIES):
             total = total + weight * term
             term = term * (z * z) * ((0.5 * (df + 1) + k) / df)

@@ -397,7 +397,7 @@ class Weibull_Min(Continuous):
 
     def _logcdf(self, z: Tensor, c: Tensor) -> Tensor:
         # of small powers in the logarithm, as they underflow
-        zero = z == 0
+        zero = z <= 0
         log = c * agrad.log(chosen(zero, agrad.ones_like(z), z))
         small = ~zero & (log < -10)
         w = agrad.exp(chosen(small, log, 0.0))
@@ -432,7 +432,7 @@ def _log_mass(low: Tensor, high: Tensor) -> Tensor:
     outer = agrad.log1p(-_mass(chosen(across, a, -1.0)) - _mass(-chosen(across, b, 1.0)))
     b = chosen(across, agrad.zeros_like(b), b)
     a = chosen(across, agrad.full_like(a, -1.0), a)
-    endless = a == -agrad.inf
+    endless = a <= -agrad.inf
     log_b = special.log_ndtr(b)
     gap = chosen(endless, agrad.ones_like(b), log_b - special.log_ndtr(chosen(endless, agrad.full_like(a, -1.0), a)))
     inner = log_b + chosen(endless, agrad.zeros_like(b), log1mexp(gap))
@@ -441,7 +441,7 @@ def _log_mass(low: Tensor, high: Tensor) -> Tensor:
 
 def _mass(x: Tensor) -> Tensor:
     """Return the normal probability up to ``x``, with the derivative 0 at -inf."""
-    endless = x == -agrad.inf
+    endless = x <= -agrad.inf
     return chosen(endless, agrad.zeros_like(x), special.ndtr(chosen(endless, agrad.zeros_like(x), x)))
 
 
