@@ -247,7 +247,7 @@ class T(Symmetric):
 
     def _center(self, z: Tensor, df: Tensor) -> tuple[Tensor, Tensor]:
         """Return the probability from 0 to ``z``, and where ``z`` is that near to 0."""
-        small = 0.5 * z * z * (1 + 1 / df) < 0.05
+        small = agrad.abs(z) < agrad.sqrt(0.1 * df / (df + 1))
         z = chosen(small, z, 0.0)
         total: Any = 0
         term = z * agrad.exp(self._top(df))
@@ -282,13 +282,15 @@ class T(Symmetric):
         right = q > 0.5
         p = agrad.where(right, 1 - q, q)
         start = agrad.stop_gradient(self._start(p, df))
-        x = start
+        beyond = ~agrad.isfinite(start)
+        x = start = chosen(beyond, agrad.full_like(q, -1.0), start)
         small = self._center(start, df)[1] & (df <= _NORMAL)
         for _ in range(3):
             log = self._logcdf(x, df)
             near = (self._center(x, df)[0] - (p - 0.5)) * agrad.exp(-self._logpdf(x, df))
             far = (log - agrad.log(p)) * agrad.exp(log - self._logpdf(x, df))
             x = x - agrad.where(small, near, far)
+        x = chosen(beyond, agrad.full_like(x, -agrad.inf), x)
         return agrad.where(right, -x, x)
 
     def _start(self, p: Tensor, df: Tensor) -> Tensor:
@@ -298,7 +300,10 @@ class T(Symmetric):
         low = p < 0.5
         tail = 2 * chosen(low, p, 0.25)
         u = beta_quantile(0.5 * df, agrad.full_like(df, 0.5), agrad.log(tail), agrad.log1p(-tail))
-        x = chosen(low, -agrad.sqrt(df) * agrad.exp(-0.5 * u), 0.0)
+        most = 1380.0 if u.dtype == agrad.float64 else 160.0
+        beyond = u < -most
+        x = -agrad.sqrt(df) * agrad.exp(-0.5 * agrad.where(beyond, agrad.zeros_like(u), u))
+        x = chosen(low, chosen(beyond, agrad.full_like(x, -agrad.inf), x), 0.0)
         return agrad.where(large, special.ndtri(p), x)
 
     def _mean(self, df: Tensor) -> Tensor:

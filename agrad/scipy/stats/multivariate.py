@@ -288,6 +288,7 @@ class Dirichlet(Multivariate):
         loose = 1e-5 if x.dtype == agrad.float32 else 1e-9
         off = agrad.any((x < 0) | (x > 1), axis=0) | (agrad.abs(agrad.sum(x, axis=0) - 1) > loose)
         bad = agrad.any(~(alpha > 0)) | off
+        alpha = chosen(alpha > 0, alpha, 1.0)
         column = agrad.reshape(alpha, (k,) + (1,) * (x.ndim - 1))
         top = special.gammaln(agrad.sum(alpha)) - agrad.sum(special.gammaln(alpha))
         out = top + agrad.sum(special.xlogy(column - 1, x), axis=0)
