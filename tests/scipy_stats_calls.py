@@ -68,7 +68,7 @@ CALLS.add("truncnorm tails", lambda m, x, a: m.truncnorm.logpdf(x, a, np.inf), n
 CALLS.add("truncnorm scale", lambda m, x, c, s: m.truncnorm.cdf(x, -1, 2, c, s), _X[0], _LOC, _SCALE)
 for _name, _shapes in DISCRETE.items():
     for _method in ("logpmf", "pmf", "cdf", "sf", "logcdf", "logsf"):
-        _k = np.minimum(_K, 1) if _name == "bernoulli" else _K + (_name == "geom")
+        _k = np.minimum(_K, int(_method != "logsf")) if _name == "bernoulli" else _K + (_name == "geom")
         _add(_name, _method, (_k,), _shapes)
     for _method in ("mean", "var", "std"):
         _add(_name, _method, (), _shapes)

@@ -287,7 +287,7 @@ class T(Symmetric):
         small = self._center(start, df)[1] & (df <= _NORMAL)
         for _ in range(3):
             log = self._logcdf(x, df)
-            near = (self._center(x, df)[0] - (p - 0.5)) * agrad.exp(-self._logpdf(x, df))
+            near = (self._center(x, df)[0] - (p - 0.5)) * agrad.exp(-chosen(small, self._logpdf(x, df), 0.0))
             far = (log - agrad.log(p)) * agrad.exp(log - self._logpdf(x, df))
             x = x - agrad.where(small, near, far)
         x = chosen(beyond, agrad.full_like(x, -agrad.inf), x)
