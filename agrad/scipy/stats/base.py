@@ -17,10 +17,8 @@ def chosen(mask: Tensor, x: Tensor, other: Any) -> Tensor:
 def nowhere(mask: Tensor) -> bool:
     """Return True if the mask is known to hold nowhere.
 
-    False where values cannot be read, and for Dask, which would compute them.
+    False where values cannot be read. Dask computes the mask.
     """
-    if mask.backend == "dask":
-        return False
     try:
         return not bool(agrad.any(mask))
     except TracedValueError:
