@@ -14,12 +14,12 @@ from agrad.scipy.stats.location import (
     lognorm,
     norm,
     pareto,
-    truncnorm,
     uniform,
     weibull_min,
 )
 from agrad.scipy.stats.multivariate import dirichlet, multivariate_normal, multivariate_t
 from agrad.scipy.stats.summary import entropy, pearsonr, zscore
+from agrad.scipy.stats.truncated import truncnorm
 
 __all__ = [
     "bernoulli",

@@ -56,7 +56,7 @@ def gamma_quantile(a: Tensor, log_lower: Tensor, log_upper: Tensor) -> Tensor:
 
 
 def beta_quantile(a: Tensor, b: Tensor, log_lower: Tensor, log_upper: Tensor) -> Tensor:
-    """Return logit(x) with log(betainc(a, b, x)) = log_lower, log(1 - betainc(a, b, x)) = log_upper."""
+    """Return logit(x) of the beta distribution's quantile x, from logarithms."""
     upper = log_upper < log_lower
     target = agrad.where(upper, log_upper, log_lower)
     a, b = agrad.where(upper, b, a), agrad.where(upper, a, b)
