@@ -15,6 +15,7 @@ from scipy_linalg_calls import CALLS as LINALG
 from scipy_ndimage_calls import CALLS as NDIMAGE
 from scipy_signal_calls import CALLS as SIGNAL
 from scipy_special_calls import CALLS as SPECIAL
+from scipy_stats_calls import CALLS as STATS
 
 import agrad
 from agrad.testing import check_grads
@@ -27,6 +28,7 @@ CALLS: list[Call] = [
     *NDIMAGE,
     *SIGNAL,
     *SPECIAL,
+    *STATS,
 ]
 
 

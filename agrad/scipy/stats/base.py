@@ -1,0 +1,386 @@
+"""Parameters, support, location and scale of distributions."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import agrad
+from agrad import Tensor
+from agrad.errors import MissingFunctionError, OperandError, TracedValueError
+from agrad.scipy.shared import arrays, function
+
+
+def chosen(mask: Tensor, x: Tensor, other: Any) -> Tensor:
+    """Return ``x`` where the mask holds, else ``other``."""
+    return agrad.where(mask, x, agrad.full_like(x, other) if isinstance(other, (int, float)) else other)
+
+
+def nowhere(mask: Tensor) -> bool:
+    """Return True if the mask is known to hold nowhere.
+
+    False where values cannot be read. Dask computes the mask.
+    """
+    try:
+        return not bool(agrad.any(mask))
+    except TracedValueError:
+        return False
+
+
+def log_of(small: Tensor, rest: Tensor) -> Tensor:
+    """Return the logarithm of a probability, given it and 1 less it."""
+    less = small < 0.5
+    zero = small <= 0
+    direct = agrad.log(chosen(less & ~zero, small, 1.0))
+    return chosen(
+        zero, agrad.full_like(small, -agrad.inf), agrad.where(less, direct, agrad.log1p(-chosen(less, rest * 0, rest)))
+    )
+
+
+def log1mexp(x: Any) -> Any:
+    """Return log(1 - exp(-x)) for x >= 0, -inf at 0."""
+    zero, large = x == 0, x > 0.7
+    near = agrad.log(-agrad.expm1(-chosen(zero | large, agrad.ones_like(x), x)))
+    far = agrad.log1p(-agrad.exp(-chosen(large, x, 1.0)))
+    return agrad.where(zero, agrad.full_like(x, -agrad.inf), agrad.where(large, far, near))
+
+
+class Given(NamedTuple):
+    """Arguments of a method in their common shape.
+
+    Where ``inside`` does not hold, ``z`` is a point of the support, and where the parameters are not valid, they are
+    replaced by valid ones: formulas and their derivatives are finite everywhere.
+    """
+
+    z: Tensor
+    shapes: list[Tensor]
+    loc: Tensor
+    scale: Tensor
+    inside: Tensor
+    upper: Tensor
+    bad: Tensor
+
+    def fill(self, out: Tensor, below: float, above: float) -> Tensor:
+        """Return ``out`` in the support, ``below`` and ``above`` beside it."""
+        ends = chosen(self.upper, agrad.full_like(out, above), below)
+        return chosen(self.bad, agrad.full_like(out, agrad.nan), agrad.where(self.inside, out, ends))
+
+
+class Distribution:
+    """Base class: parameters by position or name, with their defaults."""
+
+    shapes: tuple[str, ...] = ()
+    """The names of the shape parameters."""
+    scaled = True
+    """True if there is a scale."""
+    low, high = -agrad.inf, agrad.inf
+    """The ends of the standard form's support."""
+    point = 0.5
+    """A point inside of the support."""
+    safe: tuple[float, ...] = (1.0, 1.0)
+    """Valid shape parameters."""
+
+    def __call__(self, *args: Any, **kwds: Any) -> "Frozen":
+        """Return the distribution with fixed parameters.
+
+        Parameters
+        ----------
+        *args, **kwds : arrays
+            The parameters.
+
+        Returns
+        -------
+        Frozen
+            An object with the same methods, without the parameters.
+        """
+        self._bound(args, kwds)
+        return Frozen(self, args, kwds)
+
+    @property
+    def name(self) -> str:
+        """Return the name in ``agrad.scipy.stats``."""
+        return type(self).__name__.lower()
+
+    def _bound(self, args: Sequence[Any], kwds: dict[str, Any]) -> list[Any]:
+        """Return shape parameters, location and scale."""
+        names = (*self.shapes, "loc", "scale") if self.scaled else (*self.shapes, "loc")
+        if len(args) > len(names):
+            raise OperandError(f"{self.name} takes the parameters {', '.join(names)}; {len(args)} were given")
+        values = dict(zip(names, args, strict=False))
+        for name, value in kwds.items():
+            if name not in names or name in values:
+                what = "is given twice" if name in values else f"is none of {', '.join(names)}"
+                raise OperandError(f"{self.name}: the parameter {name!r} {what}")
+            values[name] = value
+        missing = [name for name in self.shapes if name not in values]
+        if missing:
+            raise OperandError(f"{self.name}: the parameter {missing[0]!r} is missing")
+        return [values.get(name, {"loc": 0.0, "scale": 1.0}.get(name)) for name in (*self.shapes, "loc", "scale")]
+
+    def _parameters(self, values: Sequence[Tensor]) -> tuple[list[Tensor], Tensor, Tensor, Tensor]:
+        """Return shape parameters, location, scale, and where they are not valid."""
+        *shapes, loc, scale = values
+        ok = (scale > 0) & ~agrad.isnan(loc)
+        if shapes:
+            ok = ok & self._valid(*shapes)
+        shapes = [chosen(ok, s, number) for s, number in zip(shapes, self.safe, strict=False)]
+        return shapes, loc, chosen(ok, scale, 1.0), ~ok
+
+    def _given(self, x: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Given:
+        x, *values = agrad.broadcast_arrays(*arrays(x, *self._bound(args, kwds)))
+        shapes, loc, scale, bad = self._parameters(values)
+        z = (x - loc) / scale if self.scaled else x - loc
+        inside = self._inside(z, *shapes) & ~bad
+        point = self._point(z, *shapes)
+        return Given(agrad.where(inside, z, point), shapes, loc, scale, inside, z > point, bad | agrad.isnan(z))
+
+    def _quantile(self, q: Any, args: Sequence[Any], kwds: dict[str, Any], upper: bool) -> Tensor:
+        if type(self)._ppf is Distribution._ppf:
+            raise MissingFunctionError(
+                f"agrad.scipy.stats.{self.name} has no {'isf' if upper else 'ppf'}; solve cdf(x) = q with agrad.root"
+            )
+        q, *values = agrad.broadcast_arrays(*arrays(q, *self._bound(args, kwds)))
+        shapes, loc, scale, bad = self._parameters(values)
+        inside = (q > 0) & (q < 1) & ~bad
+        inner = chosen(inside, q, 0.5)
+        out = self._isf(inner, *shapes) if upper else self._ppf(inner, *shapes)
+        low, high = (chosen(inside, agrad.zeros_like(out), end) for end in self._ends(*shapes))
+        ends = agrad.where(q == 1, low, high) if upper else agrad.where(q == 0, low, high)
+        bad = bad | agrad.isnan(q) | (q < 0) | (q > 1)
+        return chosen(bad, agrad.full_like(out, agrad.nan), agrad.where(inside, out, ends) * scale + loc)
+
+    def _moment(self, f: Callable[..., Any], args: Sequence[Any], kwds: dict[str, Any]) -> Tensor:
+        """Return ``f(loc, scale, *shapes)``, NaN where the parameters are not valid."""
+        values = agrad.broadcast_arrays(*arrays(*self._bound(args, kwds)))
+        shapes, loc, scale, bad = self._parameters(values)
+        return chosen(bad, agrad.full_like(loc, agrad.nan), f(loc, scale, *shapes) + loc * 0)
+
+    # ---- what a distribution defines, for the standard form
+
+    def _valid(self, *shapes: Any, **_: Any) -> Any:
+        ok = shapes[0] > 0
+        for s in shapes[1:]:
+            ok = ok & (s > 0)
+        return ok
+
+    def _inside(self, z: Any, *shapes: Any, **_: Any) -> Any:
+        return (z >= self.low) & (z <= self.high) & agrad.isfinite(z)
+
+    def _point(self, z: Any, *shapes: Any, **_: Any) -> Any:
+        return agrad.full_like(z, self.point)
+
+    def _ends(self, *shapes: Any, **_: Any) -> Any:
+        return self.low, self.high
+
+    def _cdf(self, z: Any, *shapes: Any, **_: Any) -> Any:
+        raise NotImplementedError
+
+    def _sf(self, z: Any, *shapes: Any, **_: Any) -> Any:
+        return 1 - self._cdf(z, *shapes)
+
+    def _logcdf(self, z: Any, *shapes: Any, **_: Any) -> Any:
+        return log_of(self._cdf(z, *shapes), self._sf(z, *shapes))
+
+    def _logsf(self, z: Any, *shapes: Any, **_: Any) -> Any:
+        return log_of(self._sf(z, *shapes), self._cdf(z, *shapes))
+
+    def _ppf(self, q: Any, *shapes: Any, **_: Any) -> Any:
+        raise NotImplementedError
+
+    def _isf(self, q: Any, *shapes: Any, **_: Any) -> Any:
+        return self._ppf(1 - q, *shapes)
+
+    def _mean(self, *shapes: Any, **_: Any) -> Any:
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no mean")
+
+    def _var(self, *shapes: Any, **_: Any) -> Any:
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no var and no std")
+
+    def _entropy(self, *shapes: Any, **_: Any) -> Any:
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} has no entropy; average -logpdf over draws")
+
+    # ---- methods of all distributions
+
+    @function
+    def cdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the probability of values up to ``x``.
+
+        Parameters
+        ----------
+        x : array
+            Places.
+        *args, **kwds : arrays
+            The parameters; they broadcast against ``x``.
+
+        Returns
+        -------
+        array
+        """
+        given = self._given(x, args, kwds)
+        return given.fill(self._cdf(given.z, *given.shapes), 0.0, 1.0)
+
+    @function
+    def sf(self, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the probability of values above ``x``, 1 - ``cdf``.
+
+        Parameters
+        ----------
+        x : array
+            Places.
+        *args, **kwds : arrays
+            The parameters; they broadcast against ``x``.
+
+        Returns
+        -------
+        array
+        """
+        given = self._given(x, args, kwds)
+        return given.fill(self._sf(given.z, *given.shapes), 1.0, 0.0)
+
+    @function
+    def logcdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the logarithm of ``cdf``.
+
+        Parameters
+        ----------
+        x : array
+            Places.
+        *args, **kwds : arrays
+            The parameters; they broadcast against ``x``.
+
+        Returns
+        -------
+        array
+        """
+        given = self._given(x, args, kwds)
+        return given.fill(self._logcdf(given.z, *given.shapes), -agrad.inf, 0.0)
+
+    @function
+    def logsf(self, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the logarithm of ``sf``.
+
+        Parameters
+        ----------
+        x : array
+            Places.
+        *args, **kwds : arrays
+            The parameters; they broadcast against ``x``.
+
+        Returns
+        -------
+        array
+        """
+        given = self._given(x, args, kwds)
+        return given.fill(self._logsf(given.z, *given.shapes), 0.0, -agrad.inf)
+
+    @function
+    def ppf(self, q: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the place where ``cdf`` is ``q``.
+
+        Parameters
+        ----------
+        q : array
+            Probabilities.
+        *args, **kwds : arrays
+            The parameters; they broadcast against ``q``.
+
+        Returns
+        -------
+        array
+
+        Raises
+        ------
+        MissingFunctionError
+            For the distributions that have none.
+        """
+        return self._quantile(q, args, kwds, upper=False)
+
+    @function
+    def isf(self, q: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the place where ``sf`` is ``q``.
+
+        Parameters
+        ----------
+        q : array
+            Probabilities.
+        *args, **kwds : arrays
+            The parameters; they broadcast against ``q``.
+
+        Returns
+        -------
+        array
+
+        Raises
+        ------
+        MissingFunctionError
+            For the distributions that have none.
+        """
+        return self._quantile(q, args, kwds, upper=True)
+
+    @function
+    def mean(self, *args: Any, **kwds: Any) -> Any:
+        """Return the mean.
+
+        Parameters
+        ----------
+        *args, **kwds : arrays
+            The parameters.
+
+        Returns
+        -------
+        array
+        """
+        return self._moment(lambda loc, scale, *shapes: loc + scale * self._mean(*shapes), args, kwds)
+
+    @function
+    def var(self, *args: Any, **kwds: Any) -> Any:
+        """Return the variance.
+
+        Parameters
+        ----------
+        *args, **kwds : arrays
+            The parameters.
+
+        Returns
+        -------
+        array
+        """
+        return self._moment(lambda loc, scale, *shapes: scale * scale * self._var(*shapes), args, kwds)
+
+    @function
+    def std(self, *args: Any, **kwds: Any) -> Any:
+        """Return the standard deviation.
+
+        Parameters
+        ----------
+        *args, **kwds : arrays
+            The parameters.
+
+        Returns
+        -------
+        array
+        """
+        return self._moment(lambda loc, scale, *shapes: scale * agrad.sqrt(self._var(*shapes) + scale * 0), args, kwds)
+
+
+class Frozen:
+    """A distribution with fixed parameters; its methods take places alone.
+
+    ``frozen.logpdf(x)`` is ``distribution.logpdf(x, *args, **kwds)``, and so on.
+
+    Parameters
+    ----------
+    dist : Distribution
+        The distribution.
+    args : tuple
+        Parameters by position.
+    kwds : dict
+        Parameters by name.
+    """
+
+    def __init__(self, dist: Any, args: tuple[Any, ...], kwds: dict[str, Any]) -> None:
+        self.dist, self.args, self.kwds = dist, args, kwds
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        method = getattr(self.dist, name)
+        return lambda *places: method(*places, *self.args, **self.kwds)

@@ -1,0 +1,200 @@
+"""Distributions on integers."""
+
+from typing import Any
+
+import agrad
+from agrad import Tensor, special
+from agrad.scipy.shared import function
+from agrad.scipy.stats.base import chosen, log1mexp
+from agrad.scipy.stats.kinds import Discrete
+from agrad.scipy.stats.tails import log_betainc, log_gammainc, log_gammaincc
+
+
+class Poisson(Discrete):
+    """The Poisson distribution. Parameters: mu, loc=0."""
+
+    shapes = ("mu",)
+
+    def _valid(self, *shapes: Tensor) -> Tensor:
+        return (shapes[0] >= 0) & agrad.isfinite(shapes[0])
+
+    def _logpmf(self, k: Tensor, mu: Tensor) -> Tensor:
+        return special.xlogy(k, mu) - special.gammaln(k + 1) - mu
+
+    def _cdf(self, k: Tensor, mu: Tensor) -> Tensor:
+        return special.gammaincc(k + 1, mu)
+
+    def _sf(self, k: Tensor, mu: Tensor) -> Tensor:
+        return special.gammainc(k + 1, mu)
+
+    def _logcdf(self, k: Tensor, mu: Tensor) -> Tensor:
+        return log_gammaincc(k + 1, mu)
+
+    def _logsf(self, k: Tensor, mu: Tensor) -> Tensor:
+        return log_gammainc(k + 1, mu)
+
+    def _mean(self, mu: Tensor) -> Tensor:
+        return mu
+
+    def _var(self, mu: Tensor) -> Tensor:
+        return mu
+
+
+class Binom(Discrete):
+    """The binomial distribution. Parameters: n, p, loc=0; ``n`` has no derivative."""
+
+    shapes = ("n", "p")
+
+    def _valid(self, *shapes: Tensor) -> Tensor:
+        n, p = shapes
+        return (n >= 0) & (n == agrad.floor(n)) & (p >= 0) & (p <= 1)
+
+    def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
+        return (z >= 0) & (z <= shapes[0])
+
+    def _logpmf(self, k: Tensor, n: Tensor, p: Tensor) -> Tensor:
+        n = agrad.stop_gradient(n)
+        ways = -agrad.log1p(n) - special.betaln(n - k + 1, k + 1)
+        return ways + special.xlogy(k, p) + special.xlog1py(n - k, -p)
+
+    def _tails(self, k: Tensor, n: Tensor, p: Tensor) -> tuple[Tensor, ...]:
+        """Return where k is n, the parameters, and the two probabilities elsewhere."""
+        n = agrad.stop_gradient(n)
+        last = k >= n
+        k, n = chosen(last, agrad.zeros_like(k), k), chosen(last, agrad.ones_like(n), n)
+        return last, n - k, k + 1, special.betainc(n - k, k + 1, 1 - p), special.betainc(k + 1, n - k, p)
+
+    def _cdf(self, k: Tensor, n: Tensor, p: Tensor) -> Tensor:
+        last, _, _, below, _ = self._tails(k, n, p)
+        return chosen(last, agrad.ones_like(k), below)
+
+    def _sf(self, k: Tensor, n: Tensor, p: Tensor) -> Tensor:
+        last, _, _, _, above = self._tails(k, n, p)
+        return chosen(last, agrad.zeros_like(k), above)
+
+    def _logcdf(self, k: Tensor, n: Tensor, p: Tensor) -> Tensor:
+        last, a, b, _, above = self._tails(k, n, p)
+        return chosen(last, agrad.zeros_like(k), log_betainc(a, b, 1 - p, above))
+
+    def _logsf(self, k: Tensor, n: Tensor, p: Tensor) -> Tensor:
+        last, a, b, below, _ = self._tails(k, n, p)
+        return chosen(last, agrad.full_like(k, -agrad.inf), log_betainc(b, a, p, below))
+
+    def _mean(self, n: Tensor, p: Tensor) -> Tensor:
+        return n * p
+
+    def _var(self, n: Tensor, p: Tensor) -> Tensor:
+        return n * p * (1 - p)
+
+
+class Bernoulli(Discrete):
+    """The distribution of 1 with probability p, and 0. Parameters: p, loc=0."""
+
+    shapes = ("p",)
+
+    def _valid(self, *shapes: Tensor) -> Tensor:
+        return (shapes[0] >= 0) & (shapes[0] <= 1)
+
+    def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
+        return (z >= 0) & (z <= 1)
+
+    def _logpmf(self, k: Tensor, p: Tensor) -> Tensor:
+        return special.xlogy(k, p) + special.xlog1py(1 - k, -p)
+
+    def _cdf(self, k: Tensor, p: Tensor) -> Tensor:
+        return agrad.where(k < 1, 1 - p, agrad.ones_like(p))
+
+    def _sf(self, k: Tensor, p: Tensor) -> Tensor:
+        return agrad.where(k < 1, p, agrad.zeros_like(p))
+
+    def _mean(self, p: Tensor) -> Tensor:
+        return p
+
+    def _var(self, p: Tensor) -> Tensor:
+        return p * (1 - p)
+
+    @function
+    def entropy(self, *args: Any, **kwds: Any) -> Any:
+        """Return the entropy.
+
+        Parameters
+        ----------
+        *args, **kwds : arrays
+            The parameters.
+
+        Returns
+        -------
+        array
+        """
+        return self._moment(lambda loc, scale, p: special.entr(p) + special.entr(1 - p), args, kwds)
+
+
+class NBinom(Discrete):
+    """The negative binomial distribution. Parameters: n, p, loc=0."""
+
+    shapes = ("n", "p")
+
+    def _valid(self, *shapes: Tensor) -> Tensor:
+        n, p = shapes
+        return (n > 0) & (p > 0) & (p <= 1)
+
+    def _logpmf(self, k: Tensor, n: Tensor, p: Tensor) -> Tensor:
+        ways = -agrad.log(n + k) - special.betaln(n, k + 1)
+        return ways + n * agrad.log(p) + special.xlog1py(k, -p)
+
+    def _cdf(self, k: Tensor, n: Tensor, p: Tensor) -> Tensor:
+        return special.betainc(n, k + 1, p)
+
+    def _sf(self, k: Tensor, n: Tensor, p: Tensor) -> Tensor:
+        return special.betainc(k + 1, n, 1 - p)
+
+    def _logcdf(self, k: Tensor, n: Tensor, p: Tensor) -> Tensor:
+        return log_betainc(n, k + 1, p, self._sf(k, n, p))
+
+    def _logsf(self, k: Tensor, n: Tensor, p: Tensor) -> Tensor:
+        return log_betainc(k + 1, n, 1 - p, self._cdf(k, n, p))
+
+    def _mean(self, n: Tensor, p: Tensor) -> Tensor:
+        return n * (1 - p) / p
+
+    def _var(self, n: Tensor, p: Tensor) -> Tensor:
+        return n * (1 - p) / (p * p)
+
+
+class Geom(Discrete):
+    """The geometric distribution on k >= 1. Parameters: p, loc=0."""
+
+    shapes = ("p",)
+    low = 1.0
+    point = 1.0
+
+    def _valid(self, *shapes: Tensor) -> Tensor:
+        return (shapes[0] > 0) & (shapes[0] <= 1)
+
+    def _logpmf(self, k: Tensor, p: Tensor) -> Tensor:
+        return special.xlog1py(k - 1, -p) + agrad.log(p)
+
+    def _cdf(self, k: Tensor, p: Tensor) -> Tensor:
+        return -agrad.expm1(special.xlog1py(k, -p))
+
+    def _sf(self, k: Tensor, p: Tensor) -> Tensor:
+        return (1 - p) ** k
+
+    def _logcdf(self, k: Tensor, p: Tensor) -> Tensor:
+        return log1mexp(-special.xlog1py(k, -p))
+
+    def _logsf(self, k: Tensor, p: Tensor) -> Tensor:
+        return special.xlog1py(k, -p)
+
+    def _mean(self, p: Tensor) -> Tensor:
+        return 1 / p
+
+    def _var(self, p: Tensor) -> Tensor:
+        return (1 - p) / (p * p)
+
+
+poisson = Poisson()
+binom = Binom()
+bernoulli = Bernoulli()
+nbinom = NBinom()
+geom = Geom()

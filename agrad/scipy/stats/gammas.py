@@ -1,0 +1,332 @@
+"""The gamma and beta distributions and those that are made of them."""
+
+import math
+from typing import Any
+
+import agrad
+from agrad import Tensor, special
+from agrad.scipy.stats.base import chosen, nowhere
+from agrad.scipy.stats.kinds import Continuous, Symmetric
+from agrad.scipy.stats.quantiles import beta_quantile, gamma_quantile
+from agrad.scipy.stats.tails import log_betainc, log_gammainc, log_gammaincc
+
+_EDGE = 8.0
+"""Shape parameters above which a density and its derivatives are 0 at the support's end."""
+
+
+class Gamma(Continuous):
+    """The gamma distribution. Parameters: a, loc=0, scale=1."""
+
+    shapes = ("a",)
+    low = 0.0
+
+    def _logpdf(self, z: Tensor, a: Tensor) -> Tensor:
+        return special.xlogy(a - 1, z) - z - special.gammaln(a)
+
+    def _pdf(self, z: Tensor, a: Tensor) -> Tensor:
+        # at 0 as a product, which has derivatives there
+        zero = z <= 0
+        inner = agrad.exp(self._logpdf(chosen(zero, agrad.ones_like(z), z), a))
+        low = zero & (a < _EDGE)
+        z1, a1 = chosen(low, z, 1.0), chosen(low, a, 1.0)
+        edge = chosen(low, z1 ** (a1 - 1) * agrad.exp(-z1 - special.gammaln(a1)), 0.0)
+        return agrad.where(zero, edge, inner)
+
+    def _cdf(self, z: Tensor, a: Tensor) -> Tensor:
+        return special.gammainc(a, z)
+
+    def _sf(self, z: Tensor, a: Tensor) -> Tensor:
+        return special.gammaincc(a, z)
+
+    def _logcdf(self, z: Tensor, a: Tensor) -> Tensor:
+        return log_gammainc(a, z)
+
+    def _logsf(self, z: Tensor, a: Tensor) -> Tensor:
+        return log_gammaincc(a, z)
+
+    def _ppf(self, q: Tensor, a: Tensor) -> Tensor:
+        return gamma_quantile(a, agrad.log(q), agrad.log1p(-q))
+
+    def _isf(self, q: Tensor, a: Tensor) -> Tensor:
+        return gamma_quantile(a, agrad.log1p(-q), agrad.log(q))
+
+    def _mean(self, a: Tensor) -> Tensor:
+        return a
+
+    def _var(self, a: Tensor) -> Tensor:
+        return a
+
+    def _entropy(self, a: Tensor) -> Tensor:
+        return a + special.gammaln(a) + (1 - a) * special.digamma(a)
+
+
+class Chi2(Continuous):
+    """The chi-squared distribution. Parameters: df, loc=0, scale=1."""
+
+    shapes = ("df",)
+    low = 0.0
+
+    def _logpdf(self, z: Tensor, df: Tensor) -> Tensor:
+        return gamma._logpdf(0.5 * z, 0.5 * df) - math.log(2)
+
+    def _pdf(self, z: Tensor, df: Tensor) -> Tensor:
+        return 0.5 * gamma._pdf(0.5 * z, 0.5 * df)
+
+    def _cdf(self, z: Tensor, df: Tensor) -> Tensor:
+        return gamma._cdf(0.5 * z, 0.5 * df)
+
+    def _sf(self, z: Tensor, df: Tensor) -> Tensor:
+        return gamma._sf(0.5 * z, 0.5 * df)
+
+    def _logcdf(self, z: Tensor, df: Tensor) -> Tensor:
+        return gamma._logcdf(0.5 * z, 0.5 * df)
+
+    def _logsf(self, z: Tensor, df: Tensor) -> Tensor:
+        return gamma._logsf(0.5 * z, 0.5 * df)
+
+    def _ppf(self, q: Tensor, df: Tensor) -> Tensor:
+        return 2 * gamma._ppf(q, 0.5 * df)
+
+    def _isf(self, q: Tensor, df: Tensor) -> Tensor:
+        return 2 * gamma._isf(q, 0.5 * df)
+
+    def _mean(self, df: Tensor) -> Tensor:
+        return df
+
+    def _var(self, df: Tensor) -> Tensor:
+        return 2 * df
+
+    def _entropy(self, df: Tensor) -> Tensor:
+        return gamma._entropy(0.5 * df) + math.log(2)
+
+
+class InvGamma(Continuous):
+    """The distribution of 1 / x for a gamma number x. Parameters: a, loc=0, scale=1."""
+
+    shapes = ("a",)
+    low = 0.0
+
+    def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
+        return (z > 0) & agrad.isfinite(z)
+
+    def _logpdf(self, z: Tensor, a: Tensor) -> Tensor:
+        return -(a + 1) * agrad.log(z) - special.gammaln(a) - 1 / z
+
+    def _cdf(self, z: Tensor, a: Tensor) -> Tensor:
+        return gamma._sf(1 / z, a)
+
+    def _sf(self, z: Tensor, a: Tensor) -> Tensor:
+        return gamma._cdf(1 / z, a)
+
+    def _logcdf(self, z: Tensor, a: Tensor) -> Tensor:
+        return gamma._logsf(1 / z, a)
+
+    def _logsf(self, z: Tensor, a: Tensor) -> Tensor:
+        return gamma._logcdf(1 / z, a)
+
+    def _ppf(self, q: Tensor, a: Tensor) -> Tensor:
+        return 1 / gamma._isf(q, a)
+
+    def _isf(self, q: Tensor, a: Tensor) -> Tensor:
+        return 1 / gamma._ppf(q, a)
+
+    def _mean(self, a: Tensor) -> Tensor:
+        some = a > 1
+        return chosen(some, 1 / (chosen(some, a, 2.0) - 1), agrad.inf)
+
+    def _var(self, a: Tensor) -> Tensor:
+        some = a > 2
+        a = chosen(some, a, 3.0)
+        return chosen(some, 1 / ((a - 1) ** 2 * (a - 2)), agrad.inf)
+
+    def _entropy(self, a: Tensor) -> Tensor:
+        return a - (a + 1) * special.digamma(a) + special.gammaln(a)
+
+
+class Beta(Continuous):
+    """The beta distribution. Parameters: a, b, loc=0, scale=1."""
+
+    shapes = ("a", "b")
+    low, high = 0.0, 1.0
+
+    def _logpdf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        return special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z) - special.betaln(a, b)
+
+    def _pdf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        # at the ends as a product, which has derivatives there
+        zero, one = z <= 0, z >= 1
+        inner = agrad.exp(self._logpdf(chosen(zero | one, agrad.full_like(z, 0.5), z), a, b))
+        low = (zero & (a < _EDGE)) | (one & (b < _EDGE))
+        z1, a1, b1 = (chosen(low, v, 1.0) for v in (z, a, b))
+        edge = z1 ** (a1 - 1) * (1 - z1) ** (b1 - 1) * agrad.exp(-special.betaln(a1, b1))
+        return agrad.where(zero | one, chosen(low, edge, 0.0), inner)
+
+    def _cdf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        return special.betainc(a, b, z)
+
+    def _sf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        return special.betainc(b, a, 1 - z)
+
+    def _logcdf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        return log_betainc(a, b, z, self._sf(z, a, b))
+
+    def _logsf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        return log_betainc(b, a, 1 - z, self._cdf(z, a, b))
+
+    def _ppf(self, q: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        return special.expit(beta_quantile(a, b, agrad.log(q), agrad.log1p(-q)))
+
+    def _isf(self, q: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        return special.expit(beta_quantile(a, b, agrad.log1p(-q), agrad.log(q)))
+
+    def _mean(self, a: Tensor, b: Tensor) -> Tensor:
+        return a / (a + b)
+
+    def _var(self, a: Tensor, b: Tensor) -> Tensor:
+        return a * b / ((a + b) ** 2 * (a + b + 1))
+
+    def _entropy(self, a: Tensor, b: Tensor) -> Tensor:
+        whole = special.digamma(a + b)
+        return special.betaln(a, b) + (a - 1) * (whole - special.digamma(a)) + (b - 1) * (whole - special.digamma(b))
+
+
+_LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
+_NORMAL = 1e6
+"""Degrees of freedom above which Student's distribution is computed from the normal one."""
+_SERIES = tuple((-1) ** k / math.factorial(k) / (2 * k + 1) for k in range(9))
+
+
+class T(Symmetric):
+    """Student's t distribution. Parameters: df, loc=0, scale=1.
+
+    The tails are accurate to about 1e-10, where ``df`` is up to 1e6 that of the incomplete beta function at
+    df / (df + x**2); above it Hill's expansion about the normal distribution is used, Comm. ACM 13 (1970), 617.
+    """
+
+    shapes = ("df",)
+    point = 0.0
+
+    def _logpdf(self, z: Tensor, df: Tensor) -> Tensor:
+        return self._top(df) - 0.5 * (df + 1) * self._growth(z, df)
+
+    def _growth(self, z: Tensor, df: Tensor) -> Tensor:
+        """Return log(1 + z**2 / df), also where the square overflows."""
+        ratio = agrad.abs(z) / agrad.sqrt(df)
+        large = ratio > 1e8
+        near = agrad.log1p(chosen(large, agrad.zeros_like(z), ratio) ** 2)
+        return agrad.where(large, 2 * agrad.log(chosen(large, ratio, 1.0)), near)
+
+    def _top(self, df: Tensor) -> Tensor:
+        """Return the logarithm of the density at 0."""
+        large = df > 100
+        far = 1 / chosen(large, df, 100.0)
+        square = far * far
+        series = far * (-1 / 4 + square * (1 / 24 + square * (-1 / 20 + square * (17 / 112)))) - _LOG_ROOT_TWO_PI
+        df = chosen(large, agrad.ones_like(df), df)
+        near = -special.betaln(0.5 * df, agrad.full_like(df, 0.5)) - 0.5 * agrad.log(df)
+        return agrad.where(large, series, near)
+
+    def _normal(self, z: Tensor, df: Tensor) -> Tensor:
+        """Return the normal number of the same probability, for large ``df``."""
+        small = agrad.abs(z) < 0.03 * agrad.sqrt(df)
+        a = df - 0.5
+        near = chosen(small, z, 0.0)
+        w = near * near / df
+        series = 1 + w * (-1 / 2 + w * (1 / 3 + w * (-1 / 4 + w * (1 / 5 - w / 6))))
+        far = agrad.sqrt(a * self._growth(agrad.where(small, agrad.sqrt(df), z), df))
+        c = agrad.where(small, near * agrad.sqrt(a / df * series), agrad.where(z < 0, -far, far))
+        s, b = c * c, 48 * a * a
+        return c * (1 + (s + 3) / b - (((4 * s + 33) * s + 240) * s + 855) / (10 * b * (b + 0.8 * s * s + 100)))
+
+    def _parts(self, z: Tensor, df: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
+        """Return where the normal form serves, None for nowhere, and arguments for both forms."""
+        large = df > _NORMAL
+        if nowhere(large):
+            return None, df, z
+        return large, chosen(large, agrad.ones_like(df), df), self._normal(z, chosen(large, df, 2 * _NORMAL))
+
+    def _center(self, z: Tensor, df: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the probability from 0 to ``z``, and where ``z`` is that near to 0."""
+        small = agrad.abs(z) < agrad.sqrt(0.1 * df / (df + 1))
+        z = chosen(small, z, 0.0)
+        total: Any = 0
+        term = z * agrad.exp(self._top(df))
+        for k, weight in enumerate(_SERIES):
+            total = total + weight * term
+            term = term * (z * z) * ((0.5 * (df + 1) + k) / df)
+        return total, small
+
+    def _far(self, z: Tensor, df: Tensor, small: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return a and b of the incomplete beta function, and its argument."""
+        root = agrad.abs(chosen(small, agrad.ones_like(z), z)) / agrad.sqrt(df)
+        return 0.5 * df, agrad.full_like(df, 0.5), agrad.hypot(agrad.ones_like(z), root) ** -2.0
+
+    def _cdf(self, z: Tensor, df: Tensor) -> Tensor:
+        large, df, u = self._parts(z, df)
+        center, small = self._center(z, df)
+        tail = 0.5 * special.betainc(*self._far(z, df, small))
+        out = agrad.where(small, 0.5 + center, agrad.where(z < 0, tail, 1 - tail))
+        return out if large is None else agrad.where(large, special.ndtr(u), out)
+
+    def _logcdf(self, z: Tensor, df: Tensor) -> Tensor:
+        large, df, u = self._parts(z, df)
+        center, small = self._center(z, df)
+        a, b, y = self._far(z, df, small)
+        tail = special.betainc(a, b, y)
+        log_y = -self._growth(agrad.where(small, agrad.ones_like(z), z), df)
+        left = log_betainc(a, b, y, 1 - tail, log_x=log_y) - math.log(2)
+        out = agrad.where(small, agrad.log(0.5 + center), agrad.where(z < 0, left, agrad.log1p(-0.5 * tail)))
+        return out if large is None else agrad.where(large, special.log_ndtr(u), out)
+
+    def _ppf(self, q: Tensor, df: Tensor) -> Tensor:
+        right = q > 0.5
+        p = agrad.where(right, 1 - q, q)
+        start = agrad.stop_gradient(self._start(p, df))
+        beyond = ~agrad.isfinite(start)
+        x = start = chosen(beyond, agrad.full_like(q, -1.0), start)
+        small = self._center(start, df)[1] & (df <= _NORMAL)
+        for _ in range(3):
+            log = self._logcdf(x, df)
+            near = (self._center(x, df)[0] - (p - 0.5)) * agrad.exp(-chosen(small, self._logpdf(x, df), 0.0))
+            far = (log - agrad.log(p)) * agrad.exp(log - self._logpdf(x, df))
+            x = x - agrad.where(small, near, far)
+        x = chosen(beyond, agrad.full_like(x, -agrad.inf), x)
+        return agrad.where(right, -x, x)
+
+    def _start(self, p: Tensor, df: Tensor) -> Tensor:
+        """Return the quantile of p <= 1/2 about, from x**2 = df (1 - y) / y and y of a beta distribution."""
+        large = df > _NORMAL
+        df = chosen(large, agrad.ones_like(df), df)
+        low = p < 0.5
+        tail = 2 * chosen(low, p, 0.25)
+        u = beta_quantile(0.5 * df, agrad.full_like(df, 0.5), agrad.log(tail), agrad.log1p(-tail))
+        most = 1380.0 if u.dtype == agrad.float64 else 160.0
+        beyond = u < -most
+        x = -agrad.sqrt(df) * agrad.exp(-0.5 * agrad.where(beyond, agrad.zeros_like(u), u))
+        x = chosen(low, chosen(beyond, agrad.full_like(x, -agrad.inf), x), 0.0)
+        return agrad.where(large, special.ndtri(p), x)
+
+    def _mean(self, df: Tensor) -> Tensor:
+        return chosen(df > 1, agrad.zeros_like(df), agrad.inf)
+
+    def _var(self, df: Tensor) -> Tensor:
+        some = df > 2
+        df1 = chosen(some, df, 3.0)
+        beyond = chosen(df > 1, agrad.full_like(df, agrad.inf), agrad.nan)
+        return agrad.where(some, df1 / (df1 - 2), beyond)
+
+    def _entropy(self, df: Tensor) -> Tensor:
+        large = df > 100
+        far = 1 / chosen(large, df, 100.0)
+        square = far * far
+        series = far * (1 + far * (1 / 2 + square * (-1 / 4 + square * (1 / 2 - square * (17 / 8)))))
+        half = 0.5 * chosen(large, agrad.ones_like(df), df)
+        rise = agrad.where(large, series, special.digamma(half + 0.5) - special.digamma(half))
+        return 0.5 * (df + 1) * rise - self._top(df)
+
+
+gamma = Gamma()
+chi2 = Chi2()
+invgamma = InvGamma()
+beta = Beta()
+t = T()

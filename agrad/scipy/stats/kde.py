@@ -1,0 +1,205 @@
+"""Density estimates by Gaussian kernels."""
+
+import math
+from typing import Any
+
+import agrad
+from agrad.errors import OperandError, ShapeError
+from agrad.scipy.shared import arrays, function
+
+
+class gaussian_kde:
+    """A density estimate by Gaussian kernels, differentiable in points and data.
+
+    Parameters
+    ----------
+    dataset : array
+        The data, (points,) or (dimensions, points).
+    bw_method : {"scott", "silverman"}, number or callable, optional
+        The factor of the bandwidth, by default Scott's. A callable takes the estimate and returns the factor.
+    weights : array, optional
+        The weights of the points, (points,); they are divided by their sum.
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not fit.
+    OperandError
+        For another ``bw_method``, or less than two points.
+
+    Notes
+    -----
+    The kernels' covariance is that of the data times the factor's square. With n = 1 / (sum of squared weights) and d
+    dimensions, Scott's factor is n**(-1 / (d + 4)), Silverman's (n (d + 2) / 4)**(-1 / (d + 4)).
+    """
+
+    def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
+        self._given = (dataset, weights)
+        data, weight = arrays(dataset, 1.0 if weights is None else weights)
+        data = agrad.reshape(data, (1, -1)) if data.ndim < 2 else data
+        if data.ndim != 2 or weight.ndim > 1 or (weight.ndim and weight.shape[0] != data.shape[1]):
+            raise ShapeError(f"gaussian_kde: data of shape {data.shape} and weights of shape {weight.shape} do not fit")
+        self.d, self.n = int(data.shape[0]), int(data.shape[1])
+        if self.n < 2:
+            raise OperandError("gaussian_kde: the data are at least two points")
+        weight = agrad.broadcast_to(weight, (self.n,))
+        self._data, self._weights = data, weight / agrad.sum(weight)
+        self._neff = 1 / agrad.sum(self._weights * self._weights)
+        self.set_bandwidth(bw_method)
+
+    @property
+    def dataset(self) -> Any:
+        """Return the data, (dimensions, points)."""
+        return self._as_given(self._data)
+
+    @property
+    def weights(self) -> Any:
+        """Return the weights, whose sum is 1."""
+        return self._as_given(self._weights)
+
+    @property
+    def neff(self) -> Any:
+        """Return the effective number of points."""
+        return self._as_given(self._neff)
+
+    @property
+    def factor(self) -> Any:
+        """Return the factor of the bandwidth."""
+        return self._as_given(self._factor)
+
+    @property
+    def covariance(self) -> Any:
+        """Return the covariance matrix of the kernels."""
+        return self._as_given(self._covariance)
+
+    def scotts_factor(self) -> Any:
+        """Return Scott's factor.
+
+        Returns
+        -------
+        array
+        """
+        return self._as_given(self._neff ** (-1.0 / (self.d + 4)))
+
+    def silverman_factor(self) -> Any:
+        """Return Silverman's factor.
+
+        Returns
+        -------
+        array
+        """
+        return self._as_given((self._neff * (self.d + 2.0) / 4.0) ** (-1.0 / (self.d + 4)))
+
+    def set_bandwidth(self, bw_method: Any = None) -> None:
+        """Set the bandwidth.
+
+        Parameters
+        ----------
+        bw_method : {"scott", "silverman"}, number or callable, optional
+            The factor of the bandwidth, by default Scott's.
+
+        Raises
+        ------
+        OperandError
+            For anything else.
+        """
+        if bw_method is None or (isinstance(bw_method, str) and bw_method == "scott"):
+            factor = self.scotts_factor()
+        elif isinstance(bw_method, str) and bw_method == "silverman":
+            factor = self.silverman_factor()
+        elif callable(bw_method):
+            factor = bw_method(self)
+        elif isinstance(bw_method, str) or getattr(bw_method, "shape", ()) != ():
+            raise OperandError(
+                f"gaussian_kde: bw_method is 'scott', 'silverman', a number or a callable, not {bw_method!r}"
+            )
+        else:
+            factor = bw_method
+        (self._factor,) = arrays(self._data, factor)[1:]
+        center = agrad.sum(self._data * self._weights, axis=1, keepdims=True)
+        offset = self._data - center
+        free = 1 - agrad.sum(self._weights * self._weights)
+        spread = agrad.matmul(offset * self._weights, agrad.matrix_transpose(offset)) / free
+        self._covariance = spread * (self._factor * self._factor)
+
+    @function
+    def _logpdf(self, x: Any, *given: Any) -> Any:
+        x, data, weights, covariance = arrays(x, self._data, self._weights, self._covariance)
+        x = agrad.reshape(x, (1, -1)) if x.ndim < 2 and self.d == 1 else x
+        if x.ndim == 1 and x.shape[0] == self.d:
+            x = agrad.expand_dims(x, axis=1)
+        if x.ndim != 2 or x.shape[0] != self.d:
+            raise ShapeError(f"gaussian_kde: points of shape {x.shape} for data of {self.d} dimensions")
+        root = agrad.linalg.cholesky(covariance)
+        x, data = agrad.linalg.solve(root, x), agrad.linalg.solve(root, data)
+        offset = agrad.expand_dims(x, axis=2) - agrad.expand_dims(data, axis=1)
+        none = weights <= 0
+        log_weights = agrad.log(agrad.where(none, agrad.ones_like(weights), weights))
+        terms = log_weights - 0.5 * agrad.sum(offset * offset, axis=0)
+        terms = agrad.where(none, agrad.full_like(terms, -agrad.inf), terms)
+        norm = agrad.sum(agrad.log(agrad.linalg.diagonal(root))) + 0.5 * self.d * math.log(2 * math.pi)
+        return agrad.logsumexp(terms, axis=1) - norm
+
+    @function
+    def _pdf(self, x: Any, *given: Any) -> Any:
+        return agrad.exp(agrad.asarray(self._logpdf(x, *given)))
+
+    def _as_given(self, x: Any) -> Any:
+        return function(lambda *given: x)(*self._given)
+
+    def logpdf(self, x: Any) -> Any:
+        """Return the logarithm of the density at points.
+
+        Parameters
+        ----------
+        x : array
+            Points, (points,) or (dimensions, points).
+
+        Returns
+        -------
+        array
+            One number for each point.
+
+        Raises
+        ------
+        ShapeError
+            For points of another number of dimensions.
+        """
+        return self._logpdf(x, *self._given)
+
+    def evaluate(self, points: Any) -> Any:
+        """Return the density at points.
+
+        Parameters
+        ----------
+        points : array
+            Points, (points,) or (dimensions, points).
+
+        Returns
+        -------
+        array
+            One number for each point.
+
+        Raises
+        ------
+        ShapeError
+            For points of another number of dimensions.
+        """
+        return self._pdf(points, *self._given)
+
+    def pdf(self, x: Any) -> Any:
+        """Return the density at points.
+
+        Parameters
+        ----------
+        x : array
+            Points, (points,) or (dimensions, points).
+
+        Returns
+        -------
+        array
+            One number for each point.
+        """
+        return self.evaluate(x)
+
+    __call__ = evaluate

@@ -1,0 +1,171 @@
+"""Base classes of continuous and of discrete distributions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import agrad
+from agrad.scipy.shared import function
+from agrad.scipy.stats.base import Distribution, Given
+
+
+class Continuous(Distribution):
+    """A continuous distribution, as an object with SciPy's methods.
+
+    ``agrad.random`` draws; there is no ``rvs``.
+    """
+
+    def _logpdf(self, z: Any, *shapes: Any, **_: Any) -> Any:
+        raise NotImplementedError
+
+    def _pdf(self, z: Any, *shapes: Any, **_: Any) -> Any:
+        return agrad.exp(self._logpdf(z, *shapes))
+
+    @function
+    def logpdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the logarithm of the density, -inf outside of the support.
+
+        Parameters
+        ----------
+        x : array
+            Places.
+        *args, **kwds : arrays
+            The parameters; they broadcast against ``x``.
+
+        Returns
+        -------
+        array
+        """
+        given = self._given(x, args, kwds)
+        out = self._logpdf(given.z, *given.shapes) - agrad.log(given.scale)
+        return given.fill(out, -agrad.inf, -agrad.inf)
+
+    @function
+    def pdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the density, 0 outside of the support.
+
+        Parameters
+        ----------
+        x : array
+            Places.
+        *args, **kwds : arrays
+            The parameters; they broadcast against ``x``.
+
+        Returns
+        -------
+        array
+        """
+        given = self._given(x, args, kwds)
+        return given.fill(self._pdf(given.z, *given.shapes) / given.scale, 0.0, 0.0)
+
+    @function
+    def median(self, *args: Any, **kwds: Any) -> Any:
+        """Return the median.
+
+        Parameters
+        ----------
+        *args, **kwds : arrays
+            The parameters.
+
+        Returns
+        -------
+        array
+
+        Raises
+        ------
+        MissingFunctionError
+            For the distributions without ``ppf``.
+        """
+        return self._quantile(0.5, args, kwds, upper=False)
+
+    @function
+    def entropy(self, *args: Any, **kwds: Any) -> Any:
+        """Return the differential entropy.
+
+        Parameters
+        ----------
+        *args, **kwds : arrays
+            The parameters.
+
+        Returns
+        -------
+        array
+
+        Raises
+        ------
+        MissingFunctionError
+            For the distributions that have no short formula.
+        """
+        return self._moment(lambda loc, scale, *shapes: self._entropy(*shapes) + agrad.log(scale), args, kwds)
+
+
+class Symmetric(Continuous):
+    """A continuous distribution that is symmetric about 0."""
+
+    def _sf(self, z: Any, *shapes: Any, **_: Any) -> Any:
+        return self._cdf(-z, *shapes)
+
+    def _logsf(self, z: Any, *shapes: Any, **_: Any) -> Any:
+        return self._logcdf(-z, *shapes)
+
+    def _isf(self, q: Any, *shapes: Any, **_: Any) -> Any:
+        return -self._ppf(q, *shapes)
+
+
+class Discrete(Distribution):
+    """A distribution on integers, as an object with SciPy's methods.
+
+    ``agrad.random`` draws; there is no ``rvs``.
+    """
+
+    scaled = False
+    low = 0.0
+    point = 0.0
+
+    def _logpmf(self, k: Any, *shapes: Any, **_: Any) -> Any:
+        raise NotImplementedError
+
+    def _given(self, x: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Given:
+        given = super()._given(agrad.stop_gradient(x), args, kwds)
+        return given._replace(z=agrad.floor(given.z))
+
+    def _whole(self, k: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Given:
+        """Return arguments, with numbers that are not whole outside of the support."""
+        given = super()._given(agrad.stop_gradient(k), args, kwds)
+        whole = given.z == agrad.floor(given.z)
+        return given._replace(z=agrad.floor(given.z), inside=given.inside & whole)
+
+    @function
+    def logpmf(self, k: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the logarithm of the probability, -inf off the support.
+
+        Parameters
+        ----------
+        k : array
+            Places; numbers that are not whole are outside of the support.
+        *args, **kwds : arrays
+            The parameters; they broadcast against ``k``.
+
+        Returns
+        -------
+        array
+        """
+        given = self._whole(k, args, kwds)
+        return given.fill(self._logpmf(given.z, *given.shapes), -agrad.inf, -agrad.inf)
+
+    @function
+    def pmf(self, k: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the probability, 0 outside of the support.
+
+        Parameters
+        ----------
+        k : array
+            Places; numbers that are not whole are outside of the support.
+        *args, **kwds : arrays
+            The parameters; they broadcast against ``k``.
+
+        Returns
+        -------
+        array
+        """
+        given = self._whole(k, args, kwds)
+        return given.fill(agrad.exp(self._logpmf(given.z, *given.shapes)), 0.0, 0.0)

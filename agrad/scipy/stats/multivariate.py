@@ -1,0 +1,358 @@
+"""Distributions of vectors."""
+
+import math
+from typing import Any
+
+import agrad
+from agrad import Tensor, special
+from agrad.errors import OperandError, ShapeError
+from agrad.scipy.shared import arrays, function
+from agrad.scipy.stats.base import Frozen, chosen
+
+_LOG_TWO_PI = math.log(2 * math.pi)
+
+
+def _regular(allow_singular: bool, name: str) -> None:
+    if allow_singular:
+        raise OperandError(
+            f"agrad.scipy.stats.{name}: allow_singular=True is not supported, as there is no density with derivatives; "
+            "add a small multiple of the identity to the matrix"
+        )
+
+
+def _fitted(x: Any, center: Any, spread: Any, name: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Return places, the center (d,), and the matrix (d, d)."""
+    x, center, spread = arrays(x, 0.0 if center is None else center, 1.0 if spread is None else spread)
+    if center.ndim > 1 or spread.ndim > 2:
+        raise ShapeError(
+            f"{name}: the mean has one axis and the matrix two at most, not {center.ndim} and {spread.ndim}"
+        )
+    d = spread.shape[0] if spread.ndim == 2 else center.shape[0] if center.ndim else 1
+    if spread.ndim == 1 and spread.shape[0] != d:
+        raise ShapeError(f"{name}: a diagonal of {spread.shape[0]} numbers for {d} dimensions; give the mean too")
+    if spread.ndim < 2:
+        spread = agrad.eye(d, dtype=x.dtype, backend=x.backend, device=x.device) * spread
+    center = agrad.broadcast_to(center, (d,)) if not center.ndim else center
+    if spread.shape != (d, d) or center.shape != (d,):
+        raise ShapeError(f"{name}: a mean of shape {center.shape} and a matrix of shape {spread.shape} do not fit")
+    return x, center, spread
+
+
+def _placed(x: Any, center: Any, spread: Any, name: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Return places of shape (..., d), the center (d,), and the matrix (d, d)."""
+    x, center, spread = _fitted(x, center, spread, name)
+    d = spread.shape[0]
+    if x.ndim == 0:
+        x = agrad.reshape(x, (1,))
+    elif x.ndim == 1 and d == 1:
+        x = agrad.expand_dims(x, axis=1)
+    if x.shape[-1] not in (d, 1):
+        raise ShapeError(f"{name}: places of shape {x.shape} do not fit {d} dimensions")
+    return x, center, spread
+
+
+def _squeezed(x: Tensor) -> Tensor:
+    """Return ``x`` without axes of length 1, as SciPy's distributions do."""
+    return agrad.squeeze(x, axis=tuple(i for i, n in enumerate(x.shape) if n == 1))
+
+
+def _distance(x: Tensor, center: Tensor, spread: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the squared distance in the matrix's metric, and the logarithm of its determinant."""
+    root = agrad.linalg.cholesky(spread)
+    d = spread.shape[0]
+    offset = agrad.broadcast_to(x - center, (*x.shape[:-1], d))
+    flat = agrad.reshape(offset, (math.prod(x.shape[:-1]), d))
+    z = agrad.linalg.solve(root, agrad.matrix_transpose(flat))
+    squared = agrad.reshape(agrad.sum(z * z, axis=0), x.shape[:-1])
+    return squared, 2 * agrad.sum(agrad.log(agrad.linalg.diagonal(root)))
+
+
+class Multivariate:
+    """A distribution of vectors, as an object with SciPy's methods.
+
+    ``agrad.random`` draws; there is no ``rvs``.
+    """
+
+    def __call__(self, *args: Any, **kwds: Any) -> Frozen:
+        """Return the distribution with fixed parameters.
+
+        Parameters
+        ----------
+        *args, **kwds : arrays
+            The parameters.
+
+        Returns
+        -------
+        Frozen
+            An object with the same methods, without the parameters.
+        """
+        return Frozen(self, args, kwds)
+
+
+class MultivariateNormal(Multivariate):
+    """The normal distribution of vectors. Parameters: mean=None, cov=1."""
+
+    @function
+    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
+        """Return the logarithm of the density.
+
+        Parameters
+        ----------
+        x : array
+            Places, along the last axis.
+        mean : array, optional
+            The mean, 0 by default.
+        cov : array
+            The covariance matrix; a number or the diagonal stands for a diagonal matrix.
+        allow_singular : bool
+            Not supported: the matrix is positive definite.
+
+        Returns
+        -------
+        array
+            Without the last axis of ``x``.
+
+        Raises
+        ------
+        ShapeError
+            For shapes that do not fit.
+        OperandError
+            For ``allow_singular=True``.
+        """
+        _regular(allow_singular, "multivariate_normal")
+        x, mean, cov = _placed(x, mean, cov, "multivariate_normal")
+        squared, log_det = _distance(x, mean, cov)
+        return _squeezed(-0.5 * (squared + log_det + cov.shape[0] * _LOG_TWO_PI))
+
+    @function
+    def pdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
+        """Return the density.
+
+        Parameters
+        ----------
+        x : array
+            Places, along the last axis.
+        mean : array, optional
+            The mean, 0 by default.
+        cov : array
+            The covariance matrix; a number or the diagonal stands for a diagonal matrix.
+        allow_singular : bool
+            Not supported: the matrix is positive definite.
+
+        Returns
+        -------
+        array
+            Without the last axis of ``x``.
+
+        Raises
+        ------
+        ShapeError
+            For shapes that do not fit.
+        OperandError
+            For ``allow_singular=True``.
+        """
+        return agrad.exp(agrad.asarray(self.logpdf(x, mean, cov, allow_singular)))
+
+    @function
+    def entropy(self, mean: Any = None, cov: Any = 1) -> Any:
+        """Return the differential entropy.
+
+        Parameters
+        ----------
+        mean : array, optional
+            The mean, which has no effect but for its length.
+        cov : array
+            The covariance matrix; a number or the diagonal stands for a diagonal matrix.
+
+        Returns
+        -------
+        array
+            One number.
+        """
+        cov = _fitted(0.0, mean, cov, "multivariate_normal")[2]
+        d = cov.shape[0]
+        log_det = _distance(agrad.zeros_like(cov), agrad.zeros_like(cov[0, :]), cov)[1]
+        return 0.5 * (log_det + d * (_LOG_TWO_PI + 1))
+
+
+class MultivariateT(Multivariate):
+    """Student's t distribution of vectors. Parameters: loc=None, shape=1, df=1."""
+
+    @function
+    def logpdf(self, x: Any, loc: Any = None, shape: Any = 1, df: Any = 1) -> Any:
+        """Return the logarithm of the density.
+
+        Parameters
+        ----------
+        x : array
+            Places, along the last axis.
+        loc : array, optional
+            The center, 0 by default.
+        shape : array
+            The positive definite matrix; a number or the diagonal stands for a diagonal matrix.
+        df : array
+            The degrees of freedom, a number above 0.
+
+        Returns
+        -------
+        array
+            Without the last axis of ``x``.
+
+        Raises
+        ------
+        ShapeError
+            For shapes that do not fit.
+        """
+        x, df = arrays(x, df)
+        if df.ndim:
+            raise ShapeError(f"multivariate_t: df is one number, not an array of shape {df.shape}")
+        x, loc, shape = _placed(x, loc, shape, "multivariate_t")
+        squared, log_det = _distance(x, loc, shape)
+        n = shape.shape[0]
+        half = 0.5 * (df + n)
+        top = special.gammaln(half) - special.gammaln(0.5 * df) - 0.5 * n * agrad.log(df * math.pi) - 0.5 * log_det
+        return _squeezed(top - half * agrad.log1p(squared / df))
+
+    @function
+    def pdf(self, x: Any, loc: Any = None, shape: Any = 1, df: Any = 1, allow_singular: bool = False) -> Any:
+        """Return the density.
+
+        Parameters
+        ----------
+        x : array
+            Places, along the last axis.
+        loc : array, optional
+            The center, 0 by default.
+        shape : array
+            The positive definite matrix; a number or the diagonal stands for a diagonal matrix.
+        df : array
+            The degrees of freedom, a number above 0.
+        allow_singular : bool
+            Not supported: the matrix is positive definite.
+
+        Returns
+        -------
+        array
+            Without the last axis of ``x``.
+
+        Raises
+        ------
+        ShapeError
+            For shapes that do not fit.
+        OperandError
+            For ``allow_singular=True``.
+        """
+        _regular(allow_singular, "multivariate_t")
+        return agrad.exp(agrad.asarray(self.logpdf(x, loc, shape, df)))
+
+
+class Dirichlet(Multivariate):
+    """The Dirichlet distribution on vectors of sum 1. Parameters: alpha."""
+
+    @function
+    def logpdf(self, x: Any, alpha: Any) -> Any:
+        """Return the logarithm of the density.
+
+        Parameters
+        ----------
+        x : array
+            Places, along the first axis; of K numbers, or the first K - 1 of them.
+        alpha : array
+            K parameters above 0.
+
+        Returns
+        -------
+        array
+            Without the first axis of ``x``.
+
+        Raises
+        ------
+        ShapeError
+            For shapes that do not fit.
+
+        Notes
+        -----
+        NaN for places that are negative or whose sum is not 1, and for parameters that are not above 0, where SciPy
+        raises.
+        """
+        x, alpha = arrays(x, alpha)
+        if alpha.ndim != 1:
+            raise ShapeError(f"dirichlet: alpha has one axis, not {alpha.ndim}")
+        k = alpha.shape[0]
+        if not x.ndim or x.shape[0] not in (k - 1, k):
+            raise ShapeError(
+                f"dirichlet: x of shape {x.shape} has neither {k} nor {k - 1} numbers along its first axis"
+            )
+        if x.shape[0] == k - 1:
+            x = agrad.concat([x, 1 - agrad.sum(x, axis=0, keepdims=True)], axis=0)
+        loose = 1e-5 if x.dtype == agrad.float32 else 1e-9
+        off = agrad.any((x < 0) | (x > 1), axis=0) | (agrad.abs(agrad.sum(x, axis=0) - 1) > loose)
+        bad = agrad.any(~(alpha > 0)) | off
+        alpha = chosen(alpha > 0, alpha, 1.0)
+        column = agrad.reshape(alpha, (k,) + (1,) * (x.ndim - 1))
+        top = special.gammaln(agrad.sum(alpha)) - agrad.sum(special.gammaln(alpha))
+        out = top + agrad.sum(special.xlogy(column - 1, x), axis=0)
+        return _squeezed(chosen(bad, agrad.full_like(out, agrad.nan), out))
+
+    @function
+    def pdf(self, x: Any, alpha: Any) -> Any:
+        """Return the density.
+
+        Parameters
+        ----------
+        x : array
+            Places, along the first axis; of K numbers, or the first K - 1 of them.
+        alpha : array
+            K parameters above 0.
+
+        Returns
+        -------
+        array
+            Without the first axis of ``x``.
+
+        Raises
+        ------
+        ShapeError
+            For shapes that do not fit.
+        """
+        return agrad.exp(agrad.asarray(self.logpdf(x, alpha)))
+
+    @function
+    def mean(self, alpha: Any) -> Any:
+        """Return the mean.
+
+        Parameters
+        ----------
+        alpha : array
+            K parameters above 0.
+
+        Returns
+        -------
+        array
+            K numbers.
+        """
+        (alpha,) = arrays(alpha)
+        return alpha / agrad.sum(alpha)
+
+    @function
+    def var(self, alpha: Any) -> Any:
+        """Return the variances.
+
+        Parameters
+        ----------
+        alpha : array
+            K parameters above 0.
+
+        Returns
+        -------
+        array
+            K numbers.
+        """
+        (alpha,) = arrays(alpha)
+        total = agrad.sum(alpha)
+        return alpha * (total - alpha) / (total * total * (total + 1))
+
+
+multivariate_normal = MultivariateNormal()
+multivariate_t = MultivariateT()
+dirichlet = Dirichlet()

@@ -1,0 +1,117 @@
+"""Statistics of samples."""
+
+from typing import Any, NamedTuple
+
+import agrad
+from agrad.errors import OperandError, ShapeError
+from agrad.scipy.shared import array, arrays, function
+from agrad.scipy.stats.base import chosen
+
+
+class Correlation(NamedTuple):
+    """The result of ``pearsonr``."""
+
+    statistic: Any
+
+
+@function
+def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Any:
+    """Return offsets from the mean, divided by the standard deviation.
+
+    Parameters
+    ----------
+    a : array
+        Samples.
+    axis : int or None
+        The axis of samples; None for all elements.
+    ddof : int
+        The number of degrees of freedom that the standard deviation leaves out.
+    nan_policy : {"propagate"}
+        Other policies are not supported.
+
+    Returns
+    -------
+    array
+        Of the shape of ``a``; NaN where all samples are alike.
+
+    Raises
+    ------
+    OperandError
+        For another ``nan_policy``.
+    """
+    if nan_policy != "propagate":
+        raise OperandError(f"zscore: nan_policy={nan_policy!r} is not supported; remove the NaNs before")
+    a = array(a)
+    offset = a - agrad.mean(a, axis=axis, keepdims=True)
+    spread = agrad.std(a, axis=axis, correction=ddof, keepdims=True)
+    flat = spread == 0
+    return agrad.where(flat, agrad.full_like(a, agrad.nan), offset / agrad.where(flat, agrad.ones_like(spread), spread))
+
+
+@function
+def pearsonr(x: Any, y: Any, *, axis: int | None = 0) -> Any:
+    """Return the correlation coefficient of samples, without a p-value.
+
+    Parameters
+    ----------
+    x, y : array
+        Samples; they broadcast.
+    axis : int or None
+        The axis of samples; None for all elements.
+
+    Returns
+    -------
+    Correlation
+        A named tuple with the one field ``statistic``; NaN where all samples are alike.
+
+    Raises
+    ------
+    ShapeError
+        For less than two samples.
+    """
+    x, y = agrad.broadcast_arrays(*arrays(x, y))
+    if (x.size if axis is None else x.shape[axis]) < 2:
+        raise ShapeError("pearsonr: there are less than two samples")
+    parts = []
+    for v in (x, y):
+        offset = v - agrad.mean(v, axis=axis, keepdims=True)
+        norm = agrad.sqrt(agrad.sum(offset * offset, axis=axis, keepdims=True))
+        flat = norm == 0
+        parts.append(chosen(flat, agrad.full_like(norm, agrad.nan), offset / chosen(flat, agrad.ones_like(norm), norm)))
+    return Correlation(agrad.sum(parts[0] * parts[1], axis=axis))
+
+
+@function
+def entropy(pk: Any, qk: Any = None, base: float | None = None, axis: int = 0) -> Any:
+    """Return the entropy of a distribution, or its relative entropy to another.
+
+    Parameters
+    ----------
+    pk : array
+        Probabilities; they are divided by their sum.
+    qk : array, optional
+        Those of the other distribution; they broadcast against ``pk``.
+    base : float, optional
+        The base of the logarithm, by default e.
+    axis : int
+        The axis of the probabilities.
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    OperandError
+        For a ``base`` that is not above 0.
+    """
+    if base is not None and not base > 0:
+        raise OperandError(f"entropy: base is above 0, not {base}")
+    if qk is None:
+        p = array(pk)
+        out = agrad.sum(agrad.special.entr(p / agrad.sum(p, axis=axis, keepdims=True)), axis=axis)
+    else:
+        p, q = agrad.broadcast_arrays(*arrays(pk, qk))
+        p, q = (v / agrad.sum(v, axis=axis, keepdims=True) for v in (p, q))
+        out = agrad.sum(agrad.special.rel_entr(p, q), axis=axis)
+    return out if base is None else out / agrad.log(agrad.full_like(out, base))

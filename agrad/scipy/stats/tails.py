@@ -1,0 +1,72 @@
+"""Logarithms of the incomplete gamma and beta functions.
+
+Where these underflow, continued fractions give the quotient by the first term. Far out in a tail they converge fast.
+"""
+
+from typing import Any
+
+import agrad
+from agrad import Tensor, special
+from agrad.scipy.stats.base import chosen, log_of, nowhere
+
+DEPTH = 40
+"""The depth of the continued fractions."""
+
+
+def _beyond(p: Tensor) -> Tensor:
+    return p < (1e-30 if p.dtype == agrad.float32 else 1e-280)
+
+
+def _joined(far: Tensor, log: Tensor, p: Tensor, rest: Tensor) -> Tensor:
+    near = log_of(chosen(far, agrad.full_like(p, 0.25), p), rest)
+    return agrad.where(far, log, near)
+
+
+def log_gammainc(a: Tensor, x: Tensor, depth: int = DEPTH) -> Tensor:
+    """Return log(gammainc(a, x)) for a > 0 and x >= 0; DLMF 8.9.1."""
+    p = special.gammainc(a, x)
+    far = _beyond(p) & (x > 0)
+    if nowhere(far):
+        return log_of(p, special.gammaincc(a, x))
+    a1, x1 = chosen(far, a, 2.0), chosen(far, x, 1.0)
+    v: Any = a1 + depth
+    for k in range(depth - 1, 0, -1):
+        v = a1 + k + (x1 * ((k + 1) // 2) if k % 2 else -(a1 + k // 2) * x1) / v
+    log = a1 * agrad.log(x1) - x1 - special.gammaln(a1 + 1) - agrad.log1p(-x1 / v)
+    return _joined(far, log, p, special.gammaincc(a, x))
+
+
+def log_gammaincc(a: Tensor, x: Tensor, depth: int = DEPTH) -> Tensor:
+    """Return log(gammaincc(a, x)) for a > 0 and x >= 0; DLMF 8.9.2."""
+    q = special.gammaincc(a, x)
+    far = _beyond(q) & agrad.isfinite(x)
+    if nowhere(far):
+        return log_of(q, special.gammainc(a, x))
+    a1, x1 = chosen(far, a, 1.0), chosen(far, x, 2.0)
+    v: Any = x1 - a1 + (2 * depth + 1)
+    for k in range(depth, 0, -1):
+        v = x1 - a1 + (2 * k - 1) - k * (k - a1) / v
+    log = a1 * agrad.log(x1) - x1 - special.gammaln(a1) - agrad.log(v)
+    return _joined(far, log, q, special.gammainc(a, x))
+
+
+def log_betainc(
+    a: Tensor, b: Tensor, x: Tensor, rest: Tensor, depth: int = DEPTH, log_x: Tensor | None = None
+) -> Tensor:
+    """Return log(betainc(a, b, x)), given 1 less betainc; DLMF 8.17.22.
+
+    ``log_x``: the logarithm of x, where x may underflow.
+    """
+    p = special.betainc(a, b, x)
+    far = _beyond(p) & (x > 0 if log_x is None else agrad.isfinite(log_x))
+    if nowhere(far):
+        return log_of(p, rest)
+    a1, b1, x1 = chosen(far, a, 1.0), chosen(far, b, 1.0), chosen(far, x, 0.25)
+    v: Any = agrad.ones_like(a1)
+    for k in range(depth, 0, -1):
+        m = k // 2
+        above = -(a1 + m) / (a1 + (k - 1)) * (a1 + b1 + m) if k % 2 else m / (a1 + (k - 1)) * (b1 - m)
+        v = 1 + above / (a1 + k) * x1 / v
+    log = agrad.log(x1) if log_x is None else chosen(far, log_x, 0.0)
+    first = a1 * log + b1 * agrad.log1p(-x1) - special.betaln(a1, b1)
+    return _joined(far, first - agrad.log(a1 * v), p, rest)

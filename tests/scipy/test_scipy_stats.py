@@ -1,0 +1,199 @@
+"""``agrad.scipy.stats``: ends of supports, tails, parameters, kinds of arrays, errors."""
+
+import importlib
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy_stats_calls import CONTINUOUS, DISCRETE
+
+import agrad
+from agrad.errors import MissingFunctionError, OperandError, ShapeError
+from agrad.scipy import stats
+
+INF = np.inf
+PLACES = np.asarray([-INF, -40.0, -1.0, -1e-5, 0.0, 0.01, 0.1, 0.5, 1.0, 1.5, 3.0, 8.0, 40.0, np.nan])
+PROBABILITIES = np.asarray([-0.1, 0.0, 1e-20, 1e-5, 0.1, 0.5, 0.9, 1 - 1e-10, 1.0, 1.1, np.nan])
+PARAMETERS: dict[str, list[tuple[float, ...]]] = {
+    "lognorm": [(0.1,), (5.0,), (-1.0,)],
+    "pareto": [(0.3,), (100.0,), (0.0,)],
+    "weibull_min": [(0.2,), (1.0,), (2.0,), (0.0,)],
+    "gamma": [(0.5,), (1.0,), (2.0,), (100.0,), (0.0,)],
+    "chi2": [(0.1,), (2.0,), (300.0,)],
+    "invgamma": [(0.5,), (100.0,), (-1.0,)],
+    "beta": [(0.5, 0.5), (1.0, 1.0), (1.0, 3.0), (100.0, 200.0), (-1.0, 2.0)],
+    "t": [(0.4,), (1.0,), (30.0,), (1e5,), (0.0,)],
+    "truncnorm": [(-1.0, 2.0), (-INF, 1.0), (3.0, INF), (10.0, 11.0), (2.0, 1.0)],
+    "poisson": [(0.0,), (5.0,), (300.0,), (-1.0,)],
+    "binom": [(0, 0.5), (40, 0.5), (40, 0.0), (40, 1.0), (3.5, 0.5)],
+    "bernoulli": [(0.0,), (1.0,), (1.2,)],
+    "nbinom": [(0.5, 0.3), (100.0, 0.01), (3.0, 1.0), (3.0, 0.0)],
+    "geom": [(0.01,), (1.0,), (0.0,)],
+}
+NAMES = [*CONTINUOUS, "truncnorm", *DISCRETE]
+QUIET = ("ignore:divide by zero encountered in power",)
+
+
+@pytest.mark.needs("scipy")
+@pytest.mark.filterwarnings(*QUIET)
+@pytest.mark.parametrize("name", NAMES)
+def test_edges_are_those_of_scipy(name: str) -> None:
+    theirs, ours = getattr(importlib.import_module("scipy.stats"), name), getattr(stats, name)
+    methods = ["cdf", "sf", "logcdf", "logsf"]
+    methods += ["pmf", "logpmf"] if name in DISCRETE else ["pdf", "logpdf"]
+    methods += ["ppf", "isf"] if name in CONTINUOUS else []
+    for method in methods:
+        places = PROBABILITIES if method in ("ppf", "isf") else PLACES
+        for shapes in PARAMETERS.get(name, [()]):
+            with np.errstate(all="ignore"):
+                expected = getattr(theirs, method)(places, *shapes)
+            found = getattr(ours, method)(places, *shapes)
+            if np.all(np.isnan(found)):
+                # SciPy has values of some distributions beyond the support, whatever the parameters are
+                assert np.isnan(expected[6])
+                continue
+            # SciPy's formulas have NaNs at infinite places, logarithms of what underflows, and 1 + q for a small q
+            lost = np.isnan(expected) & np.isinf(places)
+            if method.startswith("log"):
+                lost |= (expected == -INF) & (found < -600)
+            lost |= (method == "ppf") & (expected == 0) & (found < 1e-15)
+            expected = np.where(lost, found, expected)
+            # SciPy's logarithms of probabilities near 1 are rounded for integers
+            atol = 1e-15 if method.startswith("log") else 1e-300
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=atol, err_msg=f"{method} {shapes}")
+
+
+@pytest.mark.filterwarnings(*QUIET)
+@pytest.mark.parametrize("name", NAMES)
+def test_outside_of_the_support_derivatives_are_zero(name: str) -> None:
+    if name in DISCRETE:
+        pytest.skip("no derivative by a whole number")
+    shapes = {"truncnorm": (-1.0, 2.0)}.get(name, tuple(float(s[0]) for s in CONTINUOUS.get(name, ((),))[0]))
+    x = np.asarray([-INF, -3.0, -1e-3, 0.5, 7.0, 300.0, INF])
+    for method, tail in (("pdf", 0.0), ("logpdf", -INF), ("cdf", None), ("sf", None)):
+        f = getattr(getattr(stats, name), method)
+        values = f(x, *shapes)
+        slopes = agrad.elementwise_grad(lambda v, f=f: f(v, *shapes))(x)
+        assert np.all(np.isfinite(slopes)), method
+        if tail is not None:
+            assert np.all(slopes[values == tail] == 0)
+        parameters = [np.asarray(s) for s in (*shapes, 0.3, 1.2)]
+        smooth = agrad.exp if method == "logpdf" else agrad.positive
+
+        def total(*p: Any, f: Any = f, smooth: Any = smooth) -> Any:
+            return agrad.sum(smooth(f(x[1:-1], *p)))
+
+        found = agrad.grad(total, argnums=tuple(range(len(parameters))))(*parameters)
+        assert all(np.all(np.isfinite(g)) for g in found), (method, found)
+
+
+# logarithms of tails that underflow, from mpmath with 40 digits
+TAILS = [
+    (lambda: stats.norm.logcdf(-40.0), -804.6084420137538),
+    (lambda: stats.logistic.logsf(900.0), -900.0),
+]
+
+
+@pytest.mark.parametrize("case", range(len(TAILS)))
+def test_far_tails(case: int) -> None:
+    found, expected = TAILS[case]
+    np.testing.assert_allclose(float(found()), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, a: stats.gamma.logcdf(x, a),
+        lambda x, a: stats.gamma.logsf(1 / x, a),
+        lambda x, a: stats.beta.logcdf(x, a, 2.0),
+        lambda x, a: stats.t.logcdf(-1 / x, a),
+        lambda x, a: stats.poisson.logsf(150.0, x) + 0 * a,
+        lambda x, a: stats.expon.logcdf(x, scale=a),
+    ],
+)
+def test_tails_that_underflow_have_derivatives(f: Any) -> None:
+    # a step of the logarithm of x is a step of the tail, by either side of where it underflows
+    x, a = np.asarray([1e-3, 1e-4, 1e-60]), np.asarray(7.5)
+    assert np.all(np.isfinite(f(x, a)))
+    by_x, by_a = agrad.grad(lambda x, a: agrad.sum(f(x, a)), argnums=(0, 1))(x, a)
+    assert np.all(np.isfinite(by_x)) and np.isfinite(by_a)
+    twice = agrad.grad(agrad.grad(lambda a: agrad.sum(f(x[1:], a))))(a)
+    assert np.isfinite(twice)
+
+
+def test_quantiles_invert() -> None:
+    q = np.asarray([1e-300, 1e-100, 1e-12, 0.02, 0.3, 0.4999, 0.5, 0.5001, 0.97, 1 - 1e-12])
+    for name, shapes in (("gamma", (1.1,)), ("gamma", (250.0,)), ("beta", (1.1, 3.0)), ("t", (3.0,)), ("t", (1e9,))):
+        d = getattr(stats, name)
+        np.testing.assert_allclose(d.cdf(d.ppf(q, *shapes), *shapes), q, rtol=1e-9, err_msg=name)
+        # no float64 is near enough to 1 for the smallest of beta's
+        some = q[2:] if name == "beta" else q
+        np.testing.assert_allclose(
+            d.sf(d.isf(some, *shapes), *shapes), some, rtol=1e-3 if name == "beta" else 1e-9, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kinds_and_shapes(name: str, place: Any) -> None:
+    d = getattr(stats, name)
+    shapes = {"truncnorm": (-1.0, 2.0)}.get(name) or {**CONTINUOUS, **DISCRETE}[name]
+    shapes = shapes[0] if isinstance(shapes[0], tuple) else shapes
+    shapes = tuple(float(np.ravel(s)[0]) for s in shapes)
+    method = "logpmf" if name in DISCRETE else "logpdf"
+    single = place(np.asarray([1.0, 2.0], dtype=np.float32))
+    out = getattr(d, method)(single, *shapes)
+    assert type(out) is type(single) and out.dtype == single.dtype
+    assert "float64" in str(getattr(d, method)(place(np.asarray([1, 2])), *shapes).dtype)
+    assert tuple(d.cdf(place(np.zeros((0, 3))), *shapes).shape) == (0, 3)
+    loc = place(np.zeros((3, 1), dtype=np.float32))
+    assert tuple(getattr(d, method)(single, *shapes, loc).shape) == (3, 2)
+
+
+def test_scale_and_nan() -> None:
+    assert np.all(np.isnan(stats.norm.pdf(0.3, 0.0, np.asarray([0.0, -1.0, np.nan]))))
+    assert np.all(np.isnan(stats.norm.mean(0.0, np.asarray([0.0, -1.0]))))
+    slope = agrad.grad(lambda s: agrad.sum(agrad.where(s > 0, stats.norm.pdf(0.3, 0.0, s), 0.0)))
+    assert np.all(np.isfinite(slope(np.asarray([-1.0, 0.5]))))
+
+
+def test_errors() -> None:
+    with pytest.raises(OperandError, match="'df' is missing"):
+        stats.t.pdf(0.3)
+    with pytest.raises(OperandError, match="'size' is none of loc, scale"):
+        stats.norm.pdf(0.3, size=3)
+    with pytest.raises(OperandError, match="'loc' is given twice"):
+        stats.norm(0.3, loc=0.2)
+    with pytest.raises(OperandError, match="takes the parameters mu, loc"):
+        stats.poisson.pmf(3, 1.0, 0, 1.0)
+    with pytest.raises(MissingFunctionError, match="poisson has no ppf"):
+        stats.poisson.ppf(0.3, 2.0)
+    with pytest.raises(MissingFunctionError, match="truncnorm has no mean"):
+        stats.truncnorm.mean(-1.0, 1.0)
+    with pytest.raises(AttributeError, match="rvs"):
+        stats.norm().rvs(3)
+    with pytest.raises(OperandError, match="allow_singular"):
+        stats.multivariate_normal.logpdf([0.0, 1.0], [0.0, 0.0], 1.0, allow_singular=True)
+    with pytest.raises(ShapeError, match="3 numbers for 1 dimensions"):
+        stats.multivariate_normal.logpdf([0.0, 1.0], cov=[1.0, 2.0, 3.0])
+    with pytest.raises(ShapeError, match="do not fit 2 dimensions"):
+        stats.multivariate_normal.logpdf([0.0, 1.0, 2.0], [0.0, 0.0])
+    with pytest.raises(ShapeError, match="neither 3 nor 2"):
+        stats.dirichlet.pdf([0.3], [1.0, 2.0, 3.0])
+    with pytest.raises(OperandError, match="bw_method"):
+        stats.gaussian_kde([0.0, 1.0], "wide")
+    with pytest.raises(ShapeError, match="data of 1 dimensions"):
+        stats.gaussian_kde([0.0, 1.0])(np.zeros((2, 3)))
+    with pytest.raises(OperandError, match="two points"):
+        stats.gaussian_kde([0.0])
+    with pytest.raises(OperandError, match="nan_policy"):
+        stats.zscore([0.0, 1.0], nan_policy="omit")
+    with pytest.raises(OperandError, match="base"):
+        stats.entropy([0.5, 0.5], base=-1.0)
+    with pytest.raises(ShapeError, match="two samples"):
+        stats.pearsonr([0.5], [1.0])
+
+
+def test_dirichlet_off_the_simplex() -> None:
+    assert np.isnan(stats.dirichlet.pdf([0.5, 0.6], [1.0, 1.0]))
+    assert np.isnan(stats.dirichlet.pdf([0.5, 0.5], [1.0, -1.0]))
+    assert float(stats.dirichlet.pdf([0.0, 1.0], [1.0, 2.0])) == 2.0

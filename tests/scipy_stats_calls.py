@@ -1,0 +1,123 @@
+"""Calls of ``scipy.stats``."""
+
+from typing import Any
+
+import numpy as np
+from scipy_calls import Calls
+
+CALLS = Calls("stats")
+_X = np.asarray([[0.3, -1.2, 2.0], [1.1, 0.4, -6.0]])
+_POSITIVE = np.asarray([[0.3, 1.2, 2.0], [7.0, 0.45, 0.05]])
+_UNIT = np.asarray([[0.3, 0.12, 0.95], [0.5, 0.45, 0.02]])
+_Q = np.asarray([0.03, 0.3, 0.52, 0.9, 0.999])
+_K = np.asarray([[0, 3, 1], [2, 7, 5]])
+_LOC, _SCALE = np.asarray([0.2, -0.4, 0.1]), np.asarray([1.5, 0.7, 1.1])
+
+# name: shape parameters, places in the support of the standard form
+CONTINUOUS: dict[str, tuple[tuple[np.ndarray, ...], np.ndarray]] = {
+    "norm": ((), _X),
+    "laplace": ((), _X),
+    "logistic": ((), _X),
+    "cauchy": ((), _X),
+    "gumbel_r": ((), _X),
+    "gumbel_l": ((), _X),
+    "expon": ((), _POSITIVE),
+    "uniform": ((), _UNIT),
+    "halfnorm": ((), _POSITIVE),
+    "lognorm": ((np.asarray([0.7, 1.3, 0.4]),), _POSITIVE),
+    "pareto": ((np.asarray([2.7, 2.3, 3.4]),), 1 + _POSITIVE),
+    "weibull_min": ((np.asarray([0.7, 1.3, 2.4]),), _POSITIVE),
+    "gamma": ((np.asarray([0.7, 1.3, 8.4]),), _POSITIVE),
+    "chi2": ((np.asarray([0.7, 3.3, 9.4]),), _POSITIVE),
+    "invgamma": ((np.asarray([2.7, 3.3, 4.4]),), _POSITIVE),
+    "beta": ((np.asarray([0.7, 1.3, 8.4]), np.asarray([2.0, 0.6, 3.5])), _UNIT),
+    "t": ((np.asarray([2.5, 4.3, 30.0]),), _X),
+}
+DISCRETE: dict[str, tuple[np.ndarray, ...]] = {
+    "poisson": (np.asarray([0.7, 2.5, 9.0]),),
+    "binom": (np.asarray(8), np.asarray([0.2, 0.5, 0.75])),
+    "bernoulli": (np.asarray([0.2, 0.5, 0.75]),),
+    "nbinom": (np.asarray([0.7, 2.5, 9.0]), np.asarray([0.2, 0.5, 0.75])),
+    "geom": (np.asarray([0.2, 0.5, 0.75]),),
+}
+_LOW, _HIGH = np.asarray([-1.3, 1.5, 0.2]), np.asarray([0.6, 4.0, 3.0])
+SOLVED = ("gamma", "chi2", "invgamma", "beta", "t")
+"""Distributions whose quantiles are found by iterations."""
+
+
+def _add(name: str, method: str, first: tuple[np.ndarray, ...], parameters: tuple[np.ndarray, ...], **how: Any) -> None:
+    CALLS.add(
+        f"{name} {method}", lambda m, *given: getattr(getattr(m, name), method)(*given), *first, *parameters, **how
+    )
+
+
+for _name, (_shapes, _z) in CONTINUOUS.items():
+    _all = (*_shapes, _LOC, _SCALE)
+    for _method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"):
+        _add(_name, _method, (_LOC + _SCALE * _z,), _all, slow=_name in ("beta", "t"))
+    for _method in ("ppf", "isf"):
+        _solved = _name in SOLVED
+        _shown = tuple(p[:2] for p in _all) if _solved else tuple(p[:1] for p in _all)
+        _add(_name, _method, (_Q[1::2] if _solved else _Q,), _shown, slow=_solved, order=1 if _solved else 2)
+    for _method in ("var", "std", "entropy", *(() if _name == "cauchy" else ("mean",))):
+        if not (_name == "cauchy" and _method != "entropy"):
+            _add(_name, _method, (), _all)
+for _method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"):
+    _add("truncnorm", _method, (_LOW + (_HIGH - _LOW) * _UNIT,), (_LOW, _HIGH))
+CALLS.add("truncnorm tails", lambda m, x, a: m.truncnorm.logpdf(x, a, np.inf), np.asarray([31.0, 43.0]), _LOW[:2] + 30)
+CALLS.add("truncnorm scale", lambda m, x, c, s: m.truncnorm.cdf(x, -1, 2, c, s), _X[0], _LOC, _SCALE)
+for _name, _shapes in DISCRETE.items():
+    for _method in ("logpmf", "pmf", "cdf", "sf", "logcdf", "logsf"):
+        _k = np.minimum(_K, int(_method != "logsf")) if _name == "bernoulli" else _K + (_name == "geom")
+        _add(_name, _method, (_k,), _shapes)
+    for _method in ("mean", "var", "std"):
+        _add(_name, _method, (), _shapes)
+_add("bernoulli", "entropy", (), DISCRETE["bernoulli"])
+CALLS.add("gamma quantile", lambda m, q, a: m.gamma.ppf(q, a), np.asarray(0.3), np.asarray(1.7), slow=True)
+CALLS.add("t quantile", lambda m, q, a: m.t.ppf(q, a), np.asarray(0.3), np.asarray(3.7), slow=True)
+CALLS.add("norm frozen", lambda m, x, a, b: m.norm(a, scale=b).logpdf(x), _X, _LOC, _SCALE)
+CALLS.add("gamma frozen", lambda m, x, a, b: m.gamma(a, scale=b).cdf(x), _POSITIVE, _SCALE, _SCALE[:1])
+CALLS.add("norm tails", lambda m, x, a: m.norm.logcdf(x, a), np.asarray([-40.0, -300.0, 9.0]), np.asarray(0.5))
+CALLS.add("poisson frozen", lambda m, mu: m.poisson(mu, loc=1).logpmf(3), np.asarray([0.5, 2.0]))
+
+_COV = np.asarray([[2.0, 0.3, -0.4], [0.3, 1.5, 0.2], [-0.4, 0.2, 0.9]])
+
+
+def _symmetric(c: Any) -> Any:
+    # SciPy checks the symmetry
+    return 0.5 * (c + c.T)
+
+
+CALLS.add(
+    "multivariate_normal logpdf", lambda m, x, a, c: m.multivariate_normal.logpdf(x, a, _symmetric(c)), _X, _LOC, _COV
+)
+CALLS.add("multivariate_normal pdf", lambda m, x, a, c: m.multivariate_normal(a, _symmetric(c)).pdf(x), _X, _LOC, _COV)
+CALLS.add("multivariate_normal diagonal", lambda m, x, a, c: m.multivariate_normal.logpdf(x, a, c), _X, _LOC, _SCALE)
+CALLS.add("multivariate_normal number", lambda m, x, c: m.multivariate_normal.logpdf(x, cov=c), _X[0], np.asarray(1.3))
+CALLS.add("multivariate_normal entropy", lambda m, c: m.multivariate_normal.entropy(cov=_symmetric(c))[None], _COV)
+CALLS.add(
+    "multivariate_t logpdf",
+    lambda m, x, a, c: m.multivariate_t.logpdf(x, a, _symmetric(c), df=2.5),
+    _X,
+    _LOC,
+    _COV,
+)
+CALLS.add("multivariate_t pdf", lambda m, x, a: m.multivariate_t.pdf(x, a, shape=2.0, df=3), _X, _LOC)
+_SHARES = np.asarray([[0.2, 0.1], [0.3, 0.6]])
+CALLS.add("dirichlet logpdf", lambda m, x, a: m.dirichlet.logpdf(x, a), _SHARES, np.asarray([0.7, 2.0, 1.4]))
+CALLS.add("dirichlet pdf", lambda m, x, a: m.dirichlet(a).pdf(x), _SHARES, np.asarray([0.7, 2.0, 1.4]))
+CALLS.add("dirichlet mean", lambda m, a: m.dirichlet.mean(a), np.asarray([0.7, 2.0, 1.4]))
+CALLS.add("dirichlet var", lambda m, a: m.dirichlet.var(a), np.asarray([0.7, 2.0, 1.4]))
+_DATA = np.asarray([[0.3, -1.2, 2.0, 0.7, 1.6], [1.1, 0.4, -1.0, 0.2, 0.9]])
+_WEIGHTS = np.asarray([0.2, 1.0, 0.7, 2.0, 0.4])
+CALLS.add("gaussian_kde evaluate", lambda m, d, x: m.gaussian_kde(d)(x), _DATA[0], _X[0])
+CALLS.add("gaussian_kde logpdf", lambda m, d, x: m.gaussian_kde(d, "silverman").logpdf(x), _DATA, _X[:, :2])
+CALLS.add("gaussian_kde pdf", lambda m, d, x: m.gaussian_kde(d, 0.4).pdf(x), _DATA, _X[:, 0])
+CALLS.add("gaussian_kde weights", lambda m, d, w, x: m.gaussian_kde(d, weights=w).evaluate(x), _DATA, _WEIGHTS, _X)
+CALLS.add("gaussian_kde covariance", lambda m, d, w: m.gaussian_kde(d, weights=w).covariance, _DATA, _WEIGHTS)
+CALLS.add("pearsonr", lambda m, x, y: m.pearsonr(x, y).statistic[None], _DATA[0], _DATA[1])
+CALLS.add("pearsonr axis", lambda m, x, y: m.pearsonr(x, y, axis=1).statistic, _DATA, _DATA**2)
+CALLS.add("zscore", lambda m, x: m.zscore(x), _DATA)
+CALLS.add("zscore axis", lambda m, x: m.zscore(x, axis=1, ddof=1), _DATA)
+CALLS.add("entropy", lambda m, p: m.entropy(p), _POSITIVE)
+CALLS.add("entropy relative", lambda m, p, q: m.entropy(p, q, base=2, axis=1), _POSITIVE, _UNIT)
