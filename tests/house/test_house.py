@@ -19,7 +19,7 @@ ROOT = Path(agrad.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
-    "": 700,
+    "": 760,
     "backends": 2700,
     "cli": 1700,
     "data": 960,
