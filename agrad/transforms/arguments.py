@@ -17,6 +17,7 @@ from agrad.engine.scalars import TracedNumber
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.engine.views import owned
 from agrad.errors import ConfigurationError, DtypeError, NotDifferentiableError, OperandError, ShapeError
+from agrad.shapes import size
 from agrad.transforms.trees import Place, flatten, paths, place_of, tree_map, unflatten
 
 ArgNums = int | str | Sequence[int | str]
@@ -304,6 +305,12 @@ def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
             "with a pair (value, aux) set has_aux=True, for other outputs use agrad.vjp"
         )
     if tuple(y.shape) != ():
+        if size(y.shape) == 1:
+            first = f"y[{', '.join('0' for _ in y.shape)}]"
+            raise ShapeError(
+                f"{what}: the function must return an array of shape (), not {tuple(y.shape)}; return {first} "
+                "or agrad.sum(y), or use agrad.jacobian, which keeps the axes"
+            )
         raise ShapeError(
             f"{what}: the function must return an array of shape (), not {tuple(y.shape)}; reduce it, with agrad.sum "
             "say, or use agrad.jacobian for the derivative of every element, agrad.elementwise_grad where each depends "
