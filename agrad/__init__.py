@@ -212,6 +212,8 @@ from agrad.ops.composites import (
     softmax_cross_entropy as softmax_cross_entropy,
 )
 from agrad.jit.api import jit as jit
+from agrad.jit.shapes import ShapeDtype as ShapeDtype
+from agrad.jit.shapes import eval_shape as eval_shape
 from agrad.registry import CALLS as _CALLS
 from agrad.registry import namespace as _namespace
 from agrad.shapes import broadcast_shapes as broadcast_shapes
