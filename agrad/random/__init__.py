@@ -24,6 +24,7 @@ from agrad.random.continuous import (
     truncated_normal,
     uniform,
 )
+from agrad.random.counts import poisson, rademacher
 from agrad.random.discrete import bernoulli, bits, categorical, choice, permutation, randint
 from agrad.random.generator import Generator
 from agrad.random.keys import fold_in, key, split
@@ -37,8 +38,6 @@ from agrad.random.transformed import (
     maxwell,
     multivariate_normal,
     pareto,
-    poisson,
-    rademacher,
     rayleigh,
     t,
     weibull_min,

@@ -1,4 +1,4 @@
-"""Draws that are transformations of uniform, normal and gamma distributed numbers.
+"""Draws made from uniform, normal and gamma distributed numbers.
 
 They are differentiable in their parameters by that transformation.
 """
@@ -10,17 +10,16 @@ import agrad
 from agrad.errors import ShapeError
 from agrad.ops import sampling
 from agrad.random.continuous import _affine, gamma, log_gamma, normal
-from agrad.random.discrete import bernoulli
 from agrad.random.keys import broadcast_shape, checked, floating, parameter, positive, shape_and_dtype
 
 
-def _uniform(key: Any, shape: Any, dtype: Any, name: str, *parameters: Any) -> Any:
-    """Return uniform numbers in the interior of (0, 1), of the shape and dtype of a draw."""
+def uniform_like(key: Any, shape: Any, dtype: Any, name: str, *parameters: Any) -> Any:
+    """Return uniform numbers in the interior of (0, 1), as a draw's shape asks."""
     found, kind = shape_and_dtype(key, shape, dtype, name, *parameters)
     return sampling.uniform(key, shape=found, dtype=kind, interior=True)
 
 
-def _positive(value: Any, what: str, key: Any, like: Any, name: str) -> Any:
+def positive_like(value: Any, what: str, key: Any, like: Any, name: str) -> Any:
     """Return a positive parameter as an array like a sample."""
     kind = agrad.asarray(like).dtype.name
     return parameter(positive(value, name, what), name, what, key, tuple(like.shape), kind)
@@ -57,7 +56,7 @@ def laplace(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dt
     -----
     log(2 u) for uniform u below 1/2, and -log(2 - 2 u) above.
     """
-    u = _uniform(key, shape, dtype, "laplace", loc, scale)
+    u = uniform_like(key, shape, dtype, "laplace", loc, scale)
     left = u < 0.5
     tail = agrad.log(2 * agrad.where(left, u, 1 - u))
     return _affine(agrad.where(left, tail, -tail), loc, scale)
@@ -94,7 +93,7 @@ def gumbel(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     -----
     -log(-log(u)) with u uniform on (0, 1).
     """
-    u = _uniform(key, shape, dtype, "gumbel", loc, scale)
+    u = uniform_like(key, shape, dtype, "gumbel", loc, scale)
     return _affine(-agrad.log(-agrad.log(u)), loc, scale)
 
 
@@ -129,7 +128,7 @@ def logistic(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, d
     -----
     log(u / (1 - u)) with u uniform on (0, 1).
     """
-    u = _uniform(key, shape, dtype, "logistic", loc, scale)
+    u = uniform_like(key, shape, dtype, "logistic", loc, scale)
     return _affine(agrad.log(u) - agrad.log1p(-u), loc, scale)
 
 
@@ -164,7 +163,7 @@ def cauchy(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     -----
     The tangent of pi * (u - 1/2), with u uniform, computed from the nearer end of (0, 1).
     """
-    u = _uniform(key, shape, dtype, "cauchy", loc, scale)
+    u = uniform_like(key, shape, dtype, "cauchy", loc, scale)
     left = u < 0.5
     size = 1 / agrad.tan(math.pi * agrad.where(left, u, 1 - u))
     return _affine(agrad.where(left, -size, size), loc, scale)
@@ -201,7 +200,7 @@ def rayleigh(key: Any, scale: Any = 1.0, shape: Any = None, *, dtype: Any = None
     -----
     sqrt(-2 log(u)) * scale with u uniform on (0, 1).
     """
-    u = _uniform(key, shape, dtype, "rayleigh", scale)
+    u = uniform_like(key, shape, dtype, "rayleigh", scale)
     return _affine(agrad.sqrt(-2 * agrad.log(u)), 0.0, scale)
 
 
@@ -240,8 +239,8 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = None, *, 
     -----
     (-log(u))**(1 / concentration) * scale with u uniform on (0, 1).
     """
-    u = _uniform(key, shape, dtype, "weibull_min", scale, concentration)
-    power = _positive(concentration, "concentration", key, u, "weibull_min")
+    u = uniform_like(key, shape, dtype, "weibull_min", scale, concentration)
+    power = positive_like(concentration, "concentration", key, u, "weibull_min")
     return _affine((-agrad.log(u)) ** (1 / power), 0.0, scale)
 
 
@@ -278,8 +277,8 @@ def pareto(key: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> Any:
     -----
     u**(-1 / b) with u uniform on (0, 1).
     """
-    u = _uniform(key, shape, dtype, "pareto", b)
-    return agrad.exp(-agrad.log(u) / _positive(b, "b", key, u, "pareto"))
+    u = uniform_like(key, shape, dtype, "pareto", b)
+    return agrad.exp(-agrad.log(u) / positive_like(b, "b", key, u, "pareto"))
 
 
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, *, dtype: Any = None) -> Any:
@@ -388,7 +387,7 @@ def t(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> Any:
     found, kind = shape_and_dtype(key, shape, dtype, "t", df)
     pair = sampling.keys(key, count=2, domain=sampling.PAIR, data=0)
     z = normal(pair[0, :], found, dtype=kind)
-    half = _positive(df, "df", key, z, "t") / 2
+    half = positive_like(df, "df", key, z, "t") / 2
     return z * agrad.exp(0.5 * (agrad.log(half) - log_gamma(pair[1, :], half, found, dtype=kind)))
 
 
@@ -474,76 +473,3 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, *, dty
     z = normal(key, (*batch, n, 1), dtype=kind)
     factor = agrad.linalg.cholesky(agrad.astype(cov, getattr(agrad, kind)))
     return agrad.astype(mean, getattr(agrad, kind)) + agrad.matmul(factor, z)[..., 0]
-
-
-def rademacher(key: Any, shape: Any = (), *, dtype: Any = None) -> Any:
-    """Draw signs, 1 and -1 with equal chances.
-
-    Parameters
-    ----------
-    key : array
-        A key: array of shape (4,), uint32.
-    shape : int or tuple of int
-        The shape of the result.
-    dtype : dtype or None
-        A signed dtype, by default int32.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
-        key.
-
-    Raises
-    ------
-    ShapeError
-        If the key is not one, or the shape is not one.
-    """
-    kept = bernoulli(key, 0.5, shape)
-    return 2 * agrad.astype(kept, agrad.int32 if dtype is None else dtype) - 1
-
-
-_STEPS = 40
-"""Halvings of an interval of integers: enough for rates up to 1e15."""
-
-
-def poisson(key: Any, lam: Any, shape: Any = None) -> Any:
-    """Draw Poisson distributed integers.
-
-    Parameters
-    ----------
-    key : array
-        A key: array of shape (4,), uint32.
-    lam : number or array
-        The rate, above 0. The result has no derivative by it.
-    shape : int, tuple of int or None
-        The shape of the result, by default that of ``lam``.
-
-    Returns
-    -------
-    array
-        Array of int64. A Tensor if the key is one, else a raw array of its library, on the device of the key.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``lam`` is a number not above 0; the values of an array are not read.
-    ShapeError
-        If the key is not one, or ``lam`` does not broadcast to ``shape``.
-
-    Notes
-    -----
-    The least integer whose distribution function is not below a uniform number, found by bisection. The distribution
-    function at k is the regularized upper incomplete gamma function of k + 1 at the rate.
-    """
-    u = _uniform(key, shape, "float64", "poisson", lam)
-    rate = agrad.stop_gradient(_positive(lam, "lam", key, u, "poisson"))
-    spread = 12 * agrad.sqrt(rate)
-    low = agrad.maximum(agrad.floor(rate - spread), 0.0 * rate) - 1
-    high = agrad.ceil(rate + spread + 60)
-    for _ in range(_STEPS):
-        middle = agrad.floor((low + high) / 2)
-        enough = agrad.special.gammaincc(agrad.maximum(middle, 0.0 * rate) + 1, rate) >= u
-        inside = (middle > low) & (middle < high)
-        low, high = agrad.where(inside & ~enough, middle, low), agrad.where(inside & enough, middle, high)
-    return agrad.astype(high, agrad.int64)
