@@ -219,6 +219,8 @@ from agrad.ops.composites import (
     softmax_cross_entropy as softmax_cross_entropy,
 )
 from agrad.jit.api import jit as jit
+from agrad.jit.shapes import ShapeDtype as ShapeDtype
+from agrad.jit.shapes import eval_shape as eval_shape
 from agrad.registry import CALLS as _CALLS
 from agrad.registry import namespace as _namespace
 from agrad.shapes import broadcast_shapes as broadcast_shapes
@@ -290,7 +292,7 @@ def _module(api_version: str | None = None) -> _ModuleType:
 _namespace.module = _module
 
 # built on this module, as any user's package could be, and imported on first use to keep this import fast
-_PACKAGES = ("data", "nn", "optim", "random", "scipy", "testing")
+_PACKAGES = ("data", "nn", "optim", "random", "scipy", "testing", "tree")
 
 # functions by NumPy's names, for libraries that search the package of an array's class for them
 _WORDS = ("cumsum", "einsum", "gradient", "pad", "quantile", "transpose")

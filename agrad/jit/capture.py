@@ -22,7 +22,7 @@ from agrad.jit.passes.cleanup import without_dead_code
 from agrad.jit.program import HOST, Program, Variable
 from agrad.jit.state import CapturedState
 from agrad.jit.trace import Trace, is_raw, traced_value
-from agrad.transforms.trees import flatten, unflatten
+from agrad.transforms.trees import flatten, tree_map, unflatten
 
 _ACTIVE: list["Tracing"] = []
 """The tracings that have not ended: one, or several of one thread inside each other."""
@@ -106,7 +106,23 @@ class Tracing:
     # ------------------------------------------------------------------ the run
 
     def run(self) -> Entry:
-        """Trace the function. Restore the state, also if the function raises."""
+        """Trace the function, and compile its program."""
+        return Entry(**self._traced_by(self._finish))
+
+    def results(self, describe: Callable[[Any], Any]) -> Any:
+        """Trace the function, and return its result with ``describe`` of each leaf."""
+
+        def finish(out: Any) -> Any:
+            self._check_written()
+            return tree_map(describe, out)
+
+        return self._traced_by(finish)
+
+    def _traced_by(self, finish: Callable[[Any], Any]) -> Any:
+        """Return ``finish`` of the traced result.
+
+        The state is restored, also if the function raises.
+        """
         for holder, _ in self.state.holders:
             prepare = getattr(holder, "before_trace", None)
             if prepare is not None:
@@ -117,11 +133,10 @@ class Tracing:
         _ACTIVE.append(self)
         try:
             with tracing(self.trace):
-                found = self._finish(self.call(self._install()))
+                return finish(self.call(self._install()))
         finally:
             self.restore()
             _ACTIVE.remove(self)
-        return Entry(**found)
 
     def restore(self) -> None:
         """Restore all state."""

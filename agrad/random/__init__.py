@@ -24,9 +24,24 @@ from agrad.random.continuous import (
     truncated_normal,
     uniform,
 )
+from agrad.random.counts import poisson, rademacher
 from agrad.random.discrete import bernoulli, bits, categorical, choice, permutation, randint
 from agrad.random.generator import Generator
 from agrad.random.keys import fold_in, key, split
+from agrad.random.transformed import (
+    cauchy,
+    chisquare,
+    gumbel,
+    laplace,
+    logistic,
+    lognormal,
+    maxwell,
+    multivariate_normal,
+    pareto,
+    rayleigh,
+    t,
+    weibull_min,
+)
 
 __all__ = [
     "Generator",
@@ -34,17 +49,31 @@ __all__ = [
     "beta",
     "bits",
     "categorical",
+    "cauchy",
+    "chisquare",
     "choice",
     "dirichlet",
     "exponential",
     "fold_in",
     "gamma",
+    "gumbel",
     "key",
+    "laplace",
     "log_gamma",
+    "logistic",
+    "lognormal",
+    "maxwell",
+    "multivariate_normal",
     "normal",
+    "pareto",
     "permutation",
+    "poisson",
+    "rademacher",
     "randint",
+    "rayleigh",
     "split",
+    "t",
     "truncated_normal",
     "uniform",
+    "weibull_min",
 ]

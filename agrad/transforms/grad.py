@@ -15,7 +15,7 @@ from agrad.engine.levels import Forward, Reverse, namespace_of
 from agrad.engine.tape import Node, leaf_node
 from agrad.engine.tensor import settle
 from agrad.engine.views import copied
-from agrad.errors import OperandError, ShapeError
+from agrad.errors import NotDifferentiableError, OperandError, ShapeError
 from agrad.transforms.arguments import (
     ArgNums,
     Chosen,
@@ -61,15 +61,21 @@ class Recording:
         """
         return unflatten(spec, [self.inputs.leave(y if node is None else copied(y)) for y, node in pairs])
 
-    def gradients(self, y: Any, node: Node | None) -> tuple[Any, ...]:
+    def gradients(self, y: Any, node: Node | None, strict: bool = False) -> tuple[Any, ...]:
         """Return the gradients of the sum of ``y``'s elements, and free the tape.
 
-        They are containers like the arguments.
+        They are containers like the arguments. With ``strict`` a leaf that the result does not depend on is an error.
         """
-        return self._pulled({} if node is None else {node: namespace_of((y,)).ones_like(y)}, retain=False)
+        return self._pulled({} if node is None else {node: namespace_of((y,)).ones_like(y)}, False, strict)
 
-    def _pulled(self, starts: dict[Node, Any], retain: bool) -> tuple[Any, ...]:
+    def _pulled(self, starts: dict[Node, Any], retain: bool, strict: bool = False) -> tuple[Any, ...]:
         found = backward_pass(starts, retain=retain)
+        for root, place in zip(self.roots, self.inputs.places, strict=True):
+            if strict and root not in found:
+                raise NotDifferentiableError(
+                    f"{self.inputs.what}: the result does not depend on {place} by operations with a derivative; use "
+                    "it, leave it out of argnums, or take zeros with strict=False"
+                )
         pairs = zip(self.roots, self.inputs.values, strict=True)
         return self.inputs.restore([found[root] if root in found else zeros(value) for root, value in pairs])
 
@@ -92,7 +98,9 @@ class Recording:
         return pullback
 
 
-def value_and_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
+def value_and_grad(
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, *, strict: bool = False
+) -> Function:
     """Return the function that computes ``f`` and its gradient in one pass.
 
     Parameters
@@ -108,6 +116,8 @@ def value_and_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, hol
     holomorphic : bool
         ``f`` is a holomorphic function of complex arguments that returns a complex number. The gradient is
         then its derivative. For other complex arguments see the conventions.
+    strict : bool
+        An argument's leaf that the result does not depend on is an error. By default its gradient is zero.
 
     Returns
     -------
@@ -119,10 +129,11 @@ def value_and_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, hol
     Raises
     ------
     ShapeError, DtypeError, NotDifferentiableError
-        At the call, where ``f`` returns anything but one real floating number as an array.
+        At the call, where ``f`` returns anything but one real floating number as an array; with ``strict`` where the
+        result does not depend on a leaf, which the text names.
     """
 
-    return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar, with_value=True)
+    return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar, with_value=True, strict=strict)
 
 
 def differentiated(
@@ -133,6 +144,7 @@ def differentiated(
     kind: str,
     check: Callable[[Any, str, bool], None],
     with_value: bool = False,
+    strict: bool = False,
 ) -> Function:
     """Return the function that computes the gradient of the sum of ``f``'s result.
 
@@ -146,7 +158,7 @@ def differentiated(
         run = Recording(chosen, chosen.call, has_aux)
         check(run.out, name, holomorphic)
         y, node = split(run.out, run.level)
-        out = chosen.result(run.gradients(y, node))
+        out = chosen.result(run.gradients(y, node, strict))
         if with_value:
             value = chosen.leave(y)
             out = ((value, run.leave_aux()) if has_aux else value, out)
@@ -157,12 +169,14 @@ def differentiated(
     return gradient
 
 
-def grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
+def grad(
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, *, strict: bool = False
+) -> Function:
     """Return the function that computes the gradient of ``f``.
 
     Parameters
     ----------
-    f, argnums, has_aux, holomorphic
+    f, argnums, has_aux, holomorphic, strict
         As for ``value_and_grad``.
 
     Returns
@@ -176,7 +190,7 @@ def grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: 
     ShapeError, DtypeError, NotDifferentiableError
         As for ``value_and_grad``.
     """
-    return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar)
+    return differentiated(f, argnums, has_aux, holomorphic, "gradient", check_scalar, strict=strict)
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:

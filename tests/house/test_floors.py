@@ -45,6 +45,7 @@ FLOORS: dict[str, int] = {
     "agrad.data": 9,
     "agrad.random": 9,
     "agrad.scipy": 9,
+    "agrad.tree": 9,
     "agrad.cli": 10,
     "agrad.__main__": 10,
 }
@@ -63,6 +64,7 @@ EXCEPTIONS = {
     ("agrad.testing", "agrad.dtypes"),
     ("agrad.testing", "agrad.registry"),
     ("agrad.testing", "agrad.transforms.trees"),
+    ("agrad.tree", "agrad.transforms.trees"),
 }
 """Optimizer steps and draws are operations, with kernels by name, but no part of the array API that the face is;
 numbers of the host that change from call to call of a jitted function are no arrays. Interop asks whose array an

@@ -19,22 +19,22 @@ ROOT = Path(agrad.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
-    "": 700,
+    "": 770,
     "backends": 2700,
     "cli": 1700,
     "data": 960,
     "engine": 3490,
     "inspecting": 1180,
     "interop": 2880,
-    "jit": 4770,
+    "jit": 4850,
     "nn": 570,
     "ops": 5100,
     "optim": 490,
-    "random": 340,
+    "random": 470,
     "scipy": 1500,
     "solvers": 740,
     "testing": 880,
-    "transforms": 1720,
+    "transforms": 1730,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what
 stands in them."""

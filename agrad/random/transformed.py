@@ -1,0 +1,475 @@
+"""Draws made from uniform, normal and gamma distributed numbers.
+
+They are differentiable in their parameters by that transformation.
+"""
+
+import math
+from typing import Any
+
+import agrad
+from agrad.errors import ShapeError
+from agrad.ops import sampling
+from agrad.random.continuous import _affine, gamma, log_gamma, normal
+from agrad.random.keys import broadcast_shape, checked, floating, parameter, positive, shape_and_dtype
+
+
+def uniform_like(key: Any, shape: Any, dtype: Any, name: str, *parameters: Any) -> Any:
+    """Return uniform numbers in the interior of (0, 1), as a draw's shape asks."""
+    found, kind = shape_and_dtype(key, shape, dtype, name, *parameters)
+    return sampling.uniform(key, shape=found, dtype=kind, interior=True)
+
+
+def positive_like(value: Any, what: str, key: Any, like: Any, name: str) -> Any:
+    """Return a positive parameter as an array like a sample."""
+    kind = agrad.asarray(like).dtype.name
+    return parameter(positive(value, name, what), name, what, key, tuple(like.shape), kind)
+
+
+def laplace(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> Any:
+    """Draw Laplace distributed numbers.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the parameters broadcast.
+    loc, scale : number or array
+        Location and scale. The result is differentiable in arrays.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    log(2 u) for uniform u below 1/2, and -log(2 - 2 u) above.
+    """
+    u = uniform_like(key, shape, dtype, "laplace", loc, scale)
+    left = u < 0.5
+    tail = agrad.log(2 * agrad.where(left, u, 1 - u))
+    return _affine(agrad.where(left, tail, -tail), loc, scale)
+
+
+def gumbel(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> Any:
+    """Draw Gumbel distributed numbers.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the parameters broadcast.
+    loc, scale : number or array
+        Location and scale. The result is differentiable in arrays.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    -log(-log(u)) with u uniform on (0, 1).
+    """
+    u = uniform_like(key, shape, dtype, "gumbel", loc, scale)
+    return _affine(-agrad.log(-agrad.log(u)), loc, scale)
+
+
+def logistic(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> Any:
+    """Draw numbers of the logistic distribution.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the parameters broadcast.
+    loc, scale : number or array
+        Location and scale. The result is differentiable in arrays.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    log(u / (1 - u)) with u uniform on (0, 1).
+    """
+    u = uniform_like(key, shape, dtype, "logistic", loc, scale)
+    return _affine(agrad.log(u) - agrad.log1p(-u), loc, scale)
+
+
+def cauchy(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> Any:
+    """Draw Cauchy distributed numbers.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the parameters broadcast.
+    loc, scale : number or array
+        Location and scale. The result is differentiable in arrays.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    The tangent of pi * (u - 1/2), with u uniform, computed from the nearer end of (0, 1).
+    """
+    u = uniform_like(key, shape, dtype, "cauchy", loc, scale)
+    left = u < 0.5
+    size = 1 / agrad.tan(math.pi * agrad.where(left, u, 1 - u))
+    return _affine(agrad.where(left, -size, size), loc, scale)
+
+
+def rayleigh(key: Any, scale: Any = 1.0, shape: Any = None, *, dtype: Any = None) -> Any:
+    """Draw Rayleigh distributed numbers.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    scale : number or array
+        The scale. The result is differentiable in an array.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the parameters broadcast.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    sqrt(-2 log(u)) * scale with u uniform on (0, 1).
+    """
+    u = uniform_like(key, shape, dtype, "rayleigh", scale)
+    return _affine(agrad.sqrt(-2 * agrad.log(u)), 0.0, scale)
+
+
+def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = None, *, dtype: Any = None) -> Any:
+    """Draw Weibull distributed numbers.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    scale : number or array
+        The scale. The result is differentiable in an array.
+    concentration : number or array
+        The exponent, above 0. The result is differentiable in an array.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the parameters broadcast.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``concentration`` is a number not above 0; the values of an array are not read.
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    (-log(u))**(1 / concentration) * scale with u uniform on (0, 1).
+    """
+    u = uniform_like(key, shape, dtype, "weibull_min", scale, concentration)
+    power = positive_like(concentration, "concentration", key, u, "weibull_min")
+    return _affine((-agrad.log(u)) ** (1 / power), 0.0, scale)
+
+
+def pareto(key: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> Any:
+    """Draw Pareto distributed numbers, which are 1 or more.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    b : number or array
+        The exponent, above 0. The result is differentiable in an array.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the parameters broadcast.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``b`` is a number not above 0; the values of an array are not read.
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    u**(-1 / b) with u uniform on (0, 1).
+    """
+    u = uniform_like(key, shape, dtype, "pareto", b)
+    return agrad.exp(-agrad.log(u) / positive_like(b, "b", key, u, "pareto"))
+
+
+def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, *, dtype: Any = None) -> Any:
+    """Draw numbers whose logarithms are normal.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    sigma : number or array
+        The standard deviation of the logarithm, whose mean is 0. The result is differentiable in an array.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the parameters broadcast.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    The exponential of normal numbers.
+    """
+    return agrad.exp(normal(key, shape, scale=sigma, dtype=dtype))
+
+
+def chisquare(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> Any:
+    """Draw chi-square distributed numbers.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    df : number or array
+        The degrees of freedom, above 0. The result is differentiable in an array.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the parameters broadcast.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``df`` is a number not above 0; the values of an array are not read.
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    Twice a gamma distributed number of concentration df / 2.
+    """
+    return gamma(key, positive(df, "chisquare", "df") / 2, shape, scale=2.0, dtype=dtype)
+
+
+def t(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> Any:
+    """Draw numbers of Student's t distribution.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    df : number or array
+        The degrees of freedom, above 0. The result is differentiable in an array.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the parameters broadcast.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``df`` is a number not above 0; the values of an array are not read.
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    A normal number over the root of a chi-square distributed one divided by df. The gradient is that of the latter.
+    """
+    found, kind = shape_and_dtype(key, shape, dtype, "t", df)
+    pair = sampling.keys(key, count=2, domain=sampling.PAIR, data=0)
+    z = normal(pair[0, :], found, dtype=kind)
+    half = positive_like(df, "df", key, z, "t") / 2
+    return z * agrad.exp(0.5 * (agrad.log(half) - log_gamma(pair[1, :], half, found, dtype=kind)))
+
+
+def maxwell(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> Any:
+    """Draw Maxwell distributed numbers.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the parameters broadcast.
+    loc, scale : number or array
+        Location and scale. The result is differentiable in arrays.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters that are arrays, else the backend's own.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    The length of a vector of three normal numbers.
+    """
+    found, kind = shape_and_dtype(key, shape, dtype, "maxwell", loc, scale)
+    z = normal(key, (*found, 3), dtype=kind)
+    return _affine(agrad.sqrt(agrad.sum(z * z, axis=-1)), loc, scale)
+
+
+def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, *, dtype: Any = None) -> Any:
+    """Draw vectors of a multivariate normal distribution.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    mean : array
+        The mean, along the last axis. The result is differentiable in it.
+    cov : array
+        The covariance, symmetric and positive definite, in the last two axes. The result is differentiable in it.
+    shape : int, tuple of int or None
+        The shape of the batch, by default that to which those of ``mean`` and ``cov`` broadcast.
+    dtype : dtype or None
+        float32 or float64, by default that of the parameters.
+
+    Returns
+    -------
+    array
+        Array of shape (*shape, n). A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ShapeError
+        If the key is not one, ``mean`` or ``cov`` has another shape, or they do not broadcast to ``shape``.
+    DtypeError
+        If the dtype is neither float32 nor float64.
+
+    Notes
+    -----
+    The mean plus the Cholesky factor of the covariance times a vector of normal numbers.
+    """
+    name = "multivariate_normal"
+    checked(key, name)
+    n = int(mean.shape[-1]) if len(getattr(mean, "shape", ())) else -1
+    if len(getattr(cov, "shape", ())) < 2 or tuple(cov.shape[-2:]) != (n, n):
+        raise ShapeError(
+            f"{name}: the mean is an array of shape (..., n) and the covariance one of shape (..., n, n); found "
+            f"{tuple(getattr(mean, 'shape', ()))} and {tuple(getattr(cov, 'shape', ()))}"
+        )
+    kind = floating(dtype, name, key, mean, cov)
+    batch = broadcast_shape(shape, name, mean[..., 0], cov[..., 0, 0])
+    z = normal(key, (*batch, n, 1), dtype=kind)
+    factor = agrad.linalg.cholesky(agrad.astype(cov, getattr(agrad, kind)))
+    return agrad.astype(mean, getattr(agrad, kind)) + agrad.matmul(factor, z)[..., 0]

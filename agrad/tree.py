@@ -1,0 +1,225 @@
+"""Functions of nested containers: pytrees.
+
+The containers are those of ``grad`` and ``jit``: dict, list, tuple, namedtuple and dataclass. All else is a leaf;
+None has no leaves. A dict's leaves are sorted by key.
+"""
+
+import builtins
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import agrad.transforms.trees as trees
+from agrad.errors import OperandError, ShapeError
+
+__all__ = ["all", "flatten", "flatten_with_path", "leaves", "map", "reduce", "structure", "unflatten"]
+
+_NO_START: Any = object()
+
+
+def flatten(tree: Any) -> tuple[list[Any], Any]:
+    """Return a container's leaves, and its structure.
+
+    Parameters
+    ----------
+    tree : container
+        Nested containers, or a single leaf.
+
+    Returns
+    -------
+    tuple
+        (leaves, structure): a list, and an object for ``unflatten`` that is equal for containers of one structure.
+    """
+    return trees.flatten(tree)
+
+
+def leaves(tree: Any) -> list[Any]:
+    """Return a container's leaves.
+
+    Parameters
+    ----------
+    tree : container
+        Nested containers, or a single leaf.
+
+    Returns
+    -------
+    list
+        The leaves in the order of ``flatten``.
+    """
+    return trees.flatten(tree)[0]
+
+
+def structure(tree: Any) -> Any:
+    """Return a container's structure.
+
+    Parameters
+    ----------
+    tree : container
+        Nested containers, or a single leaf.
+
+    Returns
+    -------
+    object
+        The structure of ``flatten``. Its text is the container with ``*`` for leaves.
+    """
+    return trees.flatten(tree)[1]
+
+
+def unflatten(structure: Any, leaves: Iterable[Any]) -> Any:
+    """Return the container with a structure and leaves.
+
+    Parameters
+    ----------
+    structure : object
+        A structure made by ``structure`` or ``flatten``.
+    leaves : iterable
+        As many leaves as the structure has.
+
+    Returns
+    -------
+    container
+        A new container.
+
+    Raises
+    ------
+    ShapeError
+        If the number of leaves is another.
+    OperandError
+        If ``structure`` is none; it is the first argument.
+    """
+    if not hasattr(structure, "num_leaves"):
+        raise OperandError(
+            f"tree.unflatten takes a structure first, as tree.structure returns, not a {type(structure).__name__}"
+        )
+    given = list(leaves)
+    if len(given) != structure.num_leaves:
+        raise ShapeError(f"tree.unflatten: {structure} has {structure.num_leaves} leaves; {len(given)} were given")
+    return trees.unflatten(structure, given)
+
+
+def flatten_with_path(tree: Any) -> tuple[list[tuple[str, Any]], Any]:
+    """Return a container's leaves with their paths, and its structure.
+
+    Parameters
+    ----------
+    tree : container
+        Nested containers, or a single leaf.
+
+    Returns
+    -------
+    tuple
+        (pairs, structure): a list of (path, leaf), and the structure of ``flatten``. A path is a string in Python's
+        notation, such as ``"['layers'][0].weight"``; that of a single leaf is empty.
+    """
+    found, spec = trees.flatten(tree)
+    return list(zip(trees.paths(tree), found, strict=True)), spec
+
+
+def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:  # the name that users know
+    """Apply a function to each leaf.
+
+    Parameters
+    ----------
+    f : callable
+        Takes one leaf of each container.
+    tree : container
+        Nested containers, or a single leaf.
+    *rest : container
+        Containers of the same structure.
+
+    Returns
+    -------
+    container
+        Like ``tree``, with the results as leaves.
+
+    Raises
+    ------
+    ShapeError
+        If a container has another structure. The text names the first place where it differs.
+    """
+    found, spec = trees.flatten(tree)
+    columns = [found]
+    for number, other in enumerate(rest, start=1):
+        more, other_spec = trees.flatten(other)
+        if other_spec != spec:
+            raise ShapeError(f"tree.map: {_difference(spec, other_spec, '', number)}")
+        columns.append(more)
+    return trees.unflatten(spec, [f(*column) for column in zip(*columns, strict=True)])
+
+
+def _difference(a: Any, b: Any, path: str, number: int) -> str:
+    """Return the first difference of two unequal structures, in words."""
+    kind, keys = a.type, a.entries()
+    if kind is b.type and keys == b.entries() and len(keys) > 0:
+        for key, child, other in zip(keys, a.children(), b.children(), strict=True):
+            if child != other:
+                return _difference(child, other, path + _step(kind, key), number)
+    where = f"at {path}" if path else "at the top"
+    return f"the containers differ {where}: container 0 has {_words(a)}, container {number} {_words(b)}"
+
+
+def _step(kind: Any, key: Any) -> str:
+    """Return the notation of one step into a container."""
+    if isinstance(key, int) and hasattr(kind, "_fields"):
+        return f".{kind._fields[key]}"
+    return f".{key}" if hasattr(kind, "__dataclass_fields__") else f"[{key!r}]"
+
+
+def _words(spec: Any) -> str:
+    """Return what a structure is at its top, in words."""
+    if spec.type is None:
+        return "a leaf"
+    if spec.type is type(None):
+        return "None"
+    keys = spec.entries()
+    if issubclass(spec.type, dict):
+        return (
+            f"a {spec.type.__name__} with the keys {', '.join(builtins.map(repr, keys))}" if keys else "an empty dict"
+        )
+    return f"a {spec.type.__name__} of {len(keys)}"
+
+
+def all(tree: Any) -> bool:
+    """Return True if every leaf is true.
+
+    Parameters
+    ----------
+    tree : container
+        Nested containers of numbers or arrays of shape ().
+
+    Returns
+    -------
+    bool
+        True also where there are no leaves.
+    """
+    return builtins.all(trees.flatten(tree)[0])
+
+
+def reduce(f: Callable[[Any, Any], Any], tree: Any, initializer: Any = _NO_START) -> Any:
+    """Combine the leaves from the first to the last.
+
+    Parameters
+    ----------
+    f : callable
+        Takes the result so far and a leaf.
+    tree : container
+        Nested containers, or a single leaf.
+    initializer : object
+        The result before the first leaf; by default the first leaf itself.
+
+    Returns
+    -------
+    object
+        The last result.
+
+    Raises
+    ------
+    ShapeError
+        If there are no leaves and no ``initializer``.
+    """
+    found = trees.flatten(tree)[0]
+    if initializer is not _NO_START:
+        return functools.reduce(f, found, initializer)
+    if not found:
+        raise ShapeError("tree.reduce: there are no leaves; give an initializer")
+    return functools.reduce(f, found)

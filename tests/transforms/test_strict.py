@@ -1,0 +1,52 @@
+"""``grad(..., strict=True)``: an argument that the result does not depend on; results of one element."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad.errors import NotDifferentiableError, ShapeError
+
+
+def partial_loss(parameters: Any, x: Any) -> Any:
+    return agrad.sum(parameters["w"] * x) + agrad.sum(agrad.stop_gradient(parameters["layers"][0]))
+
+
+@pytest.mark.parametrize("transform", [agrad.grad, agrad.value_and_grad])
+def test_strict_names_the_leaf(transform: Any, backend: str) -> None:
+    parameters = {"w": agrad.asarray([1.0, 2.0]), "layers": [agrad.asarray([3.0])]}
+    x = agrad.asarray([5.0, 6.0])
+    with pytest.raises(NotDifferentiableError, match=r"does not depend on argument 0\['layers'\]\[0\] by operations"):
+        transform(partial_loss, strict=True)(parameters, x)
+    out = transform(partial_loss)(parameters, x)
+    gradient = out[1] if isinstance(out, tuple) else out
+    assert gradient["layers"][0].tolist() == [0.0]
+    # all that is used
+    assert agrad.grad(partial_loss, argnums=1, strict=True)(parameters, x).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("wrap", [agrad.jit, agrad.vmap, agrad.grad, lambda f: agrad.vmap(agrad.jit(f))])
+def test_strict_inside_transforms(wrap: Any, backend: str) -> None:
+    inner = agrad.grad(lambda x, y: agrad.sum(x * x) + agrad.floor(agrad.sum(y)), argnums=(0, 1), strict=True)
+    x = agrad.asarray(1.5) if wrap is agrad.grad else agrad.asarray([1.5, 2.5])
+    with pytest.raises(NotDifferentiableError, match="does not depend on argument 1 by operations"):
+        wrap(lambda x: agrad.sum(inner(x, x)[0]))(x)
+    used = agrad.grad(lambda x: agrad.sum(x * x), strict=True)
+    assert agrad.all(wrap(lambda x: agrad.sum(used(x)))(x) >= 2.0)
+
+
+def test_strict_of_a_constant_function() -> None:
+    for f in (lambda x: 3.0, lambda x: agrad.asarray(2.0)):
+        with pytest.raises(NotDifferentiableError, match="does not depend on argument 0 by operations"):
+            agrad.grad(f, strict=True)(np.asarray(1.0))
+        assert float(agrad.grad(f)(np.asarray(1.0))) == 0.0
+    # a derivative that happens to be 0 is a dependence
+    assert float(agrad.grad(lambda x: 0.0 * x, strict=True)(np.asarray(1.0))) == 0.0
+
+
+@pytest.mark.parametrize(("shape", "first"), [((1,), "y[0]"), ((1, 1), "y[0, 0]")])
+def test_one_element_with_axes_is_refused_with_the_remedy(shape: tuple[int, ...], first: str, backend: str) -> None:
+    with pytest.raises(ShapeError) as caught:
+        agrad.grad(lambda x: x * 2)(agrad.ones(shape))
+    assert f"not {shape}; return {first} or agrad.sum(y), or use agrad.jacobian" in str(caught.value)
