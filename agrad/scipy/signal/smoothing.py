@@ -10,7 +10,7 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.interop.arguments import axis_of, constant, is_complex, on_axis
 from agrad.scipy.shared import array, function
-from agrad.scipy.sliding import choice, neighbours
+from agrad.scipy.signal.sliding import choice, neighbours
 
 _EDGES = ("interp", "mirror", "constant", "nearest", "wrap")
 

@@ -3,8 +3,8 @@
 Results are of a floating dtype. SciPy returns integers for integers.
 """
 
-from agrad.scipy.filters import convolve, convolve1d, correlate, correlate1d, uniform_filter, uniform_filter1d
-from agrad.scipy.gaussians import (
+from agrad.scipy.ndimage.filters import convolve, convolve1d, correlate, correlate1d, uniform_filter, uniform_filter1d
+from agrad.scipy.ndimage.gaussians import (
     gaussian_filter,
     gaussian_filter1d,
     gaussian_gradient_magnitude,
@@ -13,8 +13,8 @@ from agrad.scipy.gaussians import (
     prewitt,
     sobel,
 )
-from agrad.scipy.interpolated import affine_transform, map_coordinates, shift, zoom
-from agrad.scipy.ranks import maximum_filter, median_filter, minimum_filter, rank_filter
+from agrad.scipy.ndimage.interpolated import affine_transform, map_coordinates, shift, zoom
+from agrad.scipy.ndimage.ranks import maximum_filter, median_filter, minimum_filter, rank_filter
 
 __all__ = [
     "affine_transform",

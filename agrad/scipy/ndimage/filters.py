@@ -10,7 +10,7 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axes_of, axis_of, constant, is_complex
 from agrad.scipy.shared import array, arrays, function
-from agrad.scipy.sliding import MODES, choice, neighbours
+from agrad.scipy.signal.sliding import MODES, choice, neighbours
 
 
 def refuse_output(name: str, output: Any) -> None:

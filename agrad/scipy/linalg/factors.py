@@ -9,7 +9,7 @@ from typing import Any
 import agrad
 from agrad import Tensor
 from agrad.errors import OperandError
-from agrad.scipy.linalg_shared import adjoint, matrices, mirrored, on_columns, refuse, square, triangle
+from agrad.scipy.linalg.shared import adjoint, matrices, mirrored, on_columns, refuse, square, triangle
 from agrad.scipy.shared import arrays, function
 
 

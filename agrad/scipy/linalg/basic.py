@@ -8,7 +8,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import OperandError, ShapeError
 from agrad.interop.arguments import axes_of, is_complex
-from agrad.scipy.linalg_shared import adjoint, matrices, mirrored, on_columns, refuse, square, triangle
+from agrad.scipy.linalg.shared import adjoint, matrices, mirrored, on_columns, refuse, square, triangle
 from agrad.scipy.shared import array, arrays, function
 
 

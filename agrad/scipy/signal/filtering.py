@@ -10,7 +10,7 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import along, axis_of, constant, is_concrete, on_axis, resized, values_of, zeros
 from agrad.scipy.shared import arrays, function
-from agrad.scipy.sliding import choice, convolved, padded
+from agrad.scipy.signal.sliding import choice, convolved, padded
 
 _EXTENSIONS = {"odd": "mirror", "even": "mirror", "constant": "nearest"}
 

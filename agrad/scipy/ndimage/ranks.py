@@ -8,9 +8,9 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.interop.arguments import axes_of, is_complex
-from agrad.scipy.filters import checked_origin, one_each, refuse_output
+from agrad.scipy.ndimage.filters import checked_origin, one_each, refuse_output
 from agrad.scipy.shared import array, function
-from agrad.scipy.sliding import MODES, choice, padded, windows
+from agrad.scipy.signal.sliding import MODES, choice, padded, windows
 
 
 def _neighbours(

@@ -9,7 +9,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError
 from agrad.interop.arguments import axes_of, axis_of, constant, is_complex, is_concrete, values_of
-from agrad.scipy.filters import correlate1d, one_each, refuse_output
+from agrad.scipy.ndimage.filters import correlate1d, one_each, refuse_output
 from agrad.scipy.shared import array, arrays, function, is_array
 
 

@@ -4,9 +4,9 @@ Matrices are the last two axes; all axes before them are a batch. Arguments are 
 complex. Functions of a part of SciPy's options raise an error for the others.
 """
 
-from agrad.scipy.linalg_banded import cho_solve_banded, cholesky_banded, solve_banded, solveh_banded
-from agrad.scipy.linalg_basic import det, inv, lstsq, norm, pinv, solve, solve_triangular
-from agrad.scipy.linalg_factors import (
+from agrad.scipy.linalg.banded import cho_solve_banded, cholesky_banded, solve_banded, solveh_banded
+from agrad.scipy.linalg.basic import det, inv, lstsq, norm, pinv, solve, solve_triangular
+from agrad.scipy.linalg.factors import (
     cho_factor,
     cho_solve,
     cholesky,
@@ -18,8 +18,8 @@ from agrad.scipy.linalg_factors import (
     svd,
     svdvals,
 )
-from agrad.scipy.linalg_functions import coshm, cosm, expm, sinhm, sinm, solve_sylvester, sqrtm, tanhm, tanm
-from agrad.scipy.linalg_matrices import block_diag, circulant, hankel, toeplitz
+from agrad.scipy.linalg.functions import coshm, cosm, expm, sinhm, sinm, solve_sylvester, sqrtm, tanhm, tanm
+from agrad.scipy.linalg.matrices import block_diag, circulant, hankel, toeplitz
 
 __all__ = [
     "block_diag",

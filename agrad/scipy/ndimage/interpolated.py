@@ -10,9 +10,9 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.interop.arguments import constant, flat, is_complex, on_axis
-from agrad.scipy.filters import one_each, refuse_output
+from agrad.scipy.ndimage.filters import one_each, refuse_output
 from agrad.scipy.shared import array, arrays, function
-from agrad.scipy.sliding import MODES, choice
+from agrad.scipy.signal.sliding import MODES, choice
 
 
 def _inside(c: Tensor, n: int, mode: str) -> Tensor:

@@ -3,10 +3,10 @@
 Results are of a floating dtype, real for real inputs. SciPy returns integers for some functions of integers.
 """
 
-from agrad.scipy.convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve
-from agrad.scipy.filtering import filtfilt, lfilter, lfilter_zi, sosfilt, sosfilt_zi, sosfiltfilt
-from agrad.scipy.smoothing import detrend, hilbert, savgol_coeffs, savgol_filter
-from agrad.scipy.spectral import periodogram, welch
+from agrad.scipy.signal.convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve
+from agrad.scipy.signal.filtering import filtfilt, lfilter, lfilter_zi, sosfilt, sosfilt_zi, sosfiltfilt
+from agrad.scipy.signal.smoothing import detrend, hilbert, savgol_coeffs, savgol_filter
+from agrad.scipy.signal.spectral import periodogram, welch
 
 __all__ = [
     "convolve",

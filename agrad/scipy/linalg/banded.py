@@ -10,8 +10,8 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ShapeError
-from agrad.scipy.linalg_factors import solve_by_factor
-from agrad.scipy.linalg_shared import completed, gathered, matrices, on_columns
+from agrad.scipy.linalg.factors import solve_by_factor
+from agrad.scipy.linalg.shared import completed, gathered, matrices, on_columns
 from agrad.scipy.shared import arrays, function
 
 

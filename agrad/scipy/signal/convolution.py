@@ -8,7 +8,7 @@ from agrad import Tensor
 from agrad.errors import ShapeError
 from agrad.interop.arguments import axes_of
 from agrad.scipy.shared import arrays, function
-from agrad.scipy.sliding import centered, choice, convolved, correlated, padded, transformed
+from agrad.scipy.signal.sliding import centered, choice, convolved, correlated, padded, transformed
 
 _MODES = ("full", "same", "valid")
 _BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "reflect"}

@@ -10,8 +10,8 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axis_of, constant, is_complex
 from agrad.scipy.shared import array, arrays, function, is_array
-from agrad.scipy.sliding import choice, windows
-from agrad.scipy.smoothing import detrend as without_trend
+from agrad.scipy.signal.sliding import choice, windows
+from agrad.scipy.signal.smoothing import detrend as without_trend
 
 _COSINES = {"boxcar": [1.0], "hann": [0.5, -0.5], "hamming": [0.54, -0.46], "blackman": [0.42, -0.5, 0.08]}
 """Windows by the coefficients of their cosines."""

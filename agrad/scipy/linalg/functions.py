@@ -8,7 +8,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ShapeError
 from agrad.interop.arguments import is_complex, is_concrete, values_of
-from agrad.scipy.linalg_shared import identity, square
+from agrad.scipy.linalg.shared import identity, square
 from agrad.scipy.shared import arrays, function
 
 _PADE = [

@@ -7,7 +7,7 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ShapeError
-from agrad.scipy.linalg_shared import conjugate, gathered
+from agrad.scipy.linalg.shared import conjugate, gathered
 from agrad.scipy.shared import array, arrays, function
 
 
