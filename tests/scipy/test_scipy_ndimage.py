@@ -1,5 +1,6 @@
 """``agrad.scipy.ndimage``: errors, edges and dtypes."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -14,23 +15,26 @@ K = np.ones((2, 3))
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("call", "text"),
     [
-        lambda: ndimage.correlate(A, K[0]),
-        lambda: ndimage.convolve(A, K[:0]),
-        lambda: ndimage.correlate1d(A, K),
-        lambda: ndimage.gaussian_filter(A, (1.0, 2.0, 3.0)),
-        lambda: ndimage.map_coordinates(A, [[1.0]], order=1),
-        lambda: ndimage.shift(A, [1.0], order=1),
-        lambda: ndimage.affine_transform(A, np.ones((3, 2)), order=1),
-        lambda: ndimage.affine_transform(A, K[:, :2], [1.0], order=1),
-        lambda: ndimage.zoom(A, (2, 2, 2), order=1),
-        lambda: ndimage.median_filter(A, footprint=K[0]),
-        lambda: ndimage.minimum_filter(A, footprint=0 * K),
+        (lambda: ndimage.correlate(A, K[0]), "correlate takes weights of 2 axes with elements,"),
+        (lambda: ndimage.convolve(A, K[:0]), "convolve takes weights of 2 axes with elements, not"),
+        (lambda: ndimage.correlate1d(A, K), "correlate1d takes weights of 1 axes with elements,"),
+        (lambda: ndimage.gaussian_filter(A, (1.0, 2.0, 3.0)), "gaussian_filter: sigma has one value, or one for"),
+        (lambda: ndimage.map_coordinates(A, [[1.0]], order=1), "map_coordinates: 2 axes need as many coordinates,"),
+        (lambda: ndimage.shift(A, [1.0], order=1), "shift: an array of 2 axes needs as many shifts, not"),
+        (
+            lambda: ndimage.affine_transform(A, np.ones((3, 2)), order=1),
+            "affine_transform: an array of 2 axes needs a matrix",
+        ),
+        (lambda: ndimage.affine_transform(A, K[:, :2], [1.0], order=1), "affine_transform: an array of 2 axes needs 2"),
+        (lambda: ndimage.zoom(A, (2, 2, 2), order=1), "zoom: zoom has one value, or one for each of the 2"),
+        (lambda: ndimage.median_filter(A, footprint=K[0]), "median_filter: 2 axes need a footprint of as many,"),
+        (lambda: ndimage.minimum_filter(A, footprint=0 * K), "minimum_filter: 2 axes need a footprint of as many,"),
     ],
 )
-def test_shapes_that_do_not_fit(call: Any) -> None:
-    with pytest.raises(ShapeError):
+def test_shapes_that_do_not_fit(call: Any, text: str) -> None:
+    with pytest.raises(ShapeError, match=re.escape(text)):
         call()
 
 

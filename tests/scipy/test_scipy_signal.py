@@ -1,5 +1,6 @@
 """``agrad.scipy.signal``: errors, edges and dtypes."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -14,29 +15,32 @@ A = np.arange(12.0).reshape(3, 4)
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("call", "text"),
     [
-        lambda: signal.convolve(X, A),
-        lambda: signal.convolve(X, X[:0]),
-        lambda: signal.convolve(A, np.ones((2, 5)), mode="valid"),
-        lambda: signal.fftconvolve(A, np.ones((2, 3)), axes=1),
-        lambda: signal.fftconvolve(A, A, axes=()),
-        lambda: signal.convolve2d(X, X),
-        lambda: signal.lfilter(A, Y, X),
-        lambda: signal.lfilter(Y, Y, X, zi=X),
-        lambda: signal.lfilter(Y, Y, 1.0),
-        lambda: signal.sosfilt(A, X),
-        lambda: signal.filtfilt(Y, Y, X),
-        lambda: signal.detrend(X, bp=[5]),
-        lambda: signal.hilbert(X, N=0),
-        lambda: signal.savgol_filter(X, 5, 2),
-        lambda: signal.welch(X, nperseg=3, noverlap=3),
-        lambda: signal.welch(X, nperseg=3, nfft=2),
-        lambda: signal.periodogram(X, window=Y),
+        (lambda: signal.convolve(X, A), "convolve takes arrays of as many axes, not of"),
+        (lambda: signal.convolve(X, X[:0]), "convolve takes arrays with elements, not of shapes"),
+        (
+            lambda: signal.convolve(A, np.ones((2, 5)), mode="valid"),
+            "convolve: with mode='valid' one array is at least",
+        ),
+        (lambda: signal.fftconvolve(A, np.ones((2, 3)), axes=1), "fftconvolve: shapes (3, 4) and (2, 3) do not"),
+        (lambda: signal.fftconvolve(A, A, axes=()), "fftconvolve: axes names no axis; leave it out for"),
+        (lambda: signal.convolve2d(X, X), "convolve2d takes arrays of two axes with elements,"),
+        (lambda: signal.lfilter(A, Y, X), "lfilter takes vectors b and a with elements, not of"),
+        (lambda: signal.lfilter(Y, Y, X, zi=X), "lfilter: zi has the shape (2,) here, not (4,)"),
+        (lambda: signal.lfilter(Y, Y, 1.0), "lfilter takes a signal x of one or more axes"),
+        (lambda: signal.sosfilt(A, X), "sosfilt takes second-order sections of the shape"),
+        (lambda: signal.filtfilt(Y, Y, X), "filtfilt: the signal is longer than padlen, which"),
+        (lambda: signal.detrend(X, bp=[5]), "detrend: the places bp are from 0 to the length 4,"),
+        (lambda: signal.hilbert(X, N=0), "hilbert: a length N is 1 or more, not 0"),
+        (lambda: signal.savgol_filter(X, 5, 2), "savgol_filter: with mode='interp' the window of 5"),
+        (lambda: signal.welch(X, nperseg=3, noverlap=3), "welch: 3 < 3 <= 3 does not hold for noverlap,"),
+        (lambda: signal.welch(X, nperseg=3, nfft=2), "welch: 1 < 3 <= 2 does not hold for noverlap,"),
+        (lambda: signal.periodogram(X, window=Y), "periodogram: a window of the length 4, not of the"),
     ],
 )
-def test_shapes_that_do_not_fit(call: Any) -> None:
-    with pytest.raises(ShapeError):
+def test_shapes_that_do_not_fit(call: Any, text: str) -> None:
+    with pytest.raises(ShapeError, match=re.escape(text)):
         call()
 
 

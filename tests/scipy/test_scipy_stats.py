@@ -48,10 +48,9 @@ def test_edges_are_those_of_scipy(name: str) -> None:
             with np.errstate(all="ignore"):
                 expected = getattr(theirs, method)(places, *shapes)
             found = getattr(ours, method)(places, *shapes)
-            if np.all(np.isnan(found)):
+            if np.all(np.isnan(found)) and np.isnan(expected[6]):
                 # SciPy has values of some distributions beyond the support, whatever the parameters are
-                assert np.isnan(expected[6])
-                continue
+                expected = found
             # SciPy's formulas have NaNs at infinite places, logarithms of what underflows, and 1 + q for a small q
             lost = np.isnan(expected) & np.isinf(places)
             if method.startswith("log"):
@@ -87,7 +86,7 @@ def test_outside_of_the_support_derivatives_are_zero(name: str) -> None:
         assert all(np.all(np.isfinite(g)) for g in found), (method, found)
 
 
-# logarithms of tails that underflow, from mpmath with 40 digits
+# logarithms of tails that underflow: SciPy's log_ndtr(-40), and -log1p(exp(900))
 TAILS = [
     (lambda: stats.norm.logcdf(-40.0), -804.6084420137538),
     (lambda: stats.logistic.logsf(900.0), -900.0),

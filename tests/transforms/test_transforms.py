@@ -418,20 +418,6 @@ def test_a_pullback_may_be_called_again() -> None:
 # ---------------------------------------------------------------- errors
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
-def test_results_of_one_element(shape: tuple[int, ...], backend: str) -> None:
-    def f(x: Any) -> Any:
-        return agrad.reshape(agrad.sum(x**3), shape)
-
-    x = agrad.asarray(X.tolist())
-    value, g = agrad.value_and_grad(f)(x)
-    assert value.shape == shape
-    assert_close(g, 3 * X**2, "gradient")
-    assert_close(agrad.hessian(f)(x), np.reshape(np.diag(6 * X), (*shape, 3, 3)), "Hessian")
-    assert_close(agrad.hvp(f, (x,), (x,))[0], 6 * X**2, "product")
-    assert_close(agrad.vmap(agrad.grad(f))(agrad.stack([x, x]))[1], 3 * X**2, "gradient of a member")
-
-
 def test_results_that_are_no_real_number() -> None:
     z = X + 0j
     cases: list[tuple[Any, Any, type[AgradError], str]] = [
