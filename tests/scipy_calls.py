@@ -14,7 +14,7 @@ class Call:
 
     ``module`` is SciPy's or agrad's. Floating inputs are differentiated, but for those at the positions ``fixed``.
     ``order``: of the derivatives that are checked; 0 for none. ``mapped``: try it under ``vmap``. ``traced``: try it
-    under ``jit``. ``rtol``: of values against SciPy's.
+    under ``jit``. ``rtol``: of values against SciPy's. ``slow``: a run takes fewer of them.
     """
 
     module: str
@@ -34,7 +34,7 @@ class Call:
 
     @property
     def group(self) -> str:
-        return f"{self.module} {self.label.partition(' ')[0]}"
+        return f"{self.module}, slow" if self.slow else self.module
 
     @property
     def differentiated(self) -> tuple[int, ...]:

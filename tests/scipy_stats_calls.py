@@ -54,7 +54,8 @@ def _add(name: str, method: str, first: tuple[np.ndarray, ...], parameters: tupl
 for _name, (_shapes, _z) in CONTINUOUS.items():
     _all = (*_shapes, _LOC, _SCALE)
     for _method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"):
-        _add(_name, _method, (_LOC + _SCALE * _z,), _all, slow=_name in ("beta", "t"))
+        _hard = _name in SOLVED and _method not in ("logpdf", "pdf")
+        _add(_name, _method, (_LOC + _SCALE * _z,), _all, slow=_hard, order=1 if _hard else 2)
     for _method in ("ppf", "isf"):
         _solved = _name in SOLVED
         _shown = tuple(p[:2] for p in _all) if _solved else tuple(p[:1] for p in _all)
@@ -69,7 +70,8 @@ CALLS.add("truncnorm scale", lambda m, x, c, s: m.truncnorm.cdf(x, -1, 2, c, s),
 for _name, _shapes in DISCRETE.items():
     for _method in ("logpmf", "pmf", "cdf", "sf", "logcdf", "logsf"):
         _k = np.minimum(_K, int(_method != "logsf")) if _name == "bernoulli" else _K + (_name == "geom")
-        _add(_name, _method, (_k,), _shapes)
+        _hard = _name in ("binom", "nbinom") and "pmf" not in _method
+        _add(_name, _method, (_k,), _shapes, slow=_hard, order=1 if _hard else 2)
     for _method in ("mean", "var", "std"):
         _add(_name, _method, (), _shapes)
 _add("bernoulli", "entropy", (), DISCRETE["bernoulli"])
