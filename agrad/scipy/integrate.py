@@ -287,7 +287,8 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (
             raise ShapeError("fixed_quad: the ends are numbers")
         nodes, weights = [constant(v.astype(a.dtype.name), a) for v in np.polynomial.legendre.leggauss(n)]
         half = (b - a) / 2
-        return half * agrad.sum(weights * func(half * (nodes + 1) + a, *args), axis=-1), None
+        given = [agrad.asarray(x) if is_array(x) else x for x in args]
+        return half * agrad.sum(weights * func(half * (nodes + 1) + a, *given), axis=-1), None
 
     return function(integral)(a, b, *args)
 
