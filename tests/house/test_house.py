@@ -19,7 +19,7 @@ ROOT = Path(agrad.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
-    "": 770,
+    "": 780,
     "backends": 2700,
     "cli": 1700,
     "data": 960,

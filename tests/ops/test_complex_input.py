@@ -79,8 +79,9 @@ CONSTANT = """
 
 OF_NO_VALUES = """
     arange available_backends broadcast_shapes can_cast checkpoint compare_backends cond elementwise elementwise_grad
-    empty eye fft.fftfreq fft.rfftfreq finfo fixed_point get_backend gnvp grad graph hessian hvp iinfo isdtype jacfwd
-    jacobian jacrev jit jvp linear_solve linear_transpose linearize note_state numerical_rule odeint ones primitive
+    empty eval_shape eye fft.fftfreq fft.rfftfreq finfo fixed_point get_backend gnvp grad graph hessian hvp iinfo
+    isdtype jacfwd jacobian jacrev jit jvp linear_solve linear_transpose linearize note_state numerical_rule odeint ones
+    primitive
     result_type root scan set_backend use_backend value_and_grad vjp vmap while_loop zeros
 """.split()  # noqa: SIM905
 """Transforms, and what is about backends, dtypes or shapes."""

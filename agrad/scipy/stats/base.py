@@ -36,8 +36,8 @@ def log_of(small: Tensor, rest: Tensor) -> Tensor:
 
 
 def log1mexp(x: Any) -> Any:
-    """Return log(1 - exp(-x)) for x >= 0, -inf at 0."""
-    zero, large = x == 0, x > 0.7
+    """Return log(1 - exp(-x)) for x >= 0, -inf at 0 and below."""
+    zero, large = x <= 0, x > 0.7
     near = agrad.log(-agrad.expm1(-chosen(zero | large, agrad.ones_like(x), x)))
     far = agrad.log1p(-agrad.exp(-chosen(large, x, 1.0)))
     return agrad.where(zero, agrad.full_like(x, -agrad.inf), agrad.where(large, far, near))
