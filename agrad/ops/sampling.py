@@ -91,8 +91,8 @@ def log_gamma(xp: Any, key: Any, alpha: Any, /) -> Any:
         known = philox.truth(xp.all(accepted))
         if known:
             break
-        if known is None:  # under another library's trace: all are proposed again, and those not needed are dropped
-            more, success = _propose(xp, key, attempt, d, dtype)
+        if known is None:  # under another library's trace: proposals for all, those not needed are dropped
+            more, success = _propose(xp, key, attempt, d, dtype, ~accepted)
             log_v = xp.where(accepted, log_v, more)
             accepted = accepted | success
         else:
@@ -111,11 +111,23 @@ def _attempt_keys(key: Any, attempt: int) -> Any:
     return keys(key, count=2, domain=philox.ATTEMPT, data=attempt)
 
 
-def _propose(xp: Any, key: Any, attempt: int, d: Any, dtype: str) -> tuple[Any, Any]:
-    """Return proposals of log(x / d), and booleans: true where one is accepted."""
-    pair, shape = _attempt_keys(key, attempt), tuple(d.shape)
-    z = normal(pair[0, :], shape=shape, dtype=dtype)
-    u = uniform(pair[1, :], shape=shape, dtype=dtype, interior=True)
+def _propose(xp: Any, key: Any, attempt: int, d: Any, dtype: str, refused: Any = None) -> tuple[Any, Any]:
+    """Return proposals of log(x / d), and booleans: true where one is accepted.
+
+    ``refused``: booleans of a trace; a number is drawn where it would be for the elements at which they are true alone.
+    """
+    pair, (n,) = _attempt_keys(key, attempt), d.shape
+    u = uniform(pair[1, :], shape=(n,), dtype=dtype, interior=True)
+    if refused is None:
+        z = normal(pair[0, :], shape=(n,), dtype=dtype)
+    else:
+        count = xp.sum(xp.astype(refused, xp.int32))
+        rank = xp.where(refused, xp.cumulative_sum(xp.astype(refused, xp.int32)) - 1, 0)
+        uniforms = uniform(pair[0, :], shape=(2 * philox.half(n),), dtype=dtype, interior=False)
+        half = 4 * ((count + 7) // 8)  # as philox.half
+        place = xp.where(rank < half, rank, rank - half)
+        both = philox.normal(xp, xp.take(uniforms, place), xp.take(uniforms, place + half), 2 * n)
+        z, u = xp.where(rank < half, both[:n], both[n:]), xp.take(u, rank)
     base = 1 + z / (3 * xp.sqrt(d))
     possible = base > 0
     base = xp.where(possible, base, xp.ones_like(base))

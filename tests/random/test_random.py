@@ -344,6 +344,15 @@ def test_draws_are_where_the_key_is_whatever_is_selected(name: str, backend: str
     np.testing.assert_allclose(host(found), host(right), rtol=1e-12 if found.dtype == right.dtype else 1e-5)
 
 
+@pytest.mark.parametrize("n", [1, 300])
+def test_refused_proposals_are_drawn_again_alike_under_jit(n: int, backend: str) -> None:
+    def draw(key: Any) -> Any:
+        return random.log_gamma(key, 0.5, (n,), dtype="float64")
+
+    key = random.key(3)
+    np.testing.assert_allclose(host(agrad.jit(draw)(key)), host(draw(key)), rtol=1e-10, atol=1e-12)
+
+
 PARAMETERS = [
     (random.uniform, {"low": 0.0, "high": 1.0}),
     (random.normal, {"loc": 0.0, "scale": 1.0}),
