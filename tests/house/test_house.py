@@ -2,9 +2,7 @@
 
 import ast
 import builtins
-import io
 import re
-import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -28,7 +26,7 @@ BUDGETS = {
     "interop": 2900,
     "jit": 4850,
     "nn": 570,
-    "ops": 5100,
+    "ops": 5110,
     "optim": 490,
     "random": 470,
     "scipy": 4300,
@@ -66,12 +64,8 @@ def lines_of_code(file: Path) -> int:
     for node in ast.walk(tree_of(file)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             texts.update(range(node.lineno, node.end_lineno + 1))  # type: ignore[operator]
-    empty = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(file.read_text(encoding="utf-8")).readline):
-        if token.type not in empty:
-            lines.update(range(token.start[0], token.end[0] + 1))
-    return len(lines - texts)
+    lines = enumerate(map(str.strip, file.read_text(encoding="utf-8").splitlines()), 1)
+    return sum(line != "" and not line.startswith("#") and i not in texts for i, line in lines)
 
 
 def test_folders_keep_their_budgets() -> None:

@@ -8,28 +8,22 @@ import pytest
 from checker import assert_close, host
 from crossing import each
 from scipy_calls import Call
-from scipy_distance_calls import CALLS as DISTANCE
-from scipy_integrate_calls import CALLS as INTEGRATE
-from scipy_interpolate_calls import CALLS as INTERPOLATE
-from scipy_linalg_calls import CALLS as LINALG
-from scipy_ndimage_calls import CALLS as NDIMAGE
-from scipy_signal_calls import CALLS as SIGNAL
-from scipy_special_calls import CALLS as SPECIAL
-from scipy_stats_calls import CALLS as STATS
+from scipy_page import CALLS, MODULES, PAGE, names_of, page
 
 import agrad
 from agrad.testing import check_grads
 
-CALLS: list[Call] = [
-    *DISTANCE,
-    *INTEGRATE,
-    *INTERPOLATE,
-    *LINALG,
-    *NDIMAGE,
-    *SIGNAL,
-    *SPECIAL,
-    *STATS,
-]
+UNCALLED = {"OdeResult", "savgol_coeffs"}
+"""A container, and numbers that depend on no array."""
+
+
+def test_every_function_is_called_and_on_the_page() -> None:
+    called = {f"{call.module} {call.label.split()[0]}" for call in CALLS}
+    modules = [calls.module for calls in MODULES if calls.module != "special"]  # docs/special.md has its functions
+    names = {f"{module} {name}" for module in modules for name in names_of(module) if name not in UNCALLED}
+    assert len(names) > 100
+    assert names - called == set()
+    assert page() == PAGE.read_text(encoding="utf-8"), "write it anew: python tests/scipy_page.py"
 
 
 def parts(result: Any) -> list[Any]:

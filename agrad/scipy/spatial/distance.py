@@ -34,6 +34,24 @@ __all__ = [
     "squareform",
 ]
 
+__all__ = [
+    "braycurtis",
+    "canberra",
+    "cdist",
+    "chebyshev",
+    "cityblock",
+    "correlation",
+    "cosine",
+    "euclidean",
+    "jensenshannon",
+    "mahalanobis",
+    "minkowski",
+    "pdist",
+    "seuclidean",
+    "sqeuclidean",
+    "squareform",
+]
+
 _ARRAYS = ("w", "V", "VI")
 """Options that are arrays."""
 

@@ -1,0 +1,69 @@
+"""Write the tables of ``docs/scipy.md``: what the tests call of each function of ``agrad.scipy``."""
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from scipy_calls import Call
+from scipy_distance_calls import CALLS as DISTANCE
+from scipy_integrate_calls import CALLS as INTEGRATE
+from scipy_interpolate_calls import CALLS as INTERPOLATE
+from scipy_linalg_calls import CALLS as LINALG
+from scipy_ndimage_calls import CALLS as NDIMAGE
+from scipy_signal_calls import CALLS as SIGNAL
+from scipy_special_calls import CALLS as SPECIAL
+from scipy_stats_calls import CALLS as STATS
+
+PAGE = Path(__file__).parent.parent / "docs" / "scipy.md"
+START = "## Functions\n"
+TEXT = """
+The tests compare each call with SciPy's value, its derivatives up to the order named (JAX, Dask: the first) with finite
+differences, and the call under `vmap` and `jit` with the plain one. `python tests/scipy_page.py` writes the tables.
+"""
+MODULES = (INTEGRATE, INTERPOLATE, LINALG, NDIMAGE, SIGNAL, DISTANCE, SPECIAL, STATS)
+CALLS: list[Call] = [call for module in MODULES for call in module]
+ORDERS = ("constant", "first", "second")
+
+
+def names_of(module: str) -> list[str]:
+    """Return the public names of a module of ``agrad.scipy``."""
+    return sorted(importlib.import_module(f"agrad.scipy.{module}").__all__, key=str.lower)
+
+
+def row(name: str, calls: list[Call]) -> str:
+    """Return a line of a table: what holds for all the calls of one function."""
+    module = importlib.import_module(f"agrad.scipy.{calls[0].module}")
+    methods = {call.label.split()[1] for call in calls if len(call.label.split()) > 1}
+    methods = {method for method in methods if callable(getattr(getattr(module, name), method, None))}
+    cells = (
+        f"`{name}`" + "".join(f" `.{method}`" for method in sorted(methods)),
+        ORDERS[max(call.order for call in calls)],
+        "yes" if any(call.mapped for call in calls) else "",
+        "yes" if any(call.traced for call in calls) else "",
+        "yes" if any(x.dtype.kind == "c" for call in calls for x in call.inputs) else "",
+        str(len(calls)),
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def tables() -> Iterator[str]:
+    yield START
+    yield TEXT
+    for calls in MODULES:
+        yield f"\n### `agrad.scipy.{calls.module}`\n\n"
+        yield "| function | derivatives | vmap | jit | complex | calls |\n|---|---|---|---|---|---|\n"
+        for name in names_of(calls.module):
+            of_name = [call for call in calls if call.label.split()[0] == name]
+            if of_name:
+                yield row(name, of_name)
+        if calls is SPECIAL:
+            yield "\nAll other functions of the module are those of [`agrad.special`](special.md).\n"
+
+
+def page() -> str:
+    """Return the whole page: its text up to the tables, as it stands, and the tables anew."""
+    return PAGE.read_text(encoding="utf-8").partition(START)[0] + "".join(tables())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
