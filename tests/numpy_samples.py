@@ -190,6 +190,8 @@ sample("pad", lambda x: np.pad(x, 2, constant_values=((1.0, 2.0), (3.0, 4.0))), 
 sample("pad", lambda x: np.pad(x, (1, 2), constant_values=7), normal(2, 3))
 sample("pad", lambda x: np.pad(x, (2, 3), mode="mean", stat_length=2), normal(5))
 sample("pad", lambda x: np.pad(x, (2, 3), mode="linear_ramp", end_values=(3.0, -2.0)), normal(5))
+for _mode in ("linear_ramp", "mean", "median"):
+    sample("pad", on_integers(lambda x, m=_mode: np.pad(x, (3, 2), mode=m)), values([1.0, 7, 4, 2]), constant=True)
 plain("shape ndim size", normal(2, 3), constant=True)
 
 # ---------------------------------------------------------------- choosing and ordering

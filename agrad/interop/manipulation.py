@@ -18,6 +18,7 @@ from agrad.interop.arguments import (
     constant,
     dtype_of,
     flat,
+    is_inexact,
     like_of,
     on_axis,
     picked,
@@ -403,15 +404,21 @@ def _padded_axis(x: Tensor, axis: int, widths: Sequence[int], mode: str, setting
         elif mode == "linear_ramp":
             edge = x[along(axis, slice(0, 1) if side == 0 else slice(x.shape[axis] - 1, None))]
             end = _end(settings.get(known, 0), axis, side, x)
+            if whole := not is_inexact(x):
+                edge, end = cast(edge, float), cast(end, float)
             steps = np.arange(width) / width
-            steps = (steps if side == 0 else steps[::-1]).astype(x.dtype.name)
-            ramp = constant(steps.reshape(on_axis(-1, axis, x.ndim)), x)
+            steps = (steps if side == 0 else steps[::-1]).astype(edge.dtype.name)
+            ramp = constant(steps.reshape(on_axis(-1, axis, x.ndim)), edge)
             part = end + (edge - end) * ramp
+            part = cast(agrad.floor(part), x.dtype) if whole else part
         else:
             length = settings.get(known)
             length = x.shape[axis] if length is None else _pairs(length, x.ndim)[axis][side]
             n = x.shape[axis]
             piece = x[along(axis, slice(0, length) if side == 0 else slice(max(n - length, 0), n))]
-            part = agrad.broadcast_to(_STATISTICS[mode](piece, axis=axis, keepdims=True), shape)
+            part = _STATISTICS[mode](piece, axis=axis, keepdims=True)
+            if not is_inexact(x) and is_inexact(part):
+                part = cast(agrad.round(part), x.dtype)
+            part = agrad.broadcast_to(part, shape)
         parts = [part, *parts] if side == 0 else [*parts, part]
     return agrad.concat(parts, axis=axis) if len(parts) > 1 else x

@@ -16,7 +16,7 @@ from agrad.errors import DtypeError, IndexRangeError, ShapeError
 from agrad.ops.definition import elementwise, primitive
 from agrad.ops.elementwise import multiply
 from agrad.ops.manipulation import reshape
-from agrad.ops.shared import axes_of, axis_of, keep, ndim_of
+from agrad.ops.shared import axes_of, axis_of, floated, keep, ndim_of
 from agrad.ops.special.normal import erf
 from agrad.ops.statistical import mean
 from agrad.ops.statistical import sum as sum_
@@ -45,6 +45,7 @@ relu = elementwise(
 
 
 def _sigmoid(xp: Any, x: Any, /) -> Any:
+    x = floated(xp, x)
     # the exponential of a negative real part never overflows, and keeps the relative precision of both tails
     if is_complex(x.dtype):
         right = xp.real(x) >= 0
@@ -105,12 +106,7 @@ def _gelu_rule(xp: Any, g: Any, x: Any, *, approximate: bool) -> Any:
     return g * (0.5 * (1 + erf(x * math.sqrt(0.5))) + x * density)
 
 
-gelu = elementwise(
-    "gelu",
-    _gelu_rule,
-    forward=_gelu,
-    decompose=True,
-)
+gelu = elementwise("gelu", _gelu_rule, forward=_gelu, decompose=True)
 gelu.__doc__ = inspect.getdoc(_gelu)
 
 
@@ -131,6 +127,7 @@ def _greatest(xp: Any, x: Any, axis: Any) -> Any:
 
 @primitive(name="logsumexp", batch="axis", decompose=True)
 def logsumexp_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+    x = floated(xp, x)
     m = _finite_or_zero(xp, _greatest(xp, x, axis))
     y = xp.log(xp.sum(xp.exp(x - m), axis=axis, keepdims=True)) + m
     return y if keepdims else xp.squeeze(y, axis=axis)
@@ -193,6 +190,7 @@ def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
 
 @primitive(name="softmax", batch="axis", decompose=True)
 def softmax_p(xp: Any, x: Any, /, *, axis: int) -> Any:
+    x = floated(xp, x)
     e = xp.exp(x - _greatest(xp, x, axis))
     return e / xp.sum(e, axis=axis, keepdims=True)
 
@@ -229,6 +227,7 @@ def softmax(x: Any, /, *, axis: int = -1) -> Any:
 
 @primitive(name="log_softmax", batch="axis", decompose=True)
 def log_softmax_p(xp: Any, x: Any, /, *, axis: int) -> Any:
+    x = floated(xp, x)
     x = x - _greatest(xp, x, axis)
     return x - xp.log(xp.sum(xp.exp(x), axis=axis, keepdims=True))
 

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from agrad.backends import backend_of, backend_of_type
-from agrad.dtypes import DType
+from agrad.dtypes import DType, is_floating
 from agrad.engine.scalars import TracedNumber, host_array_call
 from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError
@@ -51,6 +51,14 @@ def native_dtype(dtype: Any, x: Any) -> Any:
     if type(dtype) is not DType:
         return dtype
     return getattr(backend_of(raw_of(x)).xp, dtype.name)
+
+
+def floated(xp: Any, x: Any) -> Any:
+    """Return ``x``, integers as floating numbers.
+
+    Differences of integers may wrap around.
+    """
+    return x if is_floating(x.dtype) else xp.astype(x, xp.__array_namespace_info__().default_dtypes()["real floating"])
 
 
 def array_arguments(name: str, *values: Any) -> list[Any]:

@@ -84,21 +84,8 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     -----
     With m the largest of the terms' logarithms: ``m + log|sum(b exp(a - m))|``.
     """
-    if b is None and not return_sign:
-        return agrad.logsumexp(array(a), axis=axis, keepdims=keepdims)
-    a, b = arrays(a, 1.0 if b is None else b)
-    a, b = agrad.broadcast_arrays(a, b)
-    # an element without a factor has no part, also where it is infinite
-    a = agrad.where(b == 0, agrad.full_like(a, -agrad.inf), a)
-    top = agrad.stop_gradient(agrad.max(a, axis=axis, keepdims=True))
-    top = agrad.where(agrad.isfinite(top), top, agrad.zeros_like(top))
-    total = agrad.sum(b * agrad.exp(a - top), axis=axis, keepdims=True)
-    sign = agrad.sign(total)
-    out = agrad.log(agrad.abs(total) if return_sign else total) + top
-    if not keepdims:
-        axes = tuple(range(a.ndim)) if axis is None else axis
-        out, sign = agrad.squeeze(out, axis=axes), agrad.squeeze(sign, axis=axes)
-    return (out, sign) if return_sign else out
+    given = (array(a), None) if b is None else arrays(a, b)
+    return agrad.special.logsumexp(given[0], axis, given[1], keepdims, return_sign)
 
 
 @function
@@ -117,8 +104,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
     array
         Of the shape of ``x``; its sums over the axes are 1.
     """
-    x = array(x)
-    return agrad.exp(x - agrad.logsumexp(x, axis=axis, keepdims=True))
+    return agrad.special.softmax(array(x), axis)
 
 
 @function
@@ -137,8 +123,7 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     array
         Of the shape of ``x``.
     """
-    x = array(x)
-    return x - agrad.logsumexp(x, axis=axis, keepdims=True)
+    return agrad.special.log_softmax(array(x), axis)
 
 
 def _exact(name: str, exact: Any) -> None:

@@ -421,3 +421,16 @@ def test_an_axis_of_length_0(dtype: str, place: Any) -> None:
         assert host(part.logsumexp(x, axis=1, keepdims=True)).shape == (2, 1)
         assert host(agrad.grad(lambda x, f=part.logsumexp: agrad.sum(f(x, axis=1)))(x)).shape == (2, 0)
     assert agrad.asarray(agrad.logsumexp(x, axis=1)).dtype == getattr(agrad, dtype)
+
+
+# ---------------------------------------------------------------- integers, whose differences wrap around
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "bool"])
+@pytest.mark.parametrize("name", ["logsumexp", "softmax", "log_softmax", "sigmoid"])
+def test_functions_of_floating_numbers_take_integers(name: str, dtype: str, place: Any) -> None:
+    x = np.asarray([1, 0, 3]).astype(dtype)
+    right = getattr(agrad, name)(x.astype(np.float64))
+    assert_close(getattr(agrad, name)(place(x)), right, name, 1e-6)
+    if name != "sigmoid":
+        assert_close(getattr(agrad.special, name)(place(x)), right, f"special.{name}", 1e-6)

@@ -9,7 +9,8 @@ from typing import Any
 from agrad.errors import DtypeError
 from agrad.ops.composites import logsumexp as _logsumexp
 from agrad.ops.definition import elementwise
-from agrad.ops.elementwise import exp, log, where
+from agrad.ops.elementwise import abs as abs_
+from agrad.ops.elementwise import exp, log, sign, where
 from agrad.ops.shared import axes_of
 from agrad.ops.special import entropy_forms as forms
 from agrad.ops.special.shared import floating, function
@@ -107,7 +108,7 @@ kl_div = function(
 
 
 @public("special")
-def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
     """Return log(sum(b exp(a))) over axes, without overflow.
 
     Differentiable in both.
@@ -115,34 +116,37 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -
     Parameters
     ----------
     a : array
-        Of any shape and a real floating dtype.
+        Of any shape and a real floating dtype; without ``b`` and ``return_sign`` also complex.
     axis : int or tuple of ints, optional
         The axes to reduce; all by default.
     b : array, optional
         Weights that broadcast with ``a``, by default 1. A zero leaves its element out, whatever it is.
     keepdims : bool
         Keep the reduced axes with length one.
+    return_sign : bool
+        Return the logarithm of the sum's absolute value, and its sign.
 
     Returns
     -------
-    array
-        NaN where the sum is negative, as in SciPy.
+    array, or tuple of arrays
+        The logarithm: without ``return_sign`` NaN where the sum is negative, as in SciPy. With it the sign too.
 
     Raises
     ------
     ShapeError
         For an axis out of range, or shapes that do not broadcast.
     """
-    if b is None:
+    if b is None and not return_sign:
         return _logsumexp(a, axis=axis, keepdims=keepdims)
-    a, b = floating("logsumexp", a, b)
+    a, b = floating("logsumexp", a, 1.0 if b is None else b)
     axes = axes_of(axis, a if len(a.shape) >= len(b.shape) else b)
-    lowest = where(b == 0, -math.inf, a)
-    top = max_(lowest, axis=axes, keepdims=True)
+    top = max_(where(b == 0, -math.inf, a), axis=axes, keepdims=True)
     top = where((top < math.inf) & (top > -math.inf), top, 0.0)
-    scaled = exp(where(b == 0, 0.0, a - top)) * b
-    out = log(sum_(scaled, axis=axes, keepdims=True)) + top
-    return out if keepdims else sum_(out, axis=axes)  # each of the axes has length 1
+    total = sum_(exp(where(b == 0, 0.0, a - top)) * b, axis=axes, keepdims=True)
+    outs = [log(abs_(total) if return_sign else total) + top, *([sign(total)] if return_sign else [])]
+    if not keepdims:
+        outs = [sum_(out, axis=axes) for out in outs]  # each of the axes has length 1
+    return tuple(outs) if return_sign else outs[0]
 
 
 @public("special")
@@ -194,4 +198,5 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     """
     if not hasattr(x, "shape"):
         raise DtypeError("log_softmax takes an array of a real floating dtype; make one with agrad.asarray")
+    (x,) = floating("log_softmax", x)
     return x - _logsumexp(x, axis=axis, keepdims=True)
