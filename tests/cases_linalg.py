@@ -6,7 +6,7 @@ libraries choose differently, and finite differences of a choice mean nothing.
 
 import math
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from table import (
     ex,
     normal,
     off_zero,
+    positive,
     row,
     square_matrix,
     values,
@@ -292,6 +293,89 @@ row("linalg.over_triangle", ex("upper", normal(2, 3), square_matrix(3, 3), upper
     call=lambda x1, x2, upper: PRIMITIVES["linalg.over_triangle"].bind(
         x1, agrad.triu(x2) if upper else agrad.tril(x2), upper=upper),
     reference=_over)
+
+
+def _triangle(xp: Any, a: Any, b: Any, lower: bool = False, trans: Any = 0, unit_diagonal: bool = False) -> Any:
+    t = (np.tril if lower else np.triu)(a, (-1 if lower else 1) if unit_diagonal else 0)
+    t = t + np.eye(a.shape[-1]) if unit_diagonal else t
+    t = t if trans in (0, "N") else t.mT if trans in (1, "T") else t.mT.conj()
+    return np.linalg.solve(t, b[:, None])[..., 0] if b.ndim == 1 else np.linalg.solve(t, b)
+
+
+composite("linalg.solve_triangular", ex("upper", square_matrix(3, 3), normal(3, 2)),
+    ex("lower", square_matrix(3, 3), normal(3, 2), lower=True), ex("vector", square_matrix(3, 3), normal(3)),
+    ex("batch of one vector", square_matrix(2, 3, 3), normal(3), lower=True, trans="T"),
+    ex("batch", square_matrix(2, 3, 3), normal(2, 3, 2), trans=1),
+    ex("one matrix", square_matrix(3, 3), normal(2, 3, 1)),
+    ex("unit", normal(3, 3), normal(3, 2), unit_diagonal=True),
+    ex("unit lower", normal(3, 3), normal(3, 2), lower=True, unit_diagonal=True, trans="N"),
+    ex("complex", complex_matrix(3, 3), complex_normal(3, 2)),
+    ex("complex transpose", complex_matrix(3, 3), complex_normal(3), trans="T"),
+    ex("complex adjoint", complex_matrix(3, 3), complex_normal(3, 2), trans="C", lower=True),
+    ex("complex unit", complex_normal(3, 3), complex_normal(2, 3, 1), trans=2, unit_diagonal=True),
+    ex("complex and real", complex_matrix(2, 2), normal(2, 1)),
+    ex("real and complex", square_matrix(2, 2), complex_normal(2)),
+    ex("constant matrix", constant([[2.0, 1.0], [0.0, 4.0]]), normal(2)),
+    ex("empty batch", square_matrix(0, 2, 2), normal(2)),
+    ex("no rows", normal(0, 0), normal(0, 2)), reference=_triangle)
+
+
+def _factored(xp: Any, c: Any, b: Any, upper: bool = False) -> Any:
+    t = np.triu(c) if upper else np.tril(c)
+    a = t.mT.conj() @ t if upper else t @ t.mT.conj()
+    return np.linalg.solve(a, b[:, None])[..., 0] if b.ndim == 1 else np.linalg.solve(a, b)
+
+
+composite("linalg.cholesky_solve", ex("lower", square_matrix(3, 3), normal(3, 2)),
+    ex("upper", square_matrix(3, 3), normal(3), upper=True), ex("batch", square_matrix(2, 3, 3), normal(3, 2)),
+    ex("complex", complex_matrix(3, 3), complex_normal(3, 2)),
+    ex("complex upper batch", complex_matrix(2, 3, 3), complex_normal(2, 3, 1), upper=True),
+    ex("empty batch", square_matrix(0, 2, 2), normal(2, 1)), reference=_factored)
+
+
+def _least(xp: Any, a: Any, b: Any) -> Any:
+    """Return the solution, the residuals and the singular values."""
+    x, residuals, _, s = agrad.linalg.lstsq(a, b)
+    return x, residuals, s
+
+
+def _least_reference(xp: Any, a: Any, b: Any) -> Any:
+    columns = b[:, None] if b.ndim == 1 else b
+    x = np.linalg.pinv(a) @ columns
+    residuals = np.sum(np.abs(a @ x - columns) ** 2, axis=-2)
+    x, residuals = (x[..., 0], residuals[..., 0]) if b.ndim == 1 else (x, residuals)
+    return x, residuals, np.linalg.svdvals(a)
+
+
+def _least_of_rank(xp: Any, a: Any, c: Any, b: Any) -> Any:
+    """Return the solution for a matrix of low rank, which stays of that rank."""
+    if xp is agrad:
+        return agrad.linalg.lstsq(agrad.matmul(a, c), b, rtol=1e-6).solution
+    return np.linalg.lstsq(a @ c, b, rcond=1e-6)[0]
+
+
+composite("linalg.lstsq", ex("square", square_matrix(3, 3), normal(3, 2)), ex("tall", normal(4, 2), normal(4)),
+    ex("wide", normal(2, 4), normal(2)), ex("batch", normal(2, 4, 2), normal(2, 4, 3)),
+    ex("batch of one vector", normal(2, 3, 2), normal(3)), ex("wide batch", normal(2, 2, 3), normal(2, 1)),
+    ex("complex tall", complex_normal(4, 2), complex_normal(4, 2)),
+    ex("complex wide", complex_normal(2, 3), complex_normal(2)),
+    ex("constant matrix", constant([[2.0, 1.0], [0.0, 4.0], [1.0, 1.0]]), normal(3),
+       call=lambda a, b: agrad.linalg.lstsq(a, b)[:2], reference=lambda xp, a, b: _least_reference(xp, a, b)[:2]),
+    ex("low rank", normal(4, 1), normal(1, 3), normal(4), call=partial(_least_of_rank, agrad),
+       reference=_least_of_rank),
+    ex("complex low rank", complex_normal(4, 2), complex_normal(2, 3), complex_normal(4, 2),
+       call=partial(_least_of_rank, agrad), reference=_least_of_rank),
+    ex("empty batch", normal(0, 3, 2), normal(3)), call=partial(_least, agrad), reference=_least_reference)
+
+
+def _logdet(xp: Any, x: Any) -> Any:
+    sign, size = np.linalg.slogdet(x)
+    return size + np.log(sign)
+
+
+composite("linalg.logdet", ex("positive", values([[2.0, 0.5], [-0.25, 1.5]])), ex("batch", square_matrix(2, 3, 3)),
+    ex("one by one", positive(1, 1)), ex("empty batch", normal(0, 2, 2)), ex("empty", normal(2, 0, 0)),
+    ex("complex", complex_normal(3, 3)), ex("complex batch", complex_normal(2, 2, 2)), reference=_logdet)
 
 
 def _slogdet(xp: Any, x: Any) -> Any:

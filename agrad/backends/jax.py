@@ -19,6 +19,7 @@ from agrad.backends import special as special_words
 from agrad.backends.base import Backend, vocabulary
 from agrad.backends.indexing import check_bounds, host_index, positions
 from agrad.errors import DtypeError
+from agrad.registry import kernel
 from agrad.shapes import fill_index
 
 try:
@@ -145,6 +146,16 @@ BACKEND = Backend(
     synchronize=_synchronize,
     on_select=lambda: jax.config.update("jax_enable_x64", True),
 )
+
+# ------------------------------------------------------------------ triangular systems
+
+
+@kernel("jax", "linalg.over_triangle", "forward", when=lambda x1, x2: x1.dtype == x2.dtype)
+def over_triangle(x1: jax.Array, x2: jax.Array, *, upper: bool) -> jax.Array:
+    batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    x1, x2 = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (x1, x2))
+    return jax.lax.linalg.triangular_solve(x2, x1, lower=not upper)
+
 
 # ------------------------------------------------------------------ random numbers
 

@@ -28,6 +28,7 @@ from agrad.ops import (  # noqa: F401
     searching,
     segments,
     sets,
+    solutions,
     sorting,
     statistical,
     transfer,
