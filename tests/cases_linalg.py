@@ -260,6 +260,55 @@ _both("linalg.qr", *[
                                  (", tall", normal(4, 2), "complete"))],
     of=_qr)
 
+
+
+def _lu(xp: Any, a: Any) -> Any:
+    """Return P, L and U, of NumPy's arrays by elimination row by row."""
+    if xp is agrad:
+        return tuple(agrad.linalg.lu(a))
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    u, lower = a.copy(), np.broadcast_to(np.eye(m, k), (*a.shape[:-1], k)).astype(a.dtype)
+    swaps = np.broadcast_to(np.eye(m), (*a.shape[:-1], m)).astype(a.dtype)
+    for member in np.ndindex(a.shape[:-2]):
+        x, factor, swap = u[member], lower[member], swaps[member]
+        for j in range(k):
+            i = j + int(np.argmax(np.abs(x[j:, j].real) + np.abs(x[j:, j].imag)))
+            x[[i, j]], swap[[i, j]], factor[[i, j], :j] = x[[j, i]], swap[[j, i]], factor[[j, i], :j]
+            for below in range(j + 1, m):
+                factor[below, j] = x[below, j] / x[j, j]
+                x[below] -= factor[below, j] * x[j]
+    return swaps.mT, lower, np.triu(u[..., :k, :])
+
+
+# fmt: off
+_both("linalg.lu", *[ex(label, draw) for label, draw in (
+        ("square", normal(3, 3)), ("tall", normal(5, 2)), ("wide", normal(2, 4)), ("one row", normal(1, 3)),
+        ("one column", off_zero(3, 1)), ("batch", normal(2, 3, 3)), ("tall batch", normal(2, 4, 3)),
+        ("wide batch of batches", normal(2, 1, 2, 3)), ("empty batch", normal(0, 3, 2)), ("no columns", normal(3, 0)),
+        ("complex", complex_normal(3, 3)), ("complex tall", complex_normal(4, 2)),
+        ("complex wide", complex_normal(2, 3)), ("complex batch", complex_normal(2, 2, 2)))],
+    *[ex(f"{name} alone{suffix}", draw, **_part(_lu, i)) for name, i in (("L", 1), ("U", 2))
+      for suffix, draw in (("", normal(3, 3)), (", wide", complex_normal(2, 3)), (", tall", normal(4, 2)))],
+    of=_lu)
+
+
+
+def _exponential(xp: Any, a: Any) -> Any:
+    """Return the exponential, of NumPy's arrays by eigenvalues in double precision."""
+    if xp is agrad:
+        return agrad.linalg.matrix_exp(a)
+    w, v = np.linalg.eig(a.astype(np.complex128))
+    y = (v * np.exp(w)[..., None, :]) @ np.linalg.inv(v)
+    return (y if np.iscomplexobj(a) else y.real).astype(a.dtype)
+
+
+# fmt: off
+_both("linalg.matrix_exp", ex("matrix", normal(3, 3)), ex("one by one", normal(1, 1)), ex("batch", normal(2, 3, 3)),
+    ex("of many sizes", values([[[0.1, 0.2], [-0.1, 0.0]], [[-9.0, 4.0], [5.0, -7.0]]])),
+    ex("empty batch", normal(0, 2, 2)), ex("empty", normal(2, 0, 0)), ex("complex", complex_normal(3, 3)),
+    ex("complex batch of batches", complex_normal(2, 1, 2, 2)), of=_exponential)
+
 # ---------------------------------------------------------------- determinants
 
 _both("linalg.det", ex("matrix", normal(3, 3)), ex("large", square_matrix(5, 5)), ex("batch", normal(2, 3, 3)),

@@ -22,6 +22,7 @@ from agrad.ops import (  # noqa: F401
     lengths,
     linear_algebra,
     manipulation,
+    matrix_functions,
     norms,
     products,
     sampling,

@@ -275,6 +275,12 @@ def over_triangle_jvp(xp: Any, t: Any, y: Any, x2: Any, *, upper: bool) -> Any:
     return -over_triangle(xp.matmul(y, t), x2, upper=upper)
 
 
+def under_triangle(xp: Any, x1: Any, x2: Any, *, upper: bool) -> Any:
+    """Return the solution y of ``x2 @ y = x1`` with a triangular matrix."""
+    transpose = xp.matrix_transpose
+    return transpose(over_triangle(transpose(x1), transpose(x2), upper=not upper))
+
+
 @public("linalg")
 @primitive(name="linalg.inv", batch="leading")
 def inv(xp: Any, x: Any, /) -> Any:

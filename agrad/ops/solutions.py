@@ -8,7 +8,7 @@ from agrad.ops.casting import finfo
 from agrad.ops.decompositions import svdvals
 from agrad.ops.determinants import pinv
 from agrad.ops.elementwise import conj, real
-from agrad.ops.linear_algebra import matmul, on_columns, over_triangle, tril, triu
+from agrad.ops.linear_algebra import matmul, on_columns, tril, triu, under_triangle
 from agrad.ops.manipulation import expand_dims, matrix_transpose, squeeze
 from agrad.ops.matrices import adjoint, check_matrices, identity
 from agrad.ops.searching import count_nonzero
@@ -73,11 +73,11 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, 
     elif trans in (1, "T"):
         t = matrix_transpose(t)
     upper = bool(lower) == (trans not in (0, "N"))
-    return on_columns(lambda columns: _under_triangle(t, columns, upper), b, t.shape[-1], "solve_triangular")
 
+    def solved(columns: Any) -> Any:
+        return under_triangle(namespace, columns, t, upper=upper)
 
-def _under_triangle(t: Any, b: Any, upper: bool) -> Any:
-    return matrix_transpose(over_triangle(matrix_transpose(b), matrix_transpose(t), upper=not upper))
+    return on_columns(solved, b, t.shape[-1], "solve_triangular")
 
 
 @public("linalg")
@@ -110,12 +110,12 @@ def cholesky_solve(c: Any, b: Any, /, *, upper: bool = False) -> Any:
     check_matrices(c, "cholesky_solve", square=True)
     t = (triu if upper else tril)(c)
     lower, across = (adjoint(namespace, t), t) if upper else (t, adjoint(namespace, t))
-    return on_columns(
-        lambda columns: _under_triangle(across, _under_triangle(lower, columns, False), True),
-        b,
-        t.shape[-1],
-        "cholesky_solve",
-    )
+
+    def solved(columns: Any) -> Any:
+        half = under_triangle(namespace, columns, lower, upper=False)
+        return under_triangle(namespace, half, across, upper=True)
+
+    return on_columns(solved, b, t.shape[-1], "cholesky_solve")
 
 
 @public("linalg")
