@@ -294,20 +294,28 @@ _both("linalg.lu", *[ex(label, draw) for label, draw in (
 
 
 
-def _exponential(xp: Any, a: Any) -> Any:
-    """Return the exponential, of NumPy's arrays by eigenvalues in double precision."""
-    if xp is agrad:
-        return agrad.linalg.matrix_exp(a)
-    w, v = np.linalg.eig(a.astype(np.complex128))
-    y = (v * np.exp(w)[..., None, :]) @ np.linalg.inv(v)
-    return (y if np.iscomplexobj(a) else y.real).astype(a.dtype)
+def _by_eigenvalues(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of NumPy's matrices, in double precision."""
+
+    def reference(xp: Any, a: Any) -> Any:
+        w, v = np.linalg.eig(a.astype(np.complex128))
+        y = (v * function(w)[..., None, :]) @ np.linalg.inv(v)
+        return (y if np.iscomplexobj(a) else y.real).astype(a.dtype)
+
+    return reference
 
 
 # fmt: off
-_both("linalg.matrix_exp", ex("matrix", normal(3, 3)), ex("one by one", normal(1, 1)), ex("batch", normal(2, 3, 3)),
+row("linalg.matrix_exp", ex("matrix", normal(3, 3)), ex("one by one", normal(1, 1)), ex("batch", normal(2, 3, 3)),
     ex("of many sizes", values([[[0.1, 0.2], [-0.1, 0.0]], [[-9.0, 4.0], [5.0, -7.0]]])),
     ex("empty batch", normal(0, 2, 2)), ex("empty", normal(2, 0, 0)), ex("complex", complex_normal(3, 3)),
-    ex("complex batch of batches", complex_normal(2, 1, 2, 2)), of=_exponential)
+    ex("complex batch of batches", complex_normal(2, 1, 2, 2)), reference=_by_eigenvalues(np.exp))
+for _name, _function in (("sqrtm", np.sqrt), ("logm", np.log)):
+    row(f"linalg.{_name}", ex("matrix", square_matrix(3, 3)), ex("one by one", positive(1, 1)),
+        ex("batch", square_matrix(2, 3, 3)), ex("of many sizes", values([[[0.4, 0.2], [-0.2, 0.5]], [[1.01, 0.02],
+        [0.03, 1.02]], [[90.0, 40.0], [-50.0, 70.0]]])), ex("empty batch", normal(0, 2, 2)),
+        ex("complex", complex_matrix(3, 3)), ex("complex batch of batches", complex_matrix(2, 1, 2, 2)),
+        call=PRIMITIVES[f"linalg.{_name}"].bind, reference=_by_eigenvalues(_function))
 
 # ---------------------------------------------------------------- determinants
 

@@ -230,12 +230,17 @@ BACKEND = Backend(
     content=lambda x: None if x.is_inference() else partial(attrgetter("_version"), x),
 )
 
-# ------------------------------------------------------------------ triangular systems
+# ------------------------------------------------------------------ linear algebra
 
 
 @kernel("torch", "linalg.over_triangle", "forward", when=lambda x1, x2: x1.dtype == x2.dtype)
 def over_triangle(x1: torch.Tensor, x2: torch.Tensor, *, upper: bool) -> torch.Tensor:
     return torch.linalg.solve_triangular(x2, x1, upper=upper, left=False)
+
+
+@kernel("torch", "linalg.matrix_exp", "forward")
+def matrix_exp(x: torch.Tensor) -> torch.Tensor:
+    return torch.linalg.matrix_exp(x)
 
 
 # ------------------------------------------------------------------ random numbers

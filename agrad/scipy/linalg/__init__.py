@@ -18,7 +18,7 @@ from agrad.scipy.linalg.factors import (
     svd,
     svdvals,
 )
-from agrad.scipy.linalg.functions import coshm, cosm, expm, sinhm, sinm, solve_sylvester, sqrtm, tanhm, tanm
+from agrad.scipy.linalg.functions import coshm, cosm, expm, logm, sinhm, sinm, solve_sylvester, sqrtm, tanhm, tanm
 from agrad.scipy.linalg.matrices import block_diag, circulant, hankel, toeplitz
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "expm",
     "hankel",
     "inv",
+    "logm",
     "lstsq",
     "norm",
     "pinv",
