@@ -315,7 +315,7 @@ for _name, _function in (("sqrtm", np.sqrt), ("logm", np.log)):
         ex("batch", square_matrix(2, 3, 3)), ex("of many sizes", values([[[0.4, 0.2], [-0.2, 0.5]], [[1.01, 0.02],
         [0.03, 1.02]], [[90.0, 40.0], [-50.0, 70.0]]])), ex("empty batch", normal(0, 2, 2)),
         ex("complex", complex_matrix(3, 3)), ex("complex batch of batches", complex_matrix(2, 1, 2, 2)),
-        call=PRIMITIVES[f"linalg.{_name}"].bind, reference=_by_eigenvalues(_function))
+        call=partial(PRIMITIVES[f"linalg.{_name}"].bind, checked=True), reference=_by_eigenvalues(_function))
 
 # ---------------------------------------------------------------- determinants
 

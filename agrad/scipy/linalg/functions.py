@@ -167,10 +167,11 @@ def sqrtm(A: Any) -> Any:
 
     Notes
     -----
-    Newton's method: N. J. Higham, "Functions of Matrices" (2008), equation 6.29. A derivative is the root of matrices
-    of twice the size.
+    Newton's method: N. J. Higham, "Functions of Matrices" (2008), equation 6.29. NaN too where less than half of the
+    digits would be right. A derivative is the root of matrices of twice the size; it loses about as many digits as the
+    square of the condition number has.
     """
-    return matrix_functions.sqrtm(square(A, "sqrtm"))
+    return matrix_functions.sqrtm(square(A, "sqrtm"), checked=True)
 
 
 @function
@@ -196,6 +197,6 @@ def logm(A: Any) -> Any:
     Notes
     -----
     Inverse scaling and squaring: N. J. Higham, "Functions of Matrices" (2008), section 11.5, with square roots as
-    ``sqrtm``. A derivative is the logarithm of matrices of twice the size.
+    ``sqrtm``, whose limits it has. A derivative is the logarithm of matrices of twice the size.
     """
-    return matrix_functions.logm(square(A, "logm"))
+    return matrix_functions.logm(square(A, "logm"), checked=True)
