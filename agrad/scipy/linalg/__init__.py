@@ -19,6 +19,7 @@ from agrad.scipy.linalg.factors import (
     svdvals,
 )
 from agrad.scipy.linalg.functions import coshm, cosm, expm, logm, sinhm, sinm, solve_sylvester, sqrtm, tanhm, tanm
+from agrad.scipy.linalg.lu_factors import lu, lu_factor, lu_solve
 from agrad.scipy.linalg.matrices import block_diag, circulant, hankel, toeplitz
 
 __all__ = [
@@ -41,6 +42,9 @@ __all__ = [
     "inv",
     "logm",
     "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_solve",
     "norm",
     "pinv",
     "qr",
