@@ -1,4 +1,4 @@
-"""Solutions of linear systems: by triangles, by Cholesky factors, and of least squares."""
+"""Solutions of systems: by triangles, by Cholesky factors, of least squares."""
 
 from typing import Any, NamedTuple
 

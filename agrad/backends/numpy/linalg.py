@@ -82,7 +82,7 @@ def lu(x: Raw, /) -> tuple[Raw, Raw, Raw]:
 
 
 def unpacked(xp: Any, packed: Raw, order: Raw) -> tuple[Raw, Raw, Raw]:
-    """Return P, L and U of factors in one matrix and the rows in the order of the pivots."""
+    """Return P, L and U of factors in one matrix and rows in the pivots' order."""
     m, n = packed.shape[-2:]
     k = min(m, n)
     P = (order[..., None, :] == xp.arange(m)[:, None]).astype(packed.dtype)
