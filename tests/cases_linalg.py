@@ -6,7 +6,7 @@ libraries choose differently, and finite differences of a choice mean nothing.
 
 import math
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from table import (
     ex,
     normal,
     off_zero,
+    positive,
     row,
     square_matrix,
     values,
@@ -259,6 +260,63 @@ _both("linalg.qr", *[
                                  (", tall", normal(4, 2), "complete"))],
     of=_qr)
 
+
+
+def _lu(xp: Any, a: Any) -> Any:
+    """Return P, L and U, of NumPy's arrays by elimination row by row."""
+    if xp is agrad:
+        return tuple(agrad.linalg.lu(a))
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    u, lower = a.copy(), np.broadcast_to(np.eye(m, k), (*a.shape[:-1], k)).astype(a.dtype)
+    swaps = np.broadcast_to(np.eye(m), (*a.shape[:-1], m)).astype(a.dtype)
+    for member in np.ndindex(a.shape[:-2]):
+        x, factor, swap = u[member], lower[member], swaps[member]
+        for j in range(k):
+            i = j + int(np.argmax(np.abs(x[j:, j].real) + np.abs(x[j:, j].imag)))
+            x[[i, j]], swap[[i, j]], factor[[i, j], :j] = x[[j, i]], swap[[j, i]], factor[[j, i], :j]
+            for below in range(j + 1, m):
+                factor[below, j] = x[below, j] / x[j, j]
+                x[below] -= factor[below, j] * x[j]
+    return swaps.mT, lower, np.triu(u[..., :k, :])
+
+
+# fmt: off
+_both("linalg.lu", *[ex(label, draw) for label, draw in (
+        ("square", normal(3, 3)), ("tall", normal(5, 2)), ("wide", normal(2, 4)), ("one row", normal(1, 3)),
+        ("one column", off_zero(3, 1)), ("batch", normal(2, 3, 3)), ("tall batch", normal(2, 4, 3)),
+        ("wide batch of batches", normal(2, 1, 2, 3)), ("empty batch", normal(0, 3, 2)), ("no columns", normal(3, 0)),
+        ("complex", complex_normal(3, 3)), ("complex tall", complex_normal(4, 2)),
+        ("complex wide", complex_normal(2, 3)), ("complex batch", complex_normal(2, 2, 2)))],
+    *[ex(f"{name} alone{suffix}", draw, **_part(_lu, i)) for name, i in (("L", 1), ("U", 2))
+      for suffix, draw in (("", normal(3, 3)), (", wide", complex_normal(2, 3)), (", tall", normal(4, 2)))],
+    of=_lu)
+
+
+
+def _by_eigenvalues(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of NumPy's matrices, in double precision."""
+
+    def reference(xp: Any, a: Any) -> Any:
+        w, v = np.linalg.eig(a.astype(np.complex128))
+        y = (v * function(w)[..., None, :]) @ np.linalg.inv(v)
+        return (y if np.iscomplexobj(a) else y.real).astype(a.dtype)
+
+    return reference
+
+
+# fmt: off
+row("linalg.matrix_exp", ex("matrix", normal(3, 3)), ex("one by one", normal(1, 1)), ex("batch", normal(2, 3, 3)),
+    ex("of many sizes", values([[[0.1, 0.2], [-0.1, 0.0]], [[-9.0, 4.0], [5.0, -7.0]]])),
+    ex("empty batch", normal(0, 2, 2)), ex("empty", normal(2, 0, 0)), ex("complex", complex_normal(3, 3)),
+    ex("complex batch of batches", complex_normal(2, 1, 2, 2)), reference=_by_eigenvalues(np.exp))
+for _name, _function in (("sqrtm", np.sqrt), ("logm", np.log)):
+    row(f"linalg.{_name}", ex("matrix", square_matrix(3, 3)), ex("one by one", positive(1, 1)),
+        ex("batch", square_matrix(2, 3, 3)), ex("of many sizes", values([[[0.4, 0.2], [-0.2, 0.5]], [[1.01, 0.02],
+        [0.03, 1.02]], [[90.0, 40.0], [-50.0, 70.0]]])), ex("empty batch", normal(0, 2, 2)),
+        ex("complex", complex_matrix(3, 3)), ex("complex batch of batches", complex_matrix(2, 1, 2, 2)),
+        call=partial(PRIMITIVES[f"linalg.{_name}"].bind, checked=True), reference=_by_eigenvalues(_function))
+
 # ---------------------------------------------------------------- determinants
 
 _both("linalg.det", ex("matrix", normal(3, 3)), ex("large", square_matrix(5, 5)), ex("batch", normal(2, 3, 3)),
@@ -292,6 +350,89 @@ row("linalg.over_triangle", ex("upper", normal(2, 3), square_matrix(3, 3), upper
     call=lambda x1, x2, upper: PRIMITIVES["linalg.over_triangle"].bind(
         x1, agrad.triu(x2) if upper else agrad.tril(x2), upper=upper),
     reference=_over)
+
+
+def _triangle(xp: Any, a: Any, b: Any, lower: bool = False, trans: Any = 0, unit_diagonal: bool = False) -> Any:
+    t = (np.tril if lower else np.triu)(a, (-1 if lower else 1) if unit_diagonal else 0)
+    t = t + np.eye(a.shape[-1]) if unit_diagonal else t
+    t = t if trans in (0, "N") else t.mT if trans in (1, "T") else t.mT.conj()
+    return np.linalg.solve(t, b[:, None])[..., 0] if b.ndim == 1 else np.linalg.solve(t, b)
+
+
+composite("linalg.solve_triangular", ex("upper", square_matrix(3, 3), normal(3, 2)),
+    ex("lower", square_matrix(3, 3), normal(3, 2), lower=True), ex("vector", square_matrix(3, 3), normal(3)),
+    ex("batch of one vector", square_matrix(2, 3, 3), normal(3), lower=True, trans="T"),
+    ex("batch", square_matrix(2, 3, 3), normal(2, 3, 2), trans=1),
+    ex("one matrix", square_matrix(3, 3), normal(2, 3, 1)),
+    ex("unit", normal(3, 3), normal(3, 2), unit_diagonal=True),
+    ex("unit lower", normal(3, 3), normal(3, 2), lower=True, unit_diagonal=True, trans="N"),
+    ex("complex", complex_matrix(3, 3), complex_normal(3, 2)),
+    ex("complex transpose", complex_matrix(3, 3), complex_normal(3), trans="T"),
+    ex("complex adjoint", complex_matrix(3, 3), complex_normal(3, 2), trans="C", lower=True),
+    ex("complex unit", complex_normal(3, 3), complex_normal(2, 3, 1), trans=2, unit_diagonal=True),
+    ex("complex and real", complex_matrix(2, 2), normal(2, 1)),
+    ex("real and complex", square_matrix(2, 2), complex_normal(2)),
+    ex("constant matrix", constant([[2.0, 1.0], [0.0, 4.0]]), normal(2)),
+    ex("empty batch", square_matrix(0, 2, 2), normal(2)),
+    ex("no rows", normal(0, 0), normal(0, 2)), reference=_triangle)
+
+
+def _factored(xp: Any, c: Any, b: Any, upper: bool = False) -> Any:
+    t = np.triu(c) if upper else np.tril(c)
+    a = t.mT.conj() @ t if upper else t @ t.mT.conj()
+    return np.linalg.solve(a, b[:, None])[..., 0] if b.ndim == 1 else np.linalg.solve(a, b)
+
+
+composite("linalg.cholesky_solve", ex("lower", square_matrix(3, 3), normal(3, 2)),
+    ex("upper", square_matrix(3, 3), normal(3), upper=True), ex("batch", square_matrix(2, 3, 3), normal(3, 2)),
+    ex("complex", complex_matrix(3, 3), complex_normal(3, 2)),
+    ex("complex upper batch", complex_matrix(2, 3, 3), complex_normal(2, 3, 1), upper=True),
+    ex("empty batch", square_matrix(0, 2, 2), normal(2, 1)), reference=_factored)
+
+
+def _least(xp: Any, a: Any, b: Any) -> Any:
+    """Return the solution, the residuals and the singular values."""
+    x, residuals, _, s = agrad.linalg.lstsq(a, b)
+    return x, residuals, s
+
+
+def _least_reference(xp: Any, a: Any, b: Any) -> Any:
+    columns = b[:, None] if b.ndim == 1 else b
+    x = np.linalg.pinv(a) @ columns
+    residuals = np.sum(np.abs(a @ x - columns) ** 2, axis=-2)
+    x, residuals = (x[..., 0], residuals[..., 0]) if b.ndim == 1 else (x, residuals)
+    return x, residuals, np.linalg.svdvals(a)
+
+
+def _least_of_rank(xp: Any, a: Any, c: Any, b: Any) -> Any:
+    """Return the solution for a matrix of low rank, which stays of that rank."""
+    if xp is agrad:
+        return agrad.linalg.lstsq(agrad.matmul(a, c), b, rtol=1e-6).solution
+    return np.linalg.lstsq(a @ c, b, rcond=1e-6)[0]
+
+
+composite("linalg.lstsq", ex("square", square_matrix(3, 3), normal(3, 2)), ex("tall", normal(4, 2), normal(4)),
+    ex("wide", normal(2, 4), normal(2)), ex("batch", normal(2, 4, 2), normal(2, 4, 3)),
+    ex("batch of one vector", normal(2, 3, 2), normal(3)), ex("wide batch", normal(2, 2, 3), normal(2, 1)),
+    ex("complex tall", complex_normal(4, 2), complex_normal(4, 2)),
+    ex("complex wide", complex_normal(2, 3), complex_normal(2)),
+    ex("constant matrix", constant([[2.0, 1.0], [0.0, 4.0], [1.0, 1.0]]), normal(3),
+       call=lambda a, b: agrad.linalg.lstsq(a, b)[:2], reference=lambda xp, a, b: _least_reference(xp, a, b)[:2]),
+    ex("low rank", normal(4, 1), normal(1, 3), normal(4), call=partial(_least_of_rank, agrad),
+       reference=_least_of_rank),
+    ex("complex low rank", complex_normal(4, 2), complex_normal(2, 3), complex_normal(4, 2),
+       call=partial(_least_of_rank, agrad), reference=_least_of_rank),
+    ex("empty batch", normal(0, 3, 2), normal(3)), call=partial(_least, agrad), reference=_least_reference)
+
+
+def _logdet(xp: Any, x: Any) -> Any:
+    sign, size = np.linalg.slogdet(x)
+    return size + np.log(sign)
+
+
+composite("linalg.logdet", ex("positive", values([[2.0, 0.5], [-0.25, 1.5]])), ex("batch", square_matrix(2, 3, 3)),
+    ex("one by one", positive(1, 1)), ex("empty batch", normal(0, 2, 2)), ex("empty", normal(2, 0, 0)),
+    ex("complex", complex_normal(3, 3)), ex("complex batch", complex_normal(2, 2, 2)), reference=_logdet)
 
 
 def _slogdet(xp: Any, x: Any) -> Any:

@@ -35,6 +35,7 @@ class Backend:
     - ``setitem(x, value, *indices, index)``: a new array equal to ``x`` but for ``value`` at the index.
     - ``arange_like(x, n)``: the integers from 0 to n - 1 on the device of ``x``.
     - ``from_parts(x1, x2)``: complex numbers of their real and imaginary parts, of one dtype.
+    - ``iterate(going, step, *values)``: the values after ``values = step(*values)``, repeated while ``going(*values)``.
     - ``scatter_add(g, *indices, index, shape)``: zeros of ``shape`` with ``g`` added at the index; repeated
       indices accumulate.
     """
@@ -119,5 +120,11 @@ def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
             names[part] = SimpleNamespace(
                 **{name: getattr(inner, name) for name in dir(inner) if not name.startswith("_")}
             )
-    made = SimpleNamespace(**{**names, "arange_like": arange_like, **extensions})
+    made = SimpleNamespace(**{**names, "arange_like": arange_like, "iterate": iterate, **extensions})
     return made
+
+
+def iterate(going: Callable[..., Any], step: Callable[..., tuple[Any, ...]], *values: Any) -> tuple[Any, ...]:
+    while bool(going(*values)):
+        values = step(*values)
+    return values

@@ -17,6 +17,7 @@ import numpy as np
 
 from agrad.backends import host_random
 from agrad.backends.base import Backend, vocabulary
+from agrad.backends.base import iterate as loop
 from agrad.backends.indexing import explicit, host_index
 from agrad.backends.numpy import backend as host
 from agrad.backends.numpy.words import scatter_add as host_scatter_add
@@ -102,8 +103,8 @@ def from_parts(x1: da.Array, x2: da.Array, /) -> da.Array:
 
 
 _MATRIX_WORDS = (
-    "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matrix_power", "pinv", "qr", "slogdet", "solve",
-    "svd", "svdvals",
+    "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lu", "matrix_power", "pinv", "qr", "slogdet",
+    "solve", "svd", "svdvals",
 )  # fmt: skip
 """Linear algebra of stacks of matrices. Dask has a part of it, for one matrix in suitable chunks, and its cholesky
 returns the other triangle. Here each function becomes one task on whole arrays."""
@@ -200,6 +201,11 @@ def searchsorted(x1: da.Array, x2: da.Array, /, *, side: str = "left") -> da.Arr
     return _one_task(partial(np.searchsorted, side=side), x2.shape, np.intp, x1, x2)
 
 
+def iterate(going: Callable[..., Any], step: Callable[..., tuple[Any, ...]], *values: Any) -> tuple[Any, ...]:
+    # computed step by step, as the number of steps depends on the values
+    return loop(going, lambda *state: dask.persist(*step(*state)), *dask.persist(*values))
+
+
 def _chunked(function: Callable[..., Any], *arrays: Any, **settings: Any) -> Any:
     """Return an elementwise function of NumPy arrays, applied chunk by chunk.
 
@@ -236,6 +242,7 @@ _XP = vocabulary(
     triu=triu,
     reshape=reshape,
     repeat=repeat,
+    iterate=iterate,
     max=_extreme("max"),
     min=_extreme("min"),
     special=SpecialWords(_special_functions, _in_double),

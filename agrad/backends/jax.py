@@ -17,8 +17,11 @@ from agrad import philox
 from agrad.backends import host_random
 from agrad.backends import special as special_words
 from agrad.backends.base import Backend, vocabulary
+from agrad.backends.base import iterate as loop
 from agrad.backends.indexing import check_bounds, host_index, positions
+from agrad.backends.numpy.linalg import unpacked
 from agrad.errors import DtypeError
+from agrad.registry import kernel
 from agrad.shapes import fill_index
 
 try:
@@ -79,6 +82,13 @@ def searchsorted(x1: jax.Array, x2: jax.Array, /, *, side: str = "left") -> jax.
     return jnp.searchsorted(x1, x2, side=side).astype(jnp.asarray(0).dtype)
 
 
+def iterate(going: Callable[..., Any], step: Callable[..., tuple[Any, ...]], *values: Any) -> tuple[Any, ...]:
+    if not any(isinstance(value, jax.core.Tracer) for value in values):
+        return loop(going, step, *values)
+    found: tuple[Any, ...] = jax.lax.while_loop(lambda state: going(*state), lambda state: step(*state), values)
+    return found
+
+
 # ------------------------------------------------------------------ devices and memory
 
 
@@ -132,6 +142,7 @@ BACKEND = Backend(
         scatter_add=scatter_add,
         from_parts=lambda x1, x2: jax.lax.complex(*jnp.broadcast_arrays(x1, x2)),
         searchsorted=searchsorted,
+        iterate=iterate,
         special=special_words.JAX,
     ),
     version=jax.__version__,
@@ -145,6 +156,24 @@ BACKEND = Backend(
     synchronize=_synchronize,
     on_select=lambda: jax.config.update("jax_enable_x64", True),
 )
+
+# ------------------------------------------------------------------ linear algebra
+
+
+def lu(x: jax.Array, /) -> tuple[jax.Array, ...]:
+    packed, _, order = jax.lax.linalg.lu(x)
+    return unpacked(jnp, packed, order)
+
+
+vars(BACKEND.xp.linalg).update(lu=lu)
+
+
+@kernel("jax", "linalg.over_triangle", "forward", when=lambda x1, x2: x1.dtype == x2.dtype)
+def over_triangle(x1: jax.Array, x2: jax.Array, *, upper: bool) -> jax.Array:
+    batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    x1, x2 = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (x1, x2))
+    return jax.lax.linalg.triangular_solve(x2, x1, lower=not upper)
+
 
 # ------------------------------------------------------------------ random numbers
 

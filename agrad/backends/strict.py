@@ -14,6 +14,7 @@ import numpy as np
 from agrad.backends.base import CONTENT, Backend, vocabulary
 from agrad.backends.indexing import host_index
 from agrad.backends.numpy import backend as host
+from agrad.backends.numpy.linalg import lu
 from agrad.backends.numpy.words import scatter_add
 from agrad.backends.special import SpecialWords, in_double
 
@@ -34,7 +35,9 @@ def _on_host(word: Callable[..., Any]) -> Callable[..., Any]:
     def on_host(x: Any, /, *arrays: Any, **settings: Any) -> Any:
         # setitem also takes a number
         given = [host_index(a, lambda a: getattr(a, "_array", a)) for a in arrays]
-        return strict.asarray(word(_to_host(x), *given, **settings), device=x.device)
+        found = word(_to_host(x), *given, **settings)
+        own = [strict.asarray(part, device=x.device) for part in (found if isinstance(found, tuple) else (found,))]
+        return tuple(own) if isinstance(found, tuple) else own[0]
 
     return on_host
 
@@ -95,3 +98,4 @@ BACKEND = Backend(
     read_only=lambda x: not x._array.flags.writeable,
     content=lambda x: x._array.tobytes if x._array.nbytes <= CONTENT else None,
 )
+vars(BACKEND.xp.linalg).update(lu=_on_host(lu))

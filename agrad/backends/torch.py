@@ -15,6 +15,7 @@ from agrad.backends import special as special_words
 from agrad.backends.base import Backend, vocabulary
 from agrad.backends.indexing import explicit, host_index, positions
 from agrad.errors import DtypeError
+from agrad.registry import kernel
 from agrad.shapes import ARRAY
 
 # ------------------------------------------------------------------ indexing
@@ -228,6 +229,19 @@ BACKEND = Backend(
     memory=lambda x: None if 0 in x.stride() else x.untyped_storage().data_ptr(),
     content=lambda x: None if x.is_inference() else partial(attrgetter("_version"), x),
 )
+
+# ------------------------------------------------------------------ linear algebra
+
+
+@kernel("torch", "linalg.over_triangle", "forward", when=lambda x1, x2: x1.dtype == x2.dtype)
+def over_triangle(x1: torch.Tensor, x2: torch.Tensor, *, upper: bool) -> torch.Tensor:
+    return torch.linalg.solve_triangular(x2, x1, upper=upper, left=False)
+
+
+@kernel("torch", "linalg.matrix_exp", "forward")
+def matrix_exp(x: torch.Tensor) -> torch.Tensor:
+    return torch.linalg.matrix_exp(x)
+
 
 # ------------------------------------------------------------------ random numbers
 

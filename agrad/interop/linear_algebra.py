@@ -203,15 +203,11 @@ def lstsq(a: PromotedFloating, b: PromotedFloating, rcond: Any = None) -> tuple[
     m, n = a.shape
     eps = agrad.finfo(a.dtype).eps
     cut = max(m, n) * eps if rcond is None else eps if rcond < 0 else float(rcond)
-    s = agrad.linalg.svdvals(a)
-    host = values_of(s)
-    rank = int(np.sum(host > cut * host.max(initial=0.0)))
-    x = agrad.matmul(agrad.linalg.pinv(a, rtol=float(cut)), b)
+    x, residuals, rank, s = agrad.linalg.lstsq(a, b, rtol=cut)
+    rank = int(values_of(rank))
     if rank < n or m <= n:
-        return x, zeros((0,), a, agrad.real(a).dtype), rank, s
-    rest = b - agrad.matmul(a, x)
-    squares = agrad.real(rest) ** 2 + agrad.imag(rest) ** 2 if is_complex(rest) else rest * rest
-    return x, agrad.reshape(agrad.sum(squares, axis=0), (-1,)), rank, s
+        residuals = zeros((0,), a, agrad.real(a).dtype)
+    return x, agrad.reshape(residuals, (-1,)), rank, s
 
 
 @implements("linalg.tensorinv")

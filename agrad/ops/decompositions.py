@@ -1,8 +1,8 @@
-"""Decompositions of matrices: singular values and QR.
+"""Decompositions of matrices: singular values, QR and LU.
 
-Factors are unique up to signs and phases. The derivative is that of least change; it is right for functions that do not
-depend on signs and phases. The vectors of equal values are any basis of one space: their derivative is NaN, and only
-that of the values is right.
+Singular vectors and the factors of QR are unique up to signs and phases. The derivative is that of least change; it is
+right for functions that do not depend on signs and phases. The vectors of equal values are any basis of one space:
+their derivative is NaN, and only that of the values is right.
 """
 
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from agrad.dtypes import is_complex
 from agrad.errors import OperandError
 from agrad.ops.definition import primitive
-from agrad.ops.linear_algebra import over_triangle
+from agrad.ops.linear_algebra import over_triangle, under_triangle
 from agrad.ops.matrices import (
     added,
     adjoint,
@@ -22,6 +22,7 @@ from agrad.ops.matrices import (
     imaginary_diagonal,
     inverse_gaps,
     inverse_or_nan,
+    linalg_word,
     on_diagonal,
     real_diagonal,
     rows,
@@ -35,6 +36,14 @@ class QRResult(NamedTuple):
 
     Q: Any
     R: Any
+
+
+class LUResult(NamedTuple):
+    """The result of ``lu``."""
+
+    P: Any
+    L: Any
+    U: Any
 
 
 class SVDResult(NamedTuple):
@@ -307,3 +316,79 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     if mode not in ("reduced", "complete"):
         raise OperandError(f"qr: mode is 'reduced' or 'complete', not {mode!r}")
     return QRResult(*qr_p(x, mode=mode))
+
+
+# ------------------------------------------------------------------ LU
+
+
+@primitive(name="linalg.lu", out=("P", "L", "U"), batch="leading")
+def lu_p(xp: Any, x: Any, /) -> Any:
+    return tuple(linalg_word(xp, "lu")(x))
+
+
+@lu_p.jvp
+def lu_jvp(xp: Any, t: Any, P: Any, L: Any, U: Any) -> Any:
+    # of inner = inv(L) P.T dx inv(U) the strictly lower triangle changes L, the rest U; and the same for the rows and
+    # columns beyond the square part
+    k = L.shape[-1]
+    L1 = L[..., :k, :]
+    t = xp.matmul(xp.matrix_transpose(P), t)
+    from_right = over_triangle(t[..., :, :k], U[..., :, :k], upper=True)
+    from_left = under_triangle(xp, t[..., :k, :], L1, upper=False)
+    inner = under_triangle(xp, from_right[..., :k, :], L1, upper=False)
+    t_L = xp.tril(from_right - xp.matmul(L, xp.triu(inner)), k=-1)
+    return None, t_L, xp.triu(from_left - xp.matmul(xp.tril(inner, k=-1), U))
+
+
+@lu_p.vjp
+def lu_vjp(xp: Any, g_L: Any, g_U: Any, P: Any, L: Any, U: Any) -> Any:
+    # the transpose of the rule above
+    m, k, n = L.shape[-2], L.shape[-1], U.shape[-1]
+    Lt, Ut = xp.matrix_transpose(L), xp.matrix_transpose(U)
+    L1t, U1t = Lt[..., :, :k], Ut[..., :k, :]
+    g_L = xp.zeros_like(L) if g_L is None else xp.tril(g_L, k=-1)
+    g_U = xp.zeros_like(U) if g_U is None else xp.triu(g_U)
+    inner = -xp.triu(xp.matmul(Lt, g_L)) - xp.tril(xp.matmul(g_U, Ut), k=-1)
+    if m < n:
+        left = over_triangle(g_L + under_triangle(xp, inner, L1t, upper=True), U1t, upper=False)
+        left = xp.concat([left, xp.zeros_like(U[..., :, k:])], axis=-1)
+        return xp.matmul(P, left + under_triangle(xp, g_U, L1t, upper=True))
+    top = under_triangle(xp, g_U + over_triangle(inner, U1t, upper=False), L1t, upper=True)
+    if m > n:
+        top = xp.concat([top, xp.zeros_like(L[..., k:, :])], axis=-2)
+    return xp.matmul(P, top + over_triangle(g_L, U1t, upper=False))
+
+
+@public("linalg")
+def lu(x: Any, /) -> LUResult:
+    """Return the decomposition ``x = P @ L @ U`` with partial pivoting.
+
+    The derivative exists where no diagonal element of ``U`` is 0. It is that of ``L`` and ``U`` for the same ``P``,
+    which is a constant.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., m, n) and a floating dtype.
+
+    Returns
+    -------
+    LUResult
+        Named tuple, with k = min(m, n): ``P`` (..., m, m), a permutation matrix of the dtype of ``x``; ``L``
+        (..., m, k), lower triangular with ones on the diagonal; and ``U`` (..., k, n), upper triangular.
+
+    Raises
+    ------
+    ShapeError
+        For an array of fewer than two axes.
+    MissingFunctionError
+        Where the array library has no such function.
+
+    Notes
+    -----
+    As ``torch.linalg.lu`` and ``jax.scipy.linalg.lu``. Derivatives: F. R. de Hoog, R. S. Anderssen and M. A. Lukas,
+    "Differentiation of matrix functionals using triangular factorization" (2011), and the same for the rows or columns
+    beyond the square part.
+    """
+    check_matrices(x, "lu")
+    return LUResult(*lu_p(x))

@@ -1,10 +1,13 @@
 """Determinants, the pseudo-inverse and the rank."""
 
+import math
 from typing import Any, NamedTuple
 
 from agrad.dtypes import is_complex
 from agrad.engine.tensor import Tensor
+from agrad.ops.creation import zeros_like
 from agrad.ops.definition import primitive
+from agrad.ops.elementwise import atan2, from_parts, imag, real, where
 from agrad.ops.matrices import adjoint, check_matrices, columns, conjugate, on_diagonal, rows
 from agrad.ops.shared import raw_of
 from agrad.registry import public
@@ -221,6 +224,38 @@ def slogdet(x: Any, /) -> SlogdetResult:
     """
     check_matrices(x, "slogdet", square=True)
     return SlogdetResult(*slogdet_p(x))
+
+
+@public("linalg")
+def logdet(x: Any, /) -> Any:
+    """Return the logarithm of each determinant.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (..., n, n) and a floating dtype.
+
+    Returns
+    -------
+    array
+        Of shape (...) and the dtype of ``x``. The logarithm of a real negative determinant is NaN, with the derivative
+        of ``logabsdet`` of ``slogdet``; that of a complex one has an imaginary part from -pi to pi; that of 0 is -inf.
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square.
+
+    Notes
+    -----
+    As ``torch.logdet``. It is made of ``slogdet``: nothing overflows, and the gradient is the transposed inverse.
+    """
+    check_matrices(x, "logdet", square=True)
+    sign, size = slogdet_p(x)
+    if is_complex(x.dtype):
+        return from_parts(size, atan2(imag(sign), real(sign)))
+    nothing = zeros_like(size)
+    return size + where(sign < 0, nothing + math.nan, nothing)
 
 
 @primitive(name="linalg.pinv", batch="leading")

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from agrad.backends import backend_of
 from agrad.engine.tensor import Tensor
-from agrad.errors import MissingFunctionError
 from agrad.ops.definition import primitive
 from agrad.ops.matrices import (
     added,
@@ -21,6 +20,7 @@ from agrad.ops.matrices import (
     differentiated,
     hermitian_part,
     inverse_gaps,
+    linalg_word,
     real_diagonal,
 )
 from agrad.registry import public
@@ -31,13 +31,6 @@ class EighResult(NamedTuple):
 
     eigenvalues: Any
     eigenvectors: Any
-
-
-def _word(xp: Any, name: str) -> Any:
-    found = getattr(xp.linalg, name, None)
-    if found is None:
-        raise MissingFunctionError(f"this array library has no linalg.{name}; move the array: x.to('numpy')")
-    return found
 
 
 # ------------------------------------------------------------------ Hermitian matrices
@@ -140,7 +133,7 @@ def eigvalsh(x: Any, /) -> Any:
 
 @primitive(name="linalg.eig", out=("w", "V"), batch="leading")
 def eig_p(xp: Any, x: Any, /) -> Any:
-    return tuple(_word(xp, "eig")(x))
+    return tuple(linalg_word(xp, "eig")(x))
 
 
 @eig_p.vjp
@@ -222,4 +215,4 @@ def eigvals(x: Any, /) -> Any:
         Where the array library has neither.
     """
     check_matrices(x, "eigvals", square=True)
-    return eig_p(x)[0] if isinstance(x, Tensor) else _word(backend_of(x).xp, "eigvals")(x)
+    return eig_p(x)[0] if isinstance(x, Tensor) else linalg_word(backend_of(x).xp, "eigvals")(x)

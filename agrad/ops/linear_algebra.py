@@ -3,6 +3,7 @@
 Matrices are the last two axes; all axes before them are a batch.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from agrad.engine.batching import with_rank
@@ -10,7 +11,7 @@ from agrad.errors import OperandError, ShapeError
 from agrad.ops.definition import primitive
 from agrad.ops.indexing import get_at
 from agrad.ops.manipulation import expand_dims, reshape
-from agrad.ops.matrices import adjoint, conjugate, on_diagonal
+from agrad.ops.matrices import adjoint, check_matrices, conjugate, identity
 from agrad.ops.shared import ndim_of
 from agrad.registry import public
 from agrad.shapes import size
@@ -222,14 +223,21 @@ def solve(x1: Any, x2: Any, /) -> Any:
     -----
     Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), section 2.3.1.
     """
-    n1, n2 = ndim_of(x1, "solve"), ndim_of(x2, "solve")
-    if n1 < 2 or x1.shape[-1] != x1.shape[-2]:
-        raise ShapeError(f"solve takes square matrices, not an array of shape {tuple(x1.shape)}")
-    if n2 == 0 or x2.shape[-2 if n2 > 1 else 0] != x1.shape[-1]:
-        raise ShapeError(f"solve: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not fit")
-    if n2 == 1:
-        return reshape(y := solve_p(x1, expand_dims(x2, -1)), tuple(y.shape)[:-1])
-    return solve_p(x1, x2)
+    check_matrices(x1, "solve", square=True)
+    return on_columns(lambda columns: solve_p(x1, columns), x2, x1.shape[-1], "solve")
+
+
+def on_columns(solver: Callable[[Any], Any], b: Any, n: int, name: str) -> Any:
+    """Return ``solver(b)``, where a ``b`` of one axis is one column.
+
+    Raise ``ShapeError`` for a ``b`` that has not n rows.
+    """
+    ndim = ndim_of(b, name)
+    if ndim == 0 or b.shape[-2 if ndim > 1 else 0] != n:
+        raise ShapeError(f"{name}: the matrices have {n} rows; b of shape {tuple(b.shape)} does not fit")
+    if ndim > 1:
+        return solver(b)
+    return reshape(y := solver(expand_dims(b, -1)), tuple(y.shape)[:-1])
 
 
 @primitive(linear="x1", broadcasts=True, name="linalg.over_triangle", batch="leading", matrices=True)
@@ -265,6 +273,12 @@ def over_triangle_vjp(xp: Any, g: Any, y: Any, x2: Any, *, upper: bool) -> Any:
 @over_triangle.jvp("x2")
 def over_triangle_jvp(xp: Any, t: Any, y: Any, x2: Any, *, upper: bool) -> Any:
     return -over_triangle(xp.matmul(y, t), x2, upper=upper)
+
+
+def under_triangle(xp: Any, x1: Any, x2: Any, *, upper: bool) -> Any:
+    """Return the solution y of ``x2 @ y = x1`` with a triangular matrix."""
+    transpose = xp.matrix_transpose
+    return transpose(over_triangle(transpose(x1), transpose(x2), upper=not upper))
 
 
 @public("linalg")
@@ -354,9 +368,7 @@ def cholesky_vjp(xp: Any, g: Any, y: Any, *, upper: bool) -> Any:
     g = xp.matrix_transpose(g) if upper else conjugate(xp, g)
     p = _half_lower(xp, xp.matmul(adjoint(xp, lower), xp.tril(g)))
     # one inverse serves both sides
-    n = lower.shape[-1]
-    one = on_diagonal(xp, xp.ones_like(xp.linalg.diagonal(lower)), n, n)
-    inverse = over_triangle(one, lower, upper=False)
+    inverse = over_triangle(identity(xp, lower), lower, upper=False)
     s = xp.matmul(adjoint(xp, inverse), xp.matmul(p, inverse))
     s = (s + adjoint(xp, s)) / 2
     return conjugate(xp, s)

@@ -10,7 +10,7 @@ from typing import Any
 
 from agrad.dtypes import is_complex
 from agrad.engine.tensor import Tensor
-from agrad.errors import ShapeError
+from agrad.errors import MissingFunctionError, ShapeError
 from agrad.ops.definition import primitive
 from agrad.ops.shared import ndim_of
 
@@ -82,6 +82,12 @@ def rows(xp: Any, d: Any) -> Any:
     return xp.expand_dims(d, axis=-1)
 
 
+def identity(xp: Any, like: Any) -> Any:
+    """Return the identity matrix with as many rows as the last axis of ``like``."""
+    place = xp.arange_like(like, like.shape[-1])
+    return xp.astype(columns(xp, place) == rows(xp, place), like.dtype)
+
+
 def safe_inverse(xp: Any, d: Any) -> Any:
     """Return 1 / d, and 0 where ``d`` is 0, in every order of derivative."""
     zero = xp.astype(d == 0, d.dtype)
@@ -110,9 +116,16 @@ def inverse_gaps(xp: Any, w: Any) -> Any:
     0 on the diagonal, and NaN where two values are equal: their vectors are any basis of one space, and their change in
     it is not determined.
     """
-    place = xp.arange_like(w, w.shape[-1])
-    diagonal = xp.astype(columns(xp, place) == rows(xp, place), w.dtype)
+    diagonal = identity(xp, w)
     return inverse_or_nan(columns(xp, w) - rows(xp, w) + diagonal) * (-diagonal + 1)
+
+
+def linalg_word(xp: Any, name: str) -> Any:
+    """Return a function of a library, or raise ``MissingFunctionError``."""
+    found = getattr(xp.linalg, name, None)
+    if found is None:
+        raise MissingFunctionError(f"this array library has no linalg.{name}; move the array: x.to('numpy')")
+    return found
 
 
 def check_matrices(x: Any, name: str, *, square: bool = False) -> None:

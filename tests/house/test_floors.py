@@ -58,6 +58,7 @@ EXCEPTIONS = {
     ("agrad.nn", "agrad.engine.scalars"),
     ("agrad.random", "agrad.engine.scalars"),
     ("agrad.random", "agrad.ops.sampling"),
+    ("agrad.scipy", "agrad.ops.matrix_functions"),
     ("agrad.interop", "agrad.backends"),
     ("agrad.interop", "agrad.registry"),
     ("agrad.testing", "agrad.backends"),

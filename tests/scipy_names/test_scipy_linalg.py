@@ -51,13 +51,10 @@ def test_exponentials_at_edges(place: Any) -> None:
     assert_close(slope, np.asarray([np.diag([0, math.e])] * 2), "beside large ones")
 
 
-def test_the_norm_is_limited_where_it_cannot_be_read() -> None:
-    turn = np.asarray([[[0.0, 1.0], [-1.0, 0.0]]])
-    near, far = host(agrad.vmap(linalg.expm)(1e5 * turn)), host(agrad.vmap(linalg.expm)(1e6 * turn))
-    np.testing.assert_allclose(near[0, 0, 0], math.cos(1e5), atol=1e-9)
-    assert np.isnan(far).all()
-    np.testing.assert_allclose(host(agrad.jit(linalg.expm)(1e5 * turn))[0, 0, 0], math.cos(1e5), atol=1e-9)
-    np.testing.assert_allclose(linalg.expm(1e6 * turn)[0, 0, 0], math.cos(1e6), atol=1e-8)
+def test_large_norms_in_every_way_of_calling() -> None:
+    turn = np.asarray([[[0.0, 1e6], [-1e6, 0.0]]])
+    for expm in (linalg.expm, agrad.vmap(linalg.expm), agrad.jit(linalg.expm), agrad.jit(agrad.vmap(linalg.expm))):
+        np.testing.assert_allclose(host(expm(turn))[0, 0, 0], math.cos(1e6), atol=1e-8)
     assert np.isnan(linalg.expm(np.full((2, 2), math.nan))).all()
 
 
@@ -70,6 +67,56 @@ def test_square_roots_are_right_or_nan(place: Any) -> None:
     half = np.asarray([[math.cos(1.55), -math.sin(1.55)], [math.sin(1.55), math.cos(1.55)]])
     np.testing.assert_allclose(host(linalg.sqrtm(place(turn))), half, rtol=0, atol=1e-12)
     assert_close(linalg.sqrtm(place(np.full((2, 0, 0), 1.0))), np.full((2, 0, 0), 1.0), "empty")
+
+
+def test_logarithms_are_right_or_nan(place: Any) -> None:
+    assert np.isnan(host(linalg.logm(place(np.asarray([[-1.0, 0.0], [0.0, 2.0]]))))).all()
+    wide = np.stack([np.diag([1e-12, 1.0, 1e6]), np.eye(3) * 1.25])
+    expected = np.stack([np.diag(np.log([1e-12, 1.0, 1e6])), np.eye(3) * math.log(1.25)])
+    assert_close(linalg.logm(place(wide)), expected, "of many magnitudes")
+    assert_close(linalg.logm(place(np.eye(2))), np.zeros((2, 2)), "of the identity", 0.0)
+    assert_close(linalg.logm(linalg.expm(place(A))), A, "of an exponential", 1e-10)
+
+
+def test_gradients_of_functions_of_nearly_singular_matrices(place: Any) -> None:
+    """Beyond half of the digits there is no value; a derivative has a limit of its own."""
+    near = np.asarray([[1.0, 1e4], [0.0, 2e-7]])
+    found = host(agrad.grad(lambda a: linalg.sqrtm(a)[0, 0])(place(near)))
+    assert np.isfinite(found).all()
+    assert_close(found[0, 0], 0.5, "slope of the first root", 1e-6)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (5, 2), (2, 4), (2, 4, 4), (2, 0, 3), (0, 2, 2)])
+def test_pivots_and_permutations(shape: tuple[int, ...], place: Any) -> None:
+    a = RNG.standard_normal(shape)
+    packed, pivots = (host(x) for x in linalg.lu_factor(place(a)))
+    P, L, U = (host(x) for x in linalg.lu(place(a)))
+    k = min(shape[-2:])
+    assert_close(packed[..., :, :k] * np.tri(*packed.shape[-2:], -1)[:, :k], L - np.eye(*L.shape[-2:]), "L", 0.0)
+    assert_close(np.triu(packed[..., :k, :]), U, "U", 0.0)
+    assert pivots.shape == (*shape[:-2], k) and pivots.dtype.kind == "i"
+    for member in np.ndindex(shape[:-2]):
+        rows = list(range(shape[-2]))
+        for i, j in enumerate(pivots[member]):
+            rows[i], rows[j] = rows[j], rows[i]
+        assert_close(a[member][rows], L[member] @ U[member], "the rows in the order of pivots")
+    where = host(linalg.lu(place(a), p_indices=True)[0])
+    assert_close(np.take_along_axis(L, where[..., None], axis=-2) @ U, a, "rows by index")
+    assert_close(P @ L @ U, a, "the matrix")
+
+
+@pytest.mark.needs("scipy")
+def test_pivots_are_those_of_scipy() -> None:
+    import scipy.linalg
+
+    for a in (A, A + 1j * P, RNG.standard_normal((4, 6)), RNG.standard_normal((7, 3))):
+        expected = scipy.linalg.lu_factor(a)
+        found = linalg.lu_factor(a)
+        np.testing.assert_array_equal(found[1], expected[1])
+        for real, other in zip(linalg.lu(a, p_indices=True), scipy.linalg.lu(a, p_indices=True), strict=True):
+            assert_close(real, other, "by index")
+        assert linalg.lu(a)[0].dtype == scipy.linalg.lu(a)[0].dtype
+    assert_close(linalg.lu_solve(scipy.linalg.lu_factor(A), V), np.linalg.solve(A, V), "by SciPy's factors")
 
 
 def test_a_mixed_sylvester_equation() -> None:
@@ -93,7 +140,8 @@ def test_float32_stays(place: Any) -> None:
     a, p, v = (place(x.astype(np.float32)) for x in (A, P, V))
     found = [
         linalg.solve(a, v), linalg.inv(p, assume_a="pos"), linalg.norm(a), linalg.cholesky(p), linalg.qr(a)[1],
-        linalg.expm(a), linalg.cosm(a), linalg.sqrtm(p), linalg.solve_sylvester(a, a, p), linalg.toeplitz(v),
+        linalg.expm(a), linalg.cosm(a), linalg.sqrtm(p), linalg.logm(p), linalg.lu(a)[0], linalg.lu_factor(a)[0],
+        linalg.lu_solve(linalg.lu_factor(a), v), linalg.solve_sylvester(a, a, p), linalg.toeplitz(v),
         linalg.block_diag(a, 2.0), linalg.cho_solve(linalg.cho_factor(p), v),
         linalg.cholesky_banded(agrad.abs(p[-1:, :])),
     ]  # fmt: skip
@@ -116,6 +164,11 @@ def test_lists_and_numbers() -> None:
         (lambda: linalg.solve(A, V, assume_a="odd"), OperandError, "assume_a='odd'"),
         (lambda: linalg.solve(A + 0j, V, transposed=True), OperandError, "transposed"),
         (lambda: linalg.solve_triangular(A, V, trans=3), OperandError, "trans is"),
+        (lambda: linalg.lu_solve(linalg.lu_factor(A), V, trans=3), OperandError, "trans is 0, 1 or 2"),
+        (lambda: linalg.lu_solve(linalg.lu_factor(A), V[:2]), ShapeError, "3 rows"),
+        (lambda: linalg.lu_solve(linalg.lu_factor(A[:2]), V[:2]), ShapeError, "square"),
+        (lambda: linalg.lu(V), ShapeError, "two or more"),
+        (lambda: linalg.logm(A[:2]), ShapeError, "square"),
         (lambda: linalg.norm(np.ones((2, 2, 2)), 1), ShapeError, "name them by axis"),
         (lambda: linalg.norm(A, "odd"), OperandError, "ord"),
         (lambda: linalg.pinv(A, atol=0.1), OperandError, "give rtol"),

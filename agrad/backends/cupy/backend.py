@@ -3,6 +3,7 @@
 With several devices every function runs on the device of its arrays, by ``devices.placed``.
 """
 
+import warnings
 import weakref
 from collections.abc import Callable
 from functools import cache
@@ -10,6 +11,7 @@ from typing import Any
 
 import array_api_compat.cupy as compat
 import cupy
+import cupyx.scipy.linalg
 import numpy as np
 
 import agrad.backends.cupy.kernels
@@ -165,6 +167,20 @@ def _general(name: str) -> Callable[..., Any]:
     return lambda x, /: word(x if x.size else x.astype(cupy.result_type(x, np.complex64)))
 
 
+def lu(x: Any, /) -> tuple[Any, ...]:
+    """Return P, L and U of each matrix, by CuPy's own for one."""
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    shapes = ((m, m), (m, k), (k, n))
+    if not x.size:
+        return tuple(cupy.array(cupy.broadcast_to(cupy.eye(*s, dtype=x.dtype), (*x.shape[:-2], *s))) for s in shapes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of singular matrices
+        each = [cupyx.scipy.linalg.lu(one, check_finite=False) for one in x.reshape(-1, m, n)]
+    parts = [cupy.stack(part).astype(x.dtype, copy=False) for part in zip(*each, strict=True)]
+    return tuple(part.reshape(*x.shape[:-2], *s) for part, s in zip(parts, shapes, strict=True))
+
+
 def laid_out_like(x: Any, like: Any) -> Any:
     if x.strides == like.strides:
         return x
@@ -209,7 +225,9 @@ _XP = vocabulary(
     remainder=_divided("remainder", "r"),
     **{name: _on_device(name) for name in _CREATION},
 )
-vars(_XP.linalg).update({name: _general(name) for name in ("eig", "eigvals") if hasattr(_XP.linalg, name)}, solve=solve)
+vars(_XP.linalg).update(
+    {name: _general(name) for name in ("eig", "eigvals") if hasattr(_XP.linalg, name)}, lu=lu, solve=solve
+)
 
 BACKEND = Backend(
     name="cupy",

@@ -174,3 +174,18 @@ def adam_update(
     numbers = adam_numbers(lr, beta1, beta2, weight_decay, decoupled, step)
     decay = 0.0 if decoupled else weight_decay
     return adam_with_numbers(p, g, m, v, *numbers, beta1=beta1, beta2=beta2, eps=eps, decay=decay, donate=donate)
+
+
+def _solvable(x1: Raw, x2: Raw) -> bool:
+    return bool(x1.dtype == x2.dtype and x1.size and x2.size)
+
+
+@kernel("cupy", "linalg.over_triangle", "forward", when=_solvable)
+def over_triangle(x1: Raw, x2: Raw, *, upper: bool) -> Raw:
+    import cupy
+    from cupyx.scipy.linalg import solve_triangular
+
+    batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    with x1.device:
+        x1, x2 = (cupy.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (x1, x2))
+        return solve_triangular(x2, x1.swapaxes(-1, -2), trans="T", lower=not upper).swapaxes(-1, -2)

@@ -12,13 +12,13 @@ import numpy as np
 
 import agrad.backends.host_random
 import agrad.backends.numpy.elementwise
-import agrad.backends.numpy.linalg
 import agrad.backends.numpy.products
 import agrad.backends.numpy.reductions
 import agrad.backends.numpy.updates  # noqa: F401 - these file kernels
 from agrad.backends import special as special_words
 from agrad.backends.base import CONTENT, Backend, vocabulary
 from agrad.backends.numpy.fused import where
+from agrad.backends.numpy.linalg import lu
 from agrad.backends.numpy.words import WORDS
 from agrad.shapes import fill_index
 
@@ -151,5 +151,6 @@ BACKEND = Backend(
     content=lambda x: x.tobytes if x.nbytes <= CONTENT else None,
     donatable=donatable,
 )
+vars(BACKEND.xp.linalg).update(lu=lu)
 
 keep_memory()

@@ -1,9 +1,10 @@
-"""Triangular systems and adjugates on NumPy.
+"""Triangular systems, LU factors and adjugates on NumPy.
 
 NumPy itself solves and inverts by a general factorisation only. One solve with a whole matrix takes OpenBLAS the time
 of five products; here most of the work is products.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,45 @@ def over_triangle(x1: Raw, x2: Raw, *, upper: bool) -> Raw:
             part = part - np.matmul(out[..., known], x2[..., known, start:stop])
         np.matmul(part, inverse, out=out[..., start:stop])
     return out
+
+
+# ------------------------------------------------------------------ LU factors
+
+_PANEL = 32
+"""The number of columns that are factored before the columns to their right follow in one product."""
+
+
+def lu(x: Raw, /) -> tuple[Raw, Raw, Raw]:
+    """Return P, L and U of each matrix, with partial pivoting, as LAPACK's ``getrf``."""
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    a = np.array(x).reshape(math.prod(x.shape[:-2]), m, n)
+    member, order = np.arange(len(a)), np.tile(np.arange(m), (len(a), 1))
+    with np.errstate(all="ignore"):
+        for start in range(0, k, _PANEL):
+            stop = min(start + _PANEL, k)
+            for j in range(start, stop):
+                below = a[:, j:, j]
+                pivot = j + np.argmax(np.abs(below.real) + np.abs(below.imag), axis=1)
+                for rows in (a, order):
+                    held = rows[member, pivot]
+                    rows[member, pivot] = rows[:, j]
+                    rows[:, j] = held
+                below[:, 1:] /= np.where(below[:, :1] == 0, 1, below[:, :1])
+                a[:, j + 1 :, j + 1 : stop] -= below[:, 1:, None] * a[:, j, None, j + 1 : stop]
+            square, right = a[:, start:stop, start:stop], a[:, start:stop, stop:]
+            right[...] = np.linalg.solve(np.tril(square, -1) + np.eye(stop - start, dtype=a.dtype), right)
+            a[:, stop:, stop:] -= a[:, stop:, start:stop] @ right
+    return unpacked(np, a.reshape(x.shape), order.reshape(*x.shape[:-2], m))
+
+
+def unpacked(xp: Any, packed: Raw, order: Raw) -> tuple[Raw, Raw, Raw]:
+    """Return P, L and U of factors in one matrix and rows in the pivots' order."""
+    m, n = packed.shape[-2:]
+    k = min(m, n)
+    P = (order[..., None, :] == xp.arange(m)[:, None]).astype(packed.dtype)
+    L = xp.tril(packed[..., :, :k], -1) + xp.eye(m, k, dtype=packed.dtype)
+    return P, L, xp.triu(packed[..., :k, :])
 
 
 # ------------------------------------------------------------------ adjugates

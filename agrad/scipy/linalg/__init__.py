@@ -18,7 +18,8 @@ from agrad.scipy.linalg.factors import (
     svd,
     svdvals,
 )
-from agrad.scipy.linalg.functions import coshm, cosm, expm, sinhm, sinm, solve_sylvester, sqrtm, tanhm, tanm
+from agrad.scipy.linalg.functions import coshm, cosm, expm, logm, sinhm, sinm, solve_sylvester, sqrtm, tanhm, tanm
+from agrad.scipy.linalg.lu_factors import lu, lu_factor, lu_solve
 from agrad.scipy.linalg.matrices import block_diag, circulant, hankel, toeplitz
 
 __all__ = [
@@ -39,7 +40,11 @@ __all__ = [
     "expm",
     "hankel",
     "inv",
+    "logm",
     "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_solve",
     "norm",
     "pinv",
     "qr",

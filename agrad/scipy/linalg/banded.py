@@ -10,8 +10,7 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ShapeError
-from agrad.scipy.linalg.factors import solve_by_factor
-from agrad.scipy.linalg.shared import completed, gathered, matrices, on_columns
+from agrad.scipy.linalg.shared import completed, gathered, matrices
 from agrad.scipy.shared import arrays, function
 
 
@@ -79,8 +78,7 @@ def _solve_banded(l: Any, u: Any, ab: Any, b: Any) -> Any:  # noqa: E741 - SciPy
     ab, below, above = matrices(ab, "solve_banded"), int(l), int(u)
     if ab.shape[-2] != below + above + 1:
         raise ShapeError(f"solve_banded: l + u + 1 is {below + above + 1}, but ab has {ab.shape[-2]} rows")
-    a = _full(ab, above)
-    return on_columns(lambda columns: agrad.linalg.solve(a, columns), b, a.shape[-1], "solve_banded")
+    return agrad.linalg.solve(_full(ab, above), b)
 
 
 @function
@@ -123,7 +121,7 @@ def solveh_banded(
     """
     ab, b = arrays(ab, b)
     c = _factor(matrices(ab, "solveh_banded"), lower)
-    return solve_by_factor(c, lower, b, "solveh_banded")
+    return agrad.linalg.cholesky_solve(c, b, upper=not lower)
 
 
 def _factor(ab: Tensor, lower: bool) -> Tensor:
@@ -196,4 +194,4 @@ def cho_solve_banded(cb_and_lower: Any, b: Any, overwrite_b: bool = False, check
 def _cho_solve_banded(cb: Any, lower: bool, b: Any) -> Any:
     cb, b = arrays(cb, b)
     c = _full(matrices(cb, "cho_solve_banded"), _above(cb, lower))
-    return solve_by_factor(c, lower, b, "cho_solve_banded")
+    return agrad.linalg.cholesky_solve(c, b, upper=not lower)

@@ -8,7 +8,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import OperandError, ShapeError
 from agrad.interop.arguments import axes_of, is_complex
-from agrad.scipy.linalg.shared import adjoint, matrices, mirrored, on_columns, refuse, square, triangle
+from agrad.scipy.linalg.shared import matrices, mirrored, refuse, square, triangle
 from agrad.scipy.shared import array, arrays, function
 
 
@@ -77,7 +77,7 @@ def solve(
     if transposed and is_complex(a):
         raise OperandError("solve: transposed=True takes real matrices; transpose a, with or without conjugation")
     a = agrad.matrix_transpose(a) if transposed else a
-    return on_columns(lambda columns: agrad.linalg.solve(a, columns), b, a.shape[-1], "solve")
+    return agrad.linalg.solve(a, b)
 
 
 @function
@@ -117,19 +117,14 @@ def solve_triangular(
     OperandError
         For another ``trans``.
     ShapeError
-        For shapes that do not fit. A singular matrix is the array library's own error.
+        For shapes that do not fit.
 
     Notes
     -----
-    The standard has no triangular solve: this takes O(n**3) operations, as ``solve``.
+    It is ``agrad.linalg.solve_triangular``.
     """
     a, b = arrays(a, b)
-    t = triangle(square(a, "solve_triangular"), lower, unit_diagonal)
-    if trans not in (0, 1, 2, "N", "T", "C"):
-        raise OperandError(f"solve_triangular: trans is 0, 1, 2, 'N', 'T' or 'C', not {trans!r}")
-    if trans not in (0, "N"):
-        t = agrad.matrix_transpose(t) if trans in (1, "T") else adjoint(t)
-    return on_columns(lambda columns: agrad.linalg.solve(t, columns), b, t.shape[-1], "solve_triangular")
+    return agrad.linalg.solve_triangular(a, b, lower=lower, trans=trans, unit_diagonal=unit_diagonal)
 
 
 @function
@@ -298,7 +293,7 @@ def lstsq(
     overwrite_a, overwrite_b, check_finite : bool
         Without effect: no argument is written to, and values are not checked.
     lapack_driver : str, optional
-        Without effect on the values: the method is by the pseudo-inverse.
+        Without effect on the values: the method is that of ``agrad.linalg.lstsq``.
 
     Returns
     -------
@@ -317,16 +312,9 @@ def lstsq(
     returns none where the rank is less than n.
     """
     a, b = arrays(a, b)
-    a = matrices(a, "lstsq")
-    m, n = a.shape[-2:]
-    rtol = float(np.finfo(a.dtype.name).eps) if cond is None else cond
-    columns = agrad.expand_dims(b, axis=-1) if b.ndim == 1 else b
-    x = on_columns(lambda c: agrad.matmul(agrad.linalg.pinv(a, rtol=rtol), c), columns, m, "lstsq")
-    rest = agrad.matmul(a, x) - columns
-    sizes = agrad.real(rest * agrad.conj(rest)) if is_complex(rest) else rest * rest
-    residuals = agrad.sum(sizes, axis=-2)
-    if b.ndim == 1:
-        x, residuals = agrad.squeeze(x, axis=-1), agrad.squeeze(residuals, axis=-1)
+    m, n = matrices(a, "lstsq").shape[-2:]
+    found = agrad.linalg.lstsq(a, b, rtol=float(np.finfo(a.dtype.name).eps) if cond is None else cond)
+    residuals = found.residuals
     if m <= n:
-        residuals = agrad.zeros_like(sizes[..., 0, :0])
-    return x, residuals, agrad.linalg.matrix_rank(a, rtol=rtol), agrad.linalg.svdvals(a)
+        residuals = agrad.zeros_like((agrad.expand_dims(residuals, axis=-1) if b.ndim == 1 else residuals)[..., :0])
+    return found.solution, residuals, found.rank, found.singular_values

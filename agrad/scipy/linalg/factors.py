@@ -7,9 +7,8 @@ with those of ``agrad.linalg``.
 from typing import Any
 
 import agrad
-from agrad import Tensor
 from agrad.errors import OperandError
-from agrad.scipy.linalg.shared import adjoint, matrices, mirrored, on_columns, refuse, square, triangle
+from agrad.scipy.linalg.shared import adjoint, matrices, mirrored, refuse, square
 from agrad.scipy.shared import arrays, function
 
 
@@ -74,13 +73,6 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
     return cholesky(a, lower), lower
 
 
-def solve_by_factor(c: Tensor, lower: bool, b: Tensor, name: str) -> Tensor:
-    """Return the solution of ``a @ x = b`` by the Cholesky factor of ``a``."""
-    t = triangle(square(c, name), lower)
-    first, second = (t, adjoint(t)) if lower else (adjoint(t), t)
-    return on_columns(lambda x: agrad.linalg.solve(second, agrad.linalg.solve(first, x)), b, t.shape[-1], name)
-
-
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """Return the solution x of ``a @ x = b`` by the Cholesky factor of ``a``.
 
@@ -109,7 +101,7 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
 @function
 def _cho_solve(c: Any, lower: bool, b: Any) -> Any:
     c, b = arrays(c, b)
-    return solve_by_factor(c, lower, b, "cho_solve")
+    return agrad.linalg.cholesky_solve(c, b, upper=not lower)
 
 
 @function

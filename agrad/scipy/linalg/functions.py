@@ -1,61 +1,15 @@
 """Functions of matrices and Sylvester's equation, by SciPy's names."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import agrad
 from agrad import Tensor
 from agrad.errors import ShapeError
-from agrad.interop.arguments import is_complex, is_concrete, values_of
+from agrad.interop.arguments import is_complex
+from agrad.ops import matrix_functions
 from agrad.scipy.linalg.shared import identity, square
 from agrad.scipy.shared import arrays, function
-
-_PADE = [
-    math.factorial(26 - k) * math.factorial(13) / (math.factorial(26) * math.factorial(k) * math.factorial(13 - k))
-    for k in range(14)
-]
-"""Coefficients of the diagonal Pade approximant of exp of degree 13."""
-
-_REACH = 5.371920351148152
-"""The 1-norm up to which its error is below the precision of float64 (Higham 2005, table 2.3)."""
-
-_SQUARINGS = 16
-"""How often a result is squared where the norm cannot be read."""
-
-
-def _each(x: Tensor) -> Tensor:
-    """Return one number a matrix as a factor of the matrices."""
-    return agrad.expand_dims(x, axis=(-2, -1))
-
-
-def _pade(A: Tensor) -> Tensor:
-    c, one = _PADE, identity(A.shape[-1], A)
-    A2 = A @ A
-    A4 = A2 @ A2
-    A6 = A2 @ A4
-    odd = A @ (A6 @ (c[13] * A6 + c[11] * A4 + c[9] * A2) + c[7] * A6 + c[5] * A4 + c[3] * A2 + c[1] * one)
-    even = A6 @ (c[12] * A6 + c[10] * A4 + c[8] * A2) + c[6] * A6 + c[4] * A4 + c[2] * A2 + c[0] * one
-    return agrad.linalg.solve(even - odd, even + odd)
-
-
-def _expm(A: Tensor) -> Tensor:
-    if not A.shape[-1]:
-        return A
-    norm = agrad.max(agrad.sum(agrad.abs(agrad.stop_gradient(A)), axis=-2), axis=-1)
-    count = agrad.ceil(agrad.log2(agrad.maximum(norm / _REACH, agrad.ones_like(norm))))
-    most = _SQUARINGS
-    if is_concrete(count):
-        found = values_of(count)
-        most = int(found.max(where=abs(found) < math.inf, initial=0.0))
-    count = _each(count)
-    X = _pade(A * agrad.pow(2.0, -agrad.minimum(count, agrad.full_like(count, float(most)))))
-    for k in range(most):
-        more = count > k
-        # matrices that are done are not squared: their squares may overflow
-        X_more = agrad.where(more, X, agrad.zeros_like(X))
-        X = agrad.where(more, X_more @ X_more, X)
-    return agrad.where(count <= most, X, agrad.full_like(X, math.nan))
 
 
 @function
@@ -79,11 +33,9 @@ def expm(A: Any) -> Any:
 
     Notes
     -----
-    N. J. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), with degree 13 for
-    every matrix. Under ``vmap`` and ``jit``, where the norm cannot be read, it takes 16 squarings, and matrices of a
-    1-norm above 3.5e5 give NaN.
+    It is ``agrad.linalg.matrix_exp``.
     """
-    return _expm(square(A, "expm"))
+    return agrad.linalg.matrix_exp(square(A, "expm"))
 
 
 def _imaginary(A: Tensor) -> Tensor:
@@ -94,15 +46,15 @@ def _imaginary(A: Tensor) -> Tensor:
 
 
 def _cos_sin(A: Tensor) -> tuple[Tensor, Tensor]:
-    forward = _expm(_imaginary(A))
+    forward = agrad.linalg.matrix_exp(_imaginary(A))
     if not is_complex(A):
         return agrad.real(forward), agrad.imag(forward)
-    backward = _expm(-_imaginary(A))
+    backward = agrad.linalg.matrix_exp(-_imaginary(A))
     return (forward + backward) / 2, (forward - backward) / 2j
 
 
 def _cosh_sinh(A: Tensor) -> tuple[Tensor, Tensor]:
-    forward, backward = _expm(A), _expm(-A)
+    forward, backward = agrad.linalg.matrix_exp(A), agrad.linalg.matrix_exp(-A)
     return (forward + backward) / 2, (forward - backward) / 2
 
 
@@ -132,7 +84,7 @@ def _derived(name: str, formula: Callable[[Tensor], Tensor], what: str) -> Any:
 
     Notes
     -----
-    It is made of ``expm``, whose limits it has.
+    It is made of ``expm``.
     """
     return function(of_matrices)
 
@@ -193,50 +145,6 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     return _sylvester(a, b, q)
 
 
-_STEPS = 25
-"""Steps of Newton's method for square roots. It takes fewer unless an eigenvalue is very close to the cut."""
-
-
-def _newton(A: Tensor) -> Tensor:
-    """Return the principal square roots.
-
-    By the product form of the Denman-Beavers iteration with scaling: N. J. Higham, "Functions of Matrices" (2008),
-    equation 6.29.
-    """
-    n = A.shape[-1]
-    one, tiny = identity(n, A), 4 * n * float(agrad.finfo(A.dtype).eps)
-    X = M = A
-    for _ in range(_STEPS):
-        scale = _each(agrad.exp(agrad.linalg.slogdet(M)[1] / (-2 * n)))
-        inverse = agrad.linalg.inv(M) / scale**2
-        X = X @ (one + inverse) * (scale / 2)
-        M = (one + (M * scale**2 + inverse) / 2) / 2
-        rest = agrad.max(agrad.abs(M - one))
-        if is_concrete(rest) and not float(rest) > tiny:
-            break
-    return X
-
-
-def _length(x: Tensor) -> Tensor:
-    return agrad.linalg.matrix_norm(x, keepdims=True)
-
-
-@agrad.custom_jvp
-def _sqrtm(A: Any) -> Tensor:
-    A = agrad.asarray(A)
-    X = _newton(A)
-    found = _length(X @ X - A) <= agrad.finfo(A.dtype).eps ** 0.5 * _length(A)
-    return agrad.where(found, X, agrad.full_like(X, math.nan))
-
-
-def _sqrtm_jvp(primals: Any, tangents: Any) -> Any:
-    X = agrad.asarray(_sqrtm(*primals))
-    return X, _sylvester(X, X, agrad.asarray(tangents[0]))
-
-
-_sqrtm.defjvp(_sqrtm_jvp)
-
-
 @function
 def sqrtm(A: Any) -> Any:
     """Return the principal square root of each matrix.
@@ -259,8 +167,36 @@ def sqrtm(A: Any) -> Any:
 
     Notes
     -----
-    Newton's method: N. J. Higham, "Functions of Matrices" (2008), equation 6.29. The derivative solves Sylvester's
-    equation, in O(n**6) operations.
+    Newton's method: N. J. Higham, "Functions of Matrices" (2008), equation 6.29. NaN too where less than half of the
+    digits would be right. A derivative is the root of matrices of twice the size; it loses about as many digits as the
+    square of the condition number has.
     """
-    A = square(A, "sqrtm")
-    return _sqrtm(A) if A.shape[-1] else A
+    return matrix_functions.sqrtm(square(A, "sqrtm"), checked=True)
+
+
+@function
+def logm(A: Any) -> Any:
+    """Return the principal logarithm of each matrix.
+
+    Parameters
+    ----------
+    A : array
+        Of shape (..., n, n), regular, without eigenvalues that are real and negative.
+
+    Returns
+    -------
+    array
+        Of the shape and dtype of ``A``; NaN for a matrix with a real negative eigenvalue, of which SciPy returns a
+        complex logarithm.
+
+    Raises
+    ------
+    ShapeError
+        For matrices that are not square. A singular matrix is the array library's own error.
+
+    Notes
+    -----
+    Inverse scaling and squaring: N. J. Higham, "Functions of Matrices" (2008), section 11.5, with square roots as
+    ``sqrtm``, whose limits it has. A derivative is the logarithm of matrices of twice the size.
+    """
+    return matrix_functions.logm(square(A, "logm"), checked=True)

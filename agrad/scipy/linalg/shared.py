@@ -74,18 +74,6 @@ def mirrored(a: Tensor, lower: bool, turn: Callable[[Tensor], Tensor] = adjoint)
     return agrad.stop_gradient(completed(a, lower, turn)) + (both - agrad.stop_gradient(both))
 
 
-def on_columns(solver: Callable[[Tensor], Tensor], b: Tensor, n: int, name: str) -> Tensor:
-    """Return ``solver(b)``, where a ``b`` of one axis is one column.
-
-    Raise ``ShapeError`` for a ``b`` that has not n rows.
-    """
-    columns = agrad.expand_dims(b, axis=-1) if b.ndim == 1 else b
-    if b.ndim == 0 or columns.shape[-2] != n:
-        raise ShapeError(f"{name}: the matrices have {n} rows; b of shape {tuple(b.shape)} does not fit")
-    out = solver(columns)
-    return agrad.squeeze(out, axis=-1) if b.ndim == 1 else out
-
-
 def gathered(x: Tensor, index: np.ndarray) -> Tensor:
     """Return the elements of the last axis at an index of the host.
 

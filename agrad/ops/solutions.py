@@ -1,0 +1,165 @@
+"""Solutions of systems: by triangles, by Cholesky factors, of least squares."""
+
+from typing import Any, NamedTuple
+
+from agrad.dtypes import is_complex
+from agrad.errors import OperandError
+from agrad.ops.casting import finfo
+from agrad.ops.decompositions import svdvals
+from agrad.ops.determinants import pinv
+from agrad.ops.elementwise import conj, real
+from agrad.ops.linear_algebra import matmul, on_columns, tril, triu, under_triangle
+from agrad.ops.manipulation import expand_dims, matrix_transpose, squeeze
+from agrad.ops.matrices import adjoint, check_matrices, identity
+from agrad.ops.searching import count_nonzero
+from agrad.ops.shared import ndim_of
+from agrad.ops.statistical import max as max_
+from agrad.ops.statistical import sum as sum_
+from agrad.registry import namespace, public
+
+
+class LstsqResult(NamedTuple):
+    """The result of ``lstsq``."""
+
+    solution: Any
+    residuals: Any
+    rank: Any
+    singular_values: Any
+
+
+@public("linalg")
+def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, unit_diagonal: bool = False) -> Any:
+    """Return the solution x of ``a @ x = b`` with triangular matrices.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., n, n) and a floating dtype. The other triangle is not read.
+    b : array
+        Of shape (..., n, k) or (n,).
+    lower : bool
+        Read the lower triangle, else the upper one.
+    trans : {0, 1, 2, "N", "T", "C"}
+        0 or "N": solve ``a @ x = b``; 1 or "T": with the transpose of ``a``; 2 or "C": with its conjugate transpose.
+    unit_diagonal : bool
+        Take ones for the diagonal, which is not read.
+
+    Returns
+    -------
+    array
+        Of the shape of ``b``, with the batch axes of both.
+
+    Raises
+    ------
+    OperandError
+        For another ``trans``.
+    ShapeError
+        For shapes that do not fit.
+
+    Notes
+    -----
+    The names are those of ``jax.scipy.linalg.solve_triangular``. Of a 0 on the diagonal the array library makes an
+    error, or a solution that is not finite. Derivatives: M. Giles, "An extended collection of matrix derivative
+    results" (2008), section 2.3.1.
+    """
+    check_matrices(a, "solve_triangular", square=True)
+    if trans not in (0, 1, 2, "N", "T", "C"):
+        raise OperandError(f"solve_triangular: trans is 0, 1, 2, 'N', 'T' or 'C', not {trans!r}")
+    t = (tril if lower else triu)(a, k=0 if not unit_diagonal else -1 if lower else 1)
+    if unit_diagonal:
+        t = t + identity(namespace, t)
+    if trans in (2, "C"):
+        t = adjoint(namespace, t)
+    elif trans in (1, "T"):
+        t = matrix_transpose(t)
+    upper = bool(lower) == (trans not in (0, "N"))
+
+    def solved(columns: Any) -> Any:
+        return under_triangle(namespace, columns, t, upper=upper)
+
+    return on_columns(solved, b, t.shape[-1], "solve_triangular")
+
+
+@public("linalg")
+def cholesky_solve(c: Any, b: Any, /, *, upper: bool = False) -> Any:
+    """Return the solution x of ``a @ x = b`` by the Cholesky factor of ``a``.
+
+    Parameters
+    ----------
+    c : array
+        The result of ``cholesky``, of shape (..., n, n). The other triangle is not read.
+    b : array
+        Of shape (..., n, k) or (n,).
+    upper : bool
+        The factor is the upper one, with ``c.H @ c = a``, else the lower one, with ``c @ c.H = a``.
+
+    Returns
+    -------
+    array
+        Of the shape of ``b``, with the batch axes of both.
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not fit.
+
+    Notes
+    -----
+    ``upper`` is that of ``cholesky`` and of ``torch.cholesky_solve``, which takes ``b`` first.
+    """
+    check_matrices(c, "cholesky_solve", square=True)
+    t = (triu if upper else tril)(c)
+    lower, across = (adjoint(namespace, t), t) if upper else (t, adjoint(namespace, t))
+
+    def solved(columns: Any) -> Any:
+        half = under_triangle(namespace, columns, lower, upper=False)
+        return under_triangle(namespace, half, across, upper=True)
+
+    return on_columns(solved, b, t.shape[-1], "cholesky_solve")
+
+
+@public("linalg")
+def lstsq(a: Any, b: Any, /, *, rtol: float | None = None) -> LstsqResult:
+    """Return the least-squares solution x of ``a @ x = b`` of least norm.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., m, n) and a floating dtype, of any rank.
+    b : array
+        Of shape (..., m, k) or (m,).
+    rtol : float, optional
+        Singular values up to it, relative to the greatest, count as 0. By default max(m, n) times the precision of the
+        dtype.
+
+    Returns
+    -------
+    LstsqResult
+        Named tuple: ``solution`` (..., n, k) or (..., n); ``residuals``, the sums of squared residuals of each column,
+        (..., k) or (...), of every shape and rank; ``rank``, integers of shape (...), a constant; and
+        ``singular_values`` of ``a``, (..., min(m, n)).
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not fit.
+
+    Notes
+    -----
+    The results are those of ``numpy.linalg.lstsq``, by the names of ``torch.linalg.lstsq``. The solution is the
+    pseudo-inverse times ``b``. Its derivative is that along changes of ``a`` that keep the rank; where ``a`` has not
+    full rank, the solution itself jumps along all others. Derivatives: G. H. Golub and V. Pereyra, "The differentiation
+    of pseudo-inverses and nonlinear least squares problems whose variables separate" (1973), equation 4.12.
+    """
+    check_matrices(a, "lstsq")
+    m = a.shape[-2]
+    cut = max(a.shape[-2:]) * finfo(a).eps if rtol is None else rtol
+    s = svdvals(a)
+    limit = max_(s, axis=-1, keepdims=True) * cut if s.shape[-1] else s
+    inverse = pinv(a, rtol=cut)
+    x = on_columns(lambda columns: matmul(inverse, columns), b, m, "lstsq")
+    vector = ndim_of(b) == 1
+    rest = matmul(a, expand_dims(x, -1)) - expand_dims(b, -1) if vector else matmul(a, x) - b
+    residuals = sum_(real(rest * conj(rest)) if is_complex(rest.dtype) else rest * rest, axis=-2)
+    residuals = squeeze(residuals, axis=-1) if vector else residuals
+    return LstsqResult(x, residuals, count_nonzero(s > limit, axis=-1), s)

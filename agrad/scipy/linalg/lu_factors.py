@@ -1,0 +1,162 @@
+"""LU factors by SciPy's names."""
+
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import OperandError, ShapeError
+from agrad.interop.arguments import constant, is_complex
+from agrad.scipy.linalg.shared import matrices, square
+from agrad.scipy.shared import arrays, function
+
+
+def _order(P: Tensor) -> Tensor:
+    """Return the rows of ``a``, as numbers, in the order of the pivots."""
+    place = constant(np.arange(P.shape[-1])[:, None], P)
+    return agrad.sum(agrad.where(P != 0, place, agrad.zeros_like(place)), axis=-2)
+
+
+@function
+def lu(
+    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True, p_indices: bool = False
+) -> Any:
+    """Return the decomposition ``a = P @ L @ U`` with partial pivoting.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., m, n).
+    permute_l : bool
+        Return ``P @ L`` and ``U``.
+    overwrite_a, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+    p_indices : bool
+        Return in place of P the rows p of L in the order of those of ``a``, which is ``L[p] @ U``. Without effect with
+        ``permute_l``.
+
+    Returns
+    -------
+    tuple of arrays
+        With k = min(m, n): P, a real permutation matrix (..., m, m), or integers (..., m); L (..., m, k), lower
+        triangular with ones on the diagonal; and U (..., k, n), upper triangular.
+
+    Raises
+    ------
+    ShapeError
+        For an array of fewer than two axes.
+
+    Notes
+    -----
+    It is ``agrad.linalg.lu``. P is a constant.
+    """
+    P, L, U = agrad.linalg.lu(matrices(a, "lu"))
+    if permute_l:
+        return P @ L, U
+    if p_indices:
+        return _order(agrad.matrix_transpose(P)), L, U
+    return agrad.real(P) if is_complex(P) else P, L, U
+
+
+@function
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the LU factors of each matrix in one matrix, for ``lu_solve``.
+
+    Parameters
+    ----------
+    a : array
+        Of shape (..., m, n).
+    overwrite_a, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+
+    Returns
+    -------
+    tuple of arrays
+        The factors, of the shape of ``a``: U, and below its diagonal L without its ones; and the pivots, integers of
+        shape (..., min(m, n)): row i was exchanged with row ``piv[i]``.
+
+    Raises
+    ------
+    ShapeError
+        For an array of fewer than two axes.
+
+    Notes
+    -----
+    A singular matrix makes no warning, unlike in SciPy. The pivots take min(m, n) steps.
+    """
+    P, L, U = agrad.linalg.lu(matrices(a, "lu_factor"))
+    (m, k), n = L.shape[-2:], U.shape[-1]
+    below, above = [(0, 0)] * (L.ndim - 1) + [(0, n - k)], [(0, 0)] * (L.ndim - 2) + [(0, m - k), (0, 0)]
+    packed = agrad.pad(agrad.tril(L, k=-1), below) + agrad.pad(U, above)
+    order = _order(P)
+    place = constant(np.arange(m), P)
+    current, pivots = agrad.broadcast_to(place, order.shape), []
+    for j in range(k):
+        # what stands before row j has its place
+        hit = (current == order[..., j : j + 1]) & (place >= j)
+        pivots.append(agrad.sum(agrad.where(hit, place, agrad.zeros_like(place)), axis=-1))
+        current = agrad.where(hit, current[..., j : j + 1], current)
+    return packed, agrad.stack(pivots, axis=-1) if k else order[..., :0]
+
+
+def lu_solve(lu_and_piv: Any, b: Any, trans: Any = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    """Return the solution x of ``a @ x = b`` by the LU factors of ``a``.
+
+    Parameters
+    ----------
+    lu_and_piv : tuple
+        The result of ``lu_factor``, of square matrices.
+    b : array
+        Of shape (..., n, k) or (n,).
+    trans : {0, 1, 2}
+        0: solve ``a @ x = b``; 1: with the transpose of ``a``; 2: with its conjugate transpose.
+    overwrite_b, check_finite : bool
+        Without effect: no argument is written to, and values are not checked.
+
+    Returns
+    -------
+    array
+        Of the shape of ``b``, with the batch axes of both.
+
+    Raises
+    ------
+    OperandError
+        For another ``trans``.
+    ShapeError
+        For shapes that do not fit.
+    """
+    return _lu_solve(*lu_and_piv, b, trans)
+
+
+@function
+def _lu_solve(lu: Any, piv: Any, b: Any, trans: Any) -> Any:
+    lu, b = arrays(lu, b)
+    n = square(lu, "lu_solve").shape[-1]
+    if trans not in (0, 1, 2):
+        raise OperandError(f"lu_solve: trans is 0, 1 or 2, not {trans!r}")
+    columns = agrad.expand_dims(b, axis=-1) if b.ndim == 1 else b
+    if columns.ndim == 0 or columns.shape[-2] != n:
+        raise ShapeError(f"lu_solve: the matrices have {n} rows; b of shape {tuple(b.shape)} does not fit")
+    P = _permutation(agrad.asarray(piv), lu)
+    lower = {"lower": True, "unit_diagonal": True}
+    if not trans:
+        half = agrad.linalg.solve_triangular(lu, agrad.matrix_transpose(P) @ columns, **lower)
+        out = agrad.linalg.solve_triangular(lu, half)
+    else:
+        half = agrad.linalg.solve_triangular(lu, columns, trans=trans)
+        out = P @ agrad.linalg.solve_triangular(lu, half, trans=trans, **lower)
+    return agrad.squeeze(out, axis=-1) if b.ndim == 1 else out
+
+
+def _permutation(piv: Tensor, like: Tensor) -> Tensor:
+    """Return P, of which the transpose exchanges rows by pivots."""
+    n = piv.shape[-1]
+    place = constant(np.arange(n), like)
+    current, rows = agrad.broadcast_to(place, piv.shape), []
+    for j in range(n):
+        hit = place == piv[..., j : j + 1]
+        rows.append(agrad.sum(agrad.where(hit, current, agrad.zeros_like(current)), axis=-1))
+        current = agrad.where(hit, current[..., j : j + 1], current)
+    order = agrad.stack(rows, axis=-1) if n else current
+    return agrad.astype(agrad.expand_dims(place, axis=-1) == agrad.expand_dims(order, axis=-2), like.dtype)

@@ -1,0 +1,220 @@
+"""Solutions, logarithms of determinants, LU factors and exponentials: edges, errors, and other implementations."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+
+import agrad
+from agrad.backends import load
+from agrad.errors import OperandError, ShapeError
+from agrad.registry import KERNELS, PRIMITIVES
+
+RNG = np.random.default_rng(8)
+A = RNG.standard_normal((3, 3)) + 3 * np.eye(3)
+AC = A + 1j * RNG.standard_normal((3, 3))
+P = A @ A.T
+V = np.asarray([0.5, -1.0, 2.0])
+TALL = RNG.standard_normal((4, 2))
+
+
+def test_only_the_triangle_is_read(place: Any) -> None:
+    broken = np.where(np.tri(3, k=-1), np.nan, A)
+    assert_close(agrad.linalg.solve_triangular(place(broken), place(V)), np.linalg.solve(np.triu(A), V), "upper")
+    unit = np.where(np.tri(3), np.nan, A)
+    found = agrad.linalg.solve_triangular(place(unit), place(V), unit_diagonal=True)
+    assert_close(found, np.linalg.solve(np.triu(A, 1) + np.eye(3), V), "with ones on the diagonal")
+    slope = agrad.grad(lambda a: agrad.sum(agrad.linalg.solve_triangular(a, place(V), lower=True)))(place(A))
+    assert np.all(host(slope)[np.triu_indices(3, 1)] == 0)
+
+
+def test_a_factor_solves_what_it_was_made_of(place: Any) -> None:
+    for upper in (False, True):
+        found = agrad.linalg.cholesky_solve(agrad.linalg.cholesky(place(P), upper=upper), place(V), upper=upper)
+        assert_close(found, np.linalg.solve(P, V), "the solution")
+
+
+def test_a_singular_triangle_has_no_finite_solution(place: Any) -> None:
+    singular = place(np.asarray([[1.0, 2.0], [0.0, 0.0]]))
+    text = ""
+    try:
+        found = host(agrad.linalg.solve_triangular(singular, place(V[:2])))
+    except Exception as error:  # each library has its own
+        found, text = np.full(2, np.nan), str(error)
+    assert not np.isfinite(found).all()
+    assert not text or "ingular" in text
+
+
+def test_logarithms_of_determinants(place: Any) -> None:
+    both = place(np.stack([P, -P]))
+    found = host(agrad.linalg.logdet(both))
+    assert_close(found[0], np.log(np.linalg.det(P)), "of a positive one")
+    assert np.isnan(found[1])
+    slope = agrad.grad(lambda x: agrad.sum(agrad.linalg.logdet(x)))(both)
+    assert_close(slope, np.linalg.inv(np.stack([P, -P])).mT, "the transposed inverse", 1e-12)
+    assert host(agrad.linalg.logdet(place(np.zeros((2, 2))))) == -math.inf
+    turned = host(agrad.linalg.logdet(place(-P + 0j)))
+    assert_close(turned, np.log(np.linalg.det(P)) + 1j * math.pi, "of a complex negative one")
+
+
+def test_a_gradient_of_logdet_beyond_the_range_of_det(place: Any) -> None:
+    for scale in (1e-100, 1e100):
+        x = scale * np.stack([P, 2 * P])
+        slope = agrad.grad(lambda x: agrad.sum(agrad.linalg.logdet(x)))(place(x))
+        assert_close(host(slope) * scale, np.linalg.inv(np.stack([P, 2 * P])).mT, "gradient", 1e-12)
+
+
+def test_least_squares(place: Any) -> None:
+    b = RNG.standard_normal((4, 3))
+    found = agrad.linalg.lstsq(place(TALL), place(b))
+    assert found._fields == ("solution", "residuals", "rank", "singular_values")
+    expected = np.linalg.lstsq(TALL, b)
+    for one, other, what in zip(found, expected, ("solution", "residuals", "rank", "values"), strict=True):
+        assert_close(one, other, what)
+    wide = agrad.linalg.lstsq(place(TALL.T), place(b[:2]))
+    assert_close(wide.solution, np.linalg.lstsq(TALL.T, b[:2])[0], "of least norm")
+    assert_close(wide.residuals, np.zeros(3), "no residuals")
+
+
+def test_least_squares_of_low_rank(place: Any) -> None:
+    flat = np.outer([1.0, 2.0, 3.0], [1.0, -1.0])
+    found = agrad.linalg.lstsq(place(flat), place(V))
+    assert int(host(found.rank)) == 1
+    assert_close(found.solution, np.linalg.pinv(flat) @ V, "of least norm")
+    assert_close(found.residuals, np.sum((flat @ np.linalg.pinv(flat) @ V - V) ** 2), "of every rank")
+    # the same without a change of rank: the derivative is that of the outer product's solution
+    u, w = np.asarray([1.0, 2.0, 3.0]), np.asarray([1.0, -1.0])
+    slope = agrad.grad(lambda u: agrad.sum(agrad.linalg.lstsq(agrad.linalg.outer(u, place(w)), place(V)).solution ** 2))
+    right = agrad.grad(lambda u: agrad.vecdot(u, place(V)) ** 2 / agrad.vecdot(u, u) ** 2 / 2)
+    assert_close(slope(place(u)), host(right(place(u))), "gradient")
+    near = np.diag([1.0, 1e-4])
+    assert_close(agrad.linalg.lstsq(place(near), place(V[:2]), rtol=1e-3).solution, [0.5, 0.0], "rtol")
+    assert_close(agrad.linalg.lstsq(place(near), place(V[:2])).solution, [0.5, -1e4], "by default")
+
+
+def test_lu(place: Any) -> None:
+    found = agrad.linalg.lu(place(AC))
+    assert found._fields == ("P", "L", "U")
+    assert_close(host(found.P) @ host(found.L) @ host(found.U), AC, "the product")
+    taped = agrad.linalg.lu(agrad.asarray(place(A), requires_grad=True))
+    assert_close(taped.P @ taped.L @ taped.U, A, "the product of Tensors")
+    singular = place(np.asarray([[1.0, 2.0], [2.0, 4.0]]))
+    assert_close(agrad.linalg.lu(singular).U, [[2.0, 4.0], [0.0, 0.0]], "of a singular matrix")
+
+
+@pytest.mark.parametrize("n", [31, 33, 70])
+def test_lu_in_panels(n: int) -> None:
+    for shape in ((n, n), (n, 40), (2, 40, n)):
+        a = RNG.standard_normal(shape)
+        P, L, U = agrad.linalg.lu(a)
+        assert_close(P @ L @ U, a, "the product")
+        assert np.max(np.abs(L)) == 1 and not np.triu(L, 1).any() and not np.tril(U, -1).any()
+
+
+def test_exponentials(place: Any) -> None:
+    assert_close(agrad.linalg.matrix_exp(place(np.diag(V))), np.diag(np.exp(V)), "of a diagonal matrix")
+    turn = np.asarray([[0.0, 1.0], [-1.0, 0.0]])
+    far = agrad.linalg.matrix_exp(place(np.stack([1e4 * turn, 0 * turn])))
+    expected = np.stack([[[math.cos(1e4), math.sin(1e4)], [-math.sin(1e4), math.cos(1e4)]], np.eye(2)])
+    np.testing.assert_allclose(host(far), expected, rtol=0, atol=1e-10)
+    assert np.isnan(host(agrad.linalg.matrix_exp(place(np.full((2, 2), math.nan))))).all()
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_the_derivative_of_an_exponential_along_any_length(scale: float, place: Any) -> None:
+    x, t = A / 4, scale * RNG.standard_normal((3, 3))
+    w, v = np.linalg.eig(x)
+    gaps = (np.exp(w)[:, None] - np.exp(w)) / (w[:, None] - w + np.eye(3)) + np.diag(np.exp(w))
+    inner = np.linalg.inv(v) @ t @ v
+    expected = (v @ (inner * gaps) @ np.linalg.inv(v)).real
+    found = agrad.jvp(agrad.linalg.matrix_exp, (place(x),), (place(t),))[1]
+    assert_close(host(found) / scale, expected / scale, "along it", 1e-12)
+
+
+def test_single_precision_stays(place: Any) -> None:
+    a, v = place(P.astype(np.float32)), place(V.astype(np.float32))
+    found = [
+        agrad.linalg.solve_triangular(a, v), agrad.linalg.cholesky_solve(a, v), agrad.linalg.logdet(a),
+        agrad.linalg.matrix_exp(a / 16), *agrad.linalg.lu(a), *agrad.linalg.lstsq(a, v)[:2],
+    ]  # fmt: skip
+    for x in found:
+        assert host(x).dtype == np.float32
+
+
+def test_kernels_are_the_generic_forms(backend: str, place: Any) -> None:
+    xp = load(backend.partition(":")[0]).xp
+    for dtype in ("float64", "complex64"):
+        x1, x2 = (
+            place(RNG.standard_normal((2, 4, 3)).astype(dtype)),
+            place(np.triu(AC if "c" in dtype else A).astype(dtype)),
+        )
+        for name, arrays, how in (("over_triangle", (x1, x2), {"upper": True}), ("matrix_exp", (x2,), {})):
+            primitive = PRIMITIVES[f"linalg.{name}"]
+            room = 1e-4 if dtype == "complex64" else 1e-12
+            assert_close(primitive.bind(*arrays, **how), host(primitive.forward(xp, *arrays, **how)), name, room)
+    assert backend not in ("torch", "jax", "cupy") or (backend, "linalg.over_triangle", "forward") in KERNELS
+
+
+def _logdet(xp: Any, x: Any) -> Any:
+    logdet = xp.linalg.logdet if xp is agrad else xp.logdet
+    return xp.real(logdet(x) * (2 - 1j)) if "complex" in str(x.dtype) else logdet(x @ x)
+
+
+def _lu(xp: Any, x: Any) -> Any:
+    _, lower, upper = xp.linalg.lu(x)
+    return xp.sum(xp.abs(lower) ** 3) + xp.sum(xp.abs(upper) ** 3)
+
+
+def _exponential(xp: Any, x: Any) -> Any:
+    return xp.sum(xp.abs(xp.linalg.matrix_exp(x / 4)) ** 2)
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("dtype", ["real", "complex"])
+@pytest.mark.parametrize("function", [_logdet, _lu, _exponential])
+def test_gradients_equal_those_of_pytorch(function: Any, dtype: str) -> None:
+    import torch
+
+    x = AC if dtype == "complex" else A
+    leaf = torch.tensor(x, requires_grad=True)
+    function(torch, leaf).backward()
+    # PyTorch's gradient of a complex number is the conjugate
+    expected = np.conj(leaf.grad.resolve_conj().numpy())
+    assert_close(agrad.grad(lambda x: function(agrad, x))(x), expected, "gradient", 1e-10)
+
+
+@pytest.mark.needs("jax")
+@pytest.mark.parametrize("dtype", ["real", "complex"])
+@pytest.mark.parametrize("trans", [0, 1, 2])
+def test_gradients_of_solutions_equal_those_of_jax(trans: int, dtype: str) -> None:
+    import jax
+
+    own, theirs = agrad.linalg.solve_triangular, jax.scipy.linalg.solve_triangular
+    with agrad.use_backend("jax"):
+        x = AC if dtype == "complex" else A
+        b = V.astype(x.dtype)
+        right = jax.grad(lambda x: jax.numpy.sum(jax.numpy.abs(theirs(x, b, trans=trans)) ** 2))(jax.numpy.asarray(x))
+        found = agrad.grad(lambda x: agrad.sum(agrad.abs(own(x, b, trans=trans)) ** 2))(x)
+    assert_close(found, np.asarray(right), "gradient", 1e-10)
+
+
+@pytest.mark.parametrize(
+    "call, error, match",
+    [
+        (lambda: agrad.linalg.solve(A, V[:2]), ShapeError, r"solve: the matrices have 3 rows; b of shape \(2,\)"),
+        (lambda: agrad.linalg.solve_triangular(A[:2], V), ShapeError, "square"),
+        (lambda: agrad.linalg.solve_triangular(A, V[:2]), ShapeError, "3 rows"),
+        (lambda: agrad.linalg.solve_triangular(A, V, trans="H"), OperandError, "trans is 0, 1, 2, .* not 'H'"),
+        (lambda: agrad.linalg.cholesky_solve(V, V), ShapeError, "two or more axes"),
+        (lambda: agrad.linalg.cholesky_solve(A, np.float64(2.0)), ShapeError, "3 rows"),
+        (lambda: agrad.linalg.logdet(TALL), ShapeError, "square"),
+        (lambda: agrad.linalg.lstsq(TALL, V), ShapeError, "4 rows"),
+        (lambda: agrad.linalg.lu(V), ShapeError, "two or more axes"),
+        (lambda: agrad.linalg.matrix_exp(TALL), ShapeError, "square"),
+    ],
+)
+def test_errors(call: Any, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        call()
