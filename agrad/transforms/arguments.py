@@ -3,12 +3,13 @@
 import functools
 import inspect
 import weakref
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from agrad.backends import backend_of_type
+from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import as_dtype, dtype_name, is_complex, is_floating
 from agrad.engine.calls import array_of_number, lift_all, recorded_part
 from agrad.engine.explain import called
@@ -159,8 +160,9 @@ class Chosen(Inputs):
 _MIXTURE = "Multiple namespaces for array inputs"
 """Part of the error of ``array_api_compat.array_namespace`` for raw arrays beside Tensors, in all its copies."""
 
-_asking: weakref.WeakSet[Any] = weakref.WeakSet()
-"""The code of functions that ask for the namespace of all their arrays."""
+_asks: weakref.WeakKeyDictionary[Any, dict[Any, bool]] = weakref.WeakKeyDictionary()
+"""Of functions that were called, by their code and that of the functions they close over: True for one that asks for
+the namespace of all its arrays."""
 
 
 def with_constants(call: Callable[..., Any], f: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -169,27 +171,66 @@ def with_constants(call: Callable[..., Any], f: Any, args: Sequence[Any], kwargs
     A function that asks for the one namespace of raw arrays and Tensors is refused by ``array_namespace``. It is then
     called again, with its raw arrays of numbers as constants; later calls begin so. Other functions are given the
     caller's own arrays.
+
+    Raises
+    ------
+    OperandError
+        If the first call of such a function wrote into an argument before it asked.
     """
     while isinstance(f, functools.partial):
         f, args, kwargs = f.func, (*f.args, *args), {**f.keywords, **kwargs}
-    code = getattr(f, "__code__", None)
-    if code not in _asking or not any(isinstance(leaf, Tensor) for leaf in flatten((args, kwargs))[0]):
+    known, key = _answers(f)
+    asks = known.get(key)
+    if not asks or not any(isinstance(leaf, Tensor) for leaf in flatten((args, kwargs))[0]):
+        watched = [(raw, _content(raw)) for raw in _raw_numbers((args, kwargs))] if asks is None else []
         try:
-            return call(f, *args, **kwargs)
+            out = call(f, *args, **kwargs)
+            known.setdefault(key, False)
+            return out
         except TypeError as error:
-            if _MIXTURE not in str(error) or not any(map(_is_raw_number, flatten((args, kwargs))[0])):
+            if _MIXTURE not in str(error) or not _raw_numbers((args, kwargs)):
                 raise
+            for raw, content in watched:
+                if _content(raw) != content:
+                    raise OperandError(
+                        f"{getattr(f, '__name__', type(f).__name__)} wrote into an argument of shape "
+                        f"{tuple(raw.shape)} before it asked for the namespace of arrays and Tensors, for which it is "
+                        "to be called again; ask for the namespace first, or write into a copy"
+                    ) from error
     made: dict[int, Tensor] = {}
 
     def constant(leaf: Any) -> Any:
         # one Tensor for an array that stands in several places
         return made.setdefault(id(leaf), wrap(leaf, GLOBAL_TAPE)) if _is_raw_number(leaf) else leaf
 
-    lifted, named = tree_map(constant, (list(args), kwargs))
-    out = call(f, *lifted, **named)
-    if code is not None and not hasattr(f, "__wrapped__"):  # that code may be other functions' too
-        _asking.add(code)
+    def lifted(arg: Any) -> Any:
+        # a container without raw arrays stays the caller's own
+        return tree_map(constant, arg) if _raw_numbers(arg) else arg
+
+    out = call(f, *[lifted(arg) for arg in args], **{name: lifted(arg) for name, arg in kwargs.items()})
+    known[key] = True
     return out
+
+
+def _answers(f: Any) -> tuple[dict[Any, bool], Any]:
+    """Return the part of ``_asks`` for a function, and its key there. Nothing is remembered of objects without code."""
+    code = getattr(f, "__code__", None)
+    if code is None:
+        return {None: False}, None
+    inner = [getattr(cell, "cell_contents", None) for cell in getattr(f, "__closure__", None) or ()]
+    return _asks.setdefault(code, {}), tuple([getattr(value, "__code__", None) for value in inner])
+
+
+def _content(raw: Any) -> Any:
+    """Return a number or bytes that change if an array is written into; None for arrays that are not looked at."""
+    if isinstance(raw, np.ndarray):
+        return zlib.adler32(np.ascontiguousarray(raw))
+    look = backend_of(raw).content(raw)
+    return None if look is None else look()
+
+
+def _raw_numbers(tree: Any) -> list[Any]:
+    return [leaf for leaf in flatten(tree)[0] if _is_raw_number(leaf)]
 
 
 def _is_raw_number(value: Any) -> bool:

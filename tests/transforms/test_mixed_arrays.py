@@ -212,3 +212,50 @@ def test_an_array_of_a_closure_is_named(backend: str, place: Any) -> None:
     with pytest.raises(TypeError, match="Multiple namespaces") as caught:
         agrad.grad(f)(w)
     assert any("`hidden`" in note and "agrad.asarray" in note for note in caught.value.__notes__)
+
+
+def asking(w: Any, x: Any, y: Any) -> Any:
+    return loss(w, x, y)
+
+
+def filing(w: Any, x: Any, y: Any) -> Any:
+    y[...] = 7.0
+    return agrad.sum(agrad.matmul(x, w) ** 2)
+
+
+def undocumented(f: Callable[..., Any]) -> Callable[..., Any]:
+    def inner(*args: Any) -> Any:
+        return f(*args)
+
+    return inner
+
+
+def test_wrappers_of_one_code_are_told_apart_by_what_they_call() -> None:
+    agrad.grad(undocumented(asking))(W, X, Y)
+    y = Y.copy()
+    agrad.grad(undocumented(filing))(W, X, y)
+    assert (y == 7).all()
+
+
+def test_a_container_without_arrays_is_the_callers_own() -> None:
+    def counted(w: Any, x: Any, y: Any, log: dict[str, Any]) -> Any:
+        value = loss(w, x, y)
+        log["calls"] = log.get("calls", 0) + 1
+        return value
+
+    log: dict[str, Any] = {}
+    for _ in range(2):
+        agrad.grad(counted)(W, X, Y, log)
+    assert log == {"calls": 2}
+
+
+def test_a_write_before_the_namespace_is_an_error(backend: str, place: Any) -> None:
+    def shifted(w: Any, x: Any, y: Any) -> Any:
+        x += 1.0
+        return loss(w, x, y)
+
+    w, x, y = (place(a.copy()) for a in (W, X, Y))
+    if backend in ("jax", "dask"):
+        pytest.skip("arrays that do not change in place")
+    with pytest.raises(agrad.errors.OperandError, match=r"shifted wrote into an argument of shape \(2, 3\) before"):
+        agrad.grad(shifted)(w, x, y)
