@@ -425,6 +425,13 @@ composite("linalg.lstsq", ex("square", square_matrix(3, 3), normal(3, 2)), ex("t
     ex("empty batch", normal(0, 3, 2), normal(3)), call=partial(_least, agrad), reference=_least_reference)
 
 
+row("linalg.least_squares", ex("tall", normal(4, 2), normal(4, 1)), ex("wide", normal(2, 4), normal(2, 2)),
+    ex("batch", normal(2, 4, 2), normal(4, 1)), ex("batch of columns", normal(3, 2), normal(2, 3, 1)),
+    ex("empty batch", normal(0, 3, 2), normal(3, 1)), ex("complex", complex_normal(3, 2), complex_normal(3, 2)),
+    call=lambda a, b: PRIMITIVES["linalg.least_squares"].bind(a, b, agrad.linalg.pinv(a), rtol=1e-9),
+    reference=lambda xp, a, b: np.linalg.pinv(a) @ b)
+
+
 def _logdet(xp: Any, x: Any) -> Any:
     sign, size = np.linalg.slogdet(x)
     return size + np.log(sign)

@@ -39,3 +39,36 @@ CALLS.add("factorial", lambda m, n: m.factorial(n), _S)
 CALLS.add("factorial negative", lambda m, n: m.factorial(n), np.asarray([-1.5, 0.5, 3.0]))
 CALLS.add("multigammaln", lambda m, a: m.multigammaln(a, 3), _S + 1)
 CALLS.add("multigammaln one", lambda m, a: m.multigammaln(a, 1), _S)
+
+# at the ends of domains, and where simple forms cancel
+_A = np.asarray
+CALLS.add("perm large", lambda m, n, k: m.perm(n, k), _A([1e8, 1e12, 1e15]), _A([1.0, 1.0, 2.0]), order=0)
+CALLS.add("poch large", lambda m, z, n: m.poch(z, n), _A([1e8, 150.0, 200.0]), _A([-1.5, -149.0, 2.5]), order=0)
+CALLS.add("poch large moderate", lambda m, z, n: m.poch(z, n), _A([150.0, 200.0]), _A([-3.0, 2.5]))
+CALLS.add("boxcox zero", lambda m, x, n: m.boxcox(x, n), _A([0.0, 0.0, 0.0]), _A([2.0, 0.5, 1.0]), order=0)
+CALLS.add(
+    "betaincc tiny",
+    lambda m, a, b, x: m.betaincc(a, b, x),
+    _A([0.05, 0.01]),
+    _A([2.0, 1.0]),
+    _A([1e-20, 1e-17]),
+    order=0,
+)
+CALLS.add("fdtr infinity", lambda m, n, d, x: m.fdtr(n, d, x), _A(1.0), _A(2.0), _A([np.inf, 0.0, 2.0]), order=0)
+CALLS.add("exprel infinity", lambda m, x: m.exprel(x), _A([-np.inf, 0.0, 8.0]), order=0)
+CALLS.add(
+    "stdtr large",
+    lambda m, n, t: m.stdtr(n, t),
+    _A([[1e3], [1e5], [1e7], [np.inf]]),
+    _A([-2.5, -0.5, -1e-5, 0.3, 3.0]),
+    order=0,
+    rtol=1e-9,
+)
+CALLS.add("stdtr many", lambda m, n, t: m.stdtr(n, t), _A([2e4, 1e5]), _A([-0.4, 0.7]), fixed=(0,))
+CALLS.add(
+    "comb repetition of none",
+    lambda m, n, k: m.comb(n, k, repetition=True),
+    _A([200.0, 0.0, 0.0, -1.0]),
+    _A([-1.0, 200.0, 0.0, 2.0]),
+    order=0,
+)

@@ -17,13 +17,12 @@ import numpy as np
 
 from agrad.backends import host_random
 from agrad.backends.base import Backend, vocabulary
-from agrad.backends.base import iterate as loop
 from agrad.backends.indexing import explicit, host_index
 from agrad.backends.numpy import backend as host
 from agrad.backends.numpy.words import scatter_add as host_scatter_add
 from agrad.backends.special import NUMPY, SpecialWords, in_double
 from agrad.philox import WIDTHS
-from agrad.registry import kernel
+from agrad.registry import PRIMITIVES, kernel
 from agrad.shapes import ARRAY, fill_index, size
 
 # ------------------------------------------------------------------ indexing
@@ -201,11 +200,6 @@ def searchsorted(x1: da.Array, x2: da.Array, /, *, side: str = "left") -> da.Arr
     return _one_task(partial(np.searchsorted, side=side), x2.shape, np.intp, x1, x2)
 
 
-def iterate(going: Callable[..., Any], step: Callable[..., tuple[Any, ...]], *values: Any) -> tuple[Any, ...]:
-    # computed step by step, as the number of steps depends on the values
-    return loop(going, lambda *state: dask.persist(*step(*state)), *dask.persist(*values))
-
-
 def _chunked(function: Callable[..., Any], *arrays: Any, **settings: Any) -> Any:
     """Return an elementwise function of NumPy arrays, applied chunk by chunk.
 
@@ -242,7 +236,6 @@ _XP = vocabulary(
     triu=triu,
     reshape=reshape,
     repeat=repeat,
-    iterate=iterate,
     max=_extreme("max"),
     min=_extreme("min"),
     special=SpecialWords(_special_functions, _in_double),
@@ -262,6 +255,29 @@ BACKEND = Backend(
     computed=lambda arrays: dask.persist(*arrays),
     content=lambda x: partial(attrgetter("name"), x),
 )
+
+# ------------------------------------------------------------------ functions of matrices
+
+
+def _form(name: str, x: da.Array, **settings: Any) -> da.Array:
+    """Return the generic form as one task: its steps depend on the values."""
+    return _one_task(partial(PRIMITIVES[name].forward, host.BACKEND.xp, **settings), x.shape, x.dtype, x)
+
+
+@kernel("dask", "linalg.matrix_exp", "forward")
+def matrix_exp(x: da.Array) -> da.Array:
+    return _form("linalg.matrix_exp", x)
+
+
+@kernel("dask", "linalg.sqrtm", "forward")
+def sqrtm(x: da.Array, *, checked: bool) -> da.Array:
+    return _form("linalg.sqrtm", x, checked=checked)
+
+
+@kernel("dask", "linalg.logm", "forward")
+def logm(x: da.Array, *, checked: bool) -> da.Array:
+    return _form("linalg.logm", x, checked=checked)
+
 
 # ------------------------------------------------------------------ random numbers
 

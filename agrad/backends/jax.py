@@ -5,7 +5,7 @@ needs 64-bit integers: the 64-bit mode is on inside the compiled function, and t
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,11 +17,10 @@ from agrad import philox
 from agrad.backends import host_random
 from agrad.backends import special as special_words
 from agrad.backends.base import Backend, vocabulary
-from agrad.backends.base import iterate as loop
 from agrad.backends.indexing import check_bounds, host_index, positions
 from agrad.backends.numpy.linalg import unpacked
 from agrad.errors import DtypeError
-from agrad.registry import kernel
+from agrad.registry import PRIMITIVES, kernel
 from agrad.shapes import fill_index
 
 try:
@@ -83,8 +82,6 @@ def searchsorted(x1: jax.Array, x2: jax.Array, /, *, side: str = "left") -> jax.
 
 
 def iterate(going: Callable[..., Any], step: Callable[..., tuple[Any, ...]], *values: Any) -> tuple[Any, ...]:
-    if not any(isinstance(value, jax.core.Tracer) for value in values):
-        return loop(going, step, *values)
     found: tuple[Any, ...] = jax.lax.while_loop(lambda state: going(*state), lambda state: step(*state), values)
     return found
 
@@ -173,6 +170,32 @@ def over_triangle(x1: jax.Array, x2: jax.Array, *, upper: bool) -> jax.Array:
     batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     x1, x2 = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (x1, x2))
     return jax.lax.linalg.triangular_solve(x2, x1, lower=not upper)
+
+
+@cache
+def _compiled_form(name: str, settings: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
+    return jax.jit(partial(PRIMITIVES[name].forward, BACKEND.xp, **dict(settings)))
+
+
+def _form(name: str, x: jax.Array, **settings: Any) -> jax.Array:
+    """Return the generic form, compiled as a whole."""
+    found: jax.Array = _compiled_form(name, tuple(settings.items()))(x)
+    return found
+
+
+@kernel("jax", "linalg.matrix_exp", "forward")
+def matrix_exp(x: jax.Array) -> jax.Array:
+    return _form("linalg.matrix_exp", x)
+
+
+@kernel("jax", "linalg.sqrtm", "forward")
+def sqrtm(x: jax.Array, *, checked: bool) -> jax.Array:
+    return _form("linalg.sqrtm", x, checked=checked)
+
+
+@kernel("jax", "linalg.logm", "forward")
+def logm(x: jax.Array, *, checked: bool) -> jax.Array:
+    return _form("linalg.logm", x, checked=checked)
 
 
 # ------------------------------------------------------------------ random numbers

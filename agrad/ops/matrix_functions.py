@@ -1,4 +1,4 @@
-"""Functions of square matrices, differentiated by block matrices."""
+"""Functions of matrices, differentiated as functions of block matrices."""
 
 import math
 from typing import Any

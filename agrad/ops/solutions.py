@@ -6,11 +6,12 @@ from agrad.dtypes import is_complex
 from agrad.errors import OperandError
 from agrad.ops.casting import finfo
 from agrad.ops.decompositions import svdvals
+from agrad.ops.definition import primitive
 from agrad.ops.determinants import pinv
 from agrad.ops.elementwise import conj, real
 from agrad.ops.linear_algebra import matmul, on_columns, tril, triu, under_triangle
 from agrad.ops.manipulation import expand_dims, matrix_transpose, squeeze
-from agrad.ops.matrices import adjoint, check_matrices, identity
+from agrad.ops.matrices import adjoint, check_matrices, conjugate, differentiated, identity
 from agrad.ops.searching import count_nonzero
 from agrad.ops.shared import ndim_of
 from agrad.ops.statistical import max as max_
@@ -118,6 +119,42 @@ def cholesky_solve(c: Any, b: Any, /, *, upper: bool = False) -> Any:
     return on_columns(solved, b, t.shape[-1], "cholesky_solve")
 
 
+@primitive(name="linalg.least_squares", linear="b", constant="p", broadcasts=True, batch="leading", matrices=True)
+def least_squares(xp: Any, a: Any, b: Any, p: Any, /, *, rtol: float) -> Any:
+    """Return the least-squares solution of least norm by the pseudo-inverse p of a.
+
+    The rules of ``a`` contain the change of ``p``, which is handed over because it is expensive.
+    """
+    x = xp.matmul(p, b)
+    # one step of refinement: the residual of an ill-conditioned system would be that of the product alone
+    return x + xp.matmul(p, b - xp.matmul(a, x))
+
+
+def _with_change(a: Any, p: Any, rtol: float) -> Any:
+    """Return the pseudo-inverse, with its own derivative where rules are differentiated."""
+    return pinv(a, rtol=rtol) if differentiated(a) else p
+
+
+@least_squares.vjp("a", "b")
+def least_squares_vjp(xp: Any, g: Any, y: Any, a: Any, b: Any, p: Any, *, rtol: float) -> Any:
+    # Golub and Pereyra 1973, equation 4.12, times b
+    p = _with_change(a, p, rtol)
+    g, ph = conjugate(xp, g), adjoint(xp, p)
+    h = xp.matmul(ph, g)
+    total = xp.matmul(b - xp.matmul(a, y), adjoint(xp, xp.matmul(p, h))) - xp.matmul(h, adjoint(xp, y))
+    total = total + xp.matmul(xp.matmul(ph, y), adjoint(xp, g - xp.matmul(p, xp.matmul(a, g))))
+    return conjugate(xp, total), conjugate(xp, h)
+
+
+@least_squares.jvp("a")
+def least_squares_jvp(xp: Any, t: Any, y: Any, a: Any, b: Any, p: Any, *, rtol: float) -> Any:
+    p = _with_change(a, p, rtol)
+    th, ph = adjoint(xp, t), adjoint(xp, p)
+    turned = xp.matmul(th, xp.matmul(ph, y))
+    inside = xp.matmul(ph, xp.matmul(th, b - xp.matmul(a, y))) - xp.matmul(t, y)
+    return xp.matmul(p, inside - xp.matmul(a, turned)) + turned
+
+
 @public("linalg")
 def lstsq(a: Any, b: Any, /, *, rtol: float | None = None) -> LstsqResult:
     """Return the least-squares solution x of ``a @ x = b`` of least norm.
@@ -147,17 +184,18 @@ def lstsq(a: Any, b: Any, /, *, rtol: float | None = None) -> LstsqResult:
     Notes
     -----
     The results are those of ``numpy.linalg.lstsq``, by the names of ``torch.linalg.lstsq``. The solution is the
-    pseudo-inverse times ``b``. Its derivative is that along changes of ``a`` that keep the rank; where ``a`` has not
-    full rank, the solution itself jumps along all others. Derivatives: G. H. Golub and V. Pereyra, "The differentiation
-    of pseudo-inverses and nonlinear least squares problems whose variables separate" (1973), equation 4.12.
+    pseudo-inverse times ``b``, refined by one step. Its derivative is that along changes of ``a`` that keep the rank;
+    where ``a`` has not full rank, the solution itself jumps along all others. Derivatives: G. H. Golub and V. Pereyra,
+    "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate" (1973),
+    equation 4.12.
     """
     check_matrices(a, "lstsq")
     m = a.shape[-2]
     cut = max(a.shape[-2:]) * finfo(a).eps if rtol is None else rtol
     s = svdvals(a)
     limit = max_(s, axis=-1, keepdims=True) * cut if s.shape[-1] else s
-    inverse = pinv(a, rtol=cut)
-    x = on_columns(lambda columns: matmul(inverse, columns), b, m, "lstsq")
+    p = pinv(a, rtol=cut)
+    x = on_columns(lambda columns: least_squares(a, columns, p, rtol=cut), b, m, "lstsq")
     vector = ndim_of(b) == 1
     rest = matmul(a, expand_dims(x, -1)) - expand_dims(b, -1) if vector else matmul(a, x) - b
     residuals = sum_(real(rest * conj(rest)) if is_complex(rest.dtype) else rest * rest, axis=-2)

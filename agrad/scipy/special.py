@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import agrad
 from agrad.errors import OperandError
 from agrad.interop.scipy import WORDS
@@ -29,7 +31,7 @@ def _elementwise(name: str) -> Callable[..., Any]:
     def call(*values: Any) -> Any:
         if name in _ORDERED:
             n, x = values
-            return found(int(n), array(x))
+            return found(n.item() if isinstance(n, np.generic | np.ndarray) and n.ndim == 0 else n, array(x))
         return found(*arrays(*values))
 
     call.__name__ = call.__qualname__ = name
@@ -161,12 +163,13 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
     one = agrad.ones_like(N + k)
     if repetition:
         # of no things there is one combination, the empty one
-        empty, other = (k == 0) & (N >= 0), 1.0
+        none = (k < 0) | (N < 0) | ((N == 0) & (k > 0))
+        empty, other = ((k == 0) & (N >= 0)) | none, agrad.where(none, agrad.zeros_like(one), one)
         N = N + k - 1
     else:
-        empty, other = ~((k <= N) & (N >= 0) & (k >= 0)), 0.0
+        empty, other = ~((k <= N) & (N >= 0) & (k >= 0)), agrad.zeros_like(one)
     found = agrad.special.binom(agrad.where(empty, one, N), agrad.where(empty, one, k))
-    return agrad.where(empty, agrad.full_like(found, other), found)
+    return agrad.where(empty, other, found)
 
 
 @function

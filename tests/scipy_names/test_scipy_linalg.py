@@ -51,11 +51,23 @@ def test_exponentials_at_edges(place: Any) -> None:
     assert_close(slope, np.asarray([np.diag([0, math.e])] * 2), "beside large ones")
 
 
-def test_large_norms_in_every_way_of_calling() -> None:
-    turn = np.asarray([[[0.0, 1e6], [-1e6, 0.0]]])
+def test_large_norms_in_every_way_of_calling(place: Any) -> None:
+    turn = place(np.asarray([[[0.0, 1e6], [-1e6, 0.0]]]))
     for expm in (linalg.expm, agrad.vmap(linalg.expm), agrad.jit(linalg.expm), agrad.jit(agrad.vmap(linalg.expm))):
         np.testing.assert_allclose(host(expm(turn))[0, 0, 0], math.cos(1e6), atol=1e-8)
-    assert np.isnan(linalg.expm(np.full((2, 2), math.nan))).all()
+
+
+@pytest.mark.parametrize("name", ["expm", "sqrtm", "logm"])
+def test_functions_that_iterate_in_programs(name: str, place: Any) -> None:
+    """A traced loop of JAX's, and a read of the values elsewhere; with derivatives."""
+
+    def f(a: Any) -> Any:
+        return agrad.sum(getattr(linalg, name)(a) ** 2)
+
+    batch = place(np.stack([P, np.eye(3), 40 * P]) / 8)
+    right = agrad.grad(f)(batch)
+    assert_close(agrad.jit(agrad.grad(f))(batch), host(right), "in a program", 1e-10)
+    assert_close(agrad.vmap(agrad.grad(f))(batch), host(right), "mapped", 1e-10)
 
 
 def test_square_roots_are_right_or_nan(place: Any) -> None:

@@ -40,6 +40,7 @@ def test_elementwise_functions_take_numbers_and_lists(name: str) -> None:
 
 
 def test_domains() -> None:
+    assert special.exprel(np.asarray(np.inf)) == np.inf
     assert np.isnan(special.multigammaln(np.asarray([1.0, 0.5]), 3)).tolist() == [True, True]
     assert_close(special.comb(5, [6, -1, 2]), np.asarray([0.0, 0.0, 10.0]), "comb")
     assert_close(special.comb([0, 0], [0, 2], repetition=True), np.asarray([1.0, 0.0]), "comb of nothing")
@@ -56,6 +57,7 @@ def test_domains() -> None:
         (lambda: special.factorial(5, exact=True), OperandError, "math.factorial"),
         (lambda: special.factorial(5.0, extend="complex"), OperandError, "gamma"),
         (lambda: special.multigammaln(2.0, 1.5), OperandError, "whole number"),
+        (lambda: special.jv(2.5, np.asarray([1.0])), OperandError, "one Python integer"),
         (lambda: special.nothing, AttributeError, "nothing"),
     ],
 )

@@ -61,7 +61,8 @@ def lu(x: Raw, /) -> tuple[Raw, Raw, Raw]:
     """Return P, L and U of each matrix, with partial pivoting, as LAPACK's ``getrf``."""
     m, n = x.shape[-2:]
     k = min(m, n)
-    a = np.array(x).reshape(math.prod(x.shape[:-2]), m, n)
+    # integers become float64, as in NumPy's own linear algebra
+    a = np.array(x, dtype=x.dtype if x.dtype.kind in "fc" else np.float64).reshape(math.prod(x.shape[:-2]), m, n)
     member, order = np.arange(len(a)), np.tile(np.arange(m), (len(a), 1))
     with np.errstate(all="ignore"):
         for start in range(0, k, _PANEL):

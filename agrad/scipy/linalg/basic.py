@@ -8,7 +8,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import OperandError, ShapeError
 from agrad.interop.arguments import axes_of, is_complex
-from agrad.scipy.linalg.shared import matrices, mirrored, refuse, square, triangle
+from agrad.scipy.linalg.shared import matrices, mirrored, refuse, square
 from agrad.scipy.shared import array, arrays, function
 
 
@@ -21,7 +21,7 @@ def _structured(a: Tensor, assume_a: Any, lower: bool, name: str) -> Tensor:
     if assume_a in ("sym", "symmetric"):
         return mirrored(a, lower, agrad.matrix_transpose)
     if assume_a in ("upper triangular", "lower triangular"):
-        return triangle(a, assume_a == "lower triangular")
+        return (agrad.tril if assume_a == "lower triangular" else agrad.triu)(a)
     if assume_a in ("diagonal", "tridiagonal"):
         k = 0 if assume_a == "diagonal" else 1
         return agrad.tril(agrad.triu(a, k=-k), k=k)

@@ -280,13 +280,13 @@ def eigh(
         return w[..., chosen], V[..., chosen]
     a, b = arrays(a, b)
     L = agrad.linalg.cholesky(mirrored(square(b, "eigh"), lower))
-    half = agrad.linalg.solve(L, mirrored(square(a, "eigh"), lower))
-    inner = adjoint(agrad.linalg.solve(L, adjoint(half)))
+    half = agrad.linalg.solve_triangular(L, mirrored(square(a, "eigh"), lower), lower=True)
+    inner = adjoint(agrad.linalg.solve_triangular(L, adjoint(half), lower=True))
     inner = (inner + adjoint(inner)) / 2
     if eigvals_only:
         return agrad.linalg.eigvalsh(inner)[..., chosen]
     w, V = agrad.linalg.eigh(inner)
-    return w[..., chosen], agrad.linalg.solve(adjoint(L), V)[..., chosen]
+    return w[..., chosen], agrad.linalg.solve_triangular(L, V, lower=True, trans="C")[..., chosen]
 
 
 @function

@@ -15,7 +15,7 @@ from agrad.scipy.shared import arrays, function
 def _order(P: Tensor) -> Tensor:
     """Return the rows of ``a``, as numbers, in the order of the pivots."""
     place = constant(np.arange(P.shape[-1])[:, None], P)
-    return agrad.sum(agrad.where(P != 0, place, agrad.zeros_like(place)), axis=-2)
+    return agrad.sum(agrad.where(agrad.not_equal(P, 0.0), place, agrad.zeros_like(place)), axis=-2)
 
 
 @function

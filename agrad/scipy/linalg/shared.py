@@ -46,14 +46,6 @@ def square(a: Any, name: str) -> Tensor:
     return a
 
 
-def triangle(a: Tensor, lower: bool, unit: bool = False) -> Tensor:
-    """Return one triangle of matrices and zeros; with ``unit`` ones on the diagonal."""
-    part = agrad.tril if lower else agrad.triu
-    if not unit:
-        return part(a)
-    return part(a, k=-1 if lower else 1) + identity(a.shape[-1], a)
-
-
 def completed(a: Tensor, lower: bool, turn: Callable[[Tensor], Tensor] = adjoint) -> Tensor:
     """Return the Hermitian matrices of which one triangle is given.
 
