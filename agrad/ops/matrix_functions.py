@@ -150,7 +150,10 @@ def _principal_root(xp: Any, x: Any, checked: bool) -> Any:
         return (rest > 4 * n * eps) & (k < _STEPS)
 
     def step(y: Any, m: Any, rest: Any, k: Any) -> tuple[Any, ...]:
-        scale = xp.exp(xp.linalg.slogdet(m)[1] / (-2 * n))[..., None, None]
+        sign, size = xp.linalg.slogdet(m)
+        # a step of a matrix with a negative eigenvalue may be singular, which inv of some libraries refuses
+        m = xp.where(((sign == 0) & (k > 0))[..., None, None], xp.full_like(m, math.nan), m)
+        scale = xp.exp(size / (-2 * n))[..., None, None]
         inverse = xp.linalg.inv(m) / scale**2
         y = xp.matmul(y, one + inverse) * (scale / 2)
         m = (one + (m * scale**2 + inverse) / 2) / 2

@@ -202,3 +202,8 @@ def test_lists_and_numbers() -> None:
 def test_errors(call: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         call()
+
+
+@pytest.mark.parametrize("x", [[[-1.0, 0.0], [0.0, 1.0]], [[-4.0, 0.0], [0.0, -9.0]], [[1.0, 2.0], [3.0, 4.0]]])
+def test_sqrtm_with_a_negative_eigenvalue_is_nan(x: Any, place: Any) -> None:
+    assert np.isnan(host(linalg.sqrtm(place(np.asarray(x))))).all()
