@@ -49,12 +49,12 @@ _TIGHT = {"rtol": 1e-11, "atol": 1e-12}
 _Y0, _K = np.asarray([1.0, 0.3]), np.asarray([1.0, -2.0])
 CALLS.add(
     "solve_ivp",
-    lambda m, y, k: m.solve_ivp(_oscillator, (0.0, 1.5), y, t_eval=[0.0, 0.4, 1.5], args=(k,), **_TIGHT).y,
+    lambda m, y, k: m.solve_ivp(_oscillator, (0.0, 0.6), y, t_eval=[0.0, 0.2, 0.6], args=(k,), **_TIGHT).y,
     _Y0, _K, traced=False, rtol=1e-8, slow=True,
 )  # fmt: skip
 CALLS.add(
     "solve_ivp back",
-    lambda m, y, k: m.solve_ivp(_oscillator, (1.0, 0.2), y, t_eval=[0.5, 0.3], args=(k,), **_TIGHT).y,
+    lambda m, y, k: m.solve_ivp(_oscillator, (0.6, 0.2), y, t_eval=[0.5, 0.3], args=(k,), **_TIGHT).y,
     _Y0, _K, traced=False, order=1, rtol=1e-8, slow=True,
 )  # fmt: skip
 CALLS.add(
