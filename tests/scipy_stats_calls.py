@@ -65,6 +65,9 @@ for _name, (_shapes, _z) in CONTINUOUS.items():
             _add(_name, _method, (), _all)
 for _method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"):
     _add("truncnorm", _method, (_LOW + (_HIGH - _LOW) * _UNIT,), (_LOW, _HIGH), slow=True)
+for _method in ("ppf", "isf"):
+    _add("truncnorm", _method, (_Q[1::2],), (_LOW[:2], _HIGH[:2], _LOC[:2], _SCALE[:2]), slow=True)
+CALLS.add("truncnorm quantile", lambda m, q, a: m.truncnorm.ppf(q, a, np.inf), _Q[:2], _LOW[:2] + 30, slow=True)
 CALLS.add("truncnorm tails", lambda m, x, a: m.truncnorm.logpdf(x, a, np.inf), np.asarray([31.0, 43.0]), _LOW[:2] + 30)
 CALLS.add("truncnorm scale", lambda m, x, c, s: m.truncnorm.cdf(x, -1, 2, c, s), _X[0], _LOC, _SCALE)
 for _name, _shapes in DISCRETE.items():
@@ -74,6 +77,9 @@ for _name, _shapes in DISCRETE.items():
         _add(_name, _method, (_k,), _shapes, slow=_two, order=1 if _two and "pmf" not in _method else 2)
     for _method in ("mean", "var", "std"):
         _add(_name, _method, (), _shapes)
+    for _method in ("ppf", "isf"):
+        _add(_name, _method, (np.asarray([0.04, 0.63, 0.981]),), (*_shapes, _LOC), slow=True, order=1)
+CALLS.add("poisson median", lambda m, mu: m.poisson.median(mu), np.asarray([0.3, 7.3]), slow=True, order=1)
 _add("bernoulli", "entropy", (), DISCRETE["bernoulli"])
 CALLS.add("gamma quantile", lambda m, q, a: m.gamma.ppf(q, a), np.asarray(0.3), np.asarray(1.7), slow=True)
 CALLS.add("t quantile", lambda m, q, a: m.t.ppf(q, a), np.asarray(0.3), np.asarray(3.7), slow=True)

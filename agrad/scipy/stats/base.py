@@ -133,10 +133,6 @@ class Distribution:
         return Given(agrad.where(inside, z, point), shapes, loc, scale, inside, z > point, bad | agrad.isnan(z))
 
     def _quantile(self, q: Any, args: Sequence[Any], kwds: dict[str, Any], upper: bool) -> Tensor:
-        if type(self)._ppf is Distribution._ppf:
-            raise MissingFunctionError(
-                f"agrad.scipy.stats.{self.name} has no {'isf' if upper else 'ppf'}; solve cdf(x) = q with agrad.root"
-            )
         q, *values = agrad.broadcast_arrays(*arrays(q, *self._bound(args, kwds)))
         shapes, loc, scale, bad = self._parameters(values)
         inside = (q > 0) & (q < 1) & ~bad
@@ -285,11 +281,6 @@ class Distribution:
         Returns
         -------
         array
-
-        Raises
-        ------
-        MissingFunctionError
-            For the distributions that have none.
         """
         return self._quantile(q, args, kwds, upper=False)
 
@@ -307,13 +298,23 @@ class Distribution:
         Returns
         -------
         array
-
-        Raises
-        ------
-        MissingFunctionError
-            For the distributions that have none.
         """
         return self._quantile(q, args, kwds, upper=True)
+
+    @function
+    def median(self, *args: Any, **kwds: Any) -> Any:
+        """Return the median.
+
+        Parameters
+        ----------
+        *args, **kwds : arrays
+            The parameters.
+
+        Returns
+        -------
+        array
+        """
+        return self._quantile(0.5, args, kwds, upper=False)
 
     @function
     def mean(self, *args: Any, **kwds: Any) -> Any:

@@ -52,6 +52,9 @@ class Binom(Discrete):
     def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
         return (z >= 0) & (z <= shapes[0])
 
+    def _ends(self, *shapes: Tensor) -> tuple[float, Tensor]:
+        return 0.0, shapes[0]
+
     def _logpmf(self, k: Tensor, n: Tensor, p: Tensor) -> Tensor:
         n = agrad.stop_gradient(n)
         ways = -agrad.log1p(n) - special.betaln(n - k + 1, k + 1)
@@ -91,12 +94,10 @@ class Bernoulli(Discrete):
     """The distribution of 1 with probability p, and 0. Parameters: p, loc=0."""
 
     shapes = ("p",)
+    high = 1.0
 
     def _valid(self, *shapes: Tensor) -> Tensor:
         return (shapes[0] >= 0) & (shapes[0] <= 1)
-
-    def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
-        return (z >= 0) & (z <= 1)
 
     def _logpmf(self, k: Tensor, p: Tensor) -> Tensor:
         return special.xlogy(k, p) + special.xlog1py(1 - k, -p)

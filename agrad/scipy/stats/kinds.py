@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import agrad
-from agrad.scipy.shared import function
-from agrad.scipy.stats.base import Distribution, Given
+from agrad.interop.arguments import is_concrete
+from agrad.scipy.shared import arrays, function
+from agrad.scipy.stats.base import Distribution, Given, chosen, nowhere
 
 
 class Continuous(Distribution):
@@ -58,26 +59,6 @@ class Continuous(Distribution):
         return given.fill(self._pdf(given.z, *given.shapes) / given.scale, 0.0, 0.0)
 
     @function
-    def median(self, *args: Any, **kwds: Any) -> Any:
-        """Return the median.
-
-        Parameters
-        ----------
-        *args, **kwds : arrays
-            The parameters.
-
-        Returns
-        -------
-        array
-
-        Raises
-        ------
-        MissingFunctionError
-            For the distributions without ``ppf``.
-        """
-        return self._quantile(0.5, args, kwds, upper=False)
-
-    @function
     def entropy(self, *args: Any, **kwds: Any) -> Any:
         """Return the differential entropy.
 
@@ -111,6 +92,10 @@ class Symmetric(Continuous):
         return -self._ppf(q, *shapes)
 
 
+_TRACED_BITS = 32
+"""Quantiles up to 2**32 are found where ``jit`` and ``vmap`` do not know how large they are, NaN is returned beyond."""
+
+
 class Discrete(Distribution):
     """A distribution on integers, as an object with SciPy's methods.
 
@@ -127,6 +112,32 @@ class Discrete(Distribution):
     def _given(self, x: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Given:
         given = super()._given(agrad.stop_gradient(x), args, kwds)
         return given._replace(z=agrad.floor(given.z))
+
+    def _quantile(self, q: Any, args: Sequence[Any], kwds: dict[str, Any], upper: bool) -> Any:
+        """Return the least place up to which the probability is enough; it is constant between steps."""
+        q, *values = agrad.broadcast_arrays(*arrays(q, *self._bound(args, kwds)))
+        loc = values[-2]
+        q, values = agrad.stop_gradient((q, values))
+        shapes, _, _, bad = self._parameters(values)
+        low, high = (agrad.zeros_like(q) + end for end in self._ends(*shapes))
+        inside = (q > 0) & (q < 1) & ~bad
+        inner = chosen(inside, q, 0.5)
+
+        def enough(k: Any) -> Any:
+            last = k >= high
+            at = agrad.where(last, low, k)
+            return last | (self._sf(at, *shapes) <= inner if upper else self._cdf(at, *shapes) >= inner)
+
+        most = (23 if q.dtype == agrad.float32 else 52) if is_concrete(q) else _TRACED_BITS
+        bits = next((m for m in range(most) if nowhere(~enough(low + (2.0**m - 1)))), most)
+        found = low
+        for m in reversed(range(bits)):
+            found = agrad.where(enough(found + (2.0**m - 1)), found, found + 2.0**m)
+        found = agrad.where(enough(found), found, agrad.full_like(q, agrad.nan))
+        first, last = (high, low - 1) if upper else (low - 1, high)
+        found = agrad.where(inside, found, agrad.where(q == 0, first, last))
+        bad = bad | agrad.isnan(q) | (q < 0) | (q > 1)
+        return chosen(bad, agrad.full_like(q, agrad.nan), found) + loc
 
     def _whole(self, k: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Given:
         """Return arguments, with numbers that are not whole outside of the support."""
