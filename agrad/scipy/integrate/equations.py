@@ -186,22 +186,9 @@ def odeint(
     -----
     The method is that of ``agrad.odeint``, of Dormand and Prince, and not SciPy's for stiff equations.
     """
-    refused = {
-        "Dfun": Dfun is not None,
-        "col_deriv": col_deriv,
-        "full_output": full_output,
-        "ml": ml is not None,
-        "mu": mu is not None,
-        "tcrit": tcrit is not None,
-        "h0": h0,
-        "hmax": hmax,
-        "hmin": hmin,
-        "ixpr": ixpr,
-        "mxhnil": mxhnil,
-        "mxordn": mxordn != 12,
-        "mxords": mxords != 5,
-        "printmessg": printmessg,
-    }
+    refused = {"Dfun": Dfun is not None, "col_deriv": col_deriv, "full_output": full_output, "tcrit": tcrit is not None}
+    refused |= {"ml": ml is not None, "mu": mu is not None, "h0": h0, "hmax": hmax, "hmin": hmin, "ixpr": ixpr}
+    refused |= {"mxhnil": mxhnil, "mxordn": mxordn != 12, "mxords": mxords != 5, "printmessg": printmessg}
     for name, given in refused.items():
         if given:
             raise RefusedFunctionError(f"odeint: {name} is a setting of SciPy's solver; leave it out")

@@ -117,6 +117,17 @@ def _adapted(g: Callable[[Any], Any], ends: Sequence[float], like: Tensor, goal:
     return panels
 
 
+def _values(func: Callable[..., Any], x: Any, given: Sequence[Any], complex_func: bool) -> Tensor:
+    """Return the values at places, each of which ``func`` takes as a number."""
+    # v * 0 for functions that return a Python number
+    out = agrad.vmap(lambda v: func(v, *given) + v * 0)(x)
+    if out.ndim != 1:
+        raise ShapeError(f"quad: the function returns an array of shape {out.shape[1:]}, not a number")
+    if is_complex(out) and not complex_func:
+        raise DtypeError("quad: the function is complex; give complex_func=True")
+    return out
+
+
 def quad(
     func: Callable[..., Any],
     a: Any,
@@ -181,15 +192,9 @@ def quad(
     limit is brought to 0 by x = a + (1 - s) / s, as there. The derivative is that of the sum over the subdivisions; by
     a limit the derivative of ``func`` is integrated, which must have an integral.
     """
-    refused = {
-        "full_output": full_output,
-        "weight": weight is not None,
-        "wvar": wvar is not None,
-        "wopts": wopts is not None,
-        "maxp1": maxp1 != 50,
-        "limlst": limlst != 50,
-        "points": points is not None and len(points) and not all(np.isfinite(float(p)) for p in points),
-    }
+    loose = points is not None and not all(np.isfinite(float(p)) for p in points)
+    refused = {"full_output": full_output, "weight": weight is not None, "wvar": wvar is not None, "points": loose}
+    refused |= {"wopts": wopts is not None, "maxp1": maxp1 != 50, "limlst": limlst != 50}
     for name, given in refused.items():
         if given:
             raise RefusedFunctionError(f"quad: {name} is not computed; leave it out")
@@ -205,13 +210,7 @@ def quad(
 
             def g(s: Any) -> Any:
                 x, slope = place(s)
-                # x * 0 for functions that return a Python number
-                out = agrad.vmap(lambda v: func(v, *given) + v * 0)(x)
-                if out.ndim != 1:
-                    raise ShapeError(f"quad: the function returns an array of shape {out.shape[1:]}, not a number")
-                if is_complex(out) and not complex_func:
-                    raise DtypeError("quad: the function is complex; give complex_func=True")
-                return out * slope
+                return _values(func, x, given, complex_func) * slope
 
             def reached(panels: list[_Panel]) -> bool:
                 total = abs(sum(panel.number for panel in panels))
