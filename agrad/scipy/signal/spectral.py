@@ -35,20 +35,20 @@ class _Segments(NamedTuple):
     window: Any
     length: int
     overlap: int
-    count: int
+    bins: int
     detrend: Any
     onesided: bool
 
     def transformed(self, x: Tensor) -> tuple[Tensor, np.ndarray, Tensor, bool]:
         """Return the window, the frequencies, and the transforms of segments.
 
-        The frequencies are in turns a sample. The segments lie along the last axis of ``x``. The transforms have a segment for each place of the axis before the last. At the end True where the negative
-        frequencies are left out.
+        The frequencies are in turns a sample. The segments lie along the last axis of ``x``. The transforms have a
+        segment for each place of the axis before the last. At the end True where negative frequencies are left out.
         """
         name, length = self.name, self.length
-        if not 0 <= self.overlap < length or self.count < length:
+        if not 0 <= self.overlap < length or self.bins < length:
             raise ShapeError(
-                f"{name}: {self.overlap} < {length} <= {self.count} does not hold for noverlap, nperseg and nfft"
+                f"{name}: {self.overlap} < {length} <= {self.bins} does not hold for noverlap, nperseg and nfft"
             )
         starts = np.arange(0, x.shape[-1] - length + 1, length - self.overlap)
         parts = agrad.take(windows(x, length, -1), starts, axis=-2)
@@ -62,10 +62,10 @@ class _Segments(NamedTuple):
         w = agrad.real(w) if is_complex(w) else w
         half = self.onesided and not is_complex(x)
         if half:
-            return w, np.fft.rfftfreq(self.count), agrad.fft.rfft(parts * w, n=self.count, axis=-1), half
+            return w, np.fft.rfftfreq(self.bins), agrad.fft.rfft(parts * w, n=self.bins, axis=-1), half
         kind = agrad.complex64 if real.dtype == agrad.float32 else agrad.complex128
-        y = agrad.fft.fft(agrad.astype(parts * w, kind), n=self.count, axis=-1)
-        return w, np.fft.fftfreq(self.count), y, half
+        y = agrad.fft.fft(agrad.astype(parts * w, kind), n=self.bins, axis=-1)
+        return w, np.fft.fftfreq(self.bins), y, half
 
     def power(self, x: Tensor, fs: float, scaling: str) -> tuple[np.ndarray, Tensor]:
         """Return the frequencies and the power of each segment."""
@@ -77,7 +77,7 @@ class _Segments(NamedTuple):
             # frequencies that stand for their negatives too
             twice = np.full(len(frequencies), 2.0)
             twice[0] = 1.0
-            twice[-1] = 1.0 if self.count % 2 == 0 else twice[-1]
+            twice[-1] = 1.0 if self.bins % 2 == 0 else twice[-1]
             power = power * constant(twice.astype(power.dtype.name), power)
         return frequencies * fs, power
 
