@@ -31,7 +31,7 @@ BUDGETS = {
     "ops": 5100,
     "optim": 490,
     "random": 470,
-    "scipy": 5140,
+    "scipy": 5080,
     "solvers": 740,
     "testing": 880,
     "transforms": 1730,

@@ -224,7 +224,15 @@ def test_quantiles_of_a_truncated_tail() -> None:
     assert np.array_equal(stats.truncnorm.ppf(np.asarray([0.0, 1.0]), -1.0, 2.0), [-1, 2])
 
 
-def test_second_derivatives_of_quantiles() -> None:
-    q = np.asarray(0.3)
-    check_grads(lambda q, a: stats.gamma.ppf(q, a), (q, np.asarray(1.7)), order=2)
-    check_grads(lambda q, a, b: stats.truncnorm.ppf(q, a, b), (q, np.asarray(-0.7), np.asarray(1.2)), order=2)
+@pytest.mark.parametrize(
+    ("f", "xs"),
+    [
+        (stats.gamma.ppf, (0.3, 1.7)),
+        (stats.t.isf, (0.2, 3.7)),
+        (stats.truncnorm.ppf, (0.3, -0.7, 1.2)),
+    ],
+    ids=["gamma", "t", "truncnorm"],
+)
+def test_second_derivatives_of_quantiles(f: Any, xs: tuple[float, ...]) -> None:
+    slopes = agrad.grad(f, argnums=tuple(range(len(xs))))
+    check_grads(slopes, tuple(map(np.asarray, xs)), order=1, modes=("fwd",), directions=1)

@@ -13,7 +13,7 @@ import agrad
 from agrad import Tensor, special
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import constant
-from agrad.scipy.shared import array, arrays, function
+from agrad.scipy.shared import array, arrays, function, named
 
 __all__ = [
     "barthann",
@@ -107,28 +107,27 @@ def _of_exponential(n: Tensor, count: int, tau: Tensor, center: Tensor) -> Tenso
     return agrad.exp(-agrad.abs(n - center) / tau)
 
 
-def _named(name: str, values: Callable[..., Tensor], what: str) -> Callable[..., Tensor]:
+def _named(name: str, values: Callable[..., Tensor], what: str) -> Any:
     """Return the function of a window without parameters."""
 
     def made(M: int, sym: bool = True) -> Tensor:
+        """Return {what}.
+
+        Parameters
+        ----------
+        M : int
+            The number of samples.
+        sym : bool
+            True for a symmetric window, False for one to repeat, as spectra need.
+
+        Returns
+        -------
+        array
+            Of shape (M,).
+        """
         return _window(M, sym, values)
 
-    made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"""Return {what}.
-
-    Parameters
-    ----------
-    M : int
-        The number of samples.
-    sym : bool
-        True for a symmetric window, False for one to repeat, as spectra need.
-
-    Returns
-    -------
-    array
-        Of shape (M,).
-    """
-    return made
+    return named(made, name, what)
 
 
 def _of_cosines(*weights: float) -> Callable[..., Tensor]:

@@ -1,11 +1,8 @@
 """Distributions on integers."""
 
-from typing import Any
-
 import agrad
 from agrad import Tensor, special
-from agrad.scipy.shared import function
-from agrad.scipy.stats.base import chosen, log1mexp
+from agrad.scipy.stats.base import chosen, log1mexp, moment
 from agrad.scipy.stats.kinds import Discrete
 from agrad.scipy.stats.tails import log_betainc, log_gammainc, log_gammaincc
 
@@ -114,20 +111,7 @@ class Bernoulli(Discrete):
     def _var(self, p: Tensor) -> Tensor:
         return p * (1 - p)
 
-    @function
-    def entropy(self, *args: Any, **kwds: Any) -> Any:
-        """Return the entropy.
-
-        Parameters
-        ----------
-        *args, **kwds : arrays
-            The parameters.
-
-        Returns
-        -------
-        array
-        """
-        return self._moment(lambda loc, scale, p: special.entr(p) + special.entr(1 - p), args, kwds)
+    entropy = moment("entropy", "the entropy", lambda d, loc, scale, p: special.entr(p) + special.entr(1 - p))
 
 
 class NBinom(Discrete):

@@ -6,7 +6,7 @@ from typing import Any
 import agrad
 from agrad.interop.arguments import is_concrete
 from agrad.scipy.shared import arrays, function
-from agrad.scipy.stats.base import Distribution, Given, chosen, nowhere
+from agrad.scipy.stats.base import Distribution, Given, at_places, chosen, moment, nowhere
 
 
 class Continuous(Distribution):
@@ -21,62 +21,25 @@ class Continuous(Distribution):
     def _pdf(self, z: Any, *shapes: Any, **_: Any) -> Any:
         return agrad.exp(self._logpdf(z, *shapes))
 
-    @function
-    def logpdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the logarithm of the density, -inf outside of the support.
-
-        Parameters
-        ----------
-        x : array
-            Places.
-        *args, **kwds : arrays
-            The parameters; they broadcast against ``x``.
-
-        Returns
-        -------
-        array
-        """
-        given = self._given(x, args, kwds)
-        out = self._logpdf(given.z, *given.shapes) - agrad.log(given.scale)
-        return given.fill(out, -agrad.inf, -agrad.inf)
-
-    @function
-    def pdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the density, 0 outside of the support.
-
-        Parameters
-        ----------
-        x : array
-            Places.
-        *args, **kwds : arrays
-            The parameters; they broadcast against ``x``.
-
-        Returns
-        -------
-        array
-        """
-        given = self._given(x, args, kwds)
-        return given.fill(self._pdf(given.z, *given.shapes) / given.scale, 0.0, 0.0)
-
-    @function
-    def entropy(self, *args: Any, **kwds: Any) -> Any:
-        """Return the differential entropy.
-
-        Parameters
-        ----------
-        *args, **kwds : arrays
-            The parameters.
-
-        Returns
-        -------
-        array
-
-        Raises
-        ------
-        MissingFunctionError
-            For the distributions that have no short formula.
-        """
-        return self._moment(lambda loc, scale, *shapes: self._entropy(*shapes) + agrad.log(scale), args, kwds)
+    logpdf = at_places(
+        "logpdf",
+        "the logarithm of the density, -inf outside of the support",
+        lambda d, at: d._logpdf(at.z, *at.shapes) - agrad.log(at.scale),
+        -agrad.inf,
+        -agrad.inf,
+    )
+    pdf = at_places(
+        "pdf",
+        "the density, 0 outside of the support",
+        lambda d, at: d._pdf(at.z, *at.shapes) / at.scale,
+        0.0,
+        0.0,
+    )
+    entropy = moment(
+        "entropy",
+        "the differential entropy, for distributions with a short formula",
+        lambda d, loc, scale, *shapes: d._entropy(*shapes) + agrad.log(scale),
+    )
 
 
 class Symmetric(Continuous):
