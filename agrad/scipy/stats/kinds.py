@@ -91,7 +91,7 @@ class Discrete(Distribution):
             at = agrad.where(last, low, k)
             return last | (self._sf(at, *shapes) <= inner if upper else self._cdf(at, *shapes) >= inner)
 
-        most = (23 if q.dtype == agrad.float32 else 52) if is_concrete(q) else _TRACED_BITS
+        most = (23 if q.dtype == agrad.float32 else 52) if all(map(is_concrete, (q, *values))) else _TRACED_BITS
         bits = next((m for m in range(most) if nowhere(~enough(low + (2.0**m - 1)))), most)
         found = low
         for m in reversed(range(bits)):
