@@ -49,12 +49,12 @@ _TIGHT = {"rtol": 1e-11, "atol": 1e-12}
 _Y0, _K = np.asarray([1.0, 0.3]), np.asarray([1.0, -2.0])
 CALLS.add(
     "solve_ivp",
-    lambda m, y, k: m.solve_ivp(_oscillator, (0.0, 1.5), y, t_eval=[0.0, 0.4, 1.5], args=(k,), **_TIGHT).y,
+    lambda m, y, k: m.solve_ivp(_oscillator, (0.0, 0.6), y, t_eval=[0.0, 0.2, 0.6], args=(k,), **_TIGHT).y,
     _Y0, _K, traced=False, rtol=1e-8, slow=True,
 )  # fmt: skip
 CALLS.add(
     "solve_ivp back",
-    lambda m, y, k: m.solve_ivp(_oscillator, (1.0, 0.2), y, t_eval=[0.5, 0.3], args=(k,), **_TIGHT).y,
+    lambda m, y, k: m.solve_ivp(_oscillator, (0.6, 0.2), y, t_eval=[0.5, 0.3], args=(k,), **_TIGHT).y,
     _Y0, _K, traced=False, order=1, rtol=1e-8, slow=True,
 )  # fmt: skip
 CALLS.add(
@@ -62,3 +62,54 @@ CALLS.add(
     lambda m, y: m.solve_ivp(lambda t, y: -y * y, (0.0, 0.5), y, **_TIGHT).y[:, -1],
     _Y0, traced=False, rtol=1e-8, slow=True,
 )  # fmt: skip
+
+CALLS.add(
+    "odeint",
+    lambda m, y, k: m.odeint(lambda y, t, k: _oscillator(t, y, k), y, [0.0, 0.2, 0.6], args=(k,), **_TIGHT),
+    _Y0, _K, traced=False, order=1, rtol=1e-8, slow=True,
+)  # fmt: skip
+CALLS.add(
+    "odeint sequence",
+    lambda m, y, k: m.odeint(lambda t, y, k: [y[1] * k, -y[0]], y, [0.4, 0.1], args=(k,), tfirst=True, **_TIGHT),
+    _Y0, _K[0], traced=False, order=1, rtol=1e-8, slow=True,
+)  # fmt: skip
+_quad = {"mapped": False, "traced": False, "rtol": 1e-9}
+CALLS.add(
+    "quad",
+    lambda m, a, b, k: m.quad(lambda x, k: x**2.5 * k, a, b, args=(k,))[0],
+    *map(np.asarray, (0.3, 2.1, 1.7)),
+    **_quad,
+)
+CALLS.add(
+    "quad back", lambda m, b, k: m.quad(lambda x, k: x * x / (k + x), b, 0, k)[0], *map(np.asarray, (2.1, 1.7)), **_quad
+)
+CALLS.add(
+    "quad infinite",
+    lambda m, a, k: m.quad(lambda x, k: 1 / (k + x * x), a, np.inf, k)[0],
+    *map(np.asarray, (0.3, 1.7)),
+    **_quad,
+)
+CALLS.add(
+    "quad from infinity",
+    lambda m, b, k: m.quad(lambda x, k: k**x, -np.inf, b, k)[0],
+    *map(np.asarray, (0.3, 1.7)),
+    **_quad,
+)
+CALLS.add(
+    "quad whole line",
+    lambda m, k: m.quad(lambda x, k: 1 / (k + x * x), -np.inf, np.inf, k)[0],
+    np.asarray(1.7),
+    **_quad,
+)
+CALLS.add(
+    "quad points",
+    lambda m, k: m.quad(lambda x, k: abs(x - 1.0) * k, 0.0, 3.0, k, points=[1.0, 2.0])[0],
+    np.asarray(1.7),
+    **_quad,
+)
+CALLS.add(
+    "quad complex",
+    lambda m, k: m.quad(lambda x, k: 2.0 ** (k * x), 0.0, 3.0, k, complex_func=True)[0],
+    np.asarray(0.7 + 0.4j),
+    **_quad,
+)

@@ -139,3 +139,46 @@ CALLS.add(
     lambda m, y, d, x: m.RBFInterpolator(y, d, kernel="gaussian", epsilon=1.2, degree=-1)(x),
     _POINTS, _D[:, 0] + 1j * _D[:, 1], _PLACES, rtol=1e-8, slow=True,
 )  # fmt: skip
+
+_BX = np.asarray([0.0, 0.4, 1.1, 1.7, 2.0, 3.1])
+_BY = np.asarray([[0.3, 1.2], [-0.5, 0.7], [1.4, 2.0], [0.2, -1.0], [0.9, 0.1], [-0.3, 0.6]])
+_BT = np.asarray([0.0, 0.1, 0.2, 0.9, 1.6, 2.2, 3.1, 3.2, 3.4, 3.5])
+_BAT = np.asarray([[-0.2, 0.15, 0.7], [1.3, 2.9, 3.3]])
+_PLACES, _KNOTS, _NODES = _BAT.tolist(), _BT.tolist(), _BX.tolist()
+for _k in range(4):
+    CALLS.add(
+        f"BSpline {_k}",
+        lambda m, t, c, x, k=_k: m.BSpline(t, c, k)(x),
+        _BT[: 7 + _k],
+        _BY,
+        _BAT,
+        order=2 if _k == 3 else 1,
+    )
+    CALLS.add(
+        f"make_interp_spline {_k}", lambda m, y, x, k=_k: m.make_interp_spline(_NODES, y, k)(x), _BY, _BAT, order=1
+    )
+CALLS.add("BSpline slope", lambda m, t, c, x: m.BSpline(t, c, 3, axis=1)(x, 1), _BT, _BY.T, _BAT, order=1)
+CALLS.add("BSpline inside", lambda m, c: m.BSpline(_KNOTS, c, 3, False)([1.0, 2.9]), _BY, order=1)
+CALLS.add("BSpline periodic", lambda m, c, x: m.BSpline(_KNOTS, c, 3, "periodic")(x), _BY, _BAT, order=1)
+CALLS.add("BSpline complex", lambda m, c: m.BSpline(_KNOTS, c, 3)(_PLACES), _BY[:, 0] + 1j * _BY[:, 1])
+CALLS.add("BSpline derivative", lambda m, c, x: m.BSpline(_KNOTS, c, 3).derivative(2)(x), _BY, _BAT, order=1)
+CALLS.add("BSpline antiderivative", lambda m, t, c: m.BSpline(t, c, 3).antiderivative()(_PLACES), _BT, _BY, order=1)
+CALLS.add("BSpline integrate", lambda m, c, a: m.BSpline(_KNOTS, c, 3).integrate(a, 3.0), _BY, np.asarray(0.7))
+CALLS.add("BSpline integrate inside", lambda m, c: m.BSpline(_KNOTS, c, 3, False).integrate(-1.0, 9.0), _BY)
+CALLS.add("BSpline basis_element", lambda m, t: m.BSpline.basis_element(t)(_PLACES), _BT[2:7], order=1)
+CALLS.add("make_interp_spline by places", lambda m, x, y: m.make_interp_spline(x, y)(_PLACES), _BX, _BY, order=1)
+CALLS.add("make_interp_spline natural", lambda m, y: m.make_interp_spline(_NODES, y, bc_type="natural")(_PLACES), _BY)
+CALLS.add("make_interp_spline clamped", lambda m, y: m.make_interp_spline(_NODES, y, 3, bc_type="clamped").c, _BY)
+CALLS.add(
+    "make_interp_spline slopes",
+    lambda m, y, v: m.make_interp_spline(_NODES, y, 5, bc_type=([(1, v), (2, v)], [(1, 2 * v), (2, 0 * v)]))(_PLACES),
+    _BY,
+    _BY[0],
+)
+CALLS.add(
+    "make_interp_spline knots",
+    lambda m, t, y: m.make_interp_spline(_NODES, y, 3, t)(0.7),
+    np.asarray([-0.3, -0.2, -0.1, 0.0, 0.9, 1.6, 3.1, 3.2, 3.4, 3.5]),
+    _BY,
+    order=1,
+)

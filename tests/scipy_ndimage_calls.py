@@ -108,6 +108,33 @@ CALLS.add("shift number", lambda m, x: m.shift(x, 1.5, order=1, cval=0.5), _CUBE
 CALLS.add("zoom", lambda m, x: m.zoom(x, 1.7, order=1), _A)
 CALLS.add("zoom grid", lambda m, x: m.zoom(x, (2, 0.6), order=1, mode="reflect", grid_mode=True), _A)
 
+
+_LONG = np.sin(np.arange(36.0) ** 1.5).reshape(2, 18)
+for _order in (2, 3, 4, 5):
+    CALLS.add(f"spline_filter {_order}", lambda m, x, k=_order: m.spline_filter(x, k, mode="grid-wrap"), _A)
+    for _mode in ("constant", "grid-constant", "nearest", "mirror", "wrap", "grid-wrap"):
+        CALLS.add(
+            f"map_coordinates {_mode} {_order}",
+            lambda m, x, c, k=_order, mode=_mode: m.map_coordinates(x, c, order=k, mode=mode, cval=0.5),
+            _A,
+            _AT,
+            order=1,
+        )
+CALLS.add("map_coordinates cubic", lambda m, x, c: m.map_coordinates(x, c), _A, np.abs(_AT[:, :3]) / 2)
+CALLS.add("map_coordinates filtered", lambda m, x, c: m.map_coordinates(x, c, mode="nearest", prefilter=False), _A, _AT)
+CALLS.add(
+    "map_coordinates reflect 3", lambda m, x: m.map_coordinates(x, [[4.6], [5.2]], mode="reflect"), _LONG.T @ _LONG
+)
+CALLS.add("spline_filter1d", lambda m, x: m.spline_filter1d(x, axis=0), _A)
+CALLS.add("map_coordinates cubic complex", lambda m, x, c: m.map_coordinates(x, c), _Z, _AT[:, :3], fixed=(1,), order=1)
+CALLS.add("shift cubic", lambda m, x, s: m.shift(x, s), _A, np.asarray([0.3, -1.4]))
+CALLS.add("zoom cubic", lambda m, x: m.zoom(x, 1.7), _A)
+CALLS.add("affine_transform cubic", lambda m, x, c: m.affine_transform(x, c, 0.13, mode="mirror"), _A, _MAP)
+CALLS.add("rotate", lambda m, x: m.rotate(x, 25.0), _A)
+CALLS.add("rotate linear", lambda m, x: m.rotate(x, -90, axes=(0, 1), order=1), _A)
+CALLS.add("rotate by angle", lambda m, x, a: m.rotate(x, a, reshape=False, mode="mirror"), _A, np.asarray(33.0))
+CALLS.add("rotate planes", lambda m, x: m.rotate(x, 40.0, axes=(0, 2), order=2, mode="nearest"), _CUBE, order=1)
+
 _FOOT = np.asarray([[0, 1, 0], [1, 1, 1]])
 for _name in ("maximum_filter", "minimum_filter", "median_filter"):
     CALLS.add(f"{_name}", lambda m, x, f=_name: getattr(m, f)(x, size=3), _A)

@@ -119,3 +119,44 @@ CALLS.add("periodogram complex", lambda m, x: m.periodogram(x, scaling="spectrum
 CALLS.add("welch", lambda m, x: m.welch(x, nperseg=4)[1], _X)
 CALLS.add("welch axis", lambda m, x: m.welch(x, window="blackman", nperseg=3, noverlap=2, axis=0), _A, order=1)
 CALLS.add("welch by window", lambda m, x, w: m.welch(x, window=w, noverlap=1, nfft=6)[1], _X, _Y)
+CALLS.add("welch named", lambda m, x: m.welch(x, window=("gaussian", 1.5), nperseg=4)[1], _X)
+CALLS.add("spectrogram", lambda m, x: m.spectrogram(x, 2.0, nperseg=4, noverlap=1), _A, order=1)
+CALLS.add("spectrogram axis", lambda m, x: m.spectrogram(x, window="hann", nperseg=3, nfft=4, axis=0)[2], _A, order=1)
+_WAVES = np.sin(np.arange(26.0) ** 1.7).reshape(2, 13)
+_FOUR = np.asarray([0.4, 1.0, 0.9, 0.3])
+CALLS.add("stft", lambda m, x: m.stft(x, 2.0, nperseg=4), _WAVES, order=1)
+CALLS.add(
+    "stft by window", lambda m, x, w: m.stft(x, window=w, nperseg=4, noverlap=1, boundary="even")[2], _WAVES[0], _FOUR
+)
+CALLS.add(
+    "stft complex",
+    lambda m, x: m.stft(
+        x, nperseg=5, noverlap=2, nfft=6, return_onesided=False, boundary=None, padded=False, scaling="psd"
+    )[2],
+    _WAVES[0] + 1j * _WAVES[1],
+)
+CALLS.add(
+    "stft axis", lambda m, x: m.stft(x, nperseg=5, detrend="linear", boundary="constant", axis=0)[2], _WAVES.T, order=1
+)
+_SEGMENTS = _WAVES[:, :12].reshape(2, 3, 4) + 1j * np.cos(np.arange(24.0) ** 1.4).reshape(2, 3, 4)
+CALLS.add("istft", lambda m, z: m.istft(z)[1], _SEGMENTS)
+CALLS.add("istft by window", lambda m, z, w: m.istft(z, window=w, noverlap=3, boundary=False)[1], _SEGMENTS[0], _FOUR)
+CALLS.add("istft psd", lambda m, z: m.istft(z, 2.0, nperseg=4, noverlap=3, scaling="psd"), _SEGMENTS[1], order=1)
+CALLS.add(
+    "istft axes",
+    lambda m, z: m.istft(z, input_onesided=False, noverlap=2, time_axis=0, freq_axis=-1)[1],
+    _SEGMENTS.transpose(2, 0, 1),
+)
+CALLS.add("windows.gaussian", lambda m, s: m.windows.gaussian(6, s), np.asarray(1.7))
+CALLS.add("windows.general_cosine", lambda m, a: m.windows.general_cosine(6, a, False), np.asarray([0.5, 0.3, 0.2]))
+CALLS.add(
+    "windows.general_gaussian", lambda m, p, s: m.windows.general_gaussian(6, p, s), np.asarray(1.3), np.asarray(2.0)
+)
+CALLS.add("windows.general_hamming", lambda m, a: m.windows.general_hamming(6, a), np.asarray(0.6))
+CALLS.add("windows.kaiser", lambda m, b: m.windows.kaiser(7, b, sym=False), np.asarray(3.2))
+CALLS.add("windows.tukey", lambda m, a: m.windows.tukey(9, a), np.asarray(0.55))
+CALLS.add(
+    "windows.exponential", lambda m, c, t: m.windows.exponential(6, c, t, False), np.asarray(2.2), np.asarray(1.3)
+)
+CALLS.add("get_window", lambda m, b: m.get_window(("kaiser", b), 6), np.asarray(3.2))
+CALLS.add("get_window symmetric", lambda m, s: m.get_window(("gaussian", s), 6, False), np.asarray(1.2))

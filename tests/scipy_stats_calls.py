@@ -55,7 +55,7 @@ for _name, (_shapes, _z) in CONTINUOUS.items():
     _all = (*_shapes, _LOC, _SCALE)
     for _method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"):
         _hard = _name in SOLVED and _method not in ("logpdf", "pdf")
-        _add(_name, _method, (_LOC + _SCALE * _z,), _all, slow=_hard, order=1 if _hard else 2)
+        _add(_name, _method, (_LOC + _SCALE * _z,), _all, slow=_name in SOLVED, order=1 if _hard else 2)
     for _method in ("ppf", "isf"):
         _solved = _name in SOLVED
         _shown = tuple(p[:2] for p in _all) if _solved else tuple(p[:1] for p in _all)
@@ -64,16 +64,22 @@ for _name, (_shapes, _z) in CONTINUOUS.items():
         if not (_name == "cauchy" and _method != "entropy"):
             _add(_name, _method, (), _all)
 for _method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"):
-    _add("truncnorm", _method, (_LOW + (_HIGH - _LOW) * _UNIT,), (_LOW, _HIGH))
+    _add("truncnorm", _method, (_LOW + (_HIGH - _LOW) * _UNIT,), (_LOW, _HIGH), slow=True)
+for _method in ("ppf", "isf"):
+    _add("truncnorm", _method, (_Q[1::2],), (_LOW[:2], _HIGH[:2], _LOC[:2], _SCALE[:2]), slow=True)
+CALLS.add("truncnorm quantile", lambda m, q, a: m.truncnorm.ppf(q, a, np.inf), _Q[:2], _LOW[:2] + 30, slow=True)
 CALLS.add("truncnorm tails", lambda m, x, a: m.truncnorm.logpdf(x, a, np.inf), np.asarray([31.0, 43.0]), _LOW[:2] + 30)
 CALLS.add("truncnorm scale", lambda m, x, c, s: m.truncnorm.cdf(x, -1, 2, c, s), _X[0], _LOC, _SCALE)
 for _name, _shapes in DISCRETE.items():
     for _method in ("logpmf", "pmf", "cdf", "sf", "logcdf", "logsf"):
         _k = np.minimum(_K, int(_method != "logsf")) if _name == "bernoulli" else _K + (_name == "geom")
-        _hard = _name in ("binom", "nbinom") and "pmf" not in _method
-        _add(_name, _method, (_k,), _shapes, slow=_hard, order=1 if _hard else 2)
+        _two = _name in ("binom", "nbinom")
+        _add(_name, _method, (_k,), _shapes, slow=_two, order=1 if _two and "pmf" not in _method else 2)
     for _method in ("mean", "var", "std"):
         _add(_name, _method, (), _shapes)
+    for _method in ("ppf", "isf"):
+        _add(_name, _method, (np.asarray([0.04, 0.63, 0.981]),), (*_shapes, _LOC), slow=True, order=1)
+CALLS.add("poisson median", lambda m, mu: m.poisson.median(mu), np.asarray([0.3, 7.3]), slow=True, order=1)
 _add("bernoulli", "entropy", (), DISCRETE["bernoulli"])
 CALLS.add("gamma quantile", lambda m, q, a: m.gamma.ppf(q, a), np.asarray(0.3), np.asarray(1.7), slow=True)
 CALLS.add("t quantile", lambda m, q, a: m.t.ppf(q, a), np.asarray(0.3), np.asarray(3.7), slow=True)

@@ -43,6 +43,16 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def named(f: Any, name: str, what: str) -> Any:
+    """Return a function that another one made, under its name.
+
+    ``what`` is put into its docstring.
+    """
+    f.__name__ = f.__qualname__ = name
+    f.__doc__ = (f.__doc__ or "").replace("{what}", what)
+    return f
+
+
 def _raw(out: Any) -> Any:
     if isinstance(out, tuple):
         parts = [_raw(part) for part in out]

@@ -29,7 +29,7 @@ BUDGETS = {
     "ops": 5350,
     "optim": 490,
     "random": 470,
-    "scipy": 4300,
+    "scipy": 5080,
     "solvers": 740,
     "testing": 880,
     "transforms": 1760,

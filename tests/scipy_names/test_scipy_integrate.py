@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 import agrad
-from agrad.errors import ConfigurationError, DetachError, RefusedFunctionError, ShapeError
+from agrad.errors import (
+    ConfigurationError,
+    ConvergenceError,
+    DetachError,
+    DtypeError,
+    RefusedFunctionError,
+    ShapeError,
+    TracedValueError,
+)
 from agrad.scipy import integrate
 
 Y = np.asarray([[1.0, 2.0, 4.0, 3.0], [0.5, 1.5, 2.0, 1.0]])
@@ -46,6 +54,28 @@ def test_result_of_an_initial_value_problem() -> None:
     assert np.array_equal(start.t, [0])
 
 
+def test_errors_of_integrals_are_told() -> None:
+    for f, a, b, exact in (
+        (agrad.cos, 0.0, 3.0, np.sin(3.0)),
+        (lambda x: agrad.abs(x - 0.3), 0.0, 1.0, 0.29),
+        (lambda x: agrad.exp(-x * x), -np.inf, np.inf, np.sqrt(np.pi)),
+        (lambda x: 1.0, 2.0, 1.0, -1.0),
+    ):
+        value, error = integrate.quad(f, a, b)
+        assert isinstance(value, agrad.Tensor) and isinstance(error, float)
+        assert abs(float(value) - exact) <= error < 2e-8
+    out = integrate.quad(agrad.exp, np.float32(0.0), np.float32(1.0))
+    assert out[0].dtype == np.float32
+    # a function may use Tensors that it closes over
+    by_k = agrad.grad(lambda k: integrate.quad(lambda x: agrad.exp(-k * x), 0, np.inf)[0])(np.asarray(1.3))
+    np.testing.assert_allclose(by_k, -1 / 1.3**2, rtol=1e-9)
+
+
+def test_one_time() -> None:
+    assert np.array_equal(integrate.odeint(lambda y, t: -y, Y[0], [0.0]), Y[:1])
+    assert integrate.odeint(lambda y, t: -y, np.float32(1.0), [0.0, 1.0]).shape == (2, 1)
+
+
 def decay(t: Any, y: Any) -> Any:
     return -y
 
@@ -59,6 +89,20 @@ REFUSED: list[tuple[type[Exception], str, Any]] = [
     (ShapeError, "power of 2", lambda: integrate.romb(Y)),
     (RefusedFunctionError, "show=True", lambda: integrate.romb(Y[:, :3], show=True)),
     (ShapeError, "the ends are numbers", lambda: integrate.fixed_quad(decay, np.ones(2), 2.0)),
+    (ConvergenceError, "50 subdivisions leave an error", lambda: integrate.quad(lambda x: 1 / x, 0, 1)),
+    (RefusedFunctionError, "quad: weight", lambda: integrate.quad(agrad.exp, 0, 1, weight="cos", wvar=2.0)),
+    (ShapeError, "the limits are numbers", lambda: integrate.quad(agrad.exp, Y[0], 1)),
+    (ShapeError, "points stand between the limits", lambda: integrate.quad(agrad.exp, 0, 1, points=[2.0])),
+    (ShapeError, "between finite limits", lambda: integrate.quad(agrad.exp, -np.inf, 1, points=[0.0])),
+    (ShapeError, "an array of shape", lambda: integrate.quad(lambda x: x * Y[0], 0, 1)),
+    (DtypeError, "complex_func=True", lambda: integrate.quad(lambda x: agrad.exp(1j * x), 0, 1)),
+    (
+        TracedValueError,
+        "give fixed_quad",
+        lambda: agrad.jit(lambda a: integrate.quad(agrad.exp, a, 1)[0])(np.asarray(0.0)),
+    ),
+    (RefusedFunctionError, "odeint: hmax", lambda: integrate.odeint(lambda y, t: -y, 1.0, [0.0, 1.0], hmax=0.1)),
+    (ShapeError, "y0 and t have one axis", lambda: integrate.odeint(lambda y, t: -y, Y, [0.0, 1.0])),
     (RefusedFunctionError, "method", lambda: integrate.solve_ivp(decay, (0, 1), Y[0], "BDF")),
     (RefusedFunctionError, "dense_output", lambda: integrate.solve_ivp(decay, (0, 1), Y[0], dense_output=True)),
     (RefusedFunctionError, "events", lambda: integrate.solve_ivp(decay, (0, 1), Y[0], events=[decay])),

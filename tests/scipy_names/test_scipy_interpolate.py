@@ -153,3 +153,48 @@ REFUSED: list[tuple[type[Exception], str, Any]] = [
 def test_errors(error: type[Exception], words: str, call: Any) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "call"),
+    [
+        (
+            ShapeError,
+            "5 knots for 2 coefficients of degree 3",
+            lambda: interpolate.BSpline(np.arange(5.0), np.ones(2), 3),
+        ),
+        (ShapeError, "the knots do not decrease", lambda: interpolate.BSpline([0.0, 2.0, 1.0, 3.0], np.ones(2), 1)),
+        (ConfigurationError, "extrapolate is", lambda: interpolate.BSpline(np.arange(4.0), np.ones(2), 1, "no")),
+        (
+            RefusedFunctionError,
+            "integrals of periodic splines",
+            lambda: interpolate.BSpline(np.arange(4.0), np.ones(2), 1, "periodic").integrate(0, 1),
+        ),
+        (ShapeError, "two knots or more", lambda: interpolate.BSpline.basis_element([1.0])),
+        (ShapeError, "4 places for 3 values", lambda: interpolate.make_interp_spline(np.arange(4.0), np.ones(3))),
+        (
+            RefusedFunctionError,
+            "periodic splines are not made",
+            lambda: interpolate.make_interp_spline(np.arange(4.0), np.ones(4), bc_type="periodic"),
+        ),
+        (
+            ConfigurationError,
+            "bc_type is 'clamped' or 'natural'",
+            lambda: interpolate.make_interp_spline(np.arange(4.0), np.ones(4), bc_type="free"),
+        ),
+        (
+            ShapeError,
+            "4 values and 1 derivatives",
+            lambda: interpolate.make_interp_spline(np.arange(4.0), np.ones(4), bc_type=("natural", None)),
+        ),
+    ],
+)
+def test_errors_of_splines(error: type[Exception], text: str, call: Any) -> None:
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_splines_end_at_their_knots() -> None:
+    spline = interpolate.BSpline(np.arange(6.0), np.asarray([1.0, 2.0, 3.0]), 2, False)
+    np.testing.assert_allclose(spline(np.asarray([1.9, 2.0, 3.0, 3.1])), [np.nan, 1.5, 2.5, np.nan])
+    assert np.isfinite(spline(3.1, extrapolate=True))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import agrad
-from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.errors import ConfigurationError, DtypeError, ShapeError, TracedValueError
 from agrad.scipy import ndimage
 
 A = np.arange(12.0).reshape(3, 4) ** 2
@@ -50,8 +50,13 @@ def test_shapes_that_do_not_fit(call: Any, text: str) -> None:
         (lambda: ndimage.uniform_filter(A, 0), "size"),
         (lambda: ndimage.sobel(A, output=A), "output"),
         (lambda: ndimage.laplace(A, axes=()), "axis"),
-        (lambda: ndimage.map_coordinates(A, [[1.0], [1.0]]), "order=1"),
-        (lambda: ndimage.zoom(A, 2), "order=1"),
+        (
+            lambda: ndimage.map_coordinates(A, [[1.0], [1.0]], order=6),
+            "map_coordinates: the order of a spline is 0 to 5",
+        ),
+        (lambda: ndimage.spline_filter(A, 1), "spline_filter: the order of a spline is 2 to 5, not 1"),
+        (lambda: ndimage.spline_filter(A, output=np.float32), "spline_filter writes to no output"),
+        (lambda: ndimage.spline_filter1d(A, mode="edge"), "spline_filter1d: mode is one of"),
         (lambda: ndimage.maximum_filter(A), "size"),
         (lambda: ndimage.maximum_filter(A, 2, footprint=K), "footprint"),
         (lambda: ndimage.rank_filter(A, 9, size=3), "rank"),
@@ -113,3 +118,22 @@ def test_coordinates_outside_have_finite_derivatives() -> None:
         return agrad.sum(ndimage.map_coordinates(A, c, order=1, cval=0.5))
 
     np.testing.assert_array_equal(agrad.grad(f)(np.asarray([[-5.0, np.inf], [1.5, 1.5]])), np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("order", [2, 3, 4, 5])
+@pytest.mark.parametrize("mode", ["reflect", "mirror", "grid-wrap", "nearest"])
+def test_splines_go_through_the_elements(order: int, mode: str) -> None:
+    at = np.indices(A.shape).astype(float)
+    np.testing.assert_allclose(ndimage.map_coordinates(A, at, order=order, mode=mode), A, rtol=1e-12, atol=1e-13)
+
+
+def test_rotations() -> None:
+    np.testing.assert_array_equal(ndimage.rotate(A, 90.0, order=1), np.rot90(A))
+    for given, text in (
+        ((A, [1.0, 2.0]), "rotate: the angle is one number"),
+        ((A, 3.0, (0, 0)), "a plane has two axes"),
+    ):
+        with pytest.raises(ShapeError, match=text):
+            ndimage.rotate(*given)
+    with pytest.raises(TracedValueError):
+        agrad.vmap(lambda angle: ndimage.rotate(A, angle))(np.asarray([1.0, 2.0]))

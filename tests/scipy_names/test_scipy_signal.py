@@ -1,5 +1,6 @@
 """``agrad.scipy.signal``: errors, edges and dtypes."""
 
+import importlib
 import re
 from typing import Any
 
@@ -58,8 +59,13 @@ def test_shapes_that_do_not_fit(call: Any, text: str) -> None:
         (lambda: signal.savgol_filter(X, 3, 1, mode="reflect"), "mode"),
         (lambda: signal.savgol_coeffs(3, 1, pos=3), "pos"),
         (lambda: signal.savgol_coeffs(3, 1, use="sum"), "use"),
-        (lambda: signal.welch(X, window="kaiser"), "window"),
-        (lambda: signal.welch(X, window=("kaiser", 2.0)), "window"),
+        (lambda: signal.welch(X, window="kaiser"), "get_window: a window is one of"),
+        (lambda: signal.get_window("hanning", 4), "not 'hanning'"),
+        (lambda: signal.get_window(("hann", 2.0), 4), "get_window: a window is one of"),
+        (lambda: signal.windows.exponential(4, 1.0), "has its center in the middle"),
+        (lambda: signal.spectrogram(X, mode="phase"), "spectrogram has mode='psd' only"),
+        (lambda: signal.stft(X, boundary="odd"), "stft: boundary is one of"),
+        (lambda: signal.stft(X, scaling="density"), "stft: scaling is one of"),
         (lambda: signal.welch(X, average="median"), "median"),
         (lambda: signal.periodogram(X, scaling="power"), "scaling"),
         (lambda: signal.periodogram(X, detrend="mean"), "detrend"),
@@ -127,3 +133,43 @@ def test_a_filter_goes_on_from_its_state() -> None:
     y, z = signal.lfilter(b, a, X[:1], zi=np.zeros(2))
     rest, _ = signal.lfilter(b, a, X[1:], zi=z)
     np.testing.assert_allclose(np.concatenate([y, rest]), signal.lfilter(b, a, X), rtol=1e-14)
+
+
+@pytest.mark.needs("scipy")
+@pytest.mark.parametrize("name", [name for name in signal.windows.__all__ if name in signal.windows._PLAIN])
+def test_windows_are_those_of_scipy(name: str) -> None:
+    theirs = importlib.import_module("scipy.signal.windows")
+    for m in (0, 1, 2, 7, 8):
+        for sym in (True, False):
+            found = getattr(signal.windows, name)(m, sym=sym)
+            assert isinstance(found, agrad.Tensor)
+            np.testing.assert_allclose(found.numpy(), getattr(theirs, name)(m, sym=sym), rtol=1e-13, atol=1e-15)
+
+
+def test_windows_by_name() -> None:
+    assert np.array_equal(signal.get_window("hann", 6).numpy(), signal.windows.hann(6, False).numpy())
+    assert np.array_equal(signal.get_window("hann_symmetric", 6).numpy(), signal.windows.hann(6).numpy())
+    assert np.array_equal(signal.get_window(4.0, 6).numpy(), signal.windows.kaiser(6, 4.0, False).numpy())
+    assert signal.windows.kaiser(5, np.float32(2.0)).dtype == np.float32
+    # the edges of a window of alpha 0 are as high as the rest
+    assert np.array_equal(signal.windows.tukey(5, 0.0).numpy(), np.ones(5))
+
+
+def test_windows_and_transforms_that_make_no_sense() -> None:
+    z = np.ones((3, 4), dtype=complex)
+    for call, text in (
+        (lambda: signal.windows.hann(2.5), "a whole number of 0 or more, not 2.5"),
+        (lambda: signal.istft(z, time_axis=0, freq_axis=0), "an axis of times and another"),
+        (lambda: signal.istft(z, noverlap=4), "4 < 4 <= 4 does not hold"),
+        (lambda: signal.istft(z, window=np.ones(3)), "a window of the length 4"),
+        (lambda: signal.stft(X, nperseg=4, nfft=3), "2 < 4 <= 3 does not hold"),
+    ):
+        with pytest.raises(ShapeError, match=text):
+            call()
+
+
+@pytest.mark.parametrize("noverlap", [None, 6])
+def test_transforms_are_undone(noverlap: int | None) -> None:
+    x = np.sin(np.arange(40.0) ** 1.3)
+    z = signal.stft(x, nperseg=8, noverlap=noverlap)[2]
+    np.testing.assert_allclose(signal.istft(z, noverlap=noverlap)[1], x, rtol=1e-12, atol=1e-13)

@@ -10,6 +10,7 @@ from scipy_stats_calls import CONTINUOUS, DISCRETE
 import agrad
 from agrad.errors import MissingFunctionError, OperandError, ShapeError
 from agrad.scipy import stats
+from agrad.testing import check_grads
 
 INF = np.inf
 PLACES = np.asarray([-INF, -40.0, -1.0, -1e-5, 0.0, 0.01, 0.1, 0.5, 1.0, 1.5, 3.0, 8.0, 40.0, np.nan])
@@ -167,8 +168,6 @@ def test_errors() -> None:
         stats.norm(0.3, loc=0.2)
     with pytest.raises(OperandError, match="takes the parameters mu, loc"):
         stats.poisson.pmf(3, 1.0, 0, 1.0)
-    with pytest.raises(MissingFunctionError, match="poisson has no ppf"):
-        stats.poisson.ppf(0.3, 2.0)
     with pytest.raises(MissingFunctionError, match="truncnorm has no mean"):
         stats.truncnorm.mean(-1.0, 1.0)
     with pytest.raises(AttributeError, match="rvs"):
@@ -199,3 +198,41 @@ def test_dirichlet_off_the_simplex() -> None:
     assert np.isnan(stats.dirichlet.pdf([0.5, 0.6], [1.0, 1.0]))
     assert np.isnan(stats.dirichlet.pdf([0.5, 0.5], [1.0, -1.0]))
     assert float(stats.dirichlet.pdf([0.0, 1.0], [1.0, 2.0])) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [("poisson", (2e3,)), ("binom", (400, 0.75)), ("bernoulli", (0.2,)), ("nbinom", (2.5, 0.05)), ("geom", (1e-4,))],
+)
+def test_discrete_quantiles_are_steps(name: str, parameters: tuple[Any, ...]) -> None:
+    dist = getattr(stats, name)(*parameters)
+    q = np.asarray([1e-9, 0.02, 0.3, 0.5, 0.97, 1 - 1e-12])
+    k = dist.ppf(q)
+    assert np.all((dist.cdf(k) >= q) & (dist.cdf(k - 1) < q))
+    k = dist.isf(q)
+    assert np.all((dist.sf(k) <= q) & (dist.sf(k - 1) > q))
+    low, high = (1 if name == "geom" else 0), {"binom": 400, "bernoulli": 1}.get(name, np.inf)
+    assert np.array_equal(dist.ppf(np.asarray([0.0, 1.0])), [low - 1, high])
+    assert np.array_equal(dist.isf(np.asarray([0.0, 1.0])), [high, low - 1])
+    assert np.all(np.isnan(dist.ppf(np.asarray([-0.1, 1.1, np.nan]))))
+
+
+def test_quantiles_of_a_truncated_tail() -> None:
+    a = np.asarray([-40.0, 20.0, 45.0])
+    for q in (1e-12, 0.3, 1 - 1e-12):
+        np.testing.assert_allclose(stats.truncnorm.sf(stats.truncnorm.isf(q, a, np.inf), a, np.inf), q, rtol=1e-9)
+    assert np.array_equal(stats.truncnorm.ppf(np.asarray([0.0, 1.0]), -1.0, 2.0), [-1, 2])
+
+
+@pytest.mark.parametrize(
+    ("f", "xs"),
+    [
+        (stats.gamma.ppf, (0.3, 1.7)),
+        (stats.t.isf, (0.2, 3.7)),
+        (stats.truncnorm.ppf, (0.3, -0.7, 1.2)),
+    ],
+    ids=["gamma", "t", "truncnorm"],
+)
+def test_second_derivatives_of_quantiles(f: Any, xs: tuple[float, ...]) -> None:
+    slopes = agrad.grad(f, argnums=tuple(range(len(xs))))
+    check_grads(slopes, tuple(map(np.asarray, xs)), order=1, modes=("fwd",), directions=1)

@@ -34,7 +34,7 @@ def close(found: Any, wanted: Any, rtol: float = 1e-11) -> None:
 @pytest.mark.parametrize("kind", ["csc_array", "csr_array", "csr_matrix", "coo_array"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", SOLVERS)
-def test_values_and_derivatives(name: str, shape: tuple[int, ...], kind: str) -> None:
+def test_values_and_derivatives(name: str, shape: tuple[int, ...], kind: str, request: pytest.FixtureRequest) -> None:
     a, solve = getattr(sparse, kind)(A), SOLVERS[name]
     b, many = RNG.normal(size=shape), RNG.normal(size=(4, *shape))
     wanted = theirs.spsolve(a.tocsc(), b) if name == "spsolve" else theirs.splu(a.tocsc()).solve(b)
@@ -49,8 +49,10 @@ def test_values_and_derivatives(name: str, shape: tuple[int, ...], kind: str) ->
     def dense(v: Any) -> Any:
         return agrad.sum(agrad.sin(agrad.linalg.solve(A, v)))
 
-    check_grads(f, (b,), order=2)
     close(agrad.grad(f)(b), agrad.grad(dense)(b))
+    if kind != "csc_array" and not request.config.getoption("--thorough"):
+        return  # the format is gone once the matrix is factored
+    check_grads(f, (b,), order=2)
     close(agrad.hessian(f)(b), agrad.hessian(dense)(b))
     close(agrad.vmap(f)(many), np.stack([dense(v) for v in many]))
     close(agrad.vmap(agrad.grad(f))(many), agrad.vmap(agrad.grad(dense))(many))

@@ -7,10 +7,12 @@ piece to its right is taken.
 from agrad.scipy.interpolate.cubic import Akima1DInterpolator, CubicHermiteSpline, CubicSpline, PchipInterpolator
 from agrad.scipy.interpolate.piecewise import PPoly
 from agrad.scipy.interpolate.radial import RBFInterpolator
+from agrad.scipy.interpolate.splines import BSpline, make_interp_spline
 from agrad.scipy.interpolate.tables import RegularGridInterpolator, interp1d, interpn
 
 __all__ = [
     "Akima1DInterpolator",
+    "BSpline",
     "CubicHermiteSpline",
     "CubicSpline",
     "PPoly",
@@ -19,4 +21,5 @@ __all__ = [
     "RegularGridInterpolator",
     "interp1d",
     "interpn",
+    "make_interp_spline",
 ]

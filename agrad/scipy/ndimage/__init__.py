@@ -13,8 +13,9 @@ from agrad.scipy.ndimage.gaussians import (
     prewitt,
     sobel,
 )
-from agrad.scipy.ndimage.interpolated import affine_transform, map_coordinates, shift, zoom
+from agrad.scipy.ndimage.interpolated import affine_transform, map_coordinates, rotate, shift, zoom
 from agrad.scipy.ndimage.ranks import maximum_filter, median_filter, minimum_filter, rank_filter
+from agrad.scipy.ndimage.splines import spline_filter, spline_filter1d
 
 __all__ = [
     "affine_transform",
@@ -33,8 +34,11 @@ __all__ = [
     "minimum_filter",
     "prewitt",
     "rank_filter",
+    "rotate",
     "shift",
     "sobel",
+    "spline_filter",
+    "spline_filter1d",
     "uniform_filter",
     "uniform_filter1d",
     "zoom",

@@ -9,7 +9,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axes_of, axis_of, constant, is_complex
-from agrad.scipy.shared import array, arrays, function
+from agrad.scipy.shared import array, arrays, function, named
 from agrad.scipy.signal.sliding import MODES, choice, neighbours
 
 
@@ -67,187 +67,115 @@ def _kernel_sum(
     return neighbours(x, kernel, axes, mode, cval, origins)
 
 
-@function
-def correlate(
-    input: Any,
-    weights: Any,
-    output: None = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-) -> Any:
-    """Correlate an array with a kernel.
+def _over_axes(name: str, what: str, convolves: bool) -> Any:
+    """Return the sum of products with a kernel of some axes."""
 
-    Parameters
-    ----------
-    input : array
-        Of any shape.
-    weights : array
-        The kernel, with an axis for each of ``axes``. A complex one is conjugated.
-    output : None
-        SciPy's array for the result is not there.
-    mode : str
-        The continuation of the array: ``"reflect"`` (d c b a | a b c d | d c b a), ``"mirror"`` (d c b | a b c d | c
-        b a), ``"nearest"`` (a a a a | a b c d | d d d d), ``"wrap"`` (a b c d | a b c d | a b c d), or ``"constant"``.
-    cval : number
-        The value outside, for ``"constant"``.
-    origin : int or sequence of ints
-        The shift of the kernel along each axis.
-    axes : int or sequence of ints, optional
-        The axes of the kernel; all by default.
+    @function
+    def made(
+        input: Any,
+        weights: Any,
+        output: None = None,
+        mode: str = "reflect",
+        cval: Any = 0.0,
+        origin: Any = 0,
+        *,
+        axes: Any = None,
+    ) -> Any:
+        """{what}.
 
-    Returns
-    -------
-    array
-        Of the shape of ``input`` and a floating dtype, also for integers.
+        Parameters
+        ----------
+        input : array
+            Of any shape.
+        weights : array
+            The kernel, with an axis for each of ``axes``.
+        output : None
+            SciPy's array for the result is not there.
+        mode : str
+            The continuation of the array: ``"reflect"`` (d c b a | a b c d | d c b a), ``"mirror"`` (d c b | a b c d |
+            c b a), ``"nearest"`` (a a a a | a b c d | d d d d), ``"wrap"`` (a b c d | a b c d | a b c d), or
+            ``"constant"``.
+        cval : number
+            The value outside, for ``"constant"``.
+        origin : int or sequence of ints
+            The shift of the kernel along each axis.
+        axes : int or sequence of ints, optional
+            The axes of the kernel; all by default.
 
-    Raises
-    ------
-    ShapeError
-        For weights of another number of axes or without elements.
-    ConfigurationError
-        For another ``mode``, an origin outside of the kernel, and an ``output``.
-    """
-    x, kernel = arrays(input, weights)
-    return _kernel_sum("correlate", x, kernel, axes_of(axes, x.ndim), mode, cval, origin, output=output)
+        Returns
+        -------
+        array
+            Of the shape of ``input`` and a floating dtype, also for integers.
 
+        Raises
+        ------
+        ShapeError
+            For weights of another number of axes or without elements.
+        ConfigurationError
+            For another ``mode``, an origin outside of the kernel, and an ``output``.
+        """
+        x, kernel = arrays(input, weights)
+        return _kernel_sum(name, x, kernel, axes_of(axes, x.ndim), mode, cval, origin, convolves, output)
 
-@function
-def convolve(
-    input: Any,
-    weights: Any,
-    output: None = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-) -> Any:
-    """Convolve an array with a kernel.
-
-    Parameters
-    ----------
-    input : array
-        Of any shape.
-    weights : array
-        The kernel, with an axis for each of ``axes``.
-    output : None
-        SciPy's array for the result is not there.
-    mode : str
-        The continuation of the array, as in ``correlate``.
-    cval : number
-        The value outside, for ``"constant"``.
-    origin : int or sequence of ints
-        The shift of the kernel along each axis.
-    axes : int or sequence of ints, optional
-        The axes of the kernel; all by default.
-
-    Returns
-    -------
-    array
-        Of the shape of ``input`` and a floating dtype, also for integers.
-
-    Raises
-    ------
-    ShapeError
-        As ``correlate``.
-    ConfigurationError
-        As ``correlate``.
-    """
-    x, kernel = arrays(input, weights)
-    return _kernel_sum("convolve", x, kernel, axes_of(axes, x.ndim), mode, cval, origin, True, output)
+    return named(made, name, what)
 
 
-@function
-def correlate1d(
-    input: Any,
-    weights: Any,
-    axis: int = -1,
-    output: None = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: int = 0,
-) -> Any:
-    """Correlate an array with a kernel along one axis.
-
-    Parameters
-    ----------
-    input : array
-        Of one or more axes.
-    weights : array
-        A vector. A complex one is conjugated.
-    axis : int
-        The axis.
-    output : None
-        SciPy's array for the result is not there.
-    mode : str
-        The continuation of the array, as in ``correlate``.
-    cval : number
-        The value outside, for ``"constant"``.
-    origin : int
-        The shift of the kernel.
-
-    Returns
-    -------
-    array
-        Of the shape of ``input`` and a floating dtype, also for integers.
-
-    Raises
-    ------
-    ShapeError
-        As ``correlate``.
-    ConfigurationError
-        As ``correlate``.
-    """
-    x, kernel = arrays(input, weights)
-    return _kernel_sum("correlate1d", x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, output=output)
+correlate = _over_axes("correlate", "Correlate an array with a kernel; a complex one is conjugated", False)
+convolve = _over_axes("convolve", "Convolve an array with a kernel", True)
 
 
-@function
-def convolve1d(
-    input: Any,
-    weights: Any,
-    axis: int = -1,
-    output: None = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: int = 0,
-) -> Any:
-    """Convolve an array with a kernel along one axis.
+def _along_axis(name: str, what: str, convolves: bool) -> Any:
+    """Return the sum of products with a vector."""
 
-    Parameters
-    ----------
-    input : array
-        Of one or more axes.
-    weights : array
-        A vector.
-    axis : int
-        The axis.
-    output : None
-        SciPy's array for the result is not there.
-    mode : str
-        The continuation of the array, as in ``correlate``.
-    cval : number
-        The value outside, for ``"constant"``.
-    origin : int
-        The shift of the kernel.
+    @function
+    def made(
+        input: Any,
+        weights: Any,
+        axis: int = -1,
+        output: None = None,
+        mode: str = "reflect",
+        cval: Any = 0.0,
+        origin: int = 0,
+    ) -> Any:
+        """{what}.
 
-    Returns
-    -------
-    array
-        Of the shape of ``input`` and a floating dtype, also for integers.
+        Parameters
+        ----------
+        input : array
+            Of one or more axes.
+        weights : array
+            A vector.
+        axis : int
+            The axis.
+        output : None
+            SciPy's array for the result is not there.
+        mode : str
+            The continuation of the array, as in ``correlate``.
+        cval : number
+            The value outside, for ``"constant"``.
+        origin : int
+            The shift of the kernel.
 
-    Raises
-    ------
-    ShapeError
-        As ``correlate``.
-    ConfigurationError
-        As ``correlate``.
-    """
-    x, kernel = arrays(input, weights)
-    return _kernel_sum("convolve1d", x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, True, output)
+        Returns
+        -------
+        array
+            Of the shape of ``input`` and a floating dtype, also for integers.
+
+        Raises
+        ------
+        ShapeError
+            As ``correlate``.
+        ConfigurationError
+            As ``correlate``.
+        """
+        x, kernel = arrays(input, weights)
+        return _kernel_sum(name, x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, convolves, output)
+
+    return named(made, name, what)
+
+
+correlate1d = _along_axis("correlate1d", "Correlate along one axis with a vector; a complex one is conjugated", False)
+convolve1d = _along_axis("convolve1d", "Convolve along one axis with a vector", True)
 
 
 def _fixed(name: str, x: Tensor, values: Any, axis: int, mode: str, cval: Any) -> Tensor:

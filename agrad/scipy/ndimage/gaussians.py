@@ -10,7 +10,7 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError
 from agrad.interop.arguments import axes_of, axis_of, constant, is_complex, is_concrete, values_of
 from agrad.scipy.ndimage.filters import correlate1d, one_each, refuse_output
-from agrad.scipy.shared import array, arrays, function, is_array
+from agrad.scipy.shared import array, arrays, function, is_array, named
 
 
 def _weights(x: Tensor, sigma: Any, order: int, truncate: float, radius: Any) -> Tensor:
@@ -172,64 +172,43 @@ def _differences(name: str, input: Any, axis: int, output: Any, mode: Any, cval:
     return x
 
 
-@function
-def sobel(input: Any, axis: int = -1, output: None = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
-    """Return central differences along an axis, smoothed by 1, 2, 1 along others.
+def _smoothed(name: str, what: str, smooth: list[float]) -> Any:
+    """Return central differences, smoothed along the other axes."""
 
-    Parameters
-    ----------
-    input : array
-        Of one or more axes.
-    axis : int
-        The axis of the differences.
-    output : None
-        SciPy's array for the result is not there.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
+    @function
+    def made(input: Any, axis: int = -1, output: None = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
+        """Return {what}.
 
-    Returns
-    -------
-    array
-        Of the shape of ``input`` and a floating dtype, also for integers.
+        Parameters
+        ----------
+        input : array
+            Of one or more axes.
+        axis : int
+            The axis of the differences.
+        output : None
+            SciPy's array for the result is not there.
+        mode : str or sequence of str
+            The continuation of the array, as in ``correlate``, along each axis.
+        cval : number
+            The value outside, for ``"constant"``.
 
-    Raises
-    ------
-    ConfigurationError
-        For another ``mode``, and for an ``output``.
-    """
-    return _differences("sobel", input, axis, output, mode, cval, [1.0, 2.0, 1.0])
+        Returns
+        -------
+        array
+            Of the shape of ``input`` and a floating dtype, also for integers.
+
+        Raises
+        ------
+        ConfigurationError
+            For another ``mode``, and for an ``output``.
+        """
+        return _differences(name, input, axis, output, mode, cval, smooth)
+
+    return named(made, name, what)
 
 
-@function
-def prewitt(input: Any, axis: int = -1, output: None = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
-    """Return central differences along an axis, smoothed by 1, 1, 1 along others.
-
-    Parameters
-    ----------
-    input : array
-        Of one or more axes.
-    axis : int
-        The axis of the differences.
-    output : None
-        SciPy's array for the result is not there.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
-
-    Returns
-    -------
-    array
-        Of the shape of ``input`` and a floating dtype, also for integers.
-
-    Raises
-    ------
-    ConfigurationError
-        For another ``mode``, and for an ``output``.
-    """
-    return _differences("prewitt", input, axis, output, mode, cval, [1.0, 1.0, 1.0])
+sobel = _smoothed("sobel", "central differences along an axis, smoothed by 1, 2, 1 along others", [1.0, 2.0, 1.0])
+prewitt = _smoothed("prewitt", "central differences along an axis, smoothed by 1, 1, 1 along others", [1.0, 1.0, 1.0])
 
 
 def _along_each(

@@ -2,20 +2,25 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.errors import ConfigurationError, DtypeError, ShapeError
-from agrad.interop.arguments import constant, flat, is_complex, on_axis
+from agrad.errors import DtypeError, ShapeError
+from agrad.interop.arguments import axis_of, constant, flat, is_complex, on_axis, values_of
 from agrad.scipy.ndimage.filters import one_each, refuse_output
+from agrad.scipy.ndimage.splines import CONTINUED, checked_order, coefficients, weights
 from agrad.scipy.shared import array, arrays, function
-from agrad.scipy.signal.sliding import MODES, choice
+from agrad.scipy.signal.sliding import MODES, choice, padded
+
+_MARGIN = 12
+"""Elements by which an array is continued for the modes whose splines have no end at its own."""
 
 
-def _inside(c: Tensor, n: int, mode: str) -> Tensor:
+def _inside(c: Tensor, n: int, order: int, mode: str) -> Tensor:
     """Return coordinates brought between the first and the last element by a mode."""
     if mode == "wrap":
         # the last element stands where the first one comes again; which of them counts there is SciPy's choice
@@ -29,23 +34,40 @@ def _inside(c: Tensor, n: int, mode: str) -> Tensor:
         return agrad.abs(agrad.remainder(c + (n - 1.0), 2.0 * (n - 1)) - (n - 1.0)) if n > 1 else c * 0.0
     if mode in ("reflect", "grid-mirror"):
         return agrad.abs(agrad.remainder(c + (n + 0.5), 2.0 * n) - n) - 0.5
-    return agrad.clip(c, 0.0, n - 1.0) if mode == "nearest" else c
+    # a spline of a higher order ends where its coefficients do, not at the last element
+    reach = 0.0 if order < 2 else float(order)
+    return agrad.clip(c, -reach, n - 1.0 + reach) if mode == "nearest" else c
 
 
-def _place(i: Tensor, n: int, mode: str) -> Tensor:
-    """Return the integer places of neighbours, which may stand one beyond the ends."""
+def _place(i: Tensor, n: int, order: int, mode: str) -> Tensor:
+    """Return the integer places of neighbours, which may stand beyond the ends."""
     if mode == "grid-wrap":
         return agrad.remainder(i, n)
-    return agrad.clip(i, 0, n - 1)
+    mode = CONTINUED.get(mode, mode) if mode in ("constant", "wrap") else mode
+    if order < 2 or n == 1 or mode not in ("mirror", "reflect", "grid-mirror"):
+        return agrad.clip(i, 0, n - 1)
+    if mode == "mirror":
+        return agrad.abs(agrad.remainder(i + (n - 1), 2 * (n - 1)) - (n - 1))
+    i = agrad.remainder(i, 2 * n)
+    return agrad.where(i < n, i, 2 * n - 1 - i)
 
 
-def _sampled(name: str, x: Tensor, coordinates: list[Tensor], order: Any, mode: str, cval: Any) -> Tensor:
+def _sampled(
+    name: str, x: Tensor, coordinates: list[Tensor], order: Any, mode: str, cval: Any, prefilter: bool
+) -> Tensor:
     """Return the values at coordinates, one Tensor for each axis, which are broadcast."""
     choice(f"{name}: mode", mode, tuple(MODES))
-    if order not in (0, 1):
-        raise ConfigurationError(f"{name} has the orders 0 and 1; give order=1 (linear), not {order}")
+    order = checked_order(name, order)
     if not x.size:
         raise ShapeError(f"{name} takes an array with elements, not of the shape {x.shape}")
+    if order > 1 and prefilter:
+        if mode in ("nearest", "grid-constant"):
+            # these splines end beyond the array, SciPy's choice
+            for axis in range(x.ndim):
+                x = padded(x, axis, _MARGIN, _MARGIN, mode, cval)
+            coordinates = [c + float(_MARGIN) for c in coordinates]
+        for axis in range(x.ndim):
+            x = coefficients(x, order, axis, mode)
     corners = [_corners(c, n, order, mode) for c, n in zip(coordinates, x.shape, strict=True)]
     values = flat(x)
     total: Any = None
@@ -72,25 +94,29 @@ def _corners(c: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, Ten
     outside: Any = (c < 0) | (c > n - 1) if mode == "constant" else None
     # a coordinate that is not finite has no place, and the result is NaN there
     known = agrad.isfinite(c)
-    c = agrad.where(known, _inside(agrad.where(known, c, agrad.zeros_like(c)), n, mode), agrad.full_like(c, agrad.nan))
+    c = agrad.where(
+        known, _inside(agrad.where(known, c, agrad.zeros_like(c)), n, order, mode), agrad.full_like(c, agrad.nan)
+    )
     if mode == "constant":
         known = known & ~outside
     fixed = agrad.where(known, agrad.stop_gradient(c), agrad.zeros_like(c))
-    low = agrad.floor(fixed + 0.5 if order == 0 else fixed)
-    share = c - low
+    # an odd spline has knots at the elements, an even one halfway
+    half = 0.0 if order % 2 else 0.5
+    low = agrad.floor(fixed + half)
+    first = agrad.astype(low, agrad.int64) - order // 2
     out = []
-    for step, weight in enumerate([share * 0.0 + 1.0] if order == 0 else [1.0 - share, share]):
-        i = agrad.astype(low, agrad.int64) + step
+    for step, weight in enumerate(weights(order, c - low + half)):
+        i = first + step
         off = (i < 0) | (i > n - 1) if mode == "grid-constant" else outside
-        out.append((_place(i, n, mode), weight, off))
+        out.append((_place(i, n, order, mode), weight, off))
     return out
 
 
 def _transformed(
-    name: str, x: Tensor, coordinates: list[Tensor], output: Any, order: Any, mode: str, cval: Any
+    name: str, x: Tensor, coordinates: list[Tensor], output: Any, order: Any, mode: str, cval: Any, prefilter: bool
 ) -> Tensor:
     refuse_output(name, output)
-    return _sampled(name, x, coordinates, order, mode, cval)
+    return _sampled(name, x, coordinates, order, mode, cval, prefilter)
 
 
 def _real_pair(name: str, input: Any, numbers: Any) -> tuple[Tensor, Tensor]:
@@ -123,14 +149,14 @@ def map_coordinates(
     output : None
         SciPy's array for the result is not there.
     order : int
-        0 for the nearest element, 1 for linear interpolation. SciPy's default of 3 and the other orders are not there.
+        The order of the spline, 0 to 5: 0 for the nearest element, 1 for linear interpolation.
     mode : str
         The continuation of the array: ``"constant"``, ``"grid-constant"``, ``"nearest"``, ``"mirror"``, ``"reflect"``,
         ``"wrap"`` or ``"grid-wrap"``, as in SciPy.
     cval : number
         The value outside, for ``"constant"`` and ``"grid-constant"``.
     prefilter : bool
-        Without effect for the orders 0 and 1, as in SciPy.
+        False if ``input`` has the coefficients already, of ``spline_filter``. Without effect for the orders 0 and 1.
 
     Returns
     -------
@@ -147,12 +173,13 @@ def map_coordinates(
     Notes
     -----
     Differentiable in ``input`` and ``coordinates``. At an element the derivative by a coordinate is that of the
-    interval above it. For coordinates that are not finite the result is NaN, but for ``"constant"`` at infinities.
+    interval above it. For coordinates that are not finite the result is NaN, but for ``"constant"`` at infinities. With
+    ``"reflect"`` splines of the orders 2 to 5 go through the elements; SciPy's miss them near to the ends.
     """
     x, c = _real_pair("map_coordinates", input, coordinates)
     if not c.ndim or not x.ndim or c.shape[0] != x.ndim:
         raise ShapeError(f"map_coordinates: {x.ndim} axes need as many coordinates, not of the shape {c.shape}")
-    return _transformed("map_coordinates", x, [c[i, ...] for i in range(x.ndim)], output, order, mode, cval)
+    return _transformed("map_coordinates", x, [c[i, ...] for i in range(x.ndim)], output, order, mode, cval, prefilter)
 
 
 def _grid(c: Tensor, shape: tuple[int, ...]) -> list[Tensor]:
@@ -190,13 +217,13 @@ def affine_transform(
     output : None
         SciPy's array for the result is not there.
     order : int
-        0 or 1, as in ``map_coordinates``.
+        0 to 5, as in ``map_coordinates``.
     mode : str
         The continuation of the array, as in ``map_coordinates``.
     cval : number
         The value outside.
     prefilter : bool
-        Without effect for the orders 0 and 1.
+        As in ``map_coordinates``.
 
     Returns
     -------
@@ -227,7 +254,7 @@ def affine_transform(
         for j in [i] if c.ndim == 1 else range(n):
             at = at + (c[i] if c.ndim == 1 else c[i, j]) * grid[j]
         coordinates.append(at)
-    return _transformed("affine_transform", x, coordinates, output, order, mode, cval)
+    return _transformed("affine_transform", x, coordinates, output, order, mode, cval, prefilter)
 
 
 @function
@@ -251,13 +278,13 @@ def shift(
     output : None
         SciPy's array for the result is not there.
     order : int
-        0 or 1, as in ``map_coordinates``.
+        0 to 5, as in ``map_coordinates``.
     mode : str
         The continuation of the array, as in ``map_coordinates``.
     cval : number
         The value outside.
     prefilter : bool
-        Without effect for the orders 0 and 1.
+        As in ``map_coordinates``.
 
     Returns
     -------
@@ -276,7 +303,98 @@ def shift(
         raise ShapeError(f"shift: an array of {x.ndim} axes needs as many shifts, not of the shape {c.shape}")
     c = agrad.broadcast_to(c, (x.ndim,))
     coordinates = [at - c[i] for i, at in enumerate(_grid(c, x.shape))]
-    return _transformed("shift", x, coordinates, output, order, mode, cval)
+    return _transformed("shift", x, coordinates, output, order, mode, cval, prefilter)
+
+
+def _rotation(angle: Tensor) -> Tensor:
+    """Return the matrix of a rotation by degrees, whose multiples of 90 turn elements into elements."""
+    quarter = angle == 90 * agrad.round(angle / 90)
+    turn = angle * (math.pi / 180)
+    cos, sin = (
+        v + agrad.stop_gradient(agrad.where(quarter, agrad.round(v) - v, agrad.zeros_like(v)))
+        for v in (agrad.cos(turn), agrad.sin(turn))
+    )
+    return agrad.stack([agrad.stack([cos, sin]), agrad.stack([-sin, cos])])
+
+
+@function
+def rotate(
+    input: Any,
+    angle: Any,
+    axes: Sequence[int] = (1, 0),
+    reshape: bool = True,
+    output: None = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: Any = 0.0,
+    prefilter: bool = True,
+) -> Any:
+    """Rotate an array in the plane of two axes.
+
+    Parameters
+    ----------
+    input : array
+        Of two or more axes.
+    angle : float
+        The angle in degrees.
+    axes : tuple of two ints
+        The axes of the plane.
+    reshape : bool
+        Make the plane as large as the rotated one; the angle is then read, as the shape depends on it.
+    output : None
+        SciPy's array for the result is not there.
+    order : int
+        0 to 5, as in ``map_coordinates``.
+    mode : str
+        The continuation of the array, as in ``map_coordinates``.
+    cval : number
+        The value outside.
+    prefilter : bool
+        As in ``map_coordinates``.
+
+    Returns
+    -------
+    array
+        Differentiable in ``input`` and ``angle``.
+
+    Raises
+    ------
+    ConfigurationError
+        As ``map_coordinates``.
+    ShapeError
+        For an angle that is not one number, or other axes than two.
+    TracedValueError
+        For ``reshape`` with an angle that ``jit`` or ``vmap`` does not know.
+    """
+    x, angle = _real_pair("rotate", input, angle)
+    if angle.ndim:
+        raise ShapeError(f"rotate: the angle is one number, not of the shape {angle.shape}")
+    plane = sorted(axis_of(i, x.ndim) for i in axes)
+    if len(set(plane)) != 2 or len(axes) != 2:
+        raise ShapeError(f"rotate: a plane has two axes, not {tuple(axes)}")
+    matrix = _rotation(angle)
+    shape = [x.shape[i] for i in plane]
+    large = np.asarray(shape)
+    if reshape:
+        corners = values_of(agrad.stop_gradient(matrix)) @ np.asarray(
+            [[0, 0, *shape[:1] * 2], [0, shape[1], 0, shape[1]]]
+        )
+        large = (np.ptp(corners, axis=1) + 0.5).astype(int)
+    middle, center = (constant(((np.asarray(n) - 1) / 2).astype(angle.dtype.name), angle) for n in (large, shape))
+    x = agrad.moveaxis(x, plane, (-2, -1))
+    grid = _grid(angle, tuple(int(n) for n in large))
+    offset = center - agrad.matmul(matrix, middle)
+    coordinates = [offset[i] + matrix[i, 0] * grid[0] + matrix[i, 1] * grid[1] for i in range(2)]
+
+    def turned(part: Tensor) -> Tensor:
+        return _transformed("rotate", part, coordinates, output, order, mode, cval, prefilter)
+
+    if x.ndim == 2:
+        out = turned(x)
+    else:
+        out = agrad.vmap(turned)(agrad.reshape(x, (-1, *x.shape[-2:])))
+        out = agrad.reshape(out, (*x.shape[:-2], *out.shape[-2:]))
+    return agrad.moveaxis(out, (-2, -1), plane)
 
 
 @function
@@ -302,13 +420,13 @@ def zoom(
     output : None
         SciPy's array for the result is not there.
     order : int
-        0 or 1, as in ``map_coordinates``.
+        0 to 5, as in ``map_coordinates``.
     mode : str
         The continuation of the array, as in ``map_coordinates``.
     cval : number
         The value outside.
     prefilter : bool
-        Without effect for the orders 0 and 1.
+        As in ``map_coordinates``.
     grid_mode : bool
         Keep the ends of the outer elements in place, and not their middles.
 
@@ -335,4 +453,4 @@ def zoom(
         else:
             places = np.linspace(0.0, n - 1.0, count) if count > 1 else np.zeros(count)
         coordinates.append(constant(places.astype(c.dtype.name).reshape(on_axis(count, i, x.ndim)), c))
-    return _transformed("zoom", x, coordinates, output, order, mode, cval)
+    return _transformed("zoom", x, coordinates, output, order, mode, cval, prefilter)

@@ -1,5 +1,6 @@
 """Filters of ordered neighbours, of ``scipy.ndimage``."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.interop.arguments import axes_of, is_complex
 from agrad.scipy.ndimage.filters import checked_origin, one_each, refuse_output
-from agrad.scipy.shared import array, function
+from agrad.scipy.shared import array, function, named
 from agrad.scipy.signal.sliding import MODES, choice, padded, windows
 
 
@@ -40,156 +41,70 @@ def _neighbours(
     return x if mask.all() else agrad.take(x, np.flatnonzero(mask), axis=-1)
 
 
-@function
-def maximum_filter(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    output: None = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-) -> Any:
-    """Return the largest of neighbours.
+def _filter(name: str, what: str, found: Callable[[Tensor], Tensor]) -> Any:
+    """Return a filter, ``found`` of the neighbours along the last axis."""
 
-    Parameters
-    ----------
-    input : array
-        Of one or more axes and a real dtype.
-    size : int or sequence of ints, optional
-        The number of neighbours along each axis.
-    footprint : array, optional
-        In place of ``size``: the neighbours are where its values are not 0. It is read on the host.
-    output : None
-        SciPy's array for the result is not there.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
-    origin : int or sequence of ints
-        The shift of the window along each axis.
-    axes : int or sequence of ints, optional
-        The axes; all by default.
+    @function
+    def made(
+        input: Any,
+        size: Any = None,
+        footprint: Any = None,
+        output: None = None,
+        mode: Any = "reflect",
+        cval: Any = 0.0,
+        origin: Any = 0,
+        *,
+        axes: Any = None,
+    ) -> Any:
+        """Return {what}.
 
-    Returns
-    -------
-    array
-        Of the shape of ``input`` and a floating dtype, also for integers. Ties share the derivative.
+        Parameters
+        ----------
+        input : array
+            Of one or more axes and a real dtype.
+        size : int or sequence of ints, optional
+            The number of neighbours along each axis.
+        footprint : array, optional
+            In place of ``size``: the neighbours are where its values are not 0. It is read on the host.
+        output : None
+            SciPy's array for the result is not there.
+        mode : str or sequence of str
+            The continuation of the array, as in ``correlate``, along each axis.
+        cval : number
+            The value outside, for ``"constant"``.
+        origin : int or sequence of ints
+            The shift of the window along each axis.
+        axes : int or sequence of ints, optional
+            The axes; all by default.
 
-    Raises
-    ------
-    ConfigurationError
-        Without a size and a footprint, or with both, for another ``mode``, and for an ``output``.
-    ShapeError
-        For a footprint of another number of axes or without elements.
-    DtypeError
-        For complex input.
-    """
-    return agrad.max(_neighbours("maximum_filter", input, size, footprint, output, mode, cval, origin, axes), axis=-1)
+        Returns
+        -------
+        array
+            Of the shape of ``input`` and a floating dtype, also for integers. Ties of the largest or
+            smallest share the derivative.
 
+        Raises
+        ------
+        ConfigurationError
+            Without a size and a footprint, or with both, for another ``mode``, and for an ``output``.
+        ShapeError
+            For a footprint of another number of axes or without elements.
+        DtypeError
+            For complex input.
+        """
+        return found(_neighbours(name, input, size, footprint, output, mode, cval, origin, axes))
 
-@function
-def minimum_filter(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    output: None = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-) -> Any:
-    """Return the smallest of neighbours.
-
-    Parameters
-    ----------
-    input : array
-        Of one or more axes and a real dtype.
-    size : int or sequence of ints, optional
-        The number of neighbours along each axis.
-    footprint : array, optional
-        In place of ``size``: the neighbours are where its values are not 0. It is read on the host.
-    output : None
-        SciPy's array for the result is not there.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
-    origin : int or sequence of ints
-        The shift of the window along each axis.
-    axes : int or sequence of ints, optional
-        The axes; all by default.
-
-    Returns
-    -------
-    array
-        Of the shape of ``input`` and a floating dtype, also for integers. Ties share the derivative.
-
-    Raises
-    ------
-    ConfigurationError
-        Without a size and a footprint, or with both, for another ``mode``, and for an ``output``.
-    ShapeError
-        For a footprint of another number of axes or without elements.
-    DtypeError
-        For complex input.
-    """
-    return agrad.min(_neighbours("minimum_filter", input, size, footprint, output, mode, cval, origin, axes), axis=-1)
+    return named(made, name, what)
 
 
-@function
-def median_filter(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    output: None = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-) -> Any:
-    """Return the median of neighbours.
-
-    Parameters
-    ----------
-    input : array
-        Of one or more axes and a real dtype.
-    size : int or sequence of ints, optional
-        The number of neighbours along each axis.
-    footprint : array, optional
-        In place of ``size``: the neighbours are where its values are not 0. It is read on the host.
-    output : None
-        SciPy's array for the result is not there.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
-    origin : int or sequence of ints
-        The shift of the window along each axis.
-    axes : int or sequence of ints, optional
-        The axes; all by default.
-
-    Returns
-    -------
-    array
-        Of the shape of ``input`` and a floating dtype, also for integers. The median of an even number is
-        the upper of the two.
-
-    Raises
-    ------
-    ConfigurationError
-        Without a size and a footprint, or with both, for another ``mode``, and for an ``output``.
-    ShapeError
-        For a footprint of another number of axes or without elements.
-    DtypeError
-        For complex input.
-    """
-    x = _neighbours("median_filter", input, size, footprint, output, mode, cval, origin, axes)
+def _middle(x: Tensor) -> Tensor:
+    """Return the median, the upper of the two of an even number."""
     return agrad.sort(x, axis=-1)[..., x.shape[-1] // 2]
+
+
+maximum_filter = _filter("maximum_filter", "the largest of neighbours", lambda x: agrad.max(x, axis=-1))
+minimum_filter = _filter("minimum_filter", "the smallest of neighbours", lambda x: agrad.min(x, axis=-1))
+median_filter = _filter("median_filter", "the median of neighbours, the upper one of an even number", _middle)
 
 
 @function

@@ -1,78 +1,98 @@
-"""Power spectra of ``scipy.signal``."""
+"""Power spectra and transforms of segments of ``scipy.signal``."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
-from agrad.interop.arguments import axis_of, constant, is_complex
+from agrad.interop.arguments import axis_of, constant, is_complex, values_of
 from agrad.scipy.shared import array, arrays, function, is_array
 from agrad.scipy.signal.sliding import choice, windows
 from agrad.scipy.signal.smoothing import detrend as without_trend
-
-_COSINES = {"boxcar": [1.0], "hann": [0.5, -0.5], "hamming": [0.54, -0.46], "blackman": [0.42, -0.5, 0.08]}
-"""Windows by the coefficients of their cosines."""
+from agrad.scipy.signal.windows import get_window
 
 
-def _window(name: str, window: Any, length: int) -> Any:
-    """Return a periodic window by its name, or the values that were given."""
-    if not isinstance(window, str):
-        if not is_array(window) and not isinstance(window, (list, tuple)):
-            raise ConfigurationError(f"{name}: a window is a name or a sequence of values, not {window!r}")
-        if any(isinstance(value, str) for value in (() if is_array(window) else window)):
-            raise ConfigurationError(f"{name}: windows with parameters are given by their values, not as {window!r}")
-        return window
-    coefficients = _COSINES[choice(f"{name}: window", window.removesuffix("_periodic"), tuple(_COSINES))]
-    angles = 2.0 * np.pi / length * np.arange(length)
-    return np.sum([c * np.cos(k * angles) for k, c in enumerate(coefficients)], axis=0)
-
-
-def _power(
-    name: str,
-    x: Tensor,
-    window: Any,
-    length: int,
-    overlap: int,
-    settings: tuple[float, Any, Any, bool, str, int],
-) -> tuple[Tensor, Tensor]:
-    """Return the frequencies and the mean power of overlapping segments."""
-    fs, nfft, detrend, onesided, scaling, axis = settings
-    count = length if nfft is None else int(nfft)
-    if not 0 <= overlap < length or count < length:
-        raise ShapeError(f"{name}: {overlap} < {length} <= {count} does not hold for noverlap, nperseg and nfft")
-    x = agrad.moveaxis(x, axis, -1)
-    starts = np.arange(0, x.shape[-1] - length + 1, length - overlap)
-    parts = agrad.take(windows(x, length, -1), starts, axis=-2)
-    if choice(f"{name}: detrend", detrend, ("constant", "linear", False)):
-        parts = without_trend(parts, type=detrend)
-    real = agrad.real(x) if is_complex(x) else x
+def _window(name: str, window: Any, length: int, like: Tensor) -> Tensor:
+    """Return a window to repeat by its name, or the values that were given, beside ``like``."""
+    if isinstance(window, (str, float)) or (isinstance(window, tuple) and window and isinstance(window[0], str)):
+        if isinstance(window, tuple) and any(is_array(parameter) for parameter in window[1:]):
+            return agrad.asarray(get_window(window, length))
+        with agrad.use_backend("numpy"):
+            return constant(values_of(get_window(window, length)).astype(like.dtype.name), like)
+    if not is_array(window) and not isinstance(window, (list, tuple)):
+        raise ConfigurationError(f"{name}: a window is a name or a sequence of values, not {window!r}")
     values = agrad.asarray(window) if is_array(window) and not isinstance(window, np.ndarray) else window
-    w = values if isinstance(values, Tensor) else constant(np.asarray(values, real.dtype.name), real)
-    if w.shape != (length,):
-        raise ShapeError(f"{name}: a window of the length {length}, not of the shape {w.shape}")
-    parts, w = arrays(parts, w)
-    w = agrad.real(w) if is_complex(w) else w
-    density = choice(f"{name}: scaling", scaling, ("density", "spectrum")) == "density"
-    total = agrad.sum(w * w) * fs if density else agrad.sum(w) ** 2
-    half = onesided and not is_complex(x)
-    if half:
-        y = agrad.fft.rfft(parts * w, n=count, axis=-1)
-    else:
+    return values if isinstance(values, Tensor) else constant(np.asarray(values, like.dtype.name), like)
+
+
+class _Segments(NamedTuple):
+    """How a signal is cut into segments that are transformed."""
+
+    name: str
+    window: Any
+    length: int
+    overlap: int
+    bins: int
+    detrend: Any
+    onesided: bool
+
+    def transformed(self, x: Tensor) -> tuple[Tensor, np.ndarray, Tensor, bool]:
+        """Return the window, the frequencies, and the transforms of segments.
+
+        The frequencies are in turns a sample. The segments lie along the last axis of ``x``. The transforms have a
+        segment for each place of the axis before the last. At the end True where negative frequencies are left out.
+        """
+        name, length = self.name, self.length
+        if not 0 <= self.overlap < length or self.bins < length:
+            raise ShapeError(
+                f"{name}: {self.overlap} < {length} <= {self.bins} does not hold for noverlap, nperseg and nfft"
+            )
+        starts = np.arange(0, x.shape[-1] - length + 1, length - self.overlap)
+        parts = agrad.take(windows(x, length, -1), starts, axis=-2)
+        if choice(f"{name}: detrend", self.detrend, ("constant", "linear", False)):
+            parts = without_trend(parts, type=self.detrend)
+        real = agrad.real(x) if is_complex(x) else x
+        w = _window(name, self.window, length, real)
+        if w.shape != (length,):
+            raise ShapeError(f"{name}: a window of the length {length}, not of the shape {w.shape}")
+        parts, w = arrays(parts, w)
+        w = agrad.real(w) if is_complex(w) else w
+        half = self.onesided and not is_complex(x)
+        if half:
+            return w, np.fft.rfftfreq(self.bins), agrad.fft.rfft(parts * w, n=self.bins, axis=-1), half
         kind = agrad.complex64 if real.dtype == agrad.float32 else agrad.complex128
-        y = agrad.fft.fft(agrad.astype(parts * w, kind), n=count, axis=-1)
-    power = (agrad.real(y) ** 2 + agrad.imag(y) ** 2) / total
-    frequencies = np.fft.rfftfreq(count, 1.0 / fs) if half else np.fft.fftfreq(count, 1.0 / fs)
-    if half:
-        # frequencies that stand for their negatives too
-        twice = np.full(len(frequencies), 2.0)
-        twice[0] = 1.0
-        twice[-1] = 1.0 if count % 2 == 0 else twice[-1]
-        power = power * constant(twice.astype(power.dtype.name), power)
-    found = agrad.moveaxis(agrad.mean(power, axis=-2), -1, axis)
-    return constant(frequencies.astype(found.dtype.name), found), found
+        y = agrad.fft.fft(agrad.astype(parts * w, kind), n=self.bins, axis=-1)
+        return w, np.fft.fftfreq(self.bins), y, half
+
+    def power(self, x: Tensor, fs: float, scaling: str) -> tuple[np.ndarray, Tensor]:
+        """Return the frequencies and the power of each segment."""
+        w, frequencies, y, half = self.transformed(x)
+        density = choice(f"{self.name}: scaling", scaling, ("density", "spectrum")) == "density"
+        total = agrad.sum(w * w) * fs if density else agrad.sum(w) ** 2
+        power = (agrad.real(y) ** 2 + agrad.imag(y) ** 2) / total
+        if half:
+            # frequencies that stand for their negatives too
+            twice = np.full(len(frequencies), 2.0)
+            twice[0] = 1.0
+            twice[-1] = 1.0 if self.bins % 2 == 0 else twice[-1]
+            power = power * constant(twice.astype(power.dtype.name), power)
+        return frequencies * fs, power
+
+
+def _length(window: Any, nperseg: Any, n: int) -> int:
+    """Return the length of segments, by default that of an array ``window``, else 256; at most that of the signal."""
+    named = isinstance(window, (str, float)) or (isinstance(window, tuple) and window and isinstance(window[0], str))
+    given = 256 if named else math.prod(window.shape if is_array(window) else np.shape(window))
+    return min(int(given if nperseg is None else nperseg), n)
+
+
+def _beside(frequencies: np.ndarray, like: Tensor) -> Tensor:
+    """Return numbers of the host, real, beside a result."""
+    real = agrad.real(like) if is_complex(like) else like
+    return constant(frequencies.astype(real.dtype.name), real)
 
 
 @function
@@ -94,8 +114,8 @@ def periodogram(
         The signal.
     fs : float
         The number of samples in a unit of time.
-    window : str or array
-        ``"boxcar"``, ``"hann"``, ``"hamming"``, ``"blackman"``, or the values.
+    window : str, tuple or array
+        As of ``get_window``, or the values.
     nfft : int, optional
         The length of the transforms, for which segments are padded with zeros or cropped.
     detrend : str or False
@@ -124,8 +144,10 @@ def periodogram(
     if nfft is not None and nfft < x.shape[axis]:
         x = x[(*(slice(None),) * axis, slice(0, int(nfft)))]
     n = x.shape[axis]
-    settings = (fs, nfft, detrend, return_onesided, scaling, axis)
-    return _power("periodogram", x, _window("periodogram", window, n), n, 0, settings)
+    count = n if nfft is None else int(nfft)
+    segments = _Segments("periodogram", window, n, 0, count, detrend, return_onesided)
+    frequencies, power = segments.power(agrad.moveaxis(x, axis, -1), fs, scaling)
+    return _beside(frequencies, power), agrad.moveaxis(power[..., 0, :], -1, axis)
 
 
 @function
@@ -150,8 +172,8 @@ def welch(
         The signal.
     fs : float
         The number of samples in a unit of time.
-    window : str or array
-        ``"hann"``, ``"boxcar"``, ``"hamming"``, ``"blackman"``, or the values.
+    window : str, tuple or array
+        As of ``get_window``, or the values.
     nperseg : int, optional
         The length of a segment: by default that of an array ``window``, else 256; at most that of the signal.
     noverlap : int, optional
@@ -185,8 +207,255 @@ def welch(
         raise ConfigurationError(f"welch has average='mean' only, not {average!r}")
     x = array(x)
     axis = axis_of(axis, x.ndim)
-    given = 256 if isinstance(window, str) else math.prod(np.shape(window) if not is_array(window) else window.shape)
-    length = min(int(given if nperseg is None else nperseg), x.shape[axis])
+    length = _length(window, nperseg, x.shape[axis])
+    overlap, count = length // 2 if noverlap is None else int(noverlap), length if nfft is None else int(nfft)
+    segments = _Segments("welch", window, length, overlap, count, detrend, return_onesided)
+    frequencies, power = segments.power(agrad.moveaxis(x, axis, -1), fs, scaling)
+    return _beside(frequencies, power), agrad.moveaxis(agrad.mean(power, axis=-2), -1, axis)
+
+
+@function
+def spectrogram(
+    x: Any,
+    fs: float = 1.0,
+    window: Any = ("tukey_periodic", 0.25),
+    nperseg: Any = None,
+    noverlap: Any = None,
+    nfft: Any = None,
+    detrend: Any = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    mode: str = "psd",
+) -> Any:
+    """Estimate the power spectrum of each segment.
+
+    Parameters
+    ----------
+    x : array
+        The signal.
+    fs : float
+        The number of samples in a unit of time.
+    window : str, tuple or array
+        As of ``get_window``, or the values.
+    nperseg : int, optional
+        The length of a segment: by default that of an array ``window``, else 256; at most that of the signal.
+    noverlap : int, optional
+        The overlap of segments, by default an eighth of their length.
+    nfft : int, optional
+        The length of the transforms, for which segments are padded with zeros.
+    detrend : str or False
+        ``"constant"``, ``"linear"`` or False, as in ``detrend``, for each segment.
+    return_onesided : bool
+        For real signals the frequencies from 0 on, with the power of their negatives.
+    scaling : str
+        ``"density"`` for the power per frequency, ``"spectrum"`` for the power.
+    axis : int
+        The axis of time.
+    mode : str
+        ``"psd"``; SciPy's other modes are not there: ``stft`` has them.
+
+    Returns
+    -------
+    tuple of arrays
+        The frequencies, the times of the middles of segments, and the power, with times along the last axis. It is
+        differentiable in ``x`` and in an array ``window``.
+
+    Raises
+    ------
+    ConfigurationError
+        For other options.
+    ShapeError
+        For lengths that do not fit each other.
+    """
+    if mode != "psd":
+        raise ConfigurationError(f"spectrogram has mode='psd' only, not {mode!r}; stft returns the complex transforms")
+    x = array(x)
+    axis = axis_of(axis, x.ndim)
+    length = _length(window, nperseg, x.shape[axis])
+    overlap, count = length // 8 if noverlap is None else int(noverlap), length if nfft is None else int(nfft)
+    segments = _Segments("spectrogram", window, length, overlap, count, detrend, return_onesided)
+    frequencies, power = segments.power(agrad.moveaxis(x, axis, -1), fs, scaling)
+    times = (length / 2 + np.arange(power.shape[-2]) * (length - overlap)) / fs
+    return _beside(frequencies, power), _beside(times, power), agrad.moveaxis(power, -1, axis)
+
+
+_BOUNDARIES = {"zeros": "constant", "even": "reflect", "constant": "edge"}
+"""The modes of ``agrad.pad`` by SciPy's boundaries."""
+
+
+@function
+def stft(
+    x: Any,
+    fs: float = 1.0,
+    window: Any = "hann_periodic",
+    nperseg: Any = 256,
+    noverlap: Any = None,
+    nfft: Any = None,
+    detrend: Any = False,
+    return_onesided: bool = True,
+    boundary: str | None = "zeros",
+    padded: bool = True,
+    axis: int = -1,
+    scaling: str = "spectrum",
+) -> Any:
+    """Return the Fourier transforms of overlapping segments.
+
+    Parameters
+    ----------
+    x : array
+        The signal.
+    fs : float
+        The number of samples in a unit of time.
+    window : str, tuple or array
+        As of ``get_window``, or the values.
+    nperseg : int
+        The length of a segment, at most that of the signal.
+    noverlap : int, optional
+        The overlap of segments, by default half of their length.
+    nfft : int, optional
+        The length of the transforms, for which segments are padded with zeros.
+    detrend : str or False
+        ``"constant"``, ``"linear"`` or False, as in ``detrend``, for each segment.
+    return_onesided : bool
+        For real signals the frequencies from 0 on.
+    boundary : str or None
+        The continuation by half a segment at both ends: ``"zeros"``, ``"even"``, ``"constant"`` or None. SciPy's
+        ``"odd"`` is not there.
+    padded : bool
+        Pad with zeros to a whole number of segments.
+    axis : int
+        The axis of time.
+    scaling : str
+        ``"spectrum"`` or ``"psd"``.
+
+    Returns
+    -------
+    tuple of arrays
+        The frequencies, the times of the middles of segments, and the complex transforms, with times along the last
+        axis. They are differentiable in ``x`` and in an array ``window``.
+
+    Raises
+    ------
+    ConfigurationError
+        For other options.
+    ShapeError
+        For lengths that do not fit each other.
+    """
+    x = array(x)
+    axis = axis_of(axis, x.ndim)
+    length = _length(window, nperseg, x.shape[axis])
+    overlap, count = length // 2 if noverlap is None else int(noverlap), length if nfft is None else int(nfft)
+    segments = _Segments("stft", window, length, overlap, count, detrend, return_onesided)
+    x = agrad.moveaxis(x, axis, -1)
+    none = [(0, 0)] * (x.ndim - 1)
+    if boundary is not None:
+        ends = _BOUNDARIES[choice("stft: boundary", boundary, (*_BOUNDARIES, None))]
+        x = agrad.pad(x, [*none, (length // 2, length // 2)], ends)
+    if padded and overlap < length:
+        x = agrad.pad(x, [*none, (0, -(x.shape[-1] - length) % (length - overlap) % length)])
+    w, frequencies, y, _ = segments.transformed(x)
+    y = y / _scale("stft", w, fs, scaling)
+    times = (np.arange(y.shape[-2]) * (length - overlap) + (length / 2 if boundary is None else 0)) / fs
+    return _beside(frequencies * fs, y), _beside(times, y), agrad.moveaxis(y, -1, axis)
+
+
+def _scale(name: str, w: Tensor, fs: float, scaling: str) -> Tensor:
+    kind = choice(f"{name}: scaling", scaling, ("spectrum", "psd"))
+    return agrad.sum(w) if kind == "spectrum" else agrad.sqrt(fs * agrad.sum(w * w))
+
+
+def _overlaid(parts: Tensor, step: int) -> Tensor:
+    """Return the sums of segments, along the last axis, each ``step`` behind the one before."""
+    *others, number, length = parts.shape
+    pieces = -(-length // step)
+    none = [(0, 0)] * len(others)
+    parts = agrad.pad(parts, [*none, (0, 0), (0, pieces * step - length)])
+    total: Any = None
+    for i in range(pieces):
+        moved = agrad.pad(parts[..., i * step : (i + 1) * step], [*none, (i, pieces - 1 - i), (0, 0)])
+        total = moved if total is None else total + moved
+    return agrad.reshape(total, (*others, -1))[..., : (number - 1) * step + length]
+
+
+@function
+def istft(
+    Zxx: Any,
+    fs: float = 1.0,
+    window: Any = "hann_periodic",
+    nperseg: Any = None,
+    noverlap: Any = None,
+    nfft: Any = None,
+    input_onesided: bool = True,
+    boundary: bool = True,
+    time_axis: int = -1,
+    freq_axis: int = -2,
+    scaling: str = "spectrum",
+) -> Any:
+    """Return the signal of the transforms of ``stft``.
+
+    Parameters
+    ----------
+    Zxx : array
+        Complex transforms.
+    fs : float
+        The number of samples in a unit of time.
+    window : str, tuple or array
+        That of ``stft``.
+    nperseg : int, optional
+        The length of a segment, by default that of the transforms.
+    noverlap : int, optional
+        The overlap of segments, by default half of their length.
+    nfft : int, optional
+        The length of the transforms.
+    input_onesided : bool
+        The negative frequencies are left out, and the signal is real.
+    boundary : bool
+        Cut half a segment off both ends.
+    time_axis, freq_axis : int
+        The axes of times and of frequencies.
+    scaling : str
+        That of ``stft``.
+
+    Returns
+    -------
+    tuple of arrays
+        The times, where SciPy's of several signals have another length, and the signal, whose time is where that of
+        ``Zxx`` was. It is differentiable in ``Zxx`` and in an array ``window``.
+
+    Raises
+    ------
+    ConfigurationError
+        For another scaling.
+    ShapeError
+        For lengths that do not fit each other.
+
+    Notes
+    -----
+    The least squares of Griffin and Lim, Signal estimation from modified short-time Fourier transform, IEEE Trans.
+    Acoust. 32 (1984). Places that no window reaches are not divided, as in SciPy.
+    """
+    z = array(Zxx)
+    times, places = axis_of(time_axis, z.ndim), axis_of(freq_axis, z.ndim)
+    if z.ndim < 2 or times == places:
+        raise ShapeError("istft: the transforms have an axis of times and another of frequencies")
+    z = agrad.moveaxis(z, (times, places), (-2, -1))
+    whole = 2 * (z.shape[-1] - 1) if input_onesided else z.shape[-1]
+    length = whole if nperseg is None else int(nperseg)
+    count = (whole + (input_onesided and length == whole + 1) if nfft is None else int(nfft)) or 1
     overlap = length // 2 if noverlap is None else int(noverlap)
-    settings = (fs, nfft, detrend, return_onesided, scaling, axis)
-    return _power("welch", x, _window("welch", window, length), length, overlap, settings)
+    if not 0 <= overlap < length <= count:
+        raise ShapeError(f"istft: {overlap} < {length} <= {count} does not hold for noverlap, nperseg and nfft")
+    parts = (agrad.fft.irfft if input_onesided else agrad.fft.ifft)(z, n=count, axis=-1)[..., :length]
+    w = _window("istft", window, length, agrad.real(parts) if is_complex(parts) else parts)
+    if w.shape != (length,):
+        raise ShapeError(f"istft: a window of the length {length}, not of the shape {w.shape}")
+    step = length - overlap
+    total = _overlaid(parts * (w * _scale("istft", w, fs, scaling)), step)
+    norm = _overlaid(agrad.broadcast_to(w * w, (z.shape[-2], length)), step)
+    if boundary:
+        cut = slice(length // 2, total.shape[-1] - length // 2)
+        total, norm = total[..., cut], norm[cut]
+    total = total / agrad.where(norm > 1e-10, norm, agrad.ones_like(norm))
+    seconds = _beside(np.arange(total.shape[-1]) / fs, total)
+    return seconds, agrad.moveaxis(total, -1, times - (places < times))

@@ -1,12 +1,13 @@
 """Parameters, support, location and scale of distributions."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import agrad
 from agrad import Tensor
 from agrad.errors import MissingFunctionError, OperandError, TracedValueError
-from agrad.scipy.shared import arrays, function
+from agrad.scipy.shared import arrays, function, named
 
 
 def chosen(mask: Tensor, x: Tensor, other: Any) -> Tensor:
@@ -62,6 +63,62 @@ class Given(NamedTuple):
         """Return ``out`` in the support, ``below`` and ``above`` beside it."""
         ends = chosen(self.upper, agrad.full_like(out, above), below)
         return chosen(self.bad, agrad.full_like(out, agrad.nan), agrad.where(self.inside, out, ends))
+
+
+def at_places(name: str, what: str, f: Callable[..., Any], below: float, above: float) -> Any:
+    """Return a method of places and parameters, ``f(distribution, given)``.
+
+    ``below`` and ``above`` are its values beside the support.
+    """
+
+    @function
+    def method(self: Any, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return {what}.
+
+        Parameters
+        ----------
+        x : array
+            Places.
+        *args, **kwds : arrays
+            The parameters; they broadcast against ``x``.
+
+        Returns
+        -------
+        array
+        """
+        given = self._given(x, args, kwds)
+        return given.fill(f(self, given), below, above)
+
+    return named(method, name, what)
+
+
+def of_parameters(name: str, what: str, f: Callable[..., Any]) -> Any:
+    """Return a method of the parameters alone, ``f(distribution, args, kwds)``."""
+
+    @function
+    def method(self: Any, *args: Any, **kwds: Any) -> Any:
+        """Return {what}.
+
+        Parameters
+        ----------
+        *args, **kwds : arrays
+            The parameters.
+
+        Returns
+        -------
+        array
+        """
+        return f(self, args, kwds)
+
+    return named(method, name, what)
+
+
+def moment(name: str, what: str, f: Callable[..., Any]) -> Any:
+    """Return a method ``f(distribution, loc, scale, *shapes)``.
+
+    It is NaN where parameters are not valid.
+    """
+    return of_parameters(name, what, lambda d, args, kwds: d._moment(functools.partial(f, d), args, kwds))
 
 
 class Distribution:
@@ -133,10 +190,6 @@ class Distribution:
         return Given(agrad.where(inside, z, point), shapes, loc, scale, inside, z > point, bad | agrad.isnan(z))
 
     def _quantile(self, q: Any, args: Sequence[Any], kwds: dict[str, Any], upper: bool) -> Tensor:
-        if type(self)._ppf is Distribution._ppf:
-            raise MissingFunctionError(
-                f"agrad.scipy.stats.{self.name} has no {'isf' if upper else 'ppf'}; solve cdf(x) = q with agrad.root"
-            )
         q, *values = agrad.broadcast_arrays(*arrays(q, *self._bound(args, kwds)))
         shapes, loc, scale, bad = self._parameters(values)
         inside = (q > 0) & (q < 1) & ~bad
@@ -199,77 +252,10 @@ class Distribution:
 
     # ---- methods of all distributions
 
-    @function
-    def cdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the probability of values up to ``x``.
-
-        Parameters
-        ----------
-        x : array
-            Places.
-        *args, **kwds : arrays
-            The parameters; they broadcast against ``x``.
-
-        Returns
-        -------
-        array
-        """
-        given = self._given(x, args, kwds)
-        return given.fill(self._cdf(given.z, *given.shapes), 0.0, 1.0)
-
-    @function
-    def sf(self, x: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the probability of values above ``x``, 1 - ``cdf``.
-
-        Parameters
-        ----------
-        x : array
-            Places.
-        *args, **kwds : arrays
-            The parameters; they broadcast against ``x``.
-
-        Returns
-        -------
-        array
-        """
-        given = self._given(x, args, kwds)
-        return given.fill(self._sf(given.z, *given.shapes), 1.0, 0.0)
-
-    @function
-    def logcdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the logarithm of ``cdf``.
-
-        Parameters
-        ----------
-        x : array
-            Places.
-        *args, **kwds : arrays
-            The parameters; they broadcast against ``x``.
-
-        Returns
-        -------
-        array
-        """
-        given = self._given(x, args, kwds)
-        return given.fill(self._logcdf(given.z, *given.shapes), -agrad.inf, 0.0)
-
-    @function
-    def logsf(self, x: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the logarithm of ``sf``.
-
-        Parameters
-        ----------
-        x : array
-            Places.
-        *args, **kwds : arrays
-            The parameters; they broadcast against ``x``.
-
-        Returns
-        -------
-        array
-        """
-        given = self._given(x, args, kwds)
-        return given.fill(self._logsf(given.z, *given.shapes), 0.0, -agrad.inf)
+    cdf = at_places("cdf", "the probability of values up to ``x``", lambda d, at: d._cdf(at.z, *at.shapes), 0.0, 1.0)
+    sf = at_places("sf", "the probability of values above ``x``", lambda d, at: d._sf(at.z, *at.shapes), 1.0, 0.0)
+    logcdf = at_places("logcdf", "the logarithm of ``cdf``", lambda d, at: d._logcdf(at.z, *at.shapes), -agrad.inf, 0.0)
+    logsf = at_places("logsf", "the logarithm of ``sf``", lambda d, at: d._logsf(at.z, *at.shapes), 0.0, -agrad.inf)
 
     @function
     def ppf(self, q: Any, *args: Any, **kwds: Any) -> Any:
@@ -285,11 +271,6 @@ class Distribution:
         Returns
         -------
         array
-
-        Raises
-        ------
-        MissingFunctionError
-            For the distributions that have none.
         """
         return self._quantile(q, args, kwds, upper=False)
 
@@ -307,58 +288,13 @@ class Distribution:
         Returns
         -------
         array
-
-        Raises
-        ------
-        MissingFunctionError
-            For the distributions that have none.
         """
         return self._quantile(q, args, kwds, upper=True)
 
-    @function
-    def mean(self, *args: Any, **kwds: Any) -> Any:
-        """Return the mean.
-
-        Parameters
-        ----------
-        *args, **kwds : arrays
-            The parameters.
-
-        Returns
-        -------
-        array
-        """
-        return self._moment(lambda loc, scale, *shapes: loc + scale * self._mean(*shapes), args, kwds)
-
-    @function
-    def var(self, *args: Any, **kwds: Any) -> Any:
-        """Return the variance.
-
-        Parameters
-        ----------
-        *args, **kwds : arrays
-            The parameters.
-
-        Returns
-        -------
-        array
-        """
-        return self._moment(lambda loc, scale, *shapes: scale * scale * self._var(*shapes), args, kwds)
-
-    @function
-    def std(self, *args: Any, **kwds: Any) -> Any:
-        """Return the standard deviation.
-
-        Parameters
-        ----------
-        *args, **kwds : arrays
-            The parameters.
-
-        Returns
-        -------
-        array
-        """
-        return self._moment(lambda loc, scale, *shapes: scale * agrad.sqrt(self._var(*shapes) + scale * 0), args, kwds)
+    median = of_parameters("median", "the median", lambda d, args, kwds: d._quantile(0.5, args, kwds, upper=False))
+    mean = moment("mean", "the mean", lambda d, loc, scale, *shapes: loc + scale * d._mean(*shapes))
+    var = moment("var", "the variance", lambda d, loc, scale, *shapes: scale * scale * d._var(*shapes))
+    std = moment("std", "the standard deviation", lambda d, loc, scale, *s: scale * agrad.sqrt(d._var(*s) + scale * 0))
 
 
 class Frozen:

@@ -1,11 +1,8 @@
 """Distributions on integers."""
 
-from typing import Any
-
 import agrad
 from agrad import Tensor, special
-from agrad.scipy.shared import function
-from agrad.scipy.stats.base import chosen, log1mexp
+from agrad.scipy.stats.base import chosen, log1mexp, moment
 from agrad.scipy.stats.kinds import Discrete
 from agrad.scipy.stats.tails import log_betainc, log_gammainc, log_gammaincc
 
@@ -52,6 +49,9 @@ class Binom(Discrete):
     def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
         return (z >= 0) & (z <= shapes[0])
 
+    def _ends(self, *shapes: Tensor) -> tuple[float, Tensor]:
+        return 0.0, shapes[0]
+
     def _logpmf(self, k: Tensor, n: Tensor, p: Tensor) -> Tensor:
         n = agrad.stop_gradient(n)
         ways = -agrad.log1p(n) - special.betaln(n - k + 1, k + 1)
@@ -91,12 +91,10 @@ class Bernoulli(Discrete):
     """The distribution of 1 with probability p, and 0. Parameters: p, loc=0."""
 
     shapes = ("p",)
+    high = 1.0
 
     def _valid(self, *shapes: Tensor) -> Tensor:
         return (shapes[0] >= 0) & (shapes[0] <= 1)
-
-    def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
-        return (z >= 0) & (z <= 1)
 
     def _logpmf(self, k: Tensor, p: Tensor) -> Tensor:
         return special.xlogy(k, p) + special.xlog1py(1 - k, -p)
@@ -113,20 +111,7 @@ class Bernoulli(Discrete):
     def _var(self, p: Tensor) -> Tensor:
         return p * (1 - p)
 
-    @function
-    def entropy(self, *args: Any, **kwds: Any) -> Any:
-        """Return the entropy.
-
-        Parameters
-        ----------
-        *args, **kwds : arrays
-            The parameters.
-
-        Returns
-        -------
-        array
-        """
-        return self._moment(lambda loc, scale, p: special.entr(p) + special.entr(1 - p), args, kwds)
+    entropy = moment("entropy", "the entropy", lambda d, loc, scale, p: special.entr(p) + special.entr(1 - p))
 
 
 class NBinom(Discrete):

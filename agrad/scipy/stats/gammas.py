@@ -7,7 +7,7 @@ import agrad
 from agrad import Tensor, special
 from agrad.scipy.stats.base import chosen, nowhere
 from agrad.scipy.stats.kinds import Continuous, Symmetric
-from agrad.scipy.stats.quantiles import beta_quantile, gamma_quantile
+from agrad.scipy.stats.quantiles import beta_quantile, gamma_quantile, solution
 from agrad.scipy.stats.tails import log_betainc, log_gammainc, log_gammaincc
 
 _EDGE = 8.0
@@ -280,18 +280,33 @@ class T(Symmetric):
 
     def _ppf(self, q: Tensor, df: Tensor) -> Tensor:
         right = q > 0.5
-        p = agrad.where(right, 1 - q, q)
-        start = agrad.stop_gradient(self._start(p, df))
-        beyond = ~agrad.isfinite(start)
-        x = start = chosen(beyond, agrad.full_like(q, -1.0), start)
-        small = self._center(start, df)[1] & (df <= _NORMAL)
-        for _ in range(3):
-            log = self._logcdf(x, df)
-            near = (self._center(x, df)[0] - (p - 0.5)) * agrad.exp(-chosen(small, self._logpdf(x, df), 0.0))
-            far = (log - agrad.log(p)) * agrad.exp(log - self._logpdf(x, df))
-            x = x - agrad.where(small, near, far)
-        x = chosen(beyond, agrad.full_like(x, -agrad.inf), x)
+        x = _t_solution(agrad.where(right, 1 - q, q), df)
         return agrad.where(right, -x, x)
+
+    def _step(self, x: Tensor, p: Tensor, df: Tensor) -> Tensor:
+        """Return Newton's step to the quantile of p <= 1/2: near to 0 on the probability, else on its logarithm."""
+        center, small = self._center(x, df)
+        small = small & (df <= _NORMAL)
+        near = (p - 0.5 - center) * agrad.exp(-chosen(small, self._logpdf(x, df), 0.0))
+        log = self._log_left(chosen(small, agrad.full_like(x, -1.0), x), df)
+        far = (agrad.log(p) - log) * agrad.exp(log - self._logpdf(x, df))
+        return agrad.where(small, near, far)
+
+    def _log_left(self, z: Tensor, df: Tensor) -> Tensor:
+        """Return ``_logcdf`` far left of 0."""
+        large, df, u = self._parts(z, df)
+        a, b, y = self._far(z, df, z > 0)
+        out = log_betainc(a, b, y, None, log_x=-self._growth(z, df)) - math.log(2)
+        return out if large is None else agrad.where(large, special.log_ndtr(u), out)
+
+    def _solve(self, p: Any, df: Any) -> Tensor:
+        p, df = agrad.asarray(p), agrad.asarray(df)
+        start = self._start(p, df)
+        beyond = ~agrad.isfinite(start)
+        x = chosen(beyond, agrad.full_like(p, -1.0), start)
+        for _ in range(2):
+            x = x + self._step(x, p, df)
+        return chosen(beyond, agrad.full_like(x, -agrad.inf), x)
 
     def _start(self, p: Tensor, df: Tensor) -> Tensor:
         """Return the quantile of p <= 1/2 about, from x**2 = df (1 - y) / y and y of a beta distribution."""
@@ -330,3 +345,4 @@ chi2 = Chi2()
 invgamma = InvGamma()
 beta = Beta()
 t = T()
+_t_solution = solution(t._solve, t._step)

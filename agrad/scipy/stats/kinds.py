@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import agrad
-from agrad.scipy.shared import function
-from agrad.scipy.stats.base import Distribution, Given
+from agrad.interop.arguments import is_concrete
+from agrad.scipy.shared import arrays, function
+from agrad.scipy.stats.base import Distribution, Given, at_places, chosen, moment, nowhere
 
 
 class Continuous(Distribution):
@@ -20,82 +21,25 @@ class Continuous(Distribution):
     def _pdf(self, z: Any, *shapes: Any, **_: Any) -> Any:
         return agrad.exp(self._logpdf(z, *shapes))
 
-    @function
-    def logpdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the logarithm of the density, -inf outside of the support.
-
-        Parameters
-        ----------
-        x : array
-            Places.
-        *args, **kwds : arrays
-            The parameters; they broadcast against ``x``.
-
-        Returns
-        -------
-        array
-        """
-        given = self._given(x, args, kwds)
-        out = self._logpdf(given.z, *given.shapes) - agrad.log(given.scale)
-        return given.fill(out, -agrad.inf, -agrad.inf)
-
-    @function
-    def pdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the density, 0 outside of the support.
-
-        Parameters
-        ----------
-        x : array
-            Places.
-        *args, **kwds : arrays
-            The parameters; they broadcast against ``x``.
-
-        Returns
-        -------
-        array
-        """
-        given = self._given(x, args, kwds)
-        return given.fill(self._pdf(given.z, *given.shapes) / given.scale, 0.0, 0.0)
-
-    @function
-    def median(self, *args: Any, **kwds: Any) -> Any:
-        """Return the median.
-
-        Parameters
-        ----------
-        *args, **kwds : arrays
-            The parameters.
-
-        Returns
-        -------
-        array
-
-        Raises
-        ------
-        MissingFunctionError
-            For the distributions without ``ppf``.
-        """
-        return self._quantile(0.5, args, kwds, upper=False)
-
-    @function
-    def entropy(self, *args: Any, **kwds: Any) -> Any:
-        """Return the differential entropy.
-
-        Parameters
-        ----------
-        *args, **kwds : arrays
-            The parameters.
-
-        Returns
-        -------
-        array
-
-        Raises
-        ------
-        MissingFunctionError
-            For the distributions that have no short formula.
-        """
-        return self._moment(lambda loc, scale, *shapes: self._entropy(*shapes) + agrad.log(scale), args, kwds)
+    logpdf = at_places(
+        "logpdf",
+        "the logarithm of the density, -inf outside of the support",
+        lambda d, at: d._logpdf(at.z, *at.shapes) - agrad.log(at.scale),
+        -agrad.inf,
+        -agrad.inf,
+    )
+    pdf = at_places(
+        "pdf",
+        "the density, 0 outside of the support",
+        lambda d, at: d._pdf(at.z, *at.shapes) / at.scale,
+        0.0,
+        0.0,
+    )
+    entropy = moment(
+        "entropy",
+        "the differential entropy, for distributions with a short formula",
+        lambda d, loc, scale, *shapes: d._entropy(*shapes) + agrad.log(scale),
+    )
 
 
 class Symmetric(Continuous):
@@ -109,6 +53,10 @@ class Symmetric(Continuous):
 
     def _isf(self, q: Any, *shapes: Any, **_: Any) -> Any:
         return -self._ppf(q, *shapes)
+
+
+_TRACED_BITS = 32
+"""Quantiles up to 2**32 are found where ``jit`` and ``vmap`` do not know how large they are, NaN is returned beyond."""
 
 
 class Discrete(Distribution):
@@ -127,6 +75,32 @@ class Discrete(Distribution):
     def _given(self, x: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Given:
         given = super()._given(agrad.stop_gradient(x), args, kwds)
         return given._replace(z=agrad.floor(given.z))
+
+    def _quantile(self, q: Any, args: Sequence[Any], kwds: dict[str, Any], upper: bool) -> Any:
+        """Return the least place up to which the probability is enough; it is constant between steps."""
+        q, *values = agrad.broadcast_arrays(*arrays(q, *self._bound(args, kwds)))
+        loc = values[-2]
+        q, values = agrad.stop_gradient((q, values))
+        shapes, _, _, bad = self._parameters(values)
+        low, high = (agrad.zeros_like(q) + end for end in self._ends(*shapes))
+        inside = (q > 0) & (q < 1) & ~bad
+        inner = chosen(inside, q, 0.5)
+
+        def enough(k: Any) -> Any:
+            last = k >= high
+            at = agrad.where(last, low, k)
+            return last | (self._sf(at, *shapes) <= inner if upper else self._cdf(at, *shapes) >= inner)
+
+        most = (23 if q.dtype == agrad.float32 else 52) if all(map(is_concrete, (q, *values))) else _TRACED_BITS
+        bits = next((m for m in range(most) if nowhere(~enough(low + (2.0**m - 1)))), most)
+        found = low
+        for m in reversed(range(bits)):
+            found = agrad.where(enough(found + (2.0**m - 1)), found, found + 2.0**m)
+        found = agrad.where(enough(found), found, agrad.full_like(q, agrad.nan))
+        first, last = (high, low - 1) if upper else (low - 1, high)
+        found = agrad.where(inside, found, agrad.where(q == 0, first, last))
+        bad = bad | agrad.isnan(q) | (q < 0) | (q > 1)
+        return chosen(bad, agrad.full_like(q, agrad.nan), found) + loc
 
     def _whole(self, k: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Given:
         """Return arguments, with numbers that are not whole outside of the support."""

@@ -17,50 +17,66 @@ def _beyond(p: Tensor) -> Tensor:
     return p < (1e-30 if p.dtype == agrad.float32 else 1e-280)
 
 
-def _joined(far: Tensor, log: Tensor, p: Tensor, rest: Tensor) -> Tensor:
-    near = log_of(chosen(far, agrad.full_like(p, 0.25), p), rest)
-    return agrad.where(far, log, near)
+def _near(p: Tensor, rest: Tensor | None) -> Tensor:
+    return agrad.log(chosen(p <= 0, agrad.ones_like(p), p)) if rest is None else log_of(p, rest)
 
 
-def log_gammainc(a: Tensor, x: Tensor, depth: int = DEPTH) -> Tensor:
-    """Return log(gammainc(a, x)) for a > 0 and x >= 0; DLMF 8.9.1."""
-    p = special.gammainc(a, x)
+def _joined(far: Tensor, log: Tensor, p: Tensor, rest: Tensor | None) -> Tensor:
+    return agrad.where(far, log, _near(chosen(far, agrad.full_like(p, 0.25), p), rest))
+
+
+def log_gammainc(a: Tensor, x: Tensor, depth: int = DEPTH, small: bool = False) -> Tensor:
+    """Return log(gammainc(a, x)) for a > 0 and x >= 0; DLMF 8.9.1.
+
+    ``small``: it need not be precise where the probability is near to 1, and gammaincc is not evaluated.
+    """
+    p, rest = special.gammainc(a, x), None if small else special.gammaincc(a, x)
     far = _beyond(p) & (x > 0)
     if nowhere(far):
-        return log_of(p, special.gammaincc(a, x))
+        return _near(p, rest)
     a1, x1 = chosen(far, a, 2.0), chosen(far, x, 1.0)
     v: Any = a1 + depth
     for k in range(depth - 1, 0, -1):
         v = a1 + k + (x1 * ((k + 1) // 2) if k % 2 else -(a1 + k // 2) * x1) / v
     log = a1 * agrad.log(x1) - x1 - special.gammaln(a1 + 1) - agrad.log1p(-x1 / v)
-    return _joined(far, log, p, special.gammaincc(a, x))
+    return _joined(far, log, p, rest)
 
 
-def log_gammaincc(a: Tensor, x: Tensor, depth: int = DEPTH) -> Tensor:
-    """Return log(gammaincc(a, x)) for a > 0 and x >= 0; DLMF 8.9.2."""
-    q = special.gammaincc(a, x)
+def log_gammaincc(a: Tensor, x: Tensor, depth: int = DEPTH, small: bool = False) -> Tensor:
+    """Return log(gammaincc(a, x)) for a > 0 and x >= 0; DLMF 8.9.2.
+
+    ``small``: as for ``log_gammainc``.
+    """
+    q, rest = special.gammaincc(a, x), None if small else special.gammainc(a, x)
     far = _beyond(q) & agrad.isfinite(x)
     if nowhere(far):
-        return log_of(q, special.gammainc(a, x))
+        return _near(q, rest)
     a1, x1 = chosen(far, a, 1.0), chosen(far, x, 2.0)
     v: Any = x1 - a1 + (2 * depth + 1)
     for k in range(depth, 0, -1):
         v = x1 - a1 + (2 * k - 1) - k * (k - a1) / v
     log = a1 * agrad.log(x1) - x1 - special.gammaln(a1) - agrad.log(v)
-    return _joined(far, log, q, special.gammainc(a, x))
+    return _joined(far, log, q, rest)
 
 
 def log_betainc(
-    a: Tensor, b: Tensor, x: Tensor, rest: Tensor, depth: int = DEPTH, log_x: Tensor | None = None
+    a: Tensor,
+    b: Tensor,
+    x: Tensor,
+    rest: Tensor | None,
+    depth: int = DEPTH,
+    log_x: Tensor | None = None,
+    p: Tensor | None = None,
 ) -> Tensor:
     """Return log(betainc(a, b, x)), given 1 less betainc; DLMF 8.17.22.
 
-    ``log_x``: the logarithm of x, where x may underflow.
+    ``rest``: None where it need not be precise near 1. ``log_x``: the logarithm of x, where x may underflow.
+    ``p``: betainc, where it is known.
     """
-    p = special.betainc(a, b, x)
+    p = special.betainc(a, b, x) if p is None else p
     far = _beyond(p) & (x > 0 if log_x is None else agrad.isfinite(log_x))
     if nowhere(far):
-        return log_of(p, rest)
+        return _near(p, rest)
     a1, b1, x1 = chosen(far, a, 1.0), chosen(far, b, 1.0), chosen(far, x, 0.25)
     v: Any = agrad.ones_like(a1)
     for k in range(depth, 0, -1):

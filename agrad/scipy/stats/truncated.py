@@ -1,10 +1,14 @@
 """The normal distribution between two points."""
 
+import math
+from typing import Any
+
 import agrad
 from agrad import Tensor, special
 from agrad.scipy.stats.base import chosen, log1mexp
 from agrad.scipy.stats.kinds import Continuous
 from agrad.scipy.stats.location import norm
+from agrad.scipy.stats.quantiles import solution
 
 
 def _log_mass(low: Tensor, high: Tensor) -> Tensor:
@@ -27,6 +31,31 @@ def _mass(x: Tensor) -> Tensor:
     """Return the normal probability up to ``x``, with the derivative 0 at -inf."""
     endless = x <= -agrad.inf
     return chosen(endless, agrad.zeros_like(x), special.ndtr(chosen(endless, agrad.zeros_like(x), x)))
+
+
+def _log_sum(x: Tensor, log: Tensor) -> Tensor:
+    """Return the logarithm of the normal probability up to ``x`` and another one."""
+    endless = x <= -agrad.inf
+    return agrad.where(endless, log, agrad.logaddexp(special.log_ndtr(chosen(endless, agrad.zeros_like(x), x)), log))
+
+
+def _tail_step(x: Tensor, log: Tensor) -> Tensor:
+    found = special.log_ndtr(x)
+    return (log - found) * agrad.exp(found - norm._logpdf(x))
+
+
+def _tail_solve(log: Any) -> Tensor:
+    """Return x with log_ndtr(x) = log, for log up to log(1/2), by Newton's method."""
+    log = agrad.asarray(log)
+    deep = log < (-80.0 if log.dtype == agrad.float32 else -700.0)
+    square = -2 * chosen(deep, log, -700.0) - math.log(2 * math.pi)
+    x = agrad.where(deep, -agrad.sqrt(square - agrad.log(square)), special.ndtri(agrad.exp(log)))
+    for _ in range(2):
+        x = x + _tail_step(x, log)
+    return x
+
+
+_tail_solution = solution(_tail_solve, _tail_step)
 
 
 class TruncNorm(Continuous):
@@ -66,6 +95,20 @@ class TruncNorm(Continuous):
         zero = z <= a
         log = _log_mass(agrad.where(zero, z - 1, a), z) - _log_mass(a, b)
         return chosen(zero, agrad.full_like(log, -agrad.inf), log)
+
+    def _ends(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        return a, b
+
+    def _ppf(self, q: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        mass = _log_mass(a, b)
+        below = _log_sum(a, agrad.log(q) + mass)
+        above = _log_sum(-b, agrad.log1p(-q) + mass)
+        left = below < above
+        x = _tail_solution(agrad.where(left, below, above))
+        return agrad.where(left, x, -x)
+
+    def _isf(self, q: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        return -self._ppf(q, -b, -a)
 
     def _logsf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
         return self._logcdf(-z, -b, -a)

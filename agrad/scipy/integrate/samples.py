@@ -1,26 +1,14 @@
-"""Integrals and initial value problems by the names of ``scipy.integrate``."""
+"""Integrals of samples."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, RefusedFunctionError, ShapeError
-from agrad.interop.arguments import axis_of, constant, is_complex
-from agrad.scipy.shared import array, arrays, function, is_array
-
-__all__ = [
-    "OdeResult",
-    "cumulative_simpson",
-    "cumulative_trapezoid",
-    "fixed_quad",
-    "romb",
-    "simpson",
-    "solve_ivp",
-    "trapezoid",
-]
+from agrad.interop.arguments import axis_of, constant
+from agrad.scipy.shared import arrays, function
 
 
 def _samples(y: Any, x: Any, dx: Any, axis: int, least: int = 1) -> tuple[Tensor, Any]:
@@ -254,152 +242,3 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
             new.append(new[j] + (new[j] - before) / (4.0 ** (j + 1) - 1))
         row, n = new, n // 2
     return row[-1]
-
-
-def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (), n: int = 5) -> Any:
-    """Integrate a function by Gauss's rule of a fixed order.
-
-    Parameters
-    ----------
-    func : callable
-        Takes an array of places, and ``args``, and returns their values along the last axis, by agrad's functions.
-    a, b : float
-        The ends, finite. They are differentiated.
-    args : tuple
-        Further arguments of ``func``. They are differentiated.
-    n : int
-        The number of places.
-
-    Returns
-    -------
-    tuple
-        The integral, and None as in SciPy.
-
-    Raises
-    ------
-    ShapeError
-        For ends that are no numbers.
-    """
-
-    def integral(a: Any, b: Any, *args: Any) -> tuple[Tensor, None]:
-        a, b, *_ = [agrad.real(x) if is_complex(x) else x for x in arrays(a, b, *filter(is_array, args))]
-        if a.ndim or b.ndim:
-            raise ShapeError("fixed_quad: the ends are numbers")
-        nodes, weights = [constant(v.astype(a.dtype.name), a) for v in np.polynomial.legendre.leggauss(n)]
-        half = (b - a) / 2
-        given = [agrad.asarray(x) if is_array(x) else x for x in args]
-        return half * agrad.sum(weights * func(half * (nodes + 1) + a, *given), axis=-1), None
-
-    return function(integral)(a, b, *args)
-
-
-class OdeResult(NamedTuple):
-    """The solution of an initial value problem.
-
-    Parameters
-    ----------
-    t : array
-        The times, of shape (n,).
-    y : array
-        The solution, of shape (*shape of y0, n).
-    success : bool
-        True: a failure is an error.
-    message : str
-        The reason why the solver has stopped.
-    status : int
-        0, for the end of the interval.
-    """
-
-    t: Any
-    y: Any
-    success: bool
-    message: str
-    status: int
-
-
-def solve_ivp(
-    fun: Callable[..., Any],
-    t_span: Sequence[float],
-    y0: Any,
-    method: str = "RK45",
-    t_eval: Any = None,
-    dense_output: bool = False,
-    events: Any = None,
-    vectorized: bool = False,
-    args: Sequence[Any] | None = None,
-    **options: Any,
-) -> OdeResult:
-    """Solve ``dy/dt = fun(t, y, *args)`` from the first time to the last.
-
-    Parameters
-    ----------
-    fun : callable
-        Takes the time, y and ``args``, and returns an array like y, by agrad's functions.
-    t_span : pair of float
-        The first time and the last. They are constants.
-    y0 : array
-        The value at the first time. It is differentiated.
-    method : {"RK45"}
-        The pair of Dormand and Prince by ``agrad.odeint``; SciPy's other methods are refused.
-    t_eval : array, optional
-        The times to return, in the order of ``t_span``, constants; without it the first and the last, where SciPy
-        returns each of its own steps.
-    dense_output : bool
-        SciPy's function of time, refused: name the times in ``t_eval``.
-    events : None
-        SciPy's functions whose zeros are found, refused.
-    vectorized : bool
-        Without effect on this method, as in SciPy.
-    args : tuple, optional
-        Further arguments of ``fun``. They are differentiated.
-    **options
-        ``rtol`` (1e-3) and ``atol`` (1e-6), numbers: also the accuracy of derivatives. Others are refused.
-
-    Returns
-    -------
-    OdeResult
-        The times ``t``, the solution ``y`` with times along its last axis, ``success``, ``message`` and ``status``.
-
-    Raises
-    ------
-    ConvergenceError
-        Where SciPy returns a result without success.
-    RefusedFunctionError
-        For what is refused.
-    ShapeError
-        For times that are not in order within ``t_span``.
-    DetachError
-        For recorded times.
-
-    Notes
-    -----
-    Derivatives are those of ``agrad.odeint``, which solves the adjoint equation back. Its steps differ from SciPy's by
-    the first one and the interpolation, so that values agree to the tolerances.
-    """
-    refused = {"dense_output": dense_output, "events": events is not None, "method": method not in ("RK45",)}
-    refused |= {name: True for name in options if name not in ("rtol", "atol")}
-    for name, given in refused.items():
-        if given:
-            raise RefusedFunctionError(f"solve_ivp: {name} is not computed; solved is method='RK45' at times t_eval")
-    first, last = (float(t) for t in t_span)
-    wanted = np.asarray([first, last] if t_eval is None else t_eval, dtype=float)
-    order = np.sign(last - first)
-    inside = np.all((wanted - first) * order >= 0) and np.all((last - wanted) * order >= 0)
-    if wanted.ndim != 1 or not inside or np.any(np.diff(wanted) * order <= 0):
-        raise ShapeError("solve_ivp: t_eval has one axis of times from the first of t_span to the last, in this order")
-
-    def solution(y0: Any, *args: Any) -> OdeResult:
-        y0 = array(y0)
-        kind = y0.dtype.name.replace("complex128", "float64").replace("complex64", "float32")
-        begins = wanted.size > 0 and wanted[0] == first
-        times = constant((wanted if begins else np.concatenate([[first], wanted])).astype(kind), y0)
-        if times.shape[0] > 1:
-            tolerances = {"rtol": 1e-3, "atol": 1e-6} | options
-            y = agrad.odeint(lambda y, t, *more: fun(t, y, *more), y0, times, *args, **tolerances)
-        else:
-            y = agrad.expand_dims(y0, axis=0)
-        if not begins:
-            times, y = times[1:], y[1:, ...]
-        return OdeResult(times, agrad.moveaxis(y, 0, -1), True, "The end of the interval is reached.", 0)
-
-    return function(solution)(y0, *(args or ()))

@@ -1,0 +1,212 @@
+"""Initial value problems."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import agrad
+from agrad.errors import RefusedFunctionError, ShapeError
+from agrad.interop.arguments import constant
+from agrad.scipy.shared import array, arrays, function
+
+
+class OdeResult(NamedTuple):
+    """The solution of an initial value problem.
+
+    Parameters
+    ----------
+    t : array
+        The times, of shape (n,).
+    y : array
+        The solution, of shape (*shape of y0, n).
+    success : bool
+        True: a failure is an error.
+    message : str
+        The reason why the solver has stopped.
+    status : int
+        0, for the end of the interval.
+    """
+
+    t: Any
+    y: Any
+    success: bool
+    message: str
+    status: int
+
+
+def solve_ivp(
+    fun: Callable[..., Any],
+    t_span: Sequence[float],
+    y0: Any,
+    method: str = "RK45",
+    t_eval: Any = None,
+    dense_output: bool = False,
+    events: Any = None,
+    vectorized: bool = False,
+    args: Sequence[Any] | None = None,
+    **options: Any,
+) -> OdeResult:
+    """Solve ``dy/dt = fun(t, y, *args)`` from the first time to the last.
+
+    Parameters
+    ----------
+    fun : callable
+        Takes the time, y and ``args``, and returns an array like y, by agrad's functions.
+    t_span : pair of float
+        The first time and the last. They are constants.
+    y0 : array
+        The value at the first time. It is differentiated.
+    method : {"RK45"}
+        The pair of Dormand and Prince by ``agrad.odeint``; SciPy's other methods are refused.
+    t_eval : array, optional
+        The times to return, in the order of ``t_span``, constants; without it the first and the last, where SciPy
+        returns each of its own steps.
+    dense_output : bool
+        SciPy's function of time, refused: name the times in ``t_eval``.
+    events : None
+        SciPy's functions whose zeros are found, refused.
+    vectorized : bool
+        Without effect on this method, as in SciPy.
+    args : tuple, optional
+        Further arguments of ``fun``. They are differentiated.
+    **options
+        ``rtol`` (1e-3) and ``atol`` (1e-6), numbers: also the accuracy of derivatives. Others are refused.
+
+    Returns
+    -------
+    OdeResult
+        The times ``t``, the solution ``y`` with times along its last axis, ``success``, ``message`` and ``status``.
+
+    Raises
+    ------
+    ConvergenceError
+        Where SciPy returns a result without success.
+    RefusedFunctionError
+        For what is refused.
+    ShapeError
+        For times that are not in order within ``t_span``.
+    DetachError
+        For recorded times.
+
+    Notes
+    -----
+    Derivatives are those of ``agrad.odeint``, which solves the adjoint equation back. Its steps differ from SciPy's by
+    the first one and the interpolation, so that values agree to the tolerances.
+    """
+    refused = {"dense_output": dense_output, "events": events is not None, "method": method not in ("RK45",)}
+    refused |= {name: True for name in options if name not in ("rtol", "atol")}
+    for name, given in refused.items():
+        if given:
+            raise RefusedFunctionError(f"solve_ivp: {name} is not computed; solved is method='RK45' at times t_eval")
+    first, last = (float(t) for t in t_span)
+    wanted = np.asarray([first, last] if t_eval is None else t_eval, dtype=float)
+    order = np.sign(last - first)
+    inside = np.all((wanted - first) * order >= 0) and np.all((last - wanted) * order >= 0)
+    if wanted.ndim != 1 or not inside or np.any(np.diff(wanted) * order <= 0):
+        raise ShapeError("solve_ivp: t_eval has one axis of times from the first of t_span to the last, in this order")
+
+    def solution(y0: Any, *args: Any) -> OdeResult:
+        y0 = array(y0)
+        kind = y0.dtype.name.replace("complex128", "float64").replace("complex64", "float32")
+        begins = wanted.size > 0 and wanted[0] == first
+        times = constant((wanted if begins else np.concatenate([[first], wanted])).astype(kind), y0)
+        if times.shape[0] > 1:
+            tolerances = {"rtol": 1e-3, "atol": 1e-6} | options
+            y = agrad.odeint(lambda y, t, *more: fun(t, y, *more), y0, times, *args, **tolerances)
+        else:
+            y = agrad.expand_dims(y0, axis=0)
+        if not begins:
+            times, y = times[1:], y[1:, ...]
+        return OdeResult(times, agrad.moveaxis(y, 0, -1), True, "The end of the interval is reached.", 0)
+
+    return function(solution)(y0, *(args or ()))
+
+
+def odeint(
+    func: Callable[..., Any],
+    y0: Any,
+    t: Any,
+    args: Any = (),
+    Dfun: None = None,
+    col_deriv: Any = 0,
+    full_output: Any = 0,
+    ml: Any = None,
+    mu: Any = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    tcrit: None = None,
+    h0: float = 0.0,
+    hmax: float = 0.0,
+    hmin: float = 0.0,
+    ixpr: Any = 0,
+    mxstep: int = 0,
+    mxhnil: int = 0,
+    mxordn: int = 12,
+    mxords: int = 5,
+    printmessg: Any = 0,
+    tfirst: bool = False,
+) -> Any:
+    """Solve ``dy/dt = func(y, t, *args)`` at the times ``t``.
+
+    Parameters
+    ----------
+    func : callable
+        Takes y of one axis, the time and ``args``, and returns an array or a sequence like y, by agrad's functions.
+    y0 : array
+        The value at the first time, of one axis or a number. It is differentiated.
+    t : array
+        Times that increase or decrease. They are differentiated.
+    args : tuple, optional
+        Further arguments of ``func``. They are differentiated.
+    Dfun, col_deriv, full_output, ml, mu, tcrit, h0, hmax, hmin, ixpr, mxhnil, mxordn, mxords, printmessg : optional
+        SciPy's settings of its solver and of what it tells, refused but for their defaults.
+    rtol, atol : float, optional
+        The tolerances, numbers, by default 1.49e-8 as in SciPy: also the accuracy of derivatives.
+    mxstep : int
+        The number of steps allowed between two times, 0 for 10,000.
+    tfirst : bool
+        ``func`` takes the time first.
+
+    Returns
+    -------
+    array
+        Of shape (n, number of elements of ``y0``).
+
+    Raises
+    ------
+    ConvergenceError
+        Where SciPy warns.
+    RefusedFunctionError
+        For what is refused.
+    ShapeError
+        For ``y0`` of more axes, and times that are not in order.
+
+    Notes
+    -----
+    The method is that of ``agrad.odeint``, of Dormand and Prince, and not SciPy's for stiff equations.
+    """
+    refused = {"Dfun": Dfun is not None, "col_deriv": col_deriv, "full_output": full_output, "tcrit": tcrit is not None}
+    refused |= {"ml": ml is not None, "mu": mu is not None, "h0": h0, "hmax": hmax, "hmin": hmin, "ixpr": ixpr}
+    refused |= {"mxhnil": mxhnil, "mxordn": mxordn != 12, "mxords": mxords != 5, "printmessg": printmessg}
+    for name, given in refused.items():
+        if given:
+            raise RefusedFunctionError(f"odeint: {name} is a setting of SciPy's solver; leave it out")
+
+    def solution(y0: Any, t: Any, *args: Any) -> Any:
+        t, y0 = arrays(t, y0)[0], array(y0)
+        if y0.ndim > 1 or t.ndim != 1 or not t.size:
+            raise ShapeError("odeint: y0 and t have one axis, and t one time or more")
+        y0 = agrad.reshape(y0, (-1,))
+        if t.size == 1:
+            return agrad.expand_dims(y0, axis=0)
+
+        def slope(y: Any, s: Any, *more: Any) -> Any:
+            out = func(s, y, *more) if tfirst else func(y, s, *more)
+            parts = [agrad.reshape(v, ()) for v in arrays(*out)] if isinstance(out, (list, tuple)) else None
+            return agrad.reshape(out if parts is None else agrad.stack(parts), (-1,))
+
+        found = {"rtol": 1.49012e-8 if rtol is None else rtol, "atol": 1.49012e-8 if atol is None else atol}
+        return agrad.odeint(slope, y0, t, *args, **found, maxsteps=mxstep or 10_000)
+
+    return function(solution)(y0, t, *(args if isinstance(args, tuple) else (args,)))

@@ -1,0 +1,244 @@
+"""Integrals of functions."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ConvergenceError, DtypeError, RefusedFunctionError, ShapeError, TracedValueError
+from agrad.interop.arguments import constant, is_complex, values_of
+from agrad.scipy.shared import arrays, function, is_array
+
+_KRONROD = (0.9956571630258081, 0.9301574913557082, 0.7808177265864169, 0.5627571346686047, 0.29439286270146020, 0.0)
+"""The places of Kronrod's rule of 21 places that Gauss's rule of 10 has not."""
+
+
+def _rules() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the places and weights of Kronrod's rule on -1 to 1, and those of Gauss's with zeros between."""
+    gauss, own = np.polynomial.legendre.leggauss(10)
+    places = np.unique(np.concatenate([gauss, _KRONROD, np.negative(_KRONROD)]))
+    # exact for the polynomials of the first 21 degrees, which determines the weights
+    weights = np.linalg.solve(np.polynomial.legendre.legvander(places, 20).T, np.eye(21)[0] * 2)
+    return places, weights, np.where(np.isin(places, gauss), np.interp(places, gauss, own), 0.0)
+
+
+_PLACES, _WEIGHTS, _GAUSS = _rules()
+
+
+def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (), n: int = 5) -> Any:
+    """Integrate a function by Gauss's rule of a fixed order.
+
+    Parameters
+    ----------
+    func : callable
+        Takes an array of places, and ``args``, and returns their values along the last axis, by agrad's functions.
+    a, b : float
+        The ends, finite. They are differentiated.
+    args : tuple
+        Further arguments of ``func``. They are differentiated.
+    n : int
+        The number of places.
+
+    Returns
+    -------
+    tuple
+        The integral, and None as in SciPy.
+
+    Raises
+    ------
+    ShapeError
+        For ends that are no numbers.
+    """
+
+    def integral(a: Any, b: Any, *args: Any) -> tuple[Tensor, None]:
+        a, b, *_ = [agrad.real(x) if is_complex(x) else x for x in arrays(a, b, *filter(is_array, args))]
+        if a.ndim or b.ndim:
+            raise ShapeError("fixed_quad: the ends are numbers")
+        nodes, weights = [constant(v.astype(a.dtype.name), a) for v in np.polynomial.legendre.leggauss(n)]
+        half = (b - a) / 2
+        given = [agrad.asarray(x) if is_array(x) else x for x in args]
+        return half * agrad.sum(weights * func(half * (nodes + 1) + a, *given), axis=-1), None
+
+    return function(integral)(a, b, *args)
+
+
+def _limits(a: Tensor, b: Tensor) -> tuple[Callable[[Any], tuple[Any, Any]], bool]:
+    """Return the map of 0 to 1 to the places between the limits with its slope; True where an end is infinite."""
+    low, high = (float(values_of(agrad.stop_gradient(v))) for v in (a, b))
+    if np.isfinite(low) and np.isfinite(high):
+        return lambda s: (a + (b - a) * s, b - a), False
+    if np.isfinite(low) or np.isfinite(high):
+        end, sign, turn = (a, np.sign(high), 1.0) if np.isfinite(low) else (b, np.sign(low), -1.0)
+        return lambda s: (end + sign * (1 - s) / s, turn * sign / (s * s)), True
+    if low == high:
+        return lambda s: (s, 0 * s), True
+    # both halves at once: s from 0 to 1 is a place from minus infinity to infinity
+    sign = np.sign(high)
+    return lambda s: (sign * (2 * s - 1) / (s * (1 - s)), sign * (1 / (s * s) + 1 / ((1 - s) * (1 - s)))), True
+
+
+class _Panel:
+    """The integral over a part of 0 to 1, and its error."""
+
+    def __init__(self, g: Callable[[Any], Any], low: float, high: float, like: Tensor) -> None:
+        self.low, self.high = low, high
+        half = (high - low) / 2
+        kind = like.dtype.name
+        values = g(constant((low + half * (_PLACES + 1)).astype(kind), like))
+        self.value = half * agrad.sum(constant(_WEIGHTS.astype(kind), like) * values)
+        # the error estimate of QUADPACK's QK21
+        f, unit = values_of(agrad.stop_gradient(values)), np.finfo(kind).eps
+        kronrod = half * np.sum(_WEIGHTS * f)
+        spread = half * np.sum(_WEIGHTS * np.abs(f - kronrod / (high - low)))
+        error = abs(kronrod - half * np.sum(_GAUSS * f))
+        if spread and error:
+            error = spread * min(1.0, (200 * error / spread) ** 1.5)
+        self.rounding = float(50 * unit * half * np.sum(_WEIGHTS * np.abs(f)))
+        self.number, self.error = kronrod, max(float(error), self.rounding)
+
+
+def _adapted(g: Callable[[Any], Any], ends: Sequence[float], like: Tensor, goal: Any, limit: int) -> list[_Panel]:
+    """Return panels between the ends, the worst ones halved until ``goal(panels)`` holds."""
+    panels = [_Panel(g, low, high, like) for low, high in itertools.pairwise(ends)]
+    while not goal(panels):
+        worst = max(panels, key=lambda panel: panel.error)
+        middle = (worst.low + worst.high) / 2
+        if len(panels) >= limit or not worst.low < middle < worst.high:
+            error = sum(panel.error for panel in panels)
+            raise ConvergenceError(
+                f"quad: {len(panels)} subdivisions leave an error of {error:.2g}; the integral may diverge, or give a "
+                "larger limit, larger epsabs and epsrel, or points where the function is not smooth"
+            )
+        panels.remove(worst)
+        panels += [_Panel(g, worst.low, middle, like), _Panel(g, middle, worst.high, like)]
+    return panels
+
+
+def _values(func: Callable[..., Any], x: Any, given: Sequence[Any], complex_func: bool) -> Tensor:
+    """Return the values at places, each of which ``func`` takes as a number."""
+    # v * 0 for functions that return a Python number
+    out = agrad.vmap(lambda v: func(v, *given) + v * 0)(x)
+    if out.ndim != 1:
+        raise ShapeError(f"quad: the function returns an array of shape {out.shape[1:]}, not a number")
+    if is_complex(out) and not complex_func:
+        raise DtypeError("quad: the function is complex; give complex_func=True")
+    return out
+
+
+def quad(
+    func: Callable[..., Any],
+    a: Any,
+    b: Any,
+    args: Any = (),
+    full_output: Any = 0,
+    epsabs: float = 1.49e-8,
+    epsrel: float = 1.49e-8,
+    limit: int = 50,
+    points: Sequence[float] | None = None,
+    weight: None = None,
+    wvar: None = None,
+    wopts: None = None,
+    maxp1: int = 50,
+    limlst: int = 50,
+    complex_func: bool = False,
+) -> Any:
+    """Integrate a function of one number to a given accuracy.
+
+    Parameters
+    ----------
+    func : callable
+        Takes a number, and ``args``, and returns a number, by agrad's functions. It is called under ``vmap``, and may
+        not branch on values.
+    a, b : float
+        The limits, which may be infinite. Finite ones are differentiated.
+    args : tuple, optional
+        Further arguments of ``func``. They are differentiated.
+    full_output, weight, wvar, wopts, maxp1, limlst : optional
+        SciPy's weighted integrals and their settings, and its further output, refused but for their defaults.
+    epsabs, epsrel : float
+        The error allowed, absolute or relative.
+    limit : int
+        The number of subdivisions allowed.
+    points : sequence of float, optional
+        Places between finite limits at which to divide: steps and kinks.
+    complex_func : bool
+        True where ``func`` returns complex numbers.
+
+    Returns
+    -------
+    tuple
+        The integral, and an estimate of its error, a float.
+
+    Raises
+    ------
+    ConvergenceError
+        Where SciPy warns: the error is not reached.
+    RefusedFunctionError
+        For what is refused.
+    ShapeError
+        For limits or results that are no numbers, and points beside the limits.
+    DtypeError
+        For complex results without ``complex_func``.
+    TracedValueError
+        Under ``jit`` and ``vmap``, as subdivisions depend on values; ``fixed_quad`` has none.
+
+    Notes
+    -----
+    Kronrod's rule of 21 places with the error estimate of QUADPACK (Piessens et al., 1983) on intervals that are
+    halved. SciPy also extrapolates, which takes fewer subdivisions where ``func`` is infinite at a limit. An infinite
+    limit is brought to 0 by x = a + (1 - s) / s, as there. The derivative is that of the sum over the subdivisions; by
+    a limit the derivative of ``func`` is integrated, which must have an integral.
+    """
+    loose = points is not None and not all(np.isfinite(float(p)) for p in points)
+    refused = {"full_output": full_output, "weight": weight is not None, "wvar": wvar is not None, "points": loose}
+    refused |= {"wopts": wopts is not None, "maxp1": maxp1 != 50, "limlst": limlst != 50}
+    for name, given in refused.items():
+        if given:
+            raise RefusedFunctionError(f"quad: {name} is not computed; leave it out")
+
+    def integral(a: Any, b: Any, *args: Any) -> tuple[Tensor, float]:
+        a, b, *_ = [agrad.real(x) if is_complex(x) else x for x in arrays(a, b, *filter(is_array, args))]
+        if a.ndim or b.ndim:
+            raise ShapeError("quad: the limits are numbers")
+        given = [agrad.asarray(x) if is_array(x) else x for x in args]
+        try:
+            place, infinite = _limits(a, b)
+            ends = _divided(points, a, b, infinite)
+
+            def g(s: Any) -> Any:
+                x, slope = place(s)
+                return _values(func, x, given, complex_func) * slope
+
+            def reached(panels: list[_Panel]) -> bool:
+                total = abs(sum(panel.number for panel in panels))
+                rounding = 2 * sum(panel.rounding for panel in panels)
+                return not sum(panel.error for panel in panels) > max(epsabs, epsrel * total, rounding)
+
+            panels = _adapted(g, ends, a, reached, limit)
+        except TracedValueError as error:
+            raise TracedValueError(
+                "quad: the subdivisions depend on values, which are not known under jit and vmap, and func may not "
+                "branch on them; give fixed_quad"
+            ) from error
+        total = panels[0].value
+        for panel in panels[1:]:
+            total = total + panel.value
+        return total, sum(panel.error for panel in panels)
+
+    return function(integral)(a, b, *(args if isinstance(args, tuple) else (args,)))
+
+
+def _divided(points: Sequence[float] | None, a: Tensor, b: Tensor, infinite: bool) -> list[float]:
+    """Return 0, the shares of the points between the limits, and 1."""
+    if points is None or not len(points):
+        return [0.0, 1.0]
+    if infinite:
+        raise ShapeError("quad: points stand between finite limits")
+    low, high = (float(values_of(agrad.stop_gradient(v))) for v in (a, b))
+    shares = sorted({(float(p) - low) / (high - low) for p in points})
+    if not all(0 <= share <= 1 for share in shares):
+        raise ShapeError("quad: points stand between the limits")
+    return [0.0, *[share for share in shares if 0 < share < 1], 1.0]

@@ -1,0 +1,353 @@
+"""B-splines, and those through given values."""
+
+from operator import index
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor
+from agrad.errors import ConfigurationError, RefusedFunctionError, ShapeError
+from agrad.interop.arguments import axis_of, is_concrete, values_of
+from agrad.scipy.interpolate.nodes import column, increasing, laid_out, method, real_beside, real_places
+from agrad.scipy.shared import array
+
+
+def _over(a: Any, b: Any) -> Tensor:
+    """Return ``a / b``, and 0 where ``b`` is 0: between knots that coincide there is nothing."""
+    zero = b == 0
+    return agrad.where(zero, agrad.zeros_like(a / agrad.ones_like(b)), a / agrad.where(zero, agrad.ones_like(b), b))
+
+
+def _derived(t: Any, c: Any, k: int) -> tuple[Any, Any, int]:
+    """Return knots, coefficients and degree of the derivative."""
+    if not k:
+        return t, agrad.zeros_like(c), 0
+    steps = column(t[k + 1 : -1] - t[1 : -k - 1], c)
+    return t[1:-1], _over(k * agrad.diff(c, axis=0), steps), k - 1
+
+
+def _integrated(t: Any, c: Any, k: int) -> tuple[Any, Any, int]:
+    """Return knots, coefficients and degree of the integral from the first knot."""
+    steps = column(t[k + 1 :] - t[: -k - 1], c)
+    sums = agrad.cumulative_sum(c * steps / (k + 1), axis=0, include_initial=True)
+    return agrad.concat([t[:1], t, t[-1:]]), sums, k + 1
+
+
+class BSpline:
+    """Spline as a sum of B-splines.
+
+    Parameters
+    ----------
+    t : array
+        Of shape (n + k + 1,): the knots, which do not decrease.
+    c : array
+        The coefficients, of length n or more along ``axis``.
+    k : int
+        The degree.
+    extrapolate : bool or "periodic", optional
+        Continue the first and last polynomial beyond the knots k and n, which is the default; False for NaN there;
+        "periodic" to repeat what is between.
+    axis : int
+        The axis of ``c``; in results the axes of the places stand there.
+
+    Notes
+    -----
+    The recursion is that of de Boor, A Practical Guide to Splines, 1978. Differentiable in the places, the coefficients
+    and the knots.
+    """
+
+    _given: tuple[Any, ...]
+    _t: Any
+    _c: Any
+
+    def __init__(self, t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> None:
+        self._given = (t, c)
+        t, c = real_beside(t, c)
+        k = index(k)
+        if k < 0 or t.ndim != 1 or c.ndim < 1:
+            raise ShapeError("BSpline: knots of one axis, coefficients of one axis or more and a degree of 0 or more")
+        axis = axis_of(axis, c.ndim)
+        c = agrad.moveaxis(c, axis, 0)
+        n = t.shape[0] - k - 1
+        if n < k + 1 or c.shape[0] < n:
+            raise ShapeError(
+                f"BSpline: {t.shape[0]} knots for {c.shape[0]} coefficients of degree {k}; there are at least "
+                f"{2 * k + 2}, and {k + 1} more than coefficients"
+            )
+        if is_concrete(t) and not (np.all(np.diff(values_of(t)) >= 0) and values_of(t[k]) < values_of(t[n])):
+            raise ShapeError("BSpline: the knots do not decrease, and those from k to n are not all one")
+        self._fill(t, c[:n, ...], k, extrapolate, axis)
+
+    def _fill(self, t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> None:
+        if extrapolate not in (True, False, "periodic"):
+            raise ConfigurationError(f"BSpline: extrapolate is True, False or 'periodic', not {extrapolate!r}")
+        self._t, self._c, self.k, self.extrapolate, self.axis = t, c, k, extrapolate, axis
+
+    def _made(self, parts: tuple[Any, Any, int], extrapolate: Any) -> "BSpline":
+        out = object.__new__(BSpline)
+        out._given = self._given
+        out._fill(*parts, extrapolate, self.axis)
+        return out
+
+    @property
+    @method
+    def t(self) -> Any:
+        """Return the knots."""
+        return self._t
+
+    @property
+    @method
+    def c(self) -> Any:
+        """Return the coefficients, as many as B-splines, with ``axis`` first."""
+        return self._c
+
+    @classmethod
+    def basis_element(cls, t: Any, extrapolate: Any = True) -> "BSpline":
+        """Return one B-spline.
+
+        Parameters
+        ----------
+        t : array
+            Its knots, two or more.
+        extrapolate : bool or "periodic"
+            As of the class.
+
+        Returns
+        -------
+        BSpline
+            Of degree ``len(t) - 2``.
+        """
+        given, t = t, array(t)
+        k = t.shape[0] - 2
+        if k < 0:
+            raise ShapeError("BSpline: a B-spline has two knots or more")
+        t = agrad.concat([*[t[:1] - 1] * k, t, *[t[-1:] + 1] * k])
+        c = agrad.zeros_like(t[: 2 * k + 1])
+        c[k] = 1.0
+        out = cls(t, c, k, extrapolate)
+        out._given = (given,)
+        return out
+
+    def _at(self, places: Any, parts: tuple[Any, Any, int], extrapolate: Any) -> Tensor:
+        """Return the values of a spline at real places."""
+        t, c, k = parts
+        places, t = real_places(places, t)
+        n = t.shape[0] - k - 1
+        x = agrad.reshape(places, (-1,))
+        if extrapolate == "periodic":
+            x = t[k] + agrad.remainder(x - t[k], t[n] - t[k])
+        piece = agrad.clip(agrad.searchsorted(t[k : n + 1], x, side="right") - 1 + k, k, n - 1)
+        around = [agrad.take(t, piece + i, axis=0) for i in range(1 - k, k + 1)]
+        found = [x * 0 + 1.0]
+        for d in range(1, k + 1):
+            total, rows = x * 0, []
+            for j in range(d):
+                right, left = around[k + j], around[k + j - d]
+                share = _over(found[j], right - left)
+                rows.append(total + (right - x) * share)
+                total = (x - left) * share
+            found = [*rows, total]
+        out: Any = None
+        for j, weight in enumerate(found):
+            row = agrad.take(c, piece - k + j, axis=0)
+            part = row * column(weight, row)
+            out = part if out is None else out + part
+        if not extrapolate:
+            inside = column((x >= t[k]) & (x <= t[n]), out)
+            out = agrad.where(inside, out, agrad.full_like(out, agrad.nan))
+        return laid_out(out, places, self.axis)
+
+    @method
+    def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+        """Return values or derivatives at places.
+
+        Parameters
+        ----------
+        x : array
+            Real places, of any shape.
+        nu : int
+            The order of the derivative, 0 for values.
+        extrapolate : bool or "periodic", optional
+            As of the class; by default the object's.
+
+        Returns
+        -------
+        array
+            The shape of ``x`` stands in place of the axis of the coefficients.
+        """
+        parts = (self._t, self._c, self.k)
+        for _ in range(nu):
+            parts = _derived(*parts)
+        return self._at(x, parts, self.extrapolate if extrapolate is None else extrapolate)
+
+    def derivative(self, nu: int = 1) -> "BSpline":
+        """Return the derivative as a spline.
+
+        Parameters
+        ----------
+        nu : int
+            The order.
+
+        Returns
+        -------
+        BSpline
+            Of a lower degree.
+        """
+        parts = (self._t, self._c, self.k)
+        for _ in range(nu):
+            parts = _derived(*parts)
+        return self._made(parts, self.extrapolate)
+
+    def antiderivative(self, nu: int = 1) -> "BSpline":
+        """Return the integral from the first knot as a spline.
+
+        Parameters
+        ----------
+        nu : int
+            How many times to integrate.
+
+        Returns
+        -------
+        BSpline
+            Of a higher degree. That of a periodic one is not extrapolated.
+        """
+        parts = (self._t, self._c, self.k)
+        for _ in range(nu):
+            parts = _integrated(*parts)
+        return self._made(parts, False if nu and self.extrapolate == "periodic" else self.extrapolate)
+
+    @method
+    def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
+        """Return the integral between two places.
+
+        Parameters
+        ----------
+        a, b : float
+            The places. Where the spline is not extrapolated, beyond the knots it counts as 0.
+        extrapolate : bool, optional
+            As of the class; by default the object's.
+
+        Returns
+        -------
+        array
+            Of the shape of the values at one place.
+
+        Raises
+        ------
+        RefusedFunctionError
+            For periodic splines.
+        """
+        choice = self.extrapolate if extrapolate is None else extrapolate
+        if choice == "periodic":
+            raise RefusedFunctionError(
+                "BSpline: integrals of periodic splines are not computed; add up those of periods"
+            )
+        a, b, t = real_places(a, b, self._t)
+        if not choice:
+            a, b = (agrad.clip(v, t[self.k], t[-self.k - 1]) for v in (a, b))
+        parts = _integrated(t, self._c, self.k)
+        return self._at(b, parts, True) - self._at(a, parts, True)
+
+
+_ENDS = {"clamped": 1, "natural": 2}
+"""The order of the derivative that is 0 at an end, by SciPy's names."""
+
+
+def _conditions(bc_type: Any) -> list[list[tuple[int, Any]]]:
+    """Return orders and values of the derivatives that are given at the first and the last place."""
+    if bc_type == "periodic":
+        raise RefusedFunctionError("make_interp_spline: periodic splines are not made; CubicSpline makes cubic ones")
+    both = [bc_type, bc_type] if bc_type is None or isinstance(bc_type, str) else list(bc_type)
+    if len(both) != 2:
+        raise ConfigurationError("make_interp_spline: bc_type is a name, or a pair for the first and the last place")
+    found: list[list[tuple[int, Any]]] = []
+    for end in both:
+        if isinstance(end, str) and end != "not-a-knot":
+            if end not in _ENDS:
+                raise ConfigurationError(f"make_interp_spline: bc_type is 'clamped' or 'natural', not {end!r}")
+            found.append([(_ENDS[end], 0.0)])
+        else:
+            found.append([] if end is None or isinstance(end, str) else [(index(n), value) for n, value in end])
+    return found
+
+
+def _knots(x: Tensor, k: int, given: bool) -> Tensor:
+    """Return SciPy's knots: the places, without some where there are no conditions, and the ends k times more."""
+    if not k:
+        return agrad.concat([x, x[-1:]])
+    if given:
+        inner = x[1:-1]
+    else:
+        half = (k + 1) // 2 if k % 2 else k // 2
+        inner = (x if k % 2 else (x[1:] + x[:-1]) / 2)[half:-half]
+    return agrad.concat([*[x[:1]] * (k + 1), inner, *[x[-1:]] * (k + 1)])
+
+
+def make_interp_spline(
+    x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any = None, axis: int = 0, check_finite: bool = True
+) -> BSpline:
+    """Return the spline through given values.
+
+    Parameters
+    ----------
+    x : array
+        Of shape (n,): places that increase.
+    y : array
+        The values, of length n along ``axis``.
+    k : int
+        The degree.
+    t : array, optional
+        The knots; by default the places, without those next to the ends, as many as there are conditions less.
+    bc_type : str or pair, optional
+        ``"not-a-knot"``, the default, ``"clamped"`` or ``"natural"``, or for each end such a name or a list of pairs:
+        the order of a derivative and its value.
+    axis : int
+        The axis of ``y``.
+    check_finite : bool
+        Without effect: values that are not finite give NaN.
+
+    Returns
+    -------
+    BSpline
+        Differentiable in ``x``, ``y``, ``t`` and the values of ``bc_type``.
+
+    Raises
+    ------
+    ShapeError
+        For lengths that do not fit each other, and places that do not increase.
+    ConfigurationError
+        For another ``bc_type``.
+    RefusedFunctionError
+        For ``"periodic"``.
+    """
+    conditions = _conditions(bc_type)
+    values = [value for end in conditions for _, value in end]
+    places, c = real_beside(x, y)
+    places = increasing(places, "make_interp_spline")
+    axis = axis_of(axis, c.ndim)
+    c = agrad.moveaxis(c, axis, 0)
+    if c.shape[0] != places.shape[0]:
+        raise ShapeError(f"make_interp_spline: {places.shape[0]} places for {c.shape[0]} values along the axis")
+    knots = _knots(places, k, bool(values)) if t is None else real_beside(t, c)[0]
+    count = knots.shape[0] - k - 1
+    if count != places.shape[0] + len(values):
+        raise ShapeError(
+            f"make_interp_spline: {knots.shape[0]} knots of degree {k} need {count} conditions; there are "
+            f"{places.shape[0]} values and {len(values)} derivatives"
+        )
+    basis = BSpline(knots, agrad.eye(count, dtype=knots.dtype, backend=c.backend, device=c.device), k)
+    first, last = (
+        [(basis(place, n), agrad.broadcast_to(real_beside(0.0, value, c)[1], c.shape[1:])) for n, value in end]
+        for place, end in zip((places[0], places[-1]), conditions, strict=True)
+    )
+    rows = [agrad.asarray(basis(places)), *[agrad.expand_dims(row, axis=0) for row, _ in (*first, *last)]]
+    sides = [c, *[agrad.expand_dims(value, axis=0) for _, value in (*first, *last)]]
+    right = agrad.concat(sides, axis=0)
+    flat = agrad.reshape(right, (count, -1))
+    matrix = agrad.astype(agrad.concat(rows, axis=0), flat.dtype)
+    found = agrad.reshape(agrad.linalg.solve(matrix, flat), right.shape)
+    out = object.__new__(BSpline)
+    out._given = (x, y, t, *values)
+    out._fill(knots, found, k, True, axis)
+    return out

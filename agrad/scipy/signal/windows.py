@@ -1,0 +1,367 @@
+"""Windows by the names of ``scipy.signal.windows``.
+
+They are Tensors of the selected backend, or where an array parameter is. Parameters that are floats are differentiated.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import Tensor, special
+from agrad.errors import ConfigurationError, ShapeError
+from agrad.interop.arguments import constant
+from agrad.scipy.shared import array, arrays, function, named
+
+__all__ = [
+    "barthann",
+    "bartlett",
+    "blackman",
+    "blackmanharris",
+    "bohman",
+    "boxcar",
+    "cosine",
+    "exponential",
+    "flattop",
+    "gaussian",
+    "general_cosine",
+    "general_gaussian",
+    "general_hamming",
+    "get_window",
+    "hamming",
+    "hann",
+    "kaiser",
+    "lanczos",
+    "nuttall",
+    "parzen",
+    "triang",
+    "tukey",
+]
+
+
+def _window(M: int, sym: bool, values: Callable[..., Tensor], *parameters: Any) -> Tensor:
+    """Return ``values(n, M, *parameters)`` of the places 0 to M - 1; without the last of M + 1 if not symmetric."""
+    if int(M) != M or M < 0:
+        raise ShapeError(f"windows: the number of samples is a whole number of 0 or more, not {M!r}")
+    given = arrays(1.0, *parameters)
+    like, parameters = given[0], tuple(given[1:])
+    if M <= 1:
+        return agrad.ones_like(agrad.broadcast_to(like, (int(M),)))
+    count = int(M) + (not sym)
+    n = constant(np.arange(count, dtype=like.dtype.name), like)
+    return values(n, count, *parameters)[: int(M)]
+
+
+def _cosines(n: Tensor, count: int, weights: Any) -> Tensor:
+    turn = n * (2 * math.pi / (count - 1)) - math.pi
+    return sum((weights[k] * agrad.cos(k * turn) for k in range(1, weights.shape[0])), weights[0] + 0 * n)
+
+
+def _from_ends(n: Tensor, count: int) -> Tensor:
+    """Return places from -1 to 1."""
+    return n * (2 / (count - 1)) - 1
+
+
+def _of_triangle(n: Tensor, count: int) -> Tensor:
+    near = agrad.minimum(n, count - 1 - n) + 1
+    return 2 * near / (count + 1) if count % 2 else (2 * near - 1) / count
+
+
+def _of_bohman(n: Tensor, count: int) -> Tensor:
+    x = agrad.abs(_from_ends(n, count))
+    return agrad.where(x < 1, (1 - x) * agrad.cos(math.pi * x) + agrad.sin(math.pi * x) / math.pi, x * 0)
+
+
+def _of_parzen(n: Tensor, count: int) -> Tensor:
+    x = agrad.abs(n - (count - 1) / 2) / (count / 2)
+    return agrad.where(agrad.abs(n - (count - 1) / 2) <= (count - 1) / 4, 1 - 6 * x * x * (1 - x), 2 * (1 - x) ** 3)
+
+
+def _of_bartlett_and_hann(n: Tensor, count: int) -> Tensor:
+    x = agrad.abs(n / (count - 1) - 0.5)
+    return 0.62 - 0.48 * x + 0.38 * agrad.cos(2 * math.pi * x)
+
+
+def _of_kaiser(n: Tensor, count: int, beta: Tensor) -> Tensor:
+    x = _from_ends(n, count)
+    inner = agrad.clip(1 - x * x, 0.0, None)
+    zero = inner == 0
+    root = agrad.where(zero, inner, agrad.sqrt(agrad.where(zero, agrad.ones_like(inner), inner)))
+    return special.i0e(beta * root) / special.i0e(beta) * agrad.exp(agrad.abs(beta) * (root - 1))
+
+
+def _of_tukey(n: Tensor, count: int, alpha: Tensor) -> Tensor:
+    # of alpha up to 0 there is no edge, and from 1 on nothing else
+    flat = alpha <= 0
+    alpha = agrad.where(flat, agrad.ones_like(alpha), agrad.minimum(alpha, agrad.ones_like(alpha)))
+    x = agrad.minimum(n, count - 1 - n) / (count - 1)
+    inner = flat | (x >= alpha / 2)
+    return agrad.where(
+        inner, agrad.ones_like(x), 0.5 - 0.5 * agrad.cos(2 * math.pi * agrad.where(inner, x * 0, x) / alpha)
+    )
+
+
+def _of_exponential(n: Tensor, count: int, tau: Tensor, center: Tensor) -> Tensor:
+    return agrad.exp(-agrad.abs(n - center) / tau)
+
+
+def _named(name: str, values: Callable[..., Tensor], what: str) -> Any:
+    """Return the function of a window without parameters."""
+
+    def made(M: int, sym: bool = True) -> Tensor:
+        """Return {what}.
+
+        Parameters
+        ----------
+        M : int
+            The number of samples.
+        sym : bool
+            True for a symmetric window, False for one to repeat, as spectra need.
+
+        Returns
+        -------
+        array
+            Of shape (M,).
+        """
+        return _window(M, sym, values)
+
+    return named(made, name, what)
+
+
+def _of_cosines(*weights: float) -> Callable[..., Tensor]:
+    return lambda n, count: _cosines(n, count, constant(np.asarray(weights, dtype=n.dtype.name), n))
+
+
+barthann = _named("barthann", _of_bartlett_and_hann, "the window between Bartlett's and Hann's")
+bartlett = _named(
+    "bartlett", lambda n, count: 1 - agrad.abs(_from_ends(n, count)), "Bartlett's triangle, 0 at the ends"
+)
+blackman = _named("blackman", _of_cosines(0.42, 0.5, 0.08), "Blackman's window")
+blackmanharris = _named(
+    "blackmanharris", _of_cosines(0.35875, 0.48829, 0.14128, 0.01168), "the window of Blackman and Harris"
+)
+bohman = _named("bohman", _of_bohman, "Bohman's window")
+boxcar = _named("boxcar", lambda n, count: agrad.ones_like(n), "ones")
+cosine = _named("cosine", lambda n, count: agrad.sin(math.pi / count * (n + 0.5)), "half a wave of the sine")
+flattop = _named(
+    "flattop", _of_cosines(0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368), "the window of a flat top"
+)
+hamming = _named("hamming", _of_cosines(0.54, 0.46), "Hamming's window")
+hann = _named("hann", _of_cosines(0.5, 0.5), "Hann's window")
+lanczos = _named("lanczos", lambda n, count: special.sinc(_from_ends(n, count)), "Lanczos's window")
+nuttall = _named("nuttall", _of_cosines(0.3635819, 0.4891775, 0.1365995, 0.0106411), "Nuttall's window")
+parzen = _named("parzen", _of_parzen, "Parzen's window")
+triang = _named("triang", _of_triangle, "a triangle above 0 at the ends")
+
+
+@function
+def general_cosine(M: int, a: Any, sym: bool = True) -> Any:
+    """Return a sum of cosines.
+
+    Parameters
+    ----------
+    M : int
+        The number of samples.
+    a : array
+        The weights, with SciPy's signs: all above 0 for the common windows.
+    sym : bool
+        True for a symmetric window, False for one to repeat.
+
+    Returns
+    -------
+    array
+        Of shape (M,), differentiable in ``a``.
+    """
+    return _window(M, sym, _cosines, array(a))
+
+
+@function
+def general_hamming(M: int, alpha: Any, sym: bool = True) -> Any:
+    """Return Hamming's window of a parameter.
+
+    Parameters
+    ----------
+    M : int
+        The number of samples.
+    alpha : float
+        The mean; the cosine has the weight 1 - alpha.
+    sym : bool
+        True for a symmetric window, False for one to repeat.
+
+    Returns
+    -------
+    array
+        Of shape (M,), differentiable in ``alpha``.
+    """
+    alpha = array(alpha)
+    return _window(M, sym, _cosines, agrad.stack([alpha, 1 - alpha]))
+
+
+@function
+def gaussian(M: int, std: Any, sym: bool = True) -> Any:
+    """Return a Gaussian.
+
+    Parameters
+    ----------
+    M : int
+        The number of samples.
+    std : float
+        Its standard deviation, in samples.
+    sym : bool
+        True for a symmetric window, False for one to repeat.
+
+    Returns
+    -------
+    array
+        Of shape (M,), differentiable in ``std``.
+    """
+    return _window(M, sym, lambda n, count, std: agrad.exp(-0.5 * ((n - (count - 1) / 2) / std) ** 2), std)
+
+
+@function
+def general_gaussian(M: int, p: Any, sig: Any, sym: bool = True) -> Any:
+    """Return exp(-|x / sig|**(2 p) / 2).
+
+    Parameters
+    ----------
+    M : int
+        The number of samples.
+    p : float
+        The shape, 1 for a Gaussian.
+    sig : float
+        The standard deviation, in samples.
+    sym : bool
+        True for a symmetric window, False for one to repeat.
+
+    Returns
+    -------
+    array
+        Of shape (M,), differentiable in ``p`` and ``sig``.
+    """
+
+    def values(n: Tensor, count: int, p: Tensor, sig: Tensor) -> Tensor:
+        return agrad.exp(-0.5 * agrad.abs((n - (count - 1) / 2) / sig) ** (2 * p))
+
+    return _window(M, sym, values, p, sig)
+
+
+@function
+def kaiser(M: int, beta: Any, sym: bool = True) -> Any:
+    """Return Kaiser's window.
+
+    Parameters
+    ----------
+    M : int
+        The number of samples.
+    beta : float
+        The shape, 0 for ones.
+    sym : bool
+        True for a symmetric window, False for one to repeat.
+
+    Returns
+    -------
+    array
+        Of shape (M,), differentiable in ``beta``.
+    """
+    return _window(M, sym, _of_kaiser, beta)
+
+
+@function
+def tukey(M: int, alpha: Any = 0.5, sym: bool = True) -> Any:
+    """Return ones with cosines at the ends.
+
+    Parameters
+    ----------
+    M : int
+        The number of samples.
+    alpha : float
+        The share of the cosines.
+    sym : bool
+        True for a symmetric window, False for one to repeat.
+
+    Returns
+    -------
+    array
+        Of shape (M,), differentiable in ``alpha``.
+    """
+    return _window(M, sym, _of_tukey, alpha)
+
+
+@function
+def exponential(M: int, center: Any = None, tau: Any = 1.0, sym: bool = True) -> Any:
+    """Return a decay to both sides.
+
+    Parameters
+    ----------
+    M : int
+        The number of samples.
+    center : float, optional
+        The place of 1, by default the middle. SciPy takes it for windows that are not symmetric.
+    tau : float
+        The decay, in samples.
+    sym : bool
+        True for a symmetric window, False for one to repeat.
+
+    Returns
+    -------
+    array
+        Of shape (M,), differentiable in ``center`` and ``tau``.
+
+    Raises
+    ------
+    ConfigurationError
+        For a center of a symmetric window.
+    """
+    if sym and center is not None:
+        raise ConfigurationError("exponential: a symmetric window has its center in the middle; give sym=False")
+    middle = (M + (not sym) - 1) / 2
+    return _window(M, sym, _of_exponential, tau, middle if center is None else center)
+
+
+_PLAIN: dict[str, Callable[..., Any]] = {
+    f.__name__: f
+    for f in (barthann, bartlett, blackman, blackmanharris, bohman, boxcar, cosine, flattop, hamming, hann, lanczos)
+} | {f.__name__: f for f in (nuttall, parzen, triang)}
+_SHAPED: dict[str, Callable[..., Any]] = {
+    f.__name__: f for f in (exponential, gaussian, general_cosine, general_gaussian, general_hamming, kaiser, tukey)
+}
+
+
+@function
+def get_window(window: Any, Nx: int, fftbins: bool = True) -> Any:
+    """Return a window by its name.
+
+    Parameters
+    ----------
+    window : str, float, or tuple
+        The name of a function here; with its parameters in a tuple; or the parameter of Kaiser's window. The suffixes
+        ``"_periodic"`` and ``"_symmetric"`` go before ``fftbins``.
+    Nx : int
+        The number of samples.
+    fftbins : bool
+        True for a window to repeat, False for a symmetric one.
+
+    Returns
+    -------
+    array
+        Of shape (Nx,), differentiable in parameters.
+
+    Raises
+    ------
+    ConfigurationError
+        For other names, SciPy's abbreviations among them, and parameters that are missing.
+    """
+    name, *parameters = window if isinstance(window, tuple) else (window,)
+    if not isinstance(name, str):
+        name, parameters = "kaiser", [name]
+    for suffix, periodic in (("_periodic", True), ("_symmetric", False)):
+        if name.endswith(suffix):
+            name, fftbins = name.removesuffix(suffix), periodic
+    if name in _PLAIN and not parameters:
+        return _PLAIN[name](Nx, sym=not fftbins)
+    if name not in _SHAPED or not (parameters or name == "tukey" or name == "exponential"):
+        known = ", ".join(sorted(_PLAIN) + [f"({n!r}, ...)" for n in sorted(_SHAPED)])
+        raise ConfigurationError(f"get_window: a window is one of {known}; not {window!r}")
+    return _SHAPED[name](Nx, *parameters, sym=not fftbins)
