@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import numpy as np
 
 import agrad
-from agrad import Tensor
+from agrad import Tensor, dtypes
 from agrad.backends import backend_of_type
 from agrad.errors import DetachError, DtypeError, RefusedFunctionError, TracedValueError
 from agrad.registry import CALLS
@@ -68,7 +68,8 @@ def like_of(*values: Any) -> Any:
 def constant(values: Any, like: Tensor) -> Tensor:
     """Return numbers or a NumPy array as a constant Tensor where ``like`` is."""
     # no copy is needed: nothing writes to the values
-    return agrad.asarray(np.asarray(values), backend=like.backend, device=like.device)
+    values, backend = np.asarray(values), like.backend
+    return agrad.asarray(values) if backend == "numpy" else agrad.asarray(values, backend=backend, device=like.device)
 
 
 def tensor(value: Any, like: Tensor | None = None) -> Tensor:
@@ -161,12 +162,12 @@ def cast(x: Tensor, dtype: Any) -> Tensor:
 
 def is_inexact(x: Any) -> bool:
     """Return True for a floating dtype, real or complex."""
-    return agrad.isdtype(x.dtype, ("real floating", "complex floating"))
+    return dtypes.is_floating(x.dtype)
 
 
 def is_complex(x: Any) -> bool:
     """Return True for a complex dtype."""
-    return agrad.isdtype(x.dtype, "complex floating")
+    return dtypes.is_complex(x.dtype)
 
 
 def inexact(x: Any) -> Tensor:
@@ -189,7 +190,7 @@ def operands(*values: Any, floating: bool = False) -> list[Any]:
     Python's numbers are weak and stay numbers. NumPy's scalars are arrays to NumPy and numbers to every other library.
     """
     if _have_one_dtype(values):
-        return list(values)
+        return [float(v) if type(v) is int else v for v in values]
     like = like_of(*values)
     if like is not None and like.backend != "numpy":
         values = tuple([v.item() if isinstance(v, np.generic) else v for v in values])
@@ -201,7 +202,7 @@ def operands(*values: Any, floating: bool = False) -> list[Any]:
 
 
 def _have_one_dtype(values: tuple[Any, ...]) -> bool:
-    """Return True for Tensors of one floating dtype and floats, the common case."""
+    """Return True for Tensors of one real floating dtype and real numbers, the common case."""
     kind = None
     for value in values:
         if isinstance(value, Tensor):
@@ -209,7 +210,7 @@ def _have_one_dtype(values: tuple[Any, ...]) -> bool:
                 kind = value.dtype
             elif value.dtype is not kind:
                 return False
-        elif type(value) is not float:
+        elif type(value) is not float and type(value) is not int:
             return False
     return kind is not None and kind.kind == "real floating"
 
@@ -301,9 +302,8 @@ def picked(x: Tensor, positions: np.ndarray, axis: int | None = None) -> Tensor:
     """
     positions = np.asarray(positions)
     if axis is None:
-        out = agrad.take(flat(x), constant(positions.reshape(-1), x), axis=0)
-        return agrad.reshape(out, positions.shape)
-    return agrad.take(x, constant(positions, x), axis=axis)
+        x, axis = flat(x), 0
+    return agrad.take(x, positions, axis=axis) if positions.ndim == 1 else x[along(axis, positions)]
 
 
 def rearranged(x: Tensor, function: Any) -> Tensor:

@@ -197,6 +197,8 @@ def _unwrap(p: Tensor, discont: Any = None, axis: int = -1, period: Any = 2 * ma
 
 @implements("sinc")
 def _sinc(x: Floating) -> Tensor:
+    if not is_complex(x):
+        return agrad.special.sinc(x) + (x - x)  # nan at infinities, as NumPy's
     y = x * math.pi
     # a series near 0, where the quotient and its derivatives lose digits
     near = agrad.abs(y) < 0.5

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from agrad.backends import backend_of, backend_of_type
-from agrad.dtypes import DType
+from agrad.dtypes import DType, as_dtype, is_floating
 from agrad.engine.scalars import TracedNumber, host_array_call
 from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError
@@ -67,8 +67,8 @@ def array_arguments(name: str, *values: Any) -> list[Any]:
     backend = backend_of(raw)
     xp, device = backend.xp, backend.device_of(raw)
     arrays = [raw_of(v) for v in values if hasattr(v, "shape")]
-    typed = [a for a in arrays if not xp.isdtype(a.dtype, "bool")] or arrays
-    dtype = xp.result_type(*typed)
+    typed = [a for a in arrays if as_dtype(a.dtype).kind != "bool"] or arrays
+    dtype = typed[0].dtype if len(typed) == 1 else xp.result_type(*typed)
     out = []
     for value in values:
         if not hasattr(value, "shape"):
@@ -76,7 +76,7 @@ def array_arguments(name: str, *values: Any) -> list[Any]:
             if type(number) not in NUMBERS:
                 raise OperandError(f"{name} takes arrays and numbers, not {type(number).__name__}")
             kind = dtype
-            if isinstance(number, float) and not xp.isdtype(dtype, ("real floating", "complex floating")):
+            if isinstance(number, float) and not is_floating(dtype):
                 kind = xp.float64
             place = partial(xp.asarray, dtype=kind, device=device)
             value = host_array_call(type(number), (value,), place) if isinstance(value, TracedNumber) else place(value)

@@ -67,6 +67,14 @@ def reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> A
     return x.reshape(shape) if copy is None else np.reshape(x, shape, copy=copy)
 
 
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+    return np.asarray(obj, dtype, copy=copy)
+
+
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
+    return x.take(indices, axis=axis)
+
+
 def permute_dims(x: Any, /, axes: tuple[int, ...]) -> Any:
     return x.transpose(axes)
 
@@ -185,6 +193,9 @@ def _counted(index: np.ndarray, length: int) -> np.ndarray | None:
     return index if least >= 0 else np.where(index < 0, index + length, index)
 
 
-_OWN = (sum, prod, max, min, mean, astype, reshape, permute_dims, matrix_transpose, broadcast_to, zeros_like, ones_like)
+_OWN = (
+    *(sum, prod, max, min, mean, astype, asarray, reshape, permute_dims, matrix_transpose, broadcast_to),
+    *(take, zeros_like, ones_like),
+)
 WORDS = {word.__name__: word for word in (*_OWN, expm1, scatter_add)}
 WORDS["matmul"] = np.matmul  # array-api-compat's looks up the namespace first
