@@ -8,7 +8,7 @@ import agrad
 from agrad import Tensor, dtypes
 from agrad.backends import backend_of_type
 from agrad.errors import DetachError, DtypeError, RefusedFunctionError, TracedValueError
-from agrad.registry import CALLS
+from agrad.registry import CALLS, namespace
 
 NUMBERS = (bool, int, float, complex)
 
@@ -272,6 +272,18 @@ def resized(x: Tensor, axis: int, n: int) -> tuple[int, ...]:
 def zeros(shape: tuple[int, ...], like: Tensor, dtype: Any = None) -> Tensor:
     """Return zeros where ``like`` is, by default in its dtype."""
     return agrad.zeros(shape, dtype=like.dtype if dtype is None else dtype, backend=like.backend, device=like.device)
+
+
+def between_zeros(x: Tensor, widths: dict[int, tuple[int, int]]) -> Tensor:
+    """Return the array with as many zeros before and after it along each axis."""
+    index: list[Any] = [slice(None)] * x.ndim
+    shape = list(x.shape)
+    for axis, (before, after) in widths.items():
+        index[axis] = slice(before, before + shape[axis])
+        shape[axis] += before + after
+    if tuple(shape) == x.shape:
+        return x
+    return namespace.scatter_add(x, index=tuple(index), shape=tuple(shape))
 
 
 def along(axis: int, index: Any) -> tuple[Any, ...]:
