@@ -1,5 +1,6 @@
 """Conversion of arguments of NumPy's functions, and helpers of all handlers."""
 
+import math
 from typing import Annotated, Any
 
 import numpy as np
@@ -139,6 +140,13 @@ def is_concrete(x: Tensor) -> bool:
     except TracedValueError:
         return False
     return True
+
+
+def may_hold(condition: Any, *xs: Tensor) -> bool:
+    """Return False if no element of arrays meets a condition, and the values can be looked at for nothing."""
+    if not all(x.backend == "numpy" and is_concrete(x) for x in xs):
+        return True
+    return bool(np.any(condition(*[x.raw for x in xs])))
 
 
 def dtype_of(dtype: Any) -> Any:
@@ -296,15 +304,18 @@ def flat(x: Tensor) -> Tensor:
     return agrad.reshape(x, (-1,)) if x.ndim != 1 else x
 
 
-def merged(x: Tensor, axis: Any) -> tuple[Tensor, tuple[int, ...]]:
-    """Return the array with ``axis`` joined at the end, and the shape for keepdims."""
+def merged(x: Tensor, axis: Any) -> tuple[Tensor, tuple[int, ...], tuple[int, ...]]:
+    """Return a matrix with ``axis`` joined as its rows, and shapes of what is reduced over them.
+
+    The shapes are those without the axes, and with keepdims.
+    """
     axes = axes_of(axis, x.ndim)
     rest = [i for i in range(x.ndim) if i not in axes]
     kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
     if axes != tuple(range(len(rest), x.ndim)):
         x = agrad.permute_dims(x, (*rest, *axes))
-    lead = x.shape[: len(rest)]
-    return agrad.reshape(x, (*lead, int(np.prod(x.shape[len(rest) :], dtype=int)))), kept
+    lead, joined = x.shape[: len(rest)], x.shape[len(rest) :]
+    return agrad.reshape(x, (math.prod(lead), math.prod(joined))), lead, kept
 
 
 def picked(x: Tensor, positions: np.ndarray, axis: int | None = None) -> Tensor:

@@ -86,7 +86,7 @@ def _reduced(ufunc: np.ufunc, x: Tensor, axis: tuple[int, ...], keepdims: bool) 
         return function(x if bring is None else bring(x), axis=axis, keepdims=keepdims)
     if len(axis) > 1 and ufunc not in ASSOCIATIVE:
         raise ValueError(f"numpy.{ufunc.__name__}.reduce: the order matters, so it goes over one axis and not {axis}")
-    x, kept = merged(x, axis)
+    x, lead, kept = merged(x, axis)
     parts = agrad.unstack(x, axis=-1)
     if not parts and ufunc.identity is None:
         raise ValueError(f"numpy.{ufunc.__name__}.reduce of no elements has no value")
@@ -97,7 +97,7 @@ def _reduced(ufunc: np.ufunc, x: Tensor, axis: tuple[int, ...], keepdims: bool) 
         pairs = [combine(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = (*pairs, *(parts[-1:] if len(parts) % 2 else ()))
     out = functools.reduce(combine, parts)
-    return agrad.reshape(out, kept) if keepdims else out
+    return agrad.reshape(out, kept if keepdims else lead)
 
 
 def accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None) -> Tensor:
