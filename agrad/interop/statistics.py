@@ -244,21 +244,24 @@ def _quantile(x: Tensor, q: Any, axis: Any, method: str, keepdims: bool, skip_na
     elif skip_nan:
         # the number of numbers in a row decides the places of its quantiles
         counts, inverse = np.unique(n - np.isnan(values_of(rows)).sum(axis=1), return_inverse=True)
-        moved = _moved(q, where, _slopes(counts, where, method)[:, inverse].T, rows)
+        moved = _moved(q, where, counts, inverse, method, rows)
         out = _at(rows, _places(counts, where, method)[:, inverse].T, counts[inverse], moved)
     else:
         count = np.asarray([n])
-        moved = _moved(q, where, _slopes(count, where, method).T, rows)
-        out = _at(rows, _places(count, where, method).T, count, moved)
+        moved = _moved(q, where, count, slice(None), method, rows)
+        out = _at(rows, _places_among(n, where.tobytes(), method)[None], count, moved)
         if may_hold(np.isnan, rows):  # nan is last in its row, and makes all its quantiles nan
             out = agrad.where(agrad.isnan(rows[:, -1:]), rows[:, -1:], out)
     out = out if 1 in out.shape else agrad.matrix_transpose(out)
     return agrad.reshape(out, (*where.shape, *(kept if keepdims else lead)))
 
 
-def _moved(q: Any, where: np.ndarray, slopes: np.ndarray, rows: Tensor) -> Tensor | None:
-    """Return 0 with the derivative ``slopes`` by the quantiles, or None if constant."""
-    if not isinstance(q, Tensor) or not slopes.any():
+def _moved(q: Any, where: np.ndarray, counts: np.ndarray, inverse: Any, method: str, rows: Tensor) -> Tensor | None:
+    """Return 0 with the derivatives of the places by the quantiles, or None if they are constant."""
+    if not isinstance(q, Tensor):
+        return None
+    slopes = _slopes(counts, where, method)[:, inverse].T
+    if not slopes.any():
         return None
     change = agrad.reshape(cast(q, rows.dtype) - constant(where.astype(rows.dtype.name), rows), (1, -1))
     return change * constant(slopes.astype(rows.dtype.name), rows)
