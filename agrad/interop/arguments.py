@@ -197,7 +197,7 @@ def operands(*values: Any, floating: bool = False) -> list[Any]:
 
     Python's numbers are weak and stay numbers. NumPy's scalars are arrays to NumPy and numbers to every other library.
     """
-    if _have_one_dtype(values):
+    if _have_one_dtype(values, floating):
         return [float(v) if type(v) is int else v for v in values]
     like = like_of(*values)
     if like is not None and like.backend != "numpy":
@@ -209,18 +209,20 @@ def operands(*values: Any, floating: bool = False) -> list[Any]:
     return [cast(v, target) if isinstance(v, Tensor) else _fitting(v, target) for v in out]
 
 
-def _have_one_dtype(values: tuple[Any, ...]) -> bool:
-    """Return True for Tensors of one real floating dtype and real numbers, the common case."""
-    kind = None
+def _have_one_dtype(values: tuple[Any, ...], floating: bool) -> bool:
+    """Return True for Tensors of one dtype, which may be real numbers' too; the common cases."""
+    kind, numbers = None, False
     for value in values:
         if isinstance(value, Tensor):
             if kind is None:
                 kind = value.dtype
             elif value.dtype is not kind:
                 return False
-        elif type(value) is not float and type(value) is not int:
+        elif type(value) is float or type(value) is int:
+            numbers = True
+        else:
             return False
-    return kind is not None and kind.kind == "real floating"
+    return kind is not None and (kind.kind == "real floating" or not (numbers or floating))
 
 
 def _fitting(number: Any, dtype: np.dtype) -> Any:
@@ -327,6 +329,21 @@ def picked(x: Tensor, positions: np.ndarray, axis: int | None = None) -> Tensor:
     if axis is None:
         x, axis = flat(x), 0
     return agrad.take(x, positions, axis=axis) if positions.ndim == 1 else x[along(axis, positions)]
+
+
+def replaced(x: Tensor, places: np.ndarray, new: Tensor) -> Tensor:
+    """Return a vector with values at places, which are repeated if there are fewer.
+
+    Of several values for one place the last is kept.
+    """
+    order = np.arange(x.size)
+    order[places] = x.size + np.arange(places.size) % new.size
+    return picked(agrad.concat([x, new]), order)
+
+
+def rewrite(x: Tensor, result: Tensor) -> None:
+    """Write new values into a Tensor, given in any shape: it is rebound."""
+    CALLS["write"](x, agrad.reshape(result, x.shape), "x[i] = v")
 
 
 def rearranged(x: Tensor, function: Any) -> Tensor:

@@ -24,7 +24,9 @@ from agrad.interop.arguments import (
     picked,
     promoted,
     rejects,
+    replaced,
     resized,
+    rewrite,
     tensor,
     values_of,
     with_axis,
@@ -197,7 +199,10 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
     if not np.can_cast(np.dtype(new.dtype.name), np.dtype(dst.dtype.name), casting):
         raise TypeError(f"numpy.copyto: {new.dtype} cannot be cast to {dst.dtype} by the rule {casting!r}")
     new = agrad.broadcast_to(cast(new, dst.dtype), dst.shape)
-    dst[...] = new if where is True else agrad.where(cast(tensor(where, dst), bool), new, dst)
+    if where is True:
+        dst[...] = new
+    else:
+        rewrite(dst, agrad.where(cast(tensor(where, dst), bool), new, dst))
 
 
 @implements("put")
@@ -219,12 +224,7 @@ def _write(x: Tensor, places: np.ndarray, values: Any) -> None:
         return
     if not new.size:
         raise ValueError("there are no values to write")
-    new = picked(new, np.arange(places.size) % new.size, 0)
-    # the last of several values for one place is kept
-    last, order = np.unique(places[::-1], return_index=True)
-    row = flat(x)
-    row[constant(last, x)] = picked(new, places.size - 1 - order, 0)
-    x[...] = agrad.reshape(row, x.shape)
+    rewrite(x, replaced(flat(x), places, new))
 
 
 @implements("putmask")
@@ -232,7 +232,7 @@ def _putmask(a: Any, mask: Any, values: Any) -> None:
     x = _target(a, "putmask")
     new = flat(cast(tensor(values, x), x.dtype))
     spread = agrad.reshape(picked(new, np.arange(x.size) % max(new.size, 1), 0), x.shape)
-    x[...] = agrad.where(cast(tensor(mask, x), bool), spread, x)
+    rewrite(x, agrad.where(cast(tensor(mask, x), bool), spread, x))
 
 
 @implements("put_along_axis")

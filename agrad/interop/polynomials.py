@@ -11,6 +11,7 @@ import agrad
 from agrad import Tensor
 from agrad.interop.arguments import (
     Promoted,
+    between_zeros,
     constant,
     flat,
     inexact,
@@ -36,7 +37,7 @@ def _joined(a: Any, b: Any) -> list[Tensor]:
     """Return coefficients of one length, with zeros for missing powers."""
     parts = _coefficients(a, b)
     n = max(p.shape[0] for p in parts)
-    return [agrad.concat([zeros((n - p.shape[0],), p), p]) for p in parts]
+    return [between_zeros(p, {0: (n - p.shape[0], 0)}) for p in parts]
 
 
 @implements("polyadd")

@@ -21,6 +21,7 @@ from agrad.interop.arguments import (
     is_concrete,
     like_of,
     on_axis,
+    picked,
     promoted,
     tensor,
     tensors,
@@ -210,6 +211,8 @@ def _slope(f: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
     n = f.shape[axis]
     if n < edge_order + 1:
         raise ValueError(f"numpy.gradient: an axis of {n} elements is too short; it needs {edge_order + 1}")
+    if isinstance(step, (int, float, np.integer, np.floating)):
+        return _even_slope(f, axis, float(step), edge_order)
     kind = f.dtype
     f, h = alike(f, step)
     if h.ndim:
@@ -235,6 +238,24 @@ def _slope(f: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
         a, b = at(h, -2, -1), at(h, -1, None)
         last = at(slopes, -1, None) + (at(slopes, -1, None) - at(slopes, -2, -1)) * b / (a + b)
     return agrad.astype(agrad.concat([first, *parts, last], axis=axis), kind)
+
+
+def _even_slope(f: Tensor, axis: int, step: float, edge_order: int) -> Tensor:
+    """Return the same for points at one distance, as differences of the elements at two places."""
+    n = f.shape[axis]
+
+    def over(steps: Any) -> Tensor:
+        # NumPy divides by the distance of the two points
+        return constant((np.asarray(steps) * step).astype(f.dtype.name).reshape(on_axis(-1, axis, f.ndim)), f)
+
+    if edge_order == 1:
+        ahead, behind = np.minimum(np.arange(n) + 1, n - 1), np.maximum(np.arange(n) - 1, 0)
+        return (picked(f, ahead, axis) - picked(f, behind, axis)) / over(ahead - behind)
+    inside = (f[along(axis, slice(2, None))] - f[along(axis, slice(None, -2))]) / (2.0 * step)
+    near = [picked(f, np.asarray([i, n - 1 - i]), axis) for i in range(3)]
+    ends = (1.5 * near[0] - 2.0 * near[1] + 0.5 * near[2]) / over([-1.0, 1.0])
+    first, last = ends[along(axis, slice(1))], ends[along(axis, slice(1, None))]
+    return agrad.concat([first, inside, last], axis=axis)
 
 
 @implements("unwrap")
