@@ -1,5 +1,6 @@
 """Conversion of arguments of NumPy's functions, and helpers of all handlers."""
 
+import functools
 import math
 from typing import Annotated, Any
 
@@ -188,8 +189,13 @@ def promoted(*xs: Tensor, least: Any = None) -> list[Tensor]:
     kinds = [x.dtype for x in xs]
     if least is None and kinds.count(kinds[0]) == len(kinds):
         return list(xs)
-    target = np.result_type(*[np.dtype(kind.name) for kind in kinds], *([] if least is None else [least]))
-    return [cast(x, target) for x in xs]
+    target = _promotion(tuple([kind.name for kind in kinds]), least)
+    return [x if kind is target else agrad.astype(x, target) for x, kind in zip(xs, kinds, strict=True)]
+
+
+@functools.lru_cache(maxsize=256)
+def _promotion(names: tuple[str, ...], least: Any) -> Any:
+    return dtype_of(np.result_type(*map(np.dtype, names), *([] if least is None else [least])))
 
 
 def operands(*values: Any, floating: bool = False) -> list[Any]:
