@@ -147,7 +147,7 @@ def may_hold(condition: Any, *xs: Tensor) -> bool:
     """Return False if no element of arrays meets a condition, and the values can be looked at for nothing."""
     if not all(x.backend == "numpy" and is_concrete(x) for x in xs):
         return True
-    return bool(np.any(condition(*[x.raw for x in xs])))
+    return bool(condition(*[x.raw for x in xs]).any())
 
 
 def dtype_of(dtype: Any) -> Any:
@@ -335,6 +335,11 @@ def picked(x: Tensor, positions: np.ndarray, axis: int | None = None) -> Tensor:
     if axis is None:
         x, axis = flat(x), 0
     return agrad.take(x, positions, axis=axis) if positions.ndim == 1 else x[along(axis, positions)]
+
+
+def stretched(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return the array broadcast to a shape, or itself if it has that."""
+    return x if x.shape == shape else agrad.broadcast_to(x, shape)
 
 
 def replaced(x: Tensor, places: np.ndarray, new: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from agrad.interop.arguments import (
     is_inexact,
     like_of,
     masked,
+    may_hold,
     operands,
     picked,
     promoted,
@@ -27,6 +28,7 @@ from agrad.interop.arguments import (
     replaced,
     resized,
     rewrite,
+    stretched,
     tensor,
     values_of,
     with_axis,
@@ -88,15 +90,20 @@ def _choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
     # NumPy applies the mode to indices out of range
     which = np.choose(values_of(a), [np.int64(i) for i in range(len(parts))], mode=mode)
     shape = np.broadcast_shapes(which.shape, *[p.shape for p in parts])
-    stacked = agrad.stack([agrad.broadcast_to(p, shape) for p in parts], axis=0)
-    index = constant(np.broadcast_to(which, shape)[None].astype(np.int64), like)
-    return agrad.take_along_axis(stacked, index, axis=0)[0]
+    stacked = agrad.concat([flat(stretched(p, shape)) for p in parts])
+    size = math.prod(shape)
+    return picked(stacked, np.broadcast_to(which, shape) * size + np.arange(size).reshape(shape))
 
 
 @implements("compress")
 def _compress(condition: Any, a: Tensor, axis: Any = None) -> Tensor:
     x, axis = with_axis(a, axis)
     return picked(x, np.flatnonzero(values_of(condition)), axis)
+
+
+@implements("extract")
+def _extract(condition: Any, arr: Tensor) -> Tensor:
+    return picked(arr, np.flatnonzero(values_of(condition)))
 
 
 @implements("take")
@@ -139,12 +146,13 @@ def _nan_to_num(x: Tensor, copy: bool = True, nan: Any = 0.0, posinf: Any = None
         return real + 1j * _nan_to_num(agrad.imag(x), True, nan, posinf, neginf)
     limits = agrad.finfo(x.dtype)
     out = x
-    for where, value in (
-        (agrad.isnan(x), nan),
-        (x == math.inf, limits.max if posinf is None else posinf),
-        (x == -math.inf, limits.min if neginf is None else neginf),
+    for replaces, value in (
+        (lambda x: x != x, nan),
+        (lambda x: x == math.inf, limits.max if posinf is None else posinf),
+        (lambda x: x == -math.inf, limits.min if neginf is None else neginf),
     ):
-        out = masked(out, ~where, value)
+        if may_hold(replaces, x):
+            out = masked(out, ~replaces(x), value)
     return out
 
 
@@ -161,7 +169,7 @@ def _round(a: Tensor, decimals: int = 0) -> Tensor:
     return cast(out, a.dtype)
 
 
-as_written("extract fix imag real")
+as_written("fix imag real")
 
 
 @implements("angle")
@@ -198,7 +206,7 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
     new = tensor(src, dst)
     if not np.can_cast(np.dtype(new.dtype.name), np.dtype(dst.dtype.name), casting):
         raise TypeError(f"numpy.copyto: {new.dtype} cannot be cast to {dst.dtype} by the rule {casting!r}")
-    new = agrad.broadcast_to(cast(new, dst.dtype), dst.shape)
+    new = stretched(cast(new, dst.dtype), dst.shape)
     if where is True:
         dst[...] = new
     else:
@@ -242,7 +250,7 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     axis = 0 if axis is None else axis_of(axis, x.ndim)
     index = values_of(indices)
     index = np.broadcast_to(index, np.broadcast_shapes(index.shape, (*shape[:axis], 1, *shape[axis + 1 :])))
-    new = agrad.broadcast_to(cast(tensor(values, x), x.dtype), index.shape)
+    new = stretched(cast(tensor(values, x), x.dtype), index.shape)
     places = np.arange(x.size).reshape(shape)
     _write(x, np.take_along_axis(places, index, axis).reshape(-1), new)
 

@@ -79,8 +79,8 @@ def _polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
 @implements("polyval")
 def _polyval(p: Promoted, x: Promoted) -> Any:
     out = agrad.zeros_like(x)
-    for c in agrad.unstack(p):
-        out = out * x + c
+    for i in range(p.shape[0]):
+        out = out * x + p[i]
     return out
 
 
@@ -140,7 +140,7 @@ def _poly(seq_of_zeros: Tensor) -> Tensor:
         raise ValueError("numpy.poly takes roots in one dimension, or a square matrix")
     out = agrad.ones_like(x[:1])
     for i in range(x.shape[0]):
-        out = convolved(out, agrad.concat([agrad.ones_like(x[:1]), -x[i : i + 1]]))
+        out = between_zeros(out, {0: (0, 1)}) - between_zeros(out, {0: (1, 0)}) * x[i : i + 1]
     if is_complex(out):
         # coefficients are real if the roots are conjugate pairs
         roots = np.sort_complex(values_of(x))

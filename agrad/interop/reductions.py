@@ -26,7 +26,7 @@ from agrad.interop.arguments import (
     with_axis,
 )
 from agrad.interop.methods import accumulate, reduce
-from agrad.interop.table import as_written, implements
+from agrad.interop.table import implements
 from agrad.registry import CALLS
 
 
@@ -77,7 +77,11 @@ for _names, _handler in {
 }.items():
     implements(*_names.split())(_handler)
 
-as_written("ptp")
+
+@implements("ptp")
+def _ptp(a: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
+    shaped = _shaped(a, axis, keepdims)
+    return agrad.max(a, **shaped) - agrad.min(a, **shaped)
 
 
 def _cumulative(name: str) -> None:
