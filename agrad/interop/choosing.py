@@ -32,6 +32,7 @@ from agrad.interop.arguments import (
     tensor,
     values_of,
     with_axis,
+    zeros,
 )
 from agrad.interop.table import as_written, implements
 
@@ -71,15 +72,19 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> T
         conditions.append(~np.any([np.broadcast_to(c, x.shape) for c in conditions], axis=0))
     elif len(functions) != len(conditions):
         raise ValueError(f"numpy.piecewise: {len(conditions)} conditions for {len(functions)} functions")
-    out = agrad.zeros_like(x)
+    parts, order, count = [zeros((1,), x)], np.zeros(x.size, dtype=np.int64), 1
     for condition, function in zip(conditions, functions, strict=True):
-        mask = np.broadcast_to(condition, x.shape)
-        if not mask.any():
+        places = np.flatnonzero(np.broadcast_to(condition, x.shape))
+        if not places.size:
             continue
         # a function is given only the elements of its condition, as in NumPy
-        part = function(x[constant(mask, x)], *args, **kw) if callable(function) else function
-        _write(out, np.flatnonzero(mask), agrad.broadcast_to(tensor(part, x), (int(mask.sum()),)))
-    return out
+        part = tensor(function(picked(x, places), *args, **kw) if callable(function) else function, x)
+        if part.size != 1 and part.shape != places.shape:
+            raise ValueError(f"numpy.piecewise: a function gave {part.shape} for {places.size} elements")
+        parts.append(flat(cast(part, x.dtype)))
+        order[places] = count + np.arange(places.size) % part.size
+        count += part.size
+    return agrad.reshape(picked(agrad.concat(parts), order), x.shape)
 
 
 @implements("choose")
@@ -112,9 +117,9 @@ def _take(a: Tensor, indices: Any, axis: Any = None, mode: str = "raise") -> Ten
     if isinstance(indices, Tensor) and mode == "raise":
         return x[along(axis, indices)]
     index = values_of(indices)
-    index = np.take(np.arange(x.shape[axis]), index if index.size else index.astype(np.int64), mode=mode)
-    out = picked(x, np.asarray(index).reshape(-1), axis)
-    return agrad.reshape(out, (*x.shape[:axis], *np.shape(index), *x.shape[axis + 1 :]))
+    return picked(
+        x, np.take(np.arange(x.shape[axis]), index if index.size else index.astype(np.int64), mode=mode), axis
+    )
 
 
 @implements("take_along_axis")

@@ -83,8 +83,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     for outside, value, end in ((xs < xps[0], left, 0), (xs > xps[-1], right, -1)):
 
         def edge(value: Any = value, end: int = end) -> Tensor:
-            given = fp[end] if value is None else promoted(tensor(value, fp), fp)[0]
-            return agrad.broadcast_to(given, x.shape)
+            return fp[end] if value is None else promoted(tensor(value, fp), fp)[0]
 
         out = chosen(outside, edge, out)
     return out if is_complex(x) else chosen(np.isnan(xs) if seen else agrad.isnan(x), lambda: x, out)

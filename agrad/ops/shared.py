@@ -58,15 +58,14 @@ def array_arguments(name: str, *values: Any) -> list[Any]:
 
     Numbers are weak: they take the arrays' dtype. Raise ``OperandError`` for other objects, and for no array.
     """
-    known = next((v for v in values if hasattr(v, "shape")), None)
-    if known is None:
+    shaped = [v for v in values if hasattr(v, "shape")]
+    if not shaped:
         raise OperandError(f"{name} takes at least one array; make one with agrad.asarray")
-    if all(hasattr(v, "shape") for v in values):
-        return list(values)
-    raw = raw_of(known)
-    backend = backend_of(raw)
-    xp, device = backend.xp, backend.device_of(raw)
-    arrays = [raw_of(v) for v in values if hasattr(v, "shape")]
+    if len(shaped) == len(values):
+        return shaped
+    arrays = [raw_of(v) for v in shaped]
+    backend = backend_of(arrays[0])
+    xp, device = backend.xp, backend.device_of(arrays[0])
     typed = [a for a in arrays if as_dtype(a.dtype).kind != "bool"] or arrays
     dtype = typed[0].dtype if len(typed) == 1 else xp.result_type(*typed)
     out = []
