@@ -198,20 +198,25 @@ def _cond(x: Floating, p: Any = None) -> Tensor:
 @implements("linalg.lstsq")
 def lstsq(a: PromotedFloating, b: PromotedFloating, rcond: Any = None) -> tuple[Any, ...]:
     """Solve a least squares problem, as ``numpy.linalg.lstsq``."""
-    if a.ndim != 2 or b.ndim not in (1, 2):
-        raise np.linalg.LinAlgError("numpy.linalg.lstsq takes a matrix, and a vector or a matrix")
+    x, rank = least_squares(a, b, rcond)
     m, n = a.shape
-    eps = agrad.finfo(a.dtype).eps
-    cut = max(m, n) * eps if rcond is None else eps if rcond < 0 else float(rcond)
     s = agrad.linalg.svdvals(a)
-    host = values_of(s)
-    rank = int(np.sum(host > cut * host.max(initial=0.0)))
-    x = agrad.matmul(agrad.linalg.pinv(a, rtol=float(cut)), b)
     if rank < n or m <= n:
         return x, zeros((0,), a, agrad.real(a).dtype), rank, s
     rest = b - agrad.matmul(a, x)
     squares = agrad.real(rest) ** 2 + agrad.imag(rest) ** 2 if is_complex(rest) else rest * rest
     return x, agrad.reshape(agrad.sum(squares, axis=0), (-1,)), rank, s
+
+
+def least_squares(a: Tensor, b: Tensor, rcond: Any) -> tuple[Tensor, int]:
+    """Return the solution of a least squares problem, and the rank of the matrix."""
+    if a.ndim != 2 or b.ndim not in (1, 2):
+        raise np.linalg.LinAlgError("numpy.linalg.lstsq takes a matrix, and a vector or a matrix")
+    eps = agrad.finfo(a.dtype).eps
+    cut = max(a.shape) * eps if rcond is None else eps if rcond < 0 else float(rcond)
+    s = np.linalg.svd(values_of(a), compute_uv=False)
+    rank = int(np.sum(s > cut * s.max(initial=0.0)))
+    return agrad.matmul(agrad.linalg.pinv(a, rtol=float(cut)), b), rank
 
 
 @implements("linalg.tensorinv")

@@ -24,7 +24,7 @@ from agrad.interop.arguments import (
     zeros,
 )
 from agrad.interop.creation import vander
-from agrad.interop.linear_algebra import eigvals, lstsq
+from agrad.interop.linear_algebra import eigvals, least_squares, lstsq
 from agrad.interop.signals import convolved
 from agrad.interop.table import implements
 
@@ -163,7 +163,11 @@ def _polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w:
         right = right * (w[:, None] if right.ndim == 2 else w)
     scale = agrad.sqrt(agrad.sum(left * left, axis=0))
     left = left / scale
-    c, residuals, rank, s = lstsq(left, right, rcond)
+    scaled = cov and cov != "unscaled"
+    if full or scaled:
+        c, residuals, rank, s = lstsq(left, right, rcond)
+    else:
+        c, rank = least_squares(left, right, rcond)
     if rank != deg + 1 and not full:
         warnings.warn(
             f"numpy.polyfit: {x.shape[0]} points do not determine a polynomial of degree {deg}",
@@ -179,7 +183,7 @@ def _polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w:
         raise rejects("polyfit", "gives no covariance of several fits at once for Tensors", "fit them one by one")
     base = agrad.linalg.inv(agrad.matmul(agrad.matrix_transpose(left), left))
     base = base / (scale[:, None] * scale[None, :])
-    if isinstance(cov, str) and cov == "unscaled":
+    if not scaled:
         return c, base
     if x.shape[0] <= deg + 1:
         raise ValueError("numpy.polyfit: there are too few points to scale the covariance; use cov='unscaled'")
