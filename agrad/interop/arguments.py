@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 
 import agrad
-from agrad import Tensor, dtypes
+from agrad import Tensor
 from agrad.backends import backend_of_type
 from agrad.errors import DetachError, DtypeError, RefusedFunctionError, TracedValueError
 from agrad.registry import CALLS, namespace
@@ -144,7 +144,7 @@ def is_concrete(x: Tensor) -> bool:
 
 
 def may_hold(condition: Any, *xs: Tensor) -> bool:
-    """Return False if no element of arrays meets a condition, and the values can be looked at for nothing."""
+    """Return False if no element meets a condition, where looking at values is free."""
     if not all(x.backend == "numpy" and is_concrete(x) for x in xs):
         return True
     return bool(condition(*[x.raw for x in xs]).any())
@@ -169,14 +169,18 @@ def cast(x: Tensor, dtype: Any) -> Tensor:
     return x if dtype is None or x.dtype == dtype else agrad.astype(x, dtype_of(dtype))
 
 
+_INEXACT, _COMPLEX = {"real floating", "complex floating", "f", "c"}, {"complex floating", "c"}
+"""Kinds of dtypes, as agrad and as NumPy name them."""
+
+
 def is_inexact(x: Any) -> bool:
     """Return True for a floating dtype, real or complex."""
-    return dtypes.is_floating(x.dtype)
+    return x.dtype.kind in _INEXACT
 
 
 def is_complex(x: Any) -> bool:
     """Return True for a complex dtype."""
-    return dtypes.is_complex(x.dtype)
+    return x.dtype.kind in _COMPLEX
 
 
 def inexact(x: Any) -> Tensor:

@@ -22,7 +22,6 @@ from agrad.interop.arguments import (
     tensors,
 )
 from agrad.interop.table import find, implements
-from agrad.ops.matrices import on_diagonal
 from agrad.registry import namespace
 
 
@@ -130,8 +129,11 @@ def _diag(v: Tensor, k: int = 0) -> Tensor:
         return agrad.linalg.diagonal(v, offset=int(k))
     if v.ndim != 1:
         raise ValueError("numpy.diag takes an array of one or two dimensions")
-    count = v.shape[0] + abs(int(k))
-    return on_diagonal(namespace, v, count, count, int(k))
+    k = int(k)
+    n = v.shape[0] + abs(k)
+    start = k if k >= 0 else -k * n
+    index = slice(start, min(start + v.shape[0] * (n + 1), n * n), n + 1)
+    return agrad.reshape(namespace.scatter_add(v, index=(index,), shape=(n * n,)), (n, n))
 
 
 @implements("diagflat")

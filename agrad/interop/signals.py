@@ -28,7 +28,6 @@ from agrad.interop.arguments import (
     values_of,
 )
 from agrad.interop.table import implements
-from agrad.shapes import ARRAY
 
 
 @implements("interp")
@@ -94,7 +93,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
 
 @agrad.primitive(name="numpy.convolve", linear=("a", "v"))
 def convolve_p(xp: Any, a: Any, v: Any, /, *, start: int, count: int) -> Any:
-    """Return ``count`` elements of the full convolution of two vectors, from ``start`` on.
+    """Return a part of the full convolution of two vectors, from ``start`` on.
 
     Beyond its ends they are 0.
     """
@@ -120,8 +119,8 @@ def _windows_product(xp: Any, a: Any, v: Any, start: int, count: int) -> Any:
     lead = (slice(None),) * (len(a.shape) - 1)
     padded = xp.scatter_add(a, index=(*lead, slice(before, before + n)), shape=(*a.shape[:-1], before + n + after))
     places = xp.arange_like(a, count)[:, None] + (start + before) - xp.arange_like(a, m)
-    rows = xp.getitem(padded, places, index=(*lead, ARRAY))
-    return xp.matmul(rows, v[..., None])[..., 0]
+    rows = xp.take(padded, xp.reshape(places, (-1,)), axis=len(a.shape) - 1)
+    return xp.matmul(xp.reshape(rows, (*a.shape[:-1], count, m)), v[..., None])[..., 0]
 
 
 @convolve_p.vjp("a")
