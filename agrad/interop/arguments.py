@@ -145,9 +145,12 @@ def is_concrete(x: Tensor) -> bool:
 
 def may_hold(condition: Any, *xs: Tensor) -> bool:
     """Return False if no element meets a condition, where looking at values is free."""
-    if not all(x.backend == "numpy" and is_concrete(x) for x in xs):
-        return True
-    return bool(condition(*[x.raw for x in xs]).any())
+    return not are_at_hand(*xs) or bool(condition(*[x.raw for x in xs]).any())
+
+
+def are_at_hand(*xs: Tensor) -> bool:
+    """Return True if looking at values is free: they are NumPy's, and no transform hides them."""
+    return all(x.backend == "numpy" and is_concrete(x) for x in xs)
 
 
 def dtype_of(dtype: Any) -> Any:

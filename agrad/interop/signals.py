@@ -12,13 +12,13 @@ from agrad.interop.arguments import (
     Floating,
     alike,
     along,
+    are_at_hand,
     axes_of,
     axis_of,
     constant,
     flat,
     inexact,
     is_complex,
-    is_concrete,
     like_of,
     on_axis,
     picked,
@@ -47,8 +47,8 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
         fp = agrad.concat([fp[-1:], fp, fp[:1]])
         left = right = None
     # a case that no element is in takes no operations where the values can be looked at for nothing
-    seen = all(v.backend == "numpy" and is_concrete(v) for v in (x, xp, fp))
-    xs, xps, fps = (values_of(v) for v in (x, xp, fp)) if seen else (x, xp, fp)
+    seen = are_at_hand(x, xp, fp)
+    xs, xps, fps = (v.raw if seen else v for v in (x, xp, fp))
 
     def chosen(condition: Any, new: Callable[[], Tensor], out: Tensor) -> Tensor:
         if isinstance(condition, Tensor):
@@ -63,13 +63,13 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
         out = agrad.broadcast_to(fp[0], x.shape)
     else:
         if seen:
-            i = np.clip(np.searchsorted(xps, xs, side="right") - 1, 0, n - 2)
+            i = xps[1:-1].searchsorted(xs, side="right")
         else:
             found = agrad.searchsorted(xp, flat(x), side="right") - 1
             i = agrad.reshape(agrad.clip(found, 0, n - 2), x.shape)
         x0, x1, f0, f1 = at(xp, xps, i), at(xp, xps, i + 1), at(fp, fps, i), at(fp, fps, i + 1)
         gap = x1 - x0
-        gap = chosen((values_of(gap) if seen else gap) == 0, lambda: agrad.ones_like(gap), gap)
+        gap = chosen((gap.raw if seen else gap) == 0, lambda: agrad.ones_like(gap), gap)
         slope = (f1 - f0) / gap
         inside = f0 + slope * (x - x0)
 
@@ -77,7 +77,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
             return agrad.where((x == x0) | (f0 == f1), f0, f1 + slope * (x - x1))
 
         # as NumPy beside an infinity or a nan: exact at a node, else from the other node
-        inside = chosen(np.isnan(values_of(inside)) if seen else agrad.isnan(inside), beside, inside)
+        inside = chosen(np.isnan(inside.raw) if seen else agrad.isnan(inside), beside, inside)
         out = chosen(xs == xps[-1], lambda: fp[-1], inside)
     for outside, value, end in ((xs < xps[0], left, 0), (xs > xps[-1], right, -1)):
 
