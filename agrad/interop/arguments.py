@@ -149,7 +149,7 @@ def may_hold(condition: Any, *xs: Tensor) -> bool:
 
 
 def are_at_hand(*xs: Tensor) -> bool:
-    """Return True if looking at values is free: they are NumPy's, and no transform hides them."""
+    """Return True if values are NumPy's and no transform hides them."""
     return all(x.backend == "numpy" and is_concrete(x) for x in xs)
 
 
@@ -320,9 +320,9 @@ def flat(x: Tensor) -> Tensor:
 
 
 def merged(x: Tensor, axis: Any) -> tuple[Tensor, tuple[int, ...], tuple[int, ...]]:
-    """Return a matrix with ``axis`` joined as its rows, and shapes of what is reduced over them.
+    """Return a matrix with ``axis`` joined as its rows, and shapes of results.
 
-    The shapes are those without the axes, and with keepdims.
+    They are the shape without the axes, and that with keepdims.
     """
     axes = axes_of(axis, x.ndim)
     rest = [i for i in range(x.ndim) if i not in axes]
