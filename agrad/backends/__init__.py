@@ -31,7 +31,8 @@ _REMEDY = {
 }
 
 _loaded: dict[str, Backend] = {}
-_of_type: dict[type, Backend] = {}
+_of_type: dict[type, Backend | None] = dict.fromkeys((type(None), bool, int, float, complex, str, list, tuple, dict))
+"""The backends of types seen. Of Python's own types, the most frequent ones are known to be no arrays."""
 
 
 def _modules() -> dict[str, str]:

@@ -8,6 +8,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from agrad.backends import backend_of_type
 from agrad.engine.levels import NUMBERS, dispatch, observed, select, unusual
 from agrad.engine.observing import OBSERVED
@@ -216,7 +218,9 @@ def _binary(primitive: Any) -> Call:
         else:
             return dispatch(primitive, (x1, x2), {})
         if kind is not other and not (takes_numbers and other in NUMBERS):
-            return dispatch(primitive, (x1, x2), {})
+            if not (type(x1) is type(x2) and kind in NUMPYS and other in NUMPYS):
+                return dispatch(primitive, (x1, x2), {})
+            other = kind
         try:
             y = raw[kind](a, b)
         except Exception as error:
@@ -250,6 +254,14 @@ def _binary(primitive: Any) -> Call:
     return call
 
 
+NUMPYS = frozenset({np.ndarray, *(kind for kind in np.sctypeDict.values() if issubclass(kind, np.number | np.bool))})
+"""The types of NumPy's arrays and of its scalars, which are arrays beside one another."""
+
+
+def _are_tensors(args: tuple[Any, ...]) -> bool:
+    return {Tensor}.issuperset(map(type, args))
+
+
 def _several(primitive: Any) -> Call:
     """Any number of arguments and of outputs."""
     raw, outputs, count = primitive.raw, primitive.outputs, len(primitive.arrays)
@@ -276,7 +288,7 @@ def _several(primitive: Any) -> Call:
                     traced.append(i)
                 x = inner[i] = x.data
             if type(x) is not kind:
-                if kind is not None:
+                if kind is not None and not (kind in NUMPYS and type(x) in NUMPYS and _are_tensors(args)):
                     return dispatch(primitive, args, settings)
                 kind = type(x)
         if level is None or kind is None:

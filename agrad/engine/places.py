@@ -30,15 +30,24 @@ def settings_picker(names: Sequence[str], known: Sequence[str]) -> Callable[[dic
     return lambda settings: {name: settings[name] for name in names}
 
 
+def first_places(entries: Sequence[str]) -> dict[str, int]:
+    """Return the first place of each entry."""
+    places: dict[str, int] = {}
+    for i, entry in enumerate(entries):
+        places.setdefault(entry, i)
+    return places
+
+
 def places_of(names: Sequence[str], entries: Sequence[str], primitive: Any, count: int) -> list[Any]:
     """Return where among ``entries`` the values of a rule's parameters stand.
 
     The variadic argument of the primitive, called with ``count`` arguments, has several places.
     """
     rest = primitive.argument_names(count)[len(primitive.arrays) :]
+    at = first_places(entries)
     places: list[Any] = []
     for name in names:
         base, suffix = (name[:-5], "_meta") if name.endswith("_meta") else (name, "")
-        several = base == primitive.variadic and name not in entries
-        places.append([entries.index(f"{a}{suffix}") for a in rest] if several else entries.index(name))
+        several = base == primitive.variadic and name not in at
+        places.append([at[f"{a}{suffix}"] for a in rest] if several else at[name])
     return places

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from agrad.engine.places import Values, picker
+from agrad.engine.places import Values, first_places, picker
 from agrad.engine.pullback import build_pullback
 from agrad.engine.tape import ARGUMENT, RESULT, SETTINGS, Meta, Plan
 
@@ -17,14 +17,13 @@ def saved_names(
     Settings and Python numbers cost nothing and are kept for ``op.args``. Where a cotangent may need fitting to an
     argument that is not kept, its shape and dtype are.
     """
-    names: list[str] = []
+    names: dict[str, None] = {}
     for rule in primitive.rules_for(positions):
         for name in rule.kept:
-            names += [entry for entry in _entries(primitive, name, arguments) if entry not in names]
+            names |= dict.fromkeys(_entries(primitive, name, arguments))
     if not exact:
-        metas = {arguments[i]: f"{arguments[i]}_meta" for i in positions}
-        names += [meta for argument, meta in metas.items() if argument not in names and meta not in names]
-    names += [arguments[i] for i in numbers if arguments[i] not in names]
+        names |= dict.fromkeys(f"{arguments[i]}_meta" for i in positions if arguments[i] not in names)
+    names |= dict.fromkeys(arguments[i] for i in numbers)
     return (*sorted(names, key=_is_meta, reverse=True), *([SETTINGS] if primitive.settings else []))
 
 
@@ -46,7 +45,8 @@ def keeper(names: tuple[str, ...], entries: tuple[str, ...]) -> Callable[[Values
     names: the values to keep, shapes and dtypes first. entries: the names of arguments and outputs, and ``SETTINGS``,
     which stands at the end, behind any number of outputs.
     """
-    places = [-1 if name == SETTINGS else entries.index(name.removesuffix("_meta")) for name in names]
+    at = first_places(entries)
+    places = [-1 if name == SETTINGS else at[name.removesuffix("_meta")] for name in names]
     metas = [place for name, place in zip(names, places, strict=True) if _is_meta(name)]
     pick = picker(places[len(metas) :])
     if not metas:

@@ -29,7 +29,7 @@ def build_pullback(primitive: Any, plan: Plan, *, guarded: bool = False) -> Pull
     parts = [_application(primitive, plan, rule, guarded) for rule in rules]
     if all(len(parents) == 1 and at is None for parents in served for _, at in parents):
         order = {parents[0][0]: part for parents, part in zip(served, parts, strict=True)}
-        pull = _one_rule_a_parent([_fitted(primitive, plan, k, order[k]) for k in sorted(order)])
+        pull = _one_rule_a_parent(_fitted(primitive, plan, [order[k] for k in sorted(order)]))
     else:
         pull = _rules_of_several(primitive, plan, served, parts)
     return _on_tensors(primitive, plan, pull) if plan.lifted else pull
@@ -49,7 +49,7 @@ def _served(primitive: Any, plan: Plan, rule: Any) -> list[tuple[int, int | None
     return [(k, rule.targets.index(name)) for k, name in enumerate(names) if name in rule.targets]
 
 
-def _one_rule_a_parent(parts: list[Part]) -> Pull:
+def _one_rule_a_parent(parts: Sequence[Part]) -> Pull:
     if len(parts) == 1:
         (only,) = parts
         return lambda node, g: (only(node.saved, g),)
@@ -69,7 +69,7 @@ def _rules_of_several(
 ) -> Pull:
     """Return the pullback where a rule serves several parents."""
     count = len(plan.arguments)
-    fits = [_fitted(primitive, plan, k, lambda saved, r: r) for k in range(count)]
+    fits = _fitted(primitive, plan, [lambda saved, r: r] * count)
 
     def pull(node: Node, g: Any) -> Values:
         saved, results = node.saved, [None] * count
@@ -82,20 +82,24 @@ def _rules_of_several(
     return pull
 
 
-def _fitted(primitive: Any, plan: Plan, k: int, apply: Part) -> Part:
-    """Return a rule for one parent, its result fitted to the argument."""
+def _fitted(primitive: Any, plan: Plan, rules: Sequence[Part]) -> Sequence[Part]:
+    """Return the rules for each parent, their results fitted to the arguments."""
     if plan.exact:
-        return apply
-    argument, broadcasts, name = plan.arguments[k], primitive.broadcasts, primitive.name
-    like: Any = plan.place_of(argument)
+        return rules
+    broadcasts, name, places = primitive.broadcasts, primitive.name, plan.places()
 
-    def part(saved: Values, g: Any) -> Any:
-        r, target = apply(saved, g), saved[like]
-        if r is None or r.shape != target.shape or r.dtype is not target.dtype:
-            return fit(r, target, broadcasts, name, argument)
-        return r
+    def fitted(apply: Part, argument: str) -> Part:
+        like = places[argument]
 
-    return part
+        def part(saved: Values, g: Any) -> Any:
+            r, target = apply(saved, g), saved[like]
+            if r is None or r.shape != target.shape or r.dtype is not target.dtype:
+                return fit(r, target, broadcasts, name, argument)
+            return r
+
+        return part
+
+    return [fitted(apply, argument) for apply, argument in zip(rules, plan.arguments, strict=True)]
 
 
 def _on_tensors(primitive: Any, plan: Plan, pull: Pull) -> Pull:
@@ -183,7 +187,7 @@ def _application(primitive: Any, plan: Plan, rule: Any, guarded: bool) -> Part:
     if plan.exact or not primitive.elementwise or rule_has_kernels(primitive, rule):
         return found
     call = rule.function
-    like: Any = plan.place_of(rule.targets[0])
+    like: Any = plan.places().get(rule.targets[0])
     if rule.names == ("g",):
         # a multiple of the cotangent: of the sum over broadcast axes it is less work
         return lambda saved, g: call(g if g.shape == saved[like].shape else shrink(g, saved[like]))

@@ -83,10 +83,10 @@ class Plan:
     """
     pullback: Callable[..., tuple[Any, ...]]
 
-    def place_of(self, argument: str) -> int | None:
-        """Return the place of the value with an argument's shape and dtype, or None."""
-        kept = (name for name in (f"{argument}_meta", argument) if name in self.names)
-        return next((self.names.index(name) for name in kept), None)
+    def places(self) -> dict[str, int]:
+        """Return the places of the values with the shapes and dtypes of arguments."""
+        places = {name: i for i, name in enumerate(self.names)}
+        return {a: places[name] for a in self.arguments for name in (a, f"{a}_meta") if name in places}
 
 
 LEAF = Plan()

@@ -336,7 +336,8 @@ class Tensor(NumPyOperand):
         except TracedValueError as error:
             error.add_note("in a list for NumPy: agrad.asarray([x, y]) makes one Tensor of several")
             raise
-        return np.array(self.numpy(), dtype=dtype, copy=copy)
+        raw = self.raw
+        return np.array(backend_of(raw).to_host(raw), dtype=dtype, copy=copy)
 
     def __len__(self) -> int:
         if not self.ndim:

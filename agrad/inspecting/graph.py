@@ -299,11 +299,10 @@ class _Reader:
         """Add the shapes and dtypes that a node keeps of its operands."""
         if node.saved is None:
             return
-        plan = node.plan
-        for parent, argument in zip(node.parents, plan.arguments, strict=True):
-            place = plan.place_of(argument)
-            if parent in wanted and parent not in metas and place is not None:
-                metas[parent] = node.saved[place]
+        places = node.plan.places()
+        for parent, argument in zip(node.parents, node.plan.arguments, strict=True):
+            if parent in wanted and parent not in metas and argument in places:
+                metas[parent] = node.saved[places[argument]]
 
     def _constant(self, index: int) -> Row:
         value = self.constants[index]

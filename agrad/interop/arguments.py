@@ -1,5 +1,7 @@
 """Conversion of arguments of NumPy's functions, and helpers of all handlers."""
 
+import functools
+import math
 from typing import Annotated, Any
 
 import numpy as np
@@ -8,7 +10,7 @@ import agrad
 from agrad import Tensor
 from agrad.backends import backend_of_type
 from agrad.errors import DetachError, DtypeError, RefusedFunctionError, TracedValueError
-from agrad.registry import CALLS
+from agrad.registry import CALLS, namespace
 
 NUMBERS = (bool, int, float, complex)
 
@@ -68,7 +70,8 @@ def like_of(*values: Any) -> Any:
 def constant(values: Any, like: Tensor) -> Tensor:
     """Return numbers or a NumPy array as a constant Tensor where ``like`` is."""
     # no copy is needed: nothing writes to the values
-    return agrad.asarray(np.asarray(values), backend=like.backend, device=like.device)
+    values, backend = np.asarray(values), like.backend
+    return agrad.asarray(values) if backend == "numpy" else agrad.asarray(values, backend=backend, device=like.device)
 
 
 def tensor(value: Any, like: Tensor | None = None) -> Tensor:
@@ -140,6 +143,16 @@ def is_concrete(x: Tensor) -> bool:
     return True
 
 
+def may_hold(condition: Any, *xs: Tensor) -> bool:
+    """Return False if no element meets a condition, where looking at values is free."""
+    return not are_at_hand(*xs) or bool(condition(*[x.raw for x in xs]).any())
+
+
+def are_at_hand(*xs: Tensor) -> bool:
+    """Return True if values are NumPy's and no transform hides them."""
+    return all(x.backend == "numpy" and is_concrete(x) for x in xs)
+
+
 def dtype_of(dtype: Any) -> Any:
     """Return agrad's dtype for anything that NumPy takes as one.
 
@@ -159,14 +172,18 @@ def cast(x: Tensor, dtype: Any) -> Tensor:
     return x if dtype is None or x.dtype == dtype else agrad.astype(x, dtype_of(dtype))
 
 
+_INEXACT, _COMPLEX = {"real floating", "complex floating", "f", "c"}, {"complex floating", "c"}
+"""Kinds of dtypes, as agrad and as NumPy name them."""
+
+
 def is_inexact(x: Any) -> bool:
     """Return True for a floating dtype, real or complex."""
-    return agrad.isdtype(x.dtype, ("real floating", "complex floating"))
+    return x.dtype.kind in _INEXACT
 
 
 def is_complex(x: Any) -> bool:
     """Return True for a complex dtype."""
-    return agrad.isdtype(x.dtype, "complex floating")
+    return x.dtype.kind in _COMPLEX
 
 
 def inexact(x: Any) -> Tensor:
@@ -179,8 +196,13 @@ def promoted(*xs: Tensor, least: Any = None) -> list[Tensor]:
     kinds = [x.dtype for x in xs]
     if least is None and kinds.count(kinds[0]) == len(kinds):
         return list(xs)
-    target = np.result_type(*[np.dtype(kind.name) for kind in kinds], *([] if least is None else [least]))
-    return [cast(x, target) for x in xs]
+    target = _promotion(tuple([kind.name for kind in kinds]), least)
+    return [x if kind is target else agrad.astype(x, target) for x, kind in zip(xs, kinds, strict=True)]
+
+
+@functools.lru_cache(maxsize=256)
+def _promotion(names: tuple[str, ...], least: Any) -> Any:
+    return dtype_of(np.result_type(*map(np.dtype, names), *([] if least is None else [least])))
 
 
 def operands(*values: Any, floating: bool = False) -> list[Any]:
@@ -188,8 +210,8 @@ def operands(*values: Any, floating: bool = False) -> list[Any]:
 
     Python's numbers are weak and stay numbers. NumPy's scalars are arrays to NumPy and numbers to every other library.
     """
-    if _have_one_dtype(values):
-        return list(values)
+    if _have_one_dtype(values, floating):
+        return [float(v) if type(v) is int else v for v in values]
     like = like_of(*values)
     if like is not None and like.backend != "numpy":
         values = tuple([v.item() if isinstance(v, np.generic) else v for v in values])
@@ -200,18 +222,20 @@ def operands(*values: Any, floating: bool = False) -> list[Any]:
     return [cast(v, target) if isinstance(v, Tensor) else _fitting(v, target) for v in out]
 
 
-def _have_one_dtype(values: tuple[Any, ...]) -> bool:
-    """Return True for Tensors of one floating dtype and floats, the common case."""
-    kind = None
+def _have_one_dtype(values: tuple[Any, ...], floating: bool) -> bool:
+    """Return True for Tensors of one dtype, which may be real numbers' too; the common cases."""
+    kind, numbers = None, False
     for value in values:
         if isinstance(value, Tensor):
             if kind is None:
                 kind = value.dtype
             elif value.dtype is not kind:
                 return False
-        elif type(value) is not float:
+        elif type(value) is float or type(value) is int:
+            numbers = True
+        else:
             return False
-    return kind is not None and kind.kind == "real floating"
+    return kind is not None and (kind.kind == "real floating" or not (numbers or floating))
 
 
 def _fitting(number: Any, dtype: np.dtype) -> Any:
@@ -273,6 +297,18 @@ def zeros(shape: tuple[int, ...], like: Tensor, dtype: Any = None) -> Tensor:
     return agrad.zeros(shape, dtype=like.dtype if dtype is None else dtype, backend=like.backend, device=like.device)
 
 
+def between_zeros(x: Tensor, widths: dict[int, tuple[int, int]]) -> Tensor:
+    """Return the array with as many zeros before and after it along each axis."""
+    index: list[Any] = [slice(None)] * x.ndim
+    shape = list(x.shape)
+    for axis, (before, after) in widths.items():
+        index[axis] = slice(before, before + shape[axis])
+        shape[axis] += before + after
+    if tuple(shape) == x.shape:
+        return x
+    return namespace.scatter_add(x, index=tuple(index), shape=tuple(shape))
+
+
 def along(axis: int, index: Any) -> tuple[Any, ...]:
     """Return an index that applies ``index`` to ``axis`` alone."""
     return (*(slice(None),) * axis, index)
@@ -283,15 +319,18 @@ def flat(x: Tensor) -> Tensor:
     return agrad.reshape(x, (-1,)) if x.ndim != 1 else x
 
 
-def merged(x: Tensor, axis: Any) -> tuple[Tensor, tuple[int, ...]]:
-    """Return the array with ``axis`` joined at the end, and the shape for keepdims."""
+def merged(x: Tensor, axis: Any) -> tuple[Tensor, tuple[int, ...], tuple[int, ...]]:
+    """Return a matrix with ``axis`` joined as its rows, and shapes of results.
+
+    They are the shape without the axes, and that with keepdims.
+    """
     axes = axes_of(axis, x.ndim)
     rest = [i for i in range(x.ndim) if i not in axes]
     kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
     if axes != tuple(range(len(rest), x.ndim)):
         x = agrad.permute_dims(x, (*rest, *axes))
-    lead = x.shape[: len(rest)]
-    return agrad.reshape(x, (*lead, int(np.prod(x.shape[len(rest) :], dtype=int)))), kept
+    lead, joined = x.shape[: len(rest)], x.shape[len(rest) :]
+    return agrad.reshape(x, (math.prod(lead), math.prod(joined))), lead, kept
 
 
 def picked(x: Tensor, positions: np.ndarray, axis: int | None = None) -> Tensor:
@@ -301,9 +340,28 @@ def picked(x: Tensor, positions: np.ndarray, axis: int | None = None) -> Tensor:
     """
     positions = np.asarray(positions)
     if axis is None:
-        out = agrad.take(flat(x), constant(positions.reshape(-1), x), axis=0)
-        return agrad.reshape(out, positions.shape)
-    return agrad.take(x, constant(positions, x), axis=axis)
+        x, axis = flat(x), 0
+    return agrad.take(x, positions, axis=axis) if positions.ndim == 1 else x[along(axis, positions)]
+
+
+def stretched(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return the array broadcast to a shape, or itself if it has that."""
+    return x if x.shape == shape else agrad.broadcast_to(x, shape)
+
+
+def replaced(x: Tensor, places: np.ndarray, new: Tensor) -> Tensor:
+    """Return a vector with values at places, which are repeated if there are fewer.
+
+    Of several values for one place the last is kept.
+    """
+    order = np.arange(x.size)
+    order[places] = x.size + np.arange(places.size) % new.size
+    return picked(agrad.concat([x, new]), order)
+
+
+def rewrite(x: Tensor, result: Tensor) -> None:
+    """Write new values into a Tensor, given in any shape: it is rebound."""
+    CALLS["write"](x, agrad.reshape(result, x.shape), "x[i] = v")
 
 
 def rearranged(x: Tensor, function: Any) -> Tensor:

@@ -1,5 +1,6 @@
 """Operators of a Tensor and an object that is no array: of pandas, or sparse."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -8,14 +9,15 @@ from agrad.errors import OperandError
 from agrad.interop.sparse import combined, library_of
 
 
-def is_labelled(value: Any) -> bool:
-    """Return True for pandas' tables, columns, indices and extension arrays."""
-    return hasattr(type(value), "__pandas_priority__") and not isinstance(value, Tensor)
+@functools.lru_cache(maxsize=64)
+def is_labelled(kind: type) -> bool:
+    """Return True for pandas' types of tables, columns, indices and extension arrays."""
+    return hasattr(kind, "__pandas_priority__") and not issubclass(kind, Tensor)
 
 
 def values_of_labelled(value: Any) -> Any:
     """Return the values of an object of pandas, and other objects as they are."""
-    if not is_labelled(value):
+    if not is_labelled(type(value)):
         return value
     values = value.to_numpy()
     if values.dtype.kind not in "biufc":
@@ -33,7 +35,7 @@ def operator_beside(operation: Callable[..., Any], x1: Any, x2: Any) -> Any:
     operand is unknown here too.
     """
     other = x2 if isinstance(x1, Tensor) else x1
-    if is_labelled(other):
+    if is_labelled(type(other)):
         return operation(values_of_labelled(x1), values_of_labelled(x2))
     module = library_of(other)
     return NotImplemented if module is None else combined(operation.__name__, x1, x2, module)

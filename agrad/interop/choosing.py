@@ -20,14 +20,19 @@ from agrad.interop.arguments import (
     is_inexact,
     like_of,
     masked,
+    may_hold,
     operands,
     picked,
     promoted,
     rejects,
+    replaced,
     resized,
+    rewrite,
+    stretched,
     tensor,
     values_of,
     with_axis,
+    zeros,
 )
 from agrad.interop.table import as_written, implements
 
@@ -67,15 +72,19 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> T
         conditions.append(~np.any([np.broadcast_to(c, x.shape) for c in conditions], axis=0))
     elif len(functions) != len(conditions):
         raise ValueError(f"numpy.piecewise: {len(conditions)} conditions for {len(functions)} functions")
-    out = agrad.zeros_like(x)
+    parts, order, count = [zeros((1,), x)], np.zeros(x.size, dtype=np.int64), 1
     for condition, function in zip(conditions, functions, strict=True):
-        mask = np.broadcast_to(condition, x.shape)
-        if not mask.any():
+        places = np.flatnonzero(np.broadcast_to(condition, x.shape))
+        if not places.size:
             continue
         # a function is given only the elements of its condition, as in NumPy
-        part = function(x[constant(mask, x)], *args, **kw) if callable(function) else function
-        _write(out, np.flatnonzero(mask), agrad.broadcast_to(tensor(part, x), (int(mask.sum()),)))
-    return out
+        part = tensor(function(picked(x, places), *args, **kw) if callable(function) else function, x)
+        if part.size != 1 and part.shape != places.shape:
+            raise ValueError(f"numpy.piecewise: a function gave {part.shape} for {places.size} elements")
+        parts.append(flat(cast(part, x.dtype)))
+        order[places] = count + np.arange(places.size) % part.size
+        count += part.size
+    return agrad.reshape(picked(agrad.concat(parts), order), x.shape)
 
 
 @implements("choose")
@@ -86,9 +95,9 @@ def _choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
     # NumPy applies the mode to indices out of range
     which = np.choose(values_of(a), [np.int64(i) for i in range(len(parts))], mode=mode)
     shape = np.broadcast_shapes(which.shape, *[p.shape for p in parts])
-    stacked = agrad.stack([agrad.broadcast_to(p, shape) for p in parts], axis=0)
-    index = constant(np.broadcast_to(which, shape)[None].astype(np.int64), like)
-    return agrad.take_along_axis(stacked, index, axis=0)[0]
+    stacked = agrad.concat([flat(stretched(p, shape)) for p in parts])
+    size = math.prod(shape)
+    return picked(stacked, np.broadcast_to(which, shape) * size + np.arange(size).reshape(shape))
 
 
 @implements("compress")
@@ -97,15 +106,20 @@ def _compress(condition: Any, a: Tensor, axis: Any = None) -> Tensor:
     return picked(x, np.flatnonzero(values_of(condition)), axis)
 
 
+@implements("extract")
+def _extract(condition: Any, arr: Tensor) -> Tensor:
+    return picked(arr, np.flatnonzero(values_of(condition)))
+
+
 @implements("take")
 def _take(a: Tensor, indices: Any, axis: Any = None, mode: str = "raise") -> Tensor:
     x, axis = with_axis(a, axis)
     if isinstance(indices, Tensor) and mode == "raise":
         return x[along(axis, indices)]
     index = values_of(indices)
-    index = np.take(np.arange(x.shape[axis]), index if index.size else index.astype(np.int64), mode=mode)
-    out = picked(x, np.asarray(index).reshape(-1), axis)
-    return agrad.reshape(out, (*x.shape[:axis], *np.shape(index), *x.shape[axis + 1 :]))
+    return picked(
+        x, np.take(np.arange(x.shape[axis]), index if index.size else index.astype(np.int64), mode=mode), axis
+    )
 
 
 @implements("take_along_axis")
@@ -137,12 +151,13 @@ def _nan_to_num(x: Tensor, copy: bool = True, nan: Any = 0.0, posinf: Any = None
         return real + 1j * _nan_to_num(agrad.imag(x), True, nan, posinf, neginf)
     limits = agrad.finfo(x.dtype)
     out = x
-    for where, value in (
-        (agrad.isnan(x), nan),
-        (x == math.inf, limits.max if posinf is None else posinf),
-        (x == -math.inf, limits.min if neginf is None else neginf),
+    for replaces, value in (
+        (lambda x: x != x, nan),
+        (lambda x: x == math.inf, limits.max if posinf is None else posinf),
+        (lambda x: x == -math.inf, limits.min if neginf is None else neginf),
     ):
-        out = masked(out, ~where, value)
+        if may_hold(replaces, x):
+            out = masked(out, ~replaces(x), value)
     return out
 
 
@@ -159,7 +174,7 @@ def _round(a: Tensor, decimals: int = 0) -> Tensor:
     return cast(out, a.dtype)
 
 
-as_written("extract fix imag real")
+as_written("fix imag real")
 
 
 @implements("angle")
@@ -196,8 +211,11 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
     new = tensor(src, dst)
     if not np.can_cast(np.dtype(new.dtype.name), np.dtype(dst.dtype.name), casting):
         raise TypeError(f"numpy.copyto: {new.dtype} cannot be cast to {dst.dtype} by the rule {casting!r}")
-    new = agrad.broadcast_to(cast(new, dst.dtype), dst.shape)
-    dst[...] = new if where is True else agrad.where(cast(tensor(where, dst), bool), new, dst)
+    new = stretched(cast(new, dst.dtype), dst.shape)
+    if where is True:
+        dst[...] = new
+    else:
+        rewrite(dst, agrad.where(cast(tensor(where, dst), bool), new, dst))
 
 
 @implements("put")
@@ -219,12 +237,7 @@ def _write(x: Tensor, places: np.ndarray, values: Any) -> None:
         return
     if not new.size:
         raise ValueError("there are no values to write")
-    new = picked(new, np.arange(places.size) % new.size, 0)
-    # the last of several values for one place is kept
-    last, order = np.unique(places[::-1], return_index=True)
-    row = flat(x)
-    row[constant(last, x)] = picked(new, places.size - 1 - order, 0)
-    x[...] = agrad.reshape(row, x.shape)
+    rewrite(x, replaced(flat(x), places, new))
 
 
 @implements("putmask")
@@ -232,7 +245,7 @@ def _putmask(a: Any, mask: Any, values: Any) -> None:
     x = _target(a, "putmask")
     new = flat(cast(tensor(values, x), x.dtype))
     spread = agrad.reshape(picked(new, np.arange(x.size) % max(new.size, 1), 0), x.shape)
-    x[...] = agrad.where(cast(tensor(mask, x), bool), spread, x)
+    rewrite(x, agrad.where(cast(tensor(mask, x), bool), spread, x))
 
 
 @implements("put_along_axis")
@@ -242,7 +255,7 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     axis = 0 if axis is None else axis_of(axis, x.ndim)
     index = values_of(indices)
     index = np.broadcast_to(index, np.broadcast_shapes(index.shape, (*shape[:axis], 1, *shape[axis + 1 :])))
-    new = agrad.broadcast_to(cast(tensor(values, x), x.dtype), index.shape)
+    new = stretched(cast(tensor(values, x), x.dtype), index.shape)
     places = np.arange(x.size).reshape(shape)
     _write(x, np.take_along_axis(places, index, axis).reshape(-1), new)
 

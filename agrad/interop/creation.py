@@ -16,14 +16,13 @@ from agrad.interop.arguments import (
     flat,
     like_of,
     on_host,
-    picked,
     promoted,
     rejects,
     tensor,
     tensors,
-    zeros,
 )
 from agrad.interop.table import find, implements
+from agrad.registry import namespace
 
 
 def _made_like(name: str, x: Tensor, dtype: Any, shape: Any) -> Tensor:
@@ -56,17 +55,21 @@ def _full_like(a: Tensor, fill_value: Tensor, dtype: Any = None, shape: Any = No
 def _linspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
 ) -> Any:
-    start, stop = agrad.broadcast_arrays(*alike(start, stop, floating=True))
+    start, stop = alike(start, stop, floating=True)
+    ndim = max(start.ndim, stop.ndim)
     num = int(num)
     if num < 0:
         raise ValueError(f"numpy.linspace: the number of samples, {num}, is negative")
     parts = num - 1 if endpoint else num
     steps = np.arange(num) / parts if parts > 0 else np.zeros(num)
-    share = constant(steps.reshape(-1, *(1,) * start.ndim).astype(start.dtype.name), start)
-    out = cast(agrad.moveaxis(start * (1 - share) + stop * share, 0, axis_of(axis, start.ndim + 1)), dtype)
+    share = steps.reshape(-1, *(1,) * ndim).astype(start.dtype.name)
+    out = start * constant(1 - share, start) + stop * constant(share, start)
+    axis = axis_of(axis, ndim + 1)
+    out = cast(agrad.moveaxis(out, 0, axis) if axis else out, dtype)
     if not retstep:
         return out
-    return out, (stop - start) / parts if parts > 0 else agrad.full_like(start, math.nan)
+    step = stop - start
+    return out, step / parts if parts > 0 else agrad.full_like(step, math.nan)
 
 
 @implements("logspace")
@@ -126,10 +129,11 @@ def _diag(v: Tensor, k: int = 0) -> Tensor:
         return agrad.linalg.diagonal(v, offset=int(k))
     if v.ndim != 1:
         raise ValueError("numpy.diag takes an array of one or two dimensions")
-    k, count = int(k), v.shape[0]
-    # positions off the diagonal refer to a zero behind the last element
-    places = np.diag(np.arange(-count, 0), k) + count
-    return picked(agrad.concat([v, zeros((1,), v)]), places)
+    k = int(k)
+    n = v.shape[0] + abs(k)
+    start = k if k >= 0 else -k * n
+    index = slice(start, min(start + v.shape[0] * (n + 1), n * n), n + 1)
+    return agrad.reshape(namespace.scatter_add(v, index=(index,), shape=(n * n,)), (n, n))
 
 
 @implements("diagflat")
@@ -151,7 +155,8 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     (x,) = promoted(x, least=np.int64)
     # products have the right derivatives at 0 without special cases
     factors = agrad.broadcast_to(x[:, None], (x.shape[0], max(count - 1, 0)))
-    columns = agrad.cumulative_prod(factors, axis=1, include_initial=True)[:, :count]
+    columns = agrad.cumulative_prod(factors, axis=1, include_initial=True)
+    columns = columns if count else columns[:, :0]
     return columns if increasing else agrad.flip(columns, axis=1)
 
 

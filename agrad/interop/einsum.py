@@ -5,8 +5,8 @@ Operands are multiplied two at a time, in the order of ``numpy.einsum_path``, ea
 
 import functools
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,16 +48,19 @@ def _subscripts(operands: tuple[Any, ...]) -> tuple[list[str], str | None, list[
     return [_as_text(entry) for entry in lists], out, arrays
 
 
-def _without_ellipsis(inputs: list[str], out: str | None, arrays: list[Tensor]) -> tuple[list[str], str]:
+Shape = tuple[int, ...]
+
+
+def _without_ellipsis(inputs: Sequence[str], out: str | None, shapes: Sequence[Shape]) -> tuple[list[str], str]:
     """Replace ellipses by letters; return indices of operands and result."""
-    if len(inputs) != len(arrays):
-        raise ValueError(f"numpy.einsum: indices for {len(inputs)} operands, of which there are {len(arrays)}")
+    if len(inputs) != len(shapes):
+        raise ValueError(f"numpy.einsum: indices for {len(inputs)} operands, of which there are {len(shapes)}")
     used = set("".join(inputs) + (out or ""))
     spare = [letter for letter in _LETTERS if letter not in used]
-    widths = [x.ndim - len(labels.replace("...", "")) for labels, x in zip(inputs, arrays, strict=True)]
-    for labels, width, x in zip(inputs, widths, arrays, strict=True):
+    widths = [len(shape) - len(labels.replace("...", "")) for labels, shape in zip(inputs, shapes, strict=True)]
+    for labels, width, shape in zip(inputs, widths, shapes, strict=True):
         if width < 0 or (width and "..." not in labels):
-            raise ValueError(f"numpy.einsum: the indices {labels!r} do not fit an operand of shape {x.shape}")
+            raise ValueError(f"numpy.einsum: the indices {labels!r} do not fit an operand of shape {shape}")
     letters = "".join(spare[: max(widths, default=0)])
     full = [
         labels.replace("...", letters[len(letters) - width :]) for labels, width in zip(inputs, widths, strict=True)
@@ -73,23 +76,37 @@ def _einsum(*operands: Any, optimize: Any = False, dtype: Any = None, **settings
     if unknown := set(settings) - {"order", "casting"}:
         raise TypeError(f"numpy.einsum takes no {', '.join(sorted(unknown))}")
     inputs, out, given = _subscripts(operands)
-    arrays = [cast(x, dtype) for x in promoted(*tensors(*given))]
-    labels, out = _without_ellipsis(inputs, out, arrays)
+    values: list[Any] = [cast(x, dtype) for x in promoted(*tensors(*given))]
+    optimize = tuple(optimize) if isinstance(optimize, list) else optimize
+    for function, places, fixed in _steps(tuple(inputs), out, tuple([x.shape for x in values]), optimize):
+        values.append(function(*[values[i] for i in places], **fixed))
+    return values[-1]
+
+
+Step = tuple[Callable[..., Tensor], tuple[int, ...], dict[str, Any]]
+"""A function, the places of its operands among the operands of the whole and the results so far, and its settings."""
+
+
+@functools.lru_cache(maxsize=512)
+def _steps(inputs: tuple[str, ...], out: str | None, shapes: tuple[Shape, ...], optimize: Any) -> list[Step]:
+    """Return the operations that compute an einsum."""
+    labels, out = _without_ellipsis(inputs, out, shapes)
     if len(set(out)) != len(out) or not set(out) <= set("".join(labels)):
         raise ValueError(f"numpy.einsum: the indices {out!r} of the result are not distinct indices of the operands")
-    sizes = _sizes(labels, arrays)
-    terms = [_distinct(x, label, sizes) for x, label in zip(arrays, labels, strict=True)]
-    text = ",".join(label for _, label in terms) + "->" + out
+    sizes = _sizes(labels, shapes)
+    plan = _Plan(len(shapes))
+    terms = [plan.distinct(i, label, shape, sizes) for i, (label, shape) in enumerate(zip(labels, shapes, strict=True))]
+    text = ",".join(term.label for term in terms) + "->" + out
     for step in _path(text, tuple(sizes.items()), optimize):
         chosen = [terms[i] for i in step]
         terms = [term for i, term in enumerate(terms) if i not in step]
         first = chosen[0]
         for i, second in enumerate(chosen[1:], 2):
-            needed = set(out).union(*(label for _, label in (*terms, *chosen[i:])))
-            first = _product(first, second, needed)
+            needed = set(out).union(*(term.label for term in (*terms, *chosen[i:])))
+            first = plan.product(first, second, needed)
         terms.append(first)
-    x, label = _summed(terms[0], set(out))
-    return _ordered(x, label, list(out))
+    plan.ordered(plan.summed(terms[0], set(out)), list(out))
+    return plan.steps
 
 
 def _path(text: str, sizes: tuple[tuple[str, int], ...], optimize: Any) -> Sequence[tuple[int, ...]]:
@@ -97,88 +114,106 @@ def _path(text: str, sizes: tuple[tuple[str, int], ...], optimize: Any) -> Seque
     count = text.count(",") + 1
     if count < 3:
         return [tuple(range(count))]
-    if isinstance(optimize, (list, tuple)) and optimize and optimize[0] == "einsum_path":
+    if isinstance(optimize, tuple) and optimize and optimize[0] == "einsum_path":
         return optimize[1:]
-    return _found_path(text, sizes, "greedy" if isinstance(optimize, bool) else optimize)
-
-
-@functools.lru_cache(maxsize=512)
-def _found_path(text: str, sizes: tuple[tuple[str, int], ...], optimize: Any) -> list[tuple[int, ...]]:
     lengths = dict(sizes)
     stand_ins = [np.broadcast_to(0.0, tuple(lengths[c] for c in label)) for label in text.partition("->")[0].split(",")]
-    return np.einsum_path(text, *stand_ins, optimize=optimize)[0][1:]
+    return np.einsum_path(text, *stand_ins, optimize="greedy" if isinstance(optimize, bool) else optimize)[0][1:]
 
 
-def _sizes(labels: list[str], arrays: list[Tensor]) -> dict[str, int]:
+def _sizes(labels: Sequence[str], shapes: Sequence[Shape]) -> dict[str, int]:
     sizes: dict[str, int] = {}
-    for label, x in zip(labels, arrays, strict=True):
-        for c, n in zip(label, x.shape, strict=True):
+    for label, shape in zip(labels, shapes, strict=True):
+        for c, n in zip(label, shape, strict=True):
             if sizes.get(c, 1) != 1 and n not in (1, sizes[c]):
                 raise ValueError(f"numpy.einsum: the index {c!r} has the lengths {sizes[c]} and {n}")
             sizes[c] = n if sizes.get(c, 1) == 1 else sizes[c]
     return sizes
 
 
-Term = tuple[Tensor, str]
-"""An operand and its indices, each named once."""
+class _Term(NamedTuple):
+    """An operand or a result on the way: its place, its indices, each named once, and its shape."""
+
+    place: int
+    label: str
+    shape: Shape
 
 
-def _distinct(x: Tensor, label: str, sizes: dict[str, int]) -> Term:
-    """Return an operand with distinct indices, without axes that only broadcast.
+class _Plan:
+    """The steps of an einsum, as they are found."""
 
-    A repeated index is replaced by the diagonal.
-    """
-    once = "".join(dict.fromkeys(label))
-    if once != label:
-        x = rearranged(x, lambda places: np.einsum(f"{label}->{once}", places))
-    stretched = tuple(i for i, c in enumerate(once) if x.shape[i] == 1 and sizes[c] != 1)
-    if stretched:
-        x = agrad.squeeze(x, axis=stretched)
-        once = "".join(c for i, c in enumerate(once) if i not in stretched)
-    return x, once
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.steps: list[Step] = []
 
+    def add(self, function: Callable[..., Tensor], terms: Any, label: str, shape: Shape, /, **settings: Any) -> _Term:
+        """Add a step on one term or several, and return its result."""
+        terms = (terms,) if isinstance(terms, _Term) else terms
+        self.steps.append((function, tuple(term.place for term in terms), settings))
+        return _Term(self.count + len(self.steps) - 1, label, shape)
 
-def _summed(term: Term, needed: set[str]) -> Term:
-    """Sum a term over the indices that are not needed."""
-    x, label = term
-    axes = tuple(i for i, c in enumerate(label) if c not in needed)
-    return (agrad.sum(x, axis=axes), "".join(c for c in label if c in needed)) if axes else term
+    def distinct(self, place: int, label: str, shape: Shape, sizes: dict[str, int]) -> _Term:
+        """Return an operand with distinct indices, without axes that only broadcast.
 
+        A repeated index is replaced by the diagonal.
+        """
+        once = "".join(dict.fromkeys(label))
+        term = _Term(place, label, shape)
+        if once != label:
+            take = functools.partial(np.einsum, f"{label}->{once}")
+            term = self.add(rearranged, term, once, take(np.broadcast_to(0, shape)).shape, function=take)
+        stretched = tuple(i for i, c in enumerate(once) if term.shape[i] == 1 and sizes[c] != 1)
+        if stretched:
+            rest = [i for i in range(len(once)) if i not in stretched]
+            label, shape = "".join([once[i] for i in rest]), tuple([term.shape[i] for i in rest])
+            term = self.add(agrad.squeeze, term, label, shape, axis=stretched)
+        return term
 
-def _product(first: Term, second: Term, needed: set[str]) -> Term:
-    """Return the product of two terms, summed over the indices not needed later."""
-    a, la = _summed(first, needed | set(second[1]))
-    b, lb = _summed(second, needed | set(la))
-    shared = [c for c in la if c in lb]
-    batch = [c for c in shared if c in needed]
-    inner = [c for c in shared if c not in needed]
-    left = [c for c in la if c not in shared]
-    right = [c for c in lb if c not in shared]
-    size = dict(zip(la, a.shape, strict=True)) | dict(zip(lb, b.shape, strict=True))
-    a = _ordered(a, la, [*batch, *left, *inner])
-    b = _ordered(b, lb, [*batch, *inner, *right])
-    label = "".join([*batch, *left, *right])
+    def summed(self, term: _Term, needed: set[str]) -> _Term:
+        """Sum a term over the indices that are not needed."""
+        axes = tuple(i for i, c in enumerate(term.label) if c not in needed)
+        if not axes:
+            return term
+        rest = [i for i in range(len(term.label)) if i not in axes]
+        label, shape = "".join([term.label[i] for i in rest]), tuple([term.shape[i] for i in rest])
+        return self.add(agrad.sum, term, label, shape, axis=axes)
 
-    def count(names: list[str]) -> int:
-        return math.prod(size[c] for c in names)
+    def shaped(self, term: _Term, shape: Shape) -> _Term:
+        return term if term.shape == shape else self.add(agrad.reshape, term, term.label, shape, shape=shape)
 
-    if not inner:
-        a = agrad.reshape(a, (*a.shape, *(1,) * len(right)))
-        b = agrad.reshape(b, (*b.shape[: len(batch)], *(1,) * len(left), *b.shape[len(batch) :]))
-        return a * b, label
-    lead = [count(batch)] if batch else []
-    a = _shaped(a, (*lead, count(left), count(inner)))
-    b = _shaped(b, (*lead, count(inner), count(right)))
-    return _shaped(agrad.matmul(a, b), tuple(size[c] for c in label)), label
+    def ordered(self, term: _Term, order: list[str]) -> _Term:
+        axes = tuple(term.label.index(c) for c in order)
+        if axes == tuple(range(len(axes))):
+            return term
+        return self.add(agrad.permute_dims, term, "".join(order), tuple([term.shape[i] for i in axes]), axes=axes)
 
+    def product(self, first: _Term, second: _Term, needed: set[str]) -> _Term:
+        """Return the product of two terms, summed over the indices not needed later."""
+        a = self.summed(first, needed | set(second.label))
+        b = self.summed(second, needed | set(a.label))
+        shared = [c for c in a.label if c in b.label]
+        batch = [c for c in shared if c in needed]
+        inner = [c for c in shared if c not in needed]
+        left = [c for c in a.label if c not in shared]
+        right = [c for c in b.label if c not in shared]
+        size = dict(zip(a.label, a.shape, strict=True)) | dict(zip(b.label, b.shape, strict=True))
+        a, b = self.ordered(a, [*batch, *left, *inner]), self.ordered(b, [*batch, *inner, *right])
+        label = "".join([*batch, *left, *right])
+        shape = tuple([size[c] for c in label])
+        if not inner:
+            a = self.shaped(a, (*a.shape, *(1,) * len(right)))
+            b = self.shaped(b, (*b.shape[: len(batch)], *(1,) * len(left), *b.shape[len(batch) :]))
+            return self.add(agrad.multiply, (a, b), label, shape)
 
-def _shaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    return x if x.shape == shape else agrad.reshape(x, shape)
+        def counts(*groups: list[str]) -> Shape:
+            # a matrix product of vectors takes fewer axes; of a batch all have them
+            return tuple([math.prod(size[c] for c in group) for group in groups if group or batch])
 
-
-def _ordered(x: Tensor, label: str, order: list[str]) -> Tensor:
-    places = tuple(label.index(c) for c in order)
-    return x if places == tuple(range(x.ndim)) else agrad.permute_dims(x, places)
+        lead = counts(batch) if batch else ()
+        a = self.shaped(a, (*lead, *counts(left, inner)))
+        b = self.shaped(b, (*lead, *counts(inner, right)))
+        product = self.add(agrad.matmul, (a, b), label, (*lead, *counts(left, right)))
+        return self.shaped(product, shape)
 
 
 # ------------------------------------------------------------------ products

@@ -1,5 +1,6 @@
 """NumPy's functions that reshape, join, split, pad and rearrange, on Tensors."""
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from agrad.interop.arguments import (
     along,
     axes_of,
     axis_of,
+    between_zeros,
     cast,
     constant,
     dtype_of,
@@ -26,10 +28,12 @@ from agrad.interop.arguments import (
     rearranged,
     rejects,
     resized,
+    stretched,
     tensor,
     tensors,
     values_of,
     with_axis,
+    zeros,
 )
 from agrad.interop.table import as_written, implements
 from agrad.registry import CALLS
@@ -112,9 +116,12 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Tensor, ...]:
 def _at_least(n: int) -> Any:
     function = getattr(np, f"atleast_{n}d")
 
+    @functools.lru_cache(maxsize=64)
+    def brought(shape: tuple[int, ...]) -> Any:
+        return function(np.broadcast_to(0, shape)).shape  # NumPy computes it
+
     def one(x: Tensor) -> Tensor:
-        # NumPy computes the shape
-        return x if x.ndim >= n else agrad.reshape(x, function(np.broadcast_to(0, x.shape)).shape)
+        return x if x.ndim >= n else agrad.reshape(x, brought(x.shape))
 
     def handler(*arys: Any) -> Any:
         out = tuple([one(x) for x in tensors(*arys)])
@@ -157,7 +164,19 @@ def _stack(arrays: Any, axis: int = 0, dtype: Any = None) -> Tensor:
     return cast(agrad.stack(parts, axis=axis_of(axis, parts[0].ndim + 1)), dtype)
 
 
-as_written("dstack hstack vstack")
+def _stacking(name: str, brought: Any, axis: int) -> None:
+    """Register a function that joins arrays after it brought each to enough dimensions."""
+
+    def handler(tup: Any, **settings: Any) -> Tensor:
+        parts = [brought(x) for x in _parts(tup)]
+        return _concatenate(parts, 0 if parts[0].ndim == 1 else axis, settings.get("dtype"))
+
+    implements(name)(handler)
+
+
+_stacking("vstack", _atleast_2d, 0)
+_stacking("hstack", _atleast_1d, 1)
+_stacking("dstack", _atleast_3d, 2)
 
 
 @implements("column_stack")
@@ -301,7 +320,7 @@ def _insert(arr: Tensor, obj: Any, values: Tensor, axis: Any = None) -> Tensor:
     else:
         count = len(np.insert(np.arange(n), obj, -1)) - n
     order = np.insert(np.arange(n), obj, n + np.arange(count))
-    return picked(agrad.concat([x, agrad.broadcast_to(new, resized(x, axis, count))], axis=axis), order, axis)
+    return picked(agrad.concat([x, stretched(new, resized(x, axis, count))], axis=axis), order, axis)
 
 
 @implements("trim_zeros")
@@ -320,7 +339,13 @@ def _trim_zeros(filt: Tensor, trim: str = "fb", axis: Any = None) -> Tensor:
 # ------------------------------------------------------------------ questions about shapes
 
 
-as_written("linalg.matrix_transpose ndim resize rollaxis shape size")
+as_written("linalg.matrix_transpose ndim rollaxis shape size")
+
+
+@implements("resize")
+def _resize(a: Tensor, new_shape: Any) -> Tensor:
+    places = np.resize(np.arange(a.size), new_shape)
+    return picked(a, places) if a.size else zeros(places.shape, a)
 
 
 @implements("apply_along_axis")
@@ -367,6 +392,8 @@ def _pad(array: Tensor, pad_width: Any, mode: Any = "constant", **kwargs: Any) -
                 places = np.pad(np.arange(x.shape[axis]), (int(before), int(after)), mode, **kwargs)
                 x = picked(x, places, axis)
         return x
+    if mode == "constant" and _are_zeros(kwargs):
+        return between_zeros(x, dict(enumerate((int(before), int(after)) for before, after in widths)))
     if mode in ("constant", "linear_ramp", *_STATISTICS):
         for axis in range(x.ndim):
             x = _padded_axis(x, axis, widths[axis], mode, kwargs)
@@ -377,6 +404,12 @@ def _pad(array: Tensor, pad_width: Any, mode: Any = "constant", **kwargs: Any) -
         f"takes no mode {named}{' with reflect_type=odd' if 'reflect_type' in kwargs else ''} for Tensors",
         f"use one of constant, linear_ramp, {', '.join((*_BY_PLACE, *_STATISTICS))}, or numpy.concatenate",
     )
+
+
+def _are_zeros(settings: dict[str, Any]) -> bool:
+    """Return True for the padding values 0, which are the default."""
+    value = settings.get("constant_values", 0)
+    return not set(settings) - {"constant_values"} and isinstance(value, (int, float)) and not value
 
 
 def _pairs(value: Any, ndim: int) -> list[Any]:

@@ -14,7 +14,6 @@ from agrad.interop.arguments import (
     axes_of,
     axis_of,
     cast,
-    constant,
     flat,
     is_inexact,
     masked,
@@ -24,6 +23,8 @@ from agrad.interop.arguments import (
     picked,
     promoted,
     rejects,
+    replaced,
+    rewrite,
     tensor,
     tensors,
     truth,
@@ -86,7 +87,7 @@ def _reduced(ufunc: np.ufunc, x: Tensor, axis: tuple[int, ...], keepdims: bool) 
         return function(x if bring is None else bring(x), axis=axis, keepdims=keepdims)
     if len(axis) > 1 and ufunc not in ASSOCIATIVE:
         raise ValueError(f"numpy.{ufunc.__name__}.reduce: the order matters, so it goes over one axis and not {axis}")
-    x, kept = merged(x, axis)
+    x, lead, kept = merged(x, axis)
     parts = agrad.unstack(x, axis=-1)
     if not parts and ufunc.identity is None:
         raise ValueError(f"numpy.{ufunc.__name__}.reduce of no elements has no value")
@@ -97,7 +98,7 @@ def _reduced(ufunc: np.ufunc, x: Tensor, axis: tuple[int, ...], keepdims: bool) 
         pairs = [combine(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = (*pairs, *(parts[-1:] if len(parts) % 2 else ()))
     out = functools.reduce(combine, parts)
-    return agrad.reshape(out, kept) if keepdims else out
+    return agrad.reshape(out, kept if keepdims else lead)
 
 
 def accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None) -> Tensor:
@@ -161,31 +162,32 @@ def at(ufunc: np.ufunc, array: Any, index: Any, value: Any = None) -> None:
     entries = index if isinstance(index, tuple) else (index,)
     entries = tuple([values_of(e) if isinstance(e, (Tensor, list)) else e for e in entries])
     places = np.asarray(np.arange(array.size).reshape(array.shape)[entries])
-    index = tuple([constant(e, array) if isinstance(e, np.ndarray) else e for e in entries])
-    old = array[index]
     operands = [tensor(value, array)] if ufunc.nin == 2 else []
     if is_inexact(array):
         operands = [cast(x, array.dtype) for x in operands]
-    if len(np.unique(places)) == places.size:
-        array[index] = cast(function(old, *operands), array.dtype)
+    operands = [flat(agrad.broadcast_to(x, places.shape)) if x.ndim else x for x in operands]
+    x, places = flat(array), places.reshape(-1)
+    if not places.size:
         return
-    operands = [agrad.broadcast_to(x, old.shape) for x in operands]
     if ufunc in (np.add, np.subtract) and is_inexact(array):
-        array[...] = CALLS["add_at"](array, operands[0] if ufunc is np.add else -operands[0], index)
+        (added,) = [x if x.ndim else agrad.broadcast_to(x, places.shape) for x in operands]
+        x = CALLS["add_at"](x, added if ufunc is np.add else -added, places)
     else:
-        array[...] = agrad.reshape(_in_turns(function, flat(array), places.reshape(-1), *operands), array.shape)
+        x = _in_turns(function, x, places, *operands)
+    rewrite(array, x)
 
 
 def _in_turns(function: Function, x: Tensor, places: np.ndarray, *operands: Tensor) -> Tensor:
     """Apply a function at places of ``x``, in as many turns as the most frequent place is named."""
+    if (places[1:] > places[:-1]).all():  # no place is named twice
+        return replaced(x, places, cast(function(picked(x, places), *operands), x.dtype))
     order = np.argsort(places, kind="stable")
     turns = np.empty_like(order)
     turns[order] = np.arange(places.size) - np.searchsorted(places[order], places[order])
     for turn in range(turns.max() + 1):
         now = np.flatnonzero(turns == turn)
-        at_once = constant(places[now], x)
-        done = function(x[at_once], *[picked(flat(v), now) for v in operands])
-        x = CALLS["setitem"](x, cast(done, x.dtype), at_once)
+        given = [picked(v, now) if v.ndim and now.size < places.size else v for v in operands]
+        x = replaced(x, places[now], cast(function(picked(x, places[now]), *given), x.dtype))
     return x
 
 

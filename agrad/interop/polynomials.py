@@ -11,6 +11,7 @@ import agrad
 from agrad import Tensor
 from agrad.interop.arguments import (
     Promoted,
+    between_zeros,
     constant,
     flat,
     inexact,
@@ -36,7 +37,7 @@ def _joined(a: Any, b: Any) -> list[Tensor]:
     """Return coefficients of one length, with zeros for missing powers."""
     parts = _coefficients(a, b)
     n = max(p.shape[0] for p in parts)
-    return [agrad.concat([zeros((n - p.shape[0],), p), p]) for p in parts]
+    return [between_zeros(p, {0: (n - p.shape[0], 0)}) for p in parts]
 
 
 @implements("polyadd")
@@ -78,8 +79,8 @@ def _polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
 @implements("polyval")
 def _polyval(p: Promoted, x: Promoted) -> Any:
     out = agrad.zeros_like(x)
-    for c in agrad.unstack(p):
-        out = out * x + c
+    for i in range(p.shape[0]):
+        out = out * x + p[i]
     return out
 
 
@@ -139,7 +140,7 @@ def _poly(seq_of_zeros: Tensor) -> Tensor:
         raise ValueError("numpy.poly takes roots in one dimension, or a square matrix")
     out = agrad.ones_like(x[:1])
     for i in range(x.shape[0]):
-        out = convolved(out, agrad.concat([agrad.ones_like(x[:1]), -x[i : i + 1]]))
+        out = between_zeros(out, {0: (0, 1)}) - between_zeros(out, {0: (1, 0)}) * x[i : i + 1]
     if is_complex(out):
         # coefficients are real if the roots are conjugate pairs
         roots = np.sort_complex(values_of(x))
@@ -162,6 +163,7 @@ def _polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w:
         right = right * (w[:, None] if right.ndim == 2 else w)
     scale = agrad.sqrt(agrad.sum(left * left, axis=0))
     left = left / scale
+    scaled = cov and cov != "unscaled"
     c, residuals, rank, s = lstsq(left, right, rcond)
     if rank != deg + 1 and not full:
         warnings.warn(
@@ -178,7 +180,7 @@ def _polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w:
         raise rejects("polyfit", "gives no covariance of several fits at once for Tensors", "fit them one by one")
     base = agrad.linalg.inv(agrad.matmul(agrad.matrix_transpose(left), left))
     base = base / (scale[:, None] * scale[None, :])
-    if isinstance(cov, str) and cov == "unscaled":
+    if not scaled:
         return c, base
     if x.shape[0] <= deg + 1:
         raise ValueError("numpy.polyfit: there are too few points to scale the covariance; use cov='unscaled'")

@@ -13,17 +13,20 @@ from agrad.interop.arguments import (
     axis_of,
     cast,
     constant,
+    flat,
     inexact,
     is_complex,
     is_concrete,
     is_inexact,
     masked,
+    may_hold,
+    numeric,
     tensor,
     values_of,
     with_axis,
 )
 from agrad.interop.methods import accumulate, reduce
-from agrad.interop.table import as_written, implements
+from agrad.interop.table import implements
 from agrad.registry import CALLS
 
 
@@ -33,7 +36,7 @@ def _shaped(x: Tensor, axis: Any, keepdims: Any) -> dict[str, Any]:
 
 def _without_nan(x: Tensor, fill: float) -> Tensor:
     """Replace nan by ``fill``."""
-    return agrad.where(agrad.isnan(x), agrad.full_like(x, fill), x) if is_inexact(x) else x
+    return agrad.where(agrad.isnan(x), float(fill), x) if is_inexact(x) and may_hold(np.isnan, x) else x
 
 
 def _reduction(ufunc: np.ufunc, fill: float | None = None) -> Any:
@@ -74,7 +77,25 @@ for _names, _handler in {
 }.items():
     implements(*_names.split())(_handler)
 
-as_written("cumulative_prod cumulative_sum ptp")
+
+@implements("ptp")
+def _ptp(a: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
+    shaped = _shaped(a, axis, keepdims)
+    return agrad.max(a, **shaped) - agrad.min(a, **shaped)
+
+
+def _cumulative(name: str) -> None:
+    function = getattr(agrad, name)
+
+    def handler(x: Tensor, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
+        x = cast(x if x.ndim else flat(x), dtype)
+        return cast(function(numeric(x), axis=axis, include_initial=include_initial), dtype)
+
+    implements(name)(handler)
+
+
+_cumulative("cumulative_sum")
+_cumulative("cumulative_prod")
 
 
 def _count(x: Tensor, axis: Any, keepdims: Any, where: Any) -> Any:
@@ -188,7 +209,7 @@ def _nanstd(a: Floating, **settings: Any) -> Any:
 def _nan_extreme(name: str, ufunc: np.ufunc, fill: float) -> None:
     def handler(a: Tensor, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Any:
         out = reduce(ufunc, _without_nan(a, fill), axis, None, keepdims, initial, where)
-        if not is_inexact(a) or initial is not None:
+        if not is_inexact(a) or initial is not None or not may_hold(lambda x: x == fill, out):
             return out
         return masked(out, agrad.any(_is_number(a, True), **_shaped(a, axis, keepdims)), math.nan)
 

@@ -1,6 +1,7 @@
 """NumPy's interpolation, convolution, integration and differences, on Tensors."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from agrad.interop.arguments import (
     Floating,
     alike,
     along,
+    are_at_hand,
     axes_of,
     axis_of,
     constant,
@@ -24,7 +26,6 @@ from agrad.interop.arguments import (
     tensor,
     tensors,
     values_of,
-    zeros,
 )
 from agrad.interop.table import implements
 
@@ -45,75 +46,130 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
         xp = agrad.concat([xp[-1:] - period, xp, xp[:1] + period])
         fp = agrad.concat([fp[-1:], fp, fp[:1]])
         left = right = None
+    # a case that no element is in takes no operations where the values can be looked at for nothing
+    seen = are_at_hand(x, xp, fp)
+    xs, xps, fps = (v.raw if seen else v for v in (x, xp, fp))
+
+    def chosen(condition: Any, new: Callable[[], Tensor], out: Tensor) -> Tensor:
+        if isinstance(condition, Tensor):
+            return agrad.where(condition, new(), out)
+        return agrad.where(constant(condition, x), new(), out) if condition.any() else out
+
+    def at(v: Tensor, values: Any, i: Any) -> Tensor:
+        return constant(values[i], v) if seen and v.node is None else v[i]
+
     n = xp.shape[0]
-    below, above = x < xp[0], x > xp[-1]
     if n == 1:
         out = agrad.broadcast_to(fp[0], x.shape)
     else:
-        found = agrad.searchsorted(xp, flat(x), side="right") - 1
-        i = agrad.reshape(agrad.clip(found, 0, n - 2), x.shape)
-        x0, x1, f0, f1 = xp[i], xp[i + 1], fp[i], fp[i + 1]
-        gap = agrad.where(x1 == x0, agrad.ones_like(x0), x1 - x0)
+        if seen:
+            i = xps[1:-1].searchsorted(xs, side="right")
+        else:
+            found = agrad.searchsorted(xp, flat(x), side="right") - 1
+            i = agrad.reshape(agrad.clip(found, 0, n - 2), x.shape)
+        x0, x1, f0, f1 = at(xp, xps, i), at(xp, xps, i + 1), at(fp, fps, i), at(fp, fps, i + 1)
+        gap = x1 - x0
+        gap = chosen((gap.raw if seen else gap) == 0, lambda: agrad.ones_like(gap), gap)
         slope = (f1 - f0) / gap
         inside = f0 + slope * (x - x0)
+
+        def beside() -> Tensor:
+            return agrad.where((x == x0) | (f0 == f1), f0, f1 + slope * (x - x1))
+
         # as NumPy beside an infinity or a nan: exact at a node, else from the other node
-        beside = agrad.where((x == x0) | (f0 == f1), f0, f1 + slope * (x - x1))
-        inside = agrad.where(agrad.isnan(inside), beside, inside)
-        out = agrad.where(x == xp[-1], fp[-1], inside)
-    for outside, value, end in ((below, left, fp[0]), (above, right, fp[-1])):
-        edge = end if value is None else promoted(tensor(value, fp), fp)[0]
-        out = agrad.where(outside, agrad.broadcast_to(edge, x.shape), out)
-    return agrad.where(agrad.isnan(x), x, out) if not is_complex(x) else out
+        inside = chosen(np.isnan(inside.raw) if seen else agrad.isnan(inside), beside, inside)
+        out = chosen(xs == xps[-1], lambda: fp[-1], inside)
+    for outside, value, end in ((xs < xps[0], left, 0), (xs > xps[-1], right, -1)):
+
+        def edge(value: Any = value, end: int = end) -> Tensor:
+            return fp[end] if value is None else promoted(tensor(value, fp), fp)[0]
+
+        out = chosen(outside, edge, out)
+    return out if is_complex(x) else chosen(np.isnan(xs) if seen else agrad.isnan(x), lambda: x, out)
 
 
 # ------------------------------------------------------------------ convolution
 
 
-def convolved(a: Tensor, v: Tensor) -> Tensor:
-    """Return the full convolution of two vectors, as a product of windows."""
-    if a.shape[0] < v.shape[0]:
+@agrad.primitive(name="numpy.convolve", linear=("a", "v"))
+def convolve_p(xp: Any, a: Any, v: Any, /, *, start: int, count: int) -> Any:
+    """Return a part of the full convolution of two vectors, from ``start`` on.
+
+    Beyond its ends they are 0.
+    """
+    if isinstance(a, np.ndarray):
+        full = np.convolve(a, v)
+        if start == 0 and count == full.size:
+            return full
+        inside = full[max(start, 0) : max(start + count, 0)]
+        if inside.size == count:
+            return inside.copy()
+        out = np.zeros(count, full.dtype)
+        out[max(-start, 0) : max(-start, 0) + inside.size] = inside
+        return out
+    return _windows_product(xp, a, v, start, count)
+
+
+def _windows_product(xp: Any, a: Any, v: Any, start: int, count: int) -> Any:
+    """Return the same of vectors on the last axes, as products of windows of the longer one."""
+    if a.shape[-1] < v.shape[-1]:
         a, v = v, a
-    n, m = a.shape[0], v.shape[0]
-    padding = zeros((m - 1,), a)
-    windows = np.arange(n + m - 1)[:, None] + np.arange(m)[None, :]
-    rows = picked(agrad.concat([padding, a, padding]) if m > 1 else a, windows)
-    return agrad.matmul(rows, agrad.flip(v, axis=0))
+    n, m = a.shape[-1], v.shape[-1]
+    before, after = max(m - 1 - start, 0), max(start + count - n, 0)
+    lead = (slice(None),) * (len(a.shape) - 1)
+    padded = xp.scatter_add(a, index=(*lead, slice(before, before + n)), shape=(*a.shape[:-1], before + n + after))
+    places = xp.arange_like(a, count)[:, None] + (start + before) - xp.arange_like(a, m)
+    rows = xp.take(padded, xp.reshape(places, (-1,)), axis=len(a.shape) - 1)
+    return xp.matmul(xp.reshape(rows, (*a.shape[:-1], count, m)), v[..., None])[..., 0]
 
 
-def _vectors(name: str, a: Any, v: Any) -> list[Tensor]:
-    out = promoted(*[flat(x) if x.ndim == 0 else x for x in tensors(a, v)])
-    if any(x.ndim != 1 or not x.shape[0] for x in out):
+@convolve_p.vjp("a")
+def convolve_a(xp: Any, g: Any, a_meta: Any, v: Any, *, start: int) -> Any:
+    return convolve_p(g, xp.flip(v, axis=0), start=v.shape[0] - 1 - start, count=a_meta.shape[0])
+
+
+@convolve_p.vjp("v")
+def convolve_v(xp: Any, g: Any, v_meta: Any, a: Any, *, start: int) -> Any:
+    return convolve_p(g, xp.flip(a, axis=0), start=a.shape[0] - 1 - start, count=v_meta.shape[0])
+
+
+@convolve_p.batch
+def convolve_batch(xp: Any, a: Any, v: Any, *, start: int, count: int) -> Any:
+    return _windows_product(xp, a, v, start, count)
+
+
+def convolved(a: Tensor, v: Tensor) -> Tensor:
+    """Return the full convolution of two vectors."""
+    return convolve_p(a, v, start=0, count=a.shape[0] + v.shape[0] - 1)
+
+
+def _products(name: str, a: Any, v: Any, mode: Any) -> Tensor:
+    """Return a convolution, or a correlation."""
+    a, v = promoted(*[flat(x) if x.ndim == 0 else x for x in tensors(a, v)])
+    if any(x.ndim != 1 or not x.shape[0] for x in (a, v)):
         raise ValueError(f"numpy.{name} takes two arrays of one dimension that are not empty")
-    return out
-
-
-def _cut(full: Tensor, n: int, m: int, mode: Any, name: str) -> Tensor:
-    """Return the part of a full convolution that a mode keeps, for ``n >= m``."""
-    counts = {"full": n + m - 1, "same": n, "valid": n - m + 1}
+    n, m = a.shape[0], v.shape[0]
+    whole = n + m - 1
+    counts = {"full": whole, "same": max(n, m), "valid": abs(n - m) + 1}
     mode = {0: "valid", 1: "same", 2: "full", "v": "valid", "s": "same", "f": "full"}.get(mode, mode)
     if mode not in counts:
         raise ValueError(f"numpy.{name}: the mode is 'full', 'same' or 'valid', not {mode!r}")
-    start = (full.shape[0] - counts[mode]) // 2
-    return full[start : start + counts[mode]]
+    start = (whole - counts[mode]) // 2
+    if name == "correlate":
+        # NumPy correlates the longer vector with the shorter one and flips the result
+        start = start if n >= m else whole - start - counts[mode]
+        v = agrad.flip(agrad.conj(v) if is_complex(v) else v, axis=0)
+    return convolve_p(a, v, start=start, count=counts[mode])
 
 
 @implements("convolve")
 def _convolve(a: Any, v: Any, mode: Any = "full") -> Tensor:
-    a, v = _vectors("convolve", a, v)
-    n, m = sorted((a.shape[0], v.shape[0]), reverse=True)
-    return _cut(convolved(a, v), n, m, mode, "convolve")
+    return _products("convolve", a, v, mode)
 
 
 @implements("correlate")
 def _correlate(a: Any, v: Any, mode: Any = "valid") -> Tensor:
-    a, v = _vectors("correlate", a, v)
-    v = agrad.conj(v) if is_complex(v) else v
-    full = convolved(a, agrad.flip(v, axis=0))
-    n, m = a.shape[0], v.shape[0]
-    if n >= m:
-        return _cut(full, n, m, mode, "correlate")
-    # NumPy correlates the longer vector with the shorter one and flips the result
-    return agrad.flip(_cut(agrad.flip(full, axis=0), m, n, mode, "correlate"), axis=0)
+    return _products("correlate", a, v, mode)
 
 
 # ------------------------------------------------------------------ integrals and differences
@@ -153,6 +209,8 @@ def _slope(f: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
     n = f.shape[axis]
     if n < edge_order + 1:
         raise ValueError(f"numpy.gradient: an axis of {n} elements is too short; it needs {edge_order + 1}")
+    if isinstance(step, (int, float, np.integer, np.floating)):
+        return _even_slope(f, axis, float(step), edge_order)
     kind = f.dtype
     f, h = alike(f, step)
     if h.ndim:
@@ -180,6 +238,24 @@ def _slope(f: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
     return agrad.astype(agrad.concat([first, *parts, last], axis=axis), kind)
 
 
+def _even_slope(f: Tensor, axis: int, step: float, edge_order: int) -> Tensor:
+    """Return the same for points at one distance, as differences of the elements at two places."""
+    n = f.shape[axis]
+
+    def over(steps: Any) -> Tensor:
+        # NumPy divides by the distance of the two points
+        return constant((np.asarray(steps) * step).astype(f.dtype.name).reshape(on_axis(-1, axis, f.ndim)), f)
+
+    if edge_order == 1:
+        ahead, behind = np.minimum(np.arange(n) + 1, n - 1), np.maximum(np.arange(n) - 1, 0)
+        return (picked(f, ahead, axis) - picked(f, behind, axis)) / over(ahead - behind)
+    inside = (f[along(axis, slice(2, None))] - f[along(axis, slice(None, -2))]) / (2.0 * step)
+    near = [picked(f, np.asarray([i, n - 1 - i]), axis) for i in range(3)]
+    ends = (1.5 * near[0] - 2.0 * near[1] + 0.5 * near[2]) / over([-1.0, 1.0])
+    first, last = ends[along(axis, slice(1))], ends[along(axis, slice(1, None))]
+    return agrad.concat([first, inside, last], axis=axis)
+
+
 @implements("unwrap")
 def _unwrap(p: Tensor, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Tensor:
     x = p
@@ -197,6 +273,8 @@ def _unwrap(p: Tensor, discont: Any = None, axis: int = -1, period: Any = 2 * ma
 
 @implements("sinc")
 def _sinc(x: Floating) -> Tensor:
+    if not is_complex(x):
+        return agrad.special.sinc(x) + (x - x)  # nan at infinities, as NumPy's
     y = x * math.pi
     # a series near 0, where the quotient and its derivatives lose digits
     near = agrad.abs(y) < 0.5

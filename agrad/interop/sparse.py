@@ -40,8 +40,11 @@ def matmul_vjp(xp: Any, g: Any, *, matrix: Any) -> Any:
 
 def library_of(value: Any) -> ModuleType | None:
     """Return the module whose sparse matrix or array ``value`` is, or None."""
-    loaded = [sys.modules[name] for name in _LIBRARIES if name in sys.modules]
-    return next((module for module in loaded if module.issparse(value)), None)
+    for name in _LIBRARIES:
+        module = sys.modules.get(name)
+        if module is not None and module.issparse(value):
+            return module
+    return None
 
 
 def check_operands(name: str, matrix: Any, x: Tensor) -> None:

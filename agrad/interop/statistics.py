@@ -4,6 +4,7 @@ A quantile lies between two neighbours in the sorted array. Its place there depe
 is the quantile of 0, 1, 2, ..., whose elements equal their places, and NumPy computes that.
 """
 
+import functools
 import math
 from typing import Any
 
@@ -19,6 +20,7 @@ from agrad.interop.arguments import (
     inexact,
     is_complex,
     is_concrete,
+    may_hold,
     merged,
     picked,
     promoted,
@@ -156,11 +158,13 @@ def _places(counts: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
 
     An array of shape (quantiles, counts), nan for no numbers.
     """
-    out = np.full((q.size, counts.size), math.nan)
-    for i, count in enumerate(counts.reshape(-1)):
-        if count:
-            out[:, i] = np.quantile(np.arange(float(count)), q.reshape(-1), method=method)
-    return out
+    return np.stack([_places_among(int(count), q.tobytes(), method) for count in counts.reshape(-1)], axis=1)
+
+
+@functools.lru_cache(maxsize=64)
+def _places_among(count: int, q: bytes, method: str) -> np.ndarray:
+    chosen = np.frombuffer(q)
+    return np.quantile(np.arange(float(count)), chosen, method=method) if count else np.full(chosen.size, math.nan)
 
 
 _PARAMETERS = {
@@ -190,8 +194,8 @@ def _slopes(counts: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
 def _at(rows: Tensor, places: np.ndarray, counts: np.ndarray, moved: Tensor | None) -> Tensor:
     """Interpolate sorted rows at places.
 
-    The first ``counts`` elements of a row are numbers, the others nan. For differentiated quantiles ``moved`` is 0 with
-    the derivatives of the places.
+    The places are those of each row, or one row of them for all. The first ``counts`` elements of a row are numbers,
+    the others nan. For differentiated quantiles ``moved`` is 0 with the derivatives of the places.
     """
     empty = np.isnan(places)
     places = np.where(empty, 0.0, places)
@@ -199,49 +203,65 @@ def _at(rows: Tensor, places: np.ndarray, counts: np.ndarray, moved: Tensor | No
     low = np.floor(places).astype(np.int64)
     if moved is not None:  # the greatest element has the slope of the interval below it
         low = np.minimum(low, np.maximum(last - 1, 0))
-    high = np.minimum(low + 1, last)
-    below = agrad.take_along_axis(rows, constant(low, rows), axis=1)
-    above = agrad.take_along_axis(rows, constant(high, rows), axis=1)
-    weight = constant((places - low).astype(rows.dtype.name), rows)
-    # an infinite neighbour has no part in a quantile that is an element
-    if moved is None:
-        out = agrad.where(weight == 0, below, below * (1 - weight) + above * weight)
+
+    def at(place: np.ndarray) -> Tensor:
+        return picked(rows, place[0], 1) if len(place) == 1 else _along_rows(rows, place)
+
+    def constants(values: np.ndarray) -> Tensor:
+        return constant(values.astype(rows.dtype.name), rows)
+
+    share, below = places - low, at(low)
+    if moved is None and not share.any():
+        out = below
     else:
-        element = ((weight == 0) | (weight == 1)) & ~agrad.isfinite(above - below)
-        joint = below * (1 - weight - moved) + above * (weight + moved)
-        # the slope towards an infinite neighbour is infinite, as that of the root at 0
-        out = agrad.where(element, agrad.where(weight == 0, below, above) + agrad.sqrt(moved), joint)
+        above, weight = at(np.minimum(low + 1, last)), constants(share)
+        if moved is None:
+            out = below * constants(1 - share) + above * weight
+            # an infinite neighbour has no part in a quantile that is an element
+            out = out if share.all() else agrad.where(weight == 0, below, out)
+        else:
+            element = ((weight == 0) | (weight == 1)) & ~agrad.isfinite(above - below)
+            joint = below * (1 - weight - moved) + above * (weight + moved)
+            # the slope towards an infinite neighbour is infinite, as that of the root at 0
+            out = agrad.where(element, agrad.where(weight == 0, below, above) + agrad.sqrt(moved), joint)
     return agrad.where(constant(~empty, rows), out, agrad.full_like(out, math.nan)) if empty.any() else out
+
+
+def _along_rows(rows: Tensor, places: np.ndarray) -> Tensor:
+    return agrad.take_along_axis(rows, constant(places, rows), axis=1)
 
 
 def _quantile(x: Tensor, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Tensor:
     if is_complex(x):
         raise TypeError("quantiles of complex numbers are not defined, as they have no order")
     where = values_of(q).astype(np.float64)
-    x, kept = merged(x, axis)
-    lead, n = x.shape[:-1], x.shape[-1]
-    rows = agrad.sort(agrad.reshape(x, (math.prod(lead), n)), axis=-1)
+    rows, lead, kept = merged(x, axis)
+    n = rows.shape[1]
+    rows = agrad.sort(rows, axis=-1)
     shape = (rows.shape[0], where.size)
     if not n:
         out = agrad.full_like(agrad.broadcast_to(agrad.sum(rows, axis=-1, keepdims=True), shape), math.nan)
     elif skip_nan:
         # the number of numbers in a row decides the places of its quantiles
         counts, inverse = np.unique(n - np.isnan(values_of(rows)).sum(axis=1), return_inverse=True)
-        moved = _moved(q, where, _slopes(counts, where, method)[:, inverse].T, rows)
+        moved = _moved(q, where, counts, inverse, method, rows)
         out = _at(rows, _places(counts, where, method)[:, inverse].T, counts[inverse], moved)
     else:
         count = np.asarray([n])
-        places = np.broadcast_to(_places(count, where, method).T, shape)
-        moved = _moved(q, where, _slopes(count, where, method).T, rows)
-        # nan is last in its row, and makes all its quantiles nan
-        out = agrad.where(agrad.isnan(rows[:, -1:]), rows[:, -1:], _at(rows, places, np.full(shape[0], n), moved))
-    out = agrad.moveaxis(agrad.reshape(out, (*lead, where.size)), -1, 0)
+        moved = _moved(q, where, count, slice(None), method, rows)
+        out = _at(rows, _places_among(n, where.tobytes(), method)[None], count, moved)
+        if may_hold(np.isnan, rows):  # nan is last in its row, and makes all its quantiles nan
+            out = agrad.where(agrad.isnan(rows[:, -1:]), rows[:, -1:], out)
+    out = out if 1 in out.shape else agrad.matrix_transpose(out)
     return agrad.reshape(out, (*where.shape, *(kept if keepdims else lead)))
 
 
-def _moved(q: Any, where: np.ndarray, slopes: np.ndarray, rows: Tensor) -> Tensor | None:
-    """Return 0 with the derivative ``slopes`` by the quantiles, or None if constant."""
-    if not isinstance(q, Tensor) or not slopes.any():
+def _moved(q: Any, where: np.ndarray, counts: np.ndarray, inverse: Any, method: str, rows: Tensor) -> Tensor | None:
+    """Return 0 with the derivatives of the places by the quantiles, or None if they are constant."""
+    if not isinstance(q, Tensor):
+        return None
+    slopes = _slopes(counts, where, method)[:, inverse].T
+    if not slopes.any():
         return None
     change = agrad.reshape(cast(q, rows.dtype) - constant(where.astype(rows.dtype.name), rows), (1, -1))
     return change * constant(slopes.astype(rows.dtype.name), rows)

@@ -14,6 +14,7 @@ from agrad.interop.arguments import (
     inexact,
     is_complex,
     is_inexact,
+    may_hold,
     on_host,
     operands,
     promoted,
@@ -202,9 +203,9 @@ def _scaled(x: Tensor, exponent: np.ndarray) -> Tensor:
 @ufunc("heaviside")
 def _heaviside(x1: Any, x2: Any) -> Any:
     x1, x2 = alike(x1, x2, floating=True)
-    zero, one = agrad.zeros_like(x1), agrad.ones_like(x1)
-    steps = agrad.where(x1 < 0, zero, one)
-    return agrad.where(x1 == 0, x2, agrad.where(agrad.isnan(x1), x1, steps))
+    steps = agrad.astype(x1 > 0, x1.dtype)
+    out = agrad.where(x1 == 0, x2, steps)
+    return agrad.where(agrad.isnan(x1), x1, out) if may_hold(np.isnan, x1) else out
 
 
 @ufunc("logaddexp2")

@@ -1,5 +1,6 @@
 """Dtypes: ``astype``, and functions on the dtypes of any library."""
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -237,6 +238,11 @@ def finfo(type: Any, /) -> FInfo:
     DtypeError
         For any other dtype.
     """
+    return _finfo(type) if isinstance(type, DType) else _finfo.__wrapped__(type)
+
+
+@functools.lru_cache(maxsize=32)
+def _finfo(type: Any) -> FInfo:
     found, dtype = _limits("finfo", type)
     limits = (float(getattr(found, name)) for name in ("eps", "max", "min", "smallest_normal"))
     return FInfo(int(found.bits), *limits, as_dtype(_PARTS.get(dtype.name, dtype.name)))

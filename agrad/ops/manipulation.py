@@ -11,6 +11,7 @@ from agrad.ops.shared import cut, ndim_of, no_view, shape_of
 from agrad.registry import public
 from agrad.shapes import (
     broadcast_shapes,
+    broadcasts_to,
     inverse_permutation,
     normalize_axes,
     normalize_axis,
@@ -222,7 +223,7 @@ def broadcast_to(x: Any, /, shape: Any) -> Any:
     """
     ndim_of(x, "broadcast_to")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    if broadcast_shapes(tuple(x.shape), shape) != shape:
+    if not broadcasts_to(tuple(x.shape), shape):
         raise ShapeError(f"broadcast_to: an array of shape {tuple(x.shape)} does not broadcast to {shape}")
     return broadcast_to_p(x, shape=shape)
 

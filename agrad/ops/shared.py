@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from agrad.backends import backend_of, backend_of_type
-from agrad.dtypes import DType, is_floating
+from agrad.dtypes import DType, as_dtype, is_floating
 from agrad.engine.scalars import TracedNumber, host_array_call
 from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError
@@ -66,17 +66,16 @@ def array_arguments(name: str, *values: Any) -> list[Any]:
 
     Numbers are weak: they take the arrays' dtype. Raise ``OperandError`` for other objects, and for no array.
     """
-    known = next((v for v in values if hasattr(v, "shape")), None)
-    if known is None:
+    shaped = [v for v in values if hasattr(v, "shape")]
+    if not shaped:
         raise OperandError(f"{name} takes at least one array; make one with agrad.asarray")
-    if all(hasattr(v, "shape") for v in values):
-        return list(values)
-    raw = raw_of(known)
-    backend = backend_of(raw)
-    xp, device = backend.xp, backend.device_of(raw)
-    arrays = [raw_of(v) for v in values if hasattr(v, "shape")]
-    typed = [a for a in arrays if not xp.isdtype(a.dtype, "bool")] or arrays
-    dtype = xp.result_type(*typed)
+    if len(shaped) == len(values):
+        return shaped
+    arrays = [raw_of(v) for v in shaped]
+    backend = backend_of(arrays[0])
+    xp, device = backend.xp, backend.device_of(arrays[0])
+    typed = [a for a in arrays if as_dtype(a.dtype).kind != "bool"] or arrays
+    dtype = typed[0].dtype if len(typed) == 1 else xp.result_type(*typed)
     out = []
     for value in values:
         if not hasattr(value, "shape"):
@@ -84,7 +83,7 @@ def array_arguments(name: str, *values: Any) -> list[Any]:
             if type(number) not in NUMBERS:
                 raise OperandError(f"{name} takes arrays and numbers, not {type(number).__name__}")
             kind = dtype
-            if isinstance(number, float) and not xp.isdtype(dtype, ("real floating", "complex floating")):
+            if isinstance(number, float) and not is_floating(dtype):
                 kind = xp.float64
             place = partial(xp.asarray, dtype=kind, device=device)
             value = host_array_call(type(number), (value,), place) if isinstance(value, TracedNumber) else place(value)

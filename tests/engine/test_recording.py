@@ -1,6 +1,7 @@
 """Whether operations are recorded: ``no_grad``, ``enable_grad``, ``detach``, leaves, coroutines and generators."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -139,3 +140,14 @@ def test_is_leaf() -> None:
     assert (agrad.ones(2) * 2).is_leaf
     with agrad.no_grad():
         assert (x * 2).is_leaf
+
+
+def test_the_first_recording_of_many_arguments_takes_time_by_their_number() -> None:
+    def first(count: int) -> float:
+        leaves = [leaf(1.0)] * count
+        begun = time.process_time()
+        agrad.stack(leaves)
+        return time.process_time() - begun
+
+    few, many = (min(first(count + i) for i in range(3)) for count in (500, 4000))
+    assert many < 20 * few  # by the square of the number it would be 64

@@ -12,6 +12,7 @@ from checker import assert_close, host
 import agrad
 from agrad.errors import ReadOnlyViewError
 from agrad.registry import PRIMITIVES
+from agrad.testing import check_grads
 
 VALUES: dict[str, list[Any]] = {
     "float64": [0.5, 0.0, 1e-310, np.inf],
@@ -173,3 +174,12 @@ def test_copies_of_nothing_are_written_to() -> None:
         y = agrad.tile(x, (2,))
         y[1:] = y[:-1]
         assert tuple(y.shape) == (1, 0, 2)
+
+
+def test_scalars_beside_arrays(backend: str) -> None:
+    x = agrad.asarray([0.5, -1.5, 2.0], dtype=agrad.float64)
+    check_grads(lambda x: x[0] * x - x / x[2], (x,))
+    check_grads(lambda x: agrad.where(x > 0, x[1], x * x), (x,))
+    y = agrad.astype(x, agrad.float32)
+    assert (y[0] * y).dtype == agrad.float32
+    assert (x[0] * y).dtype == agrad.float64

@@ -67,6 +67,52 @@ def reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> A
     return x.reshape(shape) if copy is None else np.reshape(x, shape, copy=copy)
 
 
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+    return np.asarray(obj, dtype, copy=copy)
+
+
+def any_(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    return np.logical_or.reduce(x, axis=axis, keepdims=keepdims)
+
+
+def all_(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    return np.logical_and.reduce(x, axis=axis, keepdims=keepdims)
+
+
+def flip(x: Any, /, *, axis: Axis = None) -> Any:
+    index = [slice(None)] * x.ndim
+    for i in range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,):
+        index[i] = slice(None, None, -1)
+    return x[tuple(index)]
+
+
+def arange_like(x: Any, n: int, /) -> Any:
+    return np.arange(n)
+
+
+def _running(x: Any, sums: Any, axis: int | None, start: int, include_initial: bool) -> Any:
+    if not include_initial:
+        return sums
+    lead = (slice(None),) * ((0 if axis is None else axis) % x.ndim)
+    shape = list(sums.shape)
+    shape[len(lead)] += 1
+    out = np.full(shape, start, sums.dtype)
+    out[(*lead, slice(1, None))] = sums
+    return out
+
+
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    return _running(x, x.cumsum(axis, dtype), axis, 0, include_initial)
+
+
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    return _running(x, x.cumprod(axis, dtype), axis, 1, include_initial)
+
+
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
+    return x.take(indices, axis=axis)
+
+
 def permute_dims(x: Any, /, axes: tuple[int, ...]) -> Any:
     return x.transpose(axes)
 
@@ -185,6 +231,10 @@ def _counted(index: np.ndarray, length: int) -> np.ndarray | None:
     return index if least >= 0 else np.where(index < 0, index + length, index)
 
 
-_OWN = (sum, prod, max, min, mean, astype, reshape, permute_dims, matrix_transpose, broadcast_to, zeros_like, ones_like)
+_OWN = (
+    *(sum, prod, max, min, mean, astype, asarray, reshape, permute_dims, matrix_transpose, broadcast_to),
+    *(flip, arange_like, cumulative_sum, cumulative_prod, take, zeros_like, ones_like),
+)
 WORDS = {word.__name__: word for word in (*_OWN, expm1, scatter_add)}
+WORDS |= {"any": any_, "all": all_}
 WORDS["matmul"] = np.matmul  # array-api-compat's looks up the namespace first
