@@ -56,12 +56,15 @@ MIXED = "## One Tensor beside raw arrays"
 MIXED_WAYS = ("beside raw arrays", "in grad")
 
 
-def mixed_verdicts(module: Any, trial: Any, backend: str = "numpy") -> dict[str, list[Any]]:
-    """Return the verdicts of ``MIXED_WAYS`` of the samples that can have a Tensor and raw arrays, by title."""
+def mixed_verdicts(module: Any, trial: Any, found: dict[str, Any], backend: str = "numpy") -> dict[str, list[Any]]:
+    """Return the verdicts of ``MIXED_WAYS``, by title, of samples that ``found`` has no refusal of.
+
+    They are those of several arrays.
+    """
     return {
         sample.title: [trial.trial(sample, backend, way) for way in MIXED_WAYS]
         for sample in module.SAMPLES
-        if trial.is_mixed(sample)
+        if trial.is_mixed(sample) and found[sample.title].kind != "refuses"
     }
 
 
@@ -70,19 +73,20 @@ def mixed_lines(found: dict[str, list[Any]]) -> list[str]:
     if not found:
         return []
     counts = [sum(pair[k].kind in ("works", "constant") for pair in found.values()) for k in range(len(MIXED_WAYS))]
-    failing = {title: pair for title, pair in found.items() if any(v.kind in ("refuses", "WRONG") for v in pair)}
     lines = [
         "",
         MIXED,
         "",
-        f"{len(found)} calls have several arrays. With the first a Tensor and the others raw, {counts[0]} go through; "
-        f"with all raw, inside `agrad.grad`, {counts[1]}.",
+        f"{len(found)} calls that take Tensors have several arrays. With the first a Tensor and the others raw, "
+        f"{counts[0]} go through; with all raw, inside `agrad.grad`, {counts[1]}.",
     ]
-    if failing:
-        lines += ["", "| call | called with a Tensor | inside `agrad.grad` |", "|---|---|---|"]
-    return lines + [
-        f"| `{title}` | {' | '.join(words(verdict) for verdict in pair)} |" for title, pair in failing.items()
-    ]
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for title, pair in found.items():
+        if any(verdict.kind in ("refuses", "WRONG") for verdict in pair):
+            alike.setdefault(tuple(words(verdict) for verdict in pair), []).append(f"`{title}`")
+    if alike:
+        lines += ["", "| calls | with a Tensor | inside `agrad.grad` |", "|---|---|---|"]
+    return lines + [f"| {', '.join(titles)} | {' | '.join(pair)} |" for pair, titles in alike.items()]
 
 
 def words(verdict: Any) -> str:
@@ -146,7 +150,7 @@ def main() -> int:
                 print(row(sample.title, verdict))
             elif verdict.kind in ("refuses", "WRONG"):
                 print(f"{sample.title}: {verdict.kind}: {verdict.remark}", flush=True)
-    mixed = {} if asked.only else mixed_verdicts(module, trial, asked.backend)
+    mixed = {} if asked.only or failed else mixed_verdicts(module, trial, found, asked.backend)
     for title, pair in mixed.items():
         for way, verdict in zip(MIXED_WAYS, pair, strict=True):
             if verdict.kind in ("refuses", "WRONG") and not asked.verdicts:

@@ -176,8 +176,8 @@ def with_constants(call: Callable[..., Any], f: Any, args: Sequence[Any], kwargs
     if code not in _asking or not any(isinstance(leaf, Tensor) for leaf in flatten((args, kwargs))[0]):
         try:
             return call(f, *args, **kwargs)
-        except TypeError as error:
-            if _MIXTURE not in str(error) or not any(map(_is_raw_number, flatten((args, kwargs))[0])):
+        except Exception as error:
+            if not _is_mixture(error) or not any(map(_is_raw_number, flatten((args, kwargs))[0])):
                 raise
     made: dict[int, Tensor] = {}
 
@@ -190,6 +190,15 @@ def with_constants(call: Callable[..., Any], f: Any, args: Sequence[Any], kwargs
     if code is not None and not hasattr(f, "__wrapped__"):  # that code may be other functions' too
         _asking.add(code)
     return out
+
+
+def _is_mixture(error: BaseException | None) -> bool:
+    """Return True for the error of ``array_namespace``, and for one that a library raised because of it."""
+    while error is not None:
+        if isinstance(error, TypeError) and _MIXTURE in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _is_raw_number(value: Any) -> bool:

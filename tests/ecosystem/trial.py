@@ -237,7 +237,9 @@ def sum_of(parts: list[tuple[Tensor, np.ndarray]]) -> Tensor | None:
     return total
 
 
-def told(error: Exception) -> str:
-    """Return an error as a row of the page shows it."""
+def told(error: BaseException) -> str:
+    """Return an error, or the one that caused it, as a row of the page shows it."""
+    while error.__cause__ is not None:
+        error = error.__cause__
     text = re.sub(r"(<module '[^']*') from '[^']*'", r"\1", " ".join(str(error).split())).replace("|", "\\|")
     return f"{type(error).__name__}: {text[:270]}{'...' if len(text) > 270 else ''}"

@@ -212,3 +212,23 @@ def test_an_array_of_a_closure_is_named(backend: str, place: Any) -> None:
     with pytest.raises(TypeError, match="Multiple namespaces") as caught:
         agrad.grad(f)(w)
     assert any("`hidden`" in note and "agrad.asarray" in note for note in caught.value.__notes__)
+
+
+def test_a_library_that_wraps_the_error_is_given_constants_too(place: Any) -> None:
+    def f(w: Any, x: Any, how: int) -> Any:
+        try:
+            xp = array_namespace(w, x)
+        except TypeError as error:
+            raise [RuntimeError("wrapped"), ValueError("wrapped")][how] from error
+        return xp.sum(x @ w)
+
+    for how in (0, 1):
+        assert_close(agrad.grad(f)(place(W), place(X), how), X.sum(axis=0), "gradient")
+
+
+def test_another_error_of_the_function_is_its_own(place: Any) -> None:
+    def f(w: Any, x: Any) -> Any:
+        raise RuntimeError("of the user") from ValueError("another")
+
+    with pytest.raises(RuntimeError, match="of the user"):
+        agrad.grad(f)(place(W), place(X))
