@@ -194,9 +194,11 @@ def with_constants(call: Callable[..., Any], f: Any, args: Sequence[Any], kwargs
 
 def _is_mixture(error: BaseException | None) -> bool:
     """Return True for the error of ``array_namespace``, and for one that a library raised because of it."""
-    while error is not None:
+    seen: set[BaseException] = set()
+    while error is not None and error not in seen:
         if isinstance(error, TypeError) and _MIXTURE in str(error):
             return True
+        seen.add(error)  # errors may be causes of one another
         error = error.__cause__ or error.__context__
     return False
 

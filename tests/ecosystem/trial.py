@@ -239,7 +239,9 @@ def sum_of(parts: list[tuple[Tensor, np.ndarray]]) -> Tensor | None:
 
 def told(error: BaseException) -> str:
     """Return an error, or the one that caused it, as a row of the page shows it."""
-    while error.__cause__ is not None:
+    seen = {error}
+    while error.__cause__ is not None and error.__cause__ not in seen:
         error = error.__cause__
+        seen.add(error)
     text = re.sub(r"(<module '[^']*') from '[^']*'", r"\1", " ".join(str(error).split())).replace("|", "\\|")
     return f"{type(error).__name__}: {text[:270]}{'...' if len(text) > 270 else ''}"

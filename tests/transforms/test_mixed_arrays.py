@@ -232,3 +232,14 @@ def test_another_error_of_the_function_is_its_own(place: Any) -> None:
 
     with pytest.raises(RuntimeError, match="of the user"):
         agrad.grad(f)(place(W), place(X))
+
+
+def test_errors_that_cause_one_another_are_no_endless_chain() -> None:
+    first, second = RuntimeError("first"), ValueError("second")
+    first.__cause__, second.__cause__ = second, first
+
+    def f(w: Any, x: Any) -> Any:
+        raise first
+
+    with pytest.raises(RuntimeError, match="first"):
+        agrad.grad(f)(W, X)
