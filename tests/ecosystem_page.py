@@ -78,7 +78,8 @@ def mixed_lines(found: dict[str, list[Any]]) -> list[str]:
         MIXED,
         "",
         f"{len(found)} calls that take Tensors have several arrays. With the first a Tensor and the others raw, "
-        f"{counts[0]} go through; with all raw, inside `agrad.grad`, {counts[1]}.",
+        f"{counts[0]} go through;",
+        f"with all raw, inside `agrad.grad`, {counts[1]}.",
     ]
     alike: dict[tuple[str, ...], list[str]] = {}
     for title, pair in found.items():

@@ -19,7 +19,7 @@ ROOT = Path(agrad.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 BUDGETS = {
-    "": 780,
+    "": 830,
     "backends": 2700,
     "cli": 1700,
     "data": 960,
@@ -30,11 +30,11 @@ BUDGETS = {
     "nn": 570,
     "ops": 5100,
     "optim": 490,
-    "random": 470,
+    "random": 480,
     "scipy": 4300,
     "solvers": 740,
     "testing": 880,
-    "transforms": 1730,
+    "transforms": 1740,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what
 stands in them."""
