@@ -255,7 +255,8 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     Notes
     -----
     The vector has the dtype to which those of the arrays promote. ``unravel`` casts each leaf to its own again, and
-    takes the real part of a complex number for a real leaf. Python numbers come back as arrays without axes.
+    takes the real part of a complex number for a real leaf. Python numbers come back as arrays without axes. Raw leaves
+    may be views of the argument of ``unravel``, as its parts are; the vector is no view of the tree.
     """
     found, spec = trees.flatten(tree)
     shapes = [tuple(getattr(leaf, "shape", ())) for leaf in found]
