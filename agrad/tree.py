@@ -6,13 +6,16 @@ None has no leaves. A dict's leaves are sorted by key.
 
 import builtins
 import functools
+import itertools
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import agrad
 import agrad.transforms.trees as trees
-from agrad.errors import OperandError, ShapeError
+from agrad.errors import DtypeError, OperandError, ShapeError
 
-__all__ = ["all", "flatten", "flatten_with_path", "leaves", "map", "reduce", "structure", "unflatten"]
+__all__ = ["all", "flatten", "flatten_with_path", "leaves", "map", "ravel", "reduce", "structure", "unflatten"]
 
 _NO_START: Any = object()
 
@@ -223,3 +226,98 @@ def reduce(f: Callable[[Any, Any], Any], tree: Any, initializer: Any = _NO_START
     if not found:
         raise ShapeError("tree.reduce: there are no leaves; give an initializer")
     return functools.reduce(f, found)
+
+
+def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Return a container's elements as one vector, and the way back.
+
+    Parameters
+    ----------
+    tree : container
+        Nested containers of numbers and arrays of one library, or a single leaf.
+
+    Returns
+    -------
+    tuple
+        (vector, unravel): an array of one axis, and a function from an array of that shape to a container with the
+        structure of ``tree`` and the shapes and dtypes of its leaves. The vector is a Tensor if a leaf is one, else a
+        raw array. Both ways are differentiable.
+
+    Raises
+    ------
+    DtypeError
+        If truth values, integers and floating-point numbers are mixed; Python integers go with all numbers.
+    OperandError
+        If a leaf is neither an array nor a number.
+    ShapeError
+        If the argument of ``unravel`` has another shape than the vector.
+
+    Notes
+    -----
+    The vector has the dtype to which those of the arrays promote. ``unravel`` casts each leaf to its own again, and
+    takes the real part of a complex number for a real leaf. Python numbers come back as arrays without axes. Raw leaves
+    may be views of the argument of ``unravel``, as its parts are; the vector is no view of the tree.
+    """
+    found, spec = trees.flatten(tree)
+    shapes = [tuple(getattr(leaf, "shape", ())) for leaf in found]
+    ends = list(itertools.accumulate((math.prod(shape) for shape in shapes), initial=0))
+    dtypes = [agrad.asarray(leaf).dtype if _is_array(leaf) else None for leaf in found]
+    _check_kinds(tree, found, dtypes)
+
+    def unravel(vector: Any) -> Any:
+        shape = tuple(getattr(vector, "shape", ()))
+        if shape != (ends[-1],):
+            raise ShapeError(f"unravel takes an array of shape ({ends[-1]},), as tree.ravel returned, not of {shape}")
+        cut = [vector[start:end] for start, end in itertools.pairwise(ends)]
+        return trees.unflatten(
+            spec, [_cast(agrad.reshape(x, s), dtype) for x, s, dtype in zip(cut, shapes, dtypes, strict=True)]
+        )
+
+    return _joined(found, [dtype for dtype in dtypes if dtype is not None]), unravel
+
+
+def _is_array(leaf: Any) -> bool:
+    """Return True for an array or a scalar of a library."""
+    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+
+
+def _check_kinds(tree: Any, found: list[Any], dtypes: list[Any]) -> None:
+    """Raise an error for leaves that one vector cannot hold and give back."""
+    first = None
+    for path, leaf, dtype in zip(trees.paths(tree), found, dtypes, strict=True):
+        place = f"the leaf at {path}" if path else "the leaf"
+        if dtype is None and not isinstance(leaf, (int, float, complex)):
+            raise OperandError(f"tree.ravel: {place} is a {type(leaf).__name__}, neither an array nor a number")
+        if isinstance(leaf, int) and not isinstance(leaf, bool):
+            continue
+        dtype = agrad.asarray(leaf).dtype if dtype is None else dtype
+        kind = next(kind for kind in ("bool", "integral", "numeric") if agrad.isdtype(dtype, kind))
+        here = f"{place} has dtype {dtype.name}"
+        first = first or (kind, here)
+        if kind != first[0]:
+            raise DtypeError(f"tree.ravel: {first[1]}, and {here}; cast one of them, or leave it out")
+
+
+def _joined(found: list[Any], dtypes: list[Any]) -> Any:
+    """Return the elements of the leaves in one vector."""
+    if not dtypes:
+        return agrad.asarray(found).raw if found else agrad.zeros((0,)).raw
+    dtype = agrad.result_type(*dtypes, *[leaf for leaf in found if not _is_array(leaf)])
+    one = next(leaf for leaf in found if _is_array(leaf))
+    like = agrad.asarray(one)
+    parts = []
+    for leaf in found:
+        if not _is_array(leaf):
+            number = agrad.full((1,), leaf, dtype=dtype, backend=like.backend, device=like.device)
+            leaf = number if isinstance(one, agrad.Tensor) else number.raw
+        parts.append(_cast(agrad.reshape(leaf, (math.prod(leaf.shape),)), dtype))
+    return agrad.concat(parts)
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    """Return an array in a dtype; None keeps its own."""
+    if dtype is None or dtype == x.dtype:
+        return x
+    if agrad.isdtype(x.dtype, "complex floating") and not agrad.isdtype(dtype, "complex floating"):
+        x = agrad.real(x)
+    return agrad.astype(x, dtype)

@@ -20,6 +20,11 @@ LIBRARIES = {
     "xarray": "xarray",
     "sklearn": "scikit-learn",
     "scipy": "scipy",
+    "autoray": "autoray",
+    "cotengra": "cotengra",
+    "einx": "einx",
+    "batch_tensorsolve": "batch-tensorsolve",
+    "pandas": "pandas",
 }
 """The libraries by the name they are imported by, and that of their distribution."""
 
@@ -36,7 +41,7 @@ def samples_of(library: str) -> Any:
 
 def row(title: str, verdict: Any) -> str:
     """Return a row of the table."""
-    return f"| `{title}` | {verdict.kind}{f': {verdict.remark}' if verdict.remark else ''} |"
+    return f"| `{title}` | {words(verdict)} |"
 
 
 def head(library: str) -> str:
@@ -46,8 +51,52 @@ def head(library: str) -> str:
     return written.partition(f"\n## {LIBRARIES[library]} ")[0].strip() or f"# {LIBRARIES[library]} on Tensors"
 
 
-def page(library: str, module: Any, found: dict[str, Any]) -> str:
-    """Return a library's page; ``found`` has the verdicts by the samples' titles."""
+MIXED = "## One Tensor beside raw arrays"
+"""The heading of the part of a page that has the samples again, with raw arrays."""
+MIXED_WAYS = ("beside raw arrays", "in grad")
+
+
+def mixed_verdicts(module: Any, trial: Any, found: dict[str, Any], backend: str = "numpy") -> dict[str, list[Any]]:
+    """Return the verdicts of ``MIXED_WAYS``, by title, of samples that ``found`` has no refusal of.
+
+    They are those of several arrays.
+    """
+    return {
+        sample.title: [trial.trial(sample, backend, way) for way in MIXED_WAYS]
+        for sample in module.SAMPLES
+        if trial.is_mixed(sample) and found[sample.title].kind != "refuses"
+    }
+
+
+def mixed_lines(found: dict[str, list[Any]]) -> list[str]:
+    """Return the part of a page on raw arrays: counts, and the calls that fail in one of the ways."""
+    if not found:
+        return []
+    counts = [sum(pair[k].kind in ("works", "constant") for pair in found.values()) for k in range(len(MIXED_WAYS))]
+    lines = [
+        "",
+        MIXED,
+        "",
+        f"{len(found)} calls that take Tensors have several arrays. With the first a Tensor and the others raw, "
+        f"{counts[0]} go through;",
+        f"with all raw, inside `agrad.grad`, {counts[1]}.",
+    ]
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for title, pair in found.items():
+        if any(verdict.kind in ("refuses", "WRONG") for verdict in pair):
+            alike.setdefault(tuple(words(verdict) for verdict in pair), []).append(f"`{title}`")
+    if alike:
+        lines += ["", "| calls | with a Tensor | inside `agrad.grad` |", "|---|---|---|"]
+    return lines + [f"| {', '.join(titles)} | {' | '.join(pair)} |" for pair, titles in alike.items()]
+
+
+def words(verdict: Any) -> str:
+    """Return a verdict as a cell of a table."""
+    return f"{verdict.kind}: {verdict.remark}" if verdict.remark else verdict.kind
+
+
+def page(library: str, module: Any, found: dict[str, Any], mixed: dict[str, list[Any]]) -> str:
+    """Return a library's page; ``found`` and ``mixed`` have the verdicts by the samples' titles."""
     version = importlib.metadata.version(LIBRARIES[library])
     counts = {kind: sum(v.kind == kind for v in found.values()) for kind in KINDS}
     lines = [
@@ -62,6 +111,7 @@ def page(library: str, module: Any, found: dict[str, Any]) -> str:
         "|---|---|",
         *(row(title, verdict) for title, verdict in found.items()),
     ]
+    lines += mixed_lines(mixed)
     if module.NOT_TRIED:
         lines += ["", "## Not tried", "", "| name | reason |", "|---|---|"]
         lines += [f"| `{name}` | {reason} |" for name, reason in module.NOT_TRIED.items()]
@@ -101,14 +151,23 @@ def main() -> int:
                 print(row(sample.title, verdict))
             elif verdict.kind in ("refuses", "WRONG"):
                 print(f"{sample.title}: {verdict.kind}: {verdict.remark}", flush=True)
+    mixed = {} if asked.only or failed else mixed_verdicts(module, trial, found, asked.backend)
+    for title, pair in mixed.items():
+        for way, verdict in zip(MIXED_WAYS, pair, strict=True):
+            if verdict.kind in ("refuses", "WRONG") and not asked.verdicts:
+                print(f"{title}, {way}: {words(verdict)}", flush=True)
     if asked.table and not (asked.only or failed or asked.backend != "numpy"):
-        (FOLDER / f"{asked.library}.md").write_text(page(asked.library, module, found), encoding="utf-8")
+        (FOLDER / f"{asked.library}.md").write_text(page(asked.library, module, found, mixed), encoding="utf-8")
     print({kind: sum(v.kind == kind for v in found.values()) for kind in KINDS})
     known = {sample.name for sample in module.SAMPLES} | set(module.NOT_TRIED)
     missing = [name for name in module.public() if name not in known]
     if missing:
         print("neither tried nor said why not:", " ".join(missing))
-    return int(bool(missing) or bool(failed) or any(v.kind == "WRONG" for v in found.values()))
+    return int(
+        bool(missing)
+        or bool(failed)
+        or any(v.kind == "WRONG" for v in (*found.values(), *(v for pair in mixed.values() for v in pair)))
+    )
 
 
 if __name__ == "__main__":

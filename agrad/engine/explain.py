@@ -96,7 +96,7 @@ def _conversion() -> tuple[str, str]:
     if hasattr(sys.modules[module.partition(".")[0]], name):
         module = module.partition(".")[0]
     remedy = f"{module} computes on NumPy's own arrays there; "
-    if isinstance(next(iter(asked.f_locals.values()), None), (list, tuple)):
+    if asked.f_code.co_argcount and _holds_tensors(asked.f_locals.get(asked.f_code.co_varnames[0])):
         remedy = "it does not look into a list; give it one Tensor, agrad.asarray([x, y]) or numpy.stack([x, y]); "
     section = getattr(namespace, module.rpartition(".")[2], namespace)
     if section is not namespace and name in vars(section):
@@ -111,6 +111,11 @@ def _conversion() -> tuple[str, str]:
     if by_namespace and module.startswith("scipy") and os.environ.get("SCIPY_ARRAY_API") != "1":
         remedy += "it takes Tensors where SCIPY_ARRAY_API=1 is in the environment before SciPy is imported; "
     return f"{module}.{name}()", remedy
+
+
+def _holds_tensors(value: Any) -> bool:
+    """Return True for a list or tuple with a Tensor in it, at any depth."""
+    return isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) or _holds_tensors(v) for v in value)
 
 
 def is_no_array_to(frame: FrameType) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from agrad.backends import Selection, backend_of_type, selected
+from agrad.engine.explain import called
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tape import is_recording, mode
 from agrad.engine.tensor import Tensor
@@ -171,7 +172,7 @@ class Jitted:
             args, kwargs = unflatten(key.spec, given)
             named = dict(key.static)
             args = [named.get(i, a) for i, a in enumerate(args)]
-            return self.__wrapped__(*args, **{name: named.get(name, v) for name, v in (kwargs or {}).items()})
+            return called(self.__wrapped__, *args, **{name: named.get(name, v) for name, v in (kwargs or {}).items()})
 
         with entries.STATE_LOCK:
             found = self._find(key, leaves)  # another thread may have been first

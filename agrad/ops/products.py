@@ -238,7 +238,7 @@ def tensordot_batch(
 
 @public
 @public("linalg")
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
     """Return the sum of products over pairs of axes.
 
     Parameters

@@ -24,7 +24,7 @@ from agrad.random.continuous import (
     truncated_normal,
     uniform,
 )
-from agrad.random.counts import poisson, rademacher
+from agrad.random.counts import binomial, geometric, poisson, rademacher
 from agrad.random.discrete import bernoulli, bits, categorical, choice, permutation, randint
 from agrad.random.generator import Generator
 from agrad.random.keys import fold_in, key, split
@@ -47,6 +47,7 @@ __all__ = [
     "Generator",
     "bernoulli",
     "beta",
+    "binomial",
     "bits",
     "categorical",
     "cauchy",
@@ -56,6 +57,7 @@ __all__ = [
     "exponential",
     "fold_in",
     "gamma",
+    "geometric",
     "gumbel",
     "key",
     "laplace",

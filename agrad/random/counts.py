@@ -1,9 +1,12 @@
 """Draws of counts and signs, which have no derivatives."""
 
+from collections.abc import Callable
 from typing import Any
 
 import agrad
+from agrad.errors import ConfigurationError
 from agrad.random.discrete import bernoulli
+from agrad.random.keys import parameter, positive
 from agrad.random.transformed import positive_like, uniform_like
 
 
@@ -72,9 +75,105 @@ def poisson(key: Any, lam: Any, shape: Any = None) -> Any:
     spread = 12 * agrad.sqrt(rate)
     low = agrad.maximum(agrad.floor(rate - spread), 0.0 * rate) - 1
     high = agrad.ceil(rate + spread + 60)
+    return _least(lambda k: agrad.special.gammaincc(k + 1, rate) >= u, low, high)
+
+
+def _least(enough: Callable[[Any], Any], low: Any, high: Any) -> Any:
+    """Return the least integer above ``low``, not above ``high``, that is enough; ``high`` is."""
     for _ in range(_STEPS):
         middle = agrad.floor((low + high) / 2)
-        enough = agrad.special.gammaincc(agrad.maximum(middle, 0.0 * rate) + 1, rate) >= u
+        found = enough(agrad.maximum(middle, 0.0 * middle))
         inside = (middle > low) & (middle < high)
-        low, high = agrad.where(inside & ~enough, middle, low), agrad.where(inside & enough, middle, high)
+        low, high = agrad.where(inside & ~found, middle, low), agrad.where(inside & found, middle, high)
     return agrad.astype(high, agrad.int64)
+
+
+def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> Any:
+    """Draw binomially distributed integers: successes in ``n`` trials.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    n : number or array
+        The number of trials, a whole number of 0 or more.
+    p : number or array
+        The probability of a success, from 0 to 1. The result has no derivative by it.
+    shape : int, tuple of int or None
+        The shape of the result, by default that to which the parameters broadcast.
+
+    Returns
+    -------
+    array
+        Array of int64. A Tensor if the key is one, else a raw array of its library, on the device of the key.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``n`` or ``p`` is a number out of range; the values of an array are not read.
+    ShapeError
+        If the key is not one, or the parameters do not broadcast to ``shape``.
+
+    Notes
+    -----
+    The least integer whose distribution function is not below a uniform number, found by bisection. The distribution
+    function at k is the regularized incomplete beta function of n - k and k + 1 at 1 - p.
+    """
+    if not hasattr(n, "shape") and isinstance(n, (int, float)) and not (n >= 0 and n == n // 1):
+        raise ConfigurationError(f"binomial: n is a whole number of 0 or more, not {n!r}")
+    u = uniform_like(key, shape, "float64", "binomial", n, p)
+    trials = agrad.stop_gradient(parameter(n, "binomial", "n", key, tuple(u.shape), "float64"))
+    chance = _probability(p, "binomial", key, u)
+    mean, spread = trials * chance, 12 * agrad.sqrt(trials * chance * (1 - chance)) + 60
+    low = agrad.maximum(agrad.floor(mean - spread), 0.0 * mean) - 1
+    high = agrad.minimum(agrad.ceil(mean + spread), trials)
+
+    def enough(k: Any) -> Any:
+        failures = agrad.maximum(trials - k, 0.0 * k + 0.5)  # below 1 only for no trials, where nothing is searched
+        return agrad.special.betainc(failures, k + 1, 1 - chance) >= u
+
+    return _least(enough, low, high)
+
+
+def geometric(key: Any, p: Any, shape: Any = None) -> Any:
+    """Draw geometrically distributed integers: trials up to the first success.
+
+    Parameters
+    ----------
+    key : array
+        A key: array of shape (4,), uint32.
+    p : number or array
+        The probability of a success, above 0 and up to 1. The result has no derivative by it.
+    shape : int, tuple of int or None
+        The shape of the result, by default that of ``p``.
+
+    Returns
+    -------
+    array
+        Array of int64, from 1 on. A Tensor if the key is one, else a raw array of its library, on the device of the
+        key.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``p`` is a number out of range; the values of an array are not read.
+    ShapeError
+        If the key is not one, or ``p`` does not broadcast to ``shape``.
+
+    Notes
+    -----
+    The whole part of log(u) / log(1 - p) for a uniform number u, and 1 more.
+    """
+    u = uniform_like(key, shape, "float64", "geometric", p)
+    chance = _probability(positive(p, "geometric", "p"), "geometric", key, u)
+    sure = chance >= 1
+    failing = agrad.log1p(-agrad.where(sure, 0.0 * chance + 0.5, chance))
+    trials = agrad.floor(agrad.where(sure, 0.0 * u, agrad.log(u) / failing)) + 1
+    return agrad.astype(trials, agrad.int64)
+
+
+def _probability(p: Any, name: str, key: Any, like: Any) -> Any:
+    """Return a probability as an array like a sample, checked to be from 0 to 1 if it is a number."""
+    if not hasattr(p, "shape") and isinstance(p, (int, float)) and not 0 <= p <= 1:
+        raise ConfigurationError(f"{name}: p is a number from 0 to 1 or an array, not {p!r}")
+    return agrad.stop_gradient(parameter(p, name, "p", key, tuple(like.shape), "float64"))

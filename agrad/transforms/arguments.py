@@ -187,8 +187,8 @@ def with_constants(call: Callable[..., Any], f: Any, args: Sequence[Any], kwargs
             out = call(f, *args, **kwargs)
             known.setdefault(key, False)
             return out
-        except TypeError as error:
-            if _MIXTURE not in str(error) or not _raw_numbers((args, kwargs)):
+        except Exception as error:
+            if not _is_mixture(error) or not _raw_numbers((args, kwargs)):
                 raise
             for raw, content in watched:
                 if _content(raw) != content:
@@ -231,6 +231,17 @@ def _content(raw: Any) -> Any:
 
 def _raw_numbers(tree: Any) -> list[Any]:
     return [leaf for leaf in flatten(tree)[0] if _is_raw_number(leaf)]
+
+
+def _is_mixture(error: BaseException | None) -> bool:
+    """Return True for the error of ``array_namespace``, and for one that a library raised because of it."""
+    seen: set[BaseException] = set()
+    while error is not None and error not in seen:
+        if isinstance(error, TypeError) and _MIXTURE in str(error):
+            return True
+        seen.add(error)  # errors may be causes of one another
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _is_raw_number(value: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from agrad.engine.backward import backward_pass
 from agrad.engine.calls import Pull, record_call, recorded_part
+from agrad.engine.explain import called
 from agrad.engine.gradients import nodes_before, starting_cotangents
 from agrad.engine.levels import GLOBAL_TAPE, Forward
 from agrad.engine.states import Recorded, recording_states, replaying
@@ -78,7 +79,7 @@ def _checkpointed(f: Function, /, *args: Any, **kwargs: Any) -> Any:
         again = [_handle(value, leaf) for value, leaf in zip(held, leaves, strict=True)]
         before = [_standing(handle) for handle in again]
         given, named = unflatten(spec, again)
-        out, found = flatten_all(f(*given, **named))
+        out, found = flatten_all(called(f, *given, **named))
         changed = [i for i, handle in enumerate(again) if _standing(handle) != before[i]]
         out_spec[:], written[:] = [found], [leaves[i] for i in changed]
         return [*out, *[again[i] for i in changed]]

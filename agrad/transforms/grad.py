@@ -27,6 +27,7 @@ from agrad.transforms.arguments import (
     outputs_of,
     owned_tree,
     split,
+    with_constants,
     zeros,
 )
 from agrad.transforms.trees import flatten, unflatten
@@ -218,7 +219,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """
     name = f"the vjp of {getattr(f, '__name__', 'a function')}"
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
-    run = Recording(inputs, lambda values: called(f, *values), has_aux)
+    run = Recording(inputs, lambda values: with_constants(called, f, values, {}), has_aux)
     pairs, spec = run.outputs()
     value, aux = owned_tree((run.leave_value(pairs, spec), run.leave_aux()), primals)
     pullback = run.pullback(pairs, spec)
@@ -264,7 +265,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], name)
     checked = inputs.tangents(tangents)
     level = Forward()
-    out = called(f, *inputs.lift(level, checked))
+    out = with_constants(called, f, inputs.lift(level, checked), {})
     out, aux = aux_of(out, name) if has_aux else (out, None)
     pairs, spec = outputs_of(out, level, name)
     value = unflatten(spec, [inputs.leave(y) for y, _ in pairs])

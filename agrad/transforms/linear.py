@@ -21,7 +21,7 @@ from agrad.engine.levels import Reverse, namespace_of
 from agrad.engine.tape import LEAF, Node, leaf_node
 from agrad.engine.tensor import settle, wrap
 from agrad.errors import DtypeError, NotDifferentiableError, ShapeError, TracedValueError
-from agrad.transforms.arguments import ArgNums, Inputs, out_tangent, owned_tree, split, zeros
+from agrad.transforms.arguments import ArgNums, Inputs, out_tangent, owned_tree, split, with_constants, zeros
 from agrad.transforms.grad import Recording, check_tuples, differentiated, grad, jvp, vjp
 from agrad.transforms.trees import unflatten
 
@@ -166,7 +166,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """
     what = f"the linearization of {getattr(f, '__name__', 'a function')}"
     inputs = Inputs(primals, [f"primal {i}" for i in range(len(primals))], what)
-    run = Recording(inputs, lambda values: called(f, *values), has_aux)
+    run = Recording(inputs, lambda values: with_constants(called, f, values, {}), has_aux)
     pairs, spec = run.outputs()
     along = pushforward_of([y for y, _ in pairs], [node for _, node in pairs], run.roots)
 

@@ -17,7 +17,7 @@ from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.engine.views import members_apart
 from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.shapes import normalize_axis
-from agrad.transforms.arguments import check_chunk_size, chunks, is_array, is_bare, outside, owned_tree
+from agrad.transforms.arguments import check_chunk_size, chunks, is_array, is_bare, outside, owned_tree, with_constants
 from agrad.transforms.trees import NAMESPACE, Place, flatten_all, paths, place_of, unflatten
 
 Function = Callable[..., Any]
@@ -171,7 +171,7 @@ def _results(
     f: Function, level: Batch, args: tuple[Any, ...], kwargs: dict[str, Any], out_axes: Axes, name: str
 ) -> _Results:
     """Return the results of ``f`` for the members of a level."""
-    out = called(f, *args, **kwargs)
+    out = with_constants(called, f, args, kwargs)
     if isinstance(out_axes, list) and isinstance(out, tuple):
         out_axes = tuple(out_axes)
     axes = _prefix(out_axes, out, "out_axes", name)

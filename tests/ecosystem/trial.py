@@ -1,6 +1,7 @@
 """The trial of a call of a library's function: value and gradient against NumPy's."""
 
 import dataclasses
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -104,8 +105,8 @@ def slopes(sample: Sample, direction: dict[int, np.ndarray], step: float) -> lis
     return out
 
 
-def trial(sample: Sample, backend: str = "numpy") -> Verdict:
-    """Try one sample.
+def trial(sample: Sample, backend: str = "numpy", way: str = "Tensors") -> Verdict:
+    """Try one sample in one of the ``WAYS``.
 
     An error or a non-finite result on NumPy's own arrays is the sample's, and raised.
     """
@@ -113,14 +114,15 @@ def trial(sample: Sample, backend: str = "numpy") -> Verdict:
     for i, result in enumerate(reference):
         if not np.all(np.isfinite(result)):
             raise ValueError(f"result {i} is not finite; choose inputs or, in the sample, elements that are")
-    asked = differentiated(sample)
-    tensors = [
-        agrad.asarray(agrad.to(agrad.asarray(x.copy()), backend), requires_grad=i in asked)
-        for i, x in enumerate(sample.inputs)
-    ]
+    asked = differentiated(sample) if way == "Tensors" else differentiated(sample)[:1]
+    rng = np.random.default_rng(sum(map(ord, sample.title)))
+    weights = {i: draw(rng, result) for i, result in enumerate(reference) if result.dtype.kind in "fc"}
+    given = [agrad.to(agrad.asarray(x.copy()), backend) for x in sample.inputs]
     try:
-        found = call(sample, [x + 0 if i in asked else x for i, x in enumerate(tensors)])
+        found, recorded, gradients = WAYS[way](sample, given, asked, weights)
         got = [values(leaf) for leaf in found]
+    except BackwardRefused as error:
+        return Verdict("refuses", f"in the backward pass: {error}")
     except Exception as error:  # whatever a library raises is what the page tells of
         return Verdict("refuses", told(error))
     if len(got) != len(reference):
@@ -130,39 +132,85 @@ def trial(sample: Sample, backend: str = "numpy") -> Verdict:
             return Verdict("WRONG", f"a result of shape {mine.shape} instead of {theirs.shape}")
         if not np.allclose(mine, theirs, rtol=1e-7, atol=1e-9):
             return Verdict("WRONG", f"a value off by {np.max(np.abs(mine - theirs)):.1e}")
-    if not asked:
-        return Verdict("constant")
-    return compared(sample, tensors, found, asked)
+    return compared(sample, rng, weights, recorded, gradients) if asked else Verdict("constant")
 
 
-def compared(sample: Sample, tensors: list[Tensor], found: list[Any], asked: list[int]) -> Verdict:
-    """Compare the gradients of all results with finite differences, twice."""
-    rng = np.random.default_rng(sum(map(ord, sample.title)))
-    floating = [i for i, leaf in enumerate(found) if values(leaf).dtype.kind in "fc"]
-    weights = {i: draw(rng, values(found[i])) for i in floating}
-    recorded = [i for i in floating if isinstance(found[i], Tensor) and found[i].requires_grad]
-    try:
-        total = sum_of([(found[i], weights[i]) for i in recorded])
-        if total is not None:
+class BackwardRefused(Exception):
+    """An error of the backward pass, in words."""
+
+
+Result = tuple[list[Any], list[int], dict[int, Any]]
+"""The leaves of a call; the places of those with a gradient; the gradients of the inputs by place, None for zero."""
+
+
+def weighted(found: list[Any], weights: dict[int, np.ndarray]) -> tuple[list[int], Tensor | None]:
+    """Return the places of the results with a gradient, and the weighted sum of these."""
+    recorded = [i for i in weights if i < len(found) and isinstance(found[i], Tensor) and found[i].requires_grad]
+    return recorded, sum_of([(found[i], weights[i]) for i in recorded])
+
+
+def by_backward(
+    sample: Sample, given: list[Tensor], asked: list[int], weights: dict[int, np.ndarray], raw: bool = False
+) -> Result:
+    """Call with Tensors, and walk the tape; ``raw``: all inputs that are not asked for are the library's own arrays."""
+    leaf = {i: agrad.asarray(given[i], requires_grad=True) for i in asked}
+    found = call(sample, [leaf[i] + 0 if i in leaf else x.raw if raw else x for i, x in enumerate(given)])
+    recorded, total = weighted(found, weights)
+    if total is not None:
+        try:
             with np.errstate(all="ignore"):
                 total.backward()
-    except Exception as error:
-        return Verdict("refuses", f"in the backward pass: {told(error)}")
+        except Exception as error:
+            raise BackwardRefused(told(error)) from error
+    return found, recorded, {i: tensor.grad for i, tensor in leaf.items()}
+
+
+def beside_raw(sample: Sample, given: list[Tensor], asked: list[int], weights: dict[int, np.ndarray]) -> Result:
+    """Call with one Tensor; all other inputs are the library's own arrays."""
+    return by_backward(sample, given, asked, weights, raw=True)
+
+
+def in_grad(sample: Sample, given: list[Tensor], asked: list[int], weights: dict[int, np.ndarray]) -> Result:
+    """Call within ``agrad.grad``, which is given the library's own arrays alone."""
+    recorded: list[int] = []
+
+    def function(*arrays: Any) -> Any:
+        found = call(sample, list(arrays))
+        recorded[:], total = weighted(found, weights)
+        return 0.0 * agrad.sum(agrad.real(arrays[asked[0]])) if total is None else total, found
+
+    with np.errstate(all="ignore"):
+        gradient, found = agrad.grad(function, argnums=asked[0], has_aux=True)(*[x.raw for x in given])
+    return [agrad.asarray(leaf) for leaf in found], recorded, {asked[0]: agrad.asarray(gradient)}
+
+
+WAYS = {"Tensors": by_backward, "beside raw arrays": beside_raw, "in grad": in_grad}
+"""All inputs Tensors; one Tensor and raw arrays; raw arrays alone, handed to ``agrad.grad``."""
+
+
+def is_mixed(sample: Sample) -> bool:
+    """Return True for a call that can have a Tensor and raw arrays."""
+    return len(sample.inputs) > 1 and bool(differentiated(sample))
+
+
+def compared(
+    sample: Sample, rng: np.random.Generator, weights: dict[int, np.ndarray], recorded: list[int], got: dict[int, Any]
+) -> Verdict:
+    """Compare the gradients of all results with finite differences, twice."""
     moving = False
     for _ in range(2):
-        direction = {i: draw(rng, sample.inputs[i]) for i in asked}
+        direction = {i: draw(rng, sample.inputs[i]) for i in got}
         fine, coarse = slopes(sample, direction, 1e-4), slopes(sample, direction, 3e-4)
-        for i in floating:
+        for i in weights:
             still = np.allclose(fine[i], 0, atol=1e-6) and np.allclose(coarse[i], 0, atol=1e-6)
             moving |= not still
             if i not in recorded and not still:
                 return Verdict("WRONG", "detached")
-        expected = [np.real(np.sum(np.conj(weights[i]) * part[i])) for part in (fine, coarse) for i in recorded]
-        expected = [sum(expected[: len(recorded)]), sum(expected[len(recorded) :])]
+        expected = [sum(np.real(np.sum(np.conj(weights[i]) * part[i])) for i in recorded) for part in (fine, coarse)]
         mine = sum(
-            np.real(np.sum(values(tensors[i].grad) * direction[i]))  # the gradient of complex numbers is conjugate
-            for i in asked
-            if tensors[i].grad is not None
+            np.real(np.sum(values(gradient) * direction[i]))  # the gradient of complex numbers is conjugate
+            for i, gradient in got.items()
+            if gradient is not None
         )
         doubt = abs(expected[0] - expected[1])
         scale = max(1.0, abs(expected[0]))
@@ -189,7 +237,11 @@ def sum_of(parts: list[tuple[Tensor, np.ndarray]]) -> Tensor | None:
     return total
 
 
-def told(error: Exception) -> str:
-    """Return an error as a row of the page shows it."""
-    text = " ".join(str(error).split()).replace("|", "\\|")
+def told(error: BaseException) -> str:
+    """Return an error, or the one that caused it, as a row of the page shows it."""
+    seen = {error}
+    while error.__cause__ is not None and error.__cause__ not in seen:
+        error = error.__cause__
+        seen.add(error)
+    text = re.sub(r"(<module '[^']*') from '[^']*'", r"\1", " ".join(str(error).split())).replace("|", "\\|")
     return f"{type(error).__name__}: {text[:270]}{'...' if len(text) > 270 else ''}"

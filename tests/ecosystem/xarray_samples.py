@@ -84,6 +84,17 @@ one("DataArray.groupby_bins", lambda a: a.groupby_bins("time", [0, 25, 50]).sum(
 one("DataArray.coarsen", lambda a: a.coarsen(time=2).mean())
 one("DataArray.rolling", lambda a: a.rolling(time=2).mean()[1:])
 one("DataArray.rolling", lambda a: a.rolling(time=2).construct("window")[1:], label="construct")
+one("DataArray.rolling", lambda a: a.rolling(time=2).construct("window", fill_value=0.0), label="construct, a filling")
+one(
+    "DataArray.rolling",
+    lambda a: a.rolling(time=2).construct("window", fill_value=0.0).mean("window"),
+    label="construct, a filling, mean",
+)
+one(
+    "DataArray.dot",
+    lambda a: a.dot(xr.DataArray(W**2, dims="place"), "place") / xr.DataArray(W**2, dims="place").sum(),
+    label="a weighted mean",
+)
 one("DataArray.dot", lambda a: a.dot(a))
 one("DataArray.differentiate", lambda a: a.differentiate("time"))
 one("DataArray.integrate", lambda a: a.integrate("time"))

@@ -89,6 +89,12 @@ def test_array_api_functions_of_scipy_name_the_variable(name: str, monkeypatch: 
     assert "SCIPY_ARRAY_API=1" in message
 
 
+def test_a_list_is_spoken_of_where_there_is_one() -> None:
+    message = detach_error(lambda x: np.full((2, 2), agrad.sum(x)), np.ones(2))
+    assert message.startswith("numpy.full() of a Tensor")
+    assert "list" not in message
+
+
 def test_numbers_name_themselves() -> None:
     x = agrad.asarray(1.0, requires_grad=True)
     with pytest.raises(DetachError, match=r"^float\(\) of a Tensor .* silently; where that is meant, give it x"):

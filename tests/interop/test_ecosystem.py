@@ -20,7 +20,9 @@ import agrad
 FOLDER = ecosystem_page.FOLDER
 TESTS = Path(__file__).parents[1]
 ROW = re.compile(r"\| `(.+?)` \| (works|constant|refuses|WRONG)(?:: .*)? \|")
-IN_PROCESS = ("einops", "opt_einsum", "array_api_extra", "xarray")
+IN_PROCESS = (
+    "einops", "opt_einsum", "array_api_extra", "xarray", "autoray", "cotengra", "einx", "batch_tensorsolve", "pandas",
+)  # fmt: skip
 """Libraries whose samples need no setting in the environment."""
 
 
@@ -33,7 +35,8 @@ def needing(*cases: Any) -> list[Any]:
 
 
 def rows(library: str) -> dict[str, str]:
-    return dict(ROW.findall((FOLDER / f"{library}.md").read_text(encoding="utf-8")))
+    text = (FOLDER / f"{library}.md").read_text(encoding="utf-8")
+    return dict(ROW.findall(text.partition(ecosystem_page.MIXED)[0]))
 
 
 def at_the_pages_version(library: str, *values: Any) -> Any:
@@ -76,7 +79,9 @@ def example(library: str) -> str:
     return found
 
 
-@pytest.mark.parametrize("library", needing("einops", "opt_einsum", "xarray"))
+@pytest.mark.parametrize(
+    "library", needing("einops", "opt_einsum", "xarray", "autoray", "cotengra", "einx", "batch_tensorsolve", "pandas")
+)
 def test_the_example_of_a_page_runs(library: str) -> None:
     scope: dict[str, Any] = {}
     with agrad.use_backend("numpy"):
@@ -102,6 +107,16 @@ def test_samples_on_every_backend(library: str, backend: str) -> None:
 @pytest.mark.parametrize("library", [at_the_pages_version(library) for library in IN_PROCESS])
 def test_the_page_says_what_comes_of_the_samples(library: str) -> None:
     assert {title: verdict.kind for title, verdict in verdicts(library, "numpy").items()} == rows(library)
+
+
+@pytest.mark.parametrize("library", [at_the_pages_version(library) for library in IN_PROCESS])
+def test_the_page_says_what_comes_of_raw_arrays(library: str) -> None:
+    samples = ecosystem_page.samples_of(library)
+    with agrad.use_backend("numpy"):
+        found = ecosystem_page.mixed_verdicts(samples, trial, verdicts(library, "numpy"))
+    assert not [pair for pair in found.values() for verdict in pair if verdict.kind == "WRONG"]
+    text = (FOLDER / f"{library}.md").read_text(encoding="utf-8")
+    assert "\n".join(ecosystem_page.mixed_lines(found)) in text
 
 
 @pytest.mark.parametrize(
@@ -185,7 +200,7 @@ def test_a_library_that_has_changed_is_imported_all_the_same() -> None:
 def test_import_agrad_imports_none_of_them() -> None:
     code = (
         "import sys, agrad\n"
-        "assert not {'einops', 'opt_einsum', 'xarray', 'sklearn', 'scipy', 'array_api_extra'} & set(sys.modules)\n"
+        f"assert not {set(ecosystem_page.LIBRARIES)} & set(sys.modules)\n"
         "assert 'agrad.interop.numpy' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=TESTS.parent)

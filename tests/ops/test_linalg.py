@@ -150,6 +150,14 @@ def test_names_in_both_places() -> None:
         assert getattr(agrad, name) is getattr(agrad.linalg, name)
 
 
+def test_axes_of_tensordot_by_position_as_numpy_takes_them(place: Any) -> None:
+    x, y = place(drawn(2, 3)), place(drawn(3, 2))
+    for axes in (1, ((1, 0), (0, 1))):
+        right = np.tensordot(host(x), host(y), axes)
+        assert_close(agrad.tensordot(x, y, axes), right, "the product", 1e-12)
+        assert_close(agrad.tensordot(x, y, axes=axes), right, "the product", 1e-12)
+
+
 def test_results_are_named(place: Any) -> None:
     x = place(drawn(3, 3) + drawn(3, 3).T)
     assert agrad.linalg.eigh(x)._fields == ("eigenvalues", "eigenvectors")

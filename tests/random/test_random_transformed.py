@@ -141,3 +141,67 @@ def test_poisson_everywhere(backend: str) -> None:
     assert abs(right[3] - 1e6) < 5e3
     with pytest.raises(ConfigurationError, match="lam is above 0"):
         random.poisson(key, -1.0)
+
+
+def distance(found: np.ndarray, p: list[float], first: int) -> float:
+    """Return the scaled largest distance of the distribution functions of draws and of chances from ``first`` on.
+
+    Its bound for continuous distributions is above that for discrete ones.
+    """
+    counts = np.bincount(found - first, minlength=len(p))[: len(p)]
+    return math.sqrt(found.size) * float(np.abs(np.cumsum(counts) / found.size - np.cumsum(p)).max())
+
+
+@pytest.mark.parametrize(("n", "p"), [(0, 0.5), (1, 0.3), (7, 0.0), (7, 1.0), (20, 0.4), (300, 0.01), (1000, 0.9)])
+def test_binomial(n: int, p: float) -> None:
+    found = random.binomial(KEY, n, p, (4000,)).numpy()
+    assert found.dtype == np.int64
+    assert found.min() >= 0 and found.max() <= n
+    assert distance(found, [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)], 0) < 1.95
+
+
+@pytest.mark.parametrize("p", [1.0, 0.9, 0.3, 0.02])
+def test_geometric(p: float) -> None:
+    found = random.geometric(KEY, p, (4000,)).numpy()
+    assert found.dtype == np.int64
+    assert found.min() >= 1
+    assert distance(found, [p * (1 - p) ** k for k in range(2000)], 1) < 1.95
+
+
+COUNTS = {
+    "binomial": (random.binomial, ([0.0, 8.0, 100.0, 1e6], [0.5, 0.25, 1.0, 0.5])),
+    "geometric": (random.geometric, ([0.01, 0.5, 1.0, 1e-6],)),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts_everywhere(name: str, backend: str) -> None:
+    draw, given = COUNTS[name]
+    right = draw(random.key(2, backend="numpy"), *[np.asarray(a) for a in given])
+    key, *parameters = random.key(2), *[agrad.asarray(a, dtype="float64") for a in given]
+    assert draw(key, *parameters).tolist() == right.tolist()
+    assert agrad.jit(draw)(key, *parameters).tolist() == right.tolist()
+    found = draw(key.raw, *[a.raw for a in parameters], (3, 4))
+    assert not isinstance(found, agrad.Tensor)
+    assert tuple(found.shape) == (3, 4)
+
+
+def test_counts_take_arrays_of_integers() -> None:
+    found = random.binomial(KEY, np.asarray([3, 10**6]), 0.5).tolist()
+    assert 0 <= found[0] <= 3 and abs(found[1] - 500_000) < 3000
+
+
+@pytest.mark.parametrize(
+    ("draw", "text"),
+    [
+        (lambda: random.binomial(KEY, -1, 0.5), "binomial: n is a whole number of 0 or more, not -1"),
+        (lambda: random.binomial(KEY, 2.5, 0.5), "binomial: n is a whole number of 0 or more, not 2.5"),
+        (lambda: random.binomial(KEY, math.inf, 0.5), "binomial: n is a whole number of 0 or more, not inf"),
+        (lambda: random.binomial(KEY, 2, 1.5), "binomial: p is a number from 0 to 1 or an array, not 1.5"),
+        (lambda: random.geometric(KEY, 0.0), "geometric: p is above 0 and finite, not 0.0"),
+        (lambda: random.geometric(KEY, 1.5), "geometric: p is a number from 0 to 1 or an array, not 1.5"),
+    ],
+)
+def test_counts_refuse_numbers_out_of_range(draw: Any, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=text):
+        draw()

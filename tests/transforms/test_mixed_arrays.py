@@ -259,3 +259,34 @@ def test_a_write_before_the_namespace_is_an_error(backend: str, place: Any) -> N
         pytest.skip("arrays that do not change in place")
     with pytest.raises(agrad.errors.OperandError, match=r"shifted wrote into an argument of shape \(2, 3\) before"):
         agrad.grad(shifted)(w, x, y)
+
+
+def test_a_library_that_wraps_the_error_is_given_constants_too(place: Any) -> None:
+    def f(w: Any, x: Any, how: int) -> Any:
+        try:
+            xp = array_namespace(w, x)
+        except TypeError as error:
+            raise [RuntimeError("wrapped"), ValueError("wrapped")][how] from error
+        return xp.sum(x @ w)
+
+    for how in (0, 1):
+        assert_close(agrad.grad(f)(place(W), place(X), how), X.sum(axis=0), "gradient")
+
+
+def test_another_error_of_the_function_is_its_own(place: Any) -> None:
+    def f(w: Any, x: Any) -> Any:
+        raise RuntimeError("of the user") from ValueError("another")
+
+    with pytest.raises(RuntimeError, match="of the user"):
+        agrad.grad(f)(place(W), place(X))
+
+
+def test_errors_that_cause_one_another_are_no_endless_chain() -> None:
+    first, second = RuntimeError("first"), ValueError("second")
+    first.__cause__, second.__cause__ = second, first
+
+    def f(w: Any, x: Any) -> Any:
+        raise first
+
+    with pytest.raises(RuntimeError, match="first"):
+        agrad.grad(f)(W, X)

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from checker import host
 
 import agrad
 from agrad import tree
-from agrad.errors import OperandError, ShapeError
+from agrad.errors import DtypeError, OperandError, ShapeError
 
 
 @dataclasses.dataclass
@@ -123,3 +124,123 @@ def test_inside_transforms(backend: str) -> None:
     for gradient in (agrad.grad(norm), agrad.jit(agrad.grad(norm))):
         ones = agrad.tree.map(lambda g, leaf: agrad.all(g == 2 * leaf), gradient(x), x)
         assert agrad.tree.all(ones)
+
+
+def mixed(place: Any) -> Any:
+    return {
+        "b": [place(np.asarray([[1.0, 2.0], [3.0, 4.0]])), (place(np.asarray(5.0)), None)],
+        "a": Pair(place(np.zeros((0, 2))), Layer(6.0, place(np.asarray([7.0, 8.0])))),
+    }
+
+
+def test_ravel_and_back(place: Any) -> None:
+    x = mixed(place)
+    vector, unravel = tree.ravel(x)
+    assert type(vector) is type(x["b"][0])
+    assert host(vector).tolist() == [6.0, 7.0, 8.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    back = unravel(vector)
+    assert tree.structure(back) == tree.structure(x)
+    for a, b in zip(tree.leaves(back), tree.leaves(x), strict=True):
+        assert tuple(a.shape) == np.shape(b) and host(a).tolist() == np.asarray(host(b)).tolist()
+    assert isinstance(tree.ravel(mixed(lambda a: agrad.asarray(place(a))))[0], agrad.Tensor)
+
+
+def test_ravel_of_numbers_and_of_nothing(backend: str) -> None:
+    vector, unravel = tree.ravel((1.0, [2.0, {"x": 3.0}], 4))
+    assert not isinstance(vector, agrad.Tensor)
+    assert agrad.asarray(vector).tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert agrad.asarray(unravel(2 * vector)[1][1]["x"]).tolist() == 6.0
+    vector, unravel = tree.ravel([None, ()])
+    assert tuple(vector.shape) == (0,)
+    assert unravel(vector) == [None, ()]
+    vector, unravel = tree.ravel(7.0)
+    assert float(unravel(vector)) == 7.0
+
+
+def test_ravel_promotes_and_casts_back(place: Any) -> None:
+    x = {"a": place(np.asarray([1.0, 2.0], np.float32)), "b": place(np.asarray([3.0])), "c": 4}
+    vector, unravel = tree.ravel(x)
+    assert agrad.float64 == vector.dtype
+    assert agrad.float32 == unravel(vector)["a"].dtype and agrad.float64 == unravel(vector)["b"].dtype
+    vector, unravel = tree.ravel({"a": x["a"], "b": place(np.asarray([3.0 + 1.0j], np.complex64))})
+    assert agrad.complex64 == vector.dtype
+    assert agrad.float32 == unravel(1j * vector)["a"].dtype and agrad.complex64 == unravel(vector)["b"].dtype
+    assert host(unravel((1 + 1j) * vector)["a"]).tolist() == [1.0, 2.0]
+    vector, unravel = tree.ravel([place(np.asarray([1, 2])), place(np.asarray([3], np.int8)), 4])
+    assert agrad.int64 == vector.dtype and agrad.int8 == unravel(vector)[1].dtype
+
+
+@pytest.mark.parametrize(
+    ("leaf", "error", "text"),
+    [
+        (
+            np.asarray([1, 2]),
+            DtypeError,
+            r"at \['a'\] has dtype float64, and the leaf at \['b'\] has dtype int64",
+        ),
+        (np.asarray(True), DtypeError, r"\['b'\] has dtype bool; cast one of them, or leave it out"),
+        (True, DtypeError, r"the leaf at \['b'\] has dtype bool"),
+        ("text", OperandError, r"the leaf at \['b'\] is a str, neither an array nor a number"),
+    ],
+)
+def test_ravel_refuses_what_one_vector_cannot_hold(leaf: Any, error: type, text: str) -> None:
+    with pytest.raises(error, match=text):
+        tree.ravel({"a": np.zeros(2), "b": leaf})
+    with pytest.raises(error, match="the leaf at"):
+        tree.ravel({"a": 1, "b": leaf, "c": np.zeros(2)})
+
+
+def test_unravel_takes_the_shape_that_ravel_gave() -> None:
+    _, unravel = tree.ravel({"a": np.zeros(2), "b": 1.0})
+    with pytest.raises(ShapeError, match=r"takes an array of shape \(3,\), as tree.ravel returned, not of \(4,\)"):
+        unravel(np.zeros(4))
+    with pytest.raises(ShapeError, match=r"not of \(\)"):
+        unravel(1.0)
+
+
+def test_ravel_is_differentiable_both_ways(place: Any) -> None:
+    x = mixed(place)
+    vector, unravel = tree.ravel(x)
+
+    def forth(x: Any) -> Any:
+        flat = tree.ravel(x)[0]
+        return agrad.sum(flat**3)
+
+    def back(vector: Any) -> Any:
+        return tree.reduce(agrad.add, tree.map(lambda leaf: agrad.sum(leaf**3), unravel(vector)))
+
+    agrad.testing.check_grads(forth, (x,))
+    agrad.testing.check_grads(back, (vector,))
+    expected = 3 * host(vector) ** 2
+    for gradient in (agrad.grad(back), agrad.jit(agrad.grad(back))):
+        for _ in range(2):
+            assert host(gradient(vector)).tolist() == expected.tolist()
+    for gradient in (agrad.grad(forth), agrad.jit(agrad.grad(forth))):
+        assert host(tree.ravel(gradient(x))[0]).tolist() == expected.tolist()
+
+
+def test_ravel_under_vmap(place: Any) -> None:
+    batch = {"a": place(np.arange(6.0).reshape(3, 2)), "b": place(np.asarray([1.0, 2.0, 3.0]))}
+
+    def around(x: Any) -> Any:
+        vector, unravel = tree.ravel(x)
+        return vector, unravel(2 * vector)
+
+    vectors, doubled = agrad.vmap(around)(batch)
+    assert host(vectors).tolist() == [[0.0, 1.0, 1.0], [2.0, 3.0, 2.0], [4.0, 5.0, 3.0]]
+    assert host(doubled["a"]).tolist() == (2 * np.arange(6.0).reshape(3, 2)).tolist()
+    assert host(doubled["b"]).tolist() == [2.0, 4.0, 6.0]
+
+
+@pytest.mark.needs("scipy")
+def test_ravel_carries_a_container_through_an_optimizer() -> None:
+    optimize = pytest.importorskip("scipy.optimize")
+    start, unravel = tree.ravel({"w": np.zeros(2, np.float32), "b": 0.0})
+
+    def loss(vector: Any) -> Any:
+        p = unravel(vector)
+        return agrad.sum((p["w"] - np.asarray([1.0, 2.0], np.float32)) ** 2) + (p["b"] - 3.0) ** 2
+
+    found = unravel(optimize.minimize(agrad.value_and_grad(loss), np.asarray(start, np.float64), jac=True).x)
+    assert found["w"].dtype == np.float32
+    assert np.allclose(found["w"], [1.0, 2.0], atol=1e-3) and abs(found["b"] - 3.0) < 1e-3
