@@ -135,5 +135,5 @@ def test_rotations() -> None:
     ):
         with pytest.raises(ShapeError, match=text):
             ndimage.rotate(*given)
-    with pytest.raises(TracedValueError):
+    with pytest.raises(TracedValueError, match="give reshape=False"):
         agrad.vmap(lambda angle: ndimage.rotate(A, angle))(np.asarray([1.0, 2.0]))

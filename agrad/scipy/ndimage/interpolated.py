@@ -9,8 +9,8 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.errors import DtypeError, ShapeError
-from agrad.interop.arguments import axis_of, constant, flat, is_complex, on_axis, values_of
+from agrad.errors import DtypeError, ShapeError, TracedValueError
+from agrad.interop.arguments import axis_of, constant, flat, is_complex, is_concrete, on_axis, values_of
 from agrad.scipy.ndimage.filters import one_each, refuse_output
 from agrad.scipy.ndimage.splines import CONTINUED, checked_order, coefficients, weights
 from agrad.scipy.shared import array, arrays, function
@@ -376,6 +376,8 @@ def rotate(
     shape = [x.shape[i] for i in plane]
     large = np.asarray(shape)
     if reshape:
+        if not is_concrete(angle):
+            raise TracedValueError("rotate: the shape depends on the angle, which is not known; give reshape=False")
         corners = values_of(agrad.stop_gradient(matrix)) @ np.asarray(
             [[0, 0, *shape[:1] * 2], [0, shape[1], 0, shape[1]]]
         )
