@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 from scipy_calls import Call
 from scipy_distance_calls import CALLS as DISTANCE
@@ -27,7 +28,8 @@ ORDERS = ("constant", "first", "second")
 
 def names_of(module: str) -> list[str]:
     """Return the public names of a module of ``agrad.scipy``."""
-    return sorted(importlib.import_module(f"agrad.scipy.{module}").__all__, key=str.lower)
+    found = importlib.import_module(f"agrad.scipy.{module}")
+    return sorted([name for name in found.__all__ if not isinstance(getattr(found, name), ModuleType)], key=str.lower)
 
 
 def row(name: str, calls: list[Call]) -> str:

@@ -63,7 +63,13 @@ def _scipy() -> Mapping[str, Function]:
     own["jn"] = lambda x, *, n: module.jv(float(n), x)
     own["iv"] = partial(_iv, module)
     own["gammaln"] = partial(_gammaln, module)
+    own["betainc"] = partial(_betainc, module)
     return own
+
+
+def _betainc(module: ModuleType, *arrays: np.ndarray) -> Any:
+    """Return SciPy's ``betainc`` in double precision: in single it overflows for large parameters."""
+    return module.betainc(*(x.astype(np.float64, copy=False) for x in arrays)).astype(arrays[0].dtype, copy=False)
 
 
 def _gammaln(module: ModuleType, x: np.ndarray) -> Any:

@@ -56,12 +56,13 @@ def poisson(key: Any, lam: Any, shape: Any = None) -> Any:
     Returns
     -------
     array
-        Array of int64. A Tensor if the key is one, else a raw array of its library, on the device of the key.
+        Array of int64, with -1 for rates in an array that are negative, NaN or above 2**62. A Tensor if the key is one,
+        else a raw array of its library, on the device of the key.
 
     Raises
     ------
     ConfigurationError
-        If ``lam`` is a number not above 0; the values of an array are not read.
+        If ``lam`` is a number not above 0.
     ShapeError
         If the key is not one, or ``lam`` does not broadcast to ``shape``.
 
@@ -72,10 +73,13 @@ def poisson(key: Any, lam: Any, shape: Any = None) -> Any:
     """
     u = uniform_like(key, shape, "float64", "poisson", lam)
     rate = agrad.stop_gradient(positive_like(lam, "lam", key, u, "poisson"))
+    bad = ~((rate >= 0) & (rate < 2.0**62))
+    rate = agrad.where(bad, agrad.ones_like(rate), rate)
     spread = 12 * agrad.sqrt(rate)
     low = agrad.maximum(agrad.floor(rate - spread), 0.0 * rate) - 1
     high = agrad.ceil(rate + spread + 60)
-    return _least(lambda k: agrad.special.gammaincc(k + 1, rate) >= u, low, high)
+    out = _least(lambda k: agrad.special.gammaincc(k + 1, rate) >= u, low, high)
+    return agrad.where(bad, -agrad.ones_like(out), out)
 
 
 def _least(enough: Callable[[Any], Any], low: Any, high: Any) -> Any:

@@ -23,7 +23,7 @@ OPERATIONS: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (
         lambda x: agrad.broadcast_to(x, (1, 2, 4)),
         ShapeError,
-        "the shapes (1, 2, 3) and (1, 2, 4) do not broadcast",
+        "broadcast_to: an array of shape (1, 2, 3) does not broadcast to (1, 2, 4)",
     ),
     (
         lambda x: agrad.broadcast_to(x, (2, 3)),

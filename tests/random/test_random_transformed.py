@@ -205,3 +205,8 @@ def test_counts_take_arrays_of_integers() -> None:
 def test_counts_refuse_numbers_out_of_range(draw: Any, text: str) -> None:
     with pytest.raises(ConfigurationError, match=text):
         draw()
+
+
+def test_poisson_of_rates_that_are_none_is_minus_1() -> None:
+    found = random.poisson(random.key(0), agrad.asarray([-1.0, np.nan, 1e19, 0.0]))
+    assert found.tolist() == [-1, -1, -1, 0]

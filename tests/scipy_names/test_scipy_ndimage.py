@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from checker import assert_close
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError, TracedValueError
@@ -129,11 +130,19 @@ def test_splines_go_through_the_elements(order: int, mode: str) -> None:
 
 def test_rotations() -> None:
     np.testing.assert_array_equal(ndimage.rotate(A, 90.0, order=1), np.rot90(A))
-    for given, text in (
-        ((A, [1.0, 2.0]), "rotate: the angle is one number"),
-        ((A, 3.0, (0, 0)), "a plane has two axes"),
-    ):
-        with pytest.raises(ShapeError, match=text):
-            ndimage.rotate(*given)
+    with pytest.raises(ShapeError, match="rotate: the angle is one number"):
+        ndimage.rotate(A, [1.0, 2.0])
+    with pytest.raises(ShapeError, match="a plane has two axes"):
+        ndimage.rotate(A, 3.0, (0, 0))
     with pytest.raises(TracedValueError, match="give reshape=False"):
         agrad.vmap(lambda angle: ndimage.rotate(A, angle))(np.asarray([1.0, 2.0]))
+
+
+def test_axes_of_footprints_ascend() -> None:
+    with pytest.raises(ConfigurationError, match="give axes in ascending order"):
+        ndimage.minimum_filter(A, size=(1, 3), axes=(1, 0))
+
+
+def test_widths_may_be_an_array() -> None:
+    expected = ndimage.gaussian_filter(A, (1.0, 0.5))
+    assert_close(ndimage.gaussian_filter(A, agrad.asarray([1.0, 0.5])), expected, "Tensor")

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from checker import assert_close
 from scipy_stats_calls import CONTINUOUS, DISCRETE
 
 import agrad
@@ -236,3 +237,32 @@ def test_quantiles_of_a_truncated_tail() -> None:
 def test_second_derivatives_of_quantiles(f: Any, xs: tuple[float, ...]) -> None:
     slopes = agrad.grad(f, argnums=tuple(range(len(xs))))
     check_grads(slopes, tuple(map(np.asarray, xs)), order=1, modes=("fwd",), directions=1)
+
+
+@pytest.mark.parametrize("scale", [1e160, 1e-170])
+def test_pearsonr_of_large_and_small_numbers(scale: float) -> None:
+    x, y = np.asarray([1.0, 2.0, 4.0]), np.asarray([1.0, 3.0, 2.0])
+    assert_close(stats.pearsonr(x * scale, y).statistic, stats.pearsonr(x, y).statistic, "pearsonr")
+    check_grads(lambda x: stats.pearsonr(x, y).statistic, (x,))
+
+
+def test_t_of_infinitely_many_degrees_of_freedom_is_normal() -> None:
+    x, q = np.asarray([-3.0, 0.1, 1.0]), np.asarray([1e-9, 0.3, 0.9])
+    for method, at in (("logpdf", x), ("cdf", x), ("logcdf", x), ("sf", x), ("ppf", q), ("isf", q)):
+        assert_close(getattr(stats.t, method)(at, np.inf), getattr(stats.norm, method)(at), method)
+    point = [1.0, 2.0]
+    normal = stats.multivariate_normal.logpdf(point, [1.0, 2.0], [1.0, 2.0])
+    assert_close(stats.multivariate_t.logpdf(point, [1.0, 2.0], [1.0, 2.0], np.inf), normal, "multivariate_t")
+
+
+def test_single_precision_of_large_parameters() -> None:
+    f = np.float32
+    assert_close(stats.beta.cdf(np.asarray([0.1, 0.3], f), f(20), f(1e3)), np.ones(2), "beta", 1e-6)
+    assert_close(stats.t.cdf(np.asarray([-1.0, 0.9], f), f(1e6)), stats.norm.cdf(np.asarray([-1.0, 0.9])), "t", 1e-6)
+
+
+def test_the_upper_tail_of_beta_near_0() -> None:
+    x, a = 1e-17, 0.05
+    assert_close(stats.beta.sf(x, a, 2.0), np.asarray(1 - x**a * (a + 1)), "sf", 1e-12)
+    assert_close(stats.beta.logcdf(x, a, 2.0), np.log(np.asarray(x**a * (a + 1))), "logcdf", 1e-12)
+    assert_close(stats.beta.logcdf(x, 0.001, 1.0), np.asarray(0.001 * np.log(x)), "logcdf near 0", 1e-12)

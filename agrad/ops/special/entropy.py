@@ -17,6 +17,7 @@ from agrad.ops.special.shared import floating, function
 from agrad.ops.statistical import max as max_
 from agrad.ops.statistical import sum as sum_
 from agrad.registry import public
+from agrad.shapes import size
 
 
 def _log_rule(xp: Any, g: Any, x: Any) -> Any:
@@ -140,7 +141,9 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
         return _logsumexp(a, axis=axis, keepdims=keepdims)
     a, b = floating("logsumexp", a, 1.0 if b is None else b)
     axes = axes_of(axis, a if len(a.shape) >= len(b.shape) else b)
-    top = max_(where(b == 0, -math.inf, a), axis=axes, keepdims=True)
+    lowest = where(b == 0, -math.inf, a)
+    # of no elements there is no greatest
+    top = (max_ if size(lowest.shape) else sum_)(lowest, axis=axes, keepdims=True)
     top = where((top < math.inf) & (top > -math.inf), top, 0.0)
     total = sum_(exp(where(b == 0, 0.0, a - top)) * b, axis=axes, keepdims=True)
     outs = [log(abs_(total) if return_sign else total) + top, *([sign(total)] if return_sign else [])]

@@ -21,11 +21,22 @@ def refuse_output(name: str, output: Any) -> None:
 
 def one_each(name: str, what: str, value: Any, count: int) -> list[Any]:
     """Return a number for each axis from one number or a sequence of them."""
-    if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim):
+    if isinstance(value, (list, tuple)) or (isinstance(value, (np.ndarray, Tensor)) and value.ndim):
         if len(value) != count:
             raise ShapeError(f"{name}: {what} has one value, or one for each of the {count} axes, not {len(value)}")
         return list(value)
     return [value] * count
+
+
+def ascending_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
+    """Return axes as numbers, which ascend.
+
+    SciPy's functions differ in what they make of another order.
+    """
+    chosen = axes_of(axes, ndim)
+    if list(chosen) != sorted(chosen):
+        raise ConfigurationError(f"{name}: give axes in ascending order, not {axes}, and sizes in that of the axes")
+    return chosen
 
 
 def checked_origin(name: str, origin: Any, length: int) -> int:

@@ -9,7 +9,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError
 from agrad.interop.arguments import axes_of, axis_of, constant, is_complex, is_concrete, values_of
-from agrad.scipy.ndimage.filters import correlate1d, one_each, refuse_output
+from agrad.scipy.ndimage.filters import ascending_axes, correlate1d, one_each, refuse_output
 from agrad.scipy.shared import array, arrays, function, is_array, named
 
 
@@ -216,7 +216,7 @@ def _along_each(
 ) -> list[Tensor]:
     """Return ``f(place, axis, modes)`` for each of the axes."""
     refuse_output(name, output)
-    chosen = axes_of(axes, x.ndim)
+    chosen = ascending_axes(name, axes, x.ndim)
     if not chosen:
         raise ConfigurationError(f"{name} needs an axis")
     modes = one_each(name, "mode", mode, len(chosen))

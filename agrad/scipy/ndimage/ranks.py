@@ -8,8 +8,8 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
-from agrad.interop.arguments import axes_of, is_complex
-from agrad.scipy.ndimage.filters import checked_origin, one_each, refuse_output
+from agrad.interop.arguments import is_complex
+from agrad.scipy.ndimage.filters import ascending_axes, checked_origin, one_each, refuse_output
 from agrad.scipy.shared import array, function, named
 from agrad.scipy.signal.sliding import MODES, choice, padded, windows
 
@@ -22,7 +22,7 @@ def _neighbours(
     x = array(input)
     if is_complex(x):
         raise DtypeError(f"{name} takes real numbers, as complex ones have no order")
-    chosen = axes_of(axes, x.ndim)
+    chosen = ascending_axes(name, axes, x.ndim)
     if (size is None) == (footprint is None):
         raise ConfigurationError(f"{name} takes one of size and footprint")
     mask = (
@@ -31,9 +31,7 @@ def _neighbours(
     if mask.ndim != len(chosen) or not mask.any():
         raise ShapeError(f"{name}: {len(chosen)} axes need a footprint of as many, with elements that are not 0")
     modes, origins = (one_each(name, what, v, len(chosen)) for what, v in (("mode", mode), ("origin", origin)))
-    settings = list(zip(chosen, modes, origins, strict=True))
-    # as in SciPy, a footprint's axes stand in the order of the array's
-    for (axis, how, at), n in zip(settings if footprint is None else sorted(settings), mask.shape, strict=True):
+    for axis, how, at, n in zip(chosen, modes, origins, mask.shape, strict=True):
         choice(f"{name}: mode", how, tuple(MODES))
         at = checked_origin(name, at, n)
         x = windows(padded(x, axis, n // 2 + at, n - n // 2 - 1 - at, how, cval), n, axis)

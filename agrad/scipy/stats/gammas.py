@@ -1,6 +1,7 @@
 """The gamma and beta distributions and those that are made of them."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import agrad
@@ -165,7 +166,7 @@ class Beta(Continuous):
         return special.betainc(a, b, z)
 
     def _sf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
-        return special.betainc(b, a, 1 - z)
+        return special.betaincc(a, b, z)
 
     def _logcdf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
         return log_betainc(a, b, z, self._sf(z, a, b))
@@ -192,19 +193,24 @@ class Beta(Continuous):
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _NORMAL = 1e6
-"""Degrees of freedom above which Student's distribution is computed from the normal one."""
+"""Degrees of freedom above which Student's distribution is computed from the normal one everywhere."""
 _SERIES = tuple((-1) ** k / math.factorial(k) / (2 * k + 1) for k in range(9))
 
 
 class T(Symmetric):
     """Student's t distribution. Parameters: df, loc=0, scale=1.
 
-    The tails are accurate to about 1e-10, where ``df`` is up to 1e6 that of the incomplete beta function at
-    df / (df + x**2); above it Hill's expansion about the normal distribution is used, Comm. ACM 13 (1970), 617.
+    The tails are accurate to about 1e-10. They are those of the incomplete beta function at df / (df + x**2), or for
+    large ``df`` Hill's expansion about the normal distribution, Comm. ACM 13 (1970), 617.
     """
 
     shapes = ("df",)
     point = 0.0
+
+    def _parameters(self, values: Sequence[Tensor]) -> Any:
+        (df,), loc, scale, bad = super()._parameters(values)
+        # beyond it the distribution is the normal one to any precision; the forms take no infinite number
+        return [agrad.minimum(df, agrad.full_like(df, 1e30))], loc, scale, bad
 
     def _logpdf(self, z: Tensor, df: Tensor) -> Tensor:
         return self._top(df) - 0.5 * (df + 1) * self._growth(z, df)
@@ -240,7 +246,8 @@ class T(Symmetric):
 
     def _parts(self, z: Tensor, df: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
         """Return where the normal form serves, None for nowhere, and arguments for both forms."""
-        large = df > _NORMAL
+        least = 300 if df.dtype == agrad.float64 else 30
+        large = (df > _NORMAL) | ((df > least) & (agrad.abs(z) < 0.5 * agrad.sqrt(df)))
         if nowhere(large):
             return None, df, z
         return large, chosen(large, agrad.ones_like(df), df), self._normal(z, chosen(large, df, 2 * _NORMAL))

@@ -209,8 +209,9 @@ class MultivariateT(Multivariate):
         x, loc, shape = _placed(x, loc, shape, "multivariate_t")
         squared, log_det = _distance(x, loc, shape)
         n = shape.shape[0]
-        half = 0.5 * (df + n)
-        top = special.gammaln(half) - special.gammaln(0.5 * df) - 0.5 * n * agrad.log(df * math.pi) - 0.5 * log_det
+        df = agrad.minimum(df, agrad.full_like(df, 1e30))  # beyond it the distribution is the normal one
+        half, rank = 0.5 * (df + n), agrad.full_like(df, 0.5 * n)
+        top = special.gammaln(rank) - special.betaln(0.5 * df, rank) - rank * agrad.log(df * math.pi) - 0.5 * log_det
         return _squeezed(top - half * agrad.log1p(squared / df))
 
     @function

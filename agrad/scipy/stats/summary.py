@@ -75,6 +75,9 @@ def pearsonr(x: Any, y: Any, *, axis: int | None = 0) -> Any:
     parts = []
     for v in (x, y):
         offset = v - agrad.mean(v, axis=axis, keepdims=True)
+        # by the largest, so that squares neither overflow nor vanish
+        most = agrad.stop_gradient(agrad.max(agrad.abs(offset), axis=axis, keepdims=True))
+        offset = offset / chosen(most > 0, most, 1.0)
         norm = agrad.sqrt(agrad.sum(offset * offset, axis=axis, keepdims=True))
         flat = norm == 0
         parts.append(chosen(flat, agrad.full_like(norm, agrad.nan), offset / chosen(flat, agrad.ones_like(norm), norm)))
