@@ -4,9 +4,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import agrad
 from agrad import Tensor
 from agrad.errors import MissingFunctionError, OperandError, TracedValueError
+from agrad.interop.arguments import may_hold
 from agrad.scipy.shared import arrays, function, named
 
 
@@ -24,6 +27,11 @@ def nowhere(mask: Tensor) -> bool:
         return not bool(agrad.any(mask))
     except TracedValueError:
         return False
+
+
+def everywhere(mask: Tensor) -> bool:
+    """Return True if the mask holds everywhere, where looking at values is free."""
+    return not may_hold(np.logical_not, mask)
 
 
 def log_of(small: Tensor, rest: Tensor) -> Tensor:
@@ -61,6 +69,8 @@ class Given(NamedTuple):
 
     def fill(self, out: Tensor, below: float, above: float) -> Tensor:
         """Return ``out`` in the support, ``below`` and ``above`` beside it."""
+        if everywhere(self.inside):
+            return out
         ends = chosen(self.upper, agrad.full_like(out, above), below)
         return chosen(self.bad, agrad.full_like(out, agrad.nan), agrad.where(self.inside, out, ends))
 
@@ -178,8 +188,10 @@ class Distribution:
         ok = (scale > 0) & ~agrad.isnan(loc)
         if shapes:
             ok = ok & self._valid(*shapes)
-        shapes = [chosen(ok, s, number) for s, number in zip(shapes, self.safe, strict=False)]
-        return shapes, loc, chosen(ok, scale, 1.0), ~ok
+        if not everywhere(ok):
+            shapes = [chosen(ok, s, number) for s, number in zip(shapes, self.safe, strict=False)]
+            scale = chosen(ok, scale, 1.0)
+        return shapes, loc, scale, ~ok
 
     def _given(self, x: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Given:
         x, *values = agrad.broadcast_arrays(*arrays(x, *self._bound(args, kwds)))
@@ -187,7 +199,8 @@ class Distribution:
         z = (x - loc) / scale if self.scaled else x - loc
         inside = self._inside(z, *shapes) & ~bad
         point = self._point(z, *shapes)
-        return Given(agrad.where(inside, z, point), shapes, loc, scale, inside, z > point, bad | agrad.isnan(z))
+        upper, bad = z > point, bad | agrad.isnan(z)
+        return Given(z if everywhere(inside) else agrad.where(inside, z, point), shapes, loc, scale, inside, upper, bad)
 
     def _quantile(self, q: Any, args: Sequence[Any], kwds: dict[str, Any], upper: bool) -> Tensor:
         q, *values = agrad.broadcast_arrays(*arrays(q, *self._bound(args, kwds)))
