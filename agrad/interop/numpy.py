@@ -133,6 +133,12 @@ def _astype(
     return x if not copy and x.dtype == dtype else agrad.astype(x, dtype)
 
 
+def _copy(x: Tensor, order: Any = "C") -> Tensor:
+    # unlike numpy.copy the method has its elements row by row, and views of the copy by reshape write into it
+    x = agrad.reshape(agrad.reshape(x, (-1,)), x.shape) if order == "C" and x.ndim > 1 else x
+    return answer(FUNCTIONS[np.copy], (x,), {})
+
+
 def _flatten(x: Tensor, order: Any = "C") -> Tensor:
     return agrad.astype(answer(FUNCTIONS[np.ravel], (x, order), {}), x.dtype, copy=True)
 
@@ -152,6 +158,7 @@ def _tolist(x: Tensor) -> Any:
 
 _METHODS_ALONE: dict[str, Callable[..., Any]] = {
     "astype": _astype,
+    "copy": _copy,
     "fill": _fill,
     "flatten": _flatten,
     "sort": _sort,

@@ -476,3 +476,11 @@ def test_a_turned_array_is_a_view(k: int, axes: tuple[int, int]) -> None:
     np.testing.assert_array_equal(t.numpy(), a)
     with pytest.raises(ValueError, match="must be different"):
         np.rot90(t, 1, (0, -3))
+
+
+def test_a_copy_lies_row_by_row() -> None:
+    x = agrad.asarray(np.asfortranarray(np.asarray([[0.1, 1.1], [1.0, -0.2]])), backend="numpy")
+    y = x.copy()
+    y.reshape(-1)[...] = -1.5
+    assert y.tolist() == [[-1.5, -1.5], [-1.5, -1.5]]
+    assert x.tolist() == [[0.1, 1.1], [1.0, -0.2]]
