@@ -145,7 +145,7 @@ def _nan_to_num(x: Tensor, copy: bool = True, nan: Any = 0.0, posinf: Any = None
     if not copy:
         raise rejects("nan_to_num", "with copy=False would change a Tensor in place", "leave copy away")
     if not is_inexact(x):
-        return x
+        return agrad.astype(x, x.dtype, copy=True)
     if is_complex(x):
         real = _nan_to_num(agrad.real(x), True, nan, posinf, neginf)
         return real + 1j * _nan_to_num(agrad.imag(x), True, nan, posinf, neginf)
@@ -158,7 +158,7 @@ def _nan_to_num(x: Tensor, copy: bool = True, nan: Any = 0.0, posinf: Any = None
     ):
         if may_hold(replaces, x):
             out = masked(out, ~replaces(x), value)
-    return out
+    return agrad.astype(x, x.dtype, copy=True) if out is x else out
 
 
 # ------------------------------------------------------------------ rounding and parts

@@ -386,6 +386,8 @@ def _pad(array: Tensor, pad_width: Any, mode: Any = "constant", **kwargs: Any) -
         pad_width = [given.get(i, (0, 0)) for i in range(x.ndim)]
         pad_width = [(w, w) if np.ndim(w) == 0 else w for w in pad_width]
     widths = _pairs(pad_width, x.ndim)
+    if not np.any(widths):
+        return agrad.astype(x, x.dtype, copy=True)
     if mode in _BY_PLACE and kwargs.get("reflect_type", "even") == "even":
         for axis, (before, after) in enumerate(widths):
             if before or after:

@@ -23,7 +23,7 @@ BUDGETS = {
     "data": 960,
     "engine": 3500,
     "inspecting": 1180,
-    "interop": 3120,
+    "interop": 3130,
     "jit": 4850,
     "nn": 570,
     "ops": 5360,

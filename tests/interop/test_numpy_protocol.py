@@ -484,3 +484,12 @@ def test_a_copy_lies_row_by_row() -> None:
     y.reshape(-1)[...] = -1.5
     assert y.tolist() == [[-1.5, -1.5], [-1.5, -1.5]]
     assert x.tolist() == [[0.1, 1.1], [1.0, -0.2]]
+
+
+@pytest.mark.parametrize("function", [np.nan_to_num, lambda x: np.pad(x, 0), lambda x: np.pad(x, 0, mode="edge")])
+def test_results_that_equal_the_argument_are_copies(function: Any) -> None:
+    for dtype in ("float64", "int64"):
+        x = agrad.asarray([1, 2, 3], dtype=dtype)
+        y = function(x)
+        x += 1
+        assert y.tolist() == [1, 2, 3]

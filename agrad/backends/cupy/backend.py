@@ -3,6 +3,7 @@
 With several devices every function runs on the device of its arrays, by ``devices.placed``.
 """
 
+import importlib
 import warnings
 import weakref
 from collections.abc import Callable
@@ -11,7 +12,6 @@ from typing import Any
 
 import array_api_compat.cupy as compat
 import cupy
-import cupyx.scipy.linalg
 import numpy as np
 
 import agrad.backends.cupy.kernels
@@ -174,9 +174,10 @@ def lu(x: Any, /) -> tuple[Any, ...]:
     shapes = ((m, m), (m, k), (k, n))
     if not x.size:
         return tuple(cupy.array(cupy.broadcast_to(cupy.eye(*s, dtype=x.dtype), (*x.shape[:-2], *s))) for s in shapes)
+    factors = importlib.import_module("cupyx.scipy.linalg").lu  # which cannot be imported without a GPU's libraries
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of singular matrices
-        each = [cupyx.scipy.linalg.lu(one, check_finite=False) for one in x.reshape(-1, m, n)]
+        each = [factors(one, check_finite=False) for one in x.reshape(-1, m, n)]
     parts = [cupy.stack(part).astype(x.dtype, copy=False) for part in zip(*each, strict=True)]
     return tuple(part.reshape(*x.shape[:-2], *s) for part, s in zip(parts, shapes, strict=True))
 
