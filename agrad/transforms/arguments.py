@@ -5,6 +5,7 @@ import inspect
 import weakref
 import zlib
 from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -160,9 +161,9 @@ class Chosen(Inputs):
 _MIXTURE = "Multiple namespaces for array inputs"
 """Part of the error of ``array_api_compat.array_namespace`` for raw arrays beside Tensors, in all its copies."""
 
-_asks: weakref.WeakKeyDictionary[Any, dict[Any, bool]] = weakref.WeakKeyDictionary()
-"""Of functions that were called, by their code and that of the functions they close over: True for one that asks for
-the namespace of all its arrays."""
+_asks: dict[int, tuple[dict[Any, bool], weakref.ref[Any]]] = {}
+"""Of functions that were called, by the id of their code, then by the code of the functions they close over: True for
+one that asks for the namespace of all its arrays. Entries go with the code."""
 
 
 def with_constants(call: Callable[..., Any], f: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -213,12 +214,24 @@ def with_constants(call: Callable[..., Any], f: Any, args: Sequence[Any], kwargs
 
 
 def _answers(f: Any) -> tuple[dict[Any, bool], Any]:
-    """Return the part of ``_asks`` for a function, and its key there. Nothing is remembered of objects without code."""
+    """Return the answers of functions with the code of ``f``, and its key there; nothing is kept of other objects."""
     code = getattr(f, "__code__", None)
     if code is None:
         return {None: False}, None
-    inner = [getattr(cell, "cell_contents", None) for cell in getattr(f, "__closure__", None) or ()]
-    return _asks.setdefault(code, {}), tuple([getattr(value, "__code__", None) for value in inner])
+    place = id(code)
+    if place not in _asks:
+        _asks[place] = {}, weakref.ref(code, lambda _: _asks.pop(place, None))
+    closure = getattr(f, "__closure__", None)
+    return _asks[place][0], tuple(map(_code_in, closure)) if closure else None
+
+
+def _code_in(cell: Any) -> Any:
+    """Return the code of a function in a cell, None for other contents."""
+    try:
+        value = cell.cell_contents
+    except ValueError:  # the cell is empty
+        return None
+    return value.__code__ if isinstance(value, FunctionType | MethodType) else None
 
 
 def _content(raw: Any) -> Any:

@@ -290,3 +290,11 @@ def test_errors_that_cause_one_another_are_no_endless_chain() -> None:
 
     with pytest.raises(RuntimeError, match="first"):
         agrad.grad(f)(W, X)
+
+
+def test_a_function_with_an_empty_cell_is_called() -> None:
+    def f(w: Any, x: Any) -> Any:
+        return loss(w, x, Y) if w.shape else later(w)
+
+    assert_close(agrad.grad(f)(W, X), agrad.grad(lambda w: by_hand(w, X, Y))(W), "gradient")
+    later = loss
