@@ -32,7 +32,7 @@ BUDGETS = {
     "scipy": 5080,
     "solvers": 740,
     "testing": 880,
-    "transforms": 1760,
+    "transforms": 1770,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what
 stands in them."""

@@ -293,8 +293,8 @@ def test_errors_that_cause_one_another_are_no_endless_chain() -> None:
 
 
 def test_a_function_with_an_empty_cell_is_called() -> None:
-    def f(w: Any, x: Any) -> Any:
-        return loss(w, x, Y) if w.shape else later(w)
+    def f(w: Any, x: Any, y: Any) -> Any:
+        return loss(w, x, y) if w.shape else later(w)
 
-    assert_close(agrad.grad(f)(W, X), agrad.grad(lambda w: by_hand(w, X, Y))(W), "gradient")
+    assert_close(agrad.grad(f)(W, X, Y), agrad.grad(lambda w: by_hand(w, X, Y))(W), "gradient")
     later = loss
