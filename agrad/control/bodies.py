@@ -210,22 +210,25 @@ def example(value: Any) -> Any:
 
 
 class RuledCall(Operation):
-    """The operation of a call of a function with rules of its own."""
+    """The operation of a call of a function with rules of its own.
+
+    program: the function's. places: the operands that the program takes. kept: its outputs that are results.
+    """
 
     variadic = "operand"
     is_own = False
     may_alias = True
     takes_traced_numbers = True
 
-    def __init__(self, rules: Rules, program: Program, places: Sequence[int], arrays: Sequence[int]) -> None:
-        self.rules, self.program, self.places, self.arrays = rules, program, places, arrays
+    def __init__(self, rules: Rules, program: Program, places: Sequence[int], kept: Sequence[int]) -> None:
+        self.rules, self.program, self.places, self.kept = rules, program, places, kept
         self.name = rules.name
-        self.outputs = tuple(f"output_{k}" for k in range(len(arrays)))
+        self.outputs = tuple(f"output_{k}" for k in range(len(kept)))
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
         outs = call(self.rules, args)
-        return tuple([outs[k] for k in self.arrays])
+        return tuple([outs[k] for k in self.kept])
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:
         """See ``Operation.function_of``."""
@@ -233,7 +236,7 @@ class RuledCall(Operation):
 
         def function(*args: Any) -> tuple[Any, ...]:
             outs = run([args[i] for i in self.places])
-            return tuple([outs[k] for k in self.arrays])
+            return tuple([outs[k] for k in self.kept])
 
         return function
 
@@ -419,11 +422,11 @@ def pulled(program: Program, examples: Sequence[Any], active: Sequence[int], sum
                 starts[node] = starts[node] + g if node in starts else g
         reached = backward_pass(starts, retain=False)
         pulled_back = [reached.get(root) for root in roots.values()]
-        for i, g in zip(active[:summed], pulled_back[:summed], strict=True):
-            total = trace.array(ones_like(examples[i]))
-            added.append(total.node)
-            sums.append(trace.variable_of(total if g is None else total + g))
-        found = [None if g is None else trace.variable_of(g) for g in pulled_back]
+        for i, back in zip(active[:summed], pulled_back[:summed], strict=True):
+            before = trace.array(ones_like(examples[i]))
+            added.append(before.node)
+            sums.append(trace.variable_of(before if back is None else before + back))
+        found = [None if back is None else trace.variable_of(back) for back in pulled_back]
     body = _body(trace, inputs, [*outputs, *found, *sums])
     forward, backward = trace.instructions[:mark], trace.instructions[mark:]
     return Pulled(body, forward, backward, inputs, outputs, cotangents, found, sums, added)
@@ -471,11 +474,11 @@ def mapped(
             found.append(out)
         return found
 
-    many = [with_members(x, members) if m else x for x, m in zip(examples, flags, strict=True)]
+    many = [repeated(x, members) if m else x for x, m in zip(examples, flags, strict=True)]
     return MappedBody(traced_body(function, many, named, captures=False), seen)
 
 
-def with_members(raw: Any, members: int) -> Any:
+def repeated(raw: Any, count: int) -> Any:
     """Return an array repeated along a new first axis, in memory of its own."""
     xp = NAMESPACES[type(raw)]
-    return xp.asarray(xp.broadcast_to(raw, (members, *raw.shape)), copy=True)
+    return xp.asarray(xp.broadcast_to(raw, (count, *raw.shape)), copy=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agrad.control.bodies import compiled, mapped, ones_like, pulled, pushed
-from agrad.control.loops import ControlFlow, ControlRules, or_zeros, program_of
+from agrad.control.steps import ControlFlow, ControlRules, or_zeros, program_of
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.levels import namespace_of

@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agrad.backends import backend_of
-from agrad.control.bodies import Body, StatefulBody, example, traced_body
+from agrad.control.bodies import Body, StatefulBody, example, repeated, traced_body
 from agrad.control.branches import Switch, SwitchRules
-from agrad.control.loops import Counts, Scan, ScanRules
+from agrad.control.scans import Scan, ScanRules
+from agrad.control.steps import Counts
 from agrad.control.whiles import While, WhileRules
 from agrad.dtypes import as_dtype, dtype_name
 from agrad.engine.calls import array_of_number, lift_all
@@ -134,7 +135,7 @@ def _in_pieces(scan: Scan, body: Body, operands: Sequence[Any], size: int) -> li
     def pieces(carry: Sequence[Any]) -> list[Any]:
         piece = steps(size)
         examples = counts.apart(scan.examples)
-        rows = [_repeated_rows(x, size) for x in examples[2]]
+        rows = [repeated(x, size) for x in examples[2]]
         outer = traced_body(
             lambda given: call(ScanRules(piece), given), [*examples[0], *examples[1], *rows], scan.name, captures=False
         )
@@ -156,11 +157,6 @@ def _in_pieces(scan: Scan, body: Body, operands: Sequence[Any], size: int) -> li
     low, high = (b, a) if scan.reverse else (a, b)
     rows = [lift_all([x, y]) for x, y in zip(low[n:], high[n:], strict=True)]
     return [*b[:n], *[namespace_of(pair).concat(pair, axis=0) for pair in rows]]
-
-
-def _repeated_rows(raw: Any, length: int) -> Any:
-    xp = namespace_of((raw,))
-    return xp.asarray(xp.broadcast_to(raw, (length, *raw.shape)), copy=True)
 
 
 def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:

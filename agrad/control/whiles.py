@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agrad.control.bodies import mapped, pushed
-from agrad.control.loops import (
+from agrad.control.steps import (
     ControlFlow,
     ControlRules,
     Counts,
@@ -57,7 +57,7 @@ class While(ControlFlow):
 
         def loop(*operands: Any) -> tuple[Any, ...]:
             fixed, carry, _ = counts.apart(operands)
-            for_condition, for_body = list(condition.first(fixed)), list(body.first(fixed))
+            for_condition, for_body, carry = list(condition.first(fixed)), list(body.first(fixed)), body.start(carry)
             while bool(condition.run([*for_condition, *carry])[0]):
                 carry = list(body.run([*for_body, *carry]))
             for k in held:

@@ -19,7 +19,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 BUDGETS = {
     "": 830,
     "backends": 2820,
-    "control": 1390,
+    "control": 1440,
     "cli": 1700,
     "data": 960,
     "engine": 3500,

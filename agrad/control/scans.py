@@ -2,130 +2,36 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from agrad.backends import backend_of_type
 from agrad.control.bodies import (
-    Body,
-    MappedBody,
-    active_outputs,
-    compiled,
     invariant_part,
-    mapped,
     pulled,
     pushed,
+    repeated,
+)
+from agrad.control.steps import (
+    ControlFlow,
+    ControlRules,
+    Counts,
+    Step,
+    active_inputs,
+    mapped_carry,
+    on_numpy,
+    or_zeros,
+    program_of,
+    typed,
+    with_axis,
 )
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
-from agrad.engine.levels import NAMESPACES, dispatch, namespace_of
-from agrad.engine.operation import Operation
+from agrad.engine.levels import NAMESPACES, namespace_of
 from agrad.engine.tensor import settle
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.transforms.arguments import zeros
-from agrad.transforms.calling import Back, Values, call, differentiable
-
-Run = Callable[[Sequence[Any]], Sequence[Any]]
-
-
-class ControlFlow(Operation):
-    """Base class of the operations with sub-programs.
-
-    name: for errors and texts of programs. programs: take the operands, or slices of them. examples: a raw array, or a
-    number, for each input of the programs. results: raw arrays like the results.
-    """
-
-    variadic = "operand"
-    is_own = False
-    may_alias = True
-    takes_traced_numbers = True
-
-    def __init__(self, name: str, programs: Sequence[Program], examples: Sequence[Any], results: Sequence[Any]) -> None:
-        self.name = name
-        self.programs = list(programs)
-        self.examples = list(examples)
-        self.results = list(results)
-        self.outputs = tuple(f"output_{k}" for k in range(len(self.results)))
-        self.derived: dict[Any, Any] = {}
-        """Derivatives, by the operands that have one."""
-        self._functions: dict[Any, Callable[..., Any]] = {}
-
-    @property
-    def program(self) -> Program:
-        """The program of a step, as texts show it."""
-        return self.programs[-1]
-
-    def bind(self, *args: Any, **settings: Any) -> Any:
-        """See ``Operation.bind``."""
-        return tuple(call(self.rules(), args))
-
-    def rules(self) -> "ControlRules":
-        """Return the rules of a call."""
-        raise NotImplementedError
-
-    def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """See ``Operation.evaluate``."""
-        kind = next((type(x) for x in args if hasattr(x, "shape")), None)
-        return self.function_of(kind)(*args)
-
-    def function_of(self, kind: type | None) -> Callable[..., Any]:
-        """See ``Operation.function_of``."""
-        backend = None if kind is None else backend_of_type(kind)
-        name = None if backend is None else backend.name
-        if name not in self._functions:
-            self._functions[name] = self.traced_by_jax(kind) if name == "jax" else self.looped(kind)
-        return self._functions[name]
-
-    def looped(self, kind: type | None) -> Callable[..., Any]:
-        """Return the function made of Python's control flow."""
-        raise NotImplementedError
-
-    def traced_by_jax(self, kind: Any) -> Callable[..., Any]:
-        """Return the function made of JAX's control flow."""
-        raise NotImplementedError
-
-
-class ControlRules:
-    """One call of an operation with sub-programs; see ``calling.Rules``."""
-
-    loop = False
-
-    def __init__(self, operation: Any) -> None:
-        self.operation, self.name = operation, operation.name
-
-    def primal(self, leaves: Values) -> list[Any]:
-        return list(dispatch(self.operation, tuple([settle(x) for x in leaves]), {}))
-
-    def floating(self) -> list[int]:
-        """Return the numbers of the floating results."""
-        return [k for k, raw in enumerate(self.operation.results) if differentiable(raw)]
-
-
-class Counts(NamedTuple):
-    """The numbers of the fixed, the carried and the sliced operands of a loop."""
-
-    fixed: int
-    carried: int
-    sliced: int
-
-    def apart(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the operands of each sort."""
-        a, b = self.fixed, self.fixed + self.carried
-        return list(values[:a]), list(values[a:b]), list(values[b:])
-
-
-class Step:
-    """A step of a loop as a function: what does not change is computed once a loop."""
-
-    def __init__(self, program: Program, counts: Counts, kind: type | None) -> None:
-        fixed, carried, sliced = counts.apart(program.inputs)
-        before, rest = invariant_part(program, fixed)
-        read = {v for i in rest for v in i.reads()} | {v for v in program.outputs if isinstance(v, Variable)}
-        made = [v for i in before for v in i.results if v in read]
-        self.first = compiled(Program(fixed, program.constants, before, [*fixed, *made], program.notes), kind)
-        body = Program([*fixed, *made, *carried, *sliced], program.constants, [], program.outputs, program.notes)
-        self.run = compiled(body.with_instructions(rest), kind)
+from agrad.transforms.calling import Back, Values, call
 
 
 def _steps_by_python(operation: "Scan", kind: type | None) -> Callable[..., Any]:
@@ -133,32 +39,51 @@ def _steps_by_python(operation: "Scan", kind: type | None) -> Callable[..., Any]
     order = range(length - 1, -1, -1) if operation.reverse else range(length)
     step, carried = Step(program, counts, kind), counts.carried
     held = [k for k in range(carried) if program.outputs[k] in program.constants]
+    make_rows = _Filled if on_numpy(kind) else _Listed
 
     def scan(*operands: Any) -> tuple[Any, ...]:
         fixed, carry, slices = counts.apart(operands)
-        fixed = list(step.first(fixed))
-        rows: list[list[Any]] = []
-        run = step.run
+        fixed, carry = list(step.first(fixed)), step.start(carry)
+        run, rows = step.run, make_rows(operation)
         for i in order:
             out = run([*fixed, *carry, *[x[i, ...] for x in slices]])
-            carry = out[:carried]
-            rows.append(out[carried:])
-        if operation.reverse:
-            rows.reverse()
-        xp = NAMESPACES[type(next(x for x in (*carry, *operation.results) if hasattr(x, "shape")))]
-        carry = list(carry)
+            carry = list(out[:carried])
+            rows.add(i, out[carried:])
         for k in held:
-            carry[k] = xp.asarray(carry[k], copy=True)
-        ys = [_stacked(xp, parts) for parts in zip(*rows, strict=True)] if rows else operation.no_rows()
-        return (*carry, *ys)
+            carry[k] = NAMESPACES[type(carry[k])].asarray(carry[k], copy=True)
+        return (*carry, *rows.stacked())
 
     return scan
 
 
-def _stacked(xp: Any, parts: Sequence[Any]) -> Any:
-    if isinstance(parts[0], np.generic):
-        return np.asarray(parts, dtype=parts[0].dtype)
-    return xp.stack(parts)
+class _Filled:
+    """The stacked results of a scan on NumPy, written row by row."""
+
+    def __init__(self, scan: "Scan") -> None:
+        self.arrays = [np.empty_like(x, subok=False) for x in scan.results[scan.counts.carried :]]
+
+    def add(self, i: int, row: Sequence[Any]) -> None:
+        for array, value in zip(self.arrays, row, strict=True):
+            array[i] = value
+
+    def stacked(self) -> list[Any]:
+        return self.arrays
+
+
+class _Listed:
+    """The stacked results of a scan, whose rows are kept until the end."""
+
+    def __init__(self, scan: "Scan") -> None:
+        self.scan = scan
+        self.rows: list[Sequence[Any]] = []
+
+    def add(self, i: int, row: Sequence[Any]) -> None:
+        self.rows.append(row)
+
+    def stacked(self) -> list[Any]:
+        if self.scan.reverse:
+            self.rows.reverse()
+        return [NAMESPACES[type(parts[0])].stack(parts) for parts in zip(*self.rows, strict=True)]
 
 
 class Scan(ControlFlow):
@@ -183,7 +108,7 @@ class Scan(ControlFlow):
         examples = [body_examples[v] for v in program.inputs]
         outs = [body_examples[v] for v in program.outputs]
         carried = counts.apart(examples)[1] if not length else outs[: counts.carried]
-        rows = [_repeated(x, length) for x in outs[counts.carried :]]
+        rows = [repeated(x, length) for x in outs[counts.carried :]]
         super().__init__(name, [program], examples, [*carried, *rows])
 
     def rules(self) -> "ScanRules":
@@ -192,10 +117,6 @@ class Scan(ControlFlow):
     def sketch(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """See ``Operation.sketch``."""
         return tuple(self.results)
-
-    def no_rows(self) -> list[Any]:
-        """Return the stacked results of no steps."""
-        return self.results[self.counts.carried :]
 
     def looped(self, kind: type | None) -> Callable[..., Any]:
         return _steps_by_python(self, kind)
@@ -259,50 +180,6 @@ class Scan(ControlFlow):
             self.derived["vjp", active] = _Pullback(self, active)
         found: _Pullback = self.derived["vjp", active]
         return found
-
-
-def active_inputs(
-    program: Program, examples: Sequence[Any], results: Sequence[Any], counts: Counts, operands: Sequence[int]
-) -> tuple[int, ...]:
-    """Return the inputs of a step that have a derivative if these operands do."""
-    known = dict(zip((*program.inputs, *program.outputs), (*examples, *results), strict=True))
-    found = set(operands)
-    while True:
-        outs = active_outputs(program, [program.inputs[i] for i in found], known)
-        more = {counts.fixed + k for k in range(counts.carried) if outs[k]}
-        if more <= found:
-            return tuple(sorted(found))
-        found |= more
-
-
-def _repeated(raw: Any, length: int) -> Any:
-    xp = NAMESPACES[type(raw)]
-    return xp.asarray(xp.broadcast_to(raw, (length, *raw.shape)), copy=True)
-
-
-def typed(jax: Any, values: Sequence[Any], dtypes: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple([jax.lax.convert_element_type(x, d) for x, d in zip(values, dtypes, strict=True)])
-
-
-def or_zeros(v: Any, like: Any, constants: dict[Variable, Any], examples: dict[Variable, Any]) -> Any:
-    """Return a variable, or that of a constant of zeros in the place of None."""
-    if v is None:
-        raw = zeros(like)
-        v = Variable(tuple(raw.shape), raw.dtype, type(raw))
-        constants[v] = examples[v] = raw
-    return v
-
-
-def program_of(
-    body: Body,
-    inputs: Sequence[Variable],
-    outputs: Sequence[Any],
-    constants: dict[Variable, Any],
-    instructions: Sequence[Instruction] | None = None,
-) -> Program:
-    program = body.program
-    full = Program(list(inputs), constants, [], list(outputs), program.notes)
-    return full.with_instructions(program.instructions if instructions is None else instructions)
 
 
 class _Pullback:
@@ -440,29 +317,3 @@ class ScanRules(ControlRules):
             if having[k]:
                 outs[k] = namespace_of((outs[k],)).moveaxis(outs[k], 1, 0)
         return [level.wrap(settle(out)) if m else out for out, m in zip(outs, having, strict=True)]
-
-
-def with_axis(leaves: Values, flags: Sequence[bool], wide: Sequence[bool], members: int) -> list[Any]:
-    """Return operands with the mapped axis where it is wanted."""
-    return [
-        namespace_of((x,)).broadcast_to(x, (members, *x.shape)) if w and not m else x
-        for x, m, w in zip(leaves, flags, wide, strict=True)
-    ]
-
-
-def mapped_carry(
-    program: Program, examples: Sequence[Any], flags: Sequence[bool], counts: Counts, members: int, name: str
-) -> tuple[MappedBody, list[bool]]:
-    """Return a step for all members, and which of its inputs have the mapped axis.
-
-    A carried value has it if the step's result has it.
-    """
-    wide = list(flags)
-    while True:
-        carried = [k for k in range(counts.carried) if wide[counts.fixed + k]]
-        found = mapped(program, examples, wide, members, name, carried)
-        more = [k for k in range(counts.carried) if found.flags[k] and k not in carried]
-        if not more:
-            return found, wide
-        for k in more:
-            wide[counts.fixed + k] = True
