@@ -165,7 +165,7 @@ def match_function(leaves: Sequence[Any], kinds: Sequence[Any], spec: Any) -> Ma
 def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
     """Return the function from the arguments' leaves to inputs, or None to retrace."""
     scope = Scope()
-    scope.names.update(holds=entry.state.holds, guards=entry.guards)
+    scope.names.update(holds=entry.state.holds, guards=None if entry.guards is None else entry.guards.hold)
     lines = ["def gather(leaves):", *_none_if("not holds()"), *_captured_arguments(entry, scope)]
     values = [f"leaves[{i}].data" if i in entry.tensor_leaves else f"leaves[{i}]" for i in entry.leaf_inputs]
     for k, slot in enumerate(entry.slots):

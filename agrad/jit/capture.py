@@ -20,6 +20,7 @@ from agrad.jit.lower.plain import plain
 from agrad.jit.passes.aliasing import overwritten
 from agrad.jit.passes.cleanup import without_dead_code
 from agrad.jit.program import HOST, Instruction, Program, Variable
+from agrad.jit.reasons import NumberGuards
 from agrad.jit.state import CapturedState
 from agrad.jit.trace import Trace, is_raw, traced_value
 from agrad.transforms.trees import flatten, tree_map, unflatten
@@ -387,16 +388,18 @@ class Tracing:
                     program.instructions[at] = Instruction(operation, operands, settings, instruction.outputs)
         return [donors[data] for data in slots if data in donors]  # in the order in which a call asks
 
-    def _guards(self, program: Program) -> Callable[[Sequence[Any]], bool] | None:
-        """Return the test of the numbers that the trace depends on, or None."""
+    def _guards(self, program: Program) -> NumberGuards | None:
+        """Return the numbers that the trace depends on, or None."""
         guards = self.trace.guards
         if not guards:
             return None
-        expected = [value for _, value in guards]
         host = [i for i in self.trace.instructions if i.on_host]
-        wanted = Program(program.inputs, {}, host, [variable for variable, _ in guards])
-        run = plain(without_dead_code(wanted))
-        return lambda inputs: list(run(inputs)) == expected
+        wanted = without_dead_code(Program(program.inputs, {}, host, list(guards)))
+        places: dict[Variable, int | str] = {variable: i for i, variable in self.inputs.items()}
+        for attribute, _, variables in self.attributes:
+            name = f"{self.state.places[id(attribute.holder)]}.{attribute.name}"
+            places.update(dict.fromkeys(variables, name))
+        return NumberGuards(wanted, plain(wanted), list(guards.values()), places)
 
     # ------------------------------------------------------------------ the derivative
 

@@ -12,6 +12,7 @@ from agrad.jit.calls import Derivative, call_plan, record_call
 from agrad.jit.lower.plain import Compiled
 from agrad.jit.passes.aliasing import ResultCopies
 from agrad.jit.program import Program
+from agrad.jit.reasons import NumberGuards
 from agrad.jit.state import CapturedState
 
 STATE_LOCK = threading.RLock()
@@ -37,8 +38,8 @@ class Entry:
     """For the numbers of the leaves that are Tensors: the captured Tensor that it must be, or None."""
     captured: list[Any]
     """Arrays that the function reaches and the program reads at each call."""
-    guards: Callable[[Sequence[Any]], bool] | None
-    """A test of the inputs for the numbers that the trace depends on, or None."""
+    guards: NumberGuards | None
+    """The numbers of the host that the trace depends on, or None."""
     strides: Callable[[Sequence[Any]], bool] | None
     """A test of the layout of the inputs, for programs that depend on it."""
     out_spec: Any
