@@ -14,7 +14,7 @@ from agrad.engine.tape import is_recording, mode
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, OperandError
 from agrad.jit import entry as entries
-from agrad.jit.bindings import like_array, match_function
+from agrad.jit.bindings import like_array
 from agrad.jit.capture import Tracing
 from agrad.jit.entry import Entry
 from agrad.jit.passes.precision import PRECISIONS
@@ -28,6 +28,7 @@ from agrad.jit.reasons import (
     signature_text,
     state_differences,
 )
+from agrad.jit.signatures import Matches, match_function
 from agrad.jit.trace import UnknownState
 from agrad.transforms.trees import flatten, unflatten
 
@@ -100,7 +101,7 @@ class Jitted:
         """The last traces, with what differed from the nearest program."""
         self._removed: deque[int] = deque(maxlen=1024)
         """The hashes of signatures whose programs were removed."""
-        self._latest: tuple[Callable[[Sequence[Any]], bool], Entry, Selection] | None = None
+        self._latest: tuple[Matches, Entry, Selection] | None = None
         """The test for the last call's signature, its entry, and the selected backend."""
 
     # ------------------------------------------------------------------ calls
@@ -114,11 +115,12 @@ class Jitted:
         leaves: Sequence[Any] = args
         inputs: Any = None
         latest = self._latest
-        if latest is not None and not kwargs and not now.oldest:
+        if latest is not None and not now.oldest:
             matches, candidate, place = latest
             with entries.STATE_LOCK:
-                if matches(args) and selected() is place and (inputs := candidate.gather(args)) is not None:
-                    entry = candidate
+                given = matches(args, kwargs)
+                if given is not None and selected() is place and (inputs := candidate.gather(given)) is not None:
+                    entry, leaves = candidate, given
                     self._hits += 1
         if entry is None:
             leaves, key = self._signature(args, kwargs)

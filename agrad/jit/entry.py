@@ -7,12 +7,13 @@ from typing import Any
 
 from agrad.engine.tape import Plan
 from agrad.engine.tensor import Tensor
-from agrad.jit.bindings import Attribute, Matches, Out, Slot, finish_function, gather_function
+from agrad.jit.bindings import Attribute, Out, Slot, finish_function, gather_function
 from agrad.jit.calls import Derivative, call_plan, record_call
 from agrad.jit.lower.plain import Compiled
 from agrad.jit.passes.aliasing import ResultCopies
 from agrad.jit.program import Program
 from agrad.jit.reasons import NumberGuards
+from agrad.jit.signatures import Matches
 from agrad.jit.state import CapturedState
 
 STATE_LOCK = threading.RLock()
@@ -50,7 +51,7 @@ class Entry:
     inline: bool
     """True if a call runs the function itself, because a program cannot record it."""
     matches: Matches | None = None
-    """The test of positional arguments for this signature, or None."""
+    """The function from arguments of this signature to their leaves, or None."""
     gather: Callable[[Sequence[Any]], list[Any] | None] = field(init=False)
     """The inputs of a call, or None if the function must be traced anew."""
     plan: Plan | None = field(init=False)
