@@ -52,6 +52,8 @@ class _Key(NamedTuple):
     """For each Tensor among the leaves the place of the first one that is the same."""
     donated: tuple[int, ...]
     static: tuple[Any, ...]
+    """The places and values of static arguments."""
+    static_types: tuple[Any, ...]
     records: bool
     on_global_tape: bool
     backend: str
@@ -250,6 +252,7 @@ class Jitted:
             tuple([tensors.index(i) for i in tensors]),
             self._donated_leaves(leaves, spec) if self._donated else (),
             static,
+            tuple([_types_in(value) for _, value in static]),
             is_recording(0),
             levels <= {GLOBAL_TAPE},
             place.backend.name,
@@ -473,6 +476,13 @@ def jit(
         raise ConfigurationError(f"jit: precision is one of {', '.join(PRECISIONS)}, or None, not {precision!r}")
     options = {"precision": precision, "torch_compile": torch_compile}
     return Jitted(function, static_argnums, static_argnames, donate_argnums, cache_size, options)
+
+
+def _types_in(value: Any) -> Any:
+    """Return what tells static arguments apart that are equal: 1, 1.0 and True, 0.0 and -0.0."""
+    if type(value) is tuple:
+        return (tuple, *map(_types_in, value))
+    return (type(value), repr(value)) if isinstance(value, (float, complex)) else type(value)
 
 
 def _recorded(leaf: Tensor) -> bool:

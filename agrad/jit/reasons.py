@@ -155,10 +155,12 @@ def key_differences(old: Any, new: Any, names: Sequence[str]) -> list[str]:
     for name, kind in zip(leaf_names(new.spec, names), new.kinds, strict=True):
         if name in before and before[name] != kind:
             found.append(_kind_change(name, before[name], kind))
-    static = dict(old.static)
-    for place, value in new.static:
-        if place in static and (type(static[place]), static[place]) != (type(value), value):
-            found.append(_changed(_positional(place, names), value_text(static[place]), value_text(value), " (static)"))
+    static = {pair[0]: (pair, kind) for pair, kind in zip(old.static, old.static_types, strict=True)}
+    for pair, kind in zip(new.static, new.static_types, strict=True):
+        known = static.get(pair[0], (pair, kind))
+        if known != (pair, kind):
+            texts = value_text(known[0][1]), value_text(pair[1])
+            found.append(_changed(_positional(pair[0], names), *texts, " (static)"))
     if old.pattern != new.pattern and old.spec == new.spec and old.kinds == new.kinds:
         found.append("other arguments are one and the same Tensor")
     for name, what in _FIELDS.items():

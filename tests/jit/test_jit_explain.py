@@ -139,6 +139,8 @@ def test_static_arguments() -> None:
     made(np.ones(2), "b", count=3)
     assert reasons(made) == ["count (static): 2 -> 3"]
     assert made.explain().signatures[-1] == "mode = 'b', count = 3, x: float64[2]"
+    made(np.ones(2), "b", count=3.0)
+    assert reasons(made) == ["count (static): 3 -> 3.0"]
 
 
 def test_keywords_and_further_arguments() -> None:
