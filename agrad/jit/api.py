@@ -3,7 +3,7 @@
 import functools
 import inspect
 import types
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,11 +14,21 @@ from agrad.engine.tape import is_recording, mode
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, OperandError
 from agrad.jit import entry as entries
-from agrad.jit.bindings import like_array, match_function
+from agrad.jit.bindings import like_array
 from agrad.jit.capture import Tracing
 from agrad.jit.entry import Entry
 from agrad.jit.passes.precision import PRECISIONS
 from agrad.jit.program import show
+from agrad.jit.reasons import (
+    KEPT,
+    Explanation,
+    key_differences,
+    leaf_names,
+    nearest,
+    signature_text,
+    state_differences,
+)
+from agrad.jit.signatures import Matches, match_function
 from agrad.jit.trace import UnknownState
 from agrad.transforms.trees import flatten, unflatten
 
@@ -42,6 +52,8 @@ class _Key(NamedTuple):
     """For each Tensor among the leaves the place of the first one that is the same."""
     donated: tuple[int, ...]
     static: tuple[Any, ...]
+    """The places and values of static arguments."""
+    static_types: tuple[Any, ...]
     records: bool
     on_global_tape: bool
     backend: str
@@ -75,7 +87,7 @@ class Jitted:
         functools.update_wrapper(self, function)
         self.__wrapped__ = function
         self._name = getattr(function, "__name__", type(function).__name__)
-        self._static = self._static_places(function, _tuple(static_argnums), _tuple(static_argnames))
+        self._parameters, self._static = _static_places(function, _tuple(static_argnums), _tuple(static_argnames))
         self._donated = frozenset(_tuple(donate_argnums))
         if any(not isinstance(n, int) or n < 0 or n in self._static for n in self._donated):
             raise ConfigurationError(
@@ -87,36 +99,12 @@ class Jitted:
         self._count = 0
         self._known: list[Any] = []
         self._hits = self._misses = 0
-        self._latest: tuple[Callable[[Sequence[Any]], bool], Entry, Selection] | None = None
+        self._traces: deque[tuple[_Key, list[str]]] = deque(maxlen=KEPT)
+        """The last traces, with what differed from the nearest program."""
+        self._removed: deque[int] = deque(maxlen=1024)
+        """The hashes of signatures whose programs were removed."""
+        self._latest: tuple[Matches, Entry, Selection] | None = None
         """The test for the last call's signature, its entry, and the selected backend."""
-
-    @staticmethod
-    def _static_places(
-        function: Callable[..., Any], numbers: tuple[int, ...], names: tuple[str, ...]
-    ) -> frozenset[int | str]:
-        places: set[int | str] = {*numbers, *names}
-        try:
-            parameters = list(inspect.signature(function).parameters.values())
-        except (TypeError, ValueError):  # a function written in C may not tell
-            return frozenset(places)
-        positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        known = {p.name for p in parameters}
-        takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        takes_more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-        for number in numbers:
-            if not isinstance(number, int) or number < 0 or (number >= len(positional) and not takes_more):
-                raise ConfigurationError(
-                    f"jit: static_argnums names argument {number!r}; the function has "
-                    f"{len(positional)} positional ones, counted from 0"
-                )
-            if number < len(positional):
-                places.add(positional[number])
-        for name in names:
-            if name not in known and not takes_all:
-                raise ConfigurationError(f"jit: static_argnames names {name!r}, no argument of the function")
-            if name in positional:
-                places.add(positional.index(name))
-        return frozenset(places)
 
     # ------------------------------------------------------------------ calls
 
@@ -129,11 +117,12 @@ class Jitted:
         leaves: Sequence[Any] = args
         inputs: Any = None
         latest = self._latest
-        if latest is not None and not kwargs and not now.oldest:
+        if latest is not None and not now.oldest:
             matches, candidate, place = latest
             with entries.STATE_LOCK:
-                if matches(args) and selected() is place and (inputs := candidate.gather(args)) is not None:
-                    entry = candidate
+                given = matches(args, kwargs)
+                if given is not None and selected() is place and (inputs := candidate.gather(given)) is not None:
+                    entry, leaves = candidate, given
                     self._hits += 1
         if entry is None:
             leaves, key = self._signature(args, kwargs)
@@ -178,6 +167,7 @@ class Jitted:
             found = self._find(key, leaves)  # another thread may have been first
             if found is not None:
                 return found
+            reasons = self._reasons(key, leaves) if self._misses else []
             static = [value for _, value in key.static]
             while True:
                 tracing = Tracing(
@@ -191,11 +181,22 @@ class Jitted:
             if not (key.static or key.donated) and key.records:
                 entry.matches = match_function(leaves, key.kinds, key.spec)
             self._misses += 1
+            self._traces.append((key, reasons))
             self._keep(key, entry)
             inputs = entry.gather(leaves)
             if inputs is None:
                 raise AssertionError(f"jit({self._name}): the state changed while it was traced")
             return entry, inputs
+
+    def _reasons(self, key: _Key, leaves: Sequence[Any]) -> list[str]:
+        """Return why no known program serves a call."""
+        known = self._entries.get(key)
+        if known:
+            names = leaf_names(key.spec, self._parameters)
+            return min((state_differences(entry, leaves, names) for entry in known), key=len)
+        if hash(key) in self._removed:
+            return [f"its program was removed: the last {self._size} are kept (cache_size)"]
+        return key_differences(nearest(list(self._entries), key), key, self._parameters)
 
     def _keep(self, key: _Key, entry: Entry) -> None:
         """Add an entry; remove the least recently used one if there are too many."""
@@ -206,6 +207,7 @@ class Jitted:
             oldest = next(iter(self._entries))
             self._entries[oldest].pop()
             self._count -= 1
+            self._removed.append(hash(oldest))
             if not self._entries[oldest]:
                 del self._entries[oldest]
 
@@ -250,6 +252,7 @@ class Jitted:
             tuple([tensors.index(i) for i in tensors]),
             self._donated_leaves(leaves, spec) if self._donated else (),
             static,
+            tuple([_types_in(value) for _, value in static]),
             is_recording(0),
             levels <= {GLOBAL_TAPE},
             place.backend.name,
@@ -294,11 +297,23 @@ class Jitted:
         """Return the counts of replays (hits), traces (misses) and kept programs."""
         return CacheInfo(self._hits, self._misses, self._size, self._count)
 
+    def explain(self) -> Explanation:
+        """Return why the last calls that were traced found no program.
+
+        Printed, it says for each trace after the first what differed from the nearest known program: arguments by name
+        and path, captured state by its place.
+        """
+        with entries.STATE_LOCK:
+            traces = [(signature_text(key, self._parameters), reasons) for key, reasons in self._traces]
+            return Explanation(f"jit({self._name})", self._misses, self._hits, traces)
+
     def cache_clear(self) -> None:
         """Delete all programs."""
         with entries.STATE_LOCK:
             self._entries.clear()
             self._known.clear()
+            self._traces.clear()
+            self._removed.clear()
             self._count = self._hits = self._misses = 0
             self._latest = None
 
@@ -337,6 +352,35 @@ class Lowered:
         return "\n\n".join(parts)
 
     __repr__ = __str__
+
+
+def _static_places(
+    function: Callable[..., Any], numbers: tuple[int, ...], names: tuple[str, ...]
+) -> tuple[list[str], frozenset[int | str]]:
+    """Return the names of the positional parameters, and the static places."""
+    places: set[int | str] = {*numbers, *names}
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a function written in C may not tell
+        return [], frozenset(places)
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    known = {p.name for p in parameters}
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    takes_more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    for number in numbers:
+        if not isinstance(number, int) or number < 0 or (number >= len(positional) and not takes_more):
+            raise ConfigurationError(
+                f"jit: static_argnums names argument {number!r}; the function has "
+                f"{len(positional)} positional ones, counted from 0"
+            )
+        if number < len(positional):
+            places.add(positional[number])
+    for name in names:
+        if name not in known and not takes_all:
+            raise ConfigurationError(f"jit: static_argnames names {name!r}, no argument of the function")
+        if name in positional:
+            places.add(positional.index(name))
+    return positional, frozenset(places)
 
 
 def _may_be_overwritten(leaf: Any) -> bool:
@@ -432,6 +476,13 @@ def jit(
         raise ConfigurationError(f"jit: precision is one of {', '.join(PRECISIONS)}, or None, not {precision!r}")
     options = {"precision": precision, "torch_compile": torch_compile}
     return Jitted(function, static_argnums, static_argnames, donate_argnums, cache_size, options)
+
+
+def _types_in(value: Any) -> Any:
+    """Return what tells static arguments apart that are equal: 1, 1.0 and True, 0.0 and -0.0."""
+    if type(value) is tuple:
+        return (tuple, *map(_types_in, value))
+    return (type(value), repr(value)) if isinstance(value, (float, complex)) else type(value)
 
 
 def _recorded(leaf: Tensor) -> bool:

@@ -8,15 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
-
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
 from agrad.jit.lower.plain import Scope, define
 from agrad.transforms.trees import flatten, unflatten
-
-Matches = Callable[[Sequence[Any]], bool]
 
 
 @dataclass(slots=True, eq=False)
@@ -99,7 +95,7 @@ def like_array(raw: Any) -> tuple[Any, ...]:
     return (kind, tuple(raw.shape), str(raw.dtype), str(backend.device_of(raw)), getattr(raw, "weak_type", None))
 
 
-def _unlike(name: str, key: Sequence[Any], scope: Scope) -> list[str]:
+def unlike(name: str, key: Sequence[Any], scope: Scope) -> list[str]:
     """Return the conditions for an array of another type, shape or dtype."""
     kind, shape, dtype = (scope.hold(part, "like") for part in key)
     # a comparison of dtypes takes longer than one of objects
@@ -114,58 +110,13 @@ def _none_if(*conditions: str) -> list[str]:
     return [f"    if {' or '.join(conditions)}:", "        return None"]
 
 
-# ------------------------------------------------------------------ a call's signature
-
-_SINGLE = (bool, int, str)
-"""Types of static arguments that are compared by type and value."""
-
-
-def match_function(leaves: Sequence[Any], kinds: Sequence[Any], spec: Any) -> Matches | None:
-    """Return a function that tests if positional arguments have a signature.
-
-    It does not ask for keywords, recording and the selected backend, and may say no to arguments that have the
-    signature. The result is None for arguments in containers and those that derivatives flow to.
-    """
-    if spec.num_nodes != len(leaves) + 3:  # the pair, the tuple of arguments, and None for keywords
-        return None
-    tensors = [i for i, kind in enumerate(kinds) if type(kind) is tuple and kind[0] is Tensor]
-    if len({id(leaves[i]) for i in tensors}) < len(tensors):
-        return None
-    scope = Scope()
-    scope.names.update(Tensor=Tensor, GLOBAL_TAPE=GLOBAL_TAPE, like_array=like_array)
-    wrong = [f"len(args) != {len(leaves)}"]
-    wrong += [f"args[{i}] is args[{k}]" for k in tensors for i in tensors if i < k]
-    for i, kind in enumerate(kinds):
-        name, array = f"args[{i}]", kind
-        if type(kind) is not tuple:
-            wrong.append(f"type({name}) is not {scope.hold(kind, 'kind')}")
-            continue
-        if kind[0] is Tensor:
-            _, recorded, is_leaf, *key = kind
-            if recorded or not is_leaf:
-                return None
-            wrong += [f"type({name}) is not Tensor", f"{name}.level is not GLOBAL_TAPE", f"{name}.node is not None"]
-            name, array = f"{name}.data", tuple(key)
-        if array[0] is np.ndarray:
-            wrong += _unlike(name, array, scope)
-        elif len(array) > 2:
-            wrong.append(f"type({name}) is not {scope.hold(array[0], 'kind')}")
-            wrong.append(f"like_array({name}) != {scope.hold(array, 'like')}")
-        elif array[0] in _SINGLE:
-            wrong += [f"type({name}) is not {array[0].__name__}", f"{name} != {scope.hold(array[1], 'value')}"]
-        else:
-            return None
-    text = f"def matches(args):\n    return not ({' or '.join(wrong)})\n"
-    return cast(Matches, define("matches", text, scope.names))
-
-
 # ------------------------------------------------------------------ inputs
 
 
 def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
     """Return the function from the arguments' leaves to inputs, or None to retrace."""
     scope = Scope()
-    scope.names.update(holds=entry.state.holds, guards=entry.guards)
+    scope.names.update(holds=entry.state.holds, guards=None if entry.guards is None else entry.guards.hold)
     lines = ["def gather(leaves):", *_none_if("not holds()"), *_captured_arguments(entry, scope)]
     values = [f"leaves[{i}].data" if i in entry.tensor_leaves else f"leaves[{i}]" for i in entry.leaf_inputs]
     for k, slot in enumerate(entry.slots):
@@ -177,7 +128,7 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
     for k, slot in enumerate(entry.slots):
         lines.append(f"    d{k} = t{k}.data")
         lines += _none_if(
-            *_unlike(f"d{k}", (slot.kind, slot.shape, slot.dtype), scope),
+            *unlike(f"d{k}", (slot.kind, slot.shape, slot.dtype), scope),
             f"t{k}.node is {'None' if slot.needs_grad else 'not None'}",
             f"getattr(t{k}, '_grad', None) is {'None' if slot.has_grad else 'not None'}",
         )
@@ -228,7 +179,7 @@ def _take_attribute(attribute: Attribute, stem: str, scope: Scope, values: list[
         if isinstance(kind, type):
             lines += _none_if(f"type({name}) is not {scope.hold(kind, 'kind')}")
         elif len(kind) == 3:
-            lines += _none_if(*_unlike(name, kind, scope))
+            lines += _none_if(*unlike(name, kind, scope))
         else:
             lines += _none_if(f"{name} != {scope.hold(kind[0], 'value')}")
     return lines
@@ -253,7 +204,7 @@ def _nested(spec: Any, leaves: Sequence[str]) -> str | None:
         return None
 
 
-def stride_guard() -> Matches:
+def stride_guard() -> Callable[[Sequence[Any]], bool]:
     """Return a test of the strides of inputs: those of its first call."""
     kept: list[Any] = []
 

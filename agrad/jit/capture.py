@@ -19,7 +19,8 @@ from agrad.jit.entry import Entry
 from agrad.jit.lower.plain import plain
 from agrad.jit.passes.aliasing import overwritten
 from agrad.jit.passes.cleanup import without_dead_code
-from agrad.jit.program import HOST, Program, Variable
+from agrad.jit.program import HOST, Instruction, Program, Variable
+from agrad.jit.reasons import NumberGuards
 from agrad.jit.state import CapturedState
 from agrad.jit.trace import Trace, is_raw, traced_value
 from agrad.transforms.trees import flatten, tree_map, unflatten
@@ -374,26 +375,31 @@ class Tracing:
         A condition is a variable that is true at a call if nobody else holds the array. The passes decide if the
         program itself reads it later.
         """
-        donors: list[Variable] = []
-        for slot, _, data, _ in self.installed:
-            for instruction in program.instructions:
-                replaces = overwritten(instruction)[:1] == [data] and instruction.operands[1] not in program.inputs
-                if replaces and slot.leaf < 0 and not slot.donates:
-                    slot.donates = True
-                    donors.append(Variable((), HOST, None))
-                    instruction.settings["donate"] = donors[-1]
-        return donors
+        slots = {data: slot for slot, _, data, _ in self.installed if slot.leaf < 0}
+        donors: dict[Variable, Variable] = {}
+        inputs = set(program.inputs)
+        for at, instruction in enumerate(program.instructions):
+            for data in overwritten(instruction)[:1]:
+                if data in slots and data not in donors and instruction.operands[1] not in inputs:
+                    slots[data].donates = True
+                    donors[data] = Variable((), HOST, None)
+                    settings = {**instruction.settings, "donate": donors[data]}
+                    operation, operands = instruction.operation, instruction.operands
+                    program.instructions[at] = Instruction(operation, operands, settings, instruction.outputs)
+        return [donors[data] for data in slots if data in donors]  # in the order in which a call asks
 
-    def _guards(self, program: Program) -> Callable[[Sequence[Any]], bool] | None:
-        """Return the test of the numbers that the trace depends on, or None."""
+    def _guards(self, program: Program) -> NumberGuards | None:
+        """Return the numbers that the trace depends on, or None."""
         guards = self.trace.guards
         if not guards:
             return None
-        expected = [value for _, value in guards]
         host = [i for i in self.trace.instructions if i.on_host]
-        wanted = Program(program.inputs, {}, host, [variable for variable, _ in guards])
-        run = plain(without_dead_code(wanted))
-        return lambda inputs: list(run(inputs)) == expected
+        wanted = without_dead_code(Program(program.inputs, {}, host, list(guards)))
+        places: dict[Variable, int | str] = {variable: i for i, variable in self.inputs.items()}
+        for attribute, _, variables in self.attributes:
+            name = f"{self.state.places[id(attribute.holder)]}.{attribute.name}"
+            places.update(dict.fromkeys(variables, name))
+        return NumberGuards(wanted, plain(wanted), list(guards.values()), places)
 
     # ------------------------------------------------------------------ the derivative
 

@@ -114,7 +114,9 @@ def compile_program(program: Program, target: Target | None = None) -> Executabl
         ways = {name: found.way for name, found in TARGETS.items() if found.way is not None}
         precision = (("precision", partial(with_precision, ways=ways)), DEAD_CODE)
     stages = [("traced", program)]
+    left: dict[Callable[[Program], Program], Program] = {}
     for name, run in (*PASSES, *precision, *target.passes):
-        program = run(program)
+        if left.get(run) is not program:  # a pass finds nothing in what it returned itself
+            program = left[run] = run(program)
         stages.append((name, program))
     return Executable(target.lower(program), stages)

@@ -7,11 +7,13 @@ from typing import Any
 
 from agrad.engine.tape import Plan
 from agrad.engine.tensor import Tensor
-from agrad.jit.bindings import Attribute, Matches, Out, Slot, finish_function, gather_function
+from agrad.jit.bindings import Attribute, Out, Slot, finish_function, gather_function
 from agrad.jit.calls import Derivative, call_plan, record_call
 from agrad.jit.lower.plain import Compiled
 from agrad.jit.passes.aliasing import ResultCopies
 from agrad.jit.program import Program
+from agrad.jit.reasons import NumberGuards
+from agrad.jit.signatures import Matches
 from agrad.jit.state import CapturedState
 
 STATE_LOCK = threading.RLock()
@@ -37,8 +39,8 @@ class Entry:
     """For the numbers of the leaves that are Tensors: the captured Tensor that it must be, or None."""
     captured: list[Any]
     """Arrays that the function reaches and the program reads at each call."""
-    guards: Callable[[Sequence[Any]], bool] | None
-    """A test of the inputs for the numbers that the trace depends on, or None."""
+    guards: NumberGuards | None
+    """The numbers of the host that the trace depends on, or None."""
     strides: Callable[[Sequence[Any]], bool] | None
     """A test of the layout of the inputs, for programs that depend on it."""
     out_spec: Any
@@ -49,7 +51,7 @@ class Entry:
     inline: bool
     """True if a call runs the function itself, because a program cannot record it."""
     matches: Matches | None = None
-    """The test of positional arguments for this signature, or None."""
+    """The function from arguments of this signature to their leaves, or None."""
     gather: Callable[[Sequence[Any]], list[Any] | None] = field(init=False)
     """The inputs of a call, or None if the function must be traced anew."""
     plan: Plan | None = field(init=False)

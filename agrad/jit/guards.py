@@ -30,6 +30,34 @@ _EQUAL: Any = object.__eq__
 
 _content = operator.attrgetter("cell_contents", "cell_contents")  # two, because one would give no tuple
 
+
+class Contents(str):
+    """The name of a value whose contents are compared, and are nothing to read."""
+
+    __slots__ = ()
+
+
+class Items(str):
+    """The name of a container whose members have names in brackets."""
+
+    __slots__ = ()
+
+    def of_member(self, kept: Sequence[Any], at: int) -> str:
+        """Return the name of the member at a place in the row of a list."""
+        return f"{self}[{at}]"
+
+
+class Keys(Items):
+    """The name of a mapping, whose row has the keys, and then the values."""
+
+    __slots__ = ()
+
+    def of_member(self, kept: Sequence[Any], at: int) -> str:
+        """Return the name of the value at a place in the row."""
+        count = len(kept) // 2
+        return f"{self}[{kept[at - count]!r}]" if at >= count else str(self)
+
+
 Look = Callable[[], Iterable[Any]]
 
 
@@ -111,9 +139,9 @@ class Guards:
         except Exception:  # an object may be gone, and arrays refuse comparisons
             return False
 
-    def changed(self) -> list[str]:
-        """Return the names of what has changed."""
-        found = []
+    def differences(self) -> list[tuple[str, Any, Any]]:
+        """Return the names of what has changed, with the old and the new value."""
+        found: list[tuple[str, Any, Any]] = []
         for look, kept, what in self._named:
             try:
                 now = tuple(look())
@@ -121,8 +149,17 @@ class Guards:
                 now = ()
             at = next((i for i, pair in enumerate(zip(now, kept, strict=False)) if not alike(*pair)), len(now))
             if at < len(kept):
-                found.append(what if isinstance(what, str) else what[at if now else 0])
+                name = what if isinstance(what, str) else what[at if now else 0]
+                if len(now) != len(kept):
+                    found.append((name, kept[:-1], now[:-1]))
+                else:
+                    name = name.of_member(kept, at) if isinstance(name, Items) else name
+                    found.append((name, kept[at], now[at]))
         return found
+
+    def changed(self) -> list[str]:
+        """Return the names of what has changed."""
+        return [what for what, *_ in self.differences()]
 
 
 def _is_exact(value: Any, numbers: bool) -> bool:

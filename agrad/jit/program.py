@@ -5,7 +5,8 @@ numbers of the host. Its operands and settings are variables or values of the pr
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,10 +22,11 @@ HOST = "host"
 class Variable:
     """A value of a program: an array of known shape, dtype and type, or a host number."""
 
-    __slots__ = ("dtype", "kind", "shape")
+    __slots__ = ("dtype", "kind", "shape", "size")
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, kind: type | None) -> None:
         self.shape = shape
+        self.size = math.prod(shape)
         self.dtype = dtype
         self.kind = kind
         """The type of the raw array; None for a number of the host."""
@@ -32,10 +34,6 @@ class Variable:
     @property
     def on_host(self) -> bool:
         return self.kind is None
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
 
     @property
     def text(self) -> str:
@@ -85,13 +83,15 @@ class HostCall(FunctionOperation):
 class Instruction:
     """One operation: ``outputs = operation(*operands, **settings)``.
 
-    An output without a use is None.
+    An output without a use is None. Programs share instructions: a pass makes new ones in the place of those that it
+    changes.
     """
 
     operation: Any
     operands: tuple[Any, ...]
     settings: dict[str, Any]
     outputs: tuple[Variable | None, ...]
+    _reads: tuple[Variable, ...] | None = field(default=None, init=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -100,18 +100,21 @@ class Instruction:
     @property
     def on_host(self) -> bool:
         """Return True if it computes a number of the host."""
-        return all(v is None or v.on_host for v in self.outputs)
+        return not [v for v in self.outputs if v is not None and v.kind is not None]
 
-    def reads(self) -> Iterator[Variable]:
-        """Yield the variables among operands and settings, with repetitions."""
-        for value in (*self.operands, *self.settings.values()):
-            if isinstance(value, Variable):
-                yield value
+    def reads(self) -> tuple[Variable, ...]:
+        """Return the variables among operands and settings, with repetitions."""
+        found = self._reads
+        if found is None:  # every pass asks
+            values = (*self.operands, *self.settings.values()) if self.settings else self.operands
+            found = self._reads = tuple([value for value in values if isinstance(value, Variable)])
+        return found
 
     @property
-    def results(self) -> list[Variable]:
+    def results(self) -> tuple[Variable, ...]:
         """Return the outputs that are used."""
-        return [v for v in self.outputs if v is not None]
+        outputs: tuple[Any, ...] = self.outputs
+        return tuple([v for v in outputs if v is not None]) if None in outputs else outputs
 
     def values_of(self, out: Any) -> dict[Variable, Any]:
         """Return the values of the used outputs, from the operation's result."""
@@ -120,6 +123,8 @@ class Instruction:
 
     def replaced(self, table: Mapping[Variable, Any]) -> "Instruction":
         """Return the instruction with values or variables in the place of variables."""
+        if table.keys().isdisjoint(self.reads()):
+            return self
 
         def new(value: Any) -> Any:
             return table.get(value, value) if isinstance(value, Variable) else value
@@ -134,9 +139,9 @@ class Instruction:
 
 def works_by_element(instruction: Instruction) -> bool:
     """Return True for an elementwise instruction on arrays with one result."""
-    if len(instruction.outputs) != 1 or instruction.outputs[0] is None or instruction.on_host:
+    if instruction.operation.kind != "elementwise" or len(instruction.outputs) != 1:
         return False
-    return bool(instruction.operation.kind == "elementwise")
+    return instruction.outputs[0] is not None and instruction.outputs[0].kind is not None
 
 
 def is_rule(instruction: Instruction, primitive: Operation, part: str) -> bool:
@@ -158,13 +163,26 @@ class Program:
     outputs: list[Any]
     notes: dict[str, Any] = field(default_factory=dict)
 
-    def with_instructions(self, instructions: Iterable[Instruction], outputs: Sequence[Any] | None = None) -> "Program":
-        """Return the program with other instructions, without unused constants."""
+    def with_instructions(
+        self,
+        instructions: Iterable[Instruction],
+        outputs: Sequence[Any] | None = None,
+        constants: Mapping[Variable, Any] | None = None,
+    ) -> "Program":
+        """Return the program with other instructions, without unused constants.
+
+        It is the program itself if its instructions are these.
+        """
         kept = list(instructions)
+        as_before = kept and len(kept) == len(self.instructions) and all(map(operator.is_, kept, self.instructions))
+        if as_before and outputs is None and constants is None:
+            return self
         out = list(self.outputs if outputs is None else outputs)
-        read = {v for instruction in kept for v in instruction.reads()} | {v for v in out if isinstance(v, Variable)}
-        constants = {v: raw for v, raw in self.constants.items() if v in read}
-        return Program(self.inputs, constants, kept, out, self.notes)
+        known = self.constants if constants is None else constants
+        if known:
+            read = {v for v in out if isinstance(v, Variable)}.union(*[i.reads() for i in kept])
+            known = {v: raw for v, raw in known.items() if v in read}
+        return Program(self.inputs, dict(known), kept, out, self.notes)
 
     def last_uses(self) -> dict[Variable, int]:
         """Return the number of the last instruction that reads each variable.

@@ -28,7 +28,7 @@ from agrad.backends import backend_of, backend_of_type
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError
-from agrad.jit.guards import PLAIN, Guards
+from agrad.jit.guards import PLAIN, Contents, Guards, Items, Keys
 
 LIMIT = 1000
 """The most Python values that are compared at each call."""
@@ -52,6 +52,8 @@ class CapturedState(Guards):
         self.tensors: list[Tensor] = []
         self.holders: list[tuple[Any, tuple[str, ...]]] = []
         """Objects, with the names of the attributes that are state."""
+        self.places: dict[int, str] = {}
+        """The places of Tensors and holders, by their ids."""
         self.arrays: list[Any] = []
         """Arrays that programs read at each call."""
         self._title = title
@@ -80,11 +82,12 @@ class CapturedState(Guards):
 
     # ------------------------------------------------------------------ state
 
-    def add(self, value: Any) -> None:
+    def add(self, value: Any, place: str | None = None) -> None:
         """Add a leaf Tensor, or an object with ``traced_attributes``."""
         if id(value) in self._seen:
             return
         self._seen[id(value)] = value
+        self.places[id(value)] = place or f"a {type(value).__name__} that the trace met"
         if isinstance(value, Tensor):
             self.tensors.append(value)
         else:
@@ -113,7 +116,7 @@ class CapturedState(Guards):
             return
         if isinstance(value, Tensor):
             if value.level is GLOBAL_TAPE and value.is_leaf and not isinstance(value.data, Tensor):
-                self.add(value)
+                self.add(value, place)
             return
         self._seen[id(value)] = value
         if isinstance(value, type):
@@ -141,7 +144,7 @@ class CapturedState(Guards):
         elif isinstance(value, (dict, types.MappingProxyType, list, tuple, set, frozenset, deque)):
             self._container(value, place)
         elif isinstance(value, (bytearray, memoryview, array)):
-            self.guard_content(functools.partial(bytes, value), place)
+            self.guard_content(functools.partial(bytes, value), Contents(place))
         elif isinstance(value, _SPACES):
             self._visit(vars(value), place)
         space = getattr(value, "__dict__", {})
@@ -168,7 +171,7 @@ class CapturedState(Guards):
         backend = backend_of(value)
         look = backend.content(value)
         if look is not None:
-            self.guard_content(look, place)
+            self.guard_content(look, Contents(place))
         elif backend.shares_memory is not None:
             self.arrays.append(value)
             self._written.append((value, _checksum(value), place))
@@ -181,7 +184,8 @@ class CapturedState(Guards):
         rest = [pair for pair in members if not isinstance(pair[0], PLAIN)]
         if not isinstance(value, (tuple, frozenset)):
             self._counted(len(members) - len(rest), place)
-            self.guard_members(value, place)
+            ordered = Keys if isinstance(value, (dict, types.MappingProxyType)) else Items
+            self.guard_members(value, place if isinstance(value, set) else ordered(place))
         self._queue += rest
 
     # ------------------------------------------------------------------ code
@@ -252,6 +256,7 @@ class CapturedState(Guards):
         state = _state_of(value) if declared else ()
         if state:
             self.holders.append((value, state))
+            self.places[id(value)] = place
         spaces = [getattr(value, "__dict__", None), _Slots(value) if _slots_of(kind) else None]
         follows = _all if declared and trusted else _unless_log if declared else _named
         for space in spaces:

@@ -78,7 +78,7 @@ class Trace(Level):
         """Stand-ins of arguments that are not leaves, with their variables."""
         self.reads_anew: Callable[[Any], bool] = lambda raw: False
         """A test for captured arrays that the program reads at each call."""
-        self.guards: list[tuple[Variable, Any]] = []
+        self.guards: dict[Variable, Any] = {}
         """Numbers of the host, with the values that the program depends on."""
 
     # ------------------------------------------------------------------ inputs
@@ -189,8 +189,7 @@ class Trace(Level):
 
     def guard_on(self, scalar: TracedNumber) -> None:
         """Add a guard: the program is valid only for the number's present value."""
-        if not any(variable is scalar.variable for variable, _ in self.guards):
-            self.guards.append((scalar.variable, scalar.value))
+        self.guards.setdefault(scalar.variable, scalar.value)
 
     def host(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Call a function of numbers of the host, and record the call."""

@@ -233,7 +233,7 @@ class Optimizer:
                 f"{self._name}: the {what} of parameter {i} is on {agrad.asarray(raw).backend}, "
                 f"the parameter on {tensor.backend}; {remedy}"
             )
-        if raw.dtype != tensor.data.dtype:
+        if agrad.asarray(raw).dtype != tensor.dtype:  # one of the two may be traced
             raise DtypeError(
                 f"{self._name}: the {what} of parameter {i} has dtype {agrad.asarray(raw).dtype}, "
                 f"the parameter {tensor.dtype}; {remedy}"

@@ -470,3 +470,20 @@ def test_a_retained_graph_keeps_its_values_through_a_jitted_step() -> None:
     np.testing.assert_array_equal(w.detach().numpy(), [0.0, 1.0])
     kept.backward()
     np.testing.assert_array_equal(w.grad.numpy(), [3.0, 12.0])
+
+
+def test_a_gradient_that_depends_on_no_input(backend: str) -> None:
+    """The gradient of the last bias is a constant of the program, and has the dtype of its traced parameter."""
+    w = agrad.asarray(agrad.ones(3, dtype=agrad.float32).data, requires_grad=True)
+    optimizer = optim.SGD([w], lr=0.5)
+
+    @agrad.jit
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = agrad.sum(w + x)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for value in (3.0, 1.5, 0.0):
+        assert step(agrad.zeros(3, dtype=agrad.float32)).item() == value

@@ -151,6 +151,12 @@ def test_static_arguments() -> None:
         np.testing.assert_array_equal(by_number(*call), g(*call))
     np.testing.assert_array_equal(by_number(X, n=2.0, mode="down"), g(X, 2.0, "down"))
     assert by_number.cache_info().misses == 4
+    equal = agrad.jit(lambda x, n: x * n if not isinstance(n, tuple) else x * n[0], static_argnums=1)
+    ints = np.arange(3)
+    for n in (1, 1.0, True, (1,), (1.0,), 0.0, -0.0):
+        np.testing.assert_array_equal(1 / (1 + equal(ints, n)), 1 / (1 + ints * (n[0] if isinstance(n, tuple) else n)))
+        assert equal(ints, n).dtype == (ints * (n[0] if isinstance(n, tuple) else n)).dtype
+    assert np.signbit(equal(ints, -0.0)).all() and not np.signbit(equal(ints, 0.0)).any()
     steering = agrad.jit(g)
     np.testing.assert_array_equal(steering(X, 2.0), g(X, 2.0))
     np.testing.assert_array_equal(steering(X, 3.0), g(X, 3.0))

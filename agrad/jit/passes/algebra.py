@@ -11,6 +11,9 @@ ADD, SUBTRACT, NEGATIVE = PRIMITIVES["add"], PRIMITIVES["subtract"], PRIMITIVES[
 MULTIPLY, DIVIDE = PRIMITIVES["multiply"], PRIMITIVES["divide"]
 POW, SQUARE = PRIMITIVES["pow"], PRIMITIVES["square"]
 
+_SIMPLER = frozenset({ADD, NEGATIVE, MULTIPLY, DIVIDE, POW})
+"""The operations that are looked at, beside the rules of ``pow``."""
+
 
 def simplified(program: Program) -> Program:
     """Remove factors and powers of one; use squares and differences.
@@ -24,7 +27,10 @@ def simplified(program: Program) -> Program:
     kept: list[Instruction] = []
     for instruction in program.instructions:
         instruction = instruction.replaced(table)
-        out = instruction.outputs[0]
+        operation, out = instruction.operation, instruction.outputs[0]
+        if operation not in _SIMPLER and getattr(operation, "primitive", None) is not POW:
+            kept.append(instruction)
+            continue
         if out is None or out.on_host or np.dtype(out.dtype).kind not in "fc" or len(instruction.outputs) != 1:
             kept.append(instruction)
             continue
@@ -32,7 +38,7 @@ def simplified(program: Program) -> Program:
         if same is not None and out not in leaving:
             table[out] = same
             continue
-        if instruction.operation is NEGATIVE:
+        if operation is NEGATIVE:
             (negated[out],) = instruction.operands
         kept += _square_derivative(instruction, out) or [_shorter(instruction, out, negated)]
     return program.with_instructions(kept)
@@ -58,26 +64,22 @@ def _is_second(power: Any) -> bool:
 
 def _unchanged(instruction: Instruction, out: Variable, program: Program) -> Variable | None:
     """Return the operand that the result equals, bit for bit, or None."""
+    if instruction.operation not in (MULTIPLY, DIVIDE, POW):
+        return None
+    a, b = instruction.operands
+    pairs = ((b, a), (a, b)) if instruction.operation is MULTIPLY else ((b, a),)
+    for one, other in pairs:
+        is_like = isinstance(other, Variable) and other.shape == out.shape and other.dtype == out.dtype
+        if is_like and not other.on_host and _is_one(one, program):
+            return other
+    return None
 
-    def is_one(value: Any) -> bool:
-        if isinstance(value, Variable):
-            raw = program.constants.get(value)
-            return isinstance(raw, np.generic) and bool(raw == 1)
-        return type(value) in (int, float) and value == 1
 
-    def is_like(value: Any) -> bool:
-        return (
-            isinstance(value, Variable) and not value.on_host and value.shape == out.shape and value.dtype == out.dtype
-        )
-
-    pairs: list[tuple[Any, Any]] = []
-    if instruction.operation is MULTIPLY:
-        a, b = instruction.operands
-        pairs = [(a, b), (b, a)]
-    elif instruction.operation is DIVIDE or instruction.operation is POW:
-        a, b = instruction.operands
-        pairs = [(b, a)]
-    return next((other for one, other in pairs if is_one(one) and is_like(other)), None)
+def _is_one(value: Any, program: Program) -> bool:
+    if isinstance(value, Variable):
+        raw = program.constants.get(value)
+        return isinstance(raw, np.generic) and bool(raw == 1)
+    return type(value) in (int, float) and bool(value == 1)
 
 
 def _shorter(instruction: Instruction, out: Variable, negated: dict[Variable, Variable]) -> Instruction:

@@ -12,6 +12,8 @@ from agrad.jit.program import Instruction, Program, Variable
 def overwritten(instruction: Instruction) -> list[Variable]:
     """Return the variables that an instruction may overwrite and return."""
     places = instruction.operation.overwrites
+    if not places:
+        return []
     return [v for v in map(instruction.operands.__getitem__, places) if isinstance(v, Variable)]
 
 
@@ -33,10 +35,10 @@ class Aliases(dict[Variable, frozenset[Variable]]):
             if instruction.operation.may_alias or instruction.operation in given_back:
                 below = self.of(*instruction.reads())
                 self.update({v: below | {v} for v in instruction.results})
-        self._last: dict[Variable, int] = {}
-        for v, at in program.last_uses().items():
+        self._last = program.last_uses()
+        for v in self.keys() & self._last.keys():
             for base in self[v]:
-                self._last[base] = max(at, self._last.get(base, at))
+                self._last[base] = max(self._last[v], self._last.get(base, -1))
 
     def __missing__(self, v: Variable) -> frozenset[Variable]:
         found = self[v] = frozenset((v,))
@@ -44,11 +46,12 @@ class Aliases(dict[Variable, frozenset[Variable]]):
 
     def of(self, *values: Any) -> frozenset[Variable]:
         """Return the aliases of all variables among some values."""
-        return frozenset().union(*[self[v] for v in values if isinstance(v, Variable)])
+        found = [self[v] for v in values if isinstance(v, Variable)]
+        return found[0] if len(found) == 1 else frozenset().union(*found)
 
     def last(self, v: Variable) -> int:
         """Return the number of the last instruction that reads the memory of a variable."""
-        return max([self._last.get(base, -1) for base in self[v]])
+        return max([self._last.get(base, -1) for base in self[v]]) if v in self else self._last.get(v, -1)
 
 
 def with_updates_apart(program: Program) -> Program:

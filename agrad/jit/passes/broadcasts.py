@@ -22,11 +22,13 @@ def without_broadcasts(program: Program, singles_only: bool = False) -> Program:
     for v, raw in program.constants.items():
         if isinstance(raw, np.ndarray) and raw.ndim and raw.size > 1 and _is_filled(raw):
             value = raw.reshape(-1)[0]
-            narrow[v] = single = Variable((), raw.dtype, type(value))
-            constants[single] = value
+            narrow[v] = held = Variable((), raw.dtype, type(value))
+            constants[held] = value
     kept: list[Instruction] = []
     for instruction in program.instructions:
         kept.append(instruction)
+        if instruction.operation.kind != "broadcast" and narrow.keys().isdisjoint(instruction.reads()):
+            continue
         if instruction.operation.kind == "broadcast":
             (x,), (out,) = instruction.operands, instruction.outputs
             if out is not None and out.shape and _may_stay_narrow(x, singles_only):
@@ -38,12 +40,11 @@ def without_broadcasts(program: Program, singles_only: bool = False) -> Program:
                 # NumPy returns scalars, other libraries arrays without dimensions
                 kind = np.dtype(out.dtype).type if out.kind is np.ndarray else out.kind
                 narrow[out] = made = Variable((), out.dtype, kind)
-                kept.append(instruction.replaced(narrow))
-                kept[-1].outputs = (made,)
+                single = instruction.replaced(narrow)
+                kept.append(Instruction(single.operation, single.operands, single.settings, (made,)))
             elif any(v not in narrow and v.shape == out.shape for v in arrays):
                 kept[-1] = instruction.replaced(narrow)
-    changed = Program(program.inputs, constants, kept, program.outputs, program.notes)
-    return changed.with_instructions(kept)
+    return program.with_instructions(kept, constants=constants) if narrow else program
 
 
 with_single_values = functools.partial(without_broadcasts, singles_only=True)

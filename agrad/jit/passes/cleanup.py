@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from agrad.dtypes import dtype_name
 from agrad.engine.tape import Meta
 from agrad.jit.program import HostCall, Instruction, Program, Variable
 
@@ -11,12 +12,15 @@ def without_dead_code(program: Program) -> Program:
     needed = {v for v in program.outputs if isinstance(v, Variable)}
     kept: list[Instruction] = []
     for instruction in reversed(program.instructions):
-        if not any(v in needed for v in instruction.results):
+        if needed.isdisjoint(instruction.outputs):
             continue
-        outputs = tuple([v if v in needed else None for v in instruction.outputs])
-        kept.append(Instruction(instruction.operation, instruction.operands, instruction.settings, outputs))
+        if not needed.issuperset(instruction.results):
+            outputs = tuple([v if v in needed else None for v in instruction.outputs])
+            instruction = Instruction(instruction.operation, instruction.operands, instruction.settings, outputs)
+        kept.append(instruction)
         needed.update(instruction.reads())
-    return program.with_instructions(reversed(kept))
+    kept.reverse()
+    return program.with_instructions(kept)
 
 
 def _key(value: Any) -> Any:
@@ -32,6 +36,10 @@ def _key(value: Any) -> Any:
     return (type(value), repr(value))  # 0.0 and -0.0 are equal, but not the same
 
 
+def _is_complex(instruction: Instruction) -> bool:
+    return any("complex" in dtype_name(v.dtype) for v in instruction.results)
+
+
 def without_repetition(program: Program) -> Program:
     """Remove instructions that are equal to an earlier one."""
     seen: dict[Any, Instruction] = {}
@@ -42,23 +50,25 @@ def without_repetition(program: Program) -> Program:
         instruction = instruction.replaced(table)
         operation = instruction.operation
         same = operation.function if isinstance(operation, HostCall) else operation
-        operands = list(map(_key, instruction.operands))
-        if operation.commutative and not any("complex" in v.text for v in instruction.results):
+        operands = [id(v) if type(v) is Variable else _key(v) for v in instruction.operands]
+        if operation.commutative and not _is_complex(instruction):
             operands.sort(key=repr)
-        key = (
-            id(same),
-            *operands,
-            *((name, _key(value)) for name, value in sorted(instruction.settings.items())),
-        )
+        settings = sorted(instruction.settings.items()) if instruction.settings else ()
+        key = (id(same), *operands, *[(name, _key(value)) for name, value in settings])
         earlier = seen.setdefault(key, instruction)
+        if earlier is instruction:
+            kept.append(instruction)
+            continue
         pairs = list(zip(instruction.outputs, earlier.outputs, strict=True))
         # two outputs are two arrays, because the caller may write into one of them
         both = any(new in leaving and old in leaving for new, old in pairs)
-        if earlier is instruction or both or any(new is not None and old is None for new, old in pairs):
+        if both or any(new is not None and old is None for new, old in pairs):
             kept.append(instruction)
             continue
         leaving.update(old for new, old in pairs if new in leaving)
         table.update({new: old for new, old in pairs if new is not None})
+    if not table:
+        return program
     outputs = [table.get(v, v) if isinstance(v, Variable) else v for v in program.outputs]
     return program.with_instructions(kept, outputs)
 
@@ -70,14 +80,19 @@ FOLDED = 1 << 16
 def with_constants_folded(program: Program) -> Program:
     """Compute instructions of constants alone, unless their results are large."""
     known = dict(program.constants)
+    is_known = known.__contains__
     kept: list[Instruction] = []
     for instruction in program.instructions:
-        on_host = instruction.on_host or isinstance(instruction.operation, HostCall)
-        large = any(v.size > FOLDED for v in instruction.results)
-        if on_host or large or not all(v in known for v in instruction.reads()):
+        if not all(map(is_known, instruction.reads())) or _stays(instruction):
             kept.append(instruction)
             continue
         ready = instruction.replaced(known)
         known |= instruction.values_of(instruction.operation.evaluate(ready.operands, ready.settings))
-    folded = Program(program.inputs, known, kept, program.outputs, program.notes)
-    return folded.with_instructions(kept)
+    return program if len(kept) == len(program.instructions) else program.with_instructions(kept, constants=known)
+
+
+def _stays(instruction: Instruction) -> bool:
+    """Return True for an instruction of the host, or with a large result."""
+    if instruction.on_host or isinstance(instruction.operation, HostCall):
+        return True
+    return any(v.size > FOLDED for v in instruction.results)

@@ -45,12 +45,8 @@ class CrossEntropy(Operation):
 
 def with_entropies(program: Program) -> Program:
     """Join cross entropies and rules whose cotangent does not depend on the loss."""
-    known: set[Any] = {*program.inputs, *program.constants}
-    before: dict[int, set[Any]] = {}
-    for i, instruction in enumerate(program.instructions):
-        if instruction.operation is FORWARD:
-            before[i] = set(known)
-        known.update(instruction.results)
+    if FORWARD not in [instruction.operation for instruction in program.instructions]:
+        return program
     made = {v: i for i, instruction in enumerate(program.instructions) for v in instruction.results}
     read = [v for instruction in program.instructions for v in instruction.reads()]
     uses = Counter([*read, *(v for v in program.outputs if isinstance(v, Variable))])
@@ -60,9 +56,9 @@ def with_entropies(program: Program) -> Program:
             continue
         g, of_lse, x, labels, lse = instruction.operands
         at = made.get(lse) if isinstance(lse, Variable) else None
-        if of_lse is not None or at not in before or not _fits(program.instructions[at], g, x, labels):
+        if of_lse is not None or at is None or not _fits(program.instructions[at], g, x, labels):
             continue
-        if g not in before[at] or kept[at] is not program.instructions[at]:
+        if made.get(g, -1) >= at or kept[at] is not program.instructions[at]:
             continue
         loss, _ = program.instructions[at].outputs
         kept_lse = lse if uses[lse] > 1 else None  # the rule was one of those who read it
@@ -75,7 +71,8 @@ def with_entropies(program: Program) -> Program:
 def _fits(forward: Instruction, g: Any, x: Any, labels: Any) -> bool:
     """Return True where the rule is of this cross entropy, on equal NumPy rows."""
     return (
-        forward.operands == (x, labels)
+        forward.operation is FORWARD
+        and forward.operands == (x, labels)
         and all(isinstance(v, Variable) and v.kind is np.ndarray for v in (g, x, labels))
         and g.shape == labels.shape == x.shape[:1]
         and x.size > 0

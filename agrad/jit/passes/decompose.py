@@ -94,10 +94,11 @@ def _is_numpys(v: Variable) -> bool:
 def in_place_of(instruction: Instruction, body: Program) -> list[Instruction]:
     """Return the body's instructions, with the instruction's own result."""
     (made,), (out,) = body.outputs, instruction.results
-    kept = [i.replaced({made: out}) for i in body.instructions]
-    for i in kept:
-        i.outputs = tuple([out if v is made else v for v in i.outputs])
-    return kept
+    replaced = [i.replaced({made: out}) for i in body.instructions]
+    return [
+        Instruction(i.operation, i.operands, i.settings, tuple([out if v is made else v for v in i.outputs]))
+        for i in replaced
+    ]
 
 
 # ------------------------------------------------------------------ the passes
@@ -108,16 +109,15 @@ def decomposed(minimum: int = LARGE) -> Callable[[Program], Program]:
 
     def write_out(program: Program) -> Program:
         kept: list[Instruction] = []
-        constants = dict(program.constants)
+        constants = program.constants
         for instruction in program.instructions:
             body = _parts(instruction, minimum) if instruction.operation.decompose else None
             if body is None:
                 kept.append(instruction)
             else:
                 kept += in_place_of(instruction, body)
-                constants |= body.constants
-        written = Program(program.inputs, constants, kept, program.outputs, program.notes)
-        return written.with_instructions(kept)
+                constants = constants | body.constants
+        return program.with_instructions(kept, constants=None if constants is program.constants else constants)
 
     return write_out
 
@@ -164,9 +164,12 @@ def with_early_reductions(minimum: int = LARGE) -> Callable[[Program], Program]:
         made = {v for i in program.instructions for v in i.results}
         early: dict[Variable, list[Instruction]] = {}
         for instruction in program.instructions:
-            x = instruction.operands[0] if instruction.operands else None
-            if reduction_of(instruction) is not None and x in made and _bytes(x) >= minimum:
-                early.setdefault(x, []).append(instruction)
+            if reduction_of(instruction) is not None:
+                x = instruction.operands[0]
+                if x in made and _bytes(x) >= minimum:
+                    early.setdefault(x, []).append(instruction)
+        if not early:
+            return program
         moved = {id(instruction) for found in early.values() for instruction in found}
         kept: list[Instruction] = []
         for instruction in program.instructions:

@@ -79,9 +79,15 @@ def is_plain(settings: Mapping[str, Any]) -> bool:
 
 def with_folded_updates(program: Program) -> Program:
     """Fold products and sums of rows into the one step of momentum that reads them."""
+    if UPDATE not in [instruction.operation for instruction in program.instructions]:
+        return program
     reads = [v for instruction in program.instructions for v in instruction.reads()]
     uses = Counter([*reads, *(v for v in program.outputs if isinstance(v, Variable))])
     made = {v: i for i, instruction in enumerate(program.instructions) for v in instruction.results}
+    writes: dict[Variable, list[int]] = {}
+    for i, instruction in enumerate(program.instructions):
+        for v in overwritten(instruction):
+            writes.setdefault(v, []).append(i)
     aliases = Aliases(program)
     folded: dict[int, Instruction] = {}
     dropped: set[int] = set()
@@ -93,10 +99,8 @@ def with_folded_updates(program: Program) -> Program:
         if at is None or uses[g] != 1 or p is v or not _fits(program.instructions[at], p, v):
             continue
         a, b = program.instructions[at].operands
-        written = {p, v}
-        for other in program.instructions[at:i]:
-            written.update(overwritten(other))
-        if aliases.of(a, b) & written:
+        read = aliases.of(a, b)
+        if p in read or v in read or any(at <= k < i for x in read for k in writes.get(x, ())):
             continue
         folded[i] = Instruction(
             FoldedStep(program.instructions[at].operation), (p, a, b, v), instruction.settings, instruction.outputs

@@ -5,6 +5,7 @@ all elements. If the lowering has groups of rows (``passes.tiling``), operands m
 reductions over other axes may be members. A group is a program, and can be interpreted.
 """
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,6 +20,9 @@ from agrad.jit.program import Instruction, Program, Variable, interpret, show, w
 
 LARGE = BLOCK_BYTES + 1
 """Bytes of the smallest arrays that are grouped: smaller ones stay in the cache between operations."""
+
+_WIDEST = 32
+"""The most bytes of an element."""
 
 Accepts = Callable[[Instruction], bool]
 
@@ -167,14 +171,29 @@ class _Grouping:
         self.done: list[Instruction] = []
         self.open: list[_Open] = []
         self.leaving = {v for v in program.outputs if isinstance(v, Variable)}
-        self.uses: dict[Variable, list[Instruction]] = {}
-        for instruction in program.instructions:
+
+    @functools.cached_property
+    def uses(self) -> dict[Variable, list[Instruction]]:
+        """Return the instructions that read each variable."""
+        found: dict[Variable, list[Instruction]] = {}
+        for instruction in self.program.instructions:
             for v in set(instruction.reads()):
-                self.uses.setdefault(v, []).append(instruction)
+                found.setdefault(v, []).append(instruction)
+        return found
+
+    def _is_large(self, instruction: Instruction) -> bool:
+        """Return False if a group cannot begin with an instruction: its arrays are small."""
+        if not works_by_element(instruction) and reduction_of(instruction) is None:
+            return False
+        largest = max([v.size for v in (*instruction.reads(), *instruction.results)], default=0)
+        return largest * _WIDEST >= self.minimum
 
     def run(self) -> Program:
         aliases: Aliases | None = None
         for instruction in self.program.instructions:
+            if not self.open and not self._is_large(instruction):
+                self.done.append(instruction)
+                continue
             fitting = _fitting(instruction, self.accepts, self.broadcasts)
             if fitting is not None and self.join(instruction, fitting):
                 continue

@@ -41,7 +41,7 @@ def reduction_of(instruction: Instruction) -> Reduction | None:
 
     It is of real floating numbers of at least single precision.
     """
-    if len(instruction.outputs) != 1 or instruction.on_host:
+    if instruction.operation.kind not in ("reduction", "row_sum") or len(instruction.outputs) != 1:
         return None
     x, out = instruction.operands[0] if instruction.operands else None, instruction.outputs[0]
     if not isinstance(x, Variable) or out is None or x.on_host or not x.size or out.dtype != x.dtype:
@@ -63,7 +63,7 @@ def reduction_of(instruction: Instruction) -> Reduction | None:
 
 def is_reshape(instruction: Instruction) -> bool:
     """Return True if the result is the single operand in another shape."""
-    return instruction.operation.kind == "reshape" and len(list(instruction.reads())) == 1 == len(instruction.results)
+    return instruction.operation.kind == "reshape" and len(instruction.reads()) == 1 == len(instruction.results)
 
 
 def splits_of(shape: Shape, dtype: np.dtype) -> frozenset[int]:

@@ -1,0 +1,321 @@
+"""Reasons for traces: a call against the nearest program that was known."""
+
+import operator
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from reprlib import Repr
+from typing import Any
+
+from agrad.backends import backend_of_type
+from agrad.dtypes import dtype_name
+from agrad.engine.tensor import Tensor
+from agrad.jit.bindings import Attribute, Slot, like
+from agrad.jit.guards import Contents
+from agrad.jit.program import Program, Variable
+from agrad.transforms.trees import flatten
+
+KEPT = 16
+"""The number of traces that are remembered."""
+
+SHOWN = 8
+"""The most arguments of a signature, and differences of a trace, that are shown."""
+
+_short = Repr()
+_short.maxstring = _short.maxother = 40
+_short.maxlevel = 2
+
+
+_PLAIN_REPR: Any = object.__repr__
+
+
+class Explanation:
+    """The last traces of a jitted function, and why each was necessary.
+
+    Printed, it is a list for reading. ``count`` is the number of all traces. ``signatures`` and ``reasons`` are of the
+    last ones, the oldest first: the arguments, and what differed from the nearest program that was known. Nothing did
+    at a first trace.
+    """
+
+    def __init__(self, name: str, count: int, hits: int, traces: Sequence[tuple[str, list[str]]]) -> None:
+        self.name, self.count, self.hits = name, count, hits
+        self.signatures = [signature for signature, _ in traces]
+        self.reasons = [reasons for _, reasons in traces]
+
+    def __repr__(self) -> str:
+        if not self.count:
+            return f"{self.name} was not traced yet"
+        if self.count == 1:
+            return f"{self.name} was traced once, for {self.signatures[0]}; programs found: {self.hits}"
+        lines = [f"{self.name} was traced {self.count} times; programs found: {self.hits}"]
+        first = self.count - len(self.reasons) + 1
+        for number, (signature, reasons) in enumerate(zip(self.signatures, self.reasons, strict=True), first):
+            lines += [f"{number}. {signature}", *[f"     {reason}" for reason in _some(reasons)]]
+        return "\n".join(lines)
+
+
+def _some(parts: Sequence[str]) -> list[str]:
+    """Return the first parts, and how many more there are."""
+    return [*parts[:SHOWN], *([f"and {len(parts) - SHOWN} more"] if len(parts) > SHOWN else [])]
+
+
+def value_text(value: Any) -> str:
+    """Return a short text: arrays by dtype and shape, objects by their type."""
+    if isinstance(value, Tensor) or (hasattr(value, "shape") and backend_of_type(type(value)) is not None):
+        return f"{'Tensor ' if isinstance(value, Tensor) else ''}{_array_text(value.shape, value.dtype)}"
+    if isinstance(value, (type, types.FunctionType, types.MethodType, types.BuiltinFunctionType)):
+        return value.__qualname__
+    return f"a {type(value).__name__}" if type(value).__repr__ is _PLAIN_REPR else str(_short.repr(value))
+
+
+def _array_text(shape: Sequence[int], dtype: Any) -> str:
+    name = dtype.rpartition(".")[2] if isinstance(dtype, str) else dtype_name(dtype)
+    return f"{name}[{','.join(map(str, shape))}]"
+
+
+def _changed(name: str, old: str, new: str, what: str = "") -> str:
+    return f"{name}{what}: {old} -> {new if new != old else f'another {new}'}"
+
+
+# ------------------------------------------------------------------ signatures
+
+
+def leaf_names(spec: Any, names: Sequence[str]) -> list[str]:
+    """Return the name of each leaf of a call's arguments: ``params['w'][0]``.
+
+    names: those of the positional parameters.
+    """
+    found: list[str] = []
+    for place in spec.accessors():
+        part, at = place.path[:2]
+        found.append(place[2:].codify(at if part else _positional(at, names)))
+    return found
+
+
+def _positional(place: Any, names: Sequence[str]) -> str:
+    if isinstance(place, str):
+        return place
+    return names[place] if place < len(names) else f"argument {place}"
+
+
+def _is_static(kind: Any) -> bool:
+    return isinstance(kind, tuple) and len(kind) == 2
+
+
+def _kind_text(kind: Any, whole: bool = False) -> str:
+    """Return the text of a kind of a leaf; whole: with the type, the device and so on."""
+    if isinstance(kind, type):
+        return kind.__name__
+    if _is_static(kind):
+        return value_text(kind[1])
+    is_tensor = kind[0] is Tensor
+    made_by, shape, dtype, *rest = kind[3:] if is_tensor else kind
+    words = ["Tensor"] if is_tensor else []
+    words.append(_array_text(shape, dtype))
+    if whole:
+        words.append(f"({', '.join([f'{made_by.__module__}.{made_by.__qualname__}', *map(str, rest)])})")
+    if is_tensor and kind[1]:
+        words.append("that requires a gradient" if kind[2] else "made by operations")
+    return " ".join(words)
+
+
+def _kind_change(name: str, old: Any, new: Any) -> str:
+    if _is_static(old) and _is_static(new):
+        return _changed(name, _kind_text(old), _kind_text(new), " (static)")
+    texts = [_kind_text(old), _kind_text(new)]
+    if texts[0] == texts[1]:
+        texts = [_kind_text(old, whole=True), _kind_text(new, whole=True)]
+    return _changed(name, *texts)
+
+
+def signature_text(key: Any, names: Sequence[str]) -> str:
+    """Return the arguments of a signature by name, with their kinds."""
+    static = dict(key.static)
+    parts = [f"{_positional(place, names)} = {value_text(value)}" for place, value in static.items()]
+    parts += [
+        f"{name} = {_kind_text(kind)}" if _is_static(kind) else f"{name}: {_kind_text(kind)}"
+        for name, kind in zip(leaf_names(key.spec, names), key.kinds, strict=True)
+    ]
+    return ", ".join(_some(parts)) or "no arguments"
+
+
+def nearest(keys: Sequence[Any], key: Any) -> Any:
+    """Return the signature with the fewest differences; of equals the last one."""
+
+    def distance(other: Any) -> tuple[bool, int]:
+        fields = sum(map(operator.ne, other[1:], key[1:]))
+        return other.spec != key.spec, sum(map(operator.ne, other.kinds, key.kinds)) + fields
+
+    return min(reversed(keys), key=distance)
+
+
+def key_differences(old: Any, new: Any, names: Sequence[str]) -> list[str]:
+    """Return what differs between two signatures."""
+    found = list(_structures(old.spec, new.spec, names))
+    before = dict(zip(leaf_names(old.spec, names), old.kinds, strict=True))
+    for name, kind in zip(leaf_names(new.spec, names), new.kinds, strict=True):
+        if name in before and before[name] != kind:
+            found.append(_kind_change(name, before[name], kind))
+    static = {pair[0]: (pair, kind) for pair, kind in zip(old.static, old.static_types, strict=True)}
+    for pair, kind in zip(new.static, new.static_types, strict=True):
+        known = static.get(pair[0], (pair, kind))
+        if known != (pair, kind):
+            texts = value_text(known[0][1]), value_text(pair[1])
+            found.append(_changed(_positional(pair[0], names), *texts, " (static)"))
+    if old.pattern != new.pattern and old.spec == new.spec and old.kinds == new.kinds:
+        found.append("other arguments are one and the same Tensor")
+    for name, what in _FIELDS.items():
+        if getattr(old, name) != getattr(new, name):
+            found.append(_changed(what, _field_text(getattr(old, name)), _field_text(getattr(new, name))))
+    return found
+
+
+def _field_text(value: Any) -> str:
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
+_FIELDS = {
+    "records": "gradients are recorded",
+    "on_global_tape": "arguments are recorded for backward()",
+    "backend": "the selected backend",
+    "device": "the selected device",
+    "donated": "the donated leaves that may be overwritten",
+}
+
+
+def _structures(old: Any, new: Any, names: Sequence[str]) -> Iterator[str]:
+    """Yield the differences of structure, by name of the argument."""
+    if old == new:
+        return
+    (old_args, old_named), (new_args, new_named) = old.children(), new.children()
+    if old_args.num_children != new_args.num_children:
+        yield _changed("positional arguments", str(old_args.num_children), str(new_args.num_children))
+    for i, (a, b) in enumerate(zip(old_args.children(), new_args.children(), strict=False)):
+        yield from _structure(a, b, _positional(i, names))
+    before, after = (dict(zip(spec.entries(), spec.children(), strict=True)) for spec in (old_named, new_named))
+    for name in (*before, *[name for name in after if name not in before]):
+        if name in before and name in after:
+            yield from _structure(before[name], after[name], name)
+        else:
+            yield f"argument {name}: {'new' if name in after else 'left out'}"
+
+
+def _structure(old: Any, new: Any, path: str) -> Iterator[str]:
+    if old == new:
+        return
+    before, after = old.entries(), new.entries()
+    if old.is_leaf() or new.is_leaf() or old.type is not new.type:
+        yield _changed(f"structure of {path}", _node_text(old), _node_text(new))
+        return
+    if issubclass(old.type, dict):
+        yield from (f"structure of {path}: key {key!r} new" for key in after if key not in before)
+        yield from (f"structure of {path}: key {key!r} gone" for key in before if key not in after)
+    elif before != after:
+        yield _changed(f"structure of {path}", f"{len(before)} parts", f"{len(after)} parts")
+    parts = dict(zip(after, new.children(), strict=True))
+    for key, child in zip(before, old.children(), strict=True):
+        if key in parts:
+            yield from _structure(child, parts[key], f"{path}[{key!r}]")
+
+
+def _node_text(spec: Any) -> str:
+    if spec.is_leaf():
+        return "an array or a value"
+    return "None" if spec.type is type(None) else str(spec.type.__name__)
+
+
+# ------------------------------------------------------------------ state
+
+
+def state_differences(entry: Any, leaves: Sequence[Any], names: Sequence[str]) -> list[str]:
+    """Return why an entry does not serve a call of its signature.
+
+    names: those of the leaves.
+    """
+    found = [
+        f"{what}: other contents" if isinstance(what, Contents) else _changed(what, value_text(a), value_text(b))
+        for what, a, b in entry.state.differences()
+    ]
+    own = {id(slot.tensor): entry.state.places[id(slot.tensor)] for slot in entry.slots if slot.tensor is not None}
+    for i, tensor in entry.tensor_leaves.items():
+        if tensor is not None and leaves[i] is not tensor:
+            found.append(f"{names[i]}: the Tensor {own[id(tensor)]} -> another one")
+        elif tensor is None and id(leaves[i]) in own:
+            found.append(f"{names[i]}: another Tensor -> {own[id(leaves[i])]}")
+    for slot in entry.slots:
+        name = names[slot.leaf] if slot.tensor is None else own[id(slot.tensor)]
+        found += _slot_differences(slot, slot.find(leaves), name)
+    for attribute in entry.attributes:
+        found += _attribute_differences(attribute, f"{entry.state.places[id(attribute.holder)]}.{attribute.name}")
+    if not found and entry.guards is not None:
+        found += entry.guards.differences(_inputs(entry, leaves), names)
+    if not found and entry.strides is not None:
+        found.append("the layout of an array in memory, which decides if a result is a view")
+    return found or ["state that has changed back since"]
+
+
+def _inputs(entry: Any, leaves: Sequence[Any]) -> list[Any]:
+    """Return the inputs of a call whose state is of the entry's kinds. It donates nothing."""
+    found = [leaves[i].data if i in entry.tensor_leaves else leaves[i] for i in entry.leaf_inputs]
+    found += [False for slot in entry.slots if slot.donates]
+    for slot in entry.slots:
+        tensor: Any = slot.find(leaves)
+        found += [tensor.data, tensor.grad.bare] if slot.has_grad else [tensor.data]
+    return [*found, *[value for attribute in entry.attributes for value in attribute.take()], *entry.captured]
+
+
+def _slot_differences(slot: Slot, tensor: Tensor, name: str) -> Iterator[str]:
+    data: Any = tensor.data
+    old, new = _array_text(slot.shape, slot.dtype), _array_text(data.shape, data.dtype)
+    if type(data) is not slot.kind:
+        old, new = (f"{text} ({kind.__module__})" for text, kind in ((old, slot.kind), (new, type(data))))
+    if old != new:
+        yield _changed(name, old, new)
+    if (tensor.node is not None) is not slot.needs_grad:
+        words = ("requires no gradient", "requires a gradient")
+        yield _changed(name, words[slot.needs_grad], words[not slot.needs_grad])
+    if (tensor.grad is not None) is not slot.has_grad:
+        words = ("None", "an array")
+        yield _changed(f"{name}.grad", words[slot.has_grad], words[not slot.has_grad])
+
+
+def _attribute_differences(attribute: Attribute, name: str) -> Iterator[str]:
+    leaves, spec = flatten(getattr(attribute.holder, attribute.name))
+    if spec != attribute.spec:
+        yield f"{name}: another structure of state"
+        return
+    for kind, leaf in zip(attribute.kinds, leaves, strict=True):
+        if like(leaf) != kind:
+            yield _changed(name, _like_text(kind), _like_text(like(leaf)))
+
+
+def _like_text(kind: Any) -> str:
+    if isinstance(kind, type):
+        return kind.__name__
+    return _array_text(*kind[1:]) if len(kind) == 3 else value_text(kind[0])
+
+
+class NumberGuards:
+    """The numbers of the host that a trace depends on.
+
+    program: computes the numbers from the inputs of a call. run: its function. expected: their values in the trace.
+    places: the leaf of the arguments, or the name, of the inputs that are numbers.
+    """
+
+    __slots__ = ("_expected", "_places", "_program", "_run")
+
+    def __init__(self, program: Program, run: Any, expected: list[Any], places: Mapping[Variable, int | str]) -> None:
+        self._program, self._run, self._expected, self._places = program, run, expected, places
+
+    def hold(self, inputs: Sequence[Any]) -> bool:
+        """Return True if the numbers are those of the trace."""
+        return list(self._run(inputs)) == self._expected
+
+    def differences(self, inputs: Sequence[Any], names: Sequence[str]) -> Iterator[str]:
+        """Yield the numbers that are others than in the trace."""
+        texts = {v: names[at] if isinstance(at, int) else at for v, at in self._places.items()}
+        for instruction in self._program.instructions:
+            arguments = ", ".join([texts.get(v, value_text(v)) for v in instruction.operands])
+            texts.update(dict.fromkeys(instruction.results, f"{instruction.name}({arguments})"))
+        for v, old, new in zip(self._program.outputs, self._expected, self._run(inputs), strict=True):
+            if old != new:
+                yield _changed(texts.get(v, "a number"), value_text(old), value_text(new), ", which the trace read")

@@ -1,0 +1,130 @@
+"""The test of a call's arguments for a signature, as a generated function.
+
+Arguments like those of the call before are known in a fraction of the time that their structure and kinds take to find.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from agrad.engine.levels import GLOBAL_TAPE
+from agrad.engine.tape import LEAF, Node
+from agrad.engine.tensor import Tensor
+from agrad.jit.bindings import like_array, unlike
+from agrad.jit.lower.plain import Scope, define
+
+Matches = Callable[[Sequence[Any], dict[str, Any]], Sequence[Any] | None]
+
+_SINGLE = (bool, int, str)
+"""Types of static arguments that are compared by type and value."""
+
+
+class _Unknown(Exception):
+    """Raised for arguments that need the whole signature."""
+
+
+def match_function(leaves: Sequence[Any], kinds: Sequence[Any], spec: Any) -> Matches | None:
+    """Return the function from arguments to leaves; to None for another signature.
+
+    It does not ask for recording and the selected backend, leaves what the inputs of a program are tested for to that
+    test, and may return None for arguments that have the signature. There is no function for Tensors that are given
+    twice or were made by operations, and for containers other than Python's own.
+    """
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    if len(set(map(id, tensors))) < len(tensors):
+        return None
+    try:
+        return _Text(kinds).function(spec)
+    except _Unknown:
+        return None
+
+
+class _Text:
+    """The text of the function: lines that take containers apart, and conditions for leaves."""
+
+    def __init__(self, kinds: Sequence[Any]) -> None:
+        self.kinds = kinds
+        self.scope = Scope()
+        self.scope.names.update(Tensor=Tensor, GLOBAL_TAPE=GLOBAL_TAPE, LEAF=LEAF, Node=Node, like_array=like_array)
+        self.lines: list[str] = []
+        self.wrong: list[str] = []
+        self.leaves: list[str] = []
+        self.tensors: list[str] = []
+        self._count = 0
+
+    def function(self, spec: Any) -> Matches:
+        positional, named = spec.children()
+        self._parts(positional, "args")
+        if named.type is dict:
+            self._parts(named, "named")
+        else:
+            self.lines.append("if named: return None")
+        if len(self.tensors) > 1:
+            self.wrong.append(f"len({{{', '.join(self.tensors)}}}) != {len(self.tensors)}")
+        if self.wrong:
+            self.lines.append(f"if {' or '.join(self.wrong)}: return None")
+        flat = positional.num_nodes == spec.num_leaves + 1 == positional.num_leaves + 1
+        result = "args" if flat else f"({''.join([f'{name}, ' for name in self.leaves])})"
+        body = "".join([f"        {line}\n" for line in (*self.lines, f"return {result}")])
+        text = f"def matches(args, named):\n    try:\n{body}    except KeyError:\n        return None\n"
+        return cast(Matches, define("matches", text, self.scope.names))
+
+    def _parts(self, spec: Any, name: str) -> None:
+        """Write the lines for the parts of a container."""
+        entries, children = spec.entries(), spec.children()
+        self.lines.append(f"if len({name}) != {len(entries)}: return None")
+        parts = [f"x{self._count + i}" for i in range(len(entries))]
+        self._count += len(entries)
+        if spec.type is dict:
+            self.lines += [f"{p} = {name}[{self._key(key)}]" for p, key in zip(parts, entries, strict=True)]
+        elif parts:
+            self.lines.append(f"{', '.join(parts)}, = {name}")
+        for part, child in zip(parts, children, strict=True):
+            self._node(child, part)
+
+    def _key(self, key: Any) -> str:
+        return repr(key) if type(key) in (str, int) else self.scope.hold(key, "key")
+
+    def _node(self, spec: Any, name: str) -> None:
+        if spec.is_leaf():
+            self._leaf(name)
+        elif spec.type in (list, tuple, dict):
+            self.lines.append(f"if type({name}) is not {spec.type.__name__}: return None")
+            self._parts(spec, name)
+        elif spec.type is type(None):
+            self.wrong.append(f"{name} is not None")
+        else:
+            raise _Unknown
+
+    def _leaf(self, name: str) -> None:
+        """Add the conditions of the next leaf."""
+        kind = self.kinds[len(self.leaves)]
+        self.leaves.append(name)
+        if type(kind) is not tuple:
+            self.wrong.append(f"type({name}) is not {self.scope.hold(kind, 'kind')}")
+        elif kind[0] is Tensor:
+            self._tensor(name, *kind[1:])
+        elif kind[0] is np.ndarray:
+            self.wrong += unlike(name, kind, self.scope)
+        elif len(kind) > 2:
+            self._array(name, kind)
+        elif kind[0] in _SINGLE:
+            self.wrong += [f"type({name}) is not {kind[0].__name__}", f"{name} != {self.scope.hold(kind[1], 'value')}"]
+        else:
+            raise _Unknown
+
+    def _tensor(self, name: str, recorded: bool, is_leaf: bool, *key: Any) -> None:
+        """Add the conditions of a Tensor. The inputs of the program are tested for the rest."""
+        if not is_leaf:
+            raise _Unknown
+        self.tensors.append(name)
+        self.wrong += [f"type({name}) is not Tensor", f"{name}.level is not GLOBAL_TAPE"]
+        if recorded:
+            self.wrong += [f"type({name}.node) is not Node", f"{name}.node.plan is not LEAF"]
+        if key[0] is not np.ndarray:
+            self._array(f"{name}.data", key)
+
+    def _array(self, name: str, key: Any) -> None:
+        self.wrong.append(f"type({name}) is not {self.scope.hold(key[0], 'kind')}")
+        self.wrong.append(f"like_array({name}) != {self.scope.hold(key, 'like')}")

@@ -1,0 +1,344 @@
+"""``explain`` of a jitted function: each kind of reason for a trace, by the name of what differed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn, optim
+
+
+def ones(*shape: int, dtype: Any = agrad.float32) -> Any:
+    return agrad.ones(shape, dtype=dtype)
+
+
+def reasons(made: Any) -> list[str]:
+    """What differed at the last trace."""
+    found: list[str] = made.explain().reasons[-1]
+    return found
+
+
+def scaled(x: Any, n: Any = 1, params: Any = None, rate: Any = 0.5) -> Any:
+    y = x * n if rate > 0 else x
+    return y if params is None else y * agrad.sum(agrad.asarray(params["a"]))
+
+
+ARGUMENTS: dict[str, tuple[Callable[[], Any], Callable[[], Any], list[str]]] = {
+    "shape": (lambda: (ones(4, 3),), lambda: (ones(2, 3),), ["x: Tensor float32[4,3] -> Tensor float32[2,3]"]),
+    "dtype": (
+        lambda: (ones(3),),
+        lambda: (ones(3, dtype=agrad.int32),),
+        ["x: Tensor float32[3] -> Tensor int32[3]"],
+    ),
+    "Tensor": (lambda: (ones(3).data,), lambda: (ones(3),), ["x: float32[3] -> Tensor float32[3]"]),
+    "static": (lambda: (ones(3), 3), lambda: (ones(3), 4), ["n (static): 3 -> 4"]),
+    "number": (lambda: (ones(3), 3), lambda: (ones(3), 4.0), ["n: 3 -> float"]),
+    "gradient": (
+        lambda: (ones(3),),
+        lambda: (agrad.asarray(ones(3).data, requires_grad=True),),
+        ["x: Tensor float32[3] -> Tensor float32[3] that requires a gradient"],
+    ),
+    "new key": (
+        lambda: (ones(3), 1, {"a": ones(2)}),
+        lambda: (ones(3), 1, {"a": ones(2), "b": ones(2)}),
+        ["structure of params: key 'b' new"],
+    ),
+    "inside": (
+        lambda: (ones(3), 1, {"a": [ones(2), ones(2)]}),
+        lambda: (ones(3), 1, {"a": [ones(2), ones(1)]}),
+        ["params['a'][1]: Tensor float32[2] -> Tensor float32[1]"],
+    ),
+    "parts": (
+        lambda: (ones(3), 1, {"a": [ones(2), ones(2)]}),
+        lambda: (ones(3), 1, {"a": [ones(2)]}),
+        ["structure of params['a']: 2 parts -> 1 parts"],
+    ),
+    "container": (
+        lambda: (ones(3), 1, {"a": [ones(2)]}),
+        lambda: (ones(3), 1, {"a": (ones(2),)}),
+        ["structure of params['a']: list -> tuple"],
+    ),
+    "None": (
+        lambda: (ones(3), 1, {"a": ones(2)}),
+        lambda: (ones(3), 1, None),
+        ["structure of params: dict -> None"],
+    ),
+    "count": (lambda: (ones(3),), lambda: (ones(3), 1), ["positional arguments: 1 -> 2"]),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arguments(name: str, backend: str) -> None:
+    first, second, expected = ARGUMENTS[name]
+    if name in ("inside", "parts", "container"):
+        made = agrad.jit(lambda x, n, params: x * n * agrad.sum(params["a"][0]))
+    else:
+        made = agrad.jit(scaled)
+    made(*first())
+    made(*second())
+    assert reasons(made) == expected
+
+
+def test_one_trace_says_for_which_arguments() -> None:
+    made = agrad.jit(scaled)
+    assert str(made.explain()) == "jit(scaled) was not traced yet"
+    for _ in range(3):
+        made(np.ones((4, 3)), 2)
+    assert str(made.explain()) == "jit(scaled) was traced once, for x: float64[4,3], n = 2; programs found: 2"
+    assert made.explain().reasons == [[]]
+
+
+def test_the_text_lists_all_traces() -> None:
+    made = agrad.jit(scaled)
+    for size in (3, 3, 4):
+        made(np.ones(size))
+    made(np.ones(4), 2)
+    assert str(made.explain()).splitlines() == [
+        "jit(scaled) was traced 3 times; programs found: 1",
+        "1. x: float64[3]",
+        "2. x: float64[4]",
+        "     x: float64[3] -> float64[4]",
+        "3. x: float64[4], n = 2",
+        "     positional arguments: 1 -> 2",
+    ]
+
+
+def test_the_nearest_signature_is_compared() -> None:
+    made = agrad.jit(lambda x, y: x + y)
+    made(np.ones((2, 1)), np.ones(2))
+    made(np.ones((2, 1), np.float32), np.ones(2, np.float32))
+    made(np.ones((2, 1)), np.ones(3))
+    assert reasons(made) == ["y: float64[2] -> float64[3]"]
+
+
+def test_the_last_traces_are_kept_with_their_numbers() -> None:
+    made = agrad.jit(lambda x, n: x + n)
+    for n in range(20):
+        made(np.ones(2), n)
+    explained = made.explain()
+    assert explained.count == 20 and len(explained.reasons) == len(explained.signatures) == 16
+    assert str(explained).splitlines()[1] == "5. x: float64[2], n = 4"
+    made.cache_clear()
+    assert str(made.explain()).endswith("was not traced yet")
+
+
+def test_many_arguments_are_shortened() -> None:
+    made = agrad.jit(lambda params: agrad.sum(params["w0"]))
+    made({f"w{i}": np.ones(2) for i in range(12)})
+    made({f"w{i}": np.ones(3) for i in range(12)})
+    assert str(made.explain()).count("and 4 more") == 3
+
+
+def test_static_arguments() -> None:
+    made = agrad.jit(lambda x, mode, *, count: x * count if mode == "a" else x, static_argnames=("mode", "count"))
+    made(np.ones(2), "a", count=2)
+    made(np.ones(2), "b", count=2)
+    assert reasons(made) == ["mode (static): 'a' -> 'b'"]
+    made(np.ones(2), "b", count=3)
+    assert reasons(made) == ["count (static): 2 -> 3"]
+    assert made.explain().signatures[-1] == "mode = 'b', count = 3, x: float64[2]"
+    made(np.ones(2), "b", count=3.0)
+    assert reasons(made) == ["count (static): 3 -> 3.0"]
+
+
+def test_keywords_and_further_arguments() -> None:
+    made = agrad.jit(lambda x, *more, **named: x + sum(more) + sum(named.values()))
+    made(np.ones(2), 1.0, a=1.0)
+    made(np.ones(2), 1.0, b=1.0)
+    assert reasons(made) == ["argument a: left out", "argument b: new"]
+    made(np.ones(2), 1, b=1.0)
+    assert reasons(made) == ["argument 1: float -> 1"]
+
+
+def test_recording_and_selection() -> None:
+    made = agrad.jit(lambda x: x * agrad.ones(3))
+    made(np.ones(3))
+    with agrad.no_grad():
+        made(np.ones(3))
+    assert reasons(made) == ["gradients are recorded: yes -> no"]
+    with agrad.use_backend("array_api_strict"):
+        pass
+    made.cache_clear()
+    made(3)
+    with agrad.use_backend("array_api_strict"):
+        made(3)
+    assert reasons(made) == ["the selected backend: numpy -> array_api_strict"]
+
+
+def test_donation_and_one_tensor_twice() -> None:
+    made = agrad.jit(lambda x, y: x + y, donate_argnums=0)
+    x = np.ones(3)
+    made(x, np.ones(3))
+    made(x[:], np.ones(3))  # a view may not be overwritten
+    assert reasons(made) == ["the donated leaves that may be overwritten: (0,) -> ()"]
+    made = agrad.jit(lambda x, y: x + y)
+    made(ones(3), ones(3))
+    made(*(ones(3),) * 2)
+    assert reasons(made) == ["other arguments are one and the same Tensor"]
+
+
+def test_a_program_that_was_removed() -> None:
+    made = agrad.jit(lambda x: x + 1, cache_size=1)
+    for size in (2, 3, 2):
+        made(np.ones(size))
+    assert reasons(made) == ["its program was removed: the last 1 are kept (cache_size)"]
+
+
+# ------------------------------------------------------------------ state
+
+
+def model_step(**options: Any) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    model = nn.Sequential(nn.Linear(3, 2, rng=rng), nn.ReLU(), nn.Linear(2, 1, rng=rng))
+    optimizer = optim.SGD(model.parameters(), lr=0.1, **options)
+
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = agrad.sum(model(x))
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return model, optimizer, agrad.jit(step)
+
+
+def test_gradients_that_were_none(backend: str) -> None:
+    _, _, step = model_step()
+    for _ in range(3):
+        step(ones(4, 3))
+    assert sorted(reasons(step)) == [f"optimizer.parameters[{i}].grad: None -> an array" for i in range(4)]
+
+
+def test_captured_tensors(backend: str) -> None:
+    class Net:
+        def __init__(self) -> None:
+            self.w = agrad.asarray(ones(3).data, requires_grad=True)
+
+    net = Net()
+    made = agrad.jit(lambda x: agrad.sum(x * net.w))
+
+    def after(change: Callable[[], Any]) -> list[str]:
+        change()
+        made(ones(3))
+        return reasons(made)
+
+    made(ones(3))
+    assert after(lambda: setattr(net.w, "data", ones(1).data)) == ["net.w: float32[3] -> float32[1]"]
+    as_int = ones(1, dtype=agrad.float64).data
+    assert after(lambda: setattr(net.w, "data", as_int)) == ["net.w: float32[1] -> float64[1]"]
+    gradient = ones(1, dtype=agrad.float64)
+    assert after(lambda: setattr(net.w, "grad", gradient)) == ["net.w.grad: None -> an array"]
+    assert after(lambda: setattr(net.w, "requires_grad", False)) == [
+        "net.w: requires a gradient -> requires no gradient"
+    ]
+
+
+def test_values_that_the_function_reads() -> None:
+    table = np.arange(3.0)
+    settings: dict[str, Any] = {"n": 1, "names": ["a"]}
+    shift = 1
+
+    def f(x: Any) -> Any:
+        return x * settings["n"] + agrad.asarray(table) + shift + len(settings["names"])
+
+    made = agrad.jit(f)
+    made(np.ones(3))
+    settings["n"] = 2
+    made(np.ones(3))
+    assert reasons(made) == ["settings['n']: 1 -> 2"]
+    table[0] = 7
+    made(np.ones(3))
+    assert reasons(made) == ["table: other contents"]
+    settings["names"].append("b")
+    made(np.ones(3))
+    assert reasons(made) == ["settings['names']: ('a',) -> ('a', 'b')"]
+    shift = 2
+    made(np.ones(3))
+    assert reasons(made) == ["the variable shift: 1 -> 2"]
+
+
+def test_numbers_that_the_trace_read() -> None:
+    made = agrad.jit(scaled)
+    for rate in (0.1, 0.2, -0.1):
+        made(np.ones(3), 2, None, rate)
+    assert reasons(made) == ["gt(rate, 0), which the trace read: True -> False"]
+    made = agrad.jit(lambda x, rate: x * np.sin(rate))
+    made(np.ones(3), 0.1)
+    made(np.ones(3), 0.2)
+    assert reasons(made) == ["rate, which the trace read: 0.1 -> 0.2"]
+
+
+def test_attributes_of_stateful_objects() -> None:
+    class Counter:
+        traced_attributes = ("count",)
+
+        def __init__(self) -> None:
+            self.count: Any = 1
+
+    counter = Counter()
+
+    def f(x: Any) -> Any:
+        counter.count = counter.count + 1
+        return x * counter.count
+
+    made = agrad.jit(f)
+    made(np.ones(3))
+    counter.count = 1.5
+    made(np.ones(3))
+    assert reasons(made) == ["counter.count: int -> float"]
+
+
+def test_a_rate_that_the_trace_read() -> None:
+    _, optimizer, _ = model_step()
+
+    def read(x: Any) -> Any:
+        return x * 2 if optimizer.lr > 0.05 else x
+
+    made = agrad.jit(read)
+    made(np.ones(3))
+    optimizer.lr = 0.01
+    made(np.ones(3))
+    assert reasons(made) == ["gt(optimizer._lr, 0.05), which the trace read: True -> False"]
+
+
+def test_an_argument_that_is_a_captured_tensor() -> None:
+    w = agrad.asarray(np.ones(3), requires_grad=True)
+    made = agrad.jit(lambda x: agrad.sum(x * w))
+    made(agrad.asarray(np.ones(3), requires_grad=True))
+    made(w)
+    assert reasons(made) == ["x: another Tensor -> w"]
+    made(agrad.asarray(np.ones((3, 3))[0], requires_grad=True))
+    assert made.cache_info().misses == 2
+
+
+def test_the_layout_of_memory() -> None:
+    def f(x: Any) -> Any:
+        y = agrad.reshape(x, (-1,))
+        y[0] = 1.0
+        return x
+
+    made = agrad.jit(f)
+    made(agrad.asarray(np.ones((3, 4))))
+    made(agrad.asarray(np.ones((4, 3)).T))
+    assert reasons(made) == ["the layout of an array in memory, which decides if a result is a view"]
+
+
+def test_a_trace_that_fails_is_not_counted() -> None:
+    made = agrad.jit(lambda x: x if x[0] > 0 else -x)
+    with pytest.raises(agrad.errors.TracedValueError, match="of a value inside"):
+        made(np.ones(3))
+    assert made.explain().count == 0
+
+
+def test_the_signatures_of_a_method() -> None:
+    class Net:
+        @agrad.jit
+        def run(self, x: Any) -> Any:
+            return x + 1
+
+    net = Net()
+    net.run(np.ones(2))
+    net.run(np.ones(3))
+    assert net.run.explain().reasons[-1] == ["x: float64[2] -> float64[3]"]
