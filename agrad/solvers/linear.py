@@ -28,7 +28,10 @@ def plain(value: Any) -> Any:
 
     The result is an array, or members that ``vmap`` maps over.
     """
-    return settle(stop_gradient(value)) if isinstance(value, Tensor) else value
+    if not isinstance(value, Tensor):
+        return value
+    data = value.data
+    return data if value.level.derivative and not isinstance(data, Tensor) else settle(stop_gradient(value))
 
 
 def raw_of(value: Any) -> Any:
@@ -128,29 +131,56 @@ class Packing:
     def __init__(self, leaves: Sequence[Any]) -> None:
         self.shapes = [tuple(leaf.shape) for leaf in leaves]
         self.dtypes = [leaf.dtype for leaf in leaves]
+        self.alike = len({dtype_name(dtype) for dtype in self.dtypes}) == 1
         self.ends = np.cumsum([math.prod(shape) for shape in self.shapes]).tolist()
 
-    def pack(self, leaves: Sequence[Any]) -> Any:
-        """Return the vector of the arrays' plain values."""
-        leaves = [plain(leaf) for leaf in leaves]
+    def pack(self, leaves: Sequence[Any], before: tuple[int, ...] = ()) -> Any:
+        """Return the vector of the arrays' plain values, as ``join`` does."""
+        if len(leaves) > 1:
+            return plain(self.join([plain(leaf) for leaf in leaves], before))
+        leaf = plain(leaves[0])
+        return plain(NAMESPACES[type(leaf)].reshape(leaf, (*before, self.ends[0])))
+
+    def unpack(self, vector: Any, before: tuple[int, ...] = ()) -> list[Any]:
+        """Return the arrays in a vector as plain values, as ``part`` does."""
+        return [plain(part) for part in self.part(vector, before)]
+
+    def join(self, leaves: Sequence[Any], before: tuple[int, ...] = ()) -> Any:
+        """Return the vector of the arrays.
+
+        ``before`` are axes that all arrays have before their own; the vector has them too.
+        """
         xp = namespace_of(leaves)
         if len(leaves) == 1:
-            return plain(xp.reshape(leaves[0], (-1,)))
+            return xp.reshape(leaves[0], (*before, self.ends[0]))
+        sizes = [end - start for start, end in zip([0, *self.ends], self.ends, strict=False)]
         dtype = xp.result_type(*leaves)
-        return plain(xp.concat([xp.reshape(xp.astype(leaf, dtype), (-1,)) for leaf in leaves], axis=0))
+        flat = [
+            xp.reshape(xp.astype(leaf, dtype, copy=False), (*before, size))
+            for leaf, size in zip(leaves, sizes, strict=True)
+        ]
+        return xp.concat(flat, axis=-1)
 
-    def unpack(self, vector: Any) -> list[Any]:
-        """Return the arrays in a vector as plain values of their own shapes and dtypes."""
-        xp = namespace_of((vector,))
-        parts = []
-        start = 0
-        for shape, dtype, end in zip(self.shapes, self.dtypes, self.ends, strict=True):
-            part = xp.reshape(vector[start:end], shape)
-            if is_complex(part.dtype) and not is_complex(dtype):
-                part = xp.real(part)
-            parts.append(plain(part if dtype_name(part.dtype) == dtype_name(dtype) else xp.astype(part, dtype)))
-            start = end
+    def part(self, vector: Any, before: tuple[int, ...] = ()) -> list[Any]:
+        """Return the arrays in a vector, of their own shapes and dtypes, with the axes ``before``."""
+        xp = NAMESPACES[type(vector)]
+        if len(self.shapes) == 1:
+            parts = [xp.reshape(vector, (*before, *self.shapes[0]))]
+        else:
+            parts, start = [], 0
+            for shape, end in zip(self.shapes, self.ends, strict=True):
+                parts.append(xp.reshape(vector[..., start:end], (*before, *shape)))
+                start = end
+        if not self.alike or vector.dtype != self.dtypes[0]:
+            parts = [self._cast(part, dtype) for part, dtype in zip(parts, self.dtypes, strict=True)]
         return parts
+
+    @staticmethod
+    def _cast(part: Any, dtype: Any) -> Any:
+        xp = namespace_of((part,))
+        if is_complex(part.dtype) and not is_complex(dtype):
+            part = xp.real(part)
+        return part if dtype_name(part.dtype) == dtype_name(dtype) else xp.astype(part, dtype)
 
     def on_vectors(self, f: Callable[[list[Any]], Sequence[Any]]) -> Operator:
         """Return a function of lists of Tensors as a function of plain vectors."""
