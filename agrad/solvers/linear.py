@@ -143,6 +143,8 @@ class Packing:
 
     def unpack(self, vector: Any, before: tuple[int, ...] = ()) -> list[Any]:
         """Return the arrays in a vector as plain values, as ``part`` does."""
+        if len(self.shapes) == 1 and vector.dtype == self.dtypes[0]:
+            return [plain(NAMESPACES[type(vector)].reshape(vector, (*before, *self.shapes[0])))]
         return [plain(part) for part in self.part(vector, before)]
 
     def join(self, leaves: Sequence[Any], before: tuple[int, ...] = ()) -> Any:
@@ -151,8 +153,6 @@ class Packing:
         ``before`` are axes that all arrays have before their own; the vector has them too.
         """
         xp = namespace_of(leaves)
-        if len(leaves) == 1:
-            return xp.reshape(leaves[0], (*before, self.ends[0]))
         sizes = [end - start for start, end in zip([0, *self.ends], self.ends, strict=False)]
         dtype = xp.result_type(*leaves)
         flat = [
@@ -164,13 +164,10 @@ class Packing:
     def part(self, vector: Any, before: tuple[int, ...] = ()) -> list[Any]:
         """Return the arrays in a vector, of their own shapes and dtypes, with the axes ``before``."""
         xp = NAMESPACES[type(vector)]
-        if len(self.shapes) == 1:
-            parts = [xp.reshape(vector, (*before, *self.shapes[0]))]
-        else:
-            parts, start = [], 0
-            for shape, end in zip(self.shapes, self.ends, strict=True):
-                parts.append(xp.reshape(vector[..., start:end], (*before, *shape)))
-                start = end
+        parts, start = [], 0
+        for shape, end in zip(self.shapes, self.ends, strict=True):
+            parts.append(xp.reshape(vector[..., start:end], (*before, *shape)))
+            start = end
         if not self.alike or vector.dtype != self.dtypes[0]:
             parts = [self._cast(part, dtype) for part, dtype in zip(parts, self.dtypes, strict=True)]
         return parts

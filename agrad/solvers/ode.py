@@ -7,6 +7,7 @@ those that it closes over. The same solver integrates these systems, on Tensors 
 of every order and mode.
 """
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -114,15 +115,17 @@ def odeint(
     shape = tuple(leaves[0].shape)
 
     def equation(ys: Leaves, s: Any) -> list[Any]:
-        ys = [lift(y) for y in ys]
-        out = f(ys[0] if single else unflatten(spec, ys), lift(s), *given)
+        y = lift(ys[0]) if single else unflatten(spec, [lift(y) for y in ys])
+        out = f(y, lift(s), *given)
+        if single and type(out) is Tensor and out.shape == shape:
+            return [out]
         if isinstance(out, (list, tuple)) and type(out) is not kind:
             out = kind(out) if kind in (list, tuple) else _joined(out, leaves[0]) if single else out
         return (
             [out] if single and type(out) is Tensor and out.shape == shape else checked(out, leaves, spec, "odeint: f")
         )
 
-    found = _solve(equation, leaves, t, options)
+    found = _solve(equation, leaves, t, options, bare=True)
     return unflatten(spec, given_back([y if isinstance(y, Tensor) else t for y in leaves], found))
 
 
@@ -152,17 +155,22 @@ def _as_time(t: Any) -> Callable[[float], Any]:
     return functools.partial(backend.xp.asarray, dtype=raw.dtype, device=backend.device_of(raw))
 
 
-def _solve(equation: Equation, y0: Leaves, t: Any, options: Options, taken: list[Step] | None = None) -> list[Any]:
+def _solve(
+    equation: Equation, y0: Leaves, t: Any, options: Options, taken: list[Step] | None = None, bare: bool = False
+) -> list[Any]:
     """Return the solution by leaf, with the times first, of operands of any levels.
 
-    ``taken`` gets the steps where no level records or maps the operands.
+    ``taken`` gets the steps where no level records or maps the operands. ``bare``: the equation is the user's own, and
+    no level has been taken off its results.
     """
     y0, t = [recorded_part(y) for y in y0], recorded_part(t)
     since = next_id()
     with_closures = [recorded_part(r) for k in (0, -1) for r in equation([plain(y) for y in y0], plain(t)[k])]
     level = newest_level([*y0, t, *with_closures])
     if level is None or not (level.derivative or isinstance(level, Batch)):
-        return _integrate(equation, y0, t, options, taken)  # raises an error if a trace could not replay the steps
+        return _integrate(
+            equation, y0, t, options, taken, bare
+        )  # raises an error if a trace could not replay the steps
     if isinstance(level, Batch):
         return _of_members(equation, y0, t, options, level)
     if isinstance(level, Forward):
@@ -258,10 +266,12 @@ def _recorded(
     return [wrap(y, level, node) for y, node in zip(found, nodes, strict=True)]
 
 
-def _integrate(equation: Equation, y0: Leaves, t: Any, options: Options, taken: list[Step] | None = None) -> list[Any]:
+def _integrate(
+    equation: Equation, y0: Leaves, t: Any, options: Options, taken: list[Step] | None, bare: bool
+) -> list[Any]:
     """Return the solution for plain values."""
     oldest = mode().oldest
-    with no_grad():
+    with contextlib.nullcontext() if bare else no_grad():
         times = _times(t)
         packing = Packing(y0)
         y = raw_of(packing.pack(y0, (1,)))
@@ -269,17 +279,27 @@ def _integrate(equation: Equation, y0: Leaves, t: Any, options: Options, taken: 
 
         def slope(v: Any, s: float, whole: bool) -> Any:
             ys = packing.unpack(v)
-            if whole:  # once a step at all levels, to detect a derivative that would be lost
+            # all levels record once a step, to detect a derivative that would be lost; a bare equation has none to
+            # record, so that it is watched at every stage
+            if whole and not bare:
                 with recording_from(oldest):
                     found = [recorded_part(r) for r in equation(ys, as_time(s))]
-                if any(isinstance(r, Tensor) and r.level.derivative for r in found):
-                    raise RuleError(
-                        "odeint: f uses a Tensor between the first and the last time that it uses at neither, so that "
-                        "the derivative by it would be lost; multiply it by 0 there instead of leaving it out"
-                    )
             else:
                 found = equation(ys, as_time(s))
+            if (whole or bare) and any(_is_recorded(r) for r in found):
+                raise RuleError(
+                    "odeint: f uses a Tensor between the first and the last time that it uses at neither, so that "
+                    "the derivative by it would be lost; multiply it by 0 there instead of leaving it out"
+                )
             return cast(raw_of(packing.pack(found, (1,))))
 
         rows = integrate(slope, y, times, options, taken)
         return packing.unpack(rows, (len(times),))
+
+
+def _is_recorded(value: Any) -> bool:
+    """Return True for a Tensor whose derivative a level records."""
+    if not isinstance(value, Tensor) or (value.node is None and not isinstance(value.data, Tensor)):
+        return False
+    value = recorded_part(value)
+    return isinstance(value, Tensor) and value.level.derivative
