@@ -121,9 +121,10 @@ def odeint(
             return [out]
         if isinstance(out, (list, tuple)) and type(out) is not kind:
             out = kind(out) if kind in (list, tuple) else _joined(out, leaves[0]) if single else out
-        return (
-            [out] if single and type(out) is Tensor and out.shape == shape else checked(out, leaves, spec, "odeint: f")
-        )
+        found, found_spec = flatten(out)
+        if found_spec == spec:
+            out = unflatten(spec, [_entry(r, y) for r, y in zip(found, leaves, strict=True)])
+        return checked(out, leaves, spec, "odeint: f")
 
     found = _solve(equation, leaves, t, options, bare=True)
     return unflatten(spec, given_back([y if isinstance(y, Tensor) else t for y in leaves], found))
@@ -133,8 +134,13 @@ def _joined(entries: Sequence[Any], like: Any) -> Any:
     """Return the array of a list of entries; numbers alone take the place and dtype of ``like``."""
     if any(hasattr(entry, "shape") for entry in flatten(entries)[0]):
         return asarray(entries)
-    backend = backend_of(raw_of(like))
-    return asarray(entries, dtype=like.dtype, device=backend.device_of(raw_of(like)), backend=backend.name)
+    backend = backend_of(raw := like.raw if isinstance(like, Tensor) else like)
+    return asarray(entries, dtype=like.dtype, device=backend.device_of(raw), backend=backend.name)
+
+
+def _entry(value: Any, like: Any) -> Any:
+    """Return a number as an array of shape (), in the place of ``like``; anything else as it is."""
+    return _joined(value, like) if type(value) in (int, float, complex) and not like.shape else value
 
 
 def _times(t: Any) -> list[float]:
