@@ -89,7 +89,10 @@ class Adjoint:
         return wrap(y, self.level, leaf_node())
 
     def back(self, ys: Leaves, t: Any, gs: Leaves, options: Options) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the cotangents of the first state, without and with its own, and of the used nodes."""
+        """Return the cotangents of the first state and of the used nodes.
+
+        Of the first state there are two: without and with its own.
+        """
         n, last = len(ys), int(gs[0].shape[0]) - 1
         adjoints = [g[(last, ...)] for g in gs]
         state = [y[(last, ...)] for y in ys]
@@ -149,9 +152,10 @@ class ThroughSteps:
         self.totals: list[Any] = [None] * len(used)
 
     def back(self, ys: Leaves, gs: Leaves) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the cotangents of the first state, without and with its own, and of the used nodes.
+        """Return the cotangents of the first state and of the used nodes.
 
-        These are None where nothing has come back.
+        Of the first state there are two: without and with its own. A used node has None where nothing has come
+        back.
         """
         self.packing = Packing([y[(0, ...)] for y in ys])
         rows = self.packing.join(gs, (int(gs[0].shape[0]),))

@@ -204,7 +204,7 @@ class Tableau:
         return self.xp.astype(slope, self.dtype)
 
     def column(self, stage: int, count: int) -> Any:
-        """Return the weights of a stage's slope in the states of the stages after it, of shape (1, stages after)."""
+        """Return the weights of a stage's slope in the later stages, a row."""
         key = (stage, count)
         if key not in self.columns:
             self.columns[key] = self.array([self.matrix[stage + 1 : count, stage]])
