@@ -189,7 +189,8 @@ class ThroughSteps:
             inside = rows[step.inside.start : step.inside.stop, :]
             of_slopes = of_slopes + self.lift(tableau.xp.matrix_transpose(step.parts)) @ inside
             adjoint = adjoint + xp.sum(inside, axis=0, keepdims=True)
-        stages, pulled = self._stages(step, count), []
+        stages = self._stages(step, count)
+        pulled: list[Any] = []
         for i in reversed(range(count)):
             g = of_slopes[i : i + 1, :] * h
             if pulled:
