@@ -20,6 +20,7 @@ MODULES = {
     "train": "bench.train",
     "compare": "bench.compare",
     "transforms": "bench.transforms",
+    "adbench": "bench.adbench",
     "draws": "bench.draws",
 }
 """The modules of the suites, by name."""

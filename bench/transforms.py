@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from bench import common, limits, transforms_jobs
-from bench.common import Candidate, Job, Missing, Remote, Timing
+from bench.common import Candidate, Job, Missing, Remote, Timing, load
 from bench.limits import Limits
 from bench.suites import Options, Report, Suite
-from bench.transforms_jobs import LIBRARIES, LOOP, SAMPLES
+from bench.transforms_jobs import JITTED, LIBRARIES, LOOP, SAMPLES
 
 AGRAD = "agrad"
 PEERS = LIBRARIES[1:]
@@ -29,16 +29,21 @@ REST = 0.1
 OpenBLAS leaves spinning after the row before."""
 GOAL_OF_SAMPLES = 10.0
 
+JIT_GOAL = 1.1
+"""How much slower than eager a jitted function may be: the noise."""
+
 Row = tuple[str, str]
+JOBS = "bench.transforms_jobs"
+"""The module with the ``problems``."""
 
 
-def job(quick: bool, only: tuple[str, ...], name: str) -> Job:
+def job(jobs: str, quick: bool, only: tuple[str, ...], name: str) -> Job:
     """Return all rows of a library as parts of one job.
 
     A step gives the values to compare, by row.
     """
     parts, readers, absent = {}, {}, {}
-    for row, problem in transforms_jobs.problems(quick).items():
+    for row, problem in load(jobs).problems(quick).items():
         if only and row[0] not in only:
             continue
         label = ": ".join(row)
@@ -69,10 +74,10 @@ def _check(prints: dict[str, dict[str, list[float]]]) -> None:
                 raise Missing(f"{label}: {name} has another derivative than agrad: {mixed}, {size}; {wanted}, {scale}")
 
 
-def _traffic(options: Options, results: dict[str, list[float]]) -> dict[str, int]:
+def _traffic(jobs: str, options: Options, results: dict[str, list[float]]) -> dict[str, int]:
     """Return the bytes of the inputs and the result of each row."""
     found = {}
-    for row, problem in transforms_jobs.problems(options.quick).items():
+    for row, problem in load(jobs).problems(options.quick).items():
         given = [*(problem.x if isinstance(problem.x, tuple) else (problem.x,)), *problem.data, *problem.rows]
         if (label := ": ".join(row)) in results:
             found[label] = sum(np.asarray(a).nbytes for a in given) + int(results[label][2]) * given[0].itemsize
@@ -80,7 +85,7 @@ def _traffic(options: Options, results: dict[str, list[float]]) -> dict[str, int
 
 
 def measure(
-    options: Options,
+    options: Options, jobs: str = JOBS, one_thread: bool = False
 ) -> tuple[dict[str, dict[str, Timing]], dict[str, int], dict[str, str], dict[str, dict[str, Any]]]:
     """Return timings by row and library, least bytes, and left out candidates.
 
@@ -91,13 +96,13 @@ def measure(
         Candidate(
             name,
             job,
-            (options.quick, options.only, name),
+            (jobs, options.quick, options.only, name),
             ("numpy", libraries[name]) if name in libraries else ("numpy",),
             required=name == AGRAD,
         )
-        for name in (AGRAD, *options.peers)
+        for name in (AGRAD, JITTED, *options.peers)
     ]
-    started = {c.name: Remote(c) for c in candidates}
+    started = {c.name: Remote(c, one_thread=one_thread) for c in candidates}
     try:
         ready, left_out, reports = common.build(started)
         prints = {name: runner.results(1)[0] for name, runner in ready.items()}
@@ -113,7 +118,7 @@ def measure(
     finally:
         for runner in started.values():
             runner.close()
-    return timings, _traffic(options, prints[AGRAD]), left_out, reports
+    return timings, _traffic(jobs, options, prints[AGRAD]), left_out, reports
 
 
 def table(
@@ -132,8 +137,17 @@ def table(
             cells.append(f"{middle:.2f} ({low:.2f} to {high:.2f})")
             if peer in ("torch.func", "autograd") and middle > 1.0:
                 short.append(f"{label}: {middle:.2f} x {peer}")
+        if JITTED in by_name:
+            jitted = common.ratio(by_name[JITTED], own)
+            cells.insert(2, f"{jitted[0]:.2f} ({jitted[1]:.2f} to {jitted[2]:.2f})")
+            if jitted[1] > JIT_GOAL:
+                short.append(f"{label}: jitted {jitted[0]:.2f} x eager")
+        else:
+            cells.insert(2, "")
         rows.append([*cells, f"{best.seconds(traffic[label])[0] / own.median:.2%}"])
-    text = common.table(["", "agrad, ms", *(f"x {peer}" for peer in peers), "of the bandwidth"], rows)
+    text = common.table(
+        ["", "agrad, ms", "jitted, x eager", *(f"x {peer}" for peer in peers), "of the bandwidth"], rows
+    )
     each, loop = (timings.get(f"digits perceptron: {task}", {}).get(AGRAD) for task in (SAMPLES, LOOP))
     if each is not None and loop is not None:
         middle, low, high = common.ratio(loop, each)
@@ -148,27 +162,33 @@ def table(
 
 def run(options: Options) -> Report:
     """Check that all agree, and time them in turn."""
+    return report(options, "transforms", "Transforms", JOBS)
+
+
+def report(options: Options, suite: str, title: str, jobs: str, one_thread: bool = False) -> Report:
+    """Return the report of a module's problems; ``one_thread``: all compute on one."""
     about = common.machine()
-    best = limits.measure("float64", quick=options.quick)
-    timings, traffic, left_out, reports = measure(options)
+    best = limits.measure("float64", quick=options.quick, one_thread=one_thread)
+    timings, traffic, left_out, reports = measure(options, jobs, one_thread)
     about["load average after"] = common.load_average()
     text, short = table(timings, [p for p in options.peers if p not in left_out], traffic, best)
     verdict = (
-        "Goals (faster than autograd, no slower than eager torch.func): "
+        "Goals (no slower than autograd and eager torch.func, and jitted no slower than eager): "
         + ("met in every row." if not short else "NOT met in:\n\n" + "\n".join(f"- {line}" for line in short))
         if timings
         else ""
     )
-    report = (
-        "# Transforms\n\n"
+    written = (
+        f"# {title}\n\n"
         f"Milliseconds, and agrad's time over each peer's; medians of {options.repeat} rounds in which all took turns, "
-        f"each in a process of its own. Where a cell is empty, the peer has no `vmap`. The bandwidth is "
+        f"each in a process of its own{', on one thread' if one_thread else ''}. Where a cell is empty, the peer has "
+        f"no `vmap`, or would compile for minutes. The bandwidth is "
         f"what it takes to read the arguments and write the result once.\n\n{text}\n\n{verdict}\n\n- {best.text()}\n"
         + common.environment_text(about, reports, left_out)
     )
     seconds = {label: {n: t.samples for n, t in by_name.items()} for label, by_name in timings.items()}
     record = {
-        "suite": "transforms",
+        "suite": suite,
         "machine": about,
         "computed_with": reports,
         "left_out": left_out,
@@ -176,7 +196,7 @@ def run(options: Options) -> Report:
         "limits": best.record(),
         "short": short,
     }
-    return Report(report, record)
+    return Report(written, record)
 
 
 NAMES = tuple(dict.fromkeys(name for name, _ in transforms_jobs.problems(quick=True)))

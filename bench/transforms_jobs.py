@@ -16,6 +16,7 @@ GRADIENT, HVP, JACOBIAN, HESSIAN = "gradient", "Hessian-vector product", "Jacobi
 SAMPLES, LOOP = "gradient of each sample", "gradient of each sample, in a loop"
 
 LIBRARIES = ("agrad", "torch.func", "jax", "jax.jit", "autograd")
+JITTED = "agrad.jit"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ class Problem:
     data: tuple[Any, ...] = ()
     rows: tuple[Any, ...] = ()
     task: str = GRADIENT
+    outputs: int = 0
+    """Of a Jacobian of rows: the results of each, for a library without a map, which takes as many gradients."""
+    unrolled: bool = False
+    """True for a loop too long for a library that compiles it."""
 
 
 @dataclass(frozen=True)
@@ -74,16 +79,24 @@ def mixture_points(m: Any, alphas: Any, rest: Any, points: Any, places: Any) -> 
     """Return the log-likelihood of each point under a mixture of Gaussians.
 
     Srajer, Kukelova and Fitzgibbon 2018, "A benchmark of selected algorithmic differentiation tools", section 4.1.
-    ``places`` are the positions in a vector of the entries of a triangular matrix.
+    ``places`` are the positions in a vector of the entries of a triangular matrix (``places_of``).
     """
-    means = m.reshape(rest[: K * D], (K, D, 1))
-    logs = m.reshape(rest[K * D : 2 * K * D], (K, D))
-    lower = m.reshape(rest[2 * K * D :], (K, D * (D - 1) // 2))
+    k, d = alphas.shape[0], points.shape[0]
+    means = m.reshape(rest[: k * d], (k, d, 1))
+    logs = m.reshape(rest[k * d : 2 * k * d], (k, d))
+    lower = m.reshape(rest[2 * k * d :], (k, d * (d - 1) // 2))
     below = m.concat([lower, 0.0 * logs[:, :1]], 1)[:, places]
     centred = points - means
-    scaled = m.reshape(m.exp(logs), (K, D, 1)) * centred + below @ centred
-    inner = m.reshape(alphas + m.sum(logs, 1), (K, 1)) - 0.5 * m.sum(scaled**2, 1)
+    scaled = m.reshape(m.exp(logs), (k, d, 1)) * centred + below @ centred
+    inner = m.reshape(alphas + m.sum(logs, 1), (k, 1)) - 0.5 * m.sum(scaled**2, 1)
     return m.logsumexp(inner, 0) - m.logsumexp(alphas, 0)
+
+
+def places_of(d: int) -> Any:
+    """Return the positions of a lower triangle's entries, and the one after them elsewhere."""
+    places = np.full((d, d), d * (d - 1) // 2)
+    places[np.tril_indices(d, -1)] = np.arange(d * (d - 1) // 2)
+    return places
 
 
 def mixture(m: Any, x: Any, points: Any, places: Any) -> Any:
@@ -175,8 +188,7 @@ def problems(quick: bool = False) -> dict[tuple[str, str], Problem]:
     features, signs = rng.standard_normal((rows, cols)), rng.choice([-1.0, 1.0], rows)
     w = rng.standard_normal(cols) * 0.1
     points = rng.standard_normal((D, 20 if quick else N))
-    places = np.full((D, D), D * (D - 1) // 2)
-    places[np.tril_indices(D, -1)] = np.arange(D * (D - 1) // 2)
+    places = places_of(D)
     alphas = rng.standard_normal(K)
     rest = np.concatenate([rng.standard_normal(2 * K * D) * 0.3, rng.standard_normal(K * D * (D - 1) // 2) * 0.1])
     weights = rng.standard_normal(2 * HIDDEN * 4 * HIDDEN) * 0.05
@@ -229,7 +241,7 @@ def _named(module: Any, *names: str) -> dict[str, Any]:
     return {name: getattr(module, name) for name in names}
 
 
-def agrad_library() -> Library:
+def agrad_library(jitted: bool = False) -> Library:
     agrad = load("agrad")
     words = _Words(
         **_named(agrad, "sum", "exp", "log", "sqrt", "sin", "cos", "tanh", "reshape", "sigmoid", "relu"),
@@ -247,6 +259,7 @@ def agrad_library() -> Library:
         agrad.jacobian,
         agrad.hessian,
         agrad.vmap,
+        agrad.jit if jitted else lambda f: f,
     )
 
 
@@ -338,9 +351,9 @@ def autograd_library() -> Library:
 
 
 def library(name: str) -> Library:
-    """Return the words and transforms of one of ``LIBRARIES``."""
-    if name == "agrad":
-        return agrad_library()
+    """Return the words and transforms of one of ``LIBRARIES``, or of ``JITTED``."""
+    if name in ("agrad", JITTED):
+        return agrad_library(name == JITTED)
     if name == "torch.func":
         return torch_library()
     if name == "autograd":
@@ -353,6 +366,8 @@ def job(name: str, problem: Problem) -> Job:
 
     Raises ``Missing`` if it cannot.
     """
+    if problem.unrolled and "jit" in name:
+        raise Missing("the loop is too long to compile")
     lib = library(name)
     data = tuple(map(lib.array, problem.data))
     rows = tuple(map(lib.array, problem.rows))
@@ -386,6 +401,9 @@ def job(name: str, problem: Problem) -> Job:
 
         return Job(loop, read=read)
     if rows:
+        if lib.vmap is None and problem.outputs:
+            parts = [lib.grad(lambda x, *row, i=i: lib.words.sum(f(x, *row)[..., i])) for i in range(problem.outputs)]
+            return Job(lambda: np.stack([part(x, *rows) for part in parts], axis=1), read=read)
         if lib.vmap is None:
             raise Missing("it has no vmap; a loop over samples is no match")
         each = (None if problem.task == SAMPLES else 0, *(0 for _ in rows))

@@ -55,6 +55,8 @@ class Backend:
     device_of: Callable[[Raw], Device] = lambda x: x.device
     synchronize: Callable[[], None] = lambda: None
     """Wait until all work on the devices is done."""
+    lazy: bool = False
+    """True if a read of a value computes a graph."""
     computed: Callable[[Sequence[Raw]], Sequence[Raw]] = lambda arrays: arrays
     """Return the same arrays, computed together where the library is lazy. A graph that is never computed grows with
     every operation, and every read of its values computes it again."""

@@ -252,6 +252,7 @@ BACKEND = Backend(
     device_of=lambda x: "cpu",
     to_host=_to_host,
     from_host=lambda a, device: da.from_array(np.array(a)),
+    lazy=True,
     computed=lambda arrays: dask.persist(*arrays),
     content=lambda x: partial(attrgetter("name"), x),
 )

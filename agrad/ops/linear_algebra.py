@@ -7,6 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from agrad.engine.batching import with_rank
+from agrad.engine.levels import CAPTURED
+from agrad.engine.observing import OBSERVED
+from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError, ShapeError
 from agrad.ops.definition import primitive
 from agrad.ops.indexing import get_at
@@ -96,6 +99,11 @@ def matmul_batch(xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool) ->
     return outer_p(column, row)
 
 
+def _is_constant(x: Any) -> bool:
+    """Return True for a raw array, and for a Tensor of one that nothing has recorded."""
+    return not isinstance(x, Tensor) or (type(x) is Tensor and x.node is None and not isinstance(x.data, Tensor))
+
+
 @public
 @public("linalg")
 def matmul(x1: Any, x2: Any, /) -> Any:
@@ -132,6 +140,8 @@ def matmul(x1: Any, x2: Any, /) -> Any:
         raise kind("matmul takes arrays of one or more dimensions; use * for a product with a number")
     if (n1 == 1 and x1.shape[0] != x2.shape[max(n2 - 2, 0)]) or (n2 == 1 and x2.shape[0] != x1.shape[-1]):
         raise ShapeError(f"matmul: shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not multiply")
+    if not (OBSERVED or CAPTURED) and _is_constant(x1) and _is_constant(x2):
+        return matmul_p(x1, x2)  # rules alone need matrices
     y = matmul_p(expand_dims(x1, 0) if n1 == 1 else x1, expand_dims(x2, -1) if n2 == 1 else x2)
     if n1 == n2 == 1:
         return get_at(y, (0, 0))  # a scalar where the library's own product gives one

@@ -16,7 +16,7 @@ from agrad.engine.batching import Batch
 from agrad.engine.calls import array_of_number, lift_all, newest_level, record_call, recorded_part
 from agrad.engine.gradients import nodes_before, starting_cotangents
 from agrad.engine.levels import GLOBAL_TAPE, Forward, lift, namespace_of, select
-from agrad.engine.tape import Node, next_id, no_grad, recording_from
+from agrad.engine.tape import Node, leaf_node, next_id, no_grad, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, OperandError, ShapeError
 from agrad.solvers.linear import Packing, computed, greatest, holds, minus, norm, plain, precision, solved, within
@@ -150,6 +150,9 @@ def _attach(
         off = levels if again else below
         at = on_tape(xs, level, node) if again else xs
         gs = lift_all([zeros(x) if g is None else g for g, x in zip(given, xs, strict=True)])
+        if not (again or levels or any(isinstance(x, Tensor) for x in xs)):
+            found = _pulled_at_level(residual, level, xs, gs, name, method)
+            return [found.get(parent) for parent in parents]
         _, back = vjp(lambda *ys: tuple(residual(ys)), *[_up(x, off) for x in at])
 
         def product(v: list[Any]) -> list[Any]:
@@ -167,6 +170,24 @@ def _attach(
     parents = nodes_before([node for _, node in (split(r, level) for r in rs) if node is not None], since)
     nodes = record_call(name, parents, len(xs), pull)
     return [wrap(x, level, node) for x, node in zip(xs, nodes, strict=True)]
+
+
+def _pulled_at_level(residual: Residual, level: Any, xs: Leaves, gs: Leaves, name: str, method: str) -> dict[Node, Any]:
+    """Return the cotangents of the nodes that the residual uses, of a solution of plain values.
+
+    The residual is recorded once, at the level itself, and each product with the transposed matrix is a pass over it.
+    """
+    starts = [wrap(x, level, leaf_node()) for x in xs]
+    since = next_id()
+    with recording_from(level.id):
+        ends = [split(recorded_part(r), level)[1] for r in residual(starts)]
+
+    def product(v: Leaves) -> list[Any]:
+        found = backward_pass(starting_cotangents(ends, v), retain=True, since=since)
+        return lift_all([found[x.node] if x.node in found else zeros(part) for x, part in zip(starts, v, strict=True)])
+
+    us = linear(lambda v: product([settle(part) for part in v]), gs, name, method)
+    return backward_pass(starting_cotangents(ends, [settle(-u) for u in lift_all(us)]), retain=False, since=since)
 
 
 def on_tape(values: Leaves, level: Any, node: Node) -> list[Any]:
@@ -319,13 +340,19 @@ def fixed_point(
     with no_grad():
         xs = [plain(x) for x in leaves]
         packing = Packing(xs)
-        small = precision(packing.pack(xs)) ** 0.75
+        after = packing.pack(xs)
+        small = precision(after) ** 0.75
+        rtol, atol = (small if given is None else given for given in (rtol, atol))
+        bound = norm(after)  # of the norm of what f is given: it need not be computed at each iteration
         for _ in range(maxiter):
-            before, after = lift_all([packing.pack(xs), packing.pack(step([lift(x) for x in xs]))])
+            before, after = lift_all([after, packing.pack(step([lift(x) for x in xs]))])
             left, after = computed(norm(after - before), after)
+            after = plain(after)
             xs = packing.unpack(after)
-            if within(left, norm(before) * (small if rtol is None else rtol) + (small if atol is None else atol)):
+            left, bound = lift_all([left, bound])
+            if holds(left <= bound * rtol + atol) and within(left, norm(before) * rtol + atol):
                 break
+            bound = bound + left
         else:
             raise ConvergenceError(
                 f"fixed_point: x still moves by {greatest(left):.3g} after {maxiter} iterations; give a better x0 or a "
@@ -335,7 +362,7 @@ def fixed_point(
     def residual(ys: Leaves) -> list[Any]:
         return [minus(y, after) for y, after in zip(ys, step(ys), strict=True)]
 
-    return unflatten(spec, given_back(leaves, attach(residual, xs, "fixed_point")))
+    return unflatten(spec, given_back(leaves, attach(residual, xs, "fixed_point", "contraction")))
 
 
 def root(

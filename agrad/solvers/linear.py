@@ -5,6 +5,7 @@ system, and iterations continue until all have converged. Quotients with a divis
 converged do not change.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -28,7 +29,10 @@ def plain(value: Any) -> Any:
 
     The result is an array, or members that ``vmap`` maps over.
     """
-    return settle(stop_gradient(value)) if isinstance(value, Tensor) else value
+    if not isinstance(value, Tensor):
+        return value
+    data = value.data
+    return data if value.level.derivative and not isinstance(data, Tensor) else settle(stop_gradient(value))
 
 
 def raw_of(value: Any) -> Any:
@@ -46,7 +50,7 @@ def raw_of(value: Any) -> Any:
 def holds(condition: Any) -> bool:
     """Return True if a condition holds for every member."""
     raw = raw_of(condition)
-    return bool(NAMESPACES[type(raw)].all(raw))
+    return bool(raw) if not raw.shape else bool(NAMESPACES[type(raw)].all(raw))
 
 
 def computed(*values: Any) -> list[Any]:
@@ -56,6 +60,8 @@ def computed(*values: Any) -> list[Any]:
     """
     raws = [raw_of(v) for v in values]
     backend = backend_of(raws[0])
+    if not backend.lazy:
+        return list(values)
     return [_around(raw, v) for raw, v in zip(backend.computed(raws), values, strict=True)]
 
 
@@ -67,12 +73,25 @@ def _around(raw: Any, value: Any) -> Any:
 
 def precision(value: Any) -> float:
     """Return the relative precision of an array's dtype."""
-    return float(np.finfo(dtype_name(value.dtype)).eps)
+    return _limits(dtype_name(value.dtype))[0]
+
+
+@functools.cache
+def _limits(name: str) -> tuple[float, float, float]:
+    """Return a dtype's precision, and the bounds of sums of squares that lose nothing to underflow or overflow."""
+    about = np.finfo(name)
+    return float(about.eps), float(about.tiny) / float(about.eps), float(about.max)
 
 
 def norm(v: Any) -> Any:
     """Return the Euclidean norm of a vector, without overflow or underflow on the way."""
-    xp = namespace_of((v,))
+    xp = NAMESPACES[type(v)]
+    if not isinstance(v, Tensor) and not backend_of(v).lazy:
+        _, least, most = _limits(dtype_name(v.dtype))
+        with np.errstate(all="ignore"):
+            square = _real(xp.vecdot(v, v))
+        if least < square < most:
+            return xp.sqrt(square)
     size = magnitude(v)
     v = v / size
     return size * xp.sqrt(xp.sum(_real(_conj(v) * v)))
@@ -89,6 +108,8 @@ def magnitude(v: Any) -> Any:
 
 def within(size: Any, tolerance: Any) -> bool:
     """Return True if every member's ``size`` is within a finite ``tolerance``."""
+    if not isinstance(size, Tensor) and not isinstance(tolerance, Tensor):
+        return bool(size <= tolerance) and math.isfinite(tolerance)
     size, tolerance = lift_all([size, tolerance])
     xp = namespace_of((size,))
     return holds(xp.logical_and(size <= tolerance, xp.isfinite(tolerance)))
@@ -128,29 +149,53 @@ class Packing:
     def __init__(self, leaves: Sequence[Any]) -> None:
         self.shapes = [tuple(leaf.shape) for leaf in leaves]
         self.dtypes = [leaf.dtype for leaf in leaves]
+        self.alike = len({dtype_name(dtype) for dtype in self.dtypes}) == 1
         self.ends = np.cumsum([math.prod(shape) for shape in self.shapes]).tolist()
 
-    def pack(self, leaves: Sequence[Any]) -> Any:
-        """Return the vector of the arrays' plain values."""
-        leaves = [plain(leaf) for leaf in leaves]
-        xp = namespace_of(leaves)
-        if len(leaves) == 1:
-            return plain(xp.reshape(leaves[0], (-1,)))
-        dtype = xp.result_type(*leaves)
-        return plain(xp.concat([xp.reshape(xp.astype(leaf, dtype), (-1,)) for leaf in leaves], axis=0))
+    def pack(self, leaves: Sequence[Any], before: tuple[int, ...] = ()) -> Any:
+        """Return the vector of the arrays' plain values, as ``join`` does."""
+        if len(leaves) > 1:
+            return plain(self.join([plain(leaf) for leaf in leaves], before))
+        leaf = plain(leaves[0])
+        return plain(NAMESPACES[type(leaf)].reshape(leaf, (*before, self.ends[0])))
 
-    def unpack(self, vector: Any) -> list[Any]:
-        """Return the arrays in a vector as plain values of their own shapes and dtypes."""
-        xp = namespace_of((vector,))
-        parts = []
-        start = 0
-        for shape, dtype, end in zip(self.shapes, self.dtypes, self.ends, strict=True):
-            part = xp.reshape(vector[start:end], shape)
-            if is_complex(part.dtype) and not is_complex(dtype):
-                part = xp.real(part)
-            parts.append(plain(part if dtype_name(part.dtype) == dtype_name(dtype) else xp.astype(part, dtype)))
+    def unpack(self, vector: Any, before: tuple[int, ...] = ()) -> list[Any]:
+        """Return the arrays in a vector as plain values, as ``part`` does."""
+        if len(self.shapes) == 1 and vector.dtype == self.dtypes[0]:
+            return [plain(NAMESPACES[type(vector)].reshape(vector, (*before, *self.shapes[0])))]
+        return [plain(part) for part in self.part(vector, before)]
+
+    def join(self, leaves: Sequence[Any], before: tuple[int, ...] = ()) -> Any:
+        """Return the vector of the arrays.
+
+        ``before`` are axes that all arrays have before their own; the vector has them too.
+        """
+        xp = namespace_of(leaves)
+        sizes = [end - start for start, end in zip([0, *self.ends], self.ends, strict=False)]
+        dtype = xp.result_type(*leaves)
+        flat = [
+            xp.reshape(xp.astype(leaf, dtype, copy=False), (*before, size))
+            for leaf, size in zip(leaves, sizes, strict=True)
+        ]
+        return xp.concat(flat, axis=-1)
+
+    def part(self, vector: Any, before: tuple[int, ...] = ()) -> list[Any]:
+        """Return the arrays in a vector, of their own shapes and dtypes, with the axes ``before``."""
+        xp = NAMESPACES[type(vector)]
+        parts, start = [], 0
+        for shape, end in zip(self.shapes, self.ends, strict=True):
+            parts.append(xp.reshape(vector[..., start:end], (*before, *shape)))
             start = end
+        if not self.alike or vector.dtype != self.dtypes[0]:
+            parts = [self._cast(part, dtype) for part, dtype in zip(parts, self.dtypes, strict=True)]
         return parts
+
+    @staticmethod
+    def _cast(part: Any, dtype: Any) -> Any:
+        xp = namespace_of((part,))
+        if is_complex(part.dtype) and not is_complex(dtype):
+            part = xp.real(part)
+        return part if dtype_name(part.dtype) == dtype_name(dtype) else xp.astype(part, dtype)
 
     def on_vectors(self, f: Callable[[list[Any]], Sequence[Any]]) -> Operator:
         """Return a function of lists of Tensors as a function of plain vectors."""
@@ -268,11 +313,32 @@ def bicgstab(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple
         p = r + _over(rho, before) * _over(alpha, omega) * (p - omega * v)
 
 
+def contraction(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple[Any, Any, int]:
+    """Solve a x = b by x + (b - a x), for a matrix near to the identity.
+
+    Richardson, Phil. Trans. R. Soc. A 210 (1911). Where the residual does not fall by a third in a step, GMRES goes on.
+    Returns as ``gmres`` does.
+    """
+    applied, before = 0, None
+    while True:
+        r = b - a(x)
+        x, r, size = computed(x, r, norm(r))
+        applied += 1
+        if holds(size <= tolerance) or applied >= maxiter:
+            return x, size, applied
+        if before is not None and not holds(size <= before * (2 / 3)):
+            x, size, more = gmres(a, b, x, tolerance, maxiter - applied)
+            return x, size, applied + more
+        x, before = x + r, size
+
+
 METHODS: dict[str, Callable[..., tuple[Any, Any, int]]] = {
     "gmres": gmres,
     "cg": conjugate_gradient,
     "bicgstab": bicgstab,
 }
+INNER = {**METHODS, "contraction": contraction}
+"""The methods, and one that only solvers ask for."""
 
 
 def solved(
@@ -291,14 +357,14 @@ def solved(
     ``b`` is scaled to elements of at most 1, and the solution is scaled back, because squares could overflow or
     underflow. With ``strict``, raises ``ConvergenceError`` if the tolerance was not reached.
     """
-    if method not in METHODS:
+    if method not in INNER:
         raise ConfigurationError(f"{name}: method is one of {', '.join(map(repr, METHODS))}, not {method!r}")
     rtol = precision(b) ** 0.75 if rtol is None else rtol
     scale = magnitude(b)
     b = b / scale
     tolerance = norm(b) * rtol + atol / scale
     limit = maxiter or max(200, 10 * int(b.shape[0]))
-    x, size, applied = METHODS[method](a, b, x / scale, tolerance, limit)
+    x, size, applied = INNER[method](a, b, x / scale, tolerance, limit)
     if strict and not within(size, 2 * tolerance):
         left, wanted = greatest(size * scale), greatest(tolerance * scale)
         raise ConvergenceError(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from test_bench import check_run, tables
 
-from bench import transforms, transforms_jobs
+from bench import adbench, transforms, transforms_jobs
 from bench.common import Missing, Timing
 from bench.limits import Limits
 from bench.transforms_jobs import HESSIAN, LOOP, SAMPLES
@@ -66,7 +66,41 @@ def test_what_falls_short_is_said() -> None:
     text, short = transforms.table(timings, ["torch.func", "jax", "autograd"], traffic, best)
     assert short == ["a: gradient: 2.00 x autograd"]
     (rows,) = tables(text)
-    assert rows[2][1:] == ["2e+03", "", "2.00 (2.00 to 2.00)", "2.00 (2.00 to 2.00)", "50.00%"]
+    assert rows[2][1:] == ["2e+03", "", "", "2.00 (2.00 to 2.00)", "2.00 (2.00 to 2.00)", "50.00%"]
+
+
+def test_a_jitted_function_that_is_slower_than_eager_is_said() -> None:
+    timings = {"a: gradient": {"agrad": Timing([1.0, 1.0]), "agrad.jit": Timing([1.5, 1.3])}}
+    text, short = transforms.table(timings, [], {"a: gradient": 10}, Limits(flops=1.0, bytes=10.0, where="here"))
+    assert short == ["a: gradient: jitted 1.40 x eager"]
+    assert "1.40 (1.35 to 1.45)" in text
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.needs(m)) for n, m in ({"agrad.jit": "numpy"} | MODULES).items()]
+)
+def test_the_libraries_compute_the_same_objectives_of_adbench(name: str) -> None:
+    for row, problem in adbench.problems(quick=True).items():
+        ours, theirs = transforms_jobs.job("agrad", problem), transforms_jobs.job(name, problem)
+        expected, found = np.asarray(theirs.read(theirs.step())), np.asarray(ours.read(ours.step()))
+        assert found.shape == expected.shape and np.any(found)
+        np.testing.assert_allclose(found, expected, atol=1e-9 * (1 + np.max(np.abs(expected))), err_msg=str(row))
+
+
+def test_a_loop_too_long_to_compile_is_left_out() -> None:
+    (long,) = [p for p in adbench.problems().values() if p.unrolled]
+    with pytest.raises(Missing, match="too long to compile"):
+        transforms_jobs.job("agrad.jit", long)
+
+
+def test_rotations_of_the_hand() -> None:
+    words = transforms_jobs.library("agrad").words
+    for axis in range(3):
+        turn = adbench.turned(words, np.asarray([0.3, -1.2]), axis)
+        np.testing.assert_allclose(turn @ np.swapaxes(turn, 1, 2), np.stack([np.eye(3)] * 2), atol=1e-12)
+        np.testing.assert_allclose(np.linalg.det(turn), 1.0)
+        np.testing.assert_allclose(turn[:, axis, axis], 1.0)
 
 
 def test_a_quick_run(run: Callable, tmp_path: Path) -> None:

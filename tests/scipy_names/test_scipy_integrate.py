@@ -76,6 +76,33 @@ def test_one_time() -> None:
     assert integrate.odeint(lambda y, t: -y, np.float32(1.0), [0.0, 1.0]).shape == (2, 1)
 
 
+def test_sizes_of_steps() -> None:
+    """The settings that ``agrad.odeint`` has too: a step of at most a size, and a size to begin with."""
+    for settings, wanted in ((("h0", "hmax"), integrate.odeint), (("first_step", "max_step"), integrate.solve_ivp)):
+        times: list[float] = []
+
+        def f(t: Any, y: Any, times: list[float] = times) -> Any:
+            times.append(float(t))
+            return -y
+
+        given = dict(zip(settings, (0.001, 0.02), strict=True))
+        if wanted is integrate.odeint:
+            wanted(f, 1.0, [0.0, 1.0], tfirst=True, **given)
+        else:
+            wanted(f, (0.0, 1.0), np.ones(1), **given)
+        ends = sorted(set(times))
+        assert ends[1] <= 0.001
+        assert len(ends) > 5 * 49
+
+
+def test_results_as_users_of_scipy_write_them() -> None:
+    t = np.linspace(0.0, 2.0, 5)
+    y = integrate.odeint(lambda y, t, g: [y[1], -g], [1.0, 0.0], t, args=(9.81,))
+    np.testing.assert_allclose(np.asarray(y)[:, 0], 1 - 9.81 / 2 * t**2, atol=1e-6)
+    out = integrate.solve_ivp(lambda t, y: [y[1], -y[0]], (0, 2), [0.0, 1.0], "tsit5", t_eval=t, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(np.asarray(out.y)[0], np.sin(t), atol=1e-6)
+
+
 def decay(t: Any, y: Any) -> Any:
     return -y
 
@@ -101,12 +128,13 @@ REFUSED: list[tuple[type[Exception], str, Any]] = [
         "give fixed_quad",
         lambda: agrad.jit(lambda a: integrate.quad(agrad.exp, a, 1)[0])(np.asarray(0.0)),
     ),
-    (RefusedFunctionError, "odeint: hmax", lambda: integrate.odeint(lambda y, t: -y, 1.0, [0.0, 1.0], hmax=0.1)),
+    (RefusedFunctionError, "odeint: hmin", lambda: integrate.odeint(lambda y, t: -y, 1.0, [0.0, 1.0], hmin=0.1)),
+    (RefusedFunctionError, "full_output", lambda: integrate.odeint(lambda y, t: -y, 1.0, [0.0, 1.0], full_output=1)),
     (ShapeError, "y0 and t have one axis", lambda: integrate.odeint(lambda y, t: -y, Y, [0.0, 1.0])),
     (RefusedFunctionError, "method", lambda: integrate.solve_ivp(decay, (0, 1), Y[0], "BDF")),
     (RefusedFunctionError, "dense_output", lambda: integrate.solve_ivp(decay, (0, 1), Y[0], dense_output=True)),
     (RefusedFunctionError, "events", lambda: integrate.solve_ivp(decay, (0, 1), Y[0], events=[decay])),
-    (RefusedFunctionError, "max_step", lambda: integrate.solve_ivp(decay, (0, 1), Y[0], max_step=0.1)),
+    (RefusedFunctionError, "lband", lambda: integrate.solve_ivp(decay, (0, 1), Y[0], lband=1)),
     (ShapeError, "from the first of t_span", lambda: integrate.solve_ivp(decay, (0, 1), Y[0], t_eval=[0.5, 2])),
     (ShapeError, "in this order", lambda: integrate.solve_ivp(decay, (0, 1), Y[0], t_eval=[0.5, 0.2])),
     (

@@ -57,8 +57,8 @@ def solve_ivp(
         The first time and the last. They are constants.
     y0 : array
         The value at the first time. It is differentiated.
-    method : {"RK45"}
-        The pair of Dormand and Prince by ``agrad.odeint``; SciPy's other methods are refused.
+    method : {"RK45", "tsit5"}
+        The pair of Dormand and Prince, or of Tsitouras, by ``agrad.odeint``; SciPy's other methods are refused.
     t_eval : array, optional
         The times to return, in the order of ``t_span``, constants; without it the first and the last, where SciPy
         returns each of its own steps.
@@ -71,7 +71,8 @@ def solve_ivp(
     args : tuple, optional
         Further arguments of ``fun``. They are differentiated.
     **options
-        ``rtol`` (1e-3) and ``atol`` (1e-6), numbers: also the accuracy of derivatives. Others are refused.
+        ``rtol`` (1e-3) and ``atol`` (1e-6), numbers: also the accuracy of derivatives; ``first_step`` and
+        ``max_step``. Others are refused.
 
     Returns
     -------
@@ -91,11 +92,12 @@ def solve_ivp(
 
     Notes
     -----
-    Derivatives are those of ``agrad.odeint``, which solves the adjoint equation back. Its steps differ from SciPy's by
-    the first one and the interpolation, so that values agree to the tolerances.
+    Derivatives are those of ``agrad.odeint``. Its steps differ from SciPy's by the control of their size: values agree
+    to the tolerances.
     """
-    refused = {"dense_output": dense_output, "events": events is not None, "method": method not in ("RK45",)}
-    refused |= {name: True for name in options if name not in ("rtol", "atol")}
+    methods = {"RK45": "dopri5", "tsit5": "tsit5"}
+    refused = {"dense_output": dense_output, "events": events is not None, "method": method not in methods}
+    refused |= {name: True for name in options if name not in ("rtol", "atol", "first_step", "max_step")}
     for name, given in refused.items():
         if given:
             raise RefusedFunctionError(f"solve_ivp: {name} is not computed; solved is method='RK45' at times t_eval")
@@ -112,8 +114,10 @@ def solve_ivp(
         begins = wanted.size > 0 and wanted[0] == first
         times = constant((wanted if begins else np.concatenate([[first], wanted])).astype(kind), y0)
         if times.shape[0] > 1:
-            tolerances = {"rtol": 1e-3, "atol": 1e-6} | options
-            y = agrad.odeint(lambda y, t, *more: fun(t, y, *more), y0, times, *args, **tolerances)
+            settings = {"rtol": 1e-3, "atol": 1e-6} | options
+            y = agrad.odeint(
+                lambda y, t, *more: fun(t, y, *more), y0, times, args=args, method=methods[method], **settings
+            )
         else:
             y = agrad.expand_dims(y0, axis=0)
         if not begins:
@@ -159,10 +163,12 @@ def odeint(
         Times that increase or decrease. They are differentiated.
     args : tuple, optional
         Further arguments of ``func``. They are differentiated.
-    Dfun, col_deriv, full_output, ml, mu, tcrit, h0, hmax, hmin, ixpr, mxhnil, mxordn, mxords, printmessg : optional
+    Dfun, col_deriv, full_output, ml, mu, tcrit, hmin, ixpr, mxhnil, mxordn, mxords, printmessg : optional
         SciPy's settings of its solver and of what it tells, refused but for their defaults.
     rtol, atol : float, optional
         The tolerances, numbers, by default 1.49e-8 as in SciPy: also the accuracy of derivatives.
+    h0, hmax : float
+        The sizes of the first step and of the greatest, 0 for none given.
     mxstep : int
         The number of steps allowed between two times, 0 for 10,000.
     tfirst : bool
@@ -187,7 +193,7 @@ def odeint(
     The method is that of ``agrad.odeint``, of Dormand and Prince, and not SciPy's for stiff equations.
     """
     refused = {"Dfun": Dfun is not None, "col_deriv": col_deriv, "full_output": full_output, "tcrit": tcrit is not None}
-    refused |= {"ml": ml is not None, "mu": mu is not None, "h0": h0, "hmax": hmax, "hmin": hmin, "ixpr": ixpr}
+    refused |= {"ml": ml is not None, "mu": mu is not None, "hmin": hmin, "ixpr": ixpr}
     refused |= {"mxhnil": mxhnil, "mxordn": mxordn != 12, "mxords": mxords != 5, "printmessg": printmessg}
     for name, given in refused.items():
         if given:
@@ -203,10 +209,10 @@ def odeint(
 
         def slope(y: Any, s: Any, *more: Any) -> Any:
             out = func(s, y, *more) if tfirst else func(y, s, *more)
-            parts = [agrad.reshape(v, ()) for v in arrays(*out)] if isinstance(out, (list, tuple)) else None
-            return agrad.reshape(out if parts is None else agrad.stack(parts), (-1,))
+            return agrad.reshape(agrad.asarray(out), (-1,))
 
-        found = {"rtol": 1.49012e-8 if rtol is None else rtol, "atol": 1.49012e-8 if atol is None else atol}
-        return agrad.odeint(slope, y0, t, *args, **found, maxsteps=mxstep or 10_000)
+        found: dict[str, Any] = {"rtol": 1.49012e-8 if rtol is None else rtol, "atol": 1.49012e-8 if atol is None else atol}
+        found |= {"first_step": h0 or None, "max_step": hmax or None}
+        return agrad.odeint(slope, y0, t, args=args, **found, maxsteps=mxstep or 10_000)
 
     return function(solution)(y0, t, *(args if isinstance(args, tuple) else (args,)))
