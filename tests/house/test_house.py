@@ -29,7 +29,7 @@ BUDGETS = {
     "ops": 5360,
     "optim": 490,
     "random": 480,
-    "scipy": 5080,
+    "scipy": 5100,
     "solvers": 740,
     "testing": 880,
     "transforms": 1770,

@@ -10,7 +10,7 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axis_of, constant, is_complex, values_of
 from agrad.scipy.shared import array, arrays, function, is_array
-from agrad.scipy.signal.sliding import choice, windows
+from agrad.scipy.signal.sliding import EXTENSIONS, choice, extended, windows
 from agrad.scipy.signal.smoothing import detrend as without_trend
 from agrad.scipy.signal.windows import get_window
 
@@ -280,10 +280,6 @@ def spectrogram(
     return _beside(frequencies, power), _beside(times, power), agrad.moveaxis(power, -1, axis)
 
 
-_BOUNDARIES = {"zeros": "constant", "even": "reflect", "constant": "edge"}
-"""The modes of ``agrad.pad`` by SciPy's boundaries."""
-
-
 @function
 def stft(
     x: Any,
@@ -320,8 +316,7 @@ def stft(
     return_onesided : bool
         For real signals the frequencies from 0 on.
     boundary : str or None
-        The continuation by half a segment at both ends: ``"zeros"``, ``"even"``, ``"constant"`` or None. SciPy's
-        ``"odd"`` is not there.
+        The continuation by half a segment at both ends: ``"zeros"``, ``"even"``, ``"odd"``, ``"constant"`` or None.
     padded : bool
         Pad with zeros to a whole number of segments.
     axis : int
@@ -349,9 +344,9 @@ def stft(
     segments = _Segments("stft", window, length, overlap, count, detrend, return_onesided)
     x = agrad.moveaxis(x, axis, -1)
     none = [(0, 0)] * (x.ndim - 1)
+    choice("stft: boundary", boundary, (*EXTENSIONS, None))
     if boundary is not None:
-        ends = _BOUNDARIES[choice("stft: boundary", boundary, (*_BOUNDARIES, None))]
-        x = agrad.pad(x, [*none, (length // 2, length // 2)], ends)
+        x = extended(x, -1 % x.ndim, length // 2, boundary)
     if padded and overlap < length:
         x = agrad.pad(x, [*none, (0, -(x.shape[-1] - length) % (length - overlap) % length)])
     w, frequencies, y, _ = segments.transformed(x)
