@@ -11,6 +11,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import DtypeError, ShapeError, TracedValueError
 from agrad.interop.arguments import axis_of, constant, flat, is_complex, is_concrete, on_axis, values_of
+from agrad.interop.scipy import WORDS
 from agrad.scipy.ndimage.filters import one_each, refuse_output
 from agrad.scipy.ndimage.splines import CONTINUED, checked_order, coefficients, weights
 from agrad.scipy.shared import array, arrays, function
@@ -30,10 +31,15 @@ def _inside(c: Tensor, n: int, order: int, mode: str) -> Tensor:
         return agrad.where(c < 0, left, agrad.where(c > n - 1, right, c))
     if mode == "grid-wrap":
         return agrad.remainder(c, float(n))
-    if mode == "mirror":
-        return agrad.abs(agrad.remainder(c + (n - 1.0), 2.0 * (n - 1)) - (n - 1.0)) if n > 1 else c * 0.0
-    if mode in ("reflect", "grid-mirror"):
-        return agrad.abs(agrad.remainder(c + (n + 0.5), 2.0 * n) - n) - 0.5
+    if mode == "mirror" and n == 1:
+        return c * 0.0
+    if mode in ("mirror", "reflect", "grid-mirror"):
+        twice = 0.0 if mode == "mirror" else 1.0
+        period = 2.0 * (n - 1) + 2 * twice
+        # half a step beyond the last element stays there on the way up, and is mirrored on the way down, as in SciPy
+        last = agrad.where(c < 0, agrad.full_like(c, n - 1.0 + twice), agrad.full_like(c, float(n)))
+        c = agrad.remainder(agrad.where(c < 0, -c - twice, c), period)
+        return agrad.where(c < last, c, period - twice - c)
     # a spline of a higher order ends where its coefficients do, not at the last element
     reach = 0.0 if order < 2 else float(order)
     return agrad.clip(c, -reach, n - 1.0 + reach) if mode == "nearest" else c
@@ -43,11 +49,11 @@ def _place(i: Tensor, n: int, order: int, mode: str) -> Tensor:
     """Return the integer places of neighbours, which may stand beyond the ends."""
     if mode == "grid-wrap":
         return agrad.remainder(i, n)
-    mode = CONTINUED.get(mode, mode) if mode in ("constant", "wrap") else mode
-    if order < 2 or n == 1 or mode not in ("mirror", "reflect", "grid-mirror"):
-        return agrad.clip(i, 0, n - 1)
-    if mode == "mirror":
+    mode = CONTINUED.get(mode, mode) if mode in ("constant", "wrap") and order > 1 else mode
+    if n > 1 and mode == "mirror":
         return agrad.abs(agrad.remainder(i + (n - 1), 2 * (n - 1)) - (n - 1))
+    if order < 2 or mode not in ("reflect", "grid-mirror"):
+        return agrad.clip(i, 0, n - 1)
     i = agrad.remainder(i, 2 * n)
     return agrad.where(i < n, i, 2 * n - 1 - i)
 
@@ -308,12 +314,7 @@ def shift(
 
 def _rotation(angle: Tensor) -> Tensor:
     """Return the matrix of a rotation by degrees, whose multiples of 90 turn elements into elements."""
-    quarter = angle == 90 * agrad.round(angle / 90)
-    turn = angle * (math.pi / 180)
-    cos, sin = (
-        v + agrad.stop_gradient(agrad.where(quarter, agrad.round(v) - v, agrad.zeros_like(v)))
-        for v in (agrad.cos(turn), agrad.sin(turn))
-    )
+    cos, sin = WORDS["cosdg"](angle), WORDS["sindg"](angle)
     return agrad.stack([agrad.stack([cos, sin]), agrad.stack([-sin, cos])])
 
 
