@@ -6,6 +6,7 @@ from typing import Any
 import agrad
 from agrad import Tensor, special
 from agrad.errors import ShapeError
+from agrad.ops.linear_algebra import over_triangle
 from agrad.scipy.shared import arrays, function
 from agrad.scipy.stats.base import Frozen, chosen
 
@@ -54,20 +55,20 @@ def _distance(x: Tensor, center: Tensor, spread: Tensor, singular: bool = False)
     Then its rank, and the squared length of what of the places lies outside of its range, None for a regular matrix.
     """
     d = spread.shape[0]
-    offset = agrad.broadcast_to(x - center, (*x.shape[:-1], d))
-    flat = agrad.matrix_transpose(agrad.reshape(offset, (math.prod(x.shape[:-1]), d)))
+    offset = x - center
+    rows = offset if offset.ndim == 2 else agrad.reshape(offset, (math.prod(x.shape[:-1]), d))
     rank, outside = d, None
     if singular:
         # with ones for the eigenvalues that are 0 the matrix is regular, and has the pseudo-determinant
         range_of = agrad.linalg.matmul(spread, agrad.linalg.pinv(spread, rtol=_small(spread)))
         null = agrad.eye(d, dtype=x.dtype, backend=x.backend, device=x.device) - 0.5 * (range_of + range_of.T)
         rank = d - agrad.round(agrad.stop_gradient(agrad.sum(agrad.linalg.diagonal(null))))
-        beside = agrad.linalg.matmul(null, flat)
-        spread, flat = spread + null, flat - beside
-        outside = agrad.reshape(agrad.sum(beside * beside, axis=0), x.shape[:-1])
+        beside = agrad.linalg.matmul(rows, null)
+        spread, rows = spread + null, rows - beside
+        outside = agrad.reshape(agrad.sum(beside * beside, axis=-1), x.shape[:-1])
     root = agrad.linalg.cholesky(spread)
-    z = agrad.linalg.solve_triangular(root, flat, lower=True)
-    squared = agrad.reshape(agrad.sum(z * z, axis=0), x.shape[:-1])
+    z = over_triangle(rows, agrad.matrix_transpose(root), upper=True)
+    squared = agrad.reshape(agrad.sum(z * z, axis=-1), x.shape[:-1])
     return squared, 2 * agrad.sum(agrad.log(agrad.linalg.diagonal(root))), rank, outside
 
 
