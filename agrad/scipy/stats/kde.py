@@ -5,7 +5,6 @@ from typing import Any
 
 import agrad
 from agrad.errors import OperandError, ShapeError
-from agrad.ops.linear_algebra import under_triangle
 from agrad.scipy.shared import arrays, function
 
 
@@ -132,7 +131,7 @@ class gaussian_kde:
         if x.ndim != 2 or x.shape[0] != self.d:
             raise ShapeError(f"gaussian_kde: points of shape {x.shape} for data of {self.d} dimensions")
         root = agrad.linalg.cholesky(covariance)
-        x, data = (under_triangle(agrad, v, root, upper=False) for v in (x, data))
+        x, data = (agrad.linalg.solve_triangular(root, v, lower=True) for v in (x, data))
         offset = agrad.expand_dims(x, axis=2) - agrad.expand_dims(data, axis=1)
         none = weights <= 0
         log_weights = agrad.log(agrad.where(none, agrad.ones_like(weights), weights))

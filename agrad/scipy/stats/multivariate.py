@@ -6,7 +6,6 @@ from typing import Any
 import agrad
 from agrad import Tensor, special
 from agrad.errors import ShapeError
-from agrad.ops.linear_algebra import over_triangle
 from agrad.scipy.shared import arrays, function
 from agrad.scipy.stats.base import Frozen, chosen
 
@@ -67,8 +66,8 @@ def _distance(x: Tensor, center: Tensor, spread: Tensor, singular: bool = False)
         spread, rows = spread + null, rows - beside
         outside = agrad.reshape(agrad.sum(beside * beside, axis=-1), x.shape[:-1])
     root = agrad.linalg.cholesky(spread)
-    z = over_triangle(rows, agrad.matrix_transpose(root), upper=True)
-    squared = agrad.reshape(agrad.sum(z * z, axis=-1), x.shape[:-1])
+    z = agrad.linalg.solve_triangular(root, agrad.matrix_transpose(rows), lower=True)
+    squared = agrad.reshape(agrad.sum(z * z, axis=0), x.shape[:-1])
     return squared, 2 * agrad.sum(agrad.log(agrad.linalg.diagonal(root))), rank, outside
 
 
