@@ -5,9 +5,10 @@ import builtins
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
+
+from test_floors import tree_of
 
 import agrad
 from agrad.engine.operation import KINDS, Operation
@@ -46,11 +47,6 @@ OLD_WORDS = (
     r"\b(SPACES|AMBIENT|RuleCall|Selector|detours|attention|heed|loosely|announce|Surroundings|put_rule|lookers?)\b"
 )
 NO_FIRST_LINE = re.compile(r"(What|Whether|Who|Whose|How|Where|Why)\b")
-
-
-@cache
-def tree_of(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"))
 
 
 def place(file: Path, node: Any = None) -> str:

@@ -10,13 +10,7 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axis_of, constant, is_concrete, values_of
 from agrad.scipy.interpolate.nodes import column, increasing, laid_out, method, real_beside, real_places
-from agrad.scipy.shared import array
-
-
-def _over(a: Any, b: Any) -> Tensor:
-    """Return ``a / b``, and 0 where ``b`` is 0: between knots that coincide there is nothing."""
-    zero = b == 0
-    return agrad.where(zero, agrad.zeros_like(a / agrad.ones_like(b)), a / agrad.where(zero, agrad.ones_like(b), b))
+from agrad.scipy.shared import array, ratio
 
 
 def _derived(t: Any, c: Any, k: int) -> tuple[Any, Any, int]:
@@ -24,7 +18,7 @@ def _derived(t: Any, c: Any, k: int) -> tuple[Any, Any, int]:
     if not k:
         return t, agrad.zeros_like(c), 0
     steps = column(t[k + 1 : -1] - t[1 : -k - 1], c)
-    return t[1:-1], _over(k * agrad.diff(c, axis=0), steps), k - 1
+    return t[1:-1], ratio(k * agrad.diff(c, axis=0), steps), k - 1
 
 
 def _integrated(t: Any, c: Any, k: int) -> tuple[Any, Any, int]:
@@ -144,7 +138,7 @@ class BSpline:
             total, rows = x * 0, []
             for j in range(d):
                 right, left = around[k + j], around[k + j - d]
-                share = _over(found[j], right - left)
+                share = ratio(found[j], right - left)
                 rows.append(total + (right - x) * share)
                 total = (x - left) * share
             found = [*rows, total]
@@ -176,10 +170,8 @@ class BSpline:
         array
             The shape of ``x`` stands in place of the axis of the coefficients.
         """
-        parts = (self._t, self._c, self.k)
-        for _ in range(nu):
-            parts = _derived(*parts)
-        return self._at(x, parts, self.extrapolate if extrapolate is None else extrapolate)
+        made = self.derivative(nu)
+        return self._at(x, (made._t, made._c, made.k), self.extrapolate if extrapolate is None else extrapolate)
 
     def derivative(self, nu: int = 1) -> "BSpline":
         """Return the derivative as a spline.

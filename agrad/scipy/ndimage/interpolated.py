@@ -59,9 +59,10 @@ def _place(i: Tensor, n: int, order: int, mode: str) -> Tensor:
 
 
 def _sampled(
-    name: str, x: Tensor, coordinates: list[Tensor], order: Any, mode: str, cval: Any, prefilter: bool
+    name: str, x: Tensor, coordinates: list[Tensor], output: Any, order: Any, mode: str, cval: Any, prefilter: bool
 ) -> Tensor:
     """Return the values at coordinates, one Tensor for each axis, which are broadcast."""
+    refuse_output(name, output)
     choice(f"{name}: mode", mode, tuple(MODES))
     order = checked_order(name, order)
     if not x.size:
@@ -116,13 +117,6 @@ def _corners(c: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, Ten
         off = (i < 0) | (i > n - 1) if mode == "grid-constant" else outside
         out.append((_place(i, n, order, mode), weight, off))
     return out
-
-
-def _transformed(
-    name: str, x: Tensor, coordinates: list[Tensor], output: Any, order: Any, mode: str, cval: Any, prefilter: bool
-) -> Tensor:
-    refuse_output(name, output)
-    return _sampled(name, x, coordinates, order, mode, cval, prefilter)
 
 
 def _real_pair(name: str, input: Any, numbers: Any) -> tuple[Tensor, Tensor]:
@@ -185,7 +179,7 @@ def map_coordinates(
     x, c = _real_pair("map_coordinates", input, coordinates)
     if not c.ndim or not x.ndim or c.shape[0] != x.ndim:
         raise ShapeError(f"map_coordinates: {x.ndim} axes need as many coordinates, not of the shape {c.shape}")
-    return _transformed("map_coordinates", x, [c[i, ...] for i in range(x.ndim)], output, order, mode, cval, prefilter)
+    return _sampled("map_coordinates", x, [c[i, ...] for i in range(x.ndim)], output, order, mode, cval, prefilter)
 
 
 def _grid(c: Tensor, shape: tuple[int, ...]) -> list[Tensor]:
@@ -260,7 +254,7 @@ def affine_transform(
         for j in [i] if c.ndim == 1 else range(n):
             at = at + (c[i] if c.ndim == 1 else c[i, j]) * grid[j]
         coordinates.append(at)
-    return _transformed("affine_transform", x, coordinates, output, order, mode, cval, prefilter)
+    return _sampled("affine_transform", x, coordinates, output, order, mode, cval, prefilter)
 
 
 @function
@@ -309,7 +303,7 @@ def shift(
         raise ShapeError(f"shift: an array of {x.ndim} axes needs as many shifts, not of the shape {c.shape}")
     c = agrad.broadcast_to(c, (x.ndim,))
     coordinates = [at - c[i] for i, at in enumerate(_grid(c, x.shape))]
-    return _transformed("shift", x, coordinates, output, order, mode, cval, prefilter)
+    return _sampled("shift", x, coordinates, output, order, mode, cval, prefilter)
 
 
 def _rotation(angle: Tensor) -> Tensor:
@@ -390,7 +384,7 @@ def rotate(
     coordinates = [offset[i] + matrix[i, 0] * grid[0] + matrix[i, 1] * grid[1] for i in range(2)]
 
     def turned(part: Tensor) -> Tensor:
-        return _transformed("rotate", part, coordinates, output, order, mode, cval, prefilter)
+        return _sampled("rotate", part, coordinates, output, order, mode, cval, prefilter)
 
     if x.ndim == 2:
         out = turned(x)
@@ -456,4 +450,4 @@ def zoom(
         else:
             places = np.linspace(0.0, n - 1.0, count) if count > 1 else np.zeros(count)
         coordinates.append(constant(places.astype(c.dtype.name).reshape(on_axis(count, i, x.ndim)), c))
-    return _transformed("zoom", x, coordinates, output, order, mode, cval, prefilter)
+    return _sampled("zoom", x, coordinates, output, order, mode, cval, prefilter)

@@ -89,6 +89,27 @@ def _length(window: Any, nperseg: Any, n: int) -> int:
     return min(int(given if nperseg is None else nperseg), n)
 
 
+def _cut(
+    name: str,
+    x: Any,
+    axis: int,
+    window: Any,
+    nperseg: Any,
+    noverlap: Any,
+    nfft: Any,
+    detrend: Any,
+    onesided: bool,
+    share: int = 2,
+) -> tuple[Tensor, int, _Segments]:
+    """Return the signal with its time last, the axis of time, and how to cut it: by default to overlap by a share."""
+    x = array(x)
+    axis = axis_of(axis, x.ndim)
+    length = _length(window, nperseg, x.shape[axis])
+    overlap = length // share if noverlap is None else int(noverlap)
+    count = length if nfft is None else int(nfft)
+    return agrad.moveaxis(x, axis, -1), axis, _Segments(name, window, length, overlap, count, detrend, onesided)
+
+
 def _beside(frequencies: np.ndarray, like: Tensor) -> Tensor:
     """Return numbers of the host, real, beside a result."""
     real = agrad.real(like) if is_complex(like) else like
@@ -144,9 +165,8 @@ def periodogram(
     if nfft is not None and nfft < x.shape[axis]:
         x = x[(*(slice(None),) * axis, slice(0, int(nfft)))]
     n = x.shape[axis]
-    count = n if nfft is None else int(nfft)
-    segments = _Segments("periodogram", window, n, 0, count, detrend, return_onesided)
-    frequencies, power = segments.power(agrad.moveaxis(x, axis, -1), fs, scaling)
+    x, axis, segments = _cut("periodogram", x, axis, window, n, 0, nfft, detrend, return_onesided)
+    frequencies, power = segments.power(x, fs, scaling)
     return _beside(frequencies, power), agrad.moveaxis(power[..., 0, :], -1, axis)
 
 
@@ -205,12 +225,8 @@ def welch(
     """
     if average != "mean":
         raise ConfigurationError(f"welch has average='mean' only, not {average!r}")
-    x = array(x)
-    axis = axis_of(axis, x.ndim)
-    length = _length(window, nperseg, x.shape[axis])
-    overlap, count = length // 2 if noverlap is None else int(noverlap), length if nfft is None else int(nfft)
-    segments = _Segments("welch", window, length, overlap, count, detrend, return_onesided)
-    frequencies, power = segments.power(agrad.moveaxis(x, axis, -1), fs, scaling)
+    x, axis, segments = _cut("welch", x, axis, window, nperseg, noverlap, nfft, detrend, return_onesided)
+    frequencies, power = segments.power(x, fs, scaling)
     return _beside(frequencies, power), agrad.moveaxis(agrad.mean(power, axis=-2), -1, axis)
 
 
@@ -270,13 +286,9 @@ def spectrogram(
     """
     if mode != "psd":
         raise ConfigurationError(f"spectrogram has mode='psd' only, not {mode!r}; stft returns the complex transforms")
-    x = array(x)
-    axis = axis_of(axis, x.ndim)
-    length = _length(window, nperseg, x.shape[axis])
-    overlap, count = length // 8 if noverlap is None else int(noverlap), length if nfft is None else int(nfft)
-    segments = _Segments("spectrogram", window, length, overlap, count, detrend, return_onesided)
-    frequencies, power = segments.power(agrad.moveaxis(x, axis, -1), fs, scaling)
-    times = (length / 2 + np.arange(power.shape[-2]) * (length - overlap)) / fs
+    x, axis, segments = _cut("spectrogram", x, axis, window, nperseg, noverlap, nfft, detrend, return_onesided, 8)
+    frequencies, power = segments.power(x, fs, scaling)
+    times = (segments.length / 2 + np.arange(power.shape[-2]) * (segments.length - segments.overlap)) / fs
     return _beside(frequencies, power), _beside(times, power), agrad.moveaxis(power, -1, axis)
 
 
@@ -337,12 +349,8 @@ def stft(
     ShapeError
         For lengths that do not fit each other.
     """
-    x = array(x)
-    axis = axis_of(axis, x.ndim)
-    length = _length(window, nperseg, x.shape[axis])
-    overlap, count = length // 2 if noverlap is None else int(noverlap), length if nfft is None else int(nfft)
-    segments = _Segments("stft", window, length, overlap, count, detrend, return_onesided)
-    x = agrad.moveaxis(x, axis, -1)
+    x, axis, segments = _cut("stft", x, axis, window, nperseg, noverlap, nfft, detrend, return_onesided)
+    length, overlap = segments.length, segments.overlap
     none = [(0, 0)] * (x.ndim - 1)
     choice("stft: boundary", boundary, (*EXTENSIONS, None))
     if boundary is not None:
