@@ -182,3 +182,25 @@ CALLS.add(
     _BY,
     order=1,
 )
+for _k, _order in ((2, 1), (3, 2), (4, 1)):
+    CALLS.add(
+        f"make_interp_spline periodic {_k}",
+        lambda m, x, y, t, k=_k: m.make_interp_spline(x, _ring(y), k, bc_type="periodic")(t),
+        _BX,
+        _BY[:5],
+        _BAT,
+        order=_order,
+    )
+CALLS.add(
+    "make_interp_spline periodic few",
+    lambda m, y: m.make_interp_spline(_NODES[:3], _ring(y), 5, bc_type="periodic").c,
+    _BY[:2],
+    order=1,
+)
+CALLS.add(
+    "BSpline integrate periodic",
+    lambda m, c, a: m.BSpline(_KNOTS, c, 3, "periodic").integrate(a, 7.0),
+    _BY,
+    np.asarray(-0.8),
+    order=1,
+)

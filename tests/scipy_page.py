@@ -18,8 +18,9 @@ from scipy_stats_calls import CALLS as STATS
 PAGE = Path(__file__).parent.parent / "docs" / "scipy.md"
 START = "## Functions\n"
 TEXT = """
-The tests compare each call with SciPy's value, its derivatives up to the order named (JAX, Dask: the first) with finite
-differences, and the call under `vmap` and `jit` with the plain one. `python tests/scipy_page.py` writes the tables.
+The tests compare each call with SciPy's value, its derivatives up to the order named with finite differences (the
+second on JAX and Dask with NumPy's), and the call under `vmap` and `jit` with the plain one. `python
+tests/scipy_page.py` writes the tables.
 """
 MODULES = (INTEGRATE, INTERPOLATE, LINALG, NDIMAGE, SIGNAL, DISTANCE, SPECIAL, STATS)
 CALLS: list[Call] = [call for module in MODULES for call in module]

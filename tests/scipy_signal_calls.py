@@ -138,6 +138,13 @@ CALLS.add(
 CALLS.add(
     "stft axis", lambda m, x: m.stft(x, nperseg=5, detrend="linear", boundary="constant", axis=0)[2], _WAVES.T, order=1
 )
+for _boundary in ("odd", "even", "constant", None):
+    CALLS.add(
+        f"stft {_boundary}",
+        lambda m, x, b=_boundary: m.stft(x, nperseg=6, noverlap=1, boundary=b, padded=b != "odd")[2],
+        _WAVES[:, :11],
+        order=2 if _boundary == "odd" else 1,
+    )
 _SEGMENTS = _WAVES[:, :12].reshape(2, 3, 4) + 1j * np.cos(np.arange(24.0) ** 1.4).reshape(2, 3, 4)
 CALLS.add("istft", lambda m, z: m.istft(z)[1], _SEGMENTS)
 CALLS.add("istft by window", lambda m, z, w: m.istft(z, window=w, noverlap=3, boundary=False)[1], _SEGMENTS[0], _FOUR)

@@ -40,6 +40,9 @@ CALLS.add("factorial negative", lambda m, n: m.factorial(n), np.asarray([-1.5, 0
 CALLS.add("multigammaln", lambda m, a: m.multigammaln(a, 3), _S + 1)
 CALLS.add("multigammaln one", lambda m, a: m.multigammaln(a, 1), _S)
 
+CALLS.add("zetac", lambda m, x: m.zetac(x), np.asarray([-7.3, -2.0, -0.2, 0.0, 0.4, 0.97, 1.4, 3.0]))
+CALLS.add("rgamma", lambda m, x: m.rgamma(x), np.asarray([-3.0, -2.5, 0.0, 0.7, 4.2]))
+
 # at the ends of domains, and where simple forms cancel
 _A = np.asarray
 CALLS.add("perm large", lambda m, n, k: m.perm(n, k), _A([1e8, 1e12, 1e15]), _A([1.0, 1.0, 2.0]), order=0)
@@ -54,6 +57,8 @@ CALLS.add(
     _A([1e-20, 1e-17]),
     order=0,
 )
+CALLS.add("rgamma overflow", lambda m, x: m.rgamma(x), _A([-1e10, -200.0, -171.0, -170.5]), order=0)
+CALLS.add("zetac large", lambda m, x: m.zetac(x), _A([-250.5, -200.0, 60.0]), order=0)
 CALLS.add("fdtr infinity", lambda m, n, d, x: m.fdtr(n, d, x), _A(1.0), _A(2.0), _A([np.inf, 0.0, 2.0]), order=0)
 CALLS.add("exprel infinity", lambda m, x: m.exprel(x), _A([-np.inf, 0.0, 8.0]), order=0)
 CALLS.add(

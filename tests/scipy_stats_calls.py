@@ -111,6 +111,26 @@ CALLS.add(
     _COV,
 )
 CALLS.add("multivariate_t pdf", lambda m, x, a: m.multivariate_t.pdf(x, a, shape=2.0, df=3), _X, _LOC)
+_THIN = np.asarray([[1.2, -0.3], [0.4, 0.8], [-0.7, 0.5]])
+for _method in ("logpdf", "pdf"):
+    CALLS.add(
+        f"multivariate_normal {_method} singular",
+        lambda m, z, a, b, f=_method: getattr(m.multivariate_normal, f)(
+            a + z @ b.T, a, _symmetric(b @ b.T), allow_singular=True
+        ),
+        _X[:, :2],
+        _LOC,
+        _THIN,
+        rtol=1e-8,
+    )
+CALLS.add(
+    "multivariate_t pdf singular",
+    lambda m, x, a, b: m.multivariate_t.pdf(x, a, _symmetric(b @ b.T), 2.5, allow_singular=True),
+    _X,
+    _LOC,
+    _THIN,
+    rtol=1e-8,
+)
 _SHARES = np.asarray([[0.2, 0.1], [0.3, 0.6]])
 CALLS.add("dirichlet logpdf", lambda m, x, a: m.dirichlet.logpdf(x, a), _SHARES, np.asarray([0.7, 2.0, 1.4]))
 CALLS.add("dirichlet pdf", lambda m, x, a: m.dirichlet(a).pdf(x), _SHARES, np.asarray([0.7, 2.0, 1.4]))

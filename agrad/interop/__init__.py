@@ -1,5 +1,5 @@
 """Functions of NumPy, SciPy and einops on Tensors, through their protocols.
 
-Nothing here has derivative rules but the product with a sparse matrix: every other function is a composition of
-``agrad``'s functions.
+Nothing here has derivative rules but the product with a sparse matrix and the convolution of vectors: every other
+function is a composition of ``agrad``'s functions.
 """

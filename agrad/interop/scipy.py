@@ -5,6 +5,7 @@ distributions, Box-Cox transformations, losses. All are differentiable in their 
 Counts (``k`` of ``bdtr``, ``nbdtr``, ``pdtr``) are rounded down and have no derivative.
 """
 
+import functools
 import math
 import sys
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import numpy as np
 import agrad
 from agrad import Tensor, special
 from agrad.errors import RefusedFunctionError
-from agrad.interop.arguments import alike, operands
+from agrad.interop.arguments import alike, constant, operands
 from agrad.interop.table import UFUNCS
 
 Function = Callable[..., Any]
@@ -114,7 +115,6 @@ word("softplus")(lambda x: agrad.logaddexp(x, agrad.zeros_like(x)))
 word("exprel")(_exp_minus_1_over)
 word("cosm1")(lambda x: -2 * agrad.sin(x / 2) ** 2)
 word("radian")(lambda d, m, s: (d + (m + s / 60.0) / 60.0) * _DEGREE)
-word("zetac")(lambda x: special.zeta(x, 2.0))
 word("loggamma")(lambda x: _within(x >= 0, special.gammaln(x)))
 
 
@@ -162,10 +162,40 @@ def _rgamma(x: Any) -> Any:
     right = x > 0.5
     above = agrad.where(right, x, agrad.ones_like(x))
     below = agrad.where(right, agrad.zeros_like(x), x)
-    whole = agrad.round(below)
-    sine = agrad.sin(math.pi * (below - whole)) * (1 - 2 * agrad.remainder(whole, 2.0))
-    mirrored = special.gamma(1 - below) * sine / math.pi
+    mirrored = _waved(special.gamma(1 - below), below) / math.pi
     return agrad.where(right, agrad.exp(-special.gammaln(above)), mirrored)
+
+
+def _waved(size: Any, x: Any) -> Any:
+    """Return size * sin(pi * x), which is 0 at whole numbers where ``size`` is infinite too."""
+    whole = agrad.round(x)
+    sine = agrad.sin(math.pi * (x - whole)) * (1 - 2 * agrad.remainder(whole, 2.0))
+    return agrad.where(sine == 0, agrad.minimum(size, agrad.finfo(size.dtype).max), size) * sine
+
+
+@functools.cache
+def _alternating(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return factors and logarithms of 1, ..., n: the factors times 1, 2**-x, ..., n**-x sum to 1 - 2**-x + ..."""
+    powers = [math.factorial(n + i - 1) * 4**i / (math.factorial(n - i) * math.factorial(2 * i)) for i in range(n + 1)]
+    rest = 1 - np.cumsum(powers)[:n] / sum(powers)
+    return rest * (-1.0) ** np.arange(n), np.log(np.arange(1.0, n + 1))
+
+
+@word("zetac")
+def _zetac(x: Any) -> Any:
+    # from -1/2 to 1 by the alternating series (P. Borwein, "An efficient algorithm for the Riemann zeta function",
+    # 2000, algorithm 2), below by the functional equation
+    left, right = x < -0.5, x >= 1
+    zero = agrad.zeros_like(x)
+    middle, below = agrad.where(left | right, zero, x), agrad.where(left, x, zero - 1.0)
+    factors, logs = (constant(v.astype(x.dtype.name), x) for v in _alternating(25))
+    eta = agrad.sum(factors * agrad.exp(-logs * agrad.expand_dims(middle, axis=-1)), axis=-1)
+    between = -eta / agrad.expm1((1 - middle) * math.log(2.0)) - 1
+    size = agrad.exp(special.gammaln(1 - below) + (below - 1) * math.log(2 * math.pi)) * special.zeta(1 - below, 1.0)
+    mirrored = 2 * _waved(size, below / 2) - 1
+    return agrad.where(
+        right, special.zeta(agrad.where(right, x, zero + 2.0), 2.0), agrad.where(left, mirrored, between)
+    )
 
 
 @word("gammasgn")

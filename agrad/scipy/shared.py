@@ -27,6 +27,15 @@ def array(value: Any) -> Tensor:
     return arrays(value)[0]
 
 
+def ratio(a: Any, b: Any, good: Any = None) -> Tensor:
+    """Return ``a / b``, and 0 with the derivative 0 where ``b`` is 0.
+
+    With ``good`` it is 0 where that does not hold.
+    """
+    good = b != 0 if good is None else good
+    return agrad.where(good, a / agrad.where(good, b, agrad.ones_like(b)), agrad.zeros_like(a))
+
+
 def function(f: Callable[..., Any]) -> Callable[..., Any]:
     """Return raw arrays where raw arrays came in, as a decorator.
 

@@ -130,12 +130,17 @@ def second_by_create_graph(h: Function, xs: Arrays, vs: Arrays) -> list[Any]:
     """Return the derivative of <gradient, v> through a recorded backward pass."""
     leaves = [agrad.asarray(x, requires_grad=True) for x in xs]
     h(*leaves).backward(create_graph=True)
-    total = weighted(tuple(leaf.grad for leaf in leaves), vs)
+    total = weighted(_filled(leaves), vs)
     for leaf in leaves:
         leaf.zero_grad()
     if total.requires_grad:
         total.backward()
-    return [x * 0 if leaf.grad is None else leaf.grad for x, leaf in zip(xs, leaves, strict=True)]
+    return list(_filled(leaves))
+
+
+def _filled(leaves: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the gradients of leaves, zeros for an argument that the output does not depend on."""
+    return tuple([agrad.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in leaves])
 
 
 def gradients(f: Function, xs: Arrays, weights: Arrays, **how: bool) -> list[Any]:
@@ -147,7 +152,7 @@ def gradients(f: Function, xs: Arrays, weights: Arrays, **how: bool) -> list[Any
     total = weighted(f(*leaves), weights)
     if total.requires_grad:
         total.backward(**how)
-    return [x * 0 if leaf.grad is None else leaf.grad for x, leaf in zip(xs, leaves, strict=True)]
+    return list(_filled(leaves))
 
 
 def check_like(value: Any, other: Any, what: str) -> None:

@@ -220,7 +220,8 @@ def _answers(f: Any) -> tuple[dict[Any, bool], Any]:
         return {None: False}, None
     place = id(code)
     if place not in _asks:
-        _asks[place] = {}, weakref.ref(code, lambda _: _asks.pop(place, None))
+        # at the interpreter's end the module's names are gone before the code
+        _asks[place] = {}, weakref.ref(code, lambda _, forget=_asks.pop: forget(place, None))
     closure = getattr(f, "__closure__", None)
     return _asks[place][0], tuple(map(_code_in, closure)) if closure else None
 

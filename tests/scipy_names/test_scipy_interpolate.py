@@ -165,17 +165,17 @@ def test_errors(error: type[Exception], words: str, call: Any) -> None:
         ),
         (ShapeError, "the knots do not decrease", lambda: interpolate.BSpline([0.0, 2.0, 1.0, 3.0], np.ones(2), 1)),
         (ConfigurationError, "extrapolate is", lambda: interpolate.BSpline(np.arange(4.0), np.ones(2), 1, "no")),
-        (
-            RefusedFunctionError,
-            "integrals of periodic splines",
-            lambda: interpolate.BSpline(np.arange(4.0), np.ones(2), 1, "periodic").integrate(0, 1),
-        ),
         (ShapeError, "two knots or more", lambda: interpolate.BSpline.basis_element([1.0])),
         (ShapeError, "4 places for 3 values", lambda: interpolate.make_interp_spline(np.arange(4.0), np.ones(3))),
         (
-            RefusedFunctionError,
-            "periodic splines are not made",
-            lambda: interpolate.make_interp_spline(np.arange(4.0), np.ones(4), bc_type="periodic"),
+            ShapeError,
+            "the last value of a periodic spline",
+            lambda: interpolate.make_interp_spline(np.arange(4.0), np.arange(4.0), bc_type="periodic"),
+        ),
+        (
+            ConfigurationError,
+            "has knots of its own",
+            lambda: interpolate.make_interp_spline(X, np.ones(len(X)), 3, np.arange(15.0), bc_type="periodic"),
         ),
         (
             ConfigurationError,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checker import assert_close, check_faces, host
+from checker import assert_close, check_faces, check_second_elsewhere, host
 from crossing import each
 from scipy_calls import Call
 from scipy_page import CALLS, MODULES, PAGE, names_of, page
@@ -86,6 +86,11 @@ def test_derivatives(case: Call, place: Any, request: pytest.FixtureRequest) -> 
     at_home, home = problem(case, np.asarray)
     for a, b in zip(check_faces(f, xs, case.rng()), check_faces(at_home, home, case.rng()), strict=True):
         assert_close(a, b, case.name, 1e-9)
+
+
+@each([case for case in CALLS if case.order > 1], elsewhere=True)
+def test_second_order_on_each_backend(case: Call, place: Any) -> None:
+    check_second_elsewhere(*problem(case, place), *problem(case, np.asarray), case.rng)
 
 
 @each([case for case in CALLS if case.mapped])

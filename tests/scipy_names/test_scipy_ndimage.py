@@ -114,6 +114,26 @@ def test_coordinates_that_are_not_finite() -> None:
     assert np.isnan(ndimage.map_coordinates(A, at, order=0)[0])
 
 
+@pytest.mark.needs("scipy")
+@pytest.mark.parametrize("mode", ["mirror", "reflect", "wrap", "grid-wrap", "nearest", "constant", "grid-constant"])
+def test_halfway_between_elements_the_nearest_one_is_scipys(mode: str) -> None:
+    theirs = pytest.importorskip("scipy.ndimage")
+    half = np.arange(-41, 60) / 2.0
+    places = np.concatenate([half, np.nextafter(half, 100), np.nextafter(half, -100)])[None]
+    for n in (1, 2, 3, 4, 7, 10):
+        x = np.arange(n) + 1.0
+        expected = theirs.map_coordinates(x, places, order=0, mode=mode)
+        np.testing.assert_array_equal(ndimage.map_coordinates(x, places, order=0, mode=mode), expected)
+
+
+def test_mirrored_coordinates_have_the_slope_above() -> None:
+    def f(c: Any) -> Any:
+        return agrad.sum(ndimage.map_coordinates(np.asarray([1.0, 3.0, 4.0]), c, order=1, mode="mirror"))
+
+    places = np.asarray([[0.0, -0.5, 2.0, 2.5, -2.5, 4.0]])
+    np.testing.assert_array_equal(agrad.grad(f)(places), [[2.0, -2.0, -1.0, -1.0, 1.0, 2.0]])
+
+
 def test_coordinates_outside_have_finite_derivatives() -> None:
     def f(c: Any) -> Any:
         return agrad.sum(ndimage.map_coordinates(A, c, order=1, cval=0.5))

@@ -173,8 +173,6 @@ def test_errors() -> None:
         stats.truncnorm.mean(-1.0, 1.0)
     with pytest.raises(AttributeError, match="rvs"):
         stats.norm().rvs(3)
-    with pytest.raises(OperandError, match="allow_singular"):
-        stats.multivariate_normal.logpdf([0.0, 1.0], [0.0, 0.0], 1.0, allow_singular=True)
     with pytest.raises(ShapeError, match="3 numbers for 1 dimensions"):
         stats.multivariate_normal.logpdf([0.0, 1.0], cov=[1.0, 2.0, 3.0])
     with pytest.raises(ShapeError, match="do not fit 2 dimensions"):
@@ -266,3 +264,22 @@ def test_the_upper_tail_of_beta_near_0() -> None:
     assert_close(stats.beta.sf(x, a, 2.0), np.asarray(1 - x**a * (a + 1)), "sf", 1e-12)
     assert_close(stats.beta.logcdf(x, a, 2.0), np.log(np.asarray(x**a * (a + 1))), "logcdf", 1e-12)
     assert_close(stats.beta.logcdf(x, 0.001, 1.0), np.asarray(0.001 * np.log(x)), "logcdf near 0", 1e-12)
+
+
+@pytest.mark.needs("scipy")
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_singular_matrices(rank: int) -> None:
+    theirs = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(rank)
+    root, mean = rng.normal(size=(3, rank)), rng.normal(size=3)
+    matrix = root @ root.T
+    places = np.concatenate([rng.normal(size=(4, 3)), mean + rng.normal(size=(4, rank)) @ root.T])
+    for name in ("logpdf", "pdf"):
+        expected = getattr(theirs.multivariate_normal, name)(places, mean, matrix, allow_singular=True)
+        found = getattr(stats.multivariate_normal, name)(places, mean, matrix, allow_singular=True)
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
+        assert (rank < 3) == bool(np.any(np.isin(expected, [-np.inf, 0.0])))
+    expected = theirs.multivariate_t.logpdf(places, mean, matrix, 2.5)
+    np.testing.assert_allclose(
+        stats.multivariate_t.logpdf(places, mean, matrix, 2.5, allow_singular=True), expected, rtol=1e-8
+    )

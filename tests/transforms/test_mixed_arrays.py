@@ -1,5 +1,8 @@
 """Functions that ask for the one namespace of their arrays, some of them differentiated and some raw."""
 
+import gc
+import sys
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,6 +14,7 @@ from checker import assert_close, host
 from crossing import each
 
 import agrad
+from agrad.transforms import arguments
 
 W = np.asarray([0.5, -1.0, 2.0])
 X = np.asarray([[1.0, 2.0, 3.0], [0.5, -1.0, 0.25]])
@@ -298,3 +302,20 @@ def test_a_function_with_an_empty_cell_is_called() -> None:
 
     assert_close(agrad.grad(f)(W, X, Y), agrad.grad(lambda w: by_hand(w, X, Y))(W), "gradient")
     later = loss
+
+
+def test_answers_go_with_their_code_when_the_modules_names_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: dict[str, Any] = {}
+    exec("def f(x):\n    return x * x", names)
+    assert agrad.grad(names["f"])(3.0) == 6.0
+    code = weakref.ref(names["f"].__code__)
+    table, seen = arguments._asks, []
+    place = id(names["f"].__code__)
+    monkeypatch.setattr(sys, "unraisablehook", seen.append)
+    monkeypatch.setattr(arguments, "_asks", None)
+    assert place in table
+    del names["f"]
+    gc.collect()
+    assert code() is None
+    assert place not in table
+    assert seen == []

@@ -4,6 +4,7 @@ NumPy's functions first convert their arguments and search for overrides; on an 
 tenths of the time. Here every argument is a NumPy array or scalar.
 """
 
+import functools
 import math
 from typing import Any
 
@@ -143,6 +144,27 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     return np.ones(x.shape, x.dtype if dtype is None else dtype, "F" if x.flags.fnc else "C")
 
 
+_SMALL = 4096
+"""Elements of matrices whose triangle is remembered: of small ones NumPy takes most of the time to make it."""
+
+
+@functools.lru_cache(64)
+def _triangle(m: int, n: int, k: int) -> Any:
+    return np.tri(m, n, k, bool)
+
+
+def tril(x: Any, /, *, k: int = 0) -> Any:
+    if x.ndim < 2 or (m := x.shape[-2]) * (n := x.shape[-1]) > _SMALL:
+        return np.tril(x, k)
+    return np.where(_triangle(m, n, k), x, x.dtype.type(0))
+
+
+def triu(x: Any, /, *, k: int = 0) -> Any:
+    if x.ndim < 2 or (m := x.shape[-2]) * (n := x.shape[-1]) > _SMALL:
+        return np.triu(x, k)
+    return np.where(_triangle(m, n, k - 1), x.dtype.type(0), x)
+
+
 def expm1(x: Any, /) -> Any:
     out = np.expm1(x)
     if out.dtype.char not in "FD":
@@ -233,7 +255,7 @@ def _counted(index: np.ndarray, length: int) -> np.ndarray | None:
 
 _OWN = (
     *(sum, prod, max, min, mean, astype, asarray, reshape, permute_dims, matrix_transpose, broadcast_to),
-    *(flip, arange_like, cumulative_sum, cumulative_prod, take, zeros_like, ones_like),
+    *(flip, arange_like, cumulative_sum, cumulative_prod, take, zeros_like, ones_like, tril, triu),
 )
 WORDS = {word.__name__: word for word in (*_OWN, expm1, scatter_add)}
 WORDS |= {"any": any_, "all": all_}

@@ -8,7 +8,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, RefusedFunctionError, ShapeError
 from agrad.interop.arguments import axis_of, constant
-from agrad.scipy.shared import arrays, function
+from agrad.scipy.shared import arrays, function, ratio
 
 
 def _samples(y: Any, x: Any, dx: Any, axis: int, least: int = 1) -> tuple[Tensor, Any]:
@@ -88,18 +88,12 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     return agrad.moveaxis(out, -1, axis)
 
 
-def _over(a: Tensor, b: Any) -> Tensor:
-    """Return ``a / b``, and 0 where ``b`` is 0: places that coincide have no part, as in SciPy."""
-    zero = b == 0
-    return agrad.where(zero, agrad.zeros_like(a), a / agrad.where(zero, agrad.ones_like(b), b))
-
-
 def _parabolas(y: Tensor, step: Tensor) -> Tensor:
     """Return the integral of parabolas through the samples 0 to 2, 2 to 4, and so on."""
     h, k = step[..., 0::2], step[..., 1::2]
     a, b, c = y[..., :-2:2], y[..., 1:-1:2], y[..., 2::2]
     both = h + k
-    parts = a * (2 - _over(k, h)) + b * (both * _over(both, h * k)) + c * (2 - _over(h, k))
+    parts = a * (2 - ratio(k, h)) + b * (both * ratio(both, h * k)) + c * (2 - ratio(h, k))
     return agrad.sum(both / 6 * parts, axis=-1)
 
 
@@ -137,9 +131,9 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
         return _parabolas(y, step)
     h, k = step[..., -2], step[..., -1]
     last = (
-        _over(2 * k * k + 3 * h * k, 6 * (h + k)) * y[..., -1]
-        + _over(k * k + 3 * h * k, 6 * h) * y[..., -2]
-        - _over(k * k * k, 6 * h * (h + k)) * y[..., -3]
+        ratio(2 * k * k + 3 * h * k, 6 * (h + k)) * y[..., -1]
+        + ratio(k * k + 3 * h * k, 6 * h) * y[..., -2]
+        - ratio(k * k * k, 6 * h * (h + k)) * y[..., -3]
     )
     return _parabolas(y[..., :-1], step[..., :-1]) + last
 

@@ -11,7 +11,7 @@ from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.interop.arguments import is_complex, is_concrete, values_of
 from agrad.scipy.interpolate.nodes import column, nodes
 from agrad.scipy.interpolate.piecewise import PPoly
-from agrad.scipy.shared import arrays
+from agrad.scipy.shared import arrays, ratio
 
 Slopes = Callable[[Any, Any, Any], Any]
 """The slopes at the nodes from the steps, of shape (n - 1, 1), the slopes of chords, and the values, of (n, k)."""
@@ -55,11 +55,6 @@ class CubicHermiteSpline(PPoly):
 def _real(name: str, y: Any) -> None:
     if is_complex(y):
         raise DtypeError(f"{name}: values are real; interpolate agrad.real(y) and agrad.imag(y)")
-
-
-def _safe_over(a: Any, b: Any, good: Any) -> Tensor:
-    """Return ``a / b`` where ``good`` holds, and 0 elsewhere."""
-    return agrad.where(good, a / agrad.where(good, b, agrad.ones_like(b)), agrad.zeros_like(a))
 
 
 # ---------------------------------------------------------------- monotone
@@ -135,7 +130,7 @@ def _akima(modified: bool) -> Slopes:
         left, right = change[:-2, :], change[2:, :]
         weight = left + right
         good = weight > _FLAT * agrad.stop_gradient(agrad.max(weight))
-        mean = m[1:-2, :] + _safe_over(left, weight, good) * (m[2:-1, :] - m[1:-2, :])
+        mean = m[1:-2, :] + ratio(left, weight, good) * (m[2:-1, :] - m[1:-2, :])
         return agrad.where(good, mean, (m[:-3, :] + m[3:, :]) / 2)
 
     return slopes

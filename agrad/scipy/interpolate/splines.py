@@ -7,16 +7,10 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.errors import ConfigurationError, RefusedFunctionError, ShapeError
-from agrad.interop.arguments import axis_of, is_concrete, values_of
+from agrad.errors import ConfigurationError, ShapeError
+from agrad.interop.arguments import axis_of, constant, is_concrete, values_of
 from agrad.scipy.interpolate.nodes import column, increasing, laid_out, method, real_beside, real_places
-from agrad.scipy.shared import array
-
-
-def _over(a: Any, b: Any) -> Tensor:
-    """Return ``a / b``, and 0 where ``b`` is 0: between knots that coincide there is nothing."""
-    zero = b == 0
-    return agrad.where(zero, agrad.zeros_like(a / agrad.ones_like(b)), a / agrad.where(zero, agrad.ones_like(b), b))
+from agrad.scipy.shared import array, ratio
 
 
 def _derived(t: Any, c: Any, k: int) -> tuple[Any, Any, int]:
@@ -24,7 +18,7 @@ def _derived(t: Any, c: Any, k: int) -> tuple[Any, Any, int]:
     if not k:
         return t, agrad.zeros_like(c), 0
     steps = column(t[k + 1 : -1] - t[1 : -k - 1], c)
-    return t[1:-1], _over(k * agrad.diff(c, axis=0), steps), k - 1
+    return t[1:-1], ratio(k * agrad.diff(c, axis=0), steps), k - 1
 
 
 def _integrated(t: Any, c: Any, k: int) -> tuple[Any, Any, int]:
@@ -144,7 +138,7 @@ class BSpline:
             total, rows = x * 0, []
             for j in range(d):
                 right, left = around[k + j], around[k + j - d]
-                share = _over(found[j], right - left)
+                share = ratio(found[j], right - left)
                 rows.append(total + (right - x) * share)
                 total = (x - left) * share
             found = [*rows, total]
@@ -176,10 +170,8 @@ class BSpline:
         array
             The shape of ``x`` stands in place of the axis of the coefficients.
         """
-        parts = (self._t, self._c, self.k)
-        for _ in range(nu):
-            parts = _derived(*parts)
-        return self._at(x, parts, self.extrapolate if extrapolate is None else extrapolate)
+        made = self.derivative(nu)
+        return self._at(x, (made._t, made._c, made.k), self.extrapolate if extrapolate is None else extrapolate)
 
     def derivative(self, nu: int = 1) -> "BSpline":
         """Return the derivative as a spline.
@@ -225,28 +217,25 @@ class BSpline:
         ----------
         a, b : float
             The places. Where the spline is not extrapolated, beyond the knots it counts as 0.
-        extrapolate : bool, optional
+        extrapolate : bool or "periodic", optional
             As of the class; by default the object's.
 
         Returns
         -------
         array
             Of the shape of the values at one place.
-
-        Raises
-        ------
-        RefusedFunctionError
-            For periodic splines.
         """
         choice = self.extrapolate if extrapolate is None else extrapolate
-        if choice == "periodic":
-            raise RefusedFunctionError(
-                "BSpline: integrals of periodic splines are not computed; add up those of periods"
-            )
         a, b, t = real_places(a, b, self._t)
-        if not choice:
-            a, b = (agrad.clip(v, t[self.k], t[-self.k - 1]) for v in (a, b))
+        first, last = t[self.k], t[-self.k - 1]
         parts = _integrated(t, self._c, self.k)
+        if choice == "periodic":
+            turns = [agrad.floor((v - first) / (last - first)) for v in (a, b)]
+            a, b = (v - n * (last - first) for v, n in zip((a, b), turns, strict=True))
+            rest = (turns[1] - turns[0]) * (self._at(last, parts, True) - self._at(first, parts, True))
+            return self._at(b, parts, True) - self._at(a, parts, True) + rest
+        if not choice:
+            a, b = (agrad.clip(v, first, last) for v in (a, b))
         return self._at(b, parts, True) - self._at(a, parts, True)
 
 
@@ -256,8 +245,6 @@ _ENDS = {"clamped": 1, "natural": 2}
 
 def _conditions(bc_type: Any) -> list[list[tuple[int, Any]]]:
     """Return orders and values of the derivatives that are given at the first and the last place."""
-    if bc_type == "periodic":
-        raise RefusedFunctionError("make_interp_spline: periodic splines are not made; CubicSpline makes cubic ones")
     both = [bc_type, bc_type] if bc_type is None or isinstance(bc_type, str) else list(bc_type)
     if len(both) != 2:
         raise ConfigurationError("make_interp_spline: bc_type is a name, or a pair for the first and the last place")
@@ -284,6 +271,30 @@ def _knots(x: Tensor, k: int, given: bool) -> Tensor:
     return agrad.concat([*[x[:1]] * (k + 1), inner, *[x[-1:]] * (k + 1)])
 
 
+def _around(x: Tensor, k: int) -> Tensor:
+    """Return SciPy's knots of a period: the places, halfway between them for even degrees, and k more at each end."""
+    n = x.shape[0] - 1
+    inner = x if k % 2 else agrad.concat([x[:1], (x[1:-1] + x[:-2]) / 2, x[-1:]])
+    turns = np.arange(-k, n + k + 1)
+    return agrad.take(inner, turns % n) + constant((turns // n).astype(x.dtype.name), x) * (x[-1] - x[0])
+
+
+def _periodic(x: Tensor, c: Tensor, k: int, t: Any) -> tuple[Tensor, Tensor]:
+    """Return the knots and the coefficients of a periodic spline."""
+    if t is not None:
+        raise ConfigurationError("make_interp_spline: a periodic spline has knots of its own; leave out t")
+    if is_concrete(c) and not np.allclose(values_of(c)[0], values_of(c)[-1], rtol=1e-5, atol=1e-15):
+        raise ShapeError("make_interp_spline: the first and the last value of a periodic spline are equal")
+    n, knots = x.shape[0] - 1, _around(x, k)
+    turns = np.arange(n + k) % n
+    eye = agrad.eye(n, dtype=knots.dtype, backend=c.backend, device=c.device)
+    # the k B-splines that reach beyond the period count with those that come in from its other end
+    matrix = agrad.asarray(BSpline(knots, agrad.take(eye, turns, axis=0), k)(x[:-1]))
+    right = agrad.reshape(c[:-1, ...], (n, -1))
+    found = agrad.linalg.solve(agrad.astype(matrix, right.dtype), right)
+    return knots, agrad.reshape(agrad.take(found, turns, axis=0), (n + k, *c.shape[1:]))
+
+
 def make_interp_spline(
     x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any = None, axis: int = 0, check_finite: bool = True
 ) -> BSpline:
@@ -301,7 +312,7 @@ def make_interp_spline(
         The knots; by default the places, without those next to the ends, as many as there are conditions less.
     bc_type : str or pair, optional
         ``"not-a-knot"``, the default, ``"clamped"`` or ``"natural"``, or for each end such a name or a list of pairs:
-        the order of a derivative and its value.
+        the order of a derivative and its value; or ``"periodic"``, for a first value equal to the last.
     axis : int
         The axis of ``y``.
     check_finite : bool
@@ -315,13 +326,12 @@ def make_interp_spline(
     Raises
     ------
     ShapeError
-        For lengths that do not fit each other, and places that do not increase.
+        For lengths that do not fit each other, places that do not increase, and ends that differ of a period.
     ConfigurationError
-        For another ``bc_type``.
-    RefusedFunctionError
-        For ``"periodic"``.
+        For another ``bc_type``, and ``t`` beside ``"periodic"``.
     """
-    conditions = _conditions(bc_type)
+    periodic = isinstance(bc_type, str) and bc_type == "periodic"
+    conditions = _conditions(None if periodic else bc_type)
     values = [value for end in conditions for _, value in end]
     places, c = real_beside(x, y)
     places = increasing(places, "make_interp_spline")
@@ -329,6 +339,11 @@ def make_interp_spline(
     c = agrad.moveaxis(c, axis, 0)
     if c.shape[0] != places.shape[0]:
         raise ShapeError(f"make_interp_spline: {places.shape[0]} places for {c.shape[0]} values along the axis")
+    out = object.__new__(BSpline)
+    out._given = (x, y, t, *values)
+    if periodic and k > 1:
+        out._fill(*_periodic(places, c, k, t), k, "periodic", axis)
+        return out
     knots = _knots(places, k, bool(values)) if t is None else real_beside(t, c)[0]
     count = knots.shape[0] - k - 1
     if count != places.shape[0] + len(values):
@@ -347,7 +362,5 @@ def make_interp_spline(
     flat = agrad.reshape(right, (count, -1))
     matrix = agrad.astype(agrad.concat(rows, axis=0), flat.dtype)
     found = agrad.reshape(agrad.linalg.solve(matrix, flat), right.shape)
-    out = object.__new__(BSpline)
-    out._given = (x, y, t, *values)
     out._fill(knots, found, k, True, axis)
     return out

@@ -11,6 +11,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import DtypeError, ShapeError, TracedValueError
 from agrad.interop.arguments import axis_of, constant, flat, is_complex, is_concrete, on_axis, values_of
+from agrad.interop.scipy import WORDS
 from agrad.scipy.ndimage.filters import one_each, refuse_output
 from agrad.scipy.ndimage.splines import CONTINUED, checked_order, coefficients, weights
 from agrad.scipy.shared import array, arrays, function
@@ -30,10 +31,15 @@ def _inside(c: Tensor, n: int, order: int, mode: str) -> Tensor:
         return agrad.where(c < 0, left, agrad.where(c > n - 1, right, c))
     if mode == "grid-wrap":
         return agrad.remainder(c, float(n))
-    if mode == "mirror":
-        return agrad.abs(agrad.remainder(c + (n - 1.0), 2.0 * (n - 1)) - (n - 1.0)) if n > 1 else c * 0.0
-    if mode in ("reflect", "grid-mirror"):
-        return agrad.abs(agrad.remainder(c + (n + 0.5), 2.0 * n) - n) - 0.5
+    if mode == "mirror" and n == 1:
+        return c * 0.0
+    if mode in ("mirror", "reflect", "grid-mirror"):
+        twice = 0.0 if mode == "mirror" else 1.0
+        period = 2.0 * (n - 1) + 2 * twice
+        # half a step beyond the last element stays there on the way up, and is mirrored on the way down, as in SciPy
+        last = agrad.where(c < 0, agrad.full_like(c, n - 1.0 + twice), agrad.full_like(c, float(n)))
+        c = agrad.remainder(agrad.where(c < 0, -c - twice, c), period)
+        return agrad.where(c < last, c, period - twice - c)
     # a spline of a higher order ends where its coefficients do, not at the last element
     reach = 0.0 if order < 2 else float(order)
     return agrad.clip(c, -reach, n - 1.0 + reach) if mode == "nearest" else c
@@ -43,19 +49,20 @@ def _place(i: Tensor, n: int, order: int, mode: str) -> Tensor:
     """Return the integer places of neighbours, which may stand beyond the ends."""
     if mode == "grid-wrap":
         return agrad.remainder(i, n)
-    mode = CONTINUED.get(mode, mode) if mode in ("constant", "wrap") else mode
-    if order < 2 or n == 1 or mode not in ("mirror", "reflect", "grid-mirror"):
-        return agrad.clip(i, 0, n - 1)
-    if mode == "mirror":
+    mode = CONTINUED.get(mode, mode) if mode in ("constant", "wrap") and order > 1 else mode
+    if n > 1 and mode == "mirror":
         return agrad.abs(agrad.remainder(i + (n - 1), 2 * (n - 1)) - (n - 1))
+    if order < 2 or mode not in ("reflect", "grid-mirror"):
+        return agrad.clip(i, 0, n - 1)
     i = agrad.remainder(i, 2 * n)
     return agrad.where(i < n, i, 2 * n - 1 - i)
 
 
 def _sampled(
-    name: str, x: Tensor, coordinates: list[Tensor], order: Any, mode: str, cval: Any, prefilter: bool
+    name: str, x: Tensor, coordinates: list[Tensor], output: Any, order: Any, mode: str, cval: Any, prefilter: bool
 ) -> Tensor:
     """Return the values at coordinates, one Tensor for each axis, which are broadcast."""
+    refuse_output(name, output)
     choice(f"{name}: mode", mode, tuple(MODES))
     order = checked_order(name, order)
     if not x.size:
@@ -110,13 +117,6 @@ def _corners(c: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, Ten
         off = (i < 0) | (i > n - 1) if mode == "grid-constant" else outside
         out.append((_place(i, n, order, mode), weight, off))
     return out
-
-
-def _transformed(
-    name: str, x: Tensor, coordinates: list[Tensor], output: Any, order: Any, mode: str, cval: Any, prefilter: bool
-) -> Tensor:
-    refuse_output(name, output)
-    return _sampled(name, x, coordinates, order, mode, cval, prefilter)
 
 
 def _real_pair(name: str, input: Any, numbers: Any) -> tuple[Tensor, Tensor]:
@@ -179,7 +179,7 @@ def map_coordinates(
     x, c = _real_pair("map_coordinates", input, coordinates)
     if not c.ndim or not x.ndim or c.shape[0] != x.ndim:
         raise ShapeError(f"map_coordinates: {x.ndim} axes need as many coordinates, not of the shape {c.shape}")
-    return _transformed("map_coordinates", x, [c[i, ...] for i in range(x.ndim)], output, order, mode, cval, prefilter)
+    return _sampled("map_coordinates", x, [c[i, ...] for i in range(x.ndim)], output, order, mode, cval, prefilter)
 
 
 def _grid(c: Tensor, shape: tuple[int, ...]) -> list[Tensor]:
@@ -254,7 +254,7 @@ def affine_transform(
         for j in [i] if c.ndim == 1 else range(n):
             at = at + (c[i] if c.ndim == 1 else c[i, j]) * grid[j]
         coordinates.append(at)
-    return _transformed("affine_transform", x, coordinates, output, order, mode, cval, prefilter)
+    return _sampled("affine_transform", x, coordinates, output, order, mode, cval, prefilter)
 
 
 @function
@@ -303,17 +303,12 @@ def shift(
         raise ShapeError(f"shift: an array of {x.ndim} axes needs as many shifts, not of the shape {c.shape}")
     c = agrad.broadcast_to(c, (x.ndim,))
     coordinates = [at - c[i] for i, at in enumerate(_grid(c, x.shape))]
-    return _transformed("shift", x, coordinates, output, order, mode, cval, prefilter)
+    return _sampled("shift", x, coordinates, output, order, mode, cval, prefilter)
 
 
 def _rotation(angle: Tensor) -> Tensor:
     """Return the matrix of a rotation by degrees, whose multiples of 90 turn elements into elements."""
-    quarter = angle == 90 * agrad.round(angle / 90)
-    turn = angle * (math.pi / 180)
-    cos, sin = (
-        v + agrad.stop_gradient(agrad.where(quarter, agrad.round(v) - v, agrad.zeros_like(v)))
-        for v in (agrad.cos(turn), agrad.sin(turn))
-    )
+    cos, sin = WORDS["cosdg"](angle), WORDS["sindg"](angle)
     return agrad.stack([agrad.stack([cos, sin]), agrad.stack([-sin, cos])])
 
 
@@ -389,7 +384,7 @@ def rotate(
     coordinates = [offset[i] + matrix[i, 0] * grid[0] + matrix[i, 1] * grid[1] for i in range(2)]
 
     def turned(part: Tensor) -> Tensor:
-        return _transformed("rotate", part, coordinates, output, order, mode, cval, prefilter)
+        return _sampled("rotate", part, coordinates, output, order, mode, cval, prefilter)
 
     if x.ndim == 2:
         out = turned(x)
@@ -455,4 +450,4 @@ def zoom(
         else:
             places = np.linspace(0.0, n - 1.0, count) if count > 1 else np.zeros(count)
         coordinates.append(constant(places.astype(c.dtype.name).reshape(on_axis(count, i, x.ndim)), c))
-    return _transformed("zoom", x, coordinates, output, order, mode, cval, prefilter)
+    return _sampled("zoom", x, coordinates, output, order, mode, cval, prefilter)

@@ -10,9 +10,7 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import along, axis_of, constant, is_concrete, on_axis, resized, values_of, zeros
 from agrad.scipy.shared import arrays, function
-from agrad.scipy.signal.sliding import choice, convolved, padded
-
-_EXTENSIONS = {"odd": "mirror", "even": "mirror", "constant": "nearest"}
+from agrad.scipy.signal.sliding import choice, convolved, extended
 
 
 def _recursion(b: Tensor, a: Tensor, x: Tensor, fed: Tensor) -> tuple[Tensor, Tensor]:
@@ -239,17 +237,14 @@ def sosfilt_zi(sos: Any) -> Any:
 
 def _extended(name: str, x: Tensor, axis: int, padtype: Any, padlen: Any, default: int) -> tuple[Tensor, int]:
     """Return a signal continued at both ends, and by how much."""
-    choice(f"{name}: padtype", padtype, (*_EXTENSIONS, None))
+    choice(f"{name}: padtype", padtype, ("odd", "even", "constant", None))
     edge = 0 if padtype is None else default if padlen is None else int(padlen)
     n = x.shape[axis]
     if not 0 <= edge < n:
         raise ShapeError(
             f"{name}: the signal is longer than padlen, which is {edge} and not below 0; it has {n} values"
         )
-    if not edge:
-        return x, 0
-    out = padded(x, axis, edge, edge, _EXTENSIONS[padtype])
-    return (2.0 * padded(x, axis, edge, edge, "nearest") - out if padtype == "odd" else out), edge
+    return (extended(x, axis, edge, padtype) if edge else x), edge
 
 
 def _both_ways(run: Any, x: Tensor, axis: int, edge: int) -> Tensor:

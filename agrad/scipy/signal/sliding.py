@@ -43,6 +43,16 @@ def padded(x: Tensor, axis: int, before: int, after: int, mode: str, cval: Any =
     return agrad.pad(x, widths, MODES[mode])
 
 
+EXTENSIONS = {"odd": "mirror", "even": "mirror", "constant": "nearest", "zeros": "constant"}
+"""The modes that continue a signal, by the names of ``scipy.signal``; "odd" mirrors at the end's value too."""
+
+
+def extended(x: Tensor, axis: int, edge: int, kind: str) -> Tensor:
+    """Return a signal continued at both ends by an extension of ``scipy.signal``."""
+    out = padded(x, axis, edge, edge, EXTENSIONS[kind])
+    return 2.0 * padded(x, axis, edge, edge, "nearest") - out if edge and kind == "odd" else out
+
+
 def windows(x: Tensor, length: int, axis: int) -> Tensor:
     """Return all windows along an axis, their elements on a new last axis."""
     x = agrad.moveaxis(x, axis, -1)

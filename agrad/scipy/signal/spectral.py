@@ -10,7 +10,7 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axis_of, constant, is_complex, values_of
 from agrad.scipy.shared import array, arrays, function, is_array
-from agrad.scipy.signal.sliding import choice, windows
+from agrad.scipy.signal.sliding import EXTENSIONS, choice, extended, windows
 from agrad.scipy.signal.smoothing import detrend as without_trend
 from agrad.scipy.signal.windows import get_window
 
@@ -89,6 +89,27 @@ def _length(window: Any, nperseg: Any, n: int) -> int:
     return min(int(given if nperseg is None else nperseg), n)
 
 
+def _cut(
+    name: str,
+    x: Any,
+    axis: int,
+    window: Any,
+    nperseg: Any,
+    noverlap: Any,
+    nfft: Any,
+    detrend: Any,
+    onesided: bool,
+    share: int = 2,
+) -> tuple[Tensor, int, _Segments]:
+    """Return the signal with its time last, the axis of time, and how to cut it: by default to overlap by a share."""
+    x = array(x)
+    axis = axis_of(axis, x.ndim)
+    length = _length(window, nperseg, x.shape[axis])
+    overlap = length // share if noverlap is None else int(noverlap)
+    count = length if nfft is None else int(nfft)
+    return agrad.moveaxis(x, axis, -1), axis, _Segments(name, window, length, overlap, count, detrend, onesided)
+
+
 def _beside(frequencies: np.ndarray, like: Tensor) -> Tensor:
     """Return numbers of the host, real, beside a result."""
     real = agrad.real(like) if is_complex(like) else like
@@ -144,9 +165,8 @@ def periodogram(
     if nfft is not None and nfft < x.shape[axis]:
         x = x[(*(slice(None),) * axis, slice(0, int(nfft)))]
     n = x.shape[axis]
-    count = n if nfft is None else int(nfft)
-    segments = _Segments("periodogram", window, n, 0, count, detrend, return_onesided)
-    frequencies, power = segments.power(agrad.moveaxis(x, axis, -1), fs, scaling)
+    x, axis, segments = _cut("periodogram", x, axis, window, n, 0, nfft, detrend, return_onesided)
+    frequencies, power = segments.power(x, fs, scaling)
     return _beside(frequencies, power), agrad.moveaxis(power[..., 0, :], -1, axis)
 
 
@@ -205,12 +225,8 @@ def welch(
     """
     if average != "mean":
         raise ConfigurationError(f"welch has average='mean' only, not {average!r}")
-    x = array(x)
-    axis = axis_of(axis, x.ndim)
-    length = _length(window, nperseg, x.shape[axis])
-    overlap, count = length // 2 if noverlap is None else int(noverlap), length if nfft is None else int(nfft)
-    segments = _Segments("welch", window, length, overlap, count, detrend, return_onesided)
-    frequencies, power = segments.power(agrad.moveaxis(x, axis, -1), fs, scaling)
+    x, axis, segments = _cut("welch", x, axis, window, nperseg, noverlap, nfft, detrend, return_onesided)
+    frequencies, power = segments.power(x, fs, scaling)
     return _beside(frequencies, power), agrad.moveaxis(agrad.mean(power, axis=-2), -1, axis)
 
 
@@ -270,18 +286,10 @@ def spectrogram(
     """
     if mode != "psd":
         raise ConfigurationError(f"spectrogram has mode='psd' only, not {mode!r}; stft returns the complex transforms")
-    x = array(x)
-    axis = axis_of(axis, x.ndim)
-    length = _length(window, nperseg, x.shape[axis])
-    overlap, count = length // 8 if noverlap is None else int(noverlap), length if nfft is None else int(nfft)
-    segments = _Segments("spectrogram", window, length, overlap, count, detrend, return_onesided)
-    frequencies, power = segments.power(agrad.moveaxis(x, axis, -1), fs, scaling)
-    times = (length / 2 + np.arange(power.shape[-2]) * (length - overlap)) / fs
+    x, axis, segments = _cut("spectrogram", x, axis, window, nperseg, noverlap, nfft, detrend, return_onesided, 8)
+    frequencies, power = segments.power(x, fs, scaling)
+    times = (segments.length / 2 + np.arange(power.shape[-2]) * (segments.length - segments.overlap)) / fs
     return _beside(frequencies, power), _beside(times, power), agrad.moveaxis(power, -1, axis)
-
-
-_BOUNDARIES = {"zeros": "constant", "even": "reflect", "constant": "edge"}
-"""The modes of ``agrad.pad`` by SciPy's boundaries."""
 
 
 @function
@@ -320,8 +328,7 @@ def stft(
     return_onesided : bool
         For real signals the frequencies from 0 on.
     boundary : str or None
-        The continuation by half a segment at both ends: ``"zeros"``, ``"even"``, ``"constant"`` or None. SciPy's
-        ``"odd"`` is not there.
+        The continuation by half a segment at both ends: ``"zeros"``, ``"even"``, ``"odd"``, ``"constant"`` or None.
     padded : bool
         Pad with zeros to a whole number of segments.
     axis : int
@@ -342,16 +349,12 @@ def stft(
     ShapeError
         For lengths that do not fit each other.
     """
-    x = array(x)
-    axis = axis_of(axis, x.ndim)
-    length = _length(window, nperseg, x.shape[axis])
-    overlap, count = length // 2 if noverlap is None else int(noverlap), length if nfft is None else int(nfft)
-    segments = _Segments("stft", window, length, overlap, count, detrend, return_onesided)
-    x = agrad.moveaxis(x, axis, -1)
+    x, axis, segments = _cut("stft", x, axis, window, nperseg, noverlap, nfft, detrend, return_onesided)
+    length, overlap = segments.length, segments.overlap
     none = [(0, 0)] * (x.ndim - 1)
+    choice("stft: boundary", boundary, (*EXTENSIONS, None))
     if boundary is not None:
-        ends = _BOUNDARIES[choice("stft: boundary", boundary, (*_BOUNDARIES, None))]
-        x = agrad.pad(x, [*none, (length // 2, length // 2)], ends)
+        x = extended(x, -1 % x.ndim, length // 2, boundary)
     if padded and overlap < length:
         x = agrad.pad(x, [*none, (0, -(x.shape[-1] - length) % (length - overlap) % length)])
     w, frequencies, y, _ = segments.transformed(x)

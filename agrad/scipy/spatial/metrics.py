@@ -12,6 +12,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError
 from agrad.interop.arguments import is_complex
+from agrad.scipy.shared import ratio
 
 
 def root(s: Any, p: float = 2.0) -> Tensor:
@@ -19,12 +20,6 @@ def root(s: Any, p: float = 2.0) -> Tensor:
     zero = s == 0
     safe = agrad.where(zero, agrad.ones_like(s), s)
     return agrad.where(zero, agrad.zeros_like(s), agrad.sqrt(safe) if p == 2 else safe ** (1 / p))
-
-
-def ratio(a: Any, b: Any) -> Tensor:
-    """Return ``a / b``, and 0 with the derivative 0 where ``b`` is 0."""
-    zero = b == 0
-    return agrad.where(zero, agrad.zeros_like(a), a / agrad.where(zero, agrad.ones_like(b), b))
 
 
 def _total(x: Tensor, w: Tensor | None) -> Tensor:

@@ -131,7 +131,7 @@ class gaussian_kde:
         if x.ndim != 2 or x.shape[0] != self.d:
             raise ShapeError(f"gaussian_kde: points of shape {x.shape} for data of {self.d} dimensions")
         root = agrad.linalg.cholesky(covariance)
-        x, data = agrad.linalg.solve(root, x), agrad.linalg.solve(root, data)
+        x, data = (agrad.linalg.solve_triangular(root, v, lower=True) for v in (x, data))
         offset = agrad.expand_dims(x, axis=2) - agrad.expand_dims(data, axis=1)
         none = weights <= 0
         log_weights = agrad.log(agrad.where(none, agrad.ones_like(weights), weights))

@@ -5,19 +5,11 @@ from typing import Any
 
 import agrad
 from agrad import Tensor, special
-from agrad.errors import OperandError, ShapeError
+from agrad.errors import ShapeError
 from agrad.scipy.shared import arrays, function
 from agrad.scipy.stats.base import Frozen, chosen
 
 _LOG_TWO_PI = math.log(2 * math.pi)
-
-
-def _regular(allow_singular: bool, name: str) -> None:
-    if allow_singular:
-        raise OperandError(
-            f"agrad.scipy.stats.{name}: allow_singular=True is not supported, as there is no density with derivatives; "
-            "add a small multiple of the identity to the matrix"
-        )
 
 
 def _fitted(x: Any, center: Any, spread: Any, name: str) -> tuple[Tensor, Tensor, Tensor]:
@@ -56,15 +48,32 @@ def _squeezed(x: Tensor) -> Tensor:
     return agrad.squeeze(x, axis=tuple(i for i, n in enumerate(x.shape) if n == 1))
 
 
-def _distance(x: Tensor, center: Tensor, spread: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the squared distance in the matrix's metric, and the logarithm of its determinant."""
-    root = agrad.linalg.cholesky(spread)
+def _distance(x: Tensor, center: Tensor, spread: Tensor, singular: bool = False) -> tuple[Tensor, Tensor, Any, Any]:
+    """Return the squared distance in the matrix's metric, and the logarithm of its determinant.
+
+    Then its rank, and the squared length of what of the places lies outside of its range, None for a regular matrix.
+    """
     d = spread.shape[0]
-    offset = agrad.broadcast_to(x - center, (*x.shape[:-1], d))
-    flat = agrad.reshape(offset, (math.prod(x.shape[:-1]), d))
-    z = agrad.linalg.solve(root, agrad.matrix_transpose(flat))
+    offset = x - center
+    rows = offset if offset.ndim == 2 else agrad.reshape(offset, (math.prod(x.shape[:-1]), d))
+    rank, outside = d, None
+    if singular:
+        # with ones for the eigenvalues that are 0 the matrix is regular, and has the pseudo-determinant
+        range_of = agrad.linalg.matmul(spread, agrad.linalg.pinv(spread, rtol=_small(spread)))
+        null = agrad.eye(d, dtype=x.dtype, backend=x.backend, device=x.device) - 0.5 * (range_of + range_of.T)
+        rank = d - agrad.round(agrad.stop_gradient(agrad.sum(agrad.linalg.diagonal(null))))
+        beside = agrad.linalg.matmul(rows, null)
+        spread, rows = spread + null, rows - beside
+        outside = agrad.reshape(agrad.sum(beside * beside, axis=-1), x.shape[:-1])
+    root = agrad.linalg.cholesky(spread)
+    z = agrad.linalg.solve_triangular(root, agrad.matrix_transpose(rows), lower=True)
     squared = agrad.reshape(agrad.sum(z * z, axis=0), x.shape[:-1])
-    return squared, 2 * agrad.sum(agrad.log(agrad.linalg.diagonal(root)))
+    return squared, 2 * agrad.sum(agrad.log(agrad.linalg.diagonal(root))), rank, outside
+
+
+def _small(x: Tensor) -> float:
+    """Return the share of the greatest eigenvalue below which one counts as 0, SciPy's choice."""
+    return (1e3 if x.dtype == agrad.float32 else 1e6) * float(agrad.finfo(x.dtype).eps)
 
 
 class Multivariate:
@@ -105,7 +114,8 @@ class MultivariateNormal(Multivariate):
         cov : array
             The covariance matrix; a number or the diagonal stands for a diagonal matrix.
         allow_singular : bool
-            Not supported: the matrix is positive definite.
+            Take a matrix of a lower rank, whose derivative is that along changes that keep it. The density is that in
+            its range, and 0 at other places.
 
         Returns
         -------
@@ -116,13 +126,14 @@ class MultivariateNormal(Multivariate):
         ------
         ShapeError
             For shapes that do not fit.
-        OperandError
-            For ``allow_singular=True``.
         """
-        _regular(allow_singular, "multivariate_normal")
         x, mean, cov = _placed(x, mean, cov, "multivariate_normal")
-        squared, log_det = _distance(x, mean, cov)
-        return _squeezed(-0.5 * (squared + log_det + cov.shape[0] * _LOG_TWO_PI))
+        squared, log_det, rank, outside = _distance(x, mean, cov, allow_singular)
+        out = -0.5 * (squared + log_det + rank * _LOG_TWO_PI)
+        if outside is not None:
+            largest = agrad.stop_gradient(agrad.linalg.matrix_norm(cov, ord=2))
+            out = agrad.where(outside < (1e3 * _small(x) * largest) ** 2, out, agrad.full_like(out, -math.inf))
+        return _squeezed(out)
 
     @function
     def pdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
@@ -137,7 +148,8 @@ class MultivariateNormal(Multivariate):
         cov : array
             The covariance matrix; a number or the diagonal stands for a diagonal matrix.
         allow_singular : bool
-            Not supported: the matrix is positive definite.
+            Take a matrix of a lower rank, whose derivative is that along changes that keep it. The density is that in
+            its range, and 0 at other places.
 
         Returns
         -------
@@ -148,8 +160,6 @@ class MultivariateNormal(Multivariate):
         ------
         ShapeError
             For shapes that do not fit.
-        OperandError
-            For ``allow_singular=True``.
         """
         return agrad.exp(agrad.asarray(self.logpdf(x, mean, cov, allow_singular)))
 
@@ -179,7 +189,7 @@ class MultivariateT(Multivariate):
     """Student's t distribution of vectors. Parameters: loc=None, shape=1, df=1."""
 
     @function
-    def logpdf(self, x: Any, loc: Any = None, shape: Any = 1, df: Any = 1) -> Any:
+    def logpdf(self, x: Any, loc: Any = None, shape: Any = 1, df: Any = 1, allow_singular: bool = False) -> Any:
         """Return the logarithm of the density.
 
         Parameters
@@ -192,6 +202,8 @@ class MultivariateT(Multivariate):
             The positive definite matrix; a number or the diagonal stands for a diagonal matrix.
         df : array
             The degrees of freedom, a number above 0.
+        allow_singular : bool
+            As of ``pdf``; SciPy's ``logpdf`` takes singular matrices without it.
 
         Returns
         -------
@@ -207,7 +219,7 @@ class MultivariateT(Multivariate):
         if df.ndim:
             raise ShapeError(f"multivariate_t: df is one number, not an array of shape {df.shape}")
         x, loc, shape = _placed(x, loc, shape, "multivariate_t")
-        squared, log_det = _distance(x, loc, shape)
+        squared, log_det, *_ = _distance(x, loc, shape, allow_singular)
         n = shape.shape[0]
         df = agrad.minimum(df, agrad.full_like(df, 1e30))  # beyond it the distribution is the normal one
         half, rank = 0.5 * (df + n), agrad.full_like(df, 0.5 * n)
@@ -229,7 +241,8 @@ class MultivariateT(Multivariate):
         df : array
             The degrees of freedom, a number above 0.
         allow_singular : bool
-            Not supported: the matrix is positive definite.
+            Take a matrix of a lower rank, whose derivative is that along changes that keep it. Places count by what
+            of them lies in its range.
 
         Returns
         -------
@@ -240,11 +253,8 @@ class MultivariateT(Multivariate):
         ------
         ShapeError
             For shapes that do not fit.
-        OperandError
-            For ``allow_singular=True``.
         """
-        _regular(allow_singular, "multivariate_t")
-        return agrad.exp(agrad.asarray(self.logpdf(x, loc, shape, df)))
+        return agrad.exp(agrad.asarray(self.logpdf(x, loc, shape, df, allow_singular)))
 
 
 class Dirichlet(Multivariate):
