@@ -30,7 +30,8 @@ def _jax_on_cpu() -> Iterator[Any]:
 def with_arrays_of_jax(program: Program) -> Program:
     """Let all arrays of a program of NumPy's arrays be JAX's.
 
-    The operations then give the functions that compute on them. Constants are moved.
+    The operations then give the functions that compute on them. Constants are moved. Raises ``ConfigurationError`` for
+    a dtype that JAX lacks.
     """
     kind = load("jax").array_types[0]
     table: dict[Variable, Variable] = {}
@@ -38,6 +39,8 @@ def with_arrays_of_jax(program: Program) -> Program:
     for v in (*program.inputs, *program.constants, *made):
         table[v] = v if v.on_host else Variable(v.shape, v.dtype, kind)
     with _jax_on_cpu() as jax:
+        for dtype in {v.dtype for v in table if not v.on_host}:
+            _check_dtype(jax, dtype)
         constants = {table[v]: jax.numpy.asarray(raw) for v, raw in program.constants.items()}
     instructions = []
     for old in program.instructions:
@@ -48,6 +51,15 @@ def with_arrays_of_jax(program: Program) -> Program:
     notes = {**program.notes, "results": [v.kind if isinstance(v, Variable) else None for v in program.outputs]}
     notes.pop("donated", None)  # XLA overwrites no memory of NumPy's
     return Program([table[v] for v in program.inputs], constants, instructions, outputs, notes)
+
+
+def _check_dtype(jax: Any, dtype: Any) -> None:
+    try:
+        jax.numpy.asarray(np.empty(0, dtype))
+    except TypeError:
+        raise ConfigurationError(
+            f"jit: compiler='jax' has no arrays of {np.dtype(dtype)!r}; cast them, or leave compiler out"
+        ) from None
 
 
 def lower_xla(program: Program) -> Compiled:
