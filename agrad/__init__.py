@@ -226,9 +226,11 @@ from agrad.registry import namespace as _namespace
 from agrad.shapes import broadcast_shapes as broadcast_shapes
 from agrad.inspecting.compare import compare_backends as compare_backends
 from agrad.transforms.checkpoint import checkpoint as checkpoint
-from agrad.transforms.control import (
+from agrad.control.flow import (
     cond as cond,
+    fori_loop as fori_loop,
     scan as scan,
+    switch as switch,
     while_loop as while_loop,
 )
 from agrad.transforms.custom import (

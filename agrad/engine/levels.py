@@ -64,9 +64,9 @@ CAPTURED: list[Any] = []
 
 
 def captured(value: Any) -> Any:
-    """Return the present trace's tracer for a captured array, else the value itself."""
+    """Return the present trace's tracer for a captured value, else the value itself."""
     trace = mode().trace
-    return value if trace is None or isinstance(value, Tensor) else trace.captured(value)
+    return value if trace is None else trace.captured(value)
 
 
 def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], inside: bool = False) -> Any:
@@ -124,6 +124,9 @@ class Level:
 
     whole_rules = False
     """True if a rule with a kernel is one operation of this level: see ``rulecalls``."""
+
+    keeps_rules = False
+    """True if a call of a function with rules is one."""
 
     kind: type[Tensor] = Lifted
     """The class of its Tensors that the short call path does not take."""
@@ -196,9 +199,8 @@ class Level:
 
     def check_concrete(self, tensor: Tensor, what: str) -> None:
         """Raise ``TracedValueError`` if a Tensor of this level has no value of its own."""
-        data = tensor.data
-        if isinstance(data, Tensor):
-            data._check_concrete(what)
+        if isinstance(tensor.data, Tensor):
+            tensor.data._check_concrete(what)
 
 
 def _are_alike(values: Sequence[Any]) -> bool:

@@ -132,7 +132,7 @@ class Trace(Level):
 
     def evaluate(self, primitive: Any, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """Return the results, whose shapes, dtypes and types the trace records."""
-        return primitive.evaluate(values, settings)
+        return primitive.sketch(values, settings)
 
     def _split(self, given: Iterable[Any]) -> tuple[list[Any], list[Any]]:
         """Return arguments as real values, and as operands of an instruction."""

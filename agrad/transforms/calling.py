@@ -58,12 +58,16 @@ def call(rules: Rules, leaves: Values) -> list[Any]:
 def _call(rules: Rules, leaves: Values) -> list[Any]:
     leaves = [recorded_part(leaf) for leaf in leaves]
     level = newest_level(leaves)
+    if level is not None and level.keeps_rules and not hasattr(rules, "operation"):
+        return [settle(out) for out in level.call(rules, leaves)]
     if level is None or not (level.tape or isinstance(level, Forward | Batch)):
         # at any other level, a trace's say, the operations inside the function are recorded
         return [settle(out) for out in rules.primal(lift_all(leaves))]
     if isinstance(level, Batch):
         mapped = [isinstance(leaf, Tensor) and leaf.level is level for leaf in leaves]
         inner = [settle(leaf.data) if m else leaf for leaf, m in zip(leaves, mapped, strict=True)]
+        if hasattr(rules, "map"):
+            return [settle(out) for out in rules.map(level, mapped, inner)]
         many = (_Members if rules.loop else _Mapped)(rules, level, mapped)
         return _mapped(level, _call(many, inner))
     traced = [

@@ -37,6 +37,7 @@ FLOORS: dict[str, int] = {
     "agrad.transforms": 6,
     "agrad.solvers": 6,
     "agrad.jit": 6,
+    "agrad.control": 6,
     "agrad": 7,
     "agrad.testing": 8,
     "agrad.interop": 8,

@@ -19,6 +19,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 BUDGETS = {
     "": 830,
     "backends": 2820,
+    "control": 1390,
     "cli": 1700,
     "data": 960,
     "engine": 3500,

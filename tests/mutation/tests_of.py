@@ -71,7 +71,7 @@ TESTS = {
     "agrad/transforms/calling": "custom_rules implicit checkpointing control_flow",
     "agrad/transforms/checkpoint": "checkpointing",
     "agrad/inspecting/compare": "compare_backends",
-    "agrad/transforms/control": "control_flow",
+    "agrad/control": "control_flow",
     "agrad/transforms/custom": "custom_rules",
     "agrad/transforms/grad": "transforms custom_rules compositions",
     "agrad/solvers/implicit": "implicit",

@@ -131,7 +131,7 @@ class ResultCopies:
             v = program.outputs[place]
             if _is_writable(v):
                 found = aliases[v]
-                given = [inputs[b] for b in found if b in inputs]
+                given = [inputs[b] for b in found if b in inputs and not b.on_host]
                 known = [program.constants[b] for b in found if b in program.constants]
                 same = [i for i in others if not found.isdisjoint(aliases[program.outputs[i]])]
                 if given or known or same or len(found) > 1:

@@ -1,25 +1,33 @@
-"""``scan``, ``cond`` and ``while_loop``: control flow with containers, as in JAX.
+"""``scan``, ``fori_loop``, ``while_loop``, ``cond``, ``switch``: as in JAX.
 
-They run as Python's own loops and branches. Each step is recorded as it runs: every mode and order of derivative works,
-reverse mode through ``while_loop`` too. Plain Python control flow does the same wherever values are known. These
-functions add the stacking, the checks of a step's results, and the checkpoints of ``scan``.
+Outside of ``jit`` they run as Python's own loops and branches. Each step is recorded as it runs: every mode and order
+of derivative works, reverse mode through ``while_loop`` too. Plain Python control flow does the same wherever values
+are known. These functions add the stacking, the checks of a step's results, and the checkpoints of ``scan``.
+
+Inside ``jit``, and where ``vmap`` maps a condition, the functions are traced once, and each call is one operation with
+sub-programs (see ``staged``).
 """
 
 import math
 from collections.abc import Callable, Sequence
-from operator import index
+from operator import index as as_index
 from typing import Any
 
-from agrad.dtypes import dtype_name
+from agrad.backends import backend_of, selected
+from agrad.control.bodies import StatefulBody, example
+from agrad.control.staged import staged_branches, staged_scan, staged_while
+from agrad.dtypes import as_dtype, dtype_name
 from agrad.engine.calls import array_of_number, lift_all
 from agrad.engine.levels import namespace_of
-from agrad.engine.tape import no_grad
+from agrad.engine.tape import mode, no_grad
+from agrad.engine.tensor import Batched, Tensor, settle
 from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.transforms.arguments import is_array
 from agrad.transforms.checkpoint import checkpoint as checkpointed
 from agrad.transforms.trees import flatten, flatten_all, paths, tree_map, unflatten
 
 Function = Callable[..., Any]
+INTEGERS = ("signed integer", "unsigned integer")
 
 
 def _kind(array: Any) -> str:
@@ -48,7 +56,7 @@ def _length(xs: Any, leaves: Sequence[Any], length: int | None) -> int:
             raise OperandError(f"scan: xs{place} is a {type(leaf).__name__}, not an array")
         if not leaf.shape:
             raise ShapeError(f"scan: xs{place} has no dimensions, so no axis to go along")
-    lengths = {int(leaf.shape[0]) for leaf in leaves} | (set() if length is None else {index(length)})
+    lengths = {int(leaf.shape[0]) for leaf in leaves} | (set() if length is None else {as_index(length)})
     if len(lengths) != 1:
         raise (
             ShapeError(f"scan: the lengths differ: {', '.join(map(str, sorted(lengths)))}")
@@ -112,6 +120,11 @@ def scan(
     if not count:
         return init, _no_steps(step, init, leaves)
 
+    if mode().trace is not None:
+        try:
+            return staged_scan(step, init, leaves, count, reverse, _piece(checkpoint, count))
+        except StatefulBody:  # a random generator, say: each step is traced by itself
+            pass
     order = range(count - 1, -1, -1) if reverse else range(count)
     carry, ys = _steps(step, init, leaves, order, _piece(checkpoint, count))
     return carry, _stacked(ys[::-1] if reverse else ys)
@@ -201,6 +214,91 @@ def _truth(value: Any, what: str) -> bool:
     return bool(value)
 
 
+def _is_hidden(value: Any) -> bool:
+    """Return True for a value of a trace, or one that ``vmap`` maps over."""
+    value = settle(value) if isinstance(value, Tensor) else value
+    if not isinstance(value, Tensor):
+        return False
+    if mode().trace is not None:
+        return True
+    while isinstance(value, Tensor):
+        if isinstance(value, Batched):
+            return True
+        value = value.data
+    return False
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
+    """Apply ``value = body_fun(i, value)`` for ``lower <= i < upper``.
+
+    Parameters
+    ----------
+    lower, upper : int, or integer array of shape ()
+        The first ``i``, and the end. With numbers the loop has a derivative in every mode; with values that are not
+        known inside ``jit`` it is a ``while_loop``.
+    body_fun : callable
+        Takes ``i``, an integer or inside ``jit`` an integer array of shape (), and the value, and returns the next one.
+    init_val : nested container
+        The first value, whose structure, shapes and dtypes must stay.
+
+    Returns
+    -------
+    nested container
+        The last value.
+
+    Raises
+    ------
+    OperandError
+        For bounds that are no integers.
+    ShapeError
+        Where the structure, a shape or a dtype changes.
+    """
+    if _is_hidden(lower) or _is_hidden(upper):
+        return while_loop(lambda v: v[0] < upper, lambda v: (v[0] + 1, body_fun(*v)), (lower + 0 * upper, init_val))[1]
+    first, end = _integer(lower, "fori_loop: a bound"), _integer(upper, "fori_loop: a bound")
+
+    def step(value: Any, slices: Sequence[Any]) -> tuple[Any, None]:
+        after = body_fun(slices[0], value)
+        _check_carry(value, after, "fori_loop: body_fun")
+        return after, None
+
+    if mode().trace is not None and end > first:
+        like = next((leaf for leaf in flatten(init_val)[0] if is_array(leaf)), None)
+        try:
+            return staged_scan(step, init_val, [_places(first, end, like)], end - first, False, 0)[0]
+        except StatefulBody:
+            pass
+    value = init_val
+    for i in range(first, end):
+        value, _ = step(value, [i])
+    return value
+
+
+def _integer(value: Any, what: str) -> int:
+    """Return an integer, or the one element of an array of integers."""
+    if not hasattr(value, "shape"):
+        try:
+            return as_index(value)
+        except TypeError:
+            raise OperandError(f"{what} is an integer, not {value!r}") from None
+    if tuple(value.shape) != ():
+        raise ShapeError(f"{what} is one integer, not an array of shape {tuple(value.shape)}")
+    if as_dtype(value.dtype).kind not in INTEGERS:
+        raise OperandError(f"{what} is an integer, not {dtype_name(value.dtype)}")
+    return int(value)
+
+
+def _places(first: int, end: int, like: Any) -> Any:
+    """Return the integers from ``first`` to ``end`` - 1 as an array like another."""
+    while isinstance(like, Tensor):
+        like = like.data
+    if like is None:
+        here = selected()
+        return here.backend.xp.arange(first, end, device=here.device)
+    backend = backend_of(like)
+    return backend.xp.arange(first, end, device=backend.device_of(like))
+
+
 def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
     """Call ``true_fn`` on the operands if ``pred`` is true, else ``false_fn``.
 
@@ -209,9 +307,10 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     Parameters
     ----------
     pred : bool, number, or array of shape ()
-        Chooses the function. It may not be mapped by ``vmap``; use ``agrad.where`` on both results there.
+        Chooses the function. If ``vmap`` maps it, both run, and ``where`` chooses between their results.
     true_fn, false_fn : callable
-        Take the operands.
+        Take the operands. Inside ``jit`` both are traced, and return containers of one structure, with arrays of the
+        same shapes and dtypes.
     *operands
         The arguments of both functions.
 
@@ -223,18 +322,67 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     Raises
     ------
     ShapeError
-        For an array ``pred`` with axes.
-    TracedValueError
-        Where ``vmap`` maps ``pred``.
+        For an array ``pred`` with axes, and for results inside ``jit`` that differ.
     """
+    if _is_hidden(pred):
+        return staged_branches("cond", _chosen(pred, "cond: pred", True), (false_fn, true_fn), operands)
     return true_fn(*operands) if _truth(pred, "cond: pred") else false_fn(*operands)
+
+
+def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
+    """Call the function at ``index`` on the operands; the others do not run.
+
+    Parameters
+    ----------
+    index : int, or integer array of shape ()
+        The number of a function. One outside of the range stands for the nearest. If ``vmap`` maps it, all functions
+        run, and ``where`` chooses between their results.
+    branches : sequence of callable
+        Take the operands. Inside ``jit`` all are traced, and return containers of one structure, with arrays of the
+        same shapes and dtypes.
+    *operands
+        The arguments of all functions.
+
+    Returns
+    -------
+    object
+        The result of the function that ran.
+
+    Raises
+    ------
+    OperandError
+        Without branches, and for an index that is no integer.
+    ShapeError
+        For an index with axes, and for results inside ``jit`` that differ.
+    """
+    if not len(branches):
+        raise OperandError("switch: there must be a branch")
+    if _is_hidden(index):
+        return staged_branches("switch", _chosen(index, "switch: index", False), branches, operands)
+    place = _integer(index, "switch: index")
+    return branches[min(max(place, 0), len(branches) - 1)](*operands)
+
+
+def _chosen(value: Any, what: str, truth: bool) -> Any:
+    """Return the number of a branch as an integer array."""
+    if tuple(value.shape) != ():
+        raise ShapeError(f"{what} is one value, not an array of shape {tuple(value.shape)}; reduce it first")
+    xp = namespace_of((value,))
+    if truth:
+        return xp.astype(
+            value if as_dtype(value.dtype).kind == "bool" else value != 0, backend_of(example(value)).xp.int64
+        )
+    if as_dtype(value.dtype).kind not in INTEGERS:
+        raise OperandError(f"{what} is an integer, not {dtype_name(value.dtype)}")
+    return value
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     """Apply ``body_fun`` to the value while ``cond_fun`` of it is true.
 
     Forward mode needs no graph. Reverse mode uses the tape, whose memory grows with the number of steps that ran. Both
-    give the derivative of these steps.
+    give the derivative of these steps. Inside ``jit``, and where ``vmap`` maps the condition, there is no derivative in
+    reverse mode.
 
     Parameters
     ----------
@@ -248,18 +396,26 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     Returns
     -------
     nested container
-        The last value.
+        The last value. Members that ``vmap`` maps over stop one by one, and keep theirs.
 
     Raises
     ------
     ShapeError
         Where the structure, a shape or a dtype changes.
-    TracedValueError
-        Where ``vmap`` maps the condition.
+    NotDifferentiableError
+        For a derivative in reverse mode inside ``jit``.
     """
-    value = init_val
-    while _truth(cond_fun(value), "while_loop: what cond_fun gives"):
+
+    def step(value: Any) -> Any:
         after = body_fun(value)
         _check_carry(value, after, "while_loop: body_fun")
-        value = after
-    return value
+        return after
+
+    value = init_val
+    while True:
+        goes_on = cond_fun(value)
+        if _is_hidden(goes_on):
+            return staged_while(cond_fun, step, value)
+        if not _truth(goes_on, "while_loop: what cond_fun gives"):
+            return value
+        value = step(value)

@@ -1,0 +1,1 @@
+"""Control flow: loops and branches, as operations inside a trace."""

@@ -1,0 +1,187 @@
+"""``cond`` and ``switch`` as operations with sub-programs."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agrad.control.bodies import compiled, mapped, ones_like, pulled, pushed
+from agrad.control.loops import ControlFlow, ControlRules, or_zeros, program_of
+from agrad.engine.batching import Batch
+from agrad.engine.calls import lift_all
+from agrad.engine.levels import namespace_of
+from agrad.engine.tensor import settle
+from agrad.jit.program import Variable, interpret
+from agrad.transforms.arguments import zeros
+from agrad.transforms.calling import Back, Values, call, differentiable
+
+
+class Switch(ControlFlow):
+    """One of several programs, which take all operands but the first: its number."""
+
+    def rules(self) -> "SwitchRules":
+        return SwitchRules(self)
+
+    def sketch(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """See ``Operation.sketch``."""
+        return tuple(self.results)
+
+    def looped(self, kind: type | None) -> Callable[..., Any]:
+        branches = [compiled(program, kind) for program in self.programs]
+
+        def switch(which: Any, *operands: Any) -> tuple[Any, ...]:
+            return tuple(branches[_place(int(which), len(branches))](operands))
+
+        return switch
+
+    def traced_by_jax(self, kind: Any) -> Callable[..., Any]:
+        jax = sys.modules["jax"]
+        dtypes = [x.dtype for x in self.results]
+
+        def typed(run: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda *operands: tuple(
+                [jax.lax.convert_element_type(x, d) for x, d in zip(run(operands), dtypes, strict=True)]
+            )
+
+        branches = [typed(compiled(program, kind)) for program in self.programs]
+
+        def switch(which: Any, *operands: Any) -> tuple[Any, ...]:
+            number = jax.lax.convert_element_type(jax.numpy.reshape(which, ()), "int32")
+            found: tuple[Any, ...] = jax.lax.switch(number, branches, *operands)
+            return found
+
+        return switch
+
+
+def _place(which: int, count: int) -> int:
+    """Return the number of the branch for an index: the nearest one."""
+    return min(max(which, 0), count - 1)
+
+
+class SwitchRules(ControlRules):
+    """One call of a choice between programs."""
+
+    operation: Switch
+
+    def _active(self, traced: Sequence[int]) -> tuple[int, ...]:
+        return tuple([i - 1 for i in traced if i > 0])
+
+    def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
+        own, active = self.operation, self._active(traced)
+        key = ("jvp", active)
+        if key not in own.derived:
+            own.derived[key] = self._with_tangents(active)
+        wide, having = own.derived[key]
+        ts = [t for i, t in zip(traced, tangents, strict=True) if i > 0]
+        found = call(SwitchRules(wide), lift_all([*leaves, *ts]))
+        count = len(own.results)
+        pushed_out = dict(zip(having, found[count:], strict=True))
+        return found[:count], [pushed_out.get(k) for k in range(count)]
+
+    def _with_tangents(self, active: tuple[int, ...]) -> tuple[Switch, list[int]]:
+        own = self.operation
+        branches = [pushed(program, own.examples, active, own.name) for program in own.programs]
+        having = [k for k in range(len(own.results)) if any(b.pushed[k] is not None for b in branches)]
+        programs = []
+        for b in branches:
+            constants, examples = dict(b.body.program.constants), dict(b.body.examples)
+            ts = [or_zeros(b.pushed[k], own.results[k], constants, examples) for k in having]
+            programs.append(program_of(b.body, [*b.inputs, *b.tangents], [*b.outputs, *ts], constants))
+        inputs = [branches[0].body.examples[v] for v in (*branches[0].inputs, *branches[0].tangents)]
+        results = [*own.results, *[zeros(own.results[k]) for k in having]]
+        return Switch(own.name, programs, inputs, results), having
+
+    def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
+        own, active = self.operation, self._active(traced)
+        key = ("vjp", active)
+        if key not in own.derived:
+            own.derived[key] = _pullback(own, active)
+        forward, backward, given = own.derived[key]
+        found = call(SwitchRules(forward), leaves)
+        count = len(own.results)
+        floating = self.floating()
+
+        def back(gs: list[Any]) -> list[Any]:
+            by_output = dict(zip(floating, gs, strict=True))
+            operands = [*leaves, *found[count:], *[by_output[k] for k in given]]
+            pulled_back = call(SwitchRules(backward), lift_all(operands))
+            by_operand = dict(zip([i + 1 for i in active], pulled_back, strict=True))
+            return [by_operand.get(i) for i in range(len(leaves))]
+
+        return found[:count], back
+
+    def map(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
+        """Compute all members, by one branch or, if they choose differently, by all."""
+        own, members = self.operation, level.members
+        if flags[0]:
+            return self._all_branches(level, flags, leaves)
+        key = ("map", members, tuple(flags))
+        if key not in own.derived:
+            run = [mapped(p, own.examples, flags[1:], members, own.name) for p in own.programs]
+            wanted = [k for k in range(len(own.results)) if any(found.flags[k] for found in run)]
+            run = [mapped(p, own.examples, flags[1:], members, own.name, wanted) for p in own.programs]
+            body = run[0].body
+            results = [body.examples[v] for v in body.program.outputs]
+            made = Switch(own.name, [found.body.program for found in run], body.inputs(), results)
+            own.derived[key] = made, wanted
+        made, wanted = own.derived[key]
+        outs = call(SwitchRules(made), leaves)
+        return [level.wrap(settle(out)) if k in wanted else out for k, out in enumerate(outs)]
+
+    def _all_branches(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
+        own = self.operation
+        which, *operands = [level.wrap(x) if m else x for x, m in zip(leaves, flags, strict=True)]
+        outs = interpret(own.programs[0], operands)
+        for k, program in enumerate(own.programs[1:], 1):
+            chosen = which >= k
+            given = lift_all([chosen, *outs, *interpret(program, operands)])
+            count, xp = len(outs), namespace_of(given)
+            outs = [xp.where(given[0], given[1 + count + i], given[1 + i]) for i in range(count)]
+        return list(outs)
+
+
+def _pullback(own: Switch, active: tuple[int, ...]) -> tuple[Switch, Switch, list[int]]:
+    """Return the choice with residuals and that of the pullbacks.
+
+    The third result has the numbers of the outputs with cotangents.
+
+    Each branch gives its own residuals, and fills the place of those of the others.
+    """
+    branches = [pulled(program, own.examples, active, 0, own.name) for program in own.programs]
+    made = [[v for v in b.residuals() if v not in b.inputs] for b in branches]
+    given = sorted({k for b in branches for k in b.given})
+    examples = [{**b.body.examples} for b in branches]
+    likes = [examples[j][v] for j, some in enumerate(made) for v in some]
+    forward, backward = [], []
+    for j, b in enumerate(branches):
+        constants = dict(b.body.program.constants)
+        outputs = list(b.outputs)
+        inputs = list(b.inputs)
+        for i, some in enumerate(made):
+            for v in some:
+                like = examples[i][v]
+                outputs.append(v if i == j else _unused(like, constants, examples[j]))
+                inputs.append(v if i == j else Variable(v.shape, v.dtype, v.kind))
+        forward.append(program_of(b.body, b.inputs, outputs, constants, b.forward))
+        for k in given:
+            like = own.results[k]
+            inputs.append(b.given.get(k) or Variable(tuple(like.shape), like.dtype, type(like)))
+        found = [or_zeros(v, own.examples[i], constants, examples[j]) for i, v in zip(active, b.found, strict=True)]
+        backward.append(program_of(b.body, inputs, found, constants, b.backward))
+    results = [*own.results, *likes]
+    back_examples = [*own.examples, *likes, *[own.results[k] for k in given]]
+    back_results = [own.examples[i] for i in active]
+    return (
+        Switch(own.name, forward, own.examples, results),
+        Switch(f"backward of {own.name}", backward, back_examples, back_results),
+        given,
+    )
+
+
+def _unused(like: Any, constants: dict[Variable, Any], examples: dict[Variable, Any]) -> Variable:
+    """Return the variable of a constant in the place of an unused residual.
+
+    Members of a map may choose differently; then all branches run, and zeros could be divided by.
+    """
+    v = Variable(tuple(like.shape), like.dtype, type(like))
+    constants[v] = examples[v] = ones_like(like) if differentiable(like) else zeros(like)
+    return v

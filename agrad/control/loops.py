@@ -1,0 +1,468 @@
+"""``scan`` as an operation with sub-programs."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agrad.backends import backend_of_type
+from agrad.control.bodies import (
+    Body,
+    MappedBody,
+    active_outputs,
+    compiled,
+    invariant_part,
+    mapped,
+    pulled,
+    pushed,
+)
+from agrad.engine.batching import Batch
+from agrad.engine.calls import lift_all
+from agrad.engine.levels import NAMESPACES, dispatch, namespace_of
+from agrad.engine.operation import Operation
+from agrad.engine.tensor import settle
+from agrad.jit.program import Instruction, Program, Variable
+from agrad.transforms.arguments import zeros
+from agrad.transforms.calling import Back, Values, call, differentiable
+
+Run = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+class ControlFlow(Operation):
+    """Base class of the operations with sub-programs.
+
+    name: for errors and texts of programs. programs: take the operands, or slices of them. examples: a raw array, or a
+    number, for each input of the programs. results: raw arrays like the results.
+    """
+
+    variadic = "operand"
+    is_own = False
+    may_alias = True
+    takes_traced_numbers = True
+
+    def __init__(self, name: str, programs: Sequence[Program], examples: Sequence[Any], results: Sequence[Any]) -> None:
+        self.name = name
+        self.programs = list(programs)
+        self.examples = list(examples)
+        self.results = list(results)
+        self.outputs = tuple(f"output_{k}" for k in range(len(self.results)))
+        self.derived: dict[Any, Any] = {}
+        """Derivatives, by the operands that have one."""
+        self._functions: dict[Any, Callable[..., Any]] = {}
+
+    @property
+    def program(self) -> Program:
+        """The program of a step, as texts show it."""
+        return self.programs[-1]
+
+    def bind(self, *args: Any, **settings: Any) -> Any:
+        """See ``Operation.bind``."""
+        return tuple(call(self.rules(), args))
+
+    def rules(self) -> "ControlRules":
+        """Return the rules of a call."""
+        raise NotImplementedError
+
+    def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """See ``Operation.evaluate``."""
+        kind = next((type(x) for x in args if hasattr(x, "shape")), None)
+        return self.function_of(kind)(*args)
+
+    def function_of(self, kind: type | None) -> Callable[..., Any]:
+        """See ``Operation.function_of``."""
+        backend = None if kind is None else backend_of_type(kind)
+        name = None if backend is None else backend.name
+        if name not in self._functions:
+            self._functions[name] = self.traced_by_jax(kind) if name == "jax" else self.looped(kind)
+        return self._functions[name]
+
+    def looped(self, kind: type | None) -> Callable[..., Any]:
+        """Return the function made of Python's control flow."""
+        raise NotImplementedError
+
+    def traced_by_jax(self, kind: Any) -> Callable[..., Any]:
+        """Return the function made of JAX's control flow."""
+        raise NotImplementedError
+
+
+class ControlRules:
+    """One call of an operation with sub-programs; see ``calling.Rules``."""
+
+    loop = False
+
+    def __init__(self, operation: Any) -> None:
+        self.operation, self.name = operation, operation.name
+
+    def primal(self, leaves: Values) -> list[Any]:
+        return list(dispatch(self.operation, tuple([settle(x) for x in leaves]), {}))
+
+    def floating(self) -> list[int]:
+        """Return the numbers of the floating results."""
+        return [k for k, raw in enumerate(self.operation.results) if differentiable(raw)]
+
+
+class Counts(NamedTuple):
+    """The numbers of the fixed, the carried and the sliced operands of a loop."""
+
+    fixed: int
+    carried: int
+    sliced: int
+
+    def apart(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return the operands of each sort."""
+        a, b = self.fixed, self.fixed + self.carried
+        return list(values[:a]), list(values[a:b]), list(values[b:])
+
+
+class Step:
+    """A step of a loop as a function: what does not change is computed once a loop."""
+
+    def __init__(self, program: Program, counts: Counts, kind: type | None) -> None:
+        fixed, carried, sliced = counts.apart(program.inputs)
+        before, rest = invariant_part(program, fixed)
+        read = {v for i in rest for v in i.reads()} | {v for v in program.outputs if isinstance(v, Variable)}
+        made = [v for i in before for v in i.results if v in read]
+        self.first = compiled(Program(fixed, program.constants, before, [*fixed, *made], program.notes), kind)
+        body = Program([*fixed, *made, *carried, *sliced], program.constants, [], program.outputs, program.notes)
+        self.run = compiled(body.with_instructions(rest), kind)
+
+
+def _steps_by_python(operation: "Scan", kind: type | None) -> Callable[..., Any]:
+    counts, program, length = operation.counts, operation.program, operation.length
+    order = range(length - 1, -1, -1) if operation.reverse else range(length)
+    step, carried = Step(program, counts, kind), counts.carried
+    held = [k for k in range(carried) if program.outputs[k] in program.constants]
+
+    def scan(*operands: Any) -> tuple[Any, ...]:
+        fixed, carry, slices = counts.apart(operands)
+        fixed = list(step.first(fixed))
+        rows: list[list[Any]] = []
+        run = step.run
+        for i in order:
+            out = run([*fixed, *carry, *[x[i, ...] for x in slices]])
+            carry = out[:carried]
+            rows.append(out[carried:])
+        if operation.reverse:
+            rows.reverse()
+        xp = NAMESPACES[type(next(x for x in (*carry, *operation.results) if hasattr(x, "shape")))]
+        carry = list(carry)
+        for k in held:
+            carry[k] = xp.asarray(carry[k], copy=True)
+        ys = [_stacked(xp, parts) for parts in zip(*rows, strict=True)] if rows else operation.no_rows()
+        return (*carry, *ys)
+
+    return scan
+
+
+def _stacked(xp: Any, parts: Sequence[Any]) -> Any:
+    if isinstance(parts[0], np.generic):
+        return np.asarray(parts, dtype=parts[0].dtype)
+    return xp.stack(parts)
+
+
+class Scan(ControlFlow):
+    """``length`` steps of a program, whose inputs are fixed, carried, and slices.
+
+    Its outputs are the next carried values and a row of each stacked result.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        program: Program,
+        counts: Counts,
+        length: int,
+        reverse: bool,
+        body_examples: Mapping[Variable, Any],
+        again: bool = False,
+    ) -> None:
+        self.counts, self.length, self.reverse = counts, length, reverse
+        self.again = again
+        """True to compute the steps again in the backward pass, instead of keeping what it needs."""
+        examples = [body_examples[v] for v in program.inputs]
+        outs = [body_examples[v] for v in program.outputs]
+        carried = counts.apart(examples)[1] if not length else outs[: counts.carried]
+        rows = [_repeated(x, length) for x in outs[counts.carried :]]
+        super().__init__(name, [program], examples, [*carried, *rows])
+
+    def rules(self) -> "ScanRules":
+        return ScanRules(self)
+
+    def sketch(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """See ``Operation.sketch``."""
+        return tuple(self.results)
+
+    def no_rows(self) -> list[Any]:
+        """Return the stacked results of no steps."""
+        return self.results[self.counts.carried :]
+
+    def looped(self, kind: type | None) -> Callable[..., Any]:
+        return _steps_by_python(self, kind)
+
+    def traced_by_jax(self, kind: Any) -> Callable[..., Any]:
+        jax = sys.modules["jax"]
+        counts = self.counts
+        step, dtypes = Step(self.program, counts, kind), [x.dtype for x in self.results[: counts.carried]]
+
+        def scan(*operands: Any) -> tuple[Any, ...]:
+            fixed, carry, slices = counts.apart(operands)
+            fixed = list(step.first(fixed))
+
+            def one(carry: Any, x: Any) -> Any:
+                out = step.run([*fixed, *carry, *x])
+                return typed(jax, out[: counts.carried], dtypes), tuple(map(jax.numpy.asarray, out[counts.carried :]))
+
+            last, ys = jax.lax.scan(
+                one, typed(jax, carry, dtypes), tuple(slices), length=self.length, reverse=self.reverse
+            )
+            return (*last, *ys)
+
+        return scan
+
+    # ------------------------------------------------------------------ derivatives
+
+    def active(self, operands: Sequence[int]) -> tuple[int, ...]:
+        """Return the inputs of a step that have a derivative, if these operands have one."""
+        return active_inputs(self.program, self.examples, self.results, self.counts, operands)
+
+    def with_tangents(self, active: tuple[int, ...]) -> tuple["Scan", list[int]]:
+        """Return the scan with tangents, and the numbers of the results that have one.
+
+        Operands and results of each sort come first as they are, then as tangents.
+        """
+        if ("jvp", active) not in self.derived:
+            counts, n = self.counts, self.counts.carried
+            found = pushed(self.program, self.examples, active, self.name)
+            parts = counts.apart(found.inputs)
+            along = dict(zip(active, found.tangents, strict=True))
+            ts = counts.apart([along.get(i) for i in range(len(found.inputs))])
+            ts = tuple([v for v in part if v is not None] for part in ts)  # type: ignore[assignment]
+            inputs = [v for part, t in zip(parts, ts, strict=True) for v in (*part, *t)]
+            carried = [k for k in range(n) if counts.fixed + k in active]
+            rows = [k for k in range(n, len(found.outputs)) if found.pushed[k] is not None]
+            constants, examples = dict(found.body.program.constants), dict(found.body.examples)
+            outputs = found.outputs[:n]
+            for k in carried:
+                outputs.append(or_zeros(found.pushed[k], examples[found.outputs[k]], constants, examples))
+            outputs += [*found.outputs[n:], *[found.pushed[k] for k in rows]]
+            program = program_of(found.body, inputs, outputs, constants)
+            wide = Counts(*[len(part) + len(t) for part, t in zip(parts, ts, strict=True)])
+            scan = Scan(self.name, program, wide, self.length, self.reverse, examples)
+            self.derived["jvp", active] = scan, [*carried, *rows]
+        found_scan: tuple[Scan, list[int]] = self.derived["jvp", active]
+        return found_scan
+
+    def with_pullback(self, active: tuple[int, ...]) -> "_Pullback":
+        """Return the scan that keeps what its backward pass needs, and that pass."""
+        if ("vjp", active) not in self.derived:
+            self.derived["vjp", active] = _Pullback(self, active)
+        found: _Pullback = self.derived["vjp", active]
+        return found
+
+
+def active_inputs(
+    program: Program, examples: Sequence[Any], results: Sequence[Any], counts: Counts, operands: Sequence[int]
+) -> tuple[int, ...]:
+    """Return the inputs of a step that have a derivative if these operands do."""
+    known = dict(zip((*program.inputs, *program.outputs), (*examples, *results), strict=True))
+    found = set(operands)
+    while True:
+        outs = active_outputs(program, [program.inputs[i] for i in found], known)
+        more = {counts.fixed + k for k in range(counts.carried) if outs[k]}
+        if more <= found:
+            return tuple(sorted(found))
+        found |= more
+
+
+def _repeated(raw: Any, length: int) -> Any:
+    xp = NAMESPACES[type(raw)]
+    return xp.asarray(xp.broadcast_to(raw, (length, *raw.shape)), copy=True)
+
+
+def typed(jax: Any, values: Sequence[Any], dtypes: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple([jax.lax.convert_element_type(x, d) for x, d in zip(values, dtypes, strict=True)])
+
+
+def or_zeros(v: Any, like: Any, constants: dict[Variable, Any], examples: dict[Variable, Any]) -> Any:
+    """Return a variable, or that of a constant of zeros in the place of None."""
+    if v is None:
+        raw = zeros(like)
+        v = Variable(tuple(raw.shape), raw.dtype, type(raw))
+        constants[v] = examples[v] = raw
+    return v
+
+
+def program_of(
+    body: Body,
+    inputs: Sequence[Variable],
+    outputs: Sequence[Any],
+    constants: dict[Variable, Any],
+    instructions: Sequence[Instruction] | None = None,
+) -> Program:
+    program = body.program
+    full = Program(list(inputs), constants, [], list(outputs), program.notes)
+    return full.with_instructions(program.instructions if instructions is None else instructions)
+
+
+class _Pullback:
+    """The two loops of a scan's derivative in reverse mode.
+
+    ``forward`` has the residuals of each step as further stacked results. ``backward`` goes the other way: it carries
+    the cotangents of the carried values and the sums of those of the fixed ones, and stacks those of the slices.
+    """
+
+    def __init__(self, scan: Scan, active: tuple[int, ...]) -> None:
+        counts, n = scan.counts, scan.counts.carried
+        edge = counts.fixed + n
+        fixed = [i for i in active if i < counts.fixed]
+        carried = [i for i in active if counts.fixed <= i < edge]
+        sliced = [i for i in active if i >= edge]
+        found = pulled(scan.program, scan.examples, active, len(fixed), scan.name)
+        constants, examples = dict(found.body.program.constants), dict(found.body.examples)
+        places = {v: i for i, v in enumerate(found.inputs)}
+
+        early, _ = invariant_part(Program(found.inputs, constants, found.forward, []), found.inputs[: counts.fixed])
+        cheap = {v for i in early for v in i.results}
+        residuals = found.residuals()
+        if not cheap.isdisjoint(residuals):  # computed again, once a loop
+            needed = _needed(early, [v for v in residuals if v in cheap])
+            found = found._replace(backward=[*needed, *found.backward])
+            residuals = found.residuals()
+        made = [v for v in residuals if v not in places or counts.fixed <= places[v] < edge]
+        kept = [v for v in residuals if places.get(v, edge) < counts.fixed]
+        slices = [v for v in residuals if v in places and places[v] >= edge]
+        self.kept, self.slices = [places[v] for v in kept], [places[v] for v in slices]
+        self.fixed, self.carried, self.sliced = fixed, carried, sliced
+        """The active operands of each sort."""
+
+        forward = program_of(found.body, found.inputs, [*found.outputs, *made], constants, found.forward)
+        wide = Counts(*counts)
+        self.forward = Scan(scan.name, forward, wide, scan.length, scan.reverse, examples)
+
+        self.carry_outputs = [i - counts.fixed for i in carried]
+        self.row_outputs = [k for k in found.given if k >= n]
+        gs = []
+        for k in self.carry_outputs:
+            g = found.given.get(k)
+            if g is None:
+                like = examples[found.outputs[k]]
+                g = Variable(tuple(like.shape), like.dtype, type(like))
+                examples[g] = like
+            gs.append(g)
+        g_rows = [found.given[k] for k in self.row_outputs]
+        by_input = dict(zip(active, found.found, strict=True))
+
+        def cotangent(i: int) -> Any:
+            return or_zeros(by_input[i], examples[found.inputs[i]], constants, examples)
+
+        inputs = [*kept, *gs, *found.added, *made, *slices, *g_rows]
+        outputs = [*[cotangent(i) for i in carried], *found.sums, *[cotangent(i) for i in sliced]]
+        backward = program_of(found.body, inputs, outputs, constants, found.backward)
+        back = Counts(len(kept), len(gs) + len(found.added), len(made) + len(slices) + len(g_rows))
+        self.backward = Scan(f"backward of {scan.name}", backward, back, scan.length, not scan.reverse, examples)
+
+
+def _needed(instructions: Sequence[Instruction], wanted: Sequence[Variable]) -> list[Instruction]:
+    needed, kept = set(wanted), []
+    for instruction in reversed(instructions):
+        if not needed.isdisjoint(instruction.results):
+            kept.append(instruction)
+            needed.update(instruction.reads())
+    kept.reverse()
+    return kept
+
+
+class ScanRules(ControlRules):
+    """One call of a scan."""
+
+    operation: Scan
+
+    def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
+        scan = self.operation
+        if scan.again:
+            plain = Scan.__new__(Scan)
+            plain.__dict__.update(scan.__dict__, again=False)
+            outs = call(self, leaves)
+            return outs, lambda gs: ScanRules(plain).reverse(lift_all(leaves), traced)[1](gs)
+        made = scan.with_pullback(scan.active(traced))
+        found = call(ScanRules(made.forward), leaves)
+        count = len(scan.results)
+        outs, residuals = found[:count], found[count:]
+        floating = self.floating()
+
+        def back(gs: list[Any]) -> list[Any]:
+            by_output = dict(zip(floating, gs, strict=True))
+            operands = [leaves[i] for i in made.kept]
+            operands += [by_output[k] for k in made.carry_outputs]
+            operands += [zeros(leaves[i]) for i in made.fixed]
+            operands += [*residuals, *[leaves[i] for i in made.slices], *[by_output[k] for k in made.row_outputs]]
+            pulled_back = call(ScanRules(made.backward), lift_all(operands))
+            places = [*made.carried, *made.fixed, *made.sliced]
+            by_operand = dict(zip(places, pulled_back, strict=True))
+            return [by_operand[i] if i in traced else None for i in range(len(leaves))]
+
+        return outs, back
+
+    def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
+        scan = self.operation
+        active = scan.active(traced)
+        wide, having = scan.with_tangents(active)
+        given = dict(zip(traced, tangents, strict=True))
+        ts = [given.get(i, zeros(leaf)) if i in active else None for i, leaf in enumerate(leaves)]
+        parts, along = scan.counts.apart(leaves), scan.counts.apart(ts)
+        operands = [v for part, t in zip(parts, along, strict=True) for v in (*part, *[x for x in t if x is not None])]
+        found = call(ScanRules(wide), lift_all(operands))
+        n, count = scan.counts.carried, len(scan.results)
+        carried = [k for k in having if k < n]
+        rest = found[n + len(carried) :]
+        outs = [*found[:n], *rest[: count - n]]
+        pushed_out = dict(zip(having, [*found[n : n + len(carried)], *rest[count - n :]], strict=True))
+        return outs, [pushed_out.get(k) for k in range(count)]
+
+    def map(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
+        """Compute all members of a map by one loop."""
+        scan, counts = self.operation, self.operation.counts
+        edge = counts.fixed + counts.carried
+        key = ("map", level.members, tuple(flags))
+        if key not in scan.derived:
+            found, wide = mapped_carry(scan.programs[0], scan.examples, flags, counts, level.members, scan.name)
+            program, examples = found.body.program, found.body.examples
+            made = Scan(scan.name, program, counts, scan.length, scan.reverse, examples, scan.again)
+            scan.derived[key] = made, wide, found.flags
+        made, wide, having = scan.derived[key]
+        operands = with_axis(leaves, flags, wide, level.members)
+        for i in range(edge, len(operands)):
+            if wide[i]:
+                operands[i] = namespace_of((operands[i],)).moveaxis(operands[i], 0, 1)
+        outs = call(ScanRules(made), operands)
+        for k in range(counts.carried, len(outs)):
+            if having[k]:
+                outs[k] = namespace_of((outs[k],)).moveaxis(outs[k], 1, 0)
+        return [level.wrap(settle(out)) if m else out for out, m in zip(outs, having, strict=True)]
+
+
+def with_axis(leaves: Values, flags: Sequence[bool], wide: Sequence[bool], members: int) -> list[Any]:
+    """Return operands with the mapped axis where it is wanted."""
+    return [
+        namespace_of((x,)).broadcast_to(x, (members, *x.shape)) if w and not m else x
+        for x, m, w in zip(leaves, flags, wide, strict=True)
+    ]
+
+
+def mapped_carry(
+    program: Program, examples: Sequence[Any], flags: Sequence[bool], counts: Counts, members: int, name: str
+) -> tuple[MappedBody, list[bool]]:
+    """Return a step for all members, and which of its inputs have the mapped axis.
+
+    A carried value has it if the step's result has it.
+    """
+    wide = list(flags)
+    while True:
+        carried = [k for k in range(counts.carried) if wide[counts.fixed + k]]
+        found = mapped(program, examples, wide, members, name, carried)
+        more = [k for k in range(counts.carried) if found.flags[k] and k not in carried]
+        if not more:
+            return found, wide
+        for k in more:
+            wide[counts.fixed + k] = True

@@ -1,0 +1,301 @@
+"""Control flow as one operation: trace functions, check results, call it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agrad.backends import backend_of
+from agrad.control.bodies import Body, StatefulBody, example, traced_body
+from agrad.control.branches import Switch, SwitchRules
+from agrad.control.loops import Counts, Scan, ScanRules
+from agrad.control.whiles import While, WhileRules
+from agrad.dtypes import as_dtype, dtype_name
+from agrad.engine.calls import array_of_number, lift_all
+from agrad.engine.levels import namespace_of
+from agrad.engine.scalars import NUMBERS, TracedNumber
+from agrad.errors import OperandError, ShapeError, TracedValueError
+from agrad.jit.program import Program, Variable
+from agrad.transforms.arguments import is_array
+from agrad.transforms.calling import call
+from agrad.transforms.trees import flatten, flatten_all, paths, unflatten
+
+Function = Callable[..., Any]
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in NUMBERS or isinstance(value, TracedNumber)
+
+
+def _as_array(number: Any, likes: Sequence[Any]) -> Any:
+    """Return a number as an array.
+
+    likes: the first value is an array of the dtype wanted, if it is an array; else any array tells the library.
+    """
+    if is_array(likes[0]):
+        like = example(likes[0])
+        if isinstance(number, TracedNumber):
+            return array_of_number(number, like)
+        return backend_of(like).xp.full_like(like, number)
+    beside = next((example(x) for x in likes if is_array(x)), None)
+    if isinstance(number, TracedNumber) or beside is None:
+        return array_of_number(float(number) if beside is None else number)
+    backend = backend_of(beside)
+    return backend.xp.asarray(number, device=backend.device_of(beside))
+
+
+class _Carry:
+    """The carried leaves of a loop. Numbers that a step changes become arrays."""
+
+    def __init__(self, init: Any, beside: Sequence[Any]) -> None:
+        self.leaves, self.spec = flatten_all(init)
+        self.beside = [x for x in (*self.leaves, *beside) if is_array(x)]
+        self.after: list[Any] = []
+
+    @property
+    def places(self) -> list[int]:
+        """The numbers of the leaves that are arrays."""
+        return [i for i, leaf in enumerate(self.leaves) if is_array(leaf)]
+
+    def arrays(self) -> list[Any]:
+        return [self.leaves[i] for i in self.places]
+
+    def examples(self) -> list[Any]:
+        return [example(leaf) for leaf in self.arrays()]
+
+    def filled(self, given: Sequence[Any]) -> Any:
+        """Return the carry with other arrays."""
+        full = list(self.leaves)
+        for i, value in zip(self.places, given, strict=True):
+            full[i] = value
+        return unflatten(self.spec, full)
+
+    def found(self, carry: Any) -> list[Any]:
+        """Return the arrays of a step's carry."""
+        self.after = flatten_all(carry)[0]
+        return [self.after[i] for i in self.places]
+
+    def widened(self) -> bool:
+        """Make arrays of the numbers that the last step changed. Return True if any."""
+        before = list(self.leaves)
+        for i, (old, new) in enumerate(zip(before, self.after, strict=True)):
+            same = old is new or (type(old) is type(new) and _is_number(old) and bool(old == new))
+            if _is_number(old) and not same:
+                if not (is_array(new) or _is_number(new)):
+                    raise OperandError(f"a step turned the number {old!r} of the carry into a {type(new).__name__}")
+                shape = tuple(new.shape) if is_array(new) else ()
+                if shape:
+                    raise ShapeError(f"a step turned the number {old!r} of the carry into an array of shape {shape}")
+                self.leaves[i] = _as_array(old, [new, *self.beside])
+        return any(a is not b for a, b in zip(before, self.leaves, strict=True))
+
+
+def staged_scan(
+    step: Function, init: Any, leaves: Sequence[Any], count: int, reverse: bool, piece: int
+) -> tuple[Any, Any]:
+    """Return the result of ``scan`` as that of one operation.
+
+    step: from a carry and slices to a carry and y. piece: the number of steps of a checkpoint, or 0.
+    """
+    carry = _Carry(init, leaves)
+    spec: Any = None
+
+    def function(given: list[Any]) -> list[Any]:
+        nonlocal spec
+        n = len(carry.places)
+        after, y = step(carry.filled(given[:n]), given[n:])
+        rows, spec = flatten(y)
+        for place, row in zip(paths(y), rows, strict=True):
+            if not (is_array(row) or _is_number(row)):
+                raise OperandError(f"scan: y{place} is a {type(row).__name__}, not an array; agrad.asarray makes one")
+        new = carry.found(after)
+        return [*new, *[row if is_array(row) else _as_array(row, [None, *new, *given]) for row in rows]]
+
+    slices = [example(x)[(0, ...)] for x in leaves]
+    body = traced_body(function, [*carry.examples(), *slices], "scan: f")
+    while carry.widened():
+        body = traced_body(function, [*carry.examples(), *slices], "scan: f")
+    counts = Counts(len(body.captures), len(carry.places), len(leaves))
+    made = Scan("scan", body.program, counts, count, reverse, body.examples, bool(piece))
+    operands = lift_all([*body.captures, *carry.arrays(), *leaves])
+    outs = _in_pieces(made, body, operands, piece) if 0 < piece < count else call(ScanRules(made), operands)
+    n = counts.carried
+    return carry.filled(outs[:n]), unflatten(spec, outs[n:])
+
+
+def _in_pieces(scan: Scan, body: Body, operands: Sequence[Any], size: int) -> list[Any]:
+    """Call a scan as one over pieces of ``size`` steps, and one over the rest."""
+    counts, program = scan.counts, scan.program
+    whole, left = divmod(scan.length, size)
+    split = whole * size
+    fixed, carry, slices = counts.apart(operands)
+
+    def steps(length: int) -> Scan:
+        return Scan(scan.name, program, counts, length, scan.reverse, body.examples, True)
+
+    def pieces(carry: Sequence[Any]) -> list[Any]:
+        piece = steps(size)
+        examples = counts.apart(scan.examples)
+        rows = [_repeated_rows(x, size) for x in examples[2]]
+        outer = traced_body(
+            lambda given: call(ScanRules(piece), given), [*examples[0], *examples[1], *rows], scan.name, captures=False
+        )
+        over = Scan(scan.name, outer.program, counts, whole, scan.reverse, outer.examples)
+        xs = [_reshaped(x[(slice(0, split), ...)], (whole, size, *x.shape[1:])) for x in slices]
+        outs = call(ScanRules(over), lift_all([*fixed, *carry, *xs]))
+        n = counts.carried
+        return [*outs[:n], *[_reshaped(y, (split, *y.shape[2:])) for y in outs[n:]]]
+
+    def rest(carry: Sequence[Any]) -> list[Any]:
+        return call(ScanRules(steps(left)), lift_all([*fixed, *carry, *[x[(slice(split, None), ...)] for x in slices]]))
+
+    n = counts.carried
+    if not left:
+        return pieces(carry)
+    first, second = (rest, pieces) if scan.reverse else (pieces, rest)
+    a = first(carry)
+    b = second(a[:n])
+    low, high = (b, a) if scan.reverse else (a, b)
+    rows = [lift_all([x, y]) for x, y in zip(low[n:], high[n:], strict=True)]
+    return [*b[:n], *[namespace_of(pair).concat(pair, axis=0) for pair in rows]]
+
+
+def _repeated_rows(raw: Any, length: int) -> Any:
+    xp = namespace_of((raw,))
+    return xp.asarray(xp.broadcast_to(raw, (length, *raw.shape)), copy=True)
+
+
+def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    return namespace_of((x,)).reshape(x, shape)
+
+
+def _together(bodies: Sequence[Body]) -> tuple[list[Any], list[Program]]:
+    """Return the captures of several functions, and programs that take them all."""
+    captures = [value for body in bodies for value in body.captures]
+    programs = []
+    before = 0
+    for body in bodies:
+        program, count = body.program, len(body.captures)
+        own, rest = program.inputs[:count], program.inputs[count:]
+        others = [Variable((), None, None) for _ in captures]
+        others[before : before + count] = own
+        programs.append(
+            Program([*others, *rest], program.constants, program.instructions, program.outputs, program.notes)
+        )
+        before += count
+    return captures, programs
+
+
+def _no_state(what: str, error: StatefulBody) -> TracedValueError:
+    return TracedValueError(
+        f"{what} uses the state of a {error} inside jit, where it is traced once for all steps; draw or read it "
+        "before, and give the values as operands"
+    )
+
+
+def staged_while(cond_fun: Function, step: Function, init: Any) -> Any:
+    """Return the result of ``while_loop`` as that of one operation."""
+    carry = _Carry(init, ())
+
+    def condition(given: list[Any]) -> list[Any]:
+        goes_on = cond_fun(carry.filled(given))
+        if not is_array(goes_on):
+            goes_on = _as_array(bool(goes_on), [None, *given])
+        if tuple(goes_on.shape) != ():
+            raise ShapeError(
+                f"while_loop: what cond_fun gives is one truth value, not an array of shape {tuple(goes_on.shape)}; "
+                "reduce it first"
+            )
+        return [goes_on if as_dtype(goes_on.dtype).kind == "bool" else goes_on != 0]
+
+    def body(given: list[Any]) -> list[Any]:
+        return carry.found(step(carry.filled(given)))
+
+    try:
+        after = traced_body(body, carry.examples(), "while_loop: body_fun")
+        while carry.widened():
+            after = traced_body(body, carry.examples(), "while_loop: body_fun")
+        asked = traced_body(condition, carry.examples(), "while_loop: cond_fun")
+    except StatefulBody as error:
+        raise _no_state("while_loop", error) from None
+    captures, (first, second) = _together([asked, after])
+    counts = Counts(len(captures), len(carry.places), 0)
+    examples = [*map(example, captures), *carry.examples()]
+    results = [after.examples[v] for v in second.outputs]
+    made = While("while_loop", first, second, counts, examples, results)
+    return carry.filled(call(WhileRules(made), lift_all([*captures, *carry.arrays()])))
+
+
+class _Branches:
+    """The functions of a choice, traced to programs with results alike."""
+
+    def __init__(self, what: str, functions: Sequence[Function], operands: Sequence[Any]) -> None:
+        self.what = what
+        self.leaves, self.spec = flatten_all(tuple(operands))
+        self.places = [i for i, leaf in enumerate(self.leaves) if is_array(leaf)]
+        self.examples = [example(self.leaves[i]) for i in self.places]
+        self.out_spec: Any = None
+        self.numbers: dict[int, Any] = {}
+        """Results that are numbers in some branch, and an array of the dtype they become, or None."""
+        self.results: list[list[Any]] = []
+        """The results of each branch: raw arrays in the place of arrays."""
+        self.bodies = [self._traced(function) for function in functions]
+        for k, parts in enumerate(zip(*self.results, strict=True)):
+            self._compare(k, parts)
+        if self.numbers:
+            self.results = []
+            self.bodies = [self._traced(function) for function in functions]
+        for k, parts in enumerate(zip(*self.results, strict=True)):
+            kinds = sorted({f"{dtype_name(x.dtype)}{tuple(x.shape)}" for x in parts if is_array(x)})
+            if len(kinds) > 1:
+                raise ShapeError(
+                    f"{what}: result {k} is {' in one branch and '.join(kinds)} in another; it must be alike"
+                )
+
+    def _traced(self, function: Function) -> Body:
+        outs: list[Any] = []
+
+        def run(given: list[Any]) -> list[Any]:
+            full = list(self.leaves)
+            for i, value in zip(self.places, given, strict=True):
+                full[i] = value
+            found, spec = flatten_all(function(*unflatten(self.spec, full)))
+            if self.out_spec is None:
+                self.out_spec = spec
+            if spec != self.out_spec:
+                raise ShapeError(
+                    f"{self.what}: one branch returns {self.out_spec}, another {spec}; the structure must be the same"
+                )
+            for k, like in self.numbers.items():
+                if _is_number(found[k]):
+                    found[k] = _as_array(found[k], [like, *found, *given])
+            outs[:] = found
+            return [out for out in found if is_array(out)]
+
+        body = traced_body(run, self.examples, f"{self.what}: a branch")
+        arrays = iter([body.examples[v] for v in body.program.outputs])
+        self.results.append([next(arrays) if is_array(out) else out for out in outs])
+        return body
+
+    def _compare(self, k: int, parts: Sequence[Any]) -> None:
+        like = next((x for x in parts if is_array(x)), None)
+        if all(is_array(x) or _is_number(x) for x in parts):
+            first = parts[0]
+            if not all(is_array(x) or (like is None and type(x) is type(first) and x == first) for x in parts):
+                self.numbers[k] = like
+        elif any(x is not parts[0] and x != parts[0] for x in parts[1:]):
+            raise ShapeError(
+                f"{self.what}: result {k} is {parts[0]!r} in one branch and another value in another, and no array"
+            )
+
+
+def staged_branches(what: str, which: Any, functions: Sequence[Function], operands: Sequence[Any]) -> Any:
+    """Return the result of ``cond`` or ``switch`` as that of one operation."""
+    try:
+        found = _Branches(what, functions, operands)
+    except StatefulBody as error:
+        raise _no_state(what, error) from None
+    captures, programs = _together(found.bodies)
+    results = found.results[0]
+    made = Switch(what, programs, [*map(example, captures), *found.examples], [x for x in results if is_array(x)])
+    given = [which, *captures, *[found.leaves[i] for i in found.places]]
+    outs = iter(call(SwitchRules(made), lift_all(given)))
+    return unflatten(found.out_spec, [next(outs) if is_array(x) else x for x in results])

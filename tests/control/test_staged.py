@@ -1,0 +1,271 @@
+"""Control flow inside ``jit``: one operation with sub-programs, in every mode, with the results of the plain loops."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+
+import agrad
+from agrad.errors import NotDifferentiableError, OperandError, ShapeError, TracedValueError
+
+X = np.asarray([0.3, -1.2, 2.0])
+W = np.random.default_rng(0).standard_normal((3, 3)) * 0.5
+
+
+@agrad.custom_vjp
+def squared(x: Any) -> Any:
+    """A square whose pullback is another function's, so that one sees which was taken."""
+    return x * x
+
+
+squared.defvjp(lambda x: (x * x, x), lambda x, g: (g * agrad.cos(x),))
+
+
+def recurrent(x: Any, **settings: Any) -> Any:
+    """A network with a captured matrix, a counter, and two stacked results."""
+    w = agrad.sin(agrad.asarray(x)) * agrad.expand_dims(agrad.asarray(x), axis=1)
+
+    def step(carry: Any, row: Any) -> Any:
+        h = agrad.tanh(agrad.matmul(w, carry["h"]) + row)
+        return {"h": h, "n": carry["n"] + 1.0}, (h * h, agrad.sum(row))
+
+    rows = agrad.stack([x * k for k in (1.0, -0.5, 0.3, 2.0, 0.1, -1.0, 0.7)])
+    carry, (squares, sums) = agrad.scan(step, {"h": x, "n": agrad.sum(x) * 0}, rows, **settings)
+    return agrad.sum(carry["h"]) * carry["n"] + agrad.sum(squares * squares, axis=0) + agrad.sum(sums * sums)
+
+
+def nested(x: Any) -> Any:
+    def outer(c: Any, v: Any) -> Any:
+        last, ys = agrad.scan(lambda d, w: (agrad.sin(d + w) * v, d), c, x)
+        return agrad.cond(agrad.sum(last) > 0.1, lambda q: q * v, lambda q: q - v, last), agrad.sum(ys)
+
+    c, ys = agrad.scan(outer, agrad.sum(x) * 0.1, x)
+    return c + agrad.sum(ys)
+
+
+def with_gradient_inside(x: Any) -> Any:
+    def step(c: Any, v: Any) -> Any:
+        return c - 0.1 * agrad.grad(lambda q: agrad.sum(agrad.sin(q * v)))(c), v
+
+    return agrad.scan(step, x, x)[0]
+
+
+Function = Callable[[Any], Any]
+
+CASES: dict[str, tuple[Function, bool]] = {
+    "scan": (recurrent, True),
+    "scan in reverse": (lambda x: recurrent(x, reverse=True), True),
+    "scan in pieces": (lambda x: recurrent(x, checkpoint=3), True),
+    "scan in pieces in reverse": (lambda x: recurrent(x, checkpoint=True, reverse=True), True),
+    "scan from a number": (lambda x: agrad.scan(lambda c, v: (c * v + 1, c), 1, x)[0] * x, True),
+    "fori_loop": (lambda x: agrad.fori_loop(1, 5, lambda i, v: agrad.sin(v) + x * x[i % 3], x), True),
+    "cond": (lambda x: agrad.cond(agrad.sum(x) > 1, agrad.sin, agrad.cos, x), True),
+    "cond, the other": (lambda x: agrad.cond(agrad.sum(x) > 9, agrad.sin, agrad.cos, x), True),
+    "cond of captured values": (
+        lambda x: agrad.cond(x[0] < 0, lambda: agrad.sqrt(agrad.abs(x)), lambda: x * x[1]),
+        True,
+    ),
+    "cond with a number": (lambda x: x * agrad.cond(x[0] < 0, lambda: x[0], lambda: 2.0), True),
+    "switch": (
+        lambda x: agrad.switch(agrad.astype(x[2], agrad.int64), [agrad.sin, agrad.cos, lambda v: v**2], x),
+        True,
+    ),
+    "nested": (nested, True),
+    "a gradient inside": (with_gradient_inside, True),
+    "while_loop": (
+        lambda x: agrad.while_loop(lambda v: agrad.sum(v * v) < 1e3, lambda v: v * 1.5 + x, x * 2 + 1),
+        False,
+    ),
+    "while_loop with a counter": (
+        lambda x: agrad.while_loop(
+            lambda s: agrad.logical_and(agrad.sum(s[1]) < 1e9, agrad.asarray(s[0]) < 4),
+            lambda s: (s[0] + 1, agrad.sin(s[1]) + x),
+            (0, x),
+        )[1],
+        False,
+    ),
+    "fori_loop to a value": (
+        lambda x: agrad.fori_loop(0, agrad.astype(x[2] + 2, agrad.int64), lambda i, v: agrad.sin(v) + x * x[i % 3], x),
+        False,
+    ),
+}
+"""Functions, and whether they have a derivative in reverse mode inside jit."""
+
+
+@pytest.fixture(params=CASES)
+def case(request: Any) -> tuple[Function, bool]:
+    return CASES[request.param]
+
+
+def total(f: Function) -> Function:
+    return lambda x: agrad.sum(f(x))
+
+
+def test_values_and_derivatives(case: Any, place: Any) -> None:
+    f, in_reverse = case
+    x, along = place(X), place(np.asarray([1.0, -0.5, 0.25]))
+    jitted = agrad.jit(f)
+    for _ in range(2):
+        assert_close(jitted(x), host(f(x)), "value", 1e-12)
+    push = lambda g: lambda x: agrad.jvp(g, (x,), (along,))[1]  # noqa: E731
+    assert_close(agrad.jit(push(f))(x), host(push(f)(x)), "forward", 1e-10)
+    assert_close(agrad.jit(push(push(f)))(x), host(push(push(f))(x)), "forward twice", 1e-9)
+    if in_reverse:
+        gradient = agrad.grad(total(f))
+        assert_close(agrad.jit(gradient)(x), host(gradient(x)), "reverse", 1e-10)
+        assert_close(agrad.grad(agrad.jit(total(f)))(x), host(gradient(x)), "of the jitted function", 1e-10)
+        assert_close(agrad.jit(push(gradient))(x), host(push(gradient)(x)), "forward over reverse", 1e-9)
+        backward = agrad.grad(lambda x: agrad.sum(push(f)(x)))
+        assert_close(agrad.jit(backward)(x), host(backward(x)), "reverse over forward", 1e-9)
+        twice = agrad.grad(lambda x: agrad.sum(gradient(x) * along))
+        assert_close(agrad.jit(twice)(x), host(twice(x)), "reverse over reverse", 1e-9)
+    else:
+        with pytest.raises(NotDifferentiableError, match=r"agrad\.scan or agrad\.fori_loop"):
+            agrad.jit(agrad.grad(total(f)))(x)
+
+
+def test_maps(case: Any, place: Any) -> None:
+    f, in_reverse = case
+    many = np.stack([X, X[::-1] * 1.5, -X])
+    xs = place(many)
+    expected = np.stack([host(f(place(x))) for x in many])
+    assert_close(agrad.jit(agrad.vmap(f))(xs), expected, "mapped", 1e-10)
+    assert_close(agrad.vmap(f)(xs), expected, "mapped outside of jit", 1e-10)
+    push = lambda x: agrad.jvp(f, (x,), (x,))[1]  # noqa: E731
+    pushed = np.stack([host(push(place(x))) for x in many])
+    assert_close(agrad.jit(agrad.vmap(push))(xs), pushed, "mapped tangent", 1e-9)
+    if in_reverse:
+        gradient = agrad.grad(total(f))
+        expected = np.stack([host(gradient(place(x))) for x in many])
+        assert_close(agrad.jit(agrad.vmap(gradient))(xs), expected, "mapped gradient", 1e-9)
+        of_map = agrad.grad(lambda xs: agrad.sum(agrad.vmap(f)(xs)))
+        assert_close(agrad.jit(of_map)(xs), expected, "gradient of a map", 1e-9)
+
+
+def test_a_mapped_condition_outside_of_jit(place: Any) -> None:
+    xs = place(np.asarray([0.5, -2.0, 3.0]))
+    f = lambda v: agrad.cond(v > 0, lambda: agrad.sin(v), lambda: v * v)  # noqa: E731
+    at = host(xs)
+    assert_close(agrad.vmap(agrad.grad(f))(xs), np.where(at > 0, np.cos(at), 2 * at), "derivative of each member's")
+    doubled = lambda v: agrad.while_loop(lambda w: w < 10, lambda w: w * 2, agrad.abs(v))  # noqa: E731
+    assert_close(agrad.vmap(doubled)(xs), [16.0, 16.0, 12.0], "each member stops")
+
+
+@pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
+def test_the_branch_that_does_not_count_leaves_no_nan(place: Any) -> None:
+    f = lambda v: agrad.cond(v > 0, lambda: agrad.sqrt(v), lambda: v * v)  # noqa: E731
+    x, xs = place(np.asarray(-2.0)), place(np.asarray([-2.0, 4.0, -1.0]))
+    assert_close(agrad.jit(agrad.grad(f))(x), -4.0, "one")
+    assert_close(agrad.jit(agrad.vmap(agrad.grad(f)))(xs), [-4.0, 0.25, -2.0], "of each")
+    assert_close(agrad.jit(agrad.grad(lambda xs: agrad.sum(agrad.vmap(f)(xs))))(xs), [-4.0, 0.25, -2.0], "of a sum")
+
+
+def test_hand_written_rules_hold_inside(place: Any) -> None:
+    f = lambda x: agrad.scan(lambda c, v: (squared(c) + v, c), x[0], x)[0]  # noqa: E731
+    x = place(X)
+    assert_close(agrad.jit(f)(x), host(f(x)), "value", 1e-12)
+    assert_close(agrad.jit(agrad.grad(f))(x), host(agrad.grad(f)(x)), "its own rule", 1e-12)
+    xs = place(np.stack([X, 2 * X]))
+    expected = np.stack([host(agrad.grad(f)(place(row))) for row in host(xs)])
+    assert_close(agrad.jit(agrad.vmap(agrad.grad(f)))(xs), expected, "mapped", 1e-12)
+
+
+def test_imperative_steps(place: Any) -> None:
+    """Captured parameters get their gradients from ``backward`` inside the jitted step."""
+    w = agrad.asarray(place(W), requires_grad=True)
+
+    def loss(xs: Any) -> Any:
+        h, _ = agrad.scan(lambda h, x: (agrad.tanh(agrad.matmul(w, h) + x), None), agrad.sum(xs, axis=0) * 0, xs)
+        return agrad.sum(h * h)
+
+    @agrad.jit
+    def step(xs: Any) -> Any:
+        value = loss(xs)
+        value.backward()
+        return value
+
+    xs = place(np.stack([X, -X, X * 0.5]))
+    loss(xs).backward()
+    expected = host(w.grad)
+    for _ in range(2):
+        w.grad = None
+        step(xs)
+        assert_close(w.grad, expected, "gradient", 1e-12)
+
+
+def test_programs_do_not_grow_with_the_steps() -> None:
+    def gradient(n: int) -> str:
+        f = lambda x: agrad.sum(agrad.scan(lambda c, _: (agrad.sin(c) * x, None), x, length=n)[0])  # noqa: E731
+        return str(agrad.jit(agrad.grad(f)).lower(X))
+
+    assert gradient(5).count("\n") == gradient(500).count("\n")
+
+
+def test_random_draws_differ_from_step_to_step() -> None:
+    draws = agrad.random.Generator(3)
+    f = agrad.jit(lambda x: agrad.scan(lambda c, v: (c, v + agrad.random.normal(draws.key())), x[0], x)[1])
+    rows = host(f(np.zeros(4)))
+    assert len(set(rows.tolist())) == 4
+    with pytest.raises(TracedValueError, match="state of a Generator inside jit"):
+        agrad.jit(lambda x: agrad.while_loop(lambda v: v < 3, lambda v: v + agrad.random.uniform(draws.key()), x))(
+            np.asarray(0.0)
+        )
+
+
+def test_numbers_of_the_call(place: Any) -> None:
+    """A number among the arguments is read at each call, without a new trace."""
+    f = agrad.jit(lambda x, rate: agrad.scan(lambda c, v: (c - rate * v, None), x, agrad.stack([x, x * x]))[0])
+    x = place(X)
+    for rate in (0.1, 0.5):
+        assert_close(f(x, rate), X - rate * X - rate * X * X, "value", 1e-12)
+    assert f.cache_info().misses == 1
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "match"),
+    [
+        (lambda x: agrad.cond(x[0] > 0, lambda: x, lambda: x[0]), ShapeError, "result 0 is float64"),
+        (lambda x: agrad.cond(x[0] > 0, lambda: x, lambda: (x, x)), ShapeError, "structure must be the same"),
+        (lambda x: agrad.cond(x > 0, lambda: x, lambda: x), ShapeError, "reduce it first"),
+        (lambda x: agrad.cond(x[0] > 0, lambda: (x, "a"), lambda: (x, "b"))[0], ShapeError, "no array"),
+        (lambda x: agrad.switch(x[0], [agrad.sin], x), OperandError, "is an integer, not float64"),
+        (lambda x: agrad.switch(0, [], x), OperandError, "must be a branch"),
+        (lambda x: agrad.while_loop(lambda v: v > 0, lambda v: v, x), ShapeError, "reduce it first"),
+        (lambda x: agrad.while_loop(lambda v: v[0] > 0, lambda v: v[0], x), ShapeError, "shape and dtype must stay"),
+        (lambda x: agrad.scan(lambda c, v: (c, "y"), x, x), OperandError, r"agrad\.asarray makes one"),
+        (lambda x: agrad.scan(lambda c, v: (c[0], v), x, x), ShapeError, "shape and dtype must stay"),
+        (lambda x: agrad.fori_loop(0.5, 3, lambda i, v: v, x), OperandError, "a bound is an integer, not 0.5"),
+        (lambda x: agrad.scan(lambda c, v: (c + 1, float(v)), x, x), TracedValueError, "inside scan: f"),
+    ],
+)
+def test_refused(f: Function, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        agrad.jit(f)(X)
+
+
+def test_a_value_kept_from_a_step_is_refused() -> None:
+    kept: list[Any] = []
+    agrad.vmap(lambda x: agrad.while_loop(lambda v: v < 9, lambda v: (kept.append(v), v + 1)[1], x))(X)
+    with pytest.raises(TracedValueError, match="was kept and used afterwards"):
+        kept[0] + 1
+
+
+def test_switch_takes_the_nearest_branch() -> None:
+    branches = [lambda x: x, lambda x: x * 2, lambda x: x * 3]
+    run = agrad.jit(lambda i, x: agrad.switch(i, branches, x))
+    for index, expected in ((-5, 1), (0, 1), (1, 2), (2, 3), (9, 3)):
+        assert_close(agrad.switch(index, branches, X), X * expected, "known")
+        assert_close(run(np.asarray(index), X), X * expected, "traced")
+    many = agrad.vmap(lambda i: agrad.switch(i, branches, X))(np.asarray([-5, 1, 9]))
+    assert_close(many, np.stack([X, 2 * X, 3 * X]), "mapped")
+
+
+def test_fori_loop_is_pythons_outside_of_jit() -> None:
+    seen: list[int] = []
+    assert agrad.fori_loop(2, 5, lambda i, v: (seen.append(i), v + i)[1], 0) == 9
+    assert seen == [2, 3, 4]
+    assert agrad.fori_loop(3, 3, lambda i, v: v + 1, 7) == 7
+    with pytest.raises(OperandError, match="a bound is an integer"):
+        agrad.fori_loop(0, "3", lambda i, v: v, 0)
