@@ -22,6 +22,7 @@ MODULES = {
     "transforms": "bench.transforms",
     "adbench": "bench.adbench",
     "draws": "bench.draws",
+    "loops": "bench.loops",
 }
 """The modules of the suites, by name."""
 

@@ -16,6 +16,7 @@ from agrad.errors import ConfigurationError, OperandError
 from agrad.jit import entry as entries
 from agrad.jit.bindings import like_array
 from agrad.jit.capture import Tracing
+from agrad.jit.compile import COMPILERS
 from agrad.jit.entry import Entry
 from agrad.jit.passes.precision import PRECISIONS
 from agrad.jit.program import show
@@ -405,6 +406,7 @@ def jit(
     cache_size: int = 64,
     precision: str | None = None,
     torch_compile: bool | None = None,
+    compiler: str | None = None,
 ) -> Any:
     """Trace a function once for each signature, and replay the program.
 
@@ -429,6 +431,9 @@ def jit(
     torch_compile : bool, optional
         True if programs of PyTorch's arrays go through ``torch.compile``, which takes seconds at the first call. By
         default they do on CUDA devices. A program that it does not take runs uncompiled, with a ``RuntimeWarning``.
+    compiler : {"jax"}, optional
+        The package whose compiler makes machine code for the CPU of programs of NumPy's arrays: "jax" has XLA, which
+        takes seconds at the first call. For many operations on small arrays.
 
     Returns
     -------
@@ -440,7 +445,10 @@ def jit(
     ------
     ConfigurationError
         For arguments of ``jit`` that do not fit the function; at a call, if the function reaches more than 1,000
-        values besides its arguments, or if the backend does not have the precision.
+        values besides its arguments, if the backend does not have the precision, or if the compiler does not take the
+        program.
+    BackendUnavailableError
+        At a call, if the compiler's package is not installed.
     OperandError
         If ``function`` is not callable; at a call, for arguments that are neither arrays nor hashable.
     TracedValueError
@@ -469,12 +477,15 @@ def jit(
             cache_size=cache_size,
             precision=precision,
             torch_compile=torch_compile,
+            compiler=compiler,
         )
     if torch_compile not in (None, True, False):
         raise ConfigurationError(f"jit: torch_compile is True, False or None, not {torch_compile!r}")
     if precision is not None and precision not in PRECISIONS:
         raise ConfigurationError(f"jit: precision is one of {', '.join(PRECISIONS)}, or None, not {precision!r}")
-    options = {"precision": precision, "torch_compile": torch_compile}
+    if compiler is not None and compiler not in COMPILERS:
+        raise ConfigurationError(f"jit: compiler is one of {', '.join(COMPILERS)}, or None, not {compiler!r}")
+    options = {"precision": precision, "torch_compile": torch_compile, "compiler": compiler}
     return Jitted(function, static_argnums, static_argnames, donate_argnums, cache_size, options)
 
 

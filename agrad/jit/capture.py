@@ -263,9 +263,11 @@ class Tracing:
         arguments, state = list(self.inputs.values()), [*self._state_inputs(), *captured]
         program = Program([*arguments, *state], constants, [], outputs).with_instructions(instructions)
         program.notes.update(self.options, given_back=trace.given_back)
-        if derivative is None:  # else a backward pass may run the program again on the same inputs
+        if derivative is None:
             program.notes["donated"] = self._donated_variables()
             program.inputs = [*arguments, *self._donations(program), *state]
+        else:  # a backward pass may run the program again on the same inputs
+            program.notes["residuals"] = derivative.residuals
         executable = compile_program(program)
         if derivative is not None:
             derivative.forward = program

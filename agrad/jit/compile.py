@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from agrad.errors import ConfigurationError
 from agrad.jit.lower.cuda.products import cupy_way, epilogues_where_available
 from agrad.jit.lower.cuda.program import lower_cupy
 from agrad.jit.lower.cuda.source import has_words
@@ -11,6 +12,7 @@ from agrad.jit.lower.jax import jax_way, lower_jax
 from agrad.jit.lower.numpy.program import lower_numpy, numpy_way
 from agrad.jit.lower.plain import Compiled, plain
 from agrad.jit.lower.torch import lower_torch, torch_way
+from agrad.jit.lower.xla import lower_xla, with_arrays_of_jax
 from agrad.jit.passes.algebra import simplified
 from agrad.jit.passes.aliasing import with_updates_apart
 from agrad.jit.passes.broadcasts import with_single_values, without_broadcasts
@@ -46,6 +48,8 @@ class Target(NamedTuple):
     passes: tuple[Pass, ...] = (IN_PLACE,)
     way: Callable[[str], Way] | None = None
     """From the name of a narrow dtype to products in it; None if the backend has none."""
+    before: tuple[Pass, ...] = ()
+    """The passes that run before products are made narrow."""
 
 
 PLAIN = Target(plain)
@@ -87,6 +91,9 @@ TARGETS: dict[str, Target] = {
 }
 """The targets by the name of the backend."""
 
+COMPILERS: dict[str, Target] = {"jax": Target(lower_xla, (), before=(("arrays of JAX", with_arrays_of_jax),))}
+"""The targets of programs of NumPy's arrays that name a compiler, by the package that must be installed."""
+
 
 class Executable(NamedTuple):
     """A compiled program."""
@@ -98,15 +105,28 @@ class Executable(NamedTuple):
 
 
 def target_of(program: Program) -> Target:
-    """Return the target of the backend whose arrays a program holds."""
-    backends = list(program.backends())
+    """Return the target of a program's backend or compiler.
+
+    Raises ``ConfigurationError`` for a compiler of other arrays.
+    """
+    backends = sorted(program.backends())
+    compiler = program.notes.get("compiler")
+    if compiler is not None and backends:
+        if backends != ["numpy"]:
+            raise ConfigurationError(
+                f"jit: compiler={compiler!r} compiles programs of NumPy's arrays, and this one has arrays of "
+                f"{' and '.join(backends)}; leave it out: JAX's are compiled by XLA as they are, and PyTorch's with "
+                "torch_compile=True"
+            )
+        return COMPILERS[compiler]
     return TARGETS.get(backends[0], PLAIN) if len(backends) == 1 else PLAIN
 
 
 def compile_program(program: Program, target: Target | None = None) -> Executable:
     """Optimize and lower a program.
 
-    Raises ``ConfigurationError`` if ``notes["precision"]`` asks for a dtype that the backend does not multiply in.
+    Raises ``ConfigurationError`` if ``notes["precision"]`` asks for a dtype that the backend does not multiply in, or
+    ``notes["compiler"]`` for a compiler of other arrays.
     """
     target = target or target_of(program)
     precision: tuple[Pass, ...] = ()
@@ -115,7 +135,7 @@ def compile_program(program: Program, target: Target | None = None) -> Executabl
         precision = (("precision", partial(with_precision, ways=ways)), DEAD_CODE)
     stages = [("traced", program)]
     left: dict[Callable[[Program], Program], Program] = {}
-    for name, run in (*PASSES, *precision, *target.passes):
+    for name, run in (*PASSES, *target.before, *precision, *target.passes):
         if left.get(run) is not program:  # a pass finds nothing in what it returned itself
             program = left[run] = run(program)
         stages.append((name, program))

@@ -213,6 +213,10 @@ def with_constants(call: Callable[..., Any], f: Any, args: Sequence[Any], kwargs
     return out
 
 
+def _forget(answers: dict[int, Any], place: int, _: Any) -> None:
+    answers.pop(place, None)
+
+
 def _answers(f: Any) -> tuple[dict[Any, bool], Any]:
     """Return the answers of functions with the code of ``f``, and its key there; nothing is kept of other objects."""
     code = getattr(f, "__code__", None)
@@ -220,8 +224,8 @@ def _answers(f: Any) -> tuple[dict[Any, bool], Any]:
         return {None: False}, None
     place = id(code)
     if place not in _asks:
-        # at the interpreter's end the module's names are gone before the code
-        _asks[place] = {}, weakref.ref(code, lambda _, forget=_asks.pop: forget(place, None))
+        # bound, because at the interpreter's end the module's names are gone before the code
+        _asks[place] = {}, weakref.ref(code, functools.partial(_forget, _asks, place))
     closure = getattr(f, "__closure__", None)
     return _asks[place][0], tuple(map(_code_in, closure)) if closure else None
 

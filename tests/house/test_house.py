@@ -26,7 +26,7 @@ BUDGETS = {
     "engine": 3500,
     "inspecting": 1180,
     "interop": 3150,
-    "jit": 5230,
+    "jit": 5340,
     "nn": 570,
     "ops": 5370,
     "optim": 490,

@@ -36,3 +36,12 @@ def with_adam_rates(program: Program) -> Program:
         operation = FunctionOperation("adam_update", update, ("p_new", "m_new", "v_new"))
         kept.append(Instruction(operation, instruction.operands, given, instruction.outputs))
     return program.with_instructions(kept)
+
+
+def without_donation(program: Program) -> Program:
+    """Let no instruction overwrite its operands, whatever the host says at a call."""
+    kept: list[Instruction] = []
+    for instruction in program.instructions:
+        flag = instruction.settings.get("donate")
+        kept.append(instruction.replaced({flag: False}) if isinstance(flag, Variable) else instruction)
+    return program.with_instructions(kept)

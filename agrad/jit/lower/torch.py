@@ -12,10 +12,10 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agrad.jit.lower.host_numbers import with_adam_rates
+from agrad.jit.lower.host_numbers import with_adam_rates, without_donation
 from agrad.jit.lower.plain import Compiled, Split, plain
 from agrad.jit.passes.precision import Way
-from agrad.jit.program import Instruction, Program, Variable
+from agrad.jit.program import Program
 
 
 def lower_torch(program: Program) -> Compiled:
@@ -103,7 +103,7 @@ class _Compiled:
         torch = sys.modules["torch"]
         make_fx = importlib.import_module("torch.fx.experimental.proxy_tensor").make_fx
         program = with_adam_rates(program)
-        self._split = Split(program.with_instructions(map(_without_donation, program.instructions)), ahead=True)
+        self._split = Split(without_donation(program), ahead=True)
         rest = self._split.body
         body = plain(rest)
         self.text = str(body.text)  # type: ignore[attr-defined]
@@ -152,12 +152,6 @@ class _Compiled:
             for k in self._copied:
                 found[k] = found[k].clone()
         return self._split.outputs(found, values)
-
-
-def _without_donation(instruction: Instruction) -> Instruction:
-    """Return the instruction without permission to overwrite its operands."""
-    flag = instruction.settings.get("donate")
-    return instruction.replaced({flag: False}) if isinstance(flag, Variable) else instruction
 
 
 # ------------------------------------------------------------------ products in a lower precision

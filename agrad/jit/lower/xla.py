@@ -1,0 +1,134 @@
+"""Programs of NumPy's arrays compiled by XLA, with NumPy's arrays in and out.
+
+The program is the one that JAX's arrays would have: each operation gives its function for them. Double precision is on
+inside of a call and nowhere else, whatever JAX's switch says.
+"""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from agrad.backends import load
+from agrad.errors import ConfigurationError
+from agrad.jit.lower.host_numbers import with_adam_rates, without_donation
+from agrad.jit.lower.plain import Compiled, Split, evaluation, plain
+from agrad.jit.program import Instruction, Program, Variable
+
+
+@contextlib.contextmanager
+def _jax_on_cpu() -> Iterator[Any]:
+    """Have JAX use double precision and the CPU, in this thread and for a while."""
+    load("jax")
+    jax, enable_x64 = sys.modules["jax"], sys.modules["agrad.backends.jax"].enable_x64
+    with enable_x64(True), jax.default_device(jax.local_devices(backend="cpu")[0]):
+        yield jax
+
+
+def with_arrays_of_jax(program: Program) -> Program:
+    """Let all arrays of a program of NumPy's arrays be JAX's.
+
+    The operations then give the functions that compute on them. Constants are moved. Raises ``ConfigurationError`` for
+    a dtype that JAX lacks.
+    """
+    kind = load("jax").array_types[0]
+    table: dict[Variable, Variable] = {}
+    made = [v for instruction in program.instructions for v in instruction.results]
+    for v in (*program.inputs, *program.constants, *made):
+        table[v] = v if v.on_host else Variable(v.shape, v.dtype, kind)
+    with _jax_on_cpu() as jax:
+        for dtype in {v.dtype for v in table if not v.on_host}:
+            _check_dtype(jax, dtype)
+        constants = {table[v]: jax.numpy.asarray(raw) for v, raw in program.constants.items()}
+    instructions = []
+    for old in program.instructions:
+        new = old.replaced(table)
+        made_here = tuple([None if v is None else table[v] for v in old.outputs])
+        instructions.append(Instruction(new.operation, new.operands, new.settings, made_here))
+    outputs = [table[v] if isinstance(v, Variable) else v for v in program.outputs]
+    notes = {**program.notes, "results": [v.kind if isinstance(v, Variable) else None for v in program.outputs]}
+    notes.pop("donated", None)  # XLA overwrites no memory of NumPy's
+    return Program([table[v] for v in program.inputs], constants, instructions, outputs, notes)
+
+
+def _check_dtype(jax: Any, dtype: Any) -> None:
+    try:
+        jax.numpy.asarray(np.empty(0, dtype))
+    except TypeError:
+        raise ConfigurationError(
+            f"jit: compiler='jax' has no arrays of {np.dtype(dtype)!r}; cast them, or leave compiler out"
+        ) from None
+
+
+def lower_xla(program: Program) -> Compiled:
+    """Compile a program that ``with_arrays_of_jax`` returned.
+
+    Raises ``ConfigurationError`` at the first call for an operation that JAX cannot trace.
+    """
+    with _jax_on_cpu() as jax:
+        split = Split(without_donation(with_adam_rates(program)))
+        compiled = jax.jit(plain(split.body, _typed))
+        kept = program.notes.get("residuals", ())
+        kinds = program.notes["results"]
+        takes = [_as_it_is if i in kept else _own if kind is np.ndarray else _scalar for i, kind in enumerate(kinds)]
+        array = jax.Array
+    count = split.count
+
+    def run(inputs: Sequence[Any]) -> list[Any]:
+        given = split.before(inputs)
+        with _jax_on_cpu():
+            found = compiled(given[:count])
+        values = split.outputs(found, given)
+        return [take(x) if isinstance(x, array) else x for take, x in zip(takes, values, strict=True)]
+
+    text = compiled.__wrapped__.text
+    run.text = f"# compiled by XLA (jax {jax.__version__}) for the CPU\n{text}"  # type: ignore[attr-defined]
+    return run
+
+
+# ------------------------------------------------------------------ in the program
+
+
+def _typed(instruction: Instruction, program: Program) -> Callable[..., Any]:
+    """Return the function of an instruction, whose results have the dtypes of NumPy's."""
+    function = evaluation(instruction, program)
+
+    def run(*operands: Any, **settings: Any) -> Any:
+        try:
+            found = function(*operands, **settings)
+        except Exception as error:
+            reason = next(iter(str(error).strip().splitlines()), "")
+            raise ConfigurationError(
+                f"jit: compiler='jax' cannot compile {instruction.name}: {type(error).__name__}: {reason}; leave "
+                "compiler out, or this operation out of the function"
+            ) from error
+        if instruction.operation.outputs is None:
+            return _cast(found, instruction.outputs[0])
+        return tuple([_cast(x, v) for x, v in zip(found, instruction.outputs, strict=True)])
+
+    return run
+
+
+def _cast(x: Any, v: Variable | None) -> Any:
+    """Return an array with the dtype of its variable, which does not yield to others."""
+    if v is None or v.on_host:
+        return x
+    return sys.modules["jax.lax"].convert_element_type(x, v.dtype)
+
+
+# ------------------------------------------------------------------ results
+
+
+def _own(x: Any) -> np.ndarray:
+    """Return a copy: what NumPy shows of an array of JAX is read-only."""
+    return np.array(x)
+
+
+def _scalar(x: Any) -> Any:
+    return np.asarray(x)[()]
+
+
+def _as_it_is(x: Any) -> Any:
+    return x

@@ -1,0 +1,346 @@
+"""Programs of NumPy's arrays that XLA compiles: values and state of those that it does not, and its refusals."""
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from checker import assert_close, host
+
+import agrad
+from agrad import nn, optim, random
+from agrad.errors import BackendUnavailableError, ConfigurationError, TracedValueError
+
+needs_jax = pytest.mark.needs("jax")
+compiled = agrad.jit(compiler="jax")
+
+
+def array(*shape: int, dtype: Any = np.float64, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def assert_same(got: Any, right: Any, single: bool = False) -> None:
+    """The same structure, types, dtypes and values."""
+    assert agrad.tree.structure(got) == agrad.tree.structure(right)
+    for a, b in zip(agrad.tree.leaves(got), agrad.tree.leaves(right), strict=True):
+        assert type(a) is type(b)
+        assert host(a).dtype == host(b).dtype
+        assert_close(host(a), host(b), "result", 2e-4 if single else 1e-11)
+
+
+# ------------------------------------------------------------------ values
+
+
+def joined(x: Any) -> Any:
+    return agrad.concat([x[1:], x[:1] * 2], axis=0) + agrad.arange(x.shape[1], dtype=x.dtype), agrad.sum(x > 0) * 1.0
+
+
+def scanned(x: Any) -> Any:
+    def step(carry: Any, row: Any) -> Any:
+        carry = agrad.tanh(carry * 0.5 + row)
+        return carry, agrad.sum(carry)
+
+    return agrad.scan(step, agrad.zeros_like(x[0]), x)
+
+
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    "elements": lambda x: agrad.sin(x) * 2 + agrad.where(x > 0, agrad.exp(-x), x),
+    "a scalar": agrad.sum,
+    "an array without axes": lambda x: agrad.reshape(agrad.sum(x), (1,))[0, ...],
+    "statistics": lambda x: (agrad.mean(x, axis=0), agrad.std(x, axis=1), agrad.max(x)),
+    "indices": lambda x: x[::2, 1] + x[[0, 2], [1, 1]],
+    "a constant": lambda x: x @ np.arange(6, dtype=x.dtype).reshape(3, 2),
+    "joined": joined,
+    "Tensors": lambda x: {"a": agrad.asarray(x) * 2, "b": x},
+    "grad": agrad.grad(lambda x: agrad.sum(agrad.tanh(x) ** 3)),
+    "hessian": lambda x: agrad.hessian(lambda row: agrad.sum(row**3))(x[0]),
+    "vmap": agrad.vmap(lambda row: agrad.logsumexp(row) * row),
+    "jvp": lambda x: agrad.jvp(agrad.sin, (x,), (x,)),
+    "linear algebra": lambda x: agrad.linalg.solve(x.T @ x + np.eye(3, dtype=x.dtype), x[0]),
+    "scan": scanned,
+    "the argument": lambda x: (x, x, x.T),
+    "other dtypes": lambda x: (agrad.astype(x, agrad.int32) + 1, agrad.argmax(x, axis=1)[0] * 1.5, x + 1j),
+    "no arrays": lambda x: x.shape[0] * 2.0,
+}
+
+
+@needs_jax
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values_are_those_of_the_uncompiled(name: str, dtype: Any) -> None:
+    right, got = agrad.jit(PROGRAMS[name]), compiled(PROGRAMS[name])
+    for seed in range(2):
+        x = array(4, 3, dtype=dtype, seed=seed)
+        given = x.copy()
+        out = got(x)
+        assert_same(out, right(x), dtype is np.float32)
+        for part in agrad.tree.leaves(out):
+            if isinstance(part, np.ndarray):
+                part += 1  # an array of its own: neither read-only nor the argument's memory
+        np.testing.assert_array_equal(x, given)
+    assert got.cache_info()[:2] == (1, 1)
+
+
+@needs_jax
+def test_numbers_may_change_and_do_not_widen() -> None:
+    f = compiled(lambda x, a, n: (x * a + 1, agrad.sum(x) * a, a * 2, x[n]))
+    x = array(3, dtype=np.float32)
+    for a in (0.3, 2.0):
+        for got, right in zip(f(x, a, 1), (x * a + 1, x.sum() * a, a * 2, x[1]), strict=True):
+            assert type(got) is type(right)
+            np.testing.assert_allclose(got, right, rtol=1e-6)
+    assert f.cache_info()[:2] == (1, 1)
+
+
+@needs_jax
+def test_arrays_of_any_layout() -> None:
+    f = compiled(lambda x, y: agrad.reshape(x, (-1,)) @ y)
+    base = array(6, 8)
+    for x in (base[:, ::2], base.T[::2].T, base[::-1, 1::2], np.asfortranarray(base[:, ::2])):
+        np.testing.assert_allclose(f(x, np.ones(24)), x.sum())
+
+
+# ------------------------------------------------------------------ derivatives, and the options of jit
+
+
+def cubes(x: Any, w: Any) -> Any:
+    return agrad.sum(agrad.tanh(x @ w) ** 3), x * 2
+
+
+@needs_jax
+def test_a_jitted_call_has_derivatives_in_every_order() -> None:
+    jitted, x, w = compiled(cubes), array(4, 3), array(3, 2, seed=1)
+    for g in (agrad.grad, lambda h: agrad.grad(lambda w: agrad.sum(agrad.sin(agrad.grad(h)(w))))):
+        got, right = (g(lambda w, f=f: f(x, w)[0])(w) for f in (jitted, cubes))  # type: ignore[misc]
+        assert_same(got, right)
+    along = array(3, 2, seed=2)
+    assert_same(*(agrad.jvp(lambda w, f=f: f(x, w)[0], (w,), (along,)) for f in (jitted, cubes)))
+    assert_same(*(agrad.vmap(lambda w, f=f: f(x, w)[0], in_axes=0)(array(5, 3, 2)) for f in (jitted, cubes)))
+
+
+@needs_jax
+def test_a_gradient_on_the_tape_is_writable_and_kept_apart() -> None:
+    weight = agrad.asarray(array(3, 2), requires_grad=True)
+    loss = compiled(lambda x: agrad.sum(agrad.tanh(x @ weight) ** 2))
+    for _ in range(2):
+        loss(array(4, 3)).backward()
+    assert weight.grad is not None
+    first = weight.grad.numpy().copy()
+    weight.grad = None
+    loss(array(4, 3)).backward()
+    np.testing.assert_allclose(first, 2 * weight.grad.numpy())
+    assert weight.grad.raw.flags.writeable
+
+
+@needs_jax
+def test_static_and_donated_arguments() -> None:
+    f = agrad.jit(lambda x, n: x * n, compiler="jax", static_argnums=1, donate_argnums=0)
+    for n in (2, 3):
+        np.testing.assert_array_equal(f(np.ones(3), n), np.full(3, n))
+    assert f.cache_info().misses == 2
+
+
+@needs_jax
+@pytest.mark.parametrize("precision", ["tf32", "bfloat16", "float16"])
+def test_narrow_products_are_those_of_jax(precision: str) -> None:
+    x, w = array(8, 5, dtype=np.float32), array(5, 4, dtype=np.float32, seed=1)
+    got = agrad.jit(lambda x: x @ w, compiler="jax", precision=precision)(x)
+    assert type(got) is np.ndarray and got.dtype == np.float32
+    np.testing.assert_allclose(got, x @ w, atol={"tf32": 1e-5, "bfloat16": 0.05, "float16": 0.01}[precision])
+    assert (np.max(np.abs(got - x @ w)) > 1e-5) is np.bool_(precision != "tf32")
+
+
+@needs_jax
+def test_the_text_says_who_compiles() -> None:
+    import jax
+
+    lowered = compiled(lambda x: agrad.sin(x) * 2).lower(array(3))
+    assert lowered.code.startswith(f"# compiled by XLA (jax {jax.__version__}) for the CPU\ndef program(inputs):")
+    assert "# arrays of JAX" in str(lowered)
+
+
+# ------------------------------------------------------------------ state
+
+OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
+    "SGD": lambda p: optim.SGD(p, lr=0.1),
+    "momentum and decay": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+    "a rate that changes": lambda p: optim.SGD(p, lr=lambda step: 0.1 * 0.7**step, momentum=0.9),
+    "Adam": lambda p: optim.Adam(p, lr=0.05),
+    "AdamW": lambda p: optim.AdamW(p, lr=0.05, weight_decay=0.1),
+    "a scaled loss": lambda p: optim.LossScale(optim.Adam(p, lr=0.05), init_scale=8.0, growth_interval=2),
+}
+
+
+def stepper(name: str, dtype: Any, drop: float = 0.3) -> tuple[Callable[[Any, Any], Any], Any]:
+    """A training step of a small model, the same one at each call of this function, and its parts."""
+    rng = random.Generator(3)
+    layers = [nn.Linear(6, 5, rng=rng, dtype=dtype), nn.ReLU(), nn.Dropout(drop, rng=rng)]
+    model = nn.Sequential(*layers, nn.Linear(5, 3, rng=rng, dtype=dtype))
+    optimizer = OPTIMIZERS[name](list(model.parameters()))
+    scale = optimizer if isinstance(optimizer, optim.LossScale) else lambda loss: loss
+
+    def step(x: Any, labels: Any) -> Any:
+        logits = model(x)
+        loss = agrad.cross_entropy(logits, labels)
+        scale(loss).backward()
+        optimizer.step()
+        for parameter in model.parameters():
+            parameter.grad = None
+        return loss, agrad.sum(agrad.argmax(logits, axis=1) == labels)
+
+    return step, (model, optimizer, rng)
+
+
+@needs_jax
+@pytest.mark.parametrize("dtype", [agrad.float32, agrad.float64])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training_steps_and_their_state(name: str, dtype: Any) -> None:
+    (plain, right), (step, got) = stepper(name, dtype), stepper(name, dtype)
+    jitted, labels = compiled(step), np.asarray([0, 1, 2, 0, 1, 2, 0, 1])
+    for seed in range(4):
+        x = array(8, 6, dtype=np.float32 if dtype == agrad.float32 else np.float64, seed=seed)
+        assert_same(jitted(x, labels), plain(x, labels), dtype == agrad.float32)
+    for a, b in zip(got, right, strict=True):
+        state = a.state() if isinstance(a, random.Generator) else a.state_dict()
+        expected = b.state() if isinstance(b, random.Generator) else b.state_dict()
+        assert_same(state, expected, dtype == agrad.float32)
+    assert all(p.data.flags.writeable and p.data.flags.owndata for p in got[0].parameters())
+    assert jitted.cache_info()[:2] == (3, 1)
+
+
+@needs_jax
+def test_random_numbers_are_the_same_bits() -> None:
+    def draws(generator: Any) -> Any:
+        key = generator.key()
+        return random.bits(key, 5), random.uniform(key, 5), random.permutation(key, 7), random.normal(key, (2, 3))
+
+    rngs = [random.Generator(7), random.Generator(7)]
+    jitted = compiled(lambda: draws(rngs[0]))
+    for _ in range(3):
+        got, right = jitted(), draws(rngs[1])
+        for a, b in zip(got[:3], right[:3], strict=True):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+            assert a.dtype == b.dtype
+        np.testing.assert_allclose(got[3].numpy(), right[3].numpy(), rtol=1e-12)
+    assert rngs[0].state() == rngs[1].state()
+
+
+@needs_jax
+def test_state_that_changes_traces_anew() -> None:
+    scale = {"by": 2}
+    f = compiled(lambda x: x * scale["by"])
+    np.testing.assert_array_equal(f(np.ones(2)), [2, 2])
+    scale["by"] = 3
+    np.testing.assert_array_equal(f(np.ones(2)), [3, 3])
+    with pytest.raises(TracedValueError, match="bool"):
+        compiled(lambda x: x if agrad.sum(x) > 0 else -x)(np.ones(2))
+
+
+# ------------------------------------------------------------------ JAX's own settings
+
+
+@needs_jax
+def test_double_precision_is_on_inside_alone() -> None:
+    """The switch of JAX is the process's. Another process shows it as it is by default."""
+    import subprocess
+
+    code = """
+import threading, numpy as np, agrad
+f = agrad.jit(lambda x: agrad.exp(x) * 2, compiler="jax")
+found = []
+def work():
+    for n in range(20):
+        found.append((f(np.full(3, 1.0)), jnp.ones(3).dtype))
+assert f(np.ones(3)).dtype == "float64"
+import jax, jax.numpy as jnp
+assert not jax.config.jax_enable_x64 and jnp.ones(3).dtype == "float32"
+threads = [threading.Thread(target=work) for _ in range(4)]
+[t.start() for t in threads]
+for n in range(50):
+    assert jnp.ones(3).dtype == "float32"
+[t.join() for t in threads]
+assert len(found) == 80
+for y, dtype in found:
+    assert dtype == "float32" and y.dtype == "float64"
+    np.testing.assert_allclose(y, 2 * np.e, rtol=1e-14)
+assert not jax.config.jax_enable_x64 and agrad.get_backend() == "numpy"
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@needs_jax
+def test_threads_share_a_compiled_function() -> None:
+    f = compiled(lambda x: agrad.sum(agrad.sin(x)))
+    found: dict[int, Any] = {}
+
+    def work(n: int) -> None:
+        found[n] = [f(np.full(n + 1, float(k))) for k in range(5)]
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for n, values in found.items():
+        np.testing.assert_allclose(values, [(n + 1) * np.sin(k) for k in range(5)], rtol=1e-13)
+    assert len(found) == 4
+
+
+# ------------------------------------------------------------------ refusals
+
+
+def test_another_name_is_an_error_that_lists_the_names() -> None:
+    with pytest.raises(ConfigurationError, match=r"compiler is one of jax, or None, not 'xla'"):
+        agrad.jit(lambda x: x, compiler="xla")
+
+
+def test_a_missing_package_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agrad.backends._loaded", {})
+    monkeypatch.setitem(sys.modules, "agrad.backends.jax", None)
+    with pytest.raises(BackendUnavailableError, match=r"'jax' cannot run here.*pip install 'agrad\[jax\]'"):
+        compiled(lambda x: x * 2)(np.ones(2))
+
+
+@pytest.mark.needs("torch")
+def test_other_arrays_are_refused() -> None:
+    import torch
+
+    with pytest.raises(ConfigurationError, match=r"compiler='jax' compiles programs of NumPy's.*arrays of torch"):
+        compiled(lambda x: x * 2)(torch.ones(2))
+
+
+@needs_jax
+def test_arrays_of_jax_are_refused() -> None:
+    import jax.numpy as jnp
+
+    with pytest.raises(ConfigurationError, match=r"arrays of jax; leave it out: JAX's are compiled"):
+        compiled(lambda x: x * 2)(jnp.ones(2))
+
+
+@needs_jax
+def test_what_cannot_be_compiled_is_named_and_leaves_the_state() -> None:
+    @agrad.primitive(name="by_hand")
+    def by_hand(xp: Any, x: Any, /) -> Any:
+        return np.array(x) * 2  # the host's memory
+
+    count = agrad.asarray(np.zeros(2), requires_grad=True)
+
+    def f(x: Any) -> Any:
+        with agrad.no_grad():
+            count.assign(count + 1)
+        return by_hand(x)
+
+    jitted = compiled(f)
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match=r"compiler='jax' cannot compile by_hand: Tracer.*leave compiler"):
+            jitted(np.ones(2))
+    np.testing.assert_array_equal(count.detach().numpy(), np.zeros(2))
+
+
+@needs_jax
+def test_dtypes_that_jax_lacks_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"compiler='jax' has no arrays of dtype\(.*cast them, or leave"):
+        compiled(lambda x: x * 2)(np.ones(2, dtype=">f8"))
