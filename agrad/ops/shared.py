@@ -61,10 +61,16 @@ def floated(xp: Any, x: Any) -> Any:
     return x if is_floating(x.dtype) else xp.astype(x, xp.__array_namespace_info__().default_dtypes()["real floating"])
 
 
+_RANKS = {bool: 0, int: 1, float: 2, complex: 3}
+"""The order of Python's numbers: an array that can hold one can hold those before it."""
+_KIND_RANKS = {"bool": 0, "signed integer": 1, "unsigned integer": 1, "real floating": 2, "complex floating": 3}
+
+
 def array_arguments(name: str, *values: Any) -> list[Any]:
     """Make arrays of the numbers among the arguments, on the first array's backend.
 
-    Numbers are weak: they take the arrays' dtype. Raise ``OperandError`` for other objects, and for no array.
+    Numbers are weak: they take the arrays' dtype, if it can hold them; booleans beside others count for nothing. Raise
+    ``OperandError`` for other objects, and for no array.
     """
     shaped = [v for v in values if hasattr(v, "shape")]
     if not shaped:
@@ -76,16 +82,18 @@ def array_arguments(name: str, *values: Any) -> list[Any]:
     xp, device = backend.xp, backend.device_of(arrays[0])
     typed = [a for a in arrays if as_dtype(a.dtype).kind != "bool"] or arrays
     dtype = typed[0].dtype if len(typed) == 1 else xp.result_type(*typed)
+    numbers = [v.value if isinstance(v, TracedNumber) else v for v in values if not hasattr(v, "shape")]
+    rank = max([_RANKS.get(type(number), 0) for number in numbers])
+    if rank > _KIND_RANKS.get(as_dtype(dtype).kind, rank):
+        narrow = rank == 3 and as_dtype(dtype).name == "float32"
+        dtype = xp.complex64 if narrow else (xp.int64, xp.float64, xp.complex128)[rank - 1]
     out = []
     for value in values:
         if not hasattr(value, "shape"):
             number = value.value if isinstance(value, TracedNumber) else value
             if type(number) not in NUMBERS:
                 raise OperandError(f"{name} takes arrays and numbers, not {type(number).__name__}")
-            kind = dtype
-            if isinstance(number, float) and not is_floating(dtype):
-                kind = xp.float64
-            place = partial(xp.asarray, dtype=kind, device=device)
+            place = partial(xp.asarray, dtype=dtype, device=device)
             value = host_array_call(type(number), (value,), place) if isinstance(value, TracedNumber) else place(value)
         out.append(value)
     return out

@@ -9,6 +9,7 @@ mode.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from agrad.engine.backward import backward_pass
@@ -19,6 +20,7 @@ from agrad.engine.levels import GLOBAL_TAPE, Forward, lift, namespace_of, select
 from agrad.engine.tape import Node, leaf_node, next_id, no_grad, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import ConvergenceError, DtypeError, NotDifferentiableError, OperandError, ShapeError
+from agrad.solvers import traced
 from agrad.solvers.linear import Packing, computed, greatest, holds, minus, norm, plain, precision, solved, within
 from agrad.transforms.arguments import is_array, split, zeros
 from agrad.transforms.calling import differentiable, spread
@@ -227,7 +229,11 @@ def linear(
     with no_grad():
         right = packing.pack(b)
         start = namespace_of((right,)).zeros_like(right) if guess is None else packing.pack(guess)
-        found = solved(packing.on_vectors(matvec), right, start, method, rtol, atol, maxiter, name)
+        product = packing.on_vectors(matvec)
+        if traced.in_trace():
+            found = traced.linear(product, right, start, method, rtol, atol, maxiter)
+        else:
+            found = solved(product, right, start, method, rtol, atol, maxiter, name)
         xs = packing.unpack(found)
 
     def residual(ys: Leaves) -> list[Any]:
@@ -337,32 +343,36 @@ def fixed_point(
     def step(xs: Leaves) -> list[Any]:
         return checked(f(unflatten(spec, xs), *args), leaves, spec, "fixed_point: f")
 
+    def moved(xs: Leaves) -> list[Any]:
+        return [minus(x, after) for x, after in zip(xs, step(xs), strict=True)]
+
     with no_grad():
-        xs = [plain(x) for x in leaves]
-        packing = Packing(xs)
-        after = packing.pack(xs)
-        small = precision(after) ** 0.75
-        rtol, atol = (small if given is None else given for given in (rtol, atol))
-        bound = norm(after)  # of the norm of what f is given: it need not be computed at each iteration
-        for _ in range(maxiter):
-            before, after = lift_all([after, packing.pack(step([lift(x) for x in xs]))])
-            left, after = computed(norm(after - before), after)
-            after = plain(after)
-            xs = packing.unpack(after)
-            left, bound = lift_all([left, bound])
-            if holds(left <= bound * rtol + atol) and within(left, norm(before) * rtol + atol):
-                break
-            bound = bound + left
-        else:
-            raise ConvergenceError(
-                f"fixed_point: x still moves by {greatest(left):.3g} after {maxiter} iterations; give a better x0 or a "
-                "greater maxiter, or solve f(x) - x = 0 with agrad.root, which needs no contraction"
-            )
+        xs = _contracted(step, [plain(x) for x in leaves], rtol, atol, maxiter)
+    return unflatten(spec, given_back(leaves, attach(moved, xs, "fixed_point", "contraction")))
 
-    def residual(ys: Leaves) -> list[Any]:
-        return [minus(y, after) for y, after in zip(ys, step(ys), strict=True)]
 
-    return unflatten(spec, given_back(leaves, attach(residual, xs, "fixed_point", "contraction")))
+def _contracted(step: Residual, xs: list[Any], rtol: float | None, atol: float | None, maxiter: int) -> list[Any]:
+    """Return the arrays that a step does not change."""
+    packing = Packing(xs)
+    after = packing.pack(xs)
+    small = precision(after) ** 0.75
+    rtol, atol = (small if given is None else given for given in (rtol, atol))
+    if traced.in_trace():
+        return packing.unpack(traced.contracted(packing.on_vectors(step), after, rtol, atol, maxiter))
+    bound = norm(after)  # of the norm of what f is given: it need not be computed at each iteration
+    for _ in range(maxiter):
+        before, after = lift_all([after, packing.pack(step([lift(x) for x in xs]))])
+        left, after = computed(norm(after - before), after)
+        after = plain(after)
+        xs = packing.unpack(after)
+        left, bound = lift_all([left, bound])
+        if holds(left <= bound * rtol + atol) and within(left, norm(before) * rtol + atol):
+            return xs
+        bound = bound + left
+    raise ConvergenceError(
+        f"fixed_point: x still moves by {greatest(left):.3g} after {maxiter} iterations; give a better x0 or a "
+        "greater maxiter, or solve f(x) - x = 0 with agrad.root, which needs no contraction"
+    )
 
 
 def root(
@@ -410,6 +420,12 @@ def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float |
     packing = Packing(xs)
     at = packing.on_vectors(residual)
     x = packing.pack(xs)
+
+    def along(v: Any, x: Any) -> Any:
+        return packing.pack(_pushed(residual, (), packing.unpack(x), packing.unpack(v)))
+
+    if traced.in_trace():
+        return packing.unpack(traced.newton(at, along, x, rtol, atol, maxiter))
     r = at(x)
     x, r = lift_all([x, r])
     size = norm(r)
@@ -419,12 +435,9 @@ def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float |
         if within(size, tolerance):
             return packing.unpack(x)
 
-        def product(v: Any, x: Any = x) -> Any:
-            return packing.pack(_pushed(residual, (), packing.unpack(x), packing.unpack(v)))
-
         xp = namespace_of(lift_all([x, r]))
         zero = xp.zeros_like(r)
-        step = solved(product, -r, zero, "gmres", 1e-6, 0.0, None, "root", strict=False)
+        step = solved(partial(along, x=x), -r, zero, "gmres", 1e-6, 0.0, None, "root", strict=False)
         scale = xp.ones_like(size)
         step = computed(step)[0]
         for _ in range(30):

@@ -28,11 +28,11 @@ BUDGETS = {
     "interop": 3150,
     "jit": 5340,
     "nn": 570,
-    "ops": 5370,
+    "ops": 5380,
     "optim": 490,
     "random": 480,
     "scipy": 5100,
-    "solvers": 1140,
+    "solvers": 1260,
     "testing": 880,
     "transforms": 1770,
 }

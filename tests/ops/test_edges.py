@@ -434,3 +434,13 @@ def test_functions_of_floating_numbers_take_integers(name: str, dtype: str, plac
     assert_close(getattr(agrad, name)(place(x)), right, name, 1e-6)
     if name != "sigmoid":
         assert_close(getattr(agrad.special, name)(place(x)), right, f"special.{name}", 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("x1", "x2", "dtype"),
+    [(1, 50, "int64"), (1, 2.5, "float64"), (True, 2, "int64"), (1.0, 2j, "complex128"), (True, False, "bool")],
+)
+def test_where_of_two_numbers_is_of_their_kind(x1: Any, x2: Any, dtype: str, place: Any) -> None:
+    found = agrad.where(place(np.asarray([True, False])), x1, x2)
+    assert agrad.asarray(found).dtype == getattr(agrad, dtype)
+    assert host(found).tolist() == [x1, x2]

@@ -348,13 +348,6 @@ def test_what_is_refused() -> None:
         agrad.odeint(lambda y, s: y * w if 0.1 < s.item() < 0.9 else y, ones, times)
 
 
-@pytest.mark.parametrize("name", PAIRS)
-def test_a_trace_does_not_take_iterations_for_known(name: str) -> None:
-    """A replay would take as many steps as the first call did, whatever its arguments."""
-    with pytest.raises(TracedValueError, match="static_argnums"):
-        agrad.jit(PAIRS[name][0])(W, B)
-
-
 @pytest.mark.needs("dask")
 def test_promises_are_kept_once_an_iteration() -> None:
     """On Dask an iteration begins with what the last one made, and not with a promise of it that grows."""
