@@ -162,6 +162,8 @@ class Program:
     instructions: list[Instruction]
     outputs: list[Any]
     notes: dict[str, Any] = field(default_factory=dict)
+    aliases: Any = field(default=None, init=False, repr=False)
+    """What ``passes.aliasing.aliases_of`` found, or None."""
 
     def with_instructions(
         self,

@@ -54,6 +54,14 @@ class Aliases(dict[Variable, frozenset[Variable]]):
         return max([self._last.get(base, -1) for base in self[v]]) if v in self else self._last.get(v, -1)
 
 
+def aliases_of(program: Program) -> Aliases:
+    """Return the aliases of a program's variables, found once for each program."""
+    if program.aliases is None:
+        program.aliases = Aliases(program)
+    found: Aliases = program.aliases
+    return found
+
+
 def with_updates_apart(program: Program) -> Program:
     """Let updates overwrite only arrays that have no later use in the program.
 
@@ -63,7 +71,7 @@ def with_updates_apart(program: Program) -> Program:
     updates = [at for at, i in enumerate(program.instructions) if isinstance(i.settings.get("donate"), Variable)]
     if not updates:
         return program
-    aliases = Aliases(program)
+    aliases = aliases_of(program)
     kept = list(program.instructions)
     for at in updates:
         update = kept[at]
@@ -87,7 +95,7 @@ class Ownership:
     """
 
     def __init__(self, program: Program, is_new: Callable[[Instruction], bool]) -> None:
-        self.aliases = Aliases(program)
+        self.aliases = aliases_of(program)
         self.end = len(program.instructions)
         donated = program.notes.get("donated", ())
         self._owned = {v for v in program.inputs if v in donated and v.kind is np.ndarray}
@@ -127,7 +135,7 @@ class ResultCopies:
     def __init__(self, program: Program, places: Sequence[int], beside: Sequence[int]) -> None:
         self.steps: list[tuple[int, list[int], list[Any], list[int]]] = []
         """For each output that may share memory: with which inputs, constants and other outputs."""
-        aliases = Aliases(program)
+        aliases = aliases_of(program)
         inputs = {v: i for i, v in enumerate(program.inputs)}
         others = list(beside)
         for place in places:
