@@ -203,7 +203,7 @@ class Program:
     def backends(self) -> set[str]:
         """Return the names of the backends whose arrays the program holds."""
         kinds = {v.kind for v in (*self.inputs, *self.constants)}
-        kinds |= {v.kind for instruction in self.instructions for v in instruction.results}
+        kinds |= {v.kind for instruction in self.instructions for v in instruction.outputs if v is not None}
         found = [backend_of_type(kind) for kind in kinds if kind is not None]
         return {backend.name for backend in found if backend is not None}
 

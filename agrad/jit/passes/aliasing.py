@@ -51,7 +51,8 @@ class Aliases(dict[Variable, frozenset[Variable]]):
 
     def last(self, v: Variable) -> int:
         """Return the number of the last instruction that reads the memory of a variable."""
-        return max([self._last.get(base, -1) for base in self[v]]) if v in self else self._last.get(v, -1)
+        bases = self.get(v, ())
+        return max([self._last.get(base, -1) for base in bases]) if len(bases) > 1 else self._last.get(v, -1)
 
 
 def aliases_of(program: Program) -> Aliases:
@@ -100,7 +101,7 @@ class Ownership:
         donated = program.notes.get("donated", ())
         self._owned = {v for v in program.inputs if v in donated and v.kind is np.ndarray}
         for instruction in program.instructions:
-            operands = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+            operands = [v for v in instruction.operands if isinstance(v, Variable) and v.kind is not None]
             if instruction.operation.is_view and operands and instruction.results:
                 continue
             if is_new(instruction):

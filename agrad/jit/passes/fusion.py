@@ -183,10 +183,10 @@ class _Grouping:
 
     def _is_large(self, instruction: Instruction) -> bool:
         """Return False if a group cannot begin with an instruction: its arrays are small."""
-        if not works_by_element(instruction) and reduction_of(instruction) is None:
-            return False
         largest = max([v.size for v in (*instruction.reads(), *instruction.results)], default=0)
-        return largest * _WIDEST >= self.minimum
+        if largest * _WIDEST < self.minimum:
+            return False
+        return works_by_element(instruction) or reduction_of(instruction) is not None
 
     def run(self) -> Program:
         aliases: Aliases | None = None

@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -200,9 +201,9 @@ class Writer:
     ) -> None:
         """Write the call of a NumPy function that has an argument ``out``."""
         (out,) = instruction.results
-        arrays = [v for v in operands if isinstance(v, Variable) and not v.on_host]
-        like = next((v for v in arrays if v.shape), None)
-        if like is None or any(v.dtype != like.dtype for v in arrays):
+        arrays = [v for v in operands if isinstance(v, Variable) and v.kind is not None]
+        like = next(filter(attrgetter("shape"), arrays), None)
+        if like is None or [v for v in arrays if v.dtype != like.dtype]:
             texts = [self.text(v) for v in operands]
         else:
             texts = [self.operand(v, like) for v in operands]
