@@ -381,7 +381,7 @@ class Tracing:
         donors: dict[Variable, Variable] = {}
         inputs = set(program.inputs)
         for at, instruction in enumerate(program.instructions):
-            for data in overwritten(instruction)[:1]:
+            for data in overwritten(instruction)[:1] if instruction.operation.overwrites else ():
                 if data in slots and data not in donors and instruction.operands[1] not in inputs:
                     slots[data].donates = True
                     donors[data] = Variable((), HOST, None)

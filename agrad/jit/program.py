@@ -162,6 +162,8 @@ class Program:
     instructions: list[Instruction]
     outputs: list[Any]
     notes: dict[str, Any] = field(default_factory=dict)
+    aliases: Any = field(default=None, init=False, repr=False)
+    """What ``passes.aliasing.aliases_of`` found, or None."""
 
     def with_instructions(
         self,
@@ -201,7 +203,7 @@ class Program:
     def backends(self) -> set[str]:
         """Return the names of the backends whose arrays the program holds."""
         kinds = {v.kind for v in (*self.inputs, *self.constants)}
-        kinds |= {v.kind for instruction in self.instructions for v in instruction.results}
+        kinds |= {v.kind for instruction in self.instructions for v in instruction.outputs if v is not None}
         found = [backend_of_type(kind) for kind in kinds if kind is not None]
         return {backend.name for backend in found if backend is not None}
 

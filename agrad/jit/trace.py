@@ -110,13 +110,16 @@ class Trace(Level):
         self.check_open(args)
         self._check_shape_known(primitive, args, settings)
         values, operands = self._split(args)
-        plain, noted = self._split(settings.values())
+        plain = noted = settings
+        if settings:
+            parts = self._split(settings.values())
+            plain, noted = (dict(zip(settings, part, strict=True)) for part in parts)
         outer, self.evaluating = self.evaluating, True
         try:
-            out = self.evaluate(primitive, tuple(values), dict(zip(settings, plain, strict=True)))
+            out = self.evaluate(primitive, tuple(values), plain)
         finally:
             self.evaluating = outer
-        if any(out is value for value in values):
+        if [value for value in values if value is out]:
             self.given_back.add(primitive)
         single = primitive.outputs is None
         made = [None if part is None else self.array(part) for part in ((out,) if single else out)]
@@ -124,7 +127,7 @@ class Trace(Level):
             Instruction(
                 primitive,
                 tuple(operands),
-                dict(zip(settings, noted, strict=True)),
+                noted,
                 tuple([None if t is None else t.node for t in made]),
             )
         )
@@ -170,8 +173,9 @@ class Trace(Level):
                 f"{primitive.name} inside {self.named}, which is traced: the shape of its result depends on values, "
                 "and a program's shapes do not; call it outside of jit"
             )
-        masks = (i for i in args[1:] if isinstance(i, Tensor) and as_dtype(i.dtype).kind == "bool")
-        if primitive.kind == "indexing" and any(True for _ in masks):
+        if primitive.kind != "indexing":
+            return
+        if any(isinstance(i, Tensor) and as_dtype(i.dtype).kind == "bool" for i in args[1:]):
             raise TracedValueError(
                 f"a boolean index inside {self.named}, which is traced: how much it picks depends on values; "
                 "use agrad.where(mask, x, 0), or pick outside of jit"

@@ -3,6 +3,7 @@
 A lowering takes a program and returns a function that takes the list of its inputs and returns that of its outputs.
 """
 
+import functools
 import itertools
 import linecache
 import weakref
@@ -53,11 +54,19 @@ class Scope:
 
 def evaluation(instruction: Instruction, program: Program) -> Any:
     """Return the function that computes an instruction on raw arrays."""
-    kind = next((v.kind for v in instruction.operands if isinstance(v, Variable) and v.kind is not None), None)
-    return instruction.operation.function_of(kind)
+    for v in instruction.operands:
+        if isinstance(v, Variable) and v.kind is not None:
+            return instruction.operation.function_of(v.kind)
+    return instruction.operation.function_of(None)
 
 
 Evaluation = Callable[[Instruction, Program], Callable[..., Any]]
+
+
+@functools.lru_cache(maxsize=1024)
+def _stem(name: str) -> str:
+    """Return the name of an operation as Python may have it."""
+    return "".join(c if c.isalnum() else "_" for c in name)
 
 
 def call_text(
@@ -72,8 +81,7 @@ def call_text(
 
     ``operands`` replaces the expressions of its operands.
     """
-    stem = "".join(c if c.isalnum() else "_" for c in instruction.name)
-    function = scope.hold(function_of(instruction, program), stem)
+    function = scope.hold(function_of(instruction, program), _stem(instruction.name))
     arguments = [scope.write(v, names) for v in instruction.operands] if operands is None else list(operands)
     arguments += [f"{name}={scope.write(v, names)}" for name, v in instruction.settings.items()]
     return f"{function}({', '.join(arguments)})"

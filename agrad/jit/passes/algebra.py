@@ -26,7 +26,8 @@ def simplified(program: Program) -> Program:
     table: dict[Variable, Any] = {}
     kept: list[Instruction] = []
     for instruction in program.instructions:
-        instruction = instruction.replaced(table)
+        if table:
+            instruction = instruction.replaced(table)
         operation, out = instruction.operation, instruction.outputs[0]
         if operation not in _SIMPLER and getattr(operation, "primitive", None) is not POW:
             kept.append(instruction)

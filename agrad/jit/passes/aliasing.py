@@ -51,7 +51,16 @@ class Aliases(dict[Variable, frozenset[Variable]]):
 
     def last(self, v: Variable) -> int:
         """Return the number of the last instruction that reads the memory of a variable."""
-        return max([self._last.get(base, -1) for base in self[v]]) if v in self else self._last.get(v, -1)
+        bases = self.get(v, ())
+        return max([self._last.get(base, -1) for base in bases]) if len(bases) > 1 else self._last.get(v, -1)
+
+
+def aliases_of(program: Program) -> Aliases:
+    """Return the aliases of a program's variables, found once for each program."""
+    if program.aliases is None:
+        program.aliases = Aliases(program)
+    found: Aliases = program.aliases
+    return found
 
 
 def with_updates_apart(program: Program) -> Program:
@@ -63,7 +72,7 @@ def with_updates_apart(program: Program) -> Program:
     updates = [at for at, i in enumerate(program.instructions) if isinstance(i.settings.get("donate"), Variable)]
     if not updates:
         return program
-    aliases = Aliases(program)
+    aliases = aliases_of(program)
     kept = list(program.instructions)
     for at in updates:
         update = kept[at]
@@ -87,12 +96,12 @@ class Ownership:
     """
 
     def __init__(self, program: Program, is_new: Callable[[Instruction], bool]) -> None:
-        self.aliases = Aliases(program)
+        self.aliases = aliases_of(program)
         self.end = len(program.instructions)
         donated = program.notes.get("donated", ())
         self._owned = {v for v in program.inputs if v in donated and v.kind is np.ndarray}
         for instruction in program.instructions:
-            operands = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+            operands = [v for v in instruction.operands if isinstance(v, Variable) and v.kind is not None]
             if instruction.operation.is_view and operands and instruction.results:
                 continue
             if is_new(instruction):
@@ -127,7 +136,7 @@ class ResultCopies:
     def __init__(self, program: Program, places: Sequence[int], beside: Sequence[int]) -> None:
         self.steps: list[tuple[int, list[int], list[Any], list[int]]] = []
         """For each output that may share memory: with which inputs, constants and other outputs."""
-        aliases = Aliases(program)
+        aliases = aliases_of(program)
         inputs = {v: i for i, v in enumerate(program.inputs)}
         others = list(beside)
         for place in places:

@@ -47,11 +47,12 @@ def without_repetition(program: Program) -> Program:
     leaving: set[Any] = {v for v in program.outputs if isinstance(v, Variable)}
     kept: list[Instruction] = []
     for instruction in program.instructions:
-        instruction = instruction.replaced(table)
+        if table:
+            instruction = instruction.replaced(table)
         operation = instruction.operation
         same = operation.function if isinstance(operation, HostCall) else operation
         operands = [id(v) if type(v) is Variable else _key(v) for v in instruction.operands]
-        if operation.commutative and not _is_complex(instruction):
+        if operation.commutative and repr(operands[0]) > repr(operands[-1]) and not _is_complex(instruction):
             operands.sort(key=repr)
         settings = sorted(instruction.settings.items()) if instruction.settings else ()
         key = (id(same), *operands, *[(name, _key(value)) for name, value in settings])

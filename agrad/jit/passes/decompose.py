@@ -161,15 +161,15 @@ def with_early_reductions(minimum: int = LARGE) -> Callable[[Program], Program]:
     """
 
     def move(program: Program) -> Program:
+        reductions = [i for i in program.instructions if i.operation.kind in ("reduction", "row_sum")]
+        reductions = [i for i in reductions if reduction_of(i) is not None and _bytes(i.operands[0]) >= minimum]
+        if not reductions:
+            return program
         made = {v for i in program.instructions for v in i.results}
         early: dict[Variable, list[Instruction]] = {}
-        for instruction in program.instructions:
-            if reduction_of(instruction) is not None:
-                x = instruction.operands[0]
-                if x in made and _bytes(x) >= minimum:
-                    early.setdefault(x, []).append(instruction)
-        if not early:
-            return program
+        for instruction in reductions:
+            if instruction.operands[0] in made:
+                early.setdefault(instruction.operands[0], []).append(instruction)
         moved = {id(instruction) for found in early.values() for instruction in found}
         kept: list[Instruction] = []
         for instruction in program.instructions:

@@ -14,7 +14,7 @@ import numpy as np
 
 from agrad.backends.threads import BLOCK_BYTES
 from agrad.engine.operation import Operation
-from agrad.jit.passes.aliasing import Aliases, overwritten
+from agrad.jit.passes.aliasing import Aliases, aliases_of, overwritten
 from agrad.jit.passes.tiling import is_of_rows, is_reshape, operand_is_of_rows, reduction_of, splits_of
 from agrad.jit.program import Instruction, Program, Variable, interpret, show, works_by_element
 
@@ -183,10 +183,10 @@ class _Grouping:
 
     def _is_large(self, instruction: Instruction) -> bool:
         """Return False if a group cannot begin with an instruction: its arrays are small."""
-        if not works_by_element(instruction) and reduction_of(instruction) is None:
-            return False
         largest = max([v.size for v in (*instruction.reads(), *instruction.results)], default=0)
-        return largest * _WIDEST >= self.minimum
+        if largest * _WIDEST < self.minimum:
+            return False
+        return works_by_element(instruction) or reduction_of(instruction) is not None
 
     def run(self) -> Program:
         aliases: Aliases | None = None
@@ -199,7 +199,7 @@ class _Grouping:
                 continue
             reads, over = set(instruction.reads()), overwritten(instruction)
             if over and aliases is None:
-                aliases = Aliases(self.program)
+                aliases = aliases_of(self.program)
             for group in list(self.open):
                 # a group must come before an instruction that overwrites its operands
                 written = aliases is not None and not aliases.of(*over).isdisjoint(aliases.of(*group.inputs))

@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ class Writer:
         self.names = names_of(program)
         self.scope.names.update({self.names[v]: raw for v, raw in program.constants.items()})
         self.workspace = Workspace()
+        self._ufuncs = {id(instruction): ufunc_of(instruction, program) for instruction in program.instructions}
         self.ownership = Ownership(program, self._is_new)
         self.aliases = self.ownership.aliases
         self.lines: list[str] = []
@@ -64,7 +66,7 @@ class Writer:
         """The names of host numbers as arrays, by dtype."""
 
     def _is_new(self, instruction: Instruction) -> bool:
-        return makes_new_arrays(instruction) or ufunc_of(instruction, self.program) is not None
+        return makes_new_arrays(instruction) or self._ufuncs[id(instruction)] is not None
 
     # ------------------------------------------------------------------ text
 
@@ -188,7 +190,7 @@ class Writer:
         return call_text(instruction, self.program, self.scope, self.names)
 
     def _ufunc(self, instruction: Instruction) -> bool:
-        ufunc = ufunc_of(instruction, self.program)
+        ufunc = self._ufuncs[id(instruction)]
         if ufunc is None:
             return False
         self.compute(ufunc, instruction, operands_of(instruction), instruction.operands)
@@ -199,9 +201,9 @@ class Writer:
     ) -> None:
         """Write the call of a NumPy function that has an argument ``out``."""
         (out,) = instruction.results
-        arrays = [v for v in operands if isinstance(v, Variable) and not v.on_host]
-        like = next((v for v in arrays if v.shape), None)
-        if like is None or any(v.dtype != like.dtype for v in arrays):
+        arrays = [v for v in operands if isinstance(v, Variable) and v.kind is not None]
+        like = next(filter(attrgetter("shape"), arrays), None)
+        if like is None or [v for v in arrays if v.dtype != like.dtype]:
             texts = [self.text(v) for v in operands]
         else:
             texts = [self.operand(v, like) for v in operands]
@@ -226,17 +228,18 @@ class Writer:
 
     def _end(self, instruction: Instruction) -> None:
         used = {*instruction.reads(), *instruction.results}
-        for v in self.aliases.of(*used):
+        for v in self.aliases.of(*used) if self._buffers else ():
             if v in self._buffers and self.aliases.last(v) <= self.at:
                 self.workspace.give(self._buffers.pop(v))
         while self._scratch:
             self.workspace.give(self._scratch.pop())
         # inputs and kept arrays are referenced elsewhere, so deleting their names would free nothing
-        done = {v for v in used if self._last.get(v, -1) <= self.at and v not in self._lies and v not in self._inputs}
-        gone = {self.names[v] for v in done if v not in self.program.constants}
-        gone -= {self.names[v] for v in instruction.results if v in self._last}
-        if gone:
-            self.line(f"del {', '.join(sorted(gone))}")
+        done = {v for v in used if v not in self._lies and v not in self._inputs and self._last.get(v, -1) <= self.at}
+        if done:
+            gone = {self.names[v] for v in done if v not in self.program.constants}
+            gone -= {self.names[v] for v in instruction.results if v in self._last}
+            if gone:
+                self.line(f"del {', '.join(sorted(gone))}")
         self.at += 1
 
     def finished(self) -> Compiled:
