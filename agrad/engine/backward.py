@@ -71,7 +71,7 @@ def _backward_pass(
 ) -> dict[Node, Any]:
     guarded = sliced = False
     lifted = level is not None or any(isinstance(g, Tensor) for g in cotangents.values())
-    sums_slices = level is None and visit is None and not (mode().anomaly or mode().observers or mode().trace)
+    sums_slices = level is None and visit is None and not (mode().anomaly or mode().observers)
     pull = _pullback_for(level, lifted, guarded)
     leaves: dict[Node, Any] = {}
     take, nodes = cotangents.pop, topological_order(cotangents, since)

@@ -39,6 +39,16 @@ def test_parts_of_an_array_are_added_up_in_one_new_array(monkeypatch: pytest.Mon
     np.testing.assert_allclose(agrad.jacrev(slope)(many), np.diag(6 * many))
 
 
+def test_a_trace_adds_parts_up_as_an_eager_pass_does() -> None:
+    """A jitted gradient would else write an array of the whole one's size for each part."""
+    f = agrad.jit(agrad.vmap(agrad.grad(lambda x: agrad.sum(x[0:2] ** 2) + x[1] * agrad.sum(x[3:]) - x[2] ** 3)))
+    x = np.arange(10.0).reshape(2, 5)
+    program = str(f.lower(x))
+    assert "scatter_sum" in program and "scatter_add" not in program
+    wanted = np.stack([2 * x[:, 0], 2 * x[:, 1] + x[:, 3] + x[:, 4], -3 * x[:, 2] ** 2, x[:, 1], x[:, 1]], axis=1)
+    np.testing.assert_allclose(f(x), wanted)
+
+
 def test_parts_are_added_to_what_hooks_and_kept_gradients_see() -> None:
     x = agrad.asarray([1.0, 2.0, 3.0], requires_grad=True)
     y = x * 2

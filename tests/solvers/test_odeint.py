@@ -22,6 +22,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "rk4": {"steps": 12},
 }
 
+LOOSE: dict[str, dict[str, Any]] = {
+    "dopri5": {"rtol": 1e-4, "atol": 1e-4},
+    "tsit5": {"rtol": 1e-4, "atol": 1e-4},
+    "rk4": {"steps": 3},
+}
+"""Fewer steps where a step takes a while."""
+
 Tree = tuple[Any, ...]
 
 
@@ -141,10 +148,10 @@ def test_as_many_calls_as_in_scipy(accuracy: float) -> None:
     assert calls[0] <= 1.1 * calls[1]
 
 
-def solution(name: str) -> Any:
+def solution(name: str, settings: dict[str, dict[str, Any]] = SETTINGS) -> Any:
     def solve(w: Any, y: Any, t: Any) -> Any:
         f = lambda y, s, w: agrad.tanh(agrad.matmul(w, y)) * (1 + s * s)  # noqa: E731
-        return agrad.sum(agrad.sin(agrad.odeint(f, y, t, args=(w,), method=name, **SETTINGS[name])))
+        return agrad.sum(agrad.sin(agrad.odeint(f, y, t, args=(w,), method=name, **settings[name])))
 
     return solve
 
@@ -156,15 +163,15 @@ def along(f: Any, x: np.ndarray, v: np.ndarray) -> Any:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_derivatives(name: str, place: Any) -> None:
-    f = solution(name)
+    f = solution(name, LOOSE)
     whole = agrad.grad(f, (0, 1, 2))(place(W), place(Y), place(T))
     by_host = solution("dopri5")
     changes = (lambda w: by_host(w, Y, T), lambda y: by_host(W, y, T), lambda t: by_host(W, Y, t))
     wanted = [along(c, x, x) for c, x in zip(changes, (W, Y, T), strict=True)]
     for g, x, w in zip(whole, (W, Y, T), wanted, strict=True):
-        assert_close(agrad.sum(g * place(x)), w, name, 1e-4)
+        assert_close(agrad.sum(g * place(x)), w, name, 2e-3)
     pushed = agrad.jvp(f, (place(W), place(Y), place(T)), (place(W), place(Y), place(T)))[1]
-    assert_close(pushed, sum(wanted), "forward", 1e-4)
+    assert_close(pushed, sum(wanted), "forward", 2e-3)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -223,10 +230,10 @@ def test_arguments_beside_one_another(place: Any) -> None:
     f = lambda y, s, a, b: y * (a - b * s)  # noqa: E731
     wanted = np.exp(0.5 * T - 0.2 * T**2 / 2)[:, None] * Y
     for call in (
-        lambda: agrad.odeint(f, y, t, 0.5, 0.2),
-        lambda: agrad.odeint(f, y, t, args=(0.5, 0.2)),
-        lambda: agrad.odeint(f, y, t, 0.5, args=(0.2,)),
-        lambda: agrad.odeint(f, y, t, 0.5, args=0.2),
+        lambda: agrad.odeint(f, y, t, 0.5, 0.2, method="rk4", steps=4),
+        lambda: agrad.odeint(f, y, t, args=(0.5, 0.2), method="rk4", steps=4),
+        lambda: agrad.odeint(f, y, t, 0.5, args=(0.2,), method="rk4", steps=4),
+        lambda: agrad.odeint(f, y, t, 0.5, args=0.2, method="rk4", steps=4),
     ):
         assert_close(call(), wanted, "arguments", 1e-5)
 
