@@ -102,6 +102,25 @@ def test_arrays_of_any_layout() -> None:
         np.testing.assert_allclose(f(x, np.ones(24)), x.sum())
 
 
+@needs_jax
+def test_a_write_of_a_whole_array_is_no_scatter() -> None:
+    """XLA ends the process where it compiles a flip of one."""
+    import jax
+
+    from agrad.backends.jax import scatter_add, setitem
+
+    def both(x: Any, index: Any) -> Any:
+        return setitem(x, 0.5, index=index), setitem(x, x[0], index=index), scatter_add(x, index=index, shape=x.shape)
+
+    x = jax.numpy.ones((2, 3), dtype="float32")
+    for index in ((), (...,), (slice(None),), (slice(None), ..., slice(None))):
+        assert "scatter" not in str(jax.make_jaxpr(lambda x, index=index: both(x, index))(x))
+        for got, right in zip(both(x, index), (x * 0.5, x, x), strict=True):
+            assert got.dtype == x.dtype
+            np.testing.assert_array_equal(got, right)
+    assert "scatter" in str(jax.make_jaxpr(lambda x: scatter_add(x[0], index=(0, ...), shape=x.shape))(x))
+
+
 # ------------------------------------------------------------------ derivatives, and the options of jit
 
 
