@@ -45,6 +45,22 @@ def scanned(x: Any) -> Any:
     return agrad.scan(step, agrad.zeros_like(x[0]), x)
 
 
+KEYS = random.split(random.key(3), 4).numpy()
+
+
+def nested(x: Any) -> Any:
+    """Loops within a loop, one of them with a random number in each step."""
+
+    def step(carry: Any, given: Any) -> Any:
+        n, key = given
+        small = agrad.while_loop(lambda y: agrad.max(agrad.abs(y)) > 1, lambda y: y * 0.5, carry)
+        grown = agrad.fori_loop(0, 3, lambda _, y: agrad.sin(y) + 0.1, small)
+        noise = random.normal(key, carry.shape, dtype=carry.dtype)
+        return agrad.cond(n > 1, lambda y: agrad.where(y > 0, grown, y), lambda y: y * 2, carry), noise
+
+    return agrad.scan(step, x, (np.arange(4), KEYS))
+
+
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "elements": lambda x: agrad.sin(x) * 2 + agrad.where(x > 0, agrad.exp(-x), x),
     "a scalar": agrad.sum,
@@ -60,6 +76,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "jvp": lambda x: agrad.jvp(agrad.sin, (x,), (x,)),
     "linear algebra": lambda x: agrad.linalg.solve(x.T @ x + np.eye(3, dtype=x.dtype), x[0]),
     "scan": scanned,
+    "gradient of a scan": agrad.value_and_grad(lambda x: agrad.sum(scanned(x)[0] ** 2)),
+    "loops in a loop": nested,
     "the argument": lambda x: (x, x, x.T),
     "other dtypes": lambda x: (agrad.astype(x, agrad.int32) + 1, agrad.argmax(x, axis=1)[0] * 1.5, x + 1j),
     "no arrays": lambda x: x.shape[0] * 2.0,
