@@ -84,7 +84,8 @@ def measure(options: Options) -> tuple[dict[str, dict[str, Timing]], dict[str, d
     reports: dict[str, Any] = {}
     try:
         for name, runner in started.items():  # one after the other, as first calls are timed
-            for whole, part in zip((ready, left_out, reports), common.build({name: runner}), strict=True):
+            built: Any = common.build({name: runner})
+            for whole, part in zip((ready, left_out, reports), built, strict=True):
                 whole.update(part)
         prints = {name: runner.results(1)[0] for name, runner in ready.items()}
         check(prints)
