@@ -60,6 +60,8 @@ def _at(x: jax.Array, indices: tuple[Any, ...], index: tuple[Any, ...]) -> tuple
 
 def getitem(x: jax.Array, /, *indices: Any, index: tuple[Any, ...]) -> jax.Array:
     array, where = _at(x, indices, index)
+    if any(isinstance(i, jax.core.Tracer) for i in indices):
+        return array.at[where].get(mode="fill")  # NaN out of range, where JAX would give another element
     return array[where]
 
 

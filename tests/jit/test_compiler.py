@@ -139,6 +139,18 @@ def test_a_write_of_a_whole_array_is_no_scatter() -> None:
     assert "scatter" in str(jax.make_jaxpr(lambda x: scatter_add(x[0], index=(0, ...), shape=x.shape))(x))
 
 
+@needs_jax
+def test_an_index_out_of_range_gives_nan_once_the_program_is_made() -> None:
+    f = compiled(agrad.value_and_grad(lambda x, i: agrad.sum(x[i] * 2)))
+    x, inside, outside = np.arange(4.0), np.asarray([1, 3, -4]), np.asarray([1, 4, -5])
+    with pytest.raises(IndexError):
+        f(x, outside)
+    value, slope = f(x, inside)
+    assert value == 8 and slope.tolist() == [2, 2, 0, 2]
+    assert np.isnan(f(x, outside)[0])
+    assert compiled(lambda x, i: x[i, 1:])(x.reshape(2, 2), np.asarray([-1])).tolist() == [[3]]
+
+
 # ------------------------------------------------------------------ derivatives, and the options of jit
 
 
