@@ -143,7 +143,7 @@ def test_a_write_of_a_whole_array_is_no_scatter() -> None:
 def test_an_index_out_of_range_gives_nan_once_the_program_is_made() -> None:
     f = compiled(agrad.value_and_grad(lambda x, i: agrad.sum(x[i] * 2)))
     x, inside, outside = np.arange(4.0), np.asarray([1, 3, -4]), np.asarray([1, 4, -5])
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="out of bounds"):
         f(x, outside)
     value, slope = f(x, inside)
     assert value == 8 and slope.tolist() == [2, 2, 0, 2]
