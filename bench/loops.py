@@ -18,7 +18,7 @@ import numpy as np
 
 from bench import common, limits, loops_jobs
 from bench.common import Candidate, Job, Missing, Remote, Timing
-from bench.loops_jobs import COMPILED, EAGER, JITTED, PEER
+from bench.loops_jobs import COMPILED, EAGER, JITTED, PEER, Loop
 from bench.suites import Options, Report, Suite
 
 PEERS = (PEER,)
@@ -29,15 +29,15 @@ REST = 0.1
 GOAL_TIMES, GOAL_LOOPS = 3.0, 2
 """The compiler is offered as long as so many loops become so many times as fast by it."""
 
-First = dict[str, dict[str, float]]
-
 
 def job(quick: bool, only: tuple[str, ...], name: str) -> Job:
     """Return all loops of a candidate as parts of one job.
 
     A step gives, by row, the values to compare, and the seconds of the first call or the reason why there is none.
     """
-    parts, found = {}, {}
+    parts: dict[str, Any] = {}
+    found: dict[str, dict[str, Any]] = {}
+    loops_jobs.function(name, Loop(lambda m, x: x + 1, (np.ones(1),)))()  # so that no first call loads libraries
     for row, loop in loops_jobs.loops(quick).items():
         if only and row.partition(",")[0] not in only:
             continue
@@ -80,13 +80,14 @@ def measure(options: Options) -> tuple[dict[str, dict[str, Timing]], dict[str, d
     ]
     started = {c.name: Remote(c) for c in candidates}
     timings: dict[str, dict[str, Timing]] = {}
+    ready: dict[str, Any] = {}
+    left_out: dict[str, Any] = {}
+    reports: dict[str, Any] = {}
     try:
-        ready, left_out, reports = {}, {}, {}
         for name, runner in started.items():  # one after the other, as first calls are timed
-            one, *more = common.build({name: runner})
-            ready |= one
-            left_out |= more[0]
-            reports |= more[1]
+            built: Any = common.build({name: runner})
+            for whole, part in zip((ready, left_out, reports), built, strict=True):
+                whole.update(part)
         prints = {name: runner.results(1)[0] for name, runner in ready.items()}
         check(prints)
         numbers = {name: runner.calibrate(options.sample) for name, runner in ready.items()}

@@ -60,17 +60,31 @@ def _at(x: jax.Array, indices: tuple[Any, ...], index: tuple[Any, ...]) -> tuple
 
 def getitem(x: jax.Array, /, *indices: Any, index: tuple[Any, ...]) -> jax.Array:
     array, where = _at(x, indices, index)
+    if any(isinstance(i, jax.core.Tracer) for i in indices):
+        return array.at[where].get(mode="fill")  # NaN out of range, where JAX would give another element
     return array[where]
+
+
+def _is_whole(index: tuple[Any, ...]) -> bool:
+    """Return True for the index of a whole array, which needs no scatter.
+
+    XLA on CPUs ends the process where it compiles a flip of such a scatter (jaxlib 0.10).
+    """
+    return all(i is Ellipsis or (isinstance(i, slice) and i == slice(None)) for i in index)
 
 
 def setitem(x: jax.Array, value: Any, /, *indices: Any, index: tuple[Any, ...]) -> jax.Array:
     if isinstance(value, jax.Array):
         value = value.astype(x.dtype)
+    if _is_whole(index) and jnp.ndim(value) <= x.ndim:
+        return jnp.broadcast_to(jnp.asarray(value, dtype=x.dtype), x.shape)
     array, where = _at(x, indices, index)
     return array.at[where].set(value).reshape(x.shape)
 
 
 def scatter_add(g: jax.Array, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> jax.Array:
+    if _is_whole(index):
+        return g.reshape(shape)
     array, where = _at(jnp.zeros(shape, dtype=g.dtype, device=_device_of(g)), indices, index)
     out = array.at[where].add(g) if g.dtype != bool else array.at[where].max(g)
     return out.reshape(shape)

@@ -45,6 +45,22 @@ def scanned(x: Any) -> Any:
     return agrad.scan(step, agrad.zeros_like(x[0]), x)
 
 
+KEYS = random.split(random.key(3), 4).numpy()
+
+
+def nested(x: Any) -> Any:
+    """Loops within a loop, one of them with a random number in each step."""
+
+    def step(carry: Any, given: Any) -> Any:
+        n, key = given
+        small = agrad.while_loop(lambda y: agrad.max(agrad.abs(y)) > 1, lambda y: y * 0.5, carry)
+        grown = agrad.fori_loop(0, 3, lambda _, y: agrad.sin(y) + 0.1, small)
+        noise = random.normal(key, carry.shape, dtype=carry.dtype)
+        return agrad.cond(n > 1, lambda y: agrad.where(y > 0, grown, y), lambda y: y * 2, carry), noise
+
+    return agrad.scan(step, x, (np.arange(4), KEYS))
+
+
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "elements": lambda x: agrad.sin(x) * 2 + agrad.where(x > 0, agrad.exp(-x), x),
     "a scalar": agrad.sum,
@@ -60,6 +76,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "jvp": lambda x: agrad.jvp(agrad.sin, (x,), (x,)),
     "linear algebra": lambda x: agrad.linalg.solve(x.T @ x + np.eye(3, dtype=x.dtype), x[0]),
     "scan": scanned,
+    "gradient of a scan": agrad.value_and_grad(lambda x: agrad.sum(scanned(x)[0] ** 2)),
+    "loops in a loop": nested,
     "the argument": lambda x: (x, x, x.T),
     "other dtypes": lambda x: (agrad.astype(x, agrad.int32) + 1, agrad.argmax(x, axis=1)[0] * 1.5, x + 1j),
     "no arrays": lambda x: x.shape[0] * 2.0,
@@ -102,6 +120,37 @@ def test_arrays_of_any_layout() -> None:
         np.testing.assert_allclose(f(x, np.ones(24)), x.sum())
 
 
+@needs_jax
+def test_a_write_of_a_whole_array_is_no_scatter() -> None:
+    """XLA ends the process where it compiles a flip of one."""
+    import jax
+
+    from agrad.backends.jax import scatter_add, setitem
+
+    def both(x: Any, index: Any) -> Any:
+        return setitem(x, 0.5, index=index), setitem(x, x[0], index=index), scatter_add(x, index=index, shape=x.shape)
+
+    x = jax.numpy.ones((2, 3), dtype="float32")
+    for index in ((), (...,), (slice(None),), (slice(None), ..., slice(None))):
+        assert "scatter" not in str(jax.make_jaxpr(lambda x, index=index: both(x, index))(x))
+        for got, right in zip(both(x, index), (x * 0.5, x, x), strict=True):
+            assert got.dtype == x.dtype
+            np.testing.assert_array_equal(got, right)
+    assert "scatter" in str(jax.make_jaxpr(lambda x: scatter_add(x[0], index=(0, ...), shape=x.shape))(x))
+
+
+@needs_jax
+def test_an_index_out_of_range_gives_nan_once_the_program_is_made() -> None:
+    f = compiled(agrad.value_and_grad(lambda x, i: agrad.sum(x[i] * 2)))
+    x, inside, outside = np.arange(4.0), np.asarray([1, 3, -4]), np.asarray([1, 4, -5])
+    with pytest.raises(IndexError, match="out of bounds"):
+        f(x, outside)
+    value, slope = f(x, inside)
+    assert value == 8 and slope.tolist() == [2, 2, 0, 2]
+    assert np.isnan(f(x, outside)[0])
+    assert compiled(lambda x, i: x[i, 1:])(x.reshape(2, 2), np.asarray([-1])).tolist() == [[3]]
+
+
 # ------------------------------------------------------------------ derivatives, and the options of jit
 
 
@@ -113,7 +162,7 @@ def cubes(x: Any, w: Any) -> Any:
 def test_a_jitted_call_has_derivatives_in_every_order() -> None:
     jitted, x, w = compiled(cubes), array(4, 3), array(3, 2, seed=1)
     for g in (agrad.grad, lambda h: agrad.grad(lambda w: agrad.sum(agrad.sin(agrad.grad(h)(w))))):
-        got, right = (g(lambda w, f=f: f(x, w)[0])(w) for f in (jitted, cubes))  # type: ignore[misc]
+        got, right = (g(lambda w, f=f: f(x, w)[0])(w) for f in (jitted, cubes))
         assert_same(got, right)
     along = array(3, 2, seed=2)
     assert_same(*(agrad.jvp(lambda w, f=f: f(x, w)[0], (w,), (along,)) for f in (jitted, cubes)))
@@ -122,11 +171,10 @@ def test_a_jitted_call_has_derivatives_in_every_order() -> None:
 
 @needs_jax
 def test_a_gradient_on_the_tape_is_writable_and_kept_apart() -> None:
-    weight = agrad.asarray(array(3, 2), requires_grad=True)
+    weight: Any = agrad.asarray(array(3, 2), requires_grad=True)
     loss = compiled(lambda x: agrad.sum(agrad.tanh(x @ weight) ** 2))
     for _ in range(2):
         loss(array(4, 3)).backward()
-    assert weight.grad is not None
     first = weight.grad.numpy().copy()
     weight.grad = None
     loss(array(4, 3)).backward()

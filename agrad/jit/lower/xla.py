@@ -41,7 +41,7 @@ def with_arrays_of_jax(program: Program) -> Program:
     with _jax_on_cpu() as jax:
         for dtype in {v.dtype for v in table if not v.on_host}:
             _check_dtype(jax, dtype)
-        constants = {table[v]: jax.numpy.asarray(raw) for v, raw in program.constants.items()}
+        constants = {table[v]: jax.numpy.array(raw) for v, raw in program.constants.items()}
     instructions = []
     for old in program.instructions:
         new = old.replaced(table)
@@ -73,13 +73,15 @@ def lower_xla(program: Program) -> Compiled:
         kept = program.notes.get("residuals", ())
         kinds = program.notes["results"]
         takes = [_as_it_is if i in kept else _own if kind is np.ndarray else _scalar for i, kind in enumerate(kinds)]
-        array = jax.Array
+        array, ready = jax.Array, jax.block_until_ready
     count = split.count
 
     def run(inputs: Sequence[Any]) -> list[Any]:
         given = split.before(inputs)
         with _jax_on_cpu():
             found = compiled(given[:count])
+        if kept:
+            ready(found)  # the caller may write into arguments afterwards, which are read where they lie
         values = split.outputs(found, given)
         return [take(x) if isinstance(x, array) else x for take, x in zip(takes, values, strict=True)]
 
