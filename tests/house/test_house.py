@@ -24,7 +24,7 @@ BUDGETS = {
     "data": 960,
     "engine": 3500,
     "inspecting": 1180,
-    "interop": 3150,
+    "interop": 3240,
     "jit": 4850,
     "nn": 570,
     "ops": 5360,
