@@ -35,6 +35,9 @@ FUNCTIONS: dict[Any, Entry] = {}
 UFUNCS: dict[np.ufunc, Handler] = {}
 """Handlers of ufuncs; they take the operands."""
 
+COMPOSED: set[np.ufunc] = set()
+"""Ufuncs whose handler is more than one operation."""
+
 REFUSED: dict[str, str] = {}
 """Remedies for functions that take no Tensors, by name."""
 

@@ -23,15 +23,15 @@ from agrad.interop.arguments import (
     truth,
     values_of,
 )
-from agrad.interop.table import UFUNCS, find
+from agrad.interop.table import COMPOSED, UFUNCS, find
 
 Handler = Callable[..., Any]
 
 
-def ufunc(*names: str) -> Callable[[Handler], Handler]:
+def ufunc(*names: str, composed: bool = True) -> Callable[[Handler], Handler]:
     """Register a handler of ufuncs, by name.
 
-    Names that this version of NumPy lacks are ignored.
+    Names that this version of NumPy lacks are ignored. ``composed``: the handler is more than one operation.
     """
 
     def file(handler: Handler) -> Handler:
@@ -39,6 +39,8 @@ def ufunc(*names: str) -> Callable[[Handler], Handler]:
             function = find(name)
             if function is not None:
                 UFUNCS[function] = handler
+                if composed:
+                    COMPOSED.add(function)
         return handler
 
     return file
@@ -67,10 +69,10 @@ _FLOATING = (
 """The same, for ufuncs whose results are floating for integers too."""
 
 for _name in _SAME_KIND.split():
-    ufunc(_name)(_direct(_name))
+    ufunc(_name, composed=False)(_direct(_name))
 for _name in _FLOATING.split():
-    ufunc(_name)(_direct(_name, floating=True))
-ufunc("rint")(_direct("round", floating=True))
+    ufunc(_name, composed=False)(_direct(_name, floating=True))
+ufunc("rint", composed=False)(_direct("round", floating=True))
 
 
 def _logical(name: str) -> Handler:
@@ -83,7 +85,7 @@ def _logical(name: str) -> Handler:
 
 
 for _name in ("logical_and", "logical_not", "logical_or", "logical_xor"):
-    ufunc(_name)(_logical(_name))
+    ufunc(_name, composed=False)(_logical(_name))
 
 
 @ufunc("reciprocal")

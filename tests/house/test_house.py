@@ -25,7 +25,7 @@ BUDGETS = {
     "data": 960,
     "engine": 3500,
     "inspecting": 1180,
-    "interop": 3150,
+    "interop": 3240,
     "jit": 5340,
     "nn": 570,
     "ops": 5380,
