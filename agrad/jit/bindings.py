@@ -14,6 +14,7 @@ from agrad.backends import backend_of, backend_of_type
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
 from agrad.jit.lower.plain import Scope, define
+from agrad.jit.program import Variable
 from agrad.transforms.trees import flatten, unflatten
 
 Matches = Callable[[Sequence[Any]], bool]
@@ -174,6 +175,9 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
             # asked before a variable here holds the array
             lines.append(f"    n{k} = {scope.hold(backend_of(slot.tensor.data).donatable, 'donatable')}(t{k})")
             values.append(f"n{k}")
+    traced = entry.stages[0][1]
+    read = {v for instruction in traced.instructions for v in instruction.reads()}
+    read.update(v for v in traced.outputs if isinstance(v, Variable))
     for k, slot in enumerate(entry.slots):
         lines.append(f"    d{k} = t{k}.data")
         lines += _none_if(
@@ -181,7 +185,9 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
             f"t{k}.node is {'None' if slot.needs_grad else 'not None'}",
             f"getattr(t{k}, '_grad', None) is {'None' if slot.has_grad else 'not None'}",
         )
-        values += [f"d{k}", f"t{k}._grad.bare"] if slot.has_grad else [f"d{k}"]
+        values.append(f"d{k}")
+        if slot.has_grad:
+            values.append(f"t{k}.grad.bare" if traced.inputs[len(values)] in read else "None")
     for k, attribute in enumerate(entry.attributes):
         lines += _take_attribute(attribute, f"s{k}", scope, values)
     values += [scope.hold(raw, "captured") for raw in entry.captured]
@@ -282,11 +288,15 @@ def finish_function(entry: Any) -> Callable[..., Any]:
     scope = Scope()
     scope.names.update(wrap=wrap, GLOBAL_TAPE=GLOBAL_TAPE, unflatten=unflatten)
     lines = ["def finish(values, leaves, level=None, nodes=()):"]
+    late = entry.stages[-1][1].notes.get("late", {})
     for slot in entry.slots:
         tensor = _tensor_text(slot, scope)
         if slot.data is not None:
             lines.append(f"    {tensor}.data = values[{slot.data}]")
-        if slot.grad is not None:
+        if slot.grad in late:
+            given = f"values[{slot.grad}], values[{late[slot.grad].place}]"
+            lines.append(f"    {tensor}._grad = {scope.hold(late[slot.grad].of, 'late')}({given})")
+        elif slot.grad is not None:
             lines.append(f"    {tensor}._grad = wrap(values[{slot.grad}], GLOBAL_TAPE)")
         elif slot.clears:
             lines.append(f"    {tensor}._grad = None")

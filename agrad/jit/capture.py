@@ -264,6 +264,7 @@ class Tracing:
         program.notes.update(self.options, given_back=trace.given_back)
         if derivative is None:  # else a backward pass may run the program again on the same inputs
             program.notes["donated"] = self._donated_variables()
+            program.notes["gradients"] = [i.slot.grad for i in self.installed if i.slot.grad is not None]
             program.inputs = [*arguments, *self._donations(program), *state]
         executable = compile_program(program)
         if derivative is not None:

@@ -28,7 +28,10 @@ def _matmul(w: "Writer", instruction: Instruction) -> bool:
     (out,) = instruction.results
     if out.kind is not np.ndarray:
         return False
-    w.compute(np.matmul, instruction, instruction.operands)
+    a, b = instruction.operands
+    # matmul takes ten times as long as dot, which asks BLAS, where there is one number to a sum
+    outer = len(a.shape) == len(b.shape) == 2 and a.shape[1] == 1 and a.dtype == b.dtype and out.dtype in ROUTINES
+    w.compute(np.dot if outer else np.matmul, instruction, instruction.operands)
     return True
 
 
