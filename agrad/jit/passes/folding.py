@@ -64,7 +64,10 @@ class FoldedStep(Operation):
 
 
 class LateGradient(NamedTuple):
-    """A gradient that is left as the operands of its product, which are outputs of the program."""
+    """A gradient that is left as the operands of its product.
+
+    They are outputs of the program.
+    """
 
     operation: Operation
     place: int
