@@ -21,6 +21,7 @@ MODULES = {
     "compare": "bench.compare",
     "transforms": "bench.transforms",
     "draws": "bench.draws",
+    "shapes": "bench.shapes",
 }
 """The modules of the suites, by name."""
 
