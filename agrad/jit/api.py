@@ -348,7 +348,7 @@ def _may_be_overwritten(leaf: Any) -> bool:
         return False
     raw = leaf.data if isinstance(leaf, Tensor) else leaf
     flags = getattr(raw, "flags", None)
-    return type(raw).__module__ == "numpy" and flags is not None and bool(flags.writeable) and bool(flags.owndata)
+    return type(raw).__module__ == "numpy" and flags is not None and bool(flags.carray) and bool(flags.owndata)
 
 
 def jit(

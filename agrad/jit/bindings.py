@@ -13,6 +13,7 @@ import numpy as np
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
+from agrad.jit.lower.numpy.spares import spare_function
 from agrad.jit.lower.plain import Scope, define
 from agrad.jit.program import Variable
 from agrad.transforms.trees import flatten, unflatten
@@ -35,6 +36,8 @@ class Slot:
     has_grad: bool
     donates: bool = False
     """True if the program is told at each call that the array may be overwritten."""
+    spares: bool = False
+    """True if the program is given the array of the last gradient to write the next one there."""
     data: Any = None
     """The number of the output that is the new array, or None."""
     grad: Any = None
@@ -175,6 +178,10 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
             # asked before a variable here holds the array
             lines.append(f"    n{k} = {scope.hold(backend_of(slot.tensor.data).donatable, 'donatable')}(t{k})")
             values.append(f"n{k}")
+    for k, slot in enumerate(entry.slots):
+        if slot.spares:
+            lines.append(f"    o{k} = {scope.hold(spare_function(slot.shape, slot.dtype), 'spare')}(t{k})")
+            values.append(f"o{k}")
     traced = entry.stages[0][1]
     read = {v for instruction in traced.instructions for v in instruction.reads()}
     read.update(v for v in traced.outputs if isinstance(v, Variable))

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from agrad.engine.backward import backward_pass, topological_order
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
 from agrad.engine.tape import LEAF, Node, is_recording, leaf_node, tracing
@@ -19,6 +21,7 @@ from agrad.jit.entry import Entry
 from agrad.jit.lower.plain import plain
 from agrad.jit.passes.aliasing import overwritten
 from agrad.jit.passes.cleanup import without_dead_code
+from agrad.jit.passes.folding import FEWEST
 from agrad.jit.program import HOST, Program, Variable
 from agrad.jit.state import CapturedState
 from agrad.jit.trace import Trace, is_raw, traced_value
@@ -265,7 +268,7 @@ class Tracing:
         if derivative is None:  # else a backward pass may run the program again on the same inputs
             program.notes["donated"] = self._donated_variables()
             program.notes["gradients"] = [i.slot.grad for i in self.installed if i.slot.grad is not None]
-            program.inputs = [*arguments, *self._donations(program), *state]
+            program.inputs = [*arguments, *self._donations(program), *self._spares(program), *state]
         executable = compile_program(program)
         if derivative is not None:
             derivative.forward = program
@@ -378,12 +381,25 @@ class Tracing:
         donors: list[Variable] = []
         for slot, _, data, _ in self.installed:
             for instruction in program.instructions:
-                replaces = overwritten(instruction)[:1] == [data] and instruction.operands[1] not in program.inputs
+                replaces = overwritten(instruction)[:1] == [data]
                 if replaces and slot.leaf < 0 and not slot.donates:
                     slot.donates = True
                     donors.append(Variable((), HOST, None))
                     instruction.settings["donate"] = donors[-1]
         return donors
+
+    def _spares(self, program: Program) -> list[Variable]:
+        """Let gradients be written where the last ones lie; return the inputs for that.
+
+        Such an input is the array of the last gradient, or None if somebody else holds it.
+        """
+        found: dict[int, tuple[Variable, Variable]] = {}
+        for slot, _, _, grad in self.installed:
+            if slot.grad is not None and grad is not None and slot.kind is np.ndarray and grad.size >= FEWEST:
+                slot.spares = True
+                found[slot.grad] = (Variable(grad.shape, grad.dtype, grad.kind), grad)
+        program.notes["spares"] = found
+        return [spare for spare, _ in found.values()]
 
     def _guards(self, program: Program) -> Callable[[Sequence[Any]], bool] | None:
         """Return the test of the numbers that the trace depends on, or None."""

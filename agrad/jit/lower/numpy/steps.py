@@ -14,6 +14,7 @@ from agrad.backends.numpy.blas import ROUTINES, address, laid, product_adder
 from agrad.backends.numpy.fused import SHORT, all_ones
 from agrad.backends.numpy.updates import SMALL, momentum_step, settle
 from agrad.jit.lower.numpy.groups import group_function
+from agrad.jit.passes.added_products import AddedProduct
 from agrad.jit.passes.cross_entropy import CrossEntropy, cross_entropy, exponentials_layout
 from agrad.jit.passes.folding import FoldedStep, is_plain, step_of_sum
 from agrad.jit.program import Instruction
@@ -163,6 +164,43 @@ def _is_plain_step(instruction: Instruction) -> bool:
     return len({(x.kind, x.shape, np.dtype(x.dtype)) for x in (p, g, v)}) == 1 and np.dtype(p.dtype).kind == "f"
 
 
+def _added_product(w: "Writer", instruction: Instruction) -> bool:
+    x, a, b = instruction.operands
+    (out,) = instruction.results
+    over = [x] if w.is_alone(x, instruction) else []
+    add = w.scope.hold(product_added((*a.shape, b.shape[1]), np.dtype(out.dtype)), "add_product")
+    given = [w.text(v) for v in (x, a, b, instruction.settings["beta"])]
+    target = w.target(out, over)
+    to = target or w.spare(out, instruction, (x,)) or "None"
+    left = "" if target is not None else f"{w.names[out]} = "
+    w.line(f"{left}{add}({', '.join(given)}, {to})")
+    return True
+
+
+def product_added(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..., np.ndarray]:
+    """Return the function of ``beta * x + a @ b``, written into ``out`` or a new array.
+
+    ``out`` may be x.
+    """
+    product, shape = product_adder(dtype, sizes), (sizes[0], sizes[2])
+
+    def add(x: Any, a: Any, b: Any, beta: float, out: Any) -> np.ndarray:
+        of_a, of_b = laid(a), laid(b)
+        if out is None:
+            out = np.empty(shape, dtype)
+        if not (of_a and of_b and out.flags.carray):
+            found = np.matmul(a, b)
+            np.multiply(x, beta, out=out)
+            return np.add(out, found, out=out)
+        if out is not x:
+            np.multiply(x, beta, out=out)
+            beta = 1.0
+        product(of_a, of_b, beta, address(out))
+        return out  # type: ignore[no-any-return]
+
+    return add
+
+
 def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
     x, labels, g = instruction.operands
     loss, lse, g_x = instruction.outputs
@@ -215,6 +253,7 @@ STEPS: dict[str, Step] = {
     "relu.vjp:x": _relu_vjp,
     "matrix_transpose": _transpose,
     "mean": _mean,
+    AddedProduct.name: _added_product,
     "sgd_update": _momentum,
     "sgd_update of a product": _momentum,
     "sgd_update of a sum": _momentum,
