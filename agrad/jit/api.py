@@ -3,7 +3,7 @@
 import functools
 import inspect
 import types
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from agrad.engine.tape import is_recording, mode
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, OperandError
 from agrad.jit import entry as entries
-from agrad.jit.bindings import like_array, match_function
+from agrad.jit.bindings import Matches, like_array, match_function
 from agrad.jit.capture import Tracing
 from agrad.jit.entry import Entry
 from agrad.jit.passes.precision import PRECISIONS
@@ -87,7 +87,7 @@ class Jitted:
         self._count = 0
         self._known: list[Any] = []
         self._hits = self._misses = 0
-        self._latest: tuple[Callable[[Sequence[Any]], bool], Entry, Selection] | None = None
+        self._latest: tuple[Matches, Entry, Selection] | None = None
         """The test for the last call's signature, its entry, and the selected backend."""
 
     @staticmethod
@@ -132,8 +132,9 @@ class Jitted:
         if latest is not None and not kwargs and not now.oldest:
             matches, candidate, place = latest
             with entries.STATE_LOCK:
-                if matches(args) and selected() is place and (inputs := candidate.gather(args)) is not None:
-                    entry = candidate
+                found = matches(args) if selected() is place else None
+                if found is not None and (inputs := candidate.gather(found)) is not None:
+                    entry, leaves = candidate, found
                     self._hits += 1
         if entry is None:
             leaves, key = self._signature(args, kwargs)
@@ -188,8 +189,8 @@ class Jitted:
                     break
                 except UnknownState as met:
                     self._known += met.found
-            if not (key.static or key.donated) and key.records:
-                entry.matches = match_function(leaves, key.kinds, key.spec)
+            if key.records and not key.static and self._all_donated(key):
+                entry.matches = match_function(leaves, key.kinds, key.spec, key.donated)
             self._misses += 1
             self._keep(key, entry)
             inputs = entry.gather(leaves)
@@ -263,14 +264,24 @@ class Jitted:
 
     def _donated_leaves(self, leaves: Sequence[Any], spec: Any) -> tuple[int, ...]:
         """Return the numbers of donated leaves that are given once and are writable."""
+        found = self._leaves_given_away(spec)
+        raws = [leaf.data if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        counts = Counter(map(id, raws))
+        return tuple([i for i in found if counts[id(raws[i])] == 1 and _may_be_overwritten(leaves[i])])
+
+    def _all_donated(self, key: _Key) -> bool:
+        """Return True if all leaves of donated arguments may be overwritten."""
+        return len(key.donated) == (len(self._leaves_given_away(key.spec)) if self._donated else 0)
+
+    def _leaves_given_away(self, spec: Any) -> list[int]:
+        """Return the numbers of the leaves of donated arguments."""
         found: list[int] = []
         at = 0
         for number, argument in enumerate(spec.children()[0].children()):
             if number in self._donated:
                 found += range(at, at + argument.num_leaves)
             at += argument.num_leaves
-        raws = [leaf.data if isinstance(leaf, Tensor) else leaf for leaf in leaves]
-        return tuple([i for i in found if sum(raw is raws[i] for raw in raws) == 1 and _may_be_overwritten(leaves[i])])
+        return found
 
     def _unhashable(self, leaves: Sequence[Any], static: Iterable[Any]) -> None:
         for value in (*leaves, *(v for _, v in static)):

@@ -4,6 +4,7 @@ The functions are generated. A step of a small network takes a quarter of a mill
 third of that time would go into loops over them.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -18,7 +19,8 @@ from agrad.jit.lower.plain import Scope, define
 from agrad.jit.program import Variable
 from agrad.transforms.trees import flatten, unflatten
 
-Matches = Callable[[Sequence[Any]], bool]
+Matches = Callable[[Sequence[Any]], Sequence[Any] | None]
+"""From positional arguments to their leaves, or None."""
 
 
 @dataclass(slots=True, eq=False)
@@ -124,23 +126,27 @@ _SINGLE = (bool, int, str)
 """Types of static arguments that are compared by type and value."""
 
 
-def match_function(leaves: Sequence[Any], kinds: Sequence[Any], spec: Any) -> Matches | None:
-    """Return a function that tests if positional arguments have a signature.
+def match_function(leaves: Sequence[Any], kinds: Sequence[Any], spec: Any, donated: Sequence[int]) -> Matches | None:
+    """Return a function from positional arguments to their leaves, or None.
 
-    It does not ask for keywords, recording and the selected backend, and may say no to arguments that have the
-    signature. The result is None for arguments in containers and those that derivatives flow to.
+    It returns the leaves if the arguments have the signature. It does not ask for keywords, recording and the selected
+    backend, and may say no to arguments that have the signature. ``donated``: the numbers of the leaves that must be
+    alone and writable. There is none for arguments in containers other than lists, tuples and dictionaries, for
+    keywords, and for arguments that derivatives flow to.
     """
-    if spec.num_nodes != len(leaves) + 3:  # the pair, the tuple of arguments, and None for keywords
-        return None
-    tensors = [i for i, kind in enumerate(kinds) if type(kind) is tuple and kind[0] is Tensor]
-    if len({id(leaves[i]) for i in tensors}) < len(tensors):
-        return None
     scope = Scope()
     scope.names.update(Tensor=Tensor, GLOBAL_TAPE=GLOBAL_TAPE, like_array=like_array)
-    wrong = [f"len(args) != {len(leaves)}"]
-    wrong += [f"args[{i}] is args[{k}]" for k in tensors for i in tensors if i < k]
+    lines: list[str] = []
+    names = _destructured(spec, len(leaves), scope, lines)
+    tensors = [i for i, kind in enumerate(kinds) if type(kind) is tuple and kind[0] is Tensor]
+    if names is None or len({id(leaves[i]) for i in tensors}) < len(tensors):
+        return None
+    wrong: list[str] = []
+    if len(tensors) > 1:
+        wrong.append(f"len({{{', '.join(f'id({names[i]})' for i in tensors)}}}) != {len(tensors)}")
+    arrays: list[str] = []
     for i, kind in enumerate(kinds):
-        name, array = f"args[{i}]", kind
+        name, array = names[i], kind
         if type(kind) is not tuple:
             wrong.append(f"type({name}) is not {scope.hold(kind, 'kind')}")
             continue
@@ -152,6 +158,8 @@ def match_function(leaves: Sequence[Any], kinds: Sequence[Any], spec: Any) -> Ma
             name, array = f"{name}.data", tuple(key)
         if array[0] is np.ndarray:
             wrong += _unlike(name, array, scope)
+            arrays.append(name)
+            wrong += [f"not {name}.flags.carray", f"not {name}.flags.owndata"] if i in donated else []
         elif len(array) > 2:
             wrong.append(f"type({name}) is not {scope.hold(array[0], 'kind')}")
             wrong.append(f"like_array({name}) != {scope.hold(array, 'like')}")
@@ -159,8 +167,48 @@ def match_function(leaves: Sequence[Any], kinds: Sequence[Any], spec: Any) -> Ma
             wrong += [f"type({name}) is not {array[0].__name__}", f"{name} != {scope.hold(array[1], 'value')}"]
         else:
             return None
-    text = f"def matches(args):\n    return not ({' or '.join(wrong)})\n"
-    return cast(Matches, define("matches", text, scope.names))
+    if donated:
+        wrong.append(f"len({{{', '.join(f'id({name})' for name in arrays)}}}) != {len(arrays)}")
+    lines += _none_if(*wrong) if wrong else []
+    text = "\n".join(["def matches(args):", *lines, f"    return ({''.join(f'{name}, ' for name in names)})"])
+    return cast(Matches, define("matches", text + "\n", scope.names))
+
+
+def _destructured(spec: Any, count: int, scope: Scope, lines: list[str]) -> list[str] | None:
+    """Add the lines that take positional arguments apart, and return the leaves' names.
+
+    The result is None for keywords and for containers that the lines cannot take apart.
+    """
+    marks = [object() for _ in range(count)]
+    args, keywords = unflatten(spec, marks)
+    if keywords is not None:
+        return None
+    numbers = {id(mark): i for i, mark in enumerate(marks)}
+    names = [""] * count
+    made = itertools.count()
+
+    def take(value: Any, name: str) -> bool:
+        if id(value) in numbers:
+            names[numbers[id(value)]] = name
+            return True
+        if value is None:
+            lines.extend(_none_if(f"{name} is not None"))
+            return True
+        if type(value) not in (list, tuple, dict):
+            return False
+        lines.extend(_none_if(f"type({name}) is not {type(value).__name__} or len({name}) != {len(value)}"))
+        inner = [f"x{next(made)}" for _ in value]
+        if type(value) is dict:
+            keys = [scope.hold(key, "key") for key in value]
+            wrong = [f"{key} not in {name}" for key in keys]
+            lines.extend(_none_if(*wrong) if wrong else [])
+            lines.extend(f"    {x} = {name}[{key}]" for x, key in zip(inner, keys, strict=True))
+        elif inner:
+            lines.append(f"    {', '.join(inner)}, = {name}")
+        parts = value.values() if type(value) is dict else value
+        return all(take(part, x) for part, x in zip(parts, inner, strict=True))
+
+    return names if take(args, "args") else None
 
 
 # ------------------------------------------------------------------ inputs
@@ -247,26 +295,35 @@ def _take_attribute(attribute: Attribute, stem: str, scope: Scope, values: list[
     return lines
 
 
-def _nested(spec: Any, leaves: Sequence[str]) -> str | None:
-    """Return the text of lists and tuples of leaves, or None for other containers."""
-    given = iter(leaves)
-    leaf = object()
+class _Text(str):
+    """The text of a leaf among containers."""
+
+    __slots__ = ()
+
+
+def _nested(spec: Any, leaves: Sequence[str], scope: Scope | None = None) -> str | None:
+    """Return the text of lists and tuples of leaves, or None for other containers.
+
+    With a scope also of dictionaries.
+    """
 
     def text(value: Any) -> str:
-        if value is leaf:
-            return next(given)
+        if type(value) is _Text:
+            return value
+        if type(value) is dict and scope is not None:
+            return f"{{{''.join([f'{scope.hold(key)}: {text(part)}, ' for key, part in value.items()])}}}"
         if type(value) not in (list, tuple):
             raise TypeError
         parts = "".join([f"{text(part)}, " for part in value])
         return f"[{parts}]" if type(value) is list else f"({parts})"
 
     try:
-        return text(unflatten(spec, [leaf] * len(leaves)))
+        return text(unflatten(spec, list(map(_Text, leaves))))
     except TypeError:
         return None
 
 
-def stride_guard() -> Matches:
+def stride_guard() -> Callable[[Sequence[Any]], bool]:
     """Return a test of the strides of inputs: those of its first call."""
     kept: list[Any] = []
 
@@ -331,4 +388,4 @@ def _container(spec: Any, leaves: Sequence[Any], recorded: Sequence[int], scope:
         return f"wrap({value}, GLOBAL_TAPE)" if leaf.tensor else value
 
     texts = [text(leaf) for leaf in leaves]
-    return _nested(spec, texts) or f"unflatten({scope.hold(spec, 'spec')}, [{', '.join(texts)}])"
+    return _nested(spec, texts, scope) or f"unflatten({scope.hold(spec, 'spec')}, [{', '.join(texts)}])"

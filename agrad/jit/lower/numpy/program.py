@@ -194,6 +194,11 @@ class Writer:
         contiguous = number is None or bool(self.workspace.sample(number).flags.c_contiguous)
         return (v not in self._inputs or self.ownership.owns(v)) and contiguous and not others
 
+    def is_donated(self, v: Any, instruction: Instruction) -> bool:
+        """Return True for an input that the caller gave away and only this line reads."""
+        given = isinstance(v, Variable) and v in self._inputs and self.ownership.owns(v)
+        return given and self.aliases.last(v) == self.at and self.is_alone(v, instruction)
+
     # ------------------------------------------------------------------ instructions
 
     def write(self, instruction: Instruction) -> None:

@@ -196,7 +196,7 @@ def product_added(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[...,
             np.multiply(x, beta, out=out)
             beta = 1.0
         product(of_a, of_b, beta, address(out))
-        return out  # type: ignore[no-any-return]
+        return out
 
     return add
 
@@ -226,8 +226,8 @@ def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
 def group_step(w: "Writer", instruction: Instruction) -> bool:
     """Compute a group into buffers, or into operands that are read for the last time."""
     group = instruction.operation
-    function = group_function(group)
     operands = dict(zip(group.program.inputs, instruction.operands, strict=True))
+    function = group_function(group, [v for v, x in operands.items() if w.is_donated(x, instruction)])
     results = dict(zip(group.program.outputs, instruction.outputs, strict=True))
     arguments = [w.text(v) for v in instruction.operands]
     left = {out: w.names[out] for out in instruction.results}
@@ -236,7 +236,7 @@ def group_step(w: "Writer", instruction: Instruction) -> bool:
         out = results[inner]
         over = [operands[v] for v in found if w.is_alone(operands[v], instruction)]
         target = w.target(out, [v for v in over if w.names[v] not in taken])
-        arguments.append("None" if target is None else target)
+        arguments.append(target or w.spare(out, instruction, [operands[v] for v in found]) or "None")
         if target is not None:
             taken.add(target)
             left[out] = "_" if w.number(out) is not None else target
