@@ -456,8 +456,8 @@ def run(options: Options) -> Report:
     text = (
         "# The shapes of training steps\n\n"
         f"MLP {'-'.join(map(str, SIZES))}, float32, cross entropy; SGD with momentum {MOMENTUM}, and Adam. agrad.jit "
-        f"on NumPy beside jax.jit, microseconds a step. Medians of {options.repeat} rounds in which both, each a process "
-        f"of its own, took turns; ratios round by round. Both gave the same losses ({CURVE_STEPS} steps, to "
+        f"on NumPy beside jax.jit, microseconds a step. Medians of {options.repeat} rounds in which both, each a "
+        f"process of its own, took turns; ratios round by round. Both gave the same losses ({CURVE_STEPS} steps, to "
         f"{CURVE_TOLERANCE:g}) before they were timed.\n\n"
         + "".join(f"- {name}: {what}\n" for name, what in SHAPES.items())
         + "\n"

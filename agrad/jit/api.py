@@ -263,10 +263,10 @@ class Jitted:
         return leaves, key
 
     def _donated_leaves(self, leaves: Sequence[Any], spec: Any) -> tuple[int, ...]:
-        """Return the numbers of donated leaves that are given once and are writable."""
+        """Return the numbers of donated leaves that are given once, without a view, and are writable."""
         found = self._leaves_given_away(spec)
         raws = [leaf.data if isinstance(leaf, Tensor) else leaf for leaf in leaves]
-        counts = Counter(map(id, raws))
+        counts = Counter(map(id, [*raws, *[getattr(raw, "base", None) for raw in raws]]))
         return tuple([i for i in found if counts[id(raws[i])] == 1 and _may_be_overwritten(leaves[i])])
 
     def _all_donated(self, key: _Key) -> bool:

@@ -167,9 +167,10 @@ def match_function(leaves: Sequence[Any], kinds: Sequence[Any], spec: Any, donat
             wrong += [f"type({name}) is not {array[0].__name__}", f"{name} != {scope.hold(array[1], 'value')}"]
         else:
             return None
-    if donated:
-        wrong.append(f"len({{{', '.join(f'id({name})' for name in arrays)}}}) != {len(arrays)}")
     lines += _none_if(*wrong) if wrong else []
+    if donated:
+        lines.append(f"    ids = {{{', '.join(f'id({name})' for name in arrays)}}}")
+        lines += _none_if(f"len(ids) != {len(arrays)}", *[f"id({name}.base) in ids" for name in arrays])
     text = "\n".join(["def matches(args):", *lines, f"    return ({''.join(f'{name}, ' for name in names)})"])
     return cast(Matches, define("matches", text + "\n", scope.names))
 

@@ -1,5 +1,6 @@
 """Gradients that outlive a jitted step, and the references that users hold to them."""
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -144,3 +145,45 @@ def test_a_step_that_reads_the_last_gradient(backend: str) -> None:
         x = agrad.full((2, 128), 0.01, dtype=agrad.float32)
         found.append([float(run(x)) for _ in range(4)])
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+
+
+@pytest.mark.skipif(not ROUTINES, reason="NumPy's BLAS has no known names")
+@pytest.mark.parametrize("how", ["accumulated", "replaced", "by Adam"])
+def test_a_gradient_lies_where_the_last_one_lay_if_nobody_holds_it(how: str) -> None:
+    kind, zero = ("Adam" if how == "by Adam" else "SGD"), "never" if how == "accumulated" else "first"
+    step, parameters, batches = trained(zero, kind=kind, rows=200)
+    weight = parameters[0]
+    for i in range(3):
+        step(*batches[i])
+
+    def place() -> int:
+        return int(weight.grad.data.__array_interface__["data"][0])
+
+    before = place()
+    step(*batches[3])
+    assert place() == before
+    for take in (lambda g: g, lambda g: g.data, lambda g: g.data[2:], lambda g: g[1], weakref.ref):
+        held = take(weight.grad)
+        if isinstance(held, weakref.ref):
+            step(*batches[0])
+            assert held() is None
+            continue
+        before, kept = place(), values(held)
+        step(*batches[0])
+        assert place() != before
+        np.testing.assert_array_equal(values(held), kept)
+        step(*batches[1])
+        del held
+
+
+def test_gradients_of_another_kind_are_not_written_into() -> None:
+    """The user gives one of another dtype or order, which the next step replaces."""
+    step, parameters, batches = trained("first", rows=200)
+    for i in range(3):
+        step(*batches[i])
+    weight = parameters[0]
+    for given in (np.zeros(weight.shape), np.zeros(weight.shape[::-1], np.float32).T):
+        weight.grad = agrad.asarray(given)
+        step(*batches[0])
+        assert weight.grad.dtype == agrad.float32
+        assert not given.any()

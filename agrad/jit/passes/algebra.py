@@ -54,7 +54,7 @@ def _products_read_once(program: Program) -> set[Variable]:
 def _beside_zero(instruction: Instruction, out: Variable, program: Program, alone: set[Variable]) -> Variable | None:
     """Return the product that a sum with zeros equals, or None.
 
-    A product of matrices is a sum that begins with 0, whose zeros have the sign of 0 plus 0.
+    A product of matrices is a sum that begins with 0. The bits are the same, but for the sign of a zero.
     """
     if instruction.operation is not ADD:
         return None

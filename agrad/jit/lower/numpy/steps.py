@@ -167,11 +167,11 @@ def _is_plain_step(instruction: Instruction) -> bool:
 def _added_product(w: "Writer", instruction: Instruction) -> bool:
     x, a, b = instruction.operands
     (out,) = instruction.results
-    over = [x] if w.is_alone(x, instruction) else []
+    apart = [x] if x is not a and x is not b else []
     add = w.scope.hold(product_added((*a.shape, b.shape[1]), np.dtype(out.dtype)), "add_product")
     given = [w.text(v) for v in (x, a, b, instruction.settings["beta"])]
-    target = w.target(out, over)
-    to = target or w.spare(out, instruction, (x,)) or "None"
+    target = w.target(out, apart if w.is_alone(x, instruction) else ())
+    to = target or w.spare(out, instruction, apart) or "None"
     left = "" if target is not None else f"{w.names[out]} = "
     w.line(f"{left}{add}({', '.join(given)}, {to})")
     return True
