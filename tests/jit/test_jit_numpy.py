@@ -216,3 +216,16 @@ def test_relu_derivative_in_buffers() -> None:
     for scale in (1.0, -3.0):
         same(jitted(X * scale, W), f(X * scale, W), 1e-12)
     assert "greater" in jitted.lower(X, W).code
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_cross_entropy_of_narrow_labels_among_many_classes(rows: int) -> None:
+    labels = np.full(rows, 5, np.uint8)
+
+    def f(x: Any, labels: Any) -> Any:
+        return agrad.value_and_grad(lambda x: agrad.cross_entropy(x, labels))(x)
+
+    x = np.random.default_rng(0).normal(size=(rows, 300)).astype(np.float32)
+    _, got = agrad.jit(f)(x, labels)
+    np.testing.assert_array_equal(np.flatnonzero(got[0] < 0), [5])
+    np.testing.assert_allclose(got, f(x, labels)[1], rtol=1e-4, atol=1e-6)
