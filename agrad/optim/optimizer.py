@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import agrad
+from agrad.dtypes import is_complex
 from agrad.engine.scalars import host_call, mark_state_used
 from agrad.engine.tape import mode
 from agrad.errors import (
@@ -356,7 +357,8 @@ def clip_grad_norm(parameters: Iterable[agrad.Tensor], max_norm: float) -> agrad
     with agrad.no_grad():
         for tensor in found:
             g = tensor.grad.detach()  # type: ignore[union-attr]
-            part = agrad.sum(agrad.square(agrad.abs(g)))
+            flat = agrad.reshape(g, (-1,))
+            part = agrad.real(agrad.vecdot(flat, flat)) if is_complex(g.dtype) else agrad.vecdot(flat, flat)
             total = part if total is None else total + part
         norm = agrad.sqrt(total)
         # the same term as PyTorch's: it prevents a division by a norm of 0

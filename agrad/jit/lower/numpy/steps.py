@@ -15,7 +15,7 @@ from agrad.backends.numpy.fused import SHORT, all_ones
 from agrad.backends.numpy.updates import SMALL, momentum_step, settle
 from agrad.jit.lower.numpy.groups import group_function
 from agrad.jit.passes.added_products import AddedProduct
-from agrad.jit.passes.cross_entropy import CrossEntropy, cross_entropy, exponentials_layout
+from agrad.jit.passes.cross_entropy import CrossEntropy, cross_entropy, cross_entropy_of_one, exponentials_layout
 from agrad.jit.passes.folding import FoldedStep, is_plain, step_of_sum
 from agrad.jit.program import Instruction
 
@@ -207,7 +207,7 @@ def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
     n, classes = x.shape
     dtype = np.dtype(x.dtype)
     shape, starts, step = exponentials_layout(n, classes)
-    spare = [w.scratch((n,), kind) for kind in (dtype, dtype, dtype, np.int64)]
+    spare = [] if n == 1 else [w.scratch((n,), kind) for kind in (dtype, dtype, dtype, np.int64)]
     if None in spare or g_x is None or not w.ownership.may_be_kept(g_x):
         return False
     e = w.laid(g_x, shape, dtype, (lambda x: x.T) if classes < SHORT else None)
@@ -217,9 +217,9 @@ def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
     for out in (loss, lse):
         if out is not None and w.target(out) is None:
             w.line(f"{w.names[out]} = {w.call(np.empty, (n,), dtype, stem='empty')}")
-    ends = [w.text(v) for v in (starts, step, loss, lse)]
-    name = w.scope.hold(cross_entropy, "cross_entropy")
-    w.line(f"{name}({', '.join([*given, e, *(f'b{i}' for i in spare), *ends])})")
+    name = w.scope.hold(cross_entropy_of_one if n == 1 else cross_entropy, "cross_entropy")
+    middle = [] if n == 1 else [*(f"b{i}" for i in spare), w.text(starts), w.text(step)]
+    w.line(f"{name}({', '.join([*given, e, *middle, w.text(loss), w.text(lse)])})")
     return True
 
 
