@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad.dtypes import is_complex
 from agrad.engine.scalars import host_call, mark_state_used
-from agrad.engine.tape import mode
 from agrad.errors import (
     ConfigurationError,
     DataError,
@@ -42,7 +40,7 @@ def leaves(parameters: Iterable[agrad.Tensor], what: str, traced: bool = False) 
     for i, tensor in enumerate(found):
         if not isinstance(tensor, agrad.Tensor):
             raise OperandError(f"{what}: parameter {i} is a {type(tensor).__name__}, not a Tensor")
-        inside = isinstance(tensor.data, agrad.Tensor) and not (traced and tensor.data.level is mode().trace)
+        inside = isinstance(tensor.data, agrad.Tensor) and not (traced and tensor.data.level.name == "trace")
         if not tensor.is_leaf or inside:
             raise NotDifferentiableError(
                 f"{what}: parameter {i} is the result of an operation; a parameter is a leaf, made with "
@@ -358,7 +356,11 @@ def clip_grad_norm(parameters: Iterable[agrad.Tensor], max_norm: float) -> agrad
         for tensor in found:
             g = tensor.grad.detach()  # type: ignore[union-attr]
             flat = agrad.reshape(g, (-1,))
-            part = agrad.real(agrad.vecdot(flat, flat)) if is_complex(g.dtype) else agrad.vecdot(flat, flat)
+            part = (
+                agrad.real(agrad.vecdot(flat, flat))
+                if agrad.isdtype(g.dtype, "complex floating")
+                else agrad.vecdot(flat, flat)
+            )
             total = part if total is None else total + part
         norm = agrad.sqrt(total)
         # the same term as PyTorch's: it prevents a division by a norm of 0

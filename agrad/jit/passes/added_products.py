@@ -1,4 +1,4 @@
-"""Sums with a product of matrices: ``beta * x + a @ b`` is one call of BLAS.
+"""Sums with a product of matrices: ``factor * x + a @ b`` is one call of BLAS.
 
 It neither writes nor reads the product, and where x is not read afterwards it writes into x.
 """
@@ -20,7 +20,7 @@ ADD, MULTIPLY = PRIMITIVES["add"], PRIMITIVES["multiply"]
 
 
 class AddedProduct(Operation):
-    """The sum of a multiple of an array and a product of matrices: ``beta * x + a @ b``."""
+    """A multiple and a product of matrices: ``factor * x + a @ b``."""
 
     name = "added product"
     no_alias = True
@@ -31,7 +31,7 @@ class AddedProduct(Operation):
     def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """Compute the operations on raw arrays."""
         x, a, b = args
-        return x * settings["beta"] + self.product.evaluate((a, b), {})
+        return x * settings["factor"] + self.product.evaluate((a, b), {})
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:
         """See ``Operation.function_of``."""
@@ -39,7 +39,10 @@ class AddedProduct(Operation):
 
 
 def with_added_products(program: Program) -> Program:
-    """Make one instruction of a product, a multiple and their sum, where each is read once."""
+    """Make one instruction of a product, a multiple and their sum.
+
+    Each is read once.
+    """
     instructions = program.instructions
     reads = [v for instruction in instructions for v in instruction.reads()]
     uses = Counter([*reads, *(v for v in program.outputs if isinstance(v, Variable))])
@@ -54,10 +57,10 @@ def with_added_products(program: Program) -> Program:
             at = made.get(y) if isinstance(y, Variable) and uses[y] == 1 else None
             if at is None or x is y or not _fits(instructions[at], instruction, x):
                 continue
-            beta, scaled = 1.0, made.get(x) if uses[x] == 1 else None
+            factor, scaled = 1.0, made.get(x) if uses[x] == 1 else None
             from_here = at
             if scaled is not None and scaled not in dropped and (found := _multiple(instructions[scaled], x)):
-                beta, x = found
+                factor, x = found
                 from_here = min(at, scaled)
             else:
                 scaled = None
@@ -66,7 +69,7 @@ def with_added_products(program: Program) -> Program:
             if aliases.of(x, a, b) & written:
                 continue
             operation = AddedProduct(instructions[at].operation)
-            new[i] = Instruction(operation, (x, a, b), {"beta": beta}, instruction.outputs)
+            new[i] = Instruction(operation, (x, a, b), {"factor": factor}, instruction.outputs)
             dropped |= {at} if scaled is None else {at, scaled}
             break
     return program.with_instructions([new.get(i, old) for i, old in enumerate(instructions) if i not in dropped])

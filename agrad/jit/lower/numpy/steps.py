@@ -169,7 +169,7 @@ def _added_product(w: "Writer", instruction: Instruction) -> bool:
     (out,) = instruction.results
     apart = [x] if x is not a and x is not b else []
     add = w.scope.hold(product_added((*a.shape, b.shape[1]), np.dtype(out.dtype)), "add_product")
-    given = [w.text(v) for v in (x, a, b, instruction.settings["beta"])]
+    given = [w.text(v) for v in (x, a, b, instruction.settings["factor"])]
     target = w.target(out, apart if w.is_alone(x, instruction) else ())
     to = target or w.spare(out, instruction, apart) or "None"
     left = "" if target is not None else f"{w.names[out]} = "
@@ -178,9 +178,9 @@ def _added_product(w: "Writer", instruction: Instruction) -> bool:
 
 
 def product_added(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..., np.ndarray]:
-    """Return the function of ``beta * x + a @ b``, written into ``out`` or a new array.
+    """Return the function of ``beta * x + a @ b``.
 
-    ``out`` may be x.
+    It is written into ``out``, which may be x, or with None into a new array.
     """
     product, shape = product_adder(dtype, sizes), (sizes[0], sizes[2])
 
