@@ -23,6 +23,7 @@ MODULES = {
     "adbench": "bench.adbench",
     "draws": "bench.draws",
     "loops": "bench.loops",
+    "shapes": "bench.shapes",
 }
 """The modules of the suites, by name."""
 

@@ -11,12 +11,14 @@ from typing import Any
 from agrad.backends import backend_of, selected
 from agrad.dtypes import is_complex
 from agrad.engine.backward import fit
-from agrad.engine.levels import lift, select, users_line
+from agrad.engine.levels import GLOBAL_TAPE, lift, select, users_line
+from agrad.engine.observing import OBSERVED
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber, host_array_call
 from agrad.engine.tape import Meta, Node, Plan, is_recording, mode, next_id
 from agrad.engine.tensor import Tensor, settle
 from agrad.errors import MissingRuleError
+from agrad.registry import CALLS
 
 Pull = Callable[[Node, list[Any]], Sequence[Any]]
 """A function of the call's node and the cotangent of each output (None if unused).
@@ -138,3 +140,12 @@ def array_of_number(value: Any, like: Any = None) -> Any:
 def fitted(g: Any, meta: Meta, name: str, place: str) -> Any:
     """Return the cotangent of a user's rule, fitted to its operand."""
     return fit(g, meta, False, name, place)
+
+
+def unrecorded(x: Tensor) -> Any:
+    """Return the array of a Tensor that nothing records, hides or observes, else None."""
+    return x.data if x.node is None and x.level is GLOBAL_TAPE and not OBSERVED else None
+
+
+CALLS["lift"] = lift
+CALLS["unrecorded"] = unrecorded

@@ -5,7 +5,7 @@ Its methods find functions of upper modules by name in ``registry.CALLS``.
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -41,7 +41,8 @@ class Tensor(NumPyOperand):
     data: Any
     level: Any
     node: Any
-    _grad: "Tensor | None"
+    _grad: "Tensor | Callable[[], Tensor] | None"
+    """The gradient, or a function that computes it when it is first read."""
     _link: Any
     """The link of a view to its base (see ``views``), unset on results that are none."""
 
@@ -156,7 +157,11 @@ class Tensor(NumPyOperand):
 
         Kept on leaves, and on other Tensors after ``retain_grad()``.
         """
-        return getattr(self, "_grad", None)
+        found: Tensor | Callable[[], Tensor] | None = getattr(self, "_grad", None)
+        if found is None or isinstance(found, Tensor):
+            return found
+        made = self._grad = found()
+        return made
 
     @grad.setter
     def grad(self, value: "Tensor | None") -> None:

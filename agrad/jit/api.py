@@ -1,9 +1,8 @@
 """``jit``: traced functions with a cache of signatures."""
 
 import functools
-import inspect
 import types
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -29,7 +28,7 @@ from agrad.jit.reasons import (
     signature_text,
     state_differences,
 )
-from agrad.jit.signatures import Matches, match_function
+from agrad.jit.signatures import Matches, match_function, static_places
 from agrad.jit.trace import UnknownState
 from agrad.transforms.trees import flatten, unflatten
 
@@ -88,7 +87,7 @@ class Jitted:
         functools.update_wrapper(self, function)
         self.__wrapped__ = function
         self._name = getattr(function, "__name__", type(function).__name__)
-        self._parameters, self._static = _static_places(function, _tuple(static_argnums), _tuple(static_argnames))
+        self._parameters, self._static = static_places(function, _tuple(static_argnums), _tuple(static_argnames))
         self._donated = frozenset(_tuple(donate_argnums))
         if any(not isinstance(n, int) or n < 0 or n in self._static for n in self._donated):
             raise ConfigurationError(
@@ -179,8 +178,8 @@ class Jitted:
                     break
                 except UnknownState as met:
                     self._known += met.found
-            if not (key.static or key.donated) and key.records:
-                entry.matches = match_function(leaves, key.kinds, key.spec)
+            if key.records and not key.static and self._all_donated(key):
+                entry.matches = match_function(leaves, key.kinds, key.spec, key.donated)
             self._misses += 1
             self._traces.append((key, reasons))
             self._keep(key, entry)
@@ -266,15 +265,25 @@ class Jitted:
         return leaves, key
 
     def _donated_leaves(self, leaves: Sequence[Any], spec: Any) -> tuple[int, ...]:
-        """Return the numbers of donated leaves that are given once and are writable."""
+        """Return the numbers of donated leaves that are given once, without a view, and are writable."""
+        found = self._leaves_given_away(spec)
+        raws = [leaf.data if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        counts = Counter(map(id, [*raws, *[getattr(raw, "base", None) for raw in raws]]))
+        return tuple([i for i in found if counts[id(raws[i])] == 1 and _may_be_overwritten(leaves[i])])
+
+    def _all_donated(self, key: _Key) -> bool:
+        """Return True if all leaves of donated arguments may be overwritten."""
+        return len(key.donated) == (len(self._leaves_given_away(key.spec)) if self._donated else 0)
+
+    def _leaves_given_away(self, spec: Any) -> list[int]:
+        """Return the numbers of the leaves of donated arguments."""
         found: list[int] = []
         at = 0
         for number, argument in enumerate(spec.children()[0].children()):
             if number in self._donated:
                 found += range(at, at + argument.num_leaves)
             at += argument.num_leaves
-        raws = [leaf.data if isinstance(leaf, Tensor) else leaf for leaf in leaves]
-        return tuple([i for i in found if sum(raw is raws[i] for raw in raws) == 1 and _may_be_overwritten(leaves[i])])
+        return found
 
     def _unhashable(self, leaves: Sequence[Any], static: Iterable[Any]) -> None:
         for value in (*leaves, *(v for _, v in static)):
@@ -355,35 +364,6 @@ class Lowered:
     __repr__ = __str__
 
 
-def _static_places(
-    function: Callable[..., Any], numbers: tuple[int, ...], names: tuple[str, ...]
-) -> tuple[list[str], frozenset[int | str]]:
-    """Return the names of the positional parameters, and the static places."""
-    places: set[int | str] = {*numbers, *names}
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # a function written in C may not tell
-        return [], frozenset(places)
-    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    known = {p.name for p in parameters}
-    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    takes_more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    for number in numbers:
-        if not isinstance(number, int) or number < 0 or (number >= len(positional) and not takes_more):
-            raise ConfigurationError(
-                f"jit: static_argnums names argument {number!r}; the function has "
-                f"{len(positional)} positional ones, counted from 0"
-            )
-        if number < len(positional):
-            places.add(positional[number])
-    for name in names:
-        if name not in known and not takes_all:
-            raise ConfigurationError(f"jit: static_argnames names {name!r}, no argument of the function")
-        if name in positional:
-            places.add(positional.index(name))
-    return positional, frozenset(places)
-
-
 def _may_be_overwritten(leaf: Any) -> bool:
     """Return True if a donated argument's array may be overwritten.
 
@@ -393,7 +373,7 @@ def _may_be_overwritten(leaf: Any) -> bool:
         return False
     raw = leaf.data if isinstance(leaf, Tensor) else leaf
     flags = getattr(raw, "flags", None)
-    return type(raw).__module__ == "numpy" and flags is not None and bool(flags.writeable) and bool(flags.owndata)
+    return type(raw).__module__ == "numpy" and flags is not None and bool(flags.carray) and bool(flags.owndata)
 
 
 def jit(

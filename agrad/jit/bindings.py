@@ -12,7 +12,9 @@ from typing import Any, cast
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
+from agrad.jit.lower.numpy.spares import spare_function
 from agrad.jit.lower.plain import Scope, define
+from agrad.jit.program import Variable
 from agrad.transforms.trees import flatten, unflatten
 
 
@@ -31,6 +33,8 @@ class Slot:
     has_grad: bool
     donates: bool = False
     """True if the program is told at each call that the array may be overwritten."""
+    spares: bool = False
+    """True if the program is given the array of the last gradient to write the next one there."""
     data: Any = None
     """The number of the output that is the new array, or None."""
     grad: Any = None
@@ -129,11 +133,20 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
     arrays: dict[str, Sequence[Any]] = {}
     others: list[str] = []
     for k, slot in enumerate(entry.slots):
+        if slot.spares:
+            lines.append(f"    o{k} = {scope.hold(spare_function(slot.shape, slot.dtype), 'spare')}(t{k})")
+            values.append(f"o{k}")
+    traced = entry.stages[0][1]
+    read = {v for instruction in traced.instructions for v in instruction.reads()}
+    read.update(v for v in traced.outputs if isinstance(v, Variable))
+    for k, slot in enumerate(entry.slots):
         lines.append(f"    d{k} = t{k}.data")
         arrays[f"d{k}"] = (slot.kind, slot.shape, slot.dtype)
         others.append(f"t{k}.node is {'None' if slot.needs_grad else 'not None'}")
         others.append(f"getattr(t{k}, '_grad', None) is {'None' if slot.has_grad else 'not None'}")
-        values += [f"d{k}", f"t{k}._grad.bare"] if slot.has_grad else [f"d{k}"]
+        values.append(f"d{k}")
+        if slot.has_grad:
+            values.append(f"t{k}.grad.bare" if traced.inputs[len(values)] in read else "None")
     lines += _none_if(*others) if others else []
     for k, attribute in enumerate(entry.attributes):
         lines += _take_attribute(attribute, f"s{k}", scope, values, arrays)
@@ -210,21 +223,30 @@ def _take_attribute(
     return lines + _none_if(*wrong) if wrong else lines
 
 
-def _nested(spec: Any, leaves: Sequence[str]) -> str | None:
-    """Return the text of lists and tuples of leaves, or None for other containers."""
-    given = iter(leaves)
-    leaf = object()
+class _Text(str):
+    """The text of a leaf among containers."""
+
+    __slots__ = ()
+
+
+def _nested(spec: Any, leaves: Sequence[str], scope: Scope | None = None) -> str | None:
+    """Return the text of lists and tuples of leaves, or None for other containers.
+
+    With a scope also of dictionaries.
+    """
 
     def text(value: Any) -> str:
-        if value is leaf:
-            return next(given)
+        if type(value) is _Text:
+            return value
+        if type(value) is dict and scope is not None:
+            return f"{{{''.join([f'{scope.hold(key)}: {text(part)}, ' for key, part in value.items()])}}}"
         if type(value) not in (list, tuple):
             raise TypeError
         parts = "".join([f"{text(part)}, " for part in value])
         return f"[{parts}]" if type(value) is list else f"({parts})"
 
     try:
-        return text(unflatten(spec, [leaf] * len(leaves)))
+        return text(unflatten(spec, list(map(_Text, leaves))))
     except TypeError:
         return None
 
@@ -258,11 +280,15 @@ def finish_function(entry: Any) -> Callable[..., Any]:
     scope = Scope()
     scope.names.update(wrap=wrap, GLOBAL_TAPE=GLOBAL_TAPE, unflatten=unflatten)
     lines = ["def finish(values, leaves, level=None, nodes=()):"]
+    late = entry.stages[-1][1].notes.get("late", {})
     for slot in entry.slots:
         tensor = _tensor_text(slot, scope)
         if slot.data is not None:
             lines.append(f"    {tensor}.data = values[{slot.data}]")
-        if slot.grad is not None:
+        if slot.grad in late:
+            given = f"values[{slot.grad}], values[{late[slot.grad].place}]"
+            lines.append(f"    {tensor}._grad = {scope.hold(late[slot.grad].of, 'late')}({given})")
+        elif slot.grad is not None:
             lines.append(f"    {tensor}._grad = wrap(values[{slot.grad}], GLOBAL_TAPE)")
         elif slot.clears:
             lines.append(f"    {tensor}._grad = None")
@@ -290,4 +316,4 @@ def _container(spec: Any, leaves: Sequence[Any], recorded: Sequence[int], scope:
         return f"wrap({value}, GLOBAL_TAPE)" if leaf.tensor else value
 
     texts = [text(leaf) for leaf in leaves]
-    return _nested(spec, texts) or f"unflatten({scope.hold(spec, 'spec')}, [{', '.join(texts)}])"
+    return _nested(spec, texts, scope) or f"unflatten({scope.hold(spec, 'spec')}, [{', '.join(texts)}])"

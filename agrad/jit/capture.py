@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from agrad.engine.backward import backward_pass, topological_order
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
 from agrad.engine.tape import LEAF, Node, is_recording, leaf_node, tracing
@@ -19,6 +21,7 @@ from agrad.jit.entry import Entry
 from agrad.jit.lower.plain import plain
 from agrad.jit.passes.aliasing import overwritten
 from agrad.jit.passes.cleanup import without_dead_code
+from agrad.jit.passes.folding import FEWEST
 from agrad.jit.program import HOST, Instruction, Program, Variable
 from agrad.jit.reasons import NumberGuards
 from agrad.jit.state import CapturedState
@@ -265,7 +268,8 @@ class Tracing:
         program.notes.update(self.options, given_back=trace.given_back)
         if derivative is None:
             program.notes["donated"] = self._donated_variables()
-            program.inputs = [*arguments, *self._donations(program), *state]
+            program.notes["gradients"] = [i.slot.grad for i in self.installed if i.slot.grad is not None]
+            program.inputs = [*arguments, *self._donations(program), *self._spares(program), *state]
         else:  # a backward pass may run the program again on the same inputs
             program.notes["residuals"] = derivative.residuals
         executable = compile_program(program)
@@ -379,16 +383,28 @@ class Tracing:
         """
         slots = {data: slot for slot, _, data, _ in self.installed if slot.leaf < 0}
         donors: dict[Variable, Variable] = {}
-        inputs = set(program.inputs)
         for at, instruction in enumerate(program.instructions):
             for data in overwritten(instruction)[:1] if instruction.operation.overwrites else ():
-                if data in slots and data not in donors and instruction.operands[1] not in inputs:
+                if data in slots and data not in donors:
                     slots[data].donates = True
                     donors[data] = Variable((), HOST, None)
                     settings = {**instruction.settings, "donate": donors[data]}
                     operation, operands = instruction.operation, instruction.operands
                     program.instructions[at] = Instruction(operation, operands, settings, instruction.outputs)
         return [donors[data] for data in slots if data in donors]  # in the order in which a call asks
+
+    def _spares(self, program: Program) -> list[Variable]:
+        """Let gradients be written where the last ones lie; return the inputs for that.
+
+        Such an input is the array of the last gradient, or None if somebody else holds it.
+        """
+        found: dict[int, tuple[Variable, Variable]] = {}
+        for slot, _, _, grad in self.installed:
+            if slot.grad is not None and grad is not None and slot.kind is np.ndarray and grad.size >= FEWEST:
+                slot.spares = True
+                found[slot.grad] = (Variable(grad.shape, grad.dtype, grad.kind), grad)
+        program.notes["spares"] = found
+        return [spare for spare, _ in found.values()]
 
     def _guards(self, program: Program) -> NumberGuards | None:
         """Return the numbers that the trace depends on, or None."""

@@ -13,6 +13,7 @@ from agrad.jit.lower.numpy.program import lower_numpy, numpy_way
 from agrad.jit.lower.plain import Compiled, plain
 from agrad.jit.lower.torch import lower_torch, torch_way
 from agrad.jit.lower.xla import lower_xla, with_arrays_of_jax
+from agrad.jit.passes.added_products import with_added_products
 from agrad.jit.passes.algebra import simplified
 from agrad.jit.passes.aliasing import with_updates_apart
 from agrad.jit.passes.broadcasts import with_single_values, without_broadcasts
@@ -65,6 +66,7 @@ TARGETS: dict[str, Target] = {
             IN_PLACE,
             ("cross entropy with its rule", with_entropies),
             ("products folded into updates", with_folded_updates),
+            ("sums with products", with_added_products),
             ("operations written out", decomposed()),
             ("broadcasts left to the operations", without_broadcasts),
             ("common subexpressions", without_repetition),

@@ -1,8 +1,9 @@
-"""The test of a call's arguments for a signature, as a generated function.
+"""Signatures: the places of static arguments, and the test of a call as a generated function.
 
 Arguments like those of the call before are known in a fraction of the time that their structure and kinds take to find.
 """
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ import numpy as np
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tape import LEAF, Node
 from agrad.engine.tensor import Tensor
+from agrad.errors import ConfigurationError
 from agrad.jit.bindings import like_array, unlike
 from agrad.jit.lower.plain import Scope, define
 
@@ -24,18 +26,21 @@ class _Unknown(Exception):
     """Raised for arguments that need the whole signature."""
 
 
-def match_function(leaves: Sequence[Any], kinds: Sequence[Any], spec: Any) -> Matches | None:
+def match_function(
+    leaves: Sequence[Any], kinds: Sequence[Any], spec: Any, donated: Sequence[int] = ()
+) -> Matches | None:
     """Return the function from arguments to leaves; to None for another signature.
 
     It does not ask for recording and the selected backend, leaves what the inputs of a program are tested for to that
-    test, and may return None for arguments that have the signature. There is no function for Tensors that are given
+    test, and may return None for arguments that have the signature. ``donated``: the numbers of the leaves that must be
+    alone and writable. There is no function for Tensors that are given
     twice or were made by operations, and for containers other than Python's own.
     """
     tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
     if len(set(map(id, tensors))) < len(tensors):
         return None
     try:
-        return _Text(kinds).function(spec)
+        return _Text(kinds, donated).function(spec)
     except _Unknown:
         return None
 
@@ -43,14 +48,16 @@ def match_function(leaves: Sequence[Any], kinds: Sequence[Any], spec: Any) -> Ma
 class _Text:
     """The text of the function: lines that take containers apart, and conditions for leaves."""
 
-    def __init__(self, kinds: Sequence[Any]) -> None:
-        self.kinds = kinds
+    def __init__(self, kinds: Sequence[Any], donated: Sequence[int]) -> None:
+        self.kinds, self.donated = kinds, donated
         self.scope = Scope()
         self.scope.names.update(Tensor=Tensor, GLOBAL_TAPE=GLOBAL_TAPE, LEAF=LEAF, Node=Node, like_array=like_array)
         self.lines: list[str] = []
         self.wrong: list[str] = []
         self.leaves: list[str] = []
         self.tensors: list[str] = []
+        self.arrays: list[str] = []
+        """The expressions of NumPy's arrays."""
         self._count = 0
 
     def function(self, spec: Any) -> Matches:
@@ -64,6 +71,10 @@ class _Text:
             self.wrong.append(f"len({{{', '.join(self.tensors)}}}) != {len(self.tensors)}")
         if self.wrong:
             self.lines.append(f"if {' or '.join(self.wrong)}: return None")
+        if self.donated:
+            shared = [f"len(ids) != {len(self.arrays)}", *[f"id({array}.base) in ids" for array in self.arrays]]
+            self.lines.append(f"ids = {{{', '.join([f'id({array})' for array in self.arrays])}}}")
+            self.lines.append(f"if {' or '.join(shared)}: return None")
         flat = positional.num_nodes == spec.num_leaves + 1 == positional.num_leaves + 1
         result = "args" if flat else f"({''.join([f'{name}, ' for name in self.leaves])})"
         body = "".join([f"        {line}\n" for line in (*self.lines, f"return {result}")])
@@ -107,6 +118,7 @@ class _Text:
             self._tensor(name, *kind[1:])
         elif kind[0] is np.ndarray:
             self.wrong += unlike(name, kind, self.scope)
+            self._numpys(name)
         elif len(kind) > 2:
             self._array(name, kind)
         elif kind[0] in _SINGLE:
@@ -122,9 +134,45 @@ class _Text:
         self.wrong += [f"type({name}) is not Tensor", f"{name}.level is not GLOBAL_TAPE"]
         if recorded:
             self.wrong += [f"type({name}.node) is not Node", f"{name}.node.plan is not LEAF"]
-        if key[0] is not np.ndarray:
+        if key[0] is np.ndarray:
+            self._numpys(f"{name}.data")
+        else:
             self._array(f"{name}.data", key)
+
+    def _numpys(self, array: str) -> None:
+        self.arrays.append(array)
+        if len(self.leaves) - 1 in self.donated:
+            self.wrong += [f"not {array}.flags.carray", f"not {array}.flags.owndata"]
 
     def _array(self, name: str, key: Any) -> None:
         self.wrong.append(f"type({name}) is not {self.scope.hold(key[0], 'kind')}")
         self.wrong.append(f"like_array({name}) != {self.scope.hold(key, 'like')}")
+
+
+def static_places(
+    function: Callable[..., Any], numbers: tuple[int, ...], names: tuple[str, ...]
+) -> tuple[list[str], frozenset[int | str]]:
+    """Return the names of the positional parameters, and the static places."""
+    places: set[int | str] = {*numbers, *names}
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a function written in C may not tell
+        return [], frozenset(places)
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    known = {p.name for p in parameters}
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    takes_more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    for number in numbers:
+        if not isinstance(number, int) or number < 0 or (number >= len(positional) and not takes_more):
+            raise ConfigurationError(
+                f"jit: static_argnums names argument {number!r}; the function has "
+                f"{len(positional)} positional ones, counted from 0"
+            )
+        if number < len(positional):
+            places.add(positional[number])
+    for name in names:
+        if name not in known and not takes_all:
+            raise ConfigurationError(f"jit: static_argnames names {name!r}, no argument of the function")
+        if name in positional:
+            places.add(positional.index(name))
+    return positional, frozenset(places)

@@ -271,7 +271,9 @@ def log_softmax(x: Any, /, *, axis: int = -1) -> Any:
 
 def _is_class(xp: Any, x: Any, labels: Any) -> Any:
     """Return a boolean (n, c) array: true in the column of the row's label."""
-    return xp.reshape(labels, (-1, 1)) == xp.astype(xp.arange_like(x, x.shape[1]), labels.dtype)
+    classes = xp.arange_like(x, x.shape[1])
+    # not the other way: labels of 8 bits stand for no class above 255, and 300 cast to them is 44
+    return xp.reshape(xp.astype(labels, classes.dtype), (-1, 1)) == classes
 
 
 @public

@@ -25,8 +25,11 @@ A schedule is a function from the number of steps taken so far to the rate of th
 """
 
 
-def leaves(parameters: Iterable[agrad.Tensor], what: str) -> list[agrad.Tensor]:
-    """Return the parameters as a list, checked to be distinct leaf Tensors."""
+def leaves(parameters: Iterable[agrad.Tensor], what: str, traced: bool = False) -> list[agrad.Tensor]:
+    """Return the parameters as a list, checked to be distinct leaf Tensors.
+
+    traced: True if they may be those of a jitted function that is being traced.
+    """
     if isinstance(parameters, (agrad.Tensor, Module)):
         remedy = "[tensor]" if isinstance(parameters, agrad.Tensor) else "model.parameters()"
         raise OperandError(f"{what} takes a list of Tensors, not one {type(parameters).__name__}: write {remedy}")
@@ -37,7 +40,8 @@ def leaves(parameters: Iterable[agrad.Tensor], what: str) -> list[agrad.Tensor]:
     for i, tensor in enumerate(found):
         if not isinstance(tensor, agrad.Tensor):
             raise OperandError(f"{what}: parameter {i} is a {type(tensor).__name__}, not a Tensor")
-        if not tensor.is_leaf or isinstance(tensor.data, agrad.Tensor):
+        inside = isinstance(tensor.data, agrad.Tensor) and not (traced and tensor.data.level.name == "trace")
+        if not tensor.is_leaf or inside:
             raise NotDifferentiableError(
                 f"{what}: parameter {i} is the result of an operation; a parameter is a leaf, made with "
                 "agrad.asarray(x, requires_grad=True)"
@@ -344,14 +348,19 @@ def clip_grad_norm(parameters: Iterable[agrad.Tensor], max_norm: float) -> agrad
         If ``max_norm`` is not a number of 0 or more.
     """
     bound = number("clip_grad_norm", "max_norm", max_norm)
-    found = [tensor for tensor in leaves(parameters, "clip_grad_norm") if tensor.grad is not None]
+    found = [tensor for tensor in leaves(parameters, "clip_grad_norm", traced=True) if tensor.grad is not None]
     if not found:
         return agrad.zeros(())
     total: Any = None
     with agrad.no_grad():
         for tensor in found:
             g = tensor.grad.detach()  # type: ignore[union-attr]
-            part = agrad.sum(agrad.square(agrad.abs(g)))
+            flat = agrad.reshape(g, (-1,))
+            part = (
+                agrad.real(agrad.vecdot(flat, flat))
+                if agrad.isdtype(g.dtype, "complex floating")
+                else agrad.vecdot(flat, flat)
+            )
             total = part if total is None else total + part
         norm = agrad.sqrt(total)
         # the same term as PyTorch's: it prevents a division by a norm of 0

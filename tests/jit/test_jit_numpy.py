@@ -216,3 +216,39 @@ def test_relu_derivative_in_buffers() -> None:
     for scale in (1.0, -3.0):
         same(jitted(X * scale, W), f(X * scale, W), 1e-12)
     assert "greater" in jitted.lower(X, W).code
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_cross_entropy_of_narrow_labels_among_many_classes(rows: int) -> None:
+    labels = np.full(rows, 5, np.uint8)
+
+    def f(x: Any, labels: Any) -> Any:
+        return agrad.value_and_grad(lambda x: agrad.cross_entropy(x, labels))(x)
+
+    x = np.random.default_rng(0).normal(size=(rows, 300)).astype(np.float32)
+    _, got = agrad.jit(f)(x, labels)
+    np.testing.assert_array_equal(np.flatnonzero(got[0] < 0), [5])
+    np.testing.assert_allclose(got, f(x, labels)[1], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("classes", [2, 10, 128, 300])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_cross_entropy_of_a_single_row(classes: int, dtype: str) -> None:
+    def f(x: Any, labels: Any) -> Any:
+        return agrad.value_and_grad(lambda x: agrad.cross_entropy(x * 1.5, labels))(x)
+
+    program = agrad.jit(f)
+    rng = np.random.default_rng(classes)
+    rows = [rng.normal(size=(1, classes)) * 3, np.full((1, classes), -np.inf), np.full((1, classes), np.nan)]
+    rows[1][0, 0] = 0.0
+    for x in (row.astype(dtype) for row in rows):
+        for label in (0, classes - 1):
+            with np.errstate(invalid="ignore"):
+                got, right = program(x, np.array([label])), f(x, np.array([label]))
+            assert (got[0].dtype, got[1].dtype) == (right[0].dtype, right[1].dtype)
+            np.testing.assert_allclose(got[0], right[0], rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(got[1], right[1], rtol=1e-4, atol=1e-6)
+    assert "cross_entropy_" in program.lower(rows[0].astype(dtype), np.array([0])).code
+    for label in (-1, classes):
+        with pytest.raises(agrad.errors.IndexRangeError, match="label"):
+            program(rows[0].astype(dtype), np.array([label]))

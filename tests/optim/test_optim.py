@@ -436,3 +436,25 @@ def test_state_of_a_moved_parameter_is_an_error() -> None:
         optimizer.step()
     optimizer.load_state_dict(optimizer.state_dict())
     optimizer.step()
+
+
+def test_clip_grad_norm_in_a_jitted_step(backend: str) -> None:
+    found = []
+    for jitted in (False, True):
+        nn.manual_seed(0)
+        model = nn.Linear(3, 2)
+        optimizer = optim.SGD(model.parameters(), lr=0.1)
+        parameters = list(model.parameters())
+
+        def step(x: Any, model: Any = model, optimizer: Any = optimizer, parameters: Any = parameters) -> Any:
+            agrad.sum(model(x) ** 2).backward()
+            norm = optim.clip_grad_norm(parameters, 0.5)
+            optimizer.step()
+            optimizer.zero_grad()
+            return norm
+
+        run = agrad.jit(step) if jitted else step
+        x = agrad.ones((2, 3))
+        found.append([run(x).item() for _ in range(3)] + [host(p) for p in parameters])
+    for right, got in zip(*found, strict=True):
+        np.testing.assert_allclose(got, right, rtol=1e-5, atol=1e-7)

@@ -1,5 +1,6 @@
 """Simpler operations that give the same bits."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ def simplified(program: Program) -> Program:
     output stays: no two outputs, and no output and input, may be one array.
     """
     leaving = {v for v in program.outputs if isinstance(v, Variable)}
+    alone = _products_read_once(program)
     negated: dict[Variable, Variable] = {}
     table: dict[Variable, Any] = {}
     kept: list[Instruction] = []
@@ -36,13 +38,38 @@ def simplified(program: Program) -> Program:
             kept.append(instruction)
             continue
         same = _unchanged(instruction, out, program)
-        if same is not None and out not in leaving:
+        if same is None:
+            same = _beside_zero(instruction, out, program, alone)
+        if same is not None and (out not in leaving or same in alone):
             table[out] = same
             continue
         if operation is NEGATIVE:
             (negated[out],) = instruction.operands
         kept += _square_derivative(instruction, out) or [_shorter(instruction, out, negated)]
-    return program.with_instructions(kept)
+    outputs = [table.get(v, v) if isinstance(v, Variable) else v for v in program.outputs]
+    return program.with_instructions(kept, outputs)
+
+
+def _products_read_once(program: Program) -> set[Variable]:
+    """Return the products of matrices and sums of rows that one operand alone reads."""
+    uses = Counter(v for instruction in program.instructions for v in instruction.reads())
+    uses.update(v for v in program.outputs if isinstance(v, Variable))
+    made = {v for i in program.instructions if i.operation.kind in ("product", "row_sum") for v in i.results}
+    return {v for v in made if uses[v] == 1}
+
+
+def _beside_zero(instruction: Instruction, out: Variable, program: Program, alone: set[Variable]) -> Variable | None:
+    """Return the product that a sum with zeros equals, or None.
+
+    A product of matrices is a sum that begins with 0. The bits are the same, but for the sign of a zero.
+    """
+    if instruction.operation is not ADD:
+        return None
+    for zero, value in (instruction.operands, instruction.operands[::-1]):
+        raw = program.constants.get(zero) if isinstance(zero, Variable) else None
+        if isinstance(raw, np.generic) and raw == 0 and value in alone and value.shape == out.shape:
+            return value if value.dtype == out.dtype else None
+    return None
 
 
 def _square_derivative(instruction: Instruction, out: Variable) -> list[Instruction]:

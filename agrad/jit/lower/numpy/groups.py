@@ -1,7 +1,7 @@
 """Generated functions for groups, which NumPy computes block by block on threads."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -42,14 +42,16 @@ def ufunc_of(instruction: Instruction, program: Any) -> np.ufunc | None:
     return found if isinstance(found, np.ufunc) and found.nout == 1 and found.signature is None else None
 
 
-def group_function(group: Group) -> Any:
+def group_function(group: Group, donated: Collection[Variable] = ()) -> Any:
     """Return the function of a group. It takes the operands and returns the outputs.
 
     Further arguments are arrays to write into, or None, one for each output in the attribute ``overwrites``. This
     dictionary gives for each output the operands that it may overwrite. Totals are added up block by block, always in
     the same order.
+
+    ``donated``: inputs that outputs like them should overwrite.
     """
-    return _Text(group).function()
+    return _Text(group, donated).function()
 
 
 def _operands(instruction: Instruction) -> Iterator[Variable]:
@@ -105,7 +107,7 @@ class _Text:
     of an output, ``p_v`` the partial results of a total. Block ``k`` has the rows from ``i`` to ``j``.
     """
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: Group, donated: Collection[Variable]) -> None:
         self.program, self.split = group.program, group.split
         self.scope = Scope()
         self.scope.names.update(np=np, run_blocks=run_blocks, rows=_rows, tile=_tile)
@@ -131,7 +133,8 @@ class _Text:
         """For the memory of each output the first member that writes into it."""
         self._until = dict(self._first)
         """For the same memory the last member that may read other values in it."""
-        self._free = list(self._until)
+        kept = {(v.shape, v.dtype) for v in donated}
+        self._free = [self.names[v] for v in self.makers if v in self.outputs and (v.shape, v.dtype) not in kept]
         self._place: dict[Variable, str] = {}
         self._base: dict[Variable, Variable] = {}
         """The variables whose memory views may share."""

@@ -62,6 +62,8 @@ class Writer:
         self._buffers: dict[Variable, int] = {}
         """The buffers in use, by variable."""
         self._scratch: list[int] = []
+        places = program.notes.get("spares", {}).items()
+        self._spares = {v: spare for place, spare in places if isinstance(v := program.outputs[place], Variable)}
         self._converted: dict[tuple[Variable, np.dtype], str] = {}
         """The names of host numbers as arrays, by dtype."""
 
@@ -159,6 +161,20 @@ class Writer:
                 return self.names[out]
         return self.laid(out, out.shape, np.dtype(out.dtype)) if kept else None
 
+    def spare(self, out: Variable, instruction: Instruction, over: Iterable[Any] = ()) -> str | None:
+        """Return the expression of an array for an output that has no buffer, or None.
+
+        It is the array of the gradient before, or None at a call where somebody holds that. The instruction may read it
+        as one of ``over``, and no later line does.
+        """
+        if out not in self._spares:
+            return None
+        array, before = self._spares[out]
+        others = [v for v in instruction.reads() if all(v is not u for u in over)]
+        if self.aliases.last(before) > self.at or not self.aliases[before].isdisjoint(self.aliases.of(*others)):
+            return None
+        return self.names[array]
+
     def laid(self, out: Variable, shape: tuple[int, ...], dtype: np.dtype, function: Any = None) -> str | None:
         """Return the name of a kept array. ``function`` makes ``out`` of it, as a view."""
         kept = self._kept(shape, dtype)
@@ -171,11 +187,19 @@ class Writer:
         return f"b{number}"
 
     def is_alone(self, v: Any, instruction: Instruction) -> bool:
-        """Return True for a contiguous array, not an input, that no other operand aliases."""
+        """Return True for a contiguous array that no other operand aliases.
+
+        An input must be donated.
+        """
         number = self.number(v)
         others = [u for u in instruction.reads() if u is not v and not self.aliases[u].isdisjoint(self.aliases[v])]
         contiguous = number is None or bool(self.workspace.sample(number).flags.c_contiguous)
-        return v not in self._inputs and contiguous and not others
+        return (v not in self._inputs or self.ownership.owns(v)) and contiguous and not others
+
+    def is_donated(self, v: Any, instruction: Instruction) -> bool:
+        """Return True for an input that the caller gave away and only this line reads."""
+        given = isinstance(v, Variable) and v in self._inputs and self.ownership.owns(v)
+        return given and self.aliases.last(v) == self.at and self.is_alone(v, instruction)
 
     # ------------------------------------------------------------------ instructions
 
@@ -210,6 +234,8 @@ class Writer:
         name = self.scope.hold(function, getattr(function, "__name__", "function"))
         target = self.target(out, over)
         if target is None:
+            spare = self.spare(out, instruction, over)
+            texts += [] if spare is None else [f"out={spare}"]
             self.line(f"{self.names[out]} = {name}({', '.join(texts)})")
         else:
             self.line(f"{name}({', '.join(texts)}, out={target})")

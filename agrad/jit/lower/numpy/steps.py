@@ -14,7 +14,8 @@ from agrad.backends.numpy.blas import ROUTINES, address, laid, product_adder
 from agrad.backends.numpy.fused import SHORT, all_ones
 from agrad.backends.numpy.updates import SMALL, momentum_step, settle
 from agrad.jit.lower.numpy.groups import group_function
-from agrad.jit.passes.cross_entropy import CrossEntropy, cross_entropy, exponentials_layout
+from agrad.jit.passes.added_products import AddedProduct
+from agrad.jit.passes.cross_entropy import CrossEntropy, cross_entropy, cross_entropy_of_one, exponentials_layout
 from agrad.jit.passes.folding import FoldedStep, is_plain, step_of_sum
 from agrad.jit.program import Instruction
 
@@ -28,7 +29,10 @@ def _matmul(w: "Writer", instruction: Instruction) -> bool:
     (out,) = instruction.results
     if out.kind is not np.ndarray:
         return False
-    w.compute(np.matmul, instruction, instruction.operands)
+    a, b = instruction.operands
+    # matmul takes ten times as long as dot, which asks BLAS, where there is one number to a sum
+    outer = len(a.shape) == len(b.shape) == 2 and a.shape[1] == 1 and a.dtype == b.dtype and out.dtype in ROUTINES
+    w.compute(np.dot if outer else np.matmul, instruction, instruction.operands)
     return True
 
 
@@ -160,13 +164,50 @@ def _is_plain_step(instruction: Instruction) -> bool:
     return len({(x.kind, x.shape, np.dtype(x.dtype)) for x in (p, g, v)}) == 1 and np.dtype(p.dtype).kind == "f"
 
 
+def _added_product(w: "Writer", instruction: Instruction) -> bool:
+    x, a, b = instruction.operands
+    (out,) = instruction.results
+    apart = [x] if x is not a and x is not b else []
+    add = w.scope.hold(product_added((*a.shape, b.shape[1]), np.dtype(out.dtype)), "add_product")
+    given = [w.text(v) for v in (x, a, b, instruction.settings["factor"])]
+    target = w.target(out, apart if w.is_alone(x, instruction) else ())
+    to = target or w.spare(out, instruction, apart) or "None"
+    left = "" if target is not None else f"{w.names[out]} = "
+    w.line(f"{left}{add}({', '.join(given)}, {to})")
+    return True
+
+
+def product_added(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..., np.ndarray]:
+    """Return the function of ``beta * x + a @ b``.
+
+    It is written into ``out``, which may be x, or with None into a new array.
+    """
+    product, shape = product_adder(dtype, sizes), (sizes[0], sizes[2])
+
+    def add(x: Any, a: Any, b: Any, beta: float, out: Any) -> np.ndarray:
+        of_a, of_b = laid(a), laid(b)
+        if out is None:
+            out = np.empty(shape, dtype)
+        if not (of_a and of_b and out.flags.carray):
+            found = np.matmul(a, b)
+            np.multiply(x, beta, out=out)
+            return np.add(out, found, out=out)
+        if out is not x:
+            np.multiply(x, beta, out=out)
+            beta = 1.0
+        product(of_a, of_b, beta, address(out))
+        return out
+
+    return add
+
+
 def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
     x, labels, g = instruction.operands
     loss, lse, g_x = instruction.outputs
     n, classes = x.shape
     dtype = np.dtype(x.dtype)
     shape, starts, step = exponentials_layout(n, classes)
-    spare = [w.scratch((n,), kind) for kind in (dtype, dtype, dtype, np.int64)]
+    spare = [] if n == 1 else [w.scratch((n,), kind) for kind in (dtype, dtype, dtype, np.int64)]
     if None in spare or g_x is None or not w.ownership.may_be_kept(g_x):
         return False
     e = w.laid(g_x, shape, dtype, (lambda x: x.T) if classes < SHORT else None)
@@ -176,17 +217,17 @@ def _cross_entropy(w: "Writer", instruction: Instruction) -> bool:
     for out in (loss, lse):
         if out is not None and w.target(out) is None:
             w.line(f"{w.names[out]} = {w.call(np.empty, (n,), dtype, stem='empty')}")
-    ends = [w.text(v) for v in (starts, step, loss, lse)]
-    name = w.scope.hold(cross_entropy, "cross_entropy")
-    w.line(f"{name}({', '.join([*given, e, *(f'b{i}' for i in spare), *ends])})")
+    name = w.scope.hold(cross_entropy_of_one if n == 1 else cross_entropy, "cross_entropy")
+    middle = [] if n == 1 else [*(f"b{i}" for i in spare), w.text(starts), w.text(step)]
+    w.line(f"{name}({', '.join([*given, e, *middle, w.text(loss), w.text(lse)])})")
     return True
 
 
 def group_step(w: "Writer", instruction: Instruction) -> bool:
     """Compute a group into buffers, or into operands that are read for the last time."""
     group = instruction.operation
-    function = group_function(group)
     operands = dict(zip(group.program.inputs, instruction.operands, strict=True))
+    function = group_function(group, [v for v, x in operands.items() if w.is_donated(x, instruction)])
     results = dict(zip(group.program.outputs, instruction.outputs, strict=True))
     arguments = [w.text(v) for v in instruction.operands]
     left = {out: w.names[out] for out in instruction.results}
@@ -195,7 +236,7 @@ def group_step(w: "Writer", instruction: Instruction) -> bool:
         out = results[inner]
         over = [operands[v] for v in found if w.is_alone(operands[v], instruction)]
         target = w.target(out, [v for v in over if w.names[v] not in taken])
-        arguments.append("None" if target is None else target)
+        arguments.append(target or w.spare(out, instruction, [operands[v] for v in found]) or "None")
         if target is not None:
             taken.add(target)
             left[out] = "_" if w.number(out) is not None else target
@@ -212,6 +253,7 @@ STEPS: dict[str, Step] = {
     "relu.vjp:x": _relu_vjp,
     "matrix_transpose": _transpose,
     "mean": _mean,
+    AddedProduct.name: _added_product,
     "sgd_update": _momentum,
     "sgd_update of a product": _momentum,
     "sgd_update of a sum": _momentum,

@@ -1,0 +1,189 @@
+"""Gradients that outlive a jitted step, and the references that users hold to them."""
+
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn, optim
+from agrad.backends.numpy.blas import ROUTINES
+
+ROWS = 3
+
+
+def placed(array: np.ndarray) -> Any:
+    """Return a Tensor of float32 on the selected backend."""
+    return agrad.asarray(array.tolist(), dtype=agrad.float32)
+
+
+def trained(zero: str, jitted: bool = True, momentum: float = 0.9, kind: str = "SGD", rows: int = ROWS) -> Any:
+    """Return a step, its parameters, and batches; ``zero`` says when gradients are forgotten."""
+    rng = np.random.default_rng(0)
+    model = nn.Sequential(nn.Linear(80, 128, dtype=agrad.float32), nn.ReLU(), nn.Linear(128, 3, dtype=agrad.float32))
+    model.load_state_dict({k: rng.normal(size=p.shape).astype(np.float32) / 8 for k, p in model.state_dict().items()})
+    parameters = list(model.parameters())
+    optimizer = optim.SGD(parameters, lr=0.01, momentum=momentum) if kind == "SGD" else optim.Adam(parameters, lr=0.01)
+    batches = [[placed(rng.normal(size=(rows, n))) for n in (80, 3)] for _ in range(4)]
+
+    def step(x: Any, t: Any) -> Any:
+        if zero == "first":
+            optimizer.zero_grad()
+        elif zero == "to zeros":
+            for p in parameters:
+                p.grad = agrad.zeros_like(p.detach())
+        loss = agrad.mean((model(x) - t) ** 2)
+        loss.backward()
+        optimizer.step()
+        if zero == "last":
+            optimizer.zero_grad()
+        return loss
+
+    return agrad.jit(step) if jitted else step, parameters, batches
+
+
+def values(tensor: Any) -> np.ndarray:
+    return np.array(agrad.asarray(tensor).detach().numpy())
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+@pytest.mark.parametrize("zero", ["first", "to zeros", "never", "last"])
+@pytest.mark.parametrize("rows", [1, ROWS, 200])
+def test_steps_and_gradients_are_those_of_an_ordinary_run(backend: str, kind: str, zero: str, rows: int) -> None:
+    steps = [trained(zero, jitted, kind=kind, rows=rows) for jitted in (False, True)]
+    for i in range(4):
+        losses = [float(step(*batches[i]).item()) for step, _, batches in steps]
+        np.testing.assert_allclose(losses[1], losses[0], rtol=2e-5)
+        for right, got in zip(steps[0][1], steps[1][1], strict=True):
+            np.testing.assert_allclose(values(got), values(right), rtol=2e-4, atol=2e-6)
+            assert (got.grad is None) is (right.grad is None) is (zero == "last")
+            if right.grad is not None:
+                assert got.grad.dtype == right.grad.dtype
+                assert got.grad is got.grad
+                np.testing.assert_allclose(values(got.grad), values(right.grad), rtol=2e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize("held", ["gradient", "array", "view", "detached"])
+@pytest.mark.parametrize("zero", ["first", "to zeros", "never"])
+def test_a_gradient_that_somebody_holds_never_changes(backend: str, zero: str, held: str) -> None:
+    step, parameters, batches = trained(zero)
+    take = {
+        "gradient": lambda g: g,
+        "array": lambda g: g.data,
+        "view": lambda g: g.data[1:, ...],
+        "detached": lambda g: g.detach(),
+    }[held]
+    kept = []
+    for i in range(8):
+        step(*batches[i % 4])
+        if i >= 3:
+            kept += [(take(p.grad), values(take(p.grad))) for p in parameters]
+    assert [np.array_equal(values(holder), before) for holder, before in kept] == [True] * 5 * len(parameters)
+
+
+def test_a_gradient_does_not_follow_its_batch() -> None:
+    """Nor writes of the user's into the arrays that it was computed from."""
+    steps = [trained("first", jitted) for jitted in (False, True)]
+    for step, _, batches in steps:
+        x, t = (part.data.copy() for part in batches[0])
+        for _ in range(3):
+            step(agrad.asarray(x), agrad.asarray(t))
+        x[:] = 7.0
+    for right, got in zip(steps[0][1], steps[1][1], strict=True):
+        np.testing.assert_allclose(values(got.grad), values(right.grad), rtol=2e-4, atol=2e-6)
+
+
+@pytest.mark.skipif(not ROUTINES, reason="NumPy's BLAS has no known names")
+@pytest.mark.parametrize(("rows", "late"), [(1, True), (ROWS, True), (200, False)])
+def test_a_gradient_of_few_rows_is_computed_when_it_is_read(rows: int, late: bool) -> None:
+    step, parameters, batches = trained("first", rows=rows)
+    for i in range(3):
+        step(*batches[i])
+    assert callable(parameters[0]._grad) is late
+    assert ("update of a product" in str(step.lower(*batches[0]))) is late
+    first = parameters[0].grad
+    assert parameters[0].grad is first
+    first[0, 0] = 5.0
+    assert parameters[0].grad[0, 0] == 5.0
+
+
+def test_programs_share_gradients_that_are_computed_late() -> None:
+    """A step leaves them, and another jitted function, or an ordinary pass, adds to them."""
+    found = []
+    for jitted in (False, True):
+        step, parameters, batches = trained("first", jitted)
+
+        def norm(parameters: Any = parameters) -> Any:
+            return sum(agrad.sum(p.grad**2) for p in parameters)
+
+        measure = agrad.jit(norm) if jitted else norm
+        for i in range(4):
+            step(*batches[i])
+        norms = [measure().item()]
+        agrad.sum(parameters[0] ** 2).backward()
+        norms.append(measure().item())
+        step(*batches[0])
+        found.append([*norms, measure().item()])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+
+
+def test_a_step_that_reads_the_last_gradient(backend: str) -> None:
+    found = []
+    for jitted in (False, True):
+        w = agrad.ones((128, 80), dtype=agrad.float32, requires_grad=True)
+        optimizer = optim.SGD([w], lr=0.01, momentum=0.9)
+
+        def step(x: Any, w: Any = w, optimizer: Any = optimizer) -> Any:
+            last = 0.0 if w.grad is None else agrad.sum(w.grad)
+            optimizer.zero_grad()
+            agrad.sum((x @ w) ** 2).backward()
+            optimizer.step()
+            return last
+
+        run = agrad.jit(step) if jitted else step
+        x = agrad.full((2, 128), 0.01, dtype=agrad.float32)
+        found.append([float(run(x)) for _ in range(4)])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+
+
+@pytest.mark.skipif(not ROUTINES, reason="NumPy's BLAS has no known names")
+@pytest.mark.parametrize("how", ["accumulated", "replaced", "by Adam"])
+def test_a_gradient_lies_where_the_last_one_lay_if_nobody_holds_it(how: str) -> None:
+    kind, zero = ("Adam" if how == "by Adam" else "SGD"), "never" if how == "accumulated" else "first"
+    step, parameters, batches = trained(zero, kind=kind, rows=200)
+    weight = parameters[0]
+    for i in range(3):
+        step(*batches[i])
+
+    def place() -> int:
+        return int(weight.grad.data.__array_interface__["data"][0])
+
+    before = place()
+    step(*batches[3])
+    assert place() == before
+    for take in (lambda g: g, lambda g: g.data, lambda g: g.data[2:], lambda g: g[1], weakref.ref):
+        held = take(weight.grad)
+        if isinstance(held, weakref.ref):
+            step(*batches[0])
+            assert held() is None
+            continue
+        before, kept = place(), values(held)
+        step(*batches[0])
+        assert place() != before
+        np.testing.assert_array_equal(values(held), kept)
+        step(*batches[1])
+        del held
+
+
+def test_gradients_of_another_kind_are_not_written_into() -> None:
+    """The user gives one of another dtype or order, which the next step replaces."""
+    step, parameters, batches = trained("first", rows=200)
+    for i in range(3):
+        step(*batches[i])
+    weight = parameters[0]
+    for given in (np.zeros(weight.shape), np.zeros(weight.shape[::-1], np.float32).T):
+        weight.grad = agrad.asarray(given)
+        step(*batches[0])
+        assert weight.grad.dtype == agrad.float32
+        assert not given.any()
