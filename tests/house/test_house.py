@@ -24,7 +24,7 @@ BUDGETS = {
     "engine": 3500,
     "inspecting": 1180,
     "interop": 3130,
-    "jit": 5230,
+    "jit": 5270,
     "nn": 570,
     "ops": 5360,
     "optim": 490,

@@ -1,5 +1,6 @@
 """The passes of ``agrad.jit``, each by itself, and programs whose groups run in blocks, on all rows of the table."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -293,3 +294,33 @@ def test_random_programs(recipe: Any) -> None:
         got = jitted(x, y)
         for a, b in zip((*got[0], *got[1]), (*expected[0], *expected[1]), strict=True):
             assert_close(a, b, "value or gradient", 1e-11)
+
+
+def test_the_work_of_tracing_grows_with_the_program_alone() -> None:
+    """Python calls for each traced instruction: as many in a long program as in a short one."""
+
+    def of(count: int) -> float:
+        def f(x: Any) -> Any:
+            y = x
+            for _ in range(count):
+                y = agrad.tanh(agrad.sin(y) * 0.9 + x)
+            return agrad.sum(y)
+
+        step = agrad.jit(agrad.value_and_grad(f))
+        calls = [0]
+
+        def seen(frame: Any, event: str, argument: Any) -> None:
+            calls[0] += event == "call"
+
+        before = sys.getprofile()
+        sys.setprofile(seen)
+        try:
+            step(X)
+        finally:
+            sys.setprofile(before)
+        return calls[0] / len(step.lower(X).stages[0][1].instructions)
+
+    of(2)  # what is found once in a process
+    short, long = of(20), of(100)
+    assert long < 1.1 * short
+    assert long < 150
