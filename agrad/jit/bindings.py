@@ -4,9 +4,8 @@ The functions are generated. A step of a small network takes a quarter of a mill
 third of that time would go into loops over them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, cast
 
 from agrad.backends import backend_of, backend_of_type
@@ -130,8 +129,6 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
             # asked before a variable here holds the array
             lines.append(f"    n{k} = {scope.hold(backend_of(slot.tensor.data).donatable, 'donatable')}(t{k})")
             values.append(f"n{k}")
-    arrays: dict[str, Sequence[Any]] = {}
-    others: list[str] = []
     for k, slot in enumerate(entry.slots):
         if slot.spares:
             lines.append(f"    o{k} = {scope.hold(spare_function(slot.shape, slot.dtype), 'spare')}(t{k})")
@@ -141,16 +138,16 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
     read.update(v for v in traced.outputs if isinstance(v, Variable))
     for k, slot in enumerate(entry.slots):
         lines.append(f"    d{k} = t{k}.data")
-        arrays[f"d{k}"] = (slot.kind, slot.shape, slot.dtype)
-        others.append(f"t{k}.node is {'None' if slot.needs_grad else 'not None'}")
-        others.append(f"getattr(t{k}, '_grad', None) is {'None' if slot.has_grad else 'not None'}")
+        lines += _none_if(
+            *unlike(f"d{k}", (slot.kind, slot.shape, slot.dtype), scope),
+            f"t{k}.node is {'None' if slot.needs_grad else 'not None'}",
+            f"getattr(t{k}, '_grad', None) is {'None' if slot.has_grad else 'not None'}",
+        )
         values.append(f"d{k}")
         if slot.has_grad:
             values.append(f"t{k}.grad.bare" if traced.inputs[len(values)] in read else "None")
-    lines += _none_if(*others) if others else []
     for k, attribute in enumerate(entry.attributes):
-        lines += _take_attribute(attribute, f"s{k}", scope, values, arrays)
-    lines += _arrays_alike(arrays, scope)
+        lines += _take_attribute(attribute, f"s{k}", scope, values)
     values += [scope.hold(raw, "captured") for raw in entry.captured]
     lines.append(f"    inputs = [{', '.join(values)}]")
     if entry.guards is not None:
@@ -177,28 +174,7 @@ def _captured_arguments(entry: Any, scope: Scope) -> list[str]:
     return lines
 
 
-def _arrays_alike(arrays: Mapping[str, Sequence[Any]], scope: Scope) -> list[str]:
-    """Return the test of the types, shapes and dtypes of variables.
-
-    Rows are compared, which is less text to compile than a condition for each, and no slower.
-    """
-    if not arrays:
-        return []
-    scope.names.update(shape_of=attrgetter("shape"), dtype_of=attrgetter("dtype"))
-    kinds, shapes, dtypes = (scope.hold(list(row), "like") for row in zip(*arrays.values(), strict=True))
-    return [
-        f"    arrays = ({', '.join(arrays)},)",
-        *_none_if(
-            f"[*map(type, arrays)] != {kinds}",
-            f"[*map(shape_of, arrays)] != {shapes}",
-            f"[*map(dtype_of, arrays)] != {dtypes}",
-        ),
-    ]
-
-
-def _take_attribute(
-    attribute: Attribute, stem: str, scope: Scope, values: list[str], arrays: dict[str, Sequence[Any]]
-) -> list[str]:
+def _take_attribute(attribute: Attribute, stem: str, scope: Scope, values: list[str]) -> list[str]:
     names = [f"{stem}_{i}" for i in range(len(attribute.kinds))]
     nested = _nested(attribute.spec, names)
     if nested is None:
@@ -212,15 +188,14 @@ def _take_attribute(
         "    except (TypeError, ValueError):",
         "        return None",
     ]
-    wrong: list[str] = []
     for name, kind in zip(names, attribute.kinds, strict=True):
         if isinstance(kind, type):
-            wrong.append(f"type({name}) is not {scope.hold(kind, 'kind')}")
+            lines += _none_if(f"type({name}) is not {scope.hold(kind, 'kind')}")
         elif len(kind) == 3:
-            arrays[name] = kind
+            lines += _none_if(*unlike(name, kind, scope))
         else:
-            wrong.append(f"{name} != {scope.hold(kind[0], 'value')}")
-    return lines + _none_if(*wrong) if wrong else lines
+            lines += _none_if(f"{name} != {scope.hold(kind[0], 'value')}")
+    return lines
 
 
 class _Text(str):
