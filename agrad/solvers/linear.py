@@ -180,7 +180,7 @@ class Packing:
         return xp.concat(flat, axis=-1)
 
     def part(self, vector: Any, before: tuple[int, ...] = ()) -> list[Any]:
-        """Return the arrays in a vector, of their own shapes and dtypes, with the axes ``before``."""
+        """Return the arrays in a vector, with their shapes, dtypes and ``before``."""
         xp = NAMESPACES[type(vector)]
         parts, start = [], 0
         for shape, end in zip(self.shapes, self.ends, strict=True):

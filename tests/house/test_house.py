@@ -30,7 +30,7 @@ BUDGETS = {
     "optim": 490,
     "random": 480,
     "scipy": 5090,
-    "solvers": 1100,
+    "solvers": 1150,
     "testing": 880,
     "transforms": 1770,
 }

@@ -211,7 +211,10 @@ def odeint(
             out = func(s, y, *more) if tfirst else func(y, s, *more)
             return agrad.reshape(agrad.asarray(out), (-1,))
 
-        found: dict[str, Any] = {"rtol": 1.49012e-8 if rtol is None else rtol, "atol": 1.49012e-8 if atol is None else atol}
+        found: dict[str, Any] = {
+            "rtol": 1.49012e-8 if rtol is None else rtol,
+            "atol": 1.49012e-8 if atol is None else atol,
+        }
         found |= {"first_step": h0 or None, "max_step": hmax or None}
         return agrad.odeint(slope, y0, t, args=args, **found, maxsteps=mxstep or 10_000)
 
