@@ -9,6 +9,7 @@ or maps the pass. What ``f`` closes over is in both found on the tape of one cal
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from agrad.backends import backend_of
 from agrad.engine.backward import backward_pass
 from agrad.engine.calls import lift_all, record_call, recorded_part
 from agrad.engine.gradients import starting_cotangents
@@ -161,12 +162,14 @@ class ThroughSteps:
         rows = self.packing.join(gs, (int(gs[0].shape[0]),))
         self.xp, self.lift = namespace_of((rows,)), lift if isinstance(rows, Tensor) else lambda x: x
         adjoint = rows[:1, :] * 0
+        lazy = backend_of(self.taken[0].state).lazy
         for step in reversed(self.taken):
             if step.ends is not None:
                 adjoint = adjoint + rows[step.ends : step.ends + 1, :]
             adjoint = self._before(step, adjoint, rows)
-            self.totals = [None if v is None else computed(v)[0] for v in self.totals]
-            adjoint = computed(adjoint)[0]
+            if lazy:
+                self.totals = [None if v is None else computed(v)[0] for v in self.totals]
+                adjoint = computed(adjoint)[0]
         return self.packing.part(adjoint), self.packing.part(adjoint + rows[:1, :]), self.totals
 
     def _stages(self, step: Step, count: int) -> list[_Stage]:

@@ -303,6 +303,8 @@ def _integrate(
                     "odeint: f uses a Tensor between the first and the last time that it uses at neither, so that "
                     "the derivative by it would be lost; multiply it by 0 there instead of leaving it out"
                 )
+            if single is not None and type(found[0]) is kind:
+                return cast(reshape(found[0], row))
             return cast(raw_of(packing.pack(found, (1,))))
 
         rows = integrate(slope, y, times, options, taken)
