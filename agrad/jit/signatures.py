@@ -1,4 +1,4 @@
-"""Signatures: the places of static arguments, and the test of a call as a generated function.
+"""Signatures: places of static arguments; the test of a call, generated.
 
 Arguments like those of the call before are known in a fraction of the time that their structure and kinds take to find.
 """

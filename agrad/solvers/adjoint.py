@@ -9,6 +9,7 @@ or maps the pass. What ``f`` closes over is in both found on the tape of one cal
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from agrad.backends import backend_of
 from agrad.engine.backward import backward_pass
 from agrad.engine.calls import lift_all, record_call, recorded_part
 from agrad.engine.gradients import starting_cotangents
@@ -17,7 +18,7 @@ from agrad.engine.tape import Node, leaf_node, next_id, recording_from
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import RuleError
 from agrad.solvers.linear import Packing, computed, plain
-from agrad.solvers.runge_kutta import Options, Slopes, Step, Tableau, joined
+from agrad.solvers.runge_kutta import Options, Slopes, Step, Tableau
 from agrad.transforms.arguments import paired, split, zeros
 
 Leaves = Sequence[Any]
@@ -26,9 +27,9 @@ Equation = Callable[[Leaves, Any], list[Any]]
 Solve = Callable[[Equation, Leaves, Any, Options], list[Any]]
 
 
-def _check_known(found: dict[Node, Any], known: set[Node], since: int) -> None:
+def _check_known(found: dict[Node, Any], begun: Sequence[Node], used: set[Node], since: int) -> None:
     """Raise ``RuleError`` if a pass has come to older nodes than the known ones."""
-    if any(node not in known and node.id <= since for node in found):
+    if any(node not in begun and node not in used and node.id <= since for node in found):
         raise RuleError("odeint: f uses Tensors between the first and the last time that it does not use at either")
 
 
@@ -71,8 +72,7 @@ class Adjoint:
             seeds = starting_cotangents([split(r, level)[1] for r in outs], [settle(a) for a in adjoints])
             found = backward_pass(seeds, retain=self.again, level=level if self.again else None, since=since)
         begun = [y.node for y in starts]
-        known = {*begun, *self.used}
-        _check_known(found, known, since)
+        _check_known(found, begun, set(self.used), since)
         values = outs if self.again else [level.inside(r) for r in outs]
         return values, [found.get(node) for node in begun], [found.get(node) for node in self.used]
 
@@ -133,11 +133,11 @@ class _Stage:
         found = [split(recorded_part(r), level) for r in equation(starts, s)]
         self.nodes, self.slope = [node for _, node in found], [r for r, _ in found]
 
-    def pulled(self, gs: Leaves, used: Sequence[Node]) -> dict[Node, Any]:
+    def pulled(self, gs: Leaves, used: set[Node]) -> dict[Node, Any]:
         """Return the cotangents of the state's and the used nodes."""
         seeds = starting_cotangents(self.nodes, gs)
         found = backward_pass(seeds, retain=False, since=self.since) if seeds else {}
-        _check_known(found, {*self.begun, *used}, self.since)
+        _check_known(found, self.begun, used, self.since)
         return found
 
 
@@ -149,6 +149,7 @@ class ThroughSteps:
     ) -> None:
         self.equation, self.level, self.used, self.taken, self.as_time = equation, level, used, taken, as_time
         self.tableau = Tableau(method, taken[0].state)
+        self.known = set(used)
         self.totals: list[Any] = [None] * len(used)
 
     def back(self, ys: Leaves, gs: Leaves) -> tuple[list[Any], list[Any], list[Any]]:
@@ -161,12 +162,14 @@ class ThroughSteps:
         rows = self.packing.join(gs, (int(gs[0].shape[0]),))
         self.xp, self.lift = namespace_of((rows,)), lift if isinstance(rows, Tensor) else lambda x: x
         adjoint = rows[:1, :] * 0
+        lazy = backend_of(self.taken[0].state).lazy
         for step in reversed(self.taken):
             if step.ends is not None:
                 adjoint = adjoint + rows[step.ends : step.ends + 1, :]
             adjoint = self._before(step, adjoint, rows)
-            self.totals = [None if v is None else computed(v)[0] for v in self.totals]
-            adjoint = computed(adjoint)[0]
+            if lazy:
+                self.totals = [None if v is None else computed(v)[0] for v in self.totals]
+                adjoint = computed(adjoint)[0]
         return self.packing.part(adjoint), self.packing.part(adjoint + rows[:1, :]), self.totals
 
     def _stages(self, step: Step, count: int) -> list[_Stage]:
@@ -189,16 +192,17 @@ class ThroughSteps:
             inside = rows[step.inside.start : step.inside.stop, :]
             of_slopes = of_slopes + self.lift(tableau.xp.matrix_transpose(step.parts)) @ inside
             adjoint = adjoint + xp.sum(inside, axis=0, keepdims=True)
+        of_slopes = of_slopes * h
         stages = self._stages(step, count)
         pulled: list[Any] = []
         for i in reversed(range(count)):
-            g = of_slopes[i : i + 1, :] * h
+            g = of_slopes[i : i + 1, :]
             if pulled:
-                g = g + (self.lift(tableau.column(i, count)) @ joined(pulled)) * h
+                g = g + (self.lift(tableau.column(i, count)) @ xp.concat(pulled, axis=0)) * h
             stage = stages.pop()
-            found = stage.pulled(self.packing.part(g), self.used)
+            found = stage.pulled(self.packing.part(g), self.known)
             back = [found.get(node) for node in stage.begun]
             back = [zeros(y) if c is None else c for c, y in zip(back, stage.state, strict=True)]
-            pulled.insert(0, self.packing.join(lift_all(back), (1,)))
+            pulled.insert(0, self.lift(self.packing.join(lift_all(back), (1,))))
             self.totals = [_added(total, found.get(node)) for total, node in zip(self.totals, self.used, strict=True)]
-        return adjoint + xp.sum(joined(pulled), axis=0, keepdims=True)
+        return adjoint + xp.sum(xp.concat(pulled, axis=0), axis=0, keepdims=True)

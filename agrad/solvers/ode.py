@@ -282,12 +282,18 @@ def _integrate(
         packing = Packing(y0)
         y = raw_of(packing.pack(y0, (1,)))
         as_time, cast = _as_time(t), Tableau(options.method, y).cast
+        reshape, kind, row = backend_of(y).xp.reshape, type(y), (1, int(y.shape[1]))
+        single = packing.shapes[0] if len(y0) == 1 else None
 
+        # all levels record once a step, to detect a derivative that would be lost; a bare equation has none to record,
+        # so that it is watched at every stage
         def slope(v: Any, s: float, whole: bool) -> Any:
-            ys = packing.unpack(v)
-            # all levels record once a step, to detect a derivative that would be lost; a bare equation has none to
-            # record, so that it is watched at every stage
-            if whole and not bare:
+            ys = packing.unpack(v) if single is None else [reshape(v, single)]
+            if bare and single is not None:  # the usual call, without the checks that follow
+                (out,) = found = equation(ys, as_time(s))
+                if type(out) is Tensor and out.node is None and type(out.data) is kind:
+                    return cast(reshape(out.data, row))
+            elif whole and not bare:
                 with recording_from(oldest):
                     found = [recorded_part(r) for r in equation(ys, as_time(s))]
             else:
@@ -297,6 +303,8 @@ def _integrate(
                     "odeint: f uses a Tensor between the first and the last time that it uses at neither, so that "
                     "the derivative by it would be lost; multiply it by 0 there instead of leaving it out"
                 )
+            if single is not None and type(found[0]) is kind:
+                return cast(reshape(found[0], row))
             return cast(raw_of(packing.pack(found, (1,))))
 
         rows = integrate(slope, y, times, options, taken)

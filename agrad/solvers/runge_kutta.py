@@ -14,8 +14,6 @@ import numpy as np
 
 from agrad.backends import backend_of
 from agrad.dtypes import is_complex
-from agrad.engine.calls import lift_all
-from agrad.engine.levels import namespace_of
 from agrad.errors import ConfigurationError, ConvergenceError, DtypeError
 from agrad.solvers.linear import precision
 
@@ -168,11 +166,6 @@ class Step(NamedTuple):
     """The weights of the slopes at these times, an array of shape (times, stages), or None."""
 
 
-def joined(rows: Sequence[Any]) -> Any:
-    """Return rows as one matrix."""
-    return rows[0] if len(rows) == 1 else namespace_of(rows).concat(lift_all(rows), axis=0)
-
-
 class Tableau:
     """A method's weights as rows of the library, the dtype and the device of a state."""
 
@@ -212,7 +205,10 @@ class Tableau:
 
     def solution(self, count: int) -> Any:
         """Return the weights of the solution, of shape (count, 1)."""
-        return self.array(self.matrix[-1, :count, None])
+        key = (-1, count)
+        if key not in self.columns:
+            self.columns[key] = self.array(self.matrix[-1, :count, None])
+        return self.columns[key]
 
     def parts(self, places: Sequence[float]) -> np.ndarray:
         """Return the weights of the slopes at parts of a step, a row for each."""

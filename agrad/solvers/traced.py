@@ -103,7 +103,7 @@ def _stabilized_step(a: Operator, x: Any, r: Any, p: Any, shadow: Any) -> tuple[
 
 
 def contracted(step: Operator, x: Any, rtol: float, atol: float, maxiter: int) -> Any:
-    """Return the fixed point of a function of vectors, NaN if ``maxiter`` steps do not suffice."""
+    """Return the fixed point of a function of vectors, NaN if not reached."""
     after = step(x)
     x, after = lift_all([x, after])
     xp = namespace_of((after,))
