@@ -24,7 +24,7 @@ from agrad.engine.tape import Meta, Node, Plan, inside_rule, mode, next_id
 from agrad.engine.tensor import Batched, Lifted, Tensor, settle, wrap
 from agrad.engine.views import linked
 from agrad.errors import AnomalyError
-from agrad.registry import CALLS, namespace
+from agrad.registry import namespace
 
 NUMBERS = frozenset({bool, int, float})
 """Python's weak scalars, without complex: one may turn a real array complex."""
@@ -303,15 +303,6 @@ def lift(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple([lift(part) for part in value])
     return wrap(value, GLOBAL_TAPE) if hasattr(value, "shape") else value
-
-
-def unrecorded(x: Tensor) -> Any:
-    """Return the array of a Tensor that nothing records, hides or observes, else None."""
-    return x.data if x.node is None and x.level is GLOBAL_TAPE and not OBSERVED else None
-
-
-CALLS["lift"] = lift
-CALLS["unrecorded"] = unrecorded
 
 
 class OutputCotangents:
