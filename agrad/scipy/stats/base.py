@@ -198,9 +198,11 @@ class Distribution:
         shapes, loc, scale, bad = self._parameters(values)
         z = (x - loc) / scale if self.scaled else x - loc
         inside = self._inside(z, *shapes) & ~bad
+        if everywhere(inside):  # nothing is filled beside the support
+            return Given(z, shapes, loc, scale, inside, bad, bad)
         point = self._point(z, *shapes)
         upper, bad = z > point, bad | agrad.isnan(z)
-        return Given(z if everywhere(inside) else agrad.where(inside, z, point), shapes, loc, scale, inside, upper, bad)
+        return Given(agrad.where(inside, z, point), shapes, loc, scale, inside, upper, bad)
 
     def _quantile(self, q: Any, args: Sequence[Any], kwds: dict[str, Any], upper: bool) -> Tensor:
         q, *values = agrad.broadcast_arrays(*arrays(q, *self._bound(args, kwds)))
