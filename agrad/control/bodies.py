@@ -12,19 +12,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agrad.backends import backend_of_type
-from agrad.engine.backward import backward_pass
 from agrad.engine.batching import Batch
-from agrad.engine.levels import CAPTURED, NAMESPACES, Forward, Reverse, namespace_of
+from agrad.engine.calls import newest_level
+from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber
-from agrad.engine.tape import leaf_node, mode, next_id, tracing
+from agrad.engine.tape import is_recording, mode, next_id, tracing
 from agrad.engine.tensor import Batched, Tensor, settle, wrap
-from agrad.errors import TracedValueError
+from agrad.errors import NotDifferentiableError, TracedValueError
 from agrad.jit.compile import PASSES, compile_program
 from agrad.jit.lower.plain import plain
-from agrad.jit.program import Instruction, Program, Variable, interpret, variable_like
+from agrad.jit.program import Instruction, Program, Variable, variable_like
 from agrad.jit.trace import Trace, is_raw
-from agrad.transforms.calling import Rules, call, differentiable
+from agrad.transforms.calling import Rules, call
+from agrad.transforms.custom import stop_gradient
 
 Flat = Callable[[list[Any]], Sequence[Any]]
 """A function from a list of Tensors to a list of results."""
@@ -40,17 +41,19 @@ class BodyTrace(Trace):
     captures: True if the function may use values of older levels and arrays that an outer trace reads anew.
     """
 
-    __slots__ = ("captured_values", "examples", "outer")
+    __slots__ = ("captured_values", "examples", "outer", "tensors")
 
     name = "body"
     keeps_rules = True
 
-    def __init__(self, named: str, captures: bool = True) -> None:
+    def __init__(self, named: str, captures: bool = True, level_id: int | None = None) -> None:
         super().__init__(named)
-        self.id = next_id()
+        self.id = next_id() if level_id is None else level_id
         self.outer = mode().trace if captures else None
         self.captured_values: dict[Any, tuple[Any, Variable]] = {}
         """Values of older levels with their variables."""
+        self.tensors = False
+        """True if the function uses a Tensor of its surroundings: its results are Tensors then."""
         self.examples: dict[Variable, Any] = {}
         """A raw array for each variable."""
 
@@ -66,6 +69,7 @@ class BodyTrace(Trace):
             return value
         if isinstance(value, Tensor) and value.level.id < self.id:
             inner = settle(value)
+            self.tensors = self.tensors or value.level is GLOBAL_TAPE
             if isinstance(inner, Tensor):
                 return wrap(example(inner), self, self.capture(inner))
             again = self.captured(inner)
@@ -118,9 +122,12 @@ class BodyTrace(Trace):
 
         Any other value is returned as it is.
         """
-        value = self.captured(settle(value) if isinstance(value, Tensor) else value)
+        if isinstance(value, Tensor):
+            self.tensors = self.tensors or value.level is GLOBAL_TAPE
+            value = settle(value)
+        value = self.captured(value)
         if isinstance(value, TracedNumber):
-            return self.capture(value)
+            return value.variable if value.trace is self else self.capture(value)
         if isinstance(value, Tensor):
             if value.level is not self or self.closed:
                 raise TracedValueError(
@@ -154,6 +161,40 @@ class BodyTrace(Trace):
         """Raise ``StatefulBody``: a program has no state of its own."""
         raise StatefulBody(type(holder).__name__)
 
+    def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        """See ``Level.process``. What ``no_grad`` computes has no derivative later either."""
+        if not is_recording(self.id):
+            args = tuple([self.stopped(x) if isinstance(x, Tensor) else x for x in args])
+        return super().process(primitive, args, settings)
+
+    def stopped(self, tensor: Any) -> Any:
+        """Return a Tensor of this level without a derivative."""
+        variable = self.variable_of(tensor)
+        made = self.array(self.value_of(variable))
+        self.instructions.append(Instruction(STOP, (variable,), {}, (made.node,)))
+        return made
+
+    def guarded(self, name: str, xs: Sequence[Any], residuals: Sequence[Any]) -> list[Any]:
+        """Return the solution of an equation, whose derivative is refused."""
+        found = [self.variable_of(x) for x in (*xs, *residuals)]
+        made = [self.array(self.value_of(v)) for v in found[: len(xs)]]
+        operation = Solution(name, len(xs))
+        self.instructions.append(Instruction(operation, tuple(found), {}, tuple([t.node for t in made])))
+        return list(made)
+
+    def check_writable(self, tensor: Tensor) -> None:
+        """Raise ``TracedValueError`` for a Tensor that is older than this trace."""
+        value = tensor.data if tensor.node is None else tensor
+        if isinstance(value, Tensor) and value.level.id < self.id:
+            self.refuse_write(tensor)
+
+    def refuse_write(self, tensor: Tensor) -> None:
+        """Raise the error of a write to a value that a body is given or closes over."""
+        raise TracedValueError(
+            f"{self.named} writes into an array of shape {tensor.shape} that it is given or closes over; inside jit a "
+            "loop or a branch cannot. Write into a copy, y = x + 0, and return it"
+        )
+
     def call(self, rules: Rules, leaves: Sequence[Any]) -> list[Any]:
         """Record a call of a function with rules of its own as one instruction.
 
@@ -168,7 +209,8 @@ class BodyTrace(Trace):
                 full[i] = value
             return rules.primal(full)
 
-        body = traced_body(primal, [values[i] for i in places], rules.name)
+        # of the age of this level: levels that are newer may take part
+        body = traced_body(primal, [values[i] for i in places], rules.name, level_id=self.id)
         if body.captures:
             raise TracedValueError(
                 f"{rules.name} in {self.named} uses a traced value that is no argument of it; give it as an argument"
@@ -207,6 +249,59 @@ def example(value: Any) -> Any:
         xp = NAMESPACES[type(inner)]
         return xp.zeros(inner.shape[1:], dtype=inner.dtype)
     return inner[(0, ...)]
+
+
+class StopGradient(Operation):
+    """The identity without a derivative."""
+
+    name = "stop_gradient"
+    arrays = ("x",)
+    is_own = False
+    may_alias = True
+
+    def bind(self, *args: Any, **settings: Any) -> Any:
+        """See ``Operation.bind``."""
+        return stop_gradient(args[0])
+
+    def function_of(self, kind: type | None) -> Callable[..., Any]:
+        """See ``Operation.function_of``."""
+        return lambda x: x
+
+
+STOP = StopGradient()
+
+
+class Solution(Operation):
+    """The solution of an equation: ``count`` operands, before the residual there."""
+
+    variadic = "operand"
+    is_own = False
+    may_alias = True
+
+    def __init__(self, name: str, count: int) -> None:
+        self.name, self.count = name, count
+        self.outputs = tuple(f"output_{k}" for k in range(count))
+
+    def bind(self, *args: Any, **settings: Any) -> Any:
+        """See ``Operation.bind``."""
+        args = tuple([settle(x) if isinstance(x, Tensor) else x for x in args])
+        level = newest_level(args)
+        if level is None or not (level.derivative or level.keeps_rules or isinstance(level, Batch)):
+            return args[: self.count]
+        if level.keeps_rules:
+            return tuple(level.guarded(self.name, args[: self.count], args[self.count :]))
+        if level.derivative:
+            raise NotDifferentiableError(
+                f"{self.name} in a loop or a branch inside jit has no derivative; solve outside of it, take the "
+                "derivative in the step itself, or leave jit out"
+            )
+        mapped = [isinstance(x, Tensor) and x.level is level for x in args]
+        found = self.bind(*[x.data if m else x for x, m in zip(args, mapped, strict=True)])
+        return tuple([level.wrap(settle(x)) if m else x for x, m in zip(found, mapped, strict=False)])
+
+    def function_of(self, kind: type | None) -> Callable[..., Any]:
+        """See ``Operation.function_of``."""
+        return lambda *args: args[: self.count]
 
 
 class RuledCall(Operation):
@@ -251,6 +346,8 @@ class Body(NamedTuple):
     captures: list[Any]
     """The values of older levels, which are the first inputs."""
     examples: Mapping[Variable, Any]
+    tensors: bool
+    """True if the function uses a Tensor of its surroundings."""
 
     def inputs(self) -> list[Any]:
         """Return an example of each input."""
@@ -269,12 +366,20 @@ def _running(trace: BodyTrace) -> Iterator[None]:
         CAPTURED.remove(trace)
 
 
-def traced_body(function: Flat, examples: Sequence[Any], named: str, captures: bool = True) -> Body:
-    """Trace a function of Tensors like the raw arrays ``examples``."""
-    trace = BodyTrace(named, captures)
+def traced_body(
+    function: Flat, examples: Sequence[Any], named: str, captures: bool = True, level_id: int | None = None
+) -> Body:
+    """Trace a function of Tensors like the raw arrays ``examples``.
+
+    Raises ``TracedValueError`` if the function writes into them.
+    """
+    trace = BodyTrace(named, captures, level_id)
     given, inputs = trace.inputs_like(examples)
     with _running(trace):
         outputs = [trace.variable_of(out) for out in function(given)]
+    for tensor, variable in zip(given, inputs, strict=True):
+        if isinstance(tensor, Tensor) and (tensor.level is not trace or tensor.node is not variable):
+            trace.refuse_write(tensor)
     return _body(trace, inputs, outputs)
 
 
@@ -284,7 +389,7 @@ def _body(trace: BodyTrace, inputs: Sequence[Variable], outputs: Sequence[Any], 
     program = Program([*[v for _, v in held], *inputs], constants, [], list(outputs))
     program.notes["given_back"] = trace.given_back
     full = program.with_instructions(trace.instructions if instructions is None else instructions)
-    return Body(full, [value for value, _ in held], trace.examples)
+    return Body(full, [value for value, _ in held], trace.examples, trace.tensors)
 
 
 def compiled(program: Program, kind: type | None) -> Callable[[Sequence[Any]], Sequence[Any]]:
@@ -314,168 +419,6 @@ def invariant_part(program: Program, fixed: Iterable[Variable]) -> tuple[list[In
         else:
             rest.append(instruction)
     return before, rest
-
-
-# ------------------------------------------------------------------ derivatives of programs
-
-
-def active_outputs(program: Program, active: Iterable[Variable], examples: Mapping[Variable, Any]) -> list[bool]:
-    """Return which outputs may have a derivative by the active inputs."""
-    reached = set(active)
-    for instruction in program.instructions:
-        if not reached.isdisjoint(instruction.reads()):
-            reached.update(instruction.results)
-    return [isinstance(v, Variable) and v in reached and differentiable(examples[v]) for v in program.outputs]
-
-
-class Pushed(NamedTuple):
-    """A program with tangents."""
-
-    body: Body
-    inputs: list[Variable]
-    """The variables of the program's inputs."""
-    tangents: list[Variable]
-    """Those of the tangents of the active inputs."""
-    outputs: list[Any]
-    pushed: list[Any]
-    """The tangents of the outputs, None for zero."""
-
-
-def pushed(program: Program, examples: Sequence[Any], active: Sequence[int], named: str) -> Pushed:
-    """Trace a program with tangents for its active inputs."""
-    trace, level = BodyTrace(named, captures=False), Forward()
-    given, inputs = trace.inputs_like(examples)
-    ts, tangents = trace.inputs_like([ones_like(examples[i]) for i in active])
-    outputs: list[Any] = []
-    found: list[Any] = []
-    with _running(trace):
-        for i, t in zip(active, ts, strict=True):
-            given[i] = wrap(given[i], level, t)
-        for out in interpret(program, given):
-            value, tangent = _apart(out, level)
-            outputs.append(trace.variable_of(value))
-            found.append(None if tangent is None else trace.variable_of(tangent))
-    body = _body(trace, [*inputs, *tangents], [*outputs, *[t for t in found if t is not None]])
-    return Pushed(body, inputs, tangents, outputs, found)
-
-
-def ones_like(raw: Any) -> Any:
-    """Return ones like a raw array."""
-    return NAMESPACES[type(raw)].ones_like(raw)
-
-
-def _apart(out: Any, level: Any) -> tuple[Any, Any]:
-    """Return a result without a level, and the level's record of it or None."""
-    out = settle(out) if isinstance(out, Tensor) else out
-    return (out.data, out.node) if isinstance(out, Tensor) and out.level is level else (out, None)
-
-
-class Pulled(NamedTuple):
-    """A program with its pullback."""
-
-    body: Body
-    """The program with all instructions and results, those of the pullback too."""
-    forward: list[Instruction]
-    backward: list[Instruction]
-    inputs: list[Variable]
-    outputs: list[Any]
-    given: dict[int, Variable]
-    """The variables of the cotangents of outputs, by the number of the output."""
-    found: list[Any]
-    """The cotangents of the active inputs, None for zero."""
-    sums: list[Any]
-    """The sums of these and of ``added``, for the first active inputs."""
-    added: list[Variable]
-
-    def residuals(self) -> list[Variable]:
-        """Return the variables of the program that the pullback reads."""
-        made = {v for i in self.backward for v in i.results}
-        made |= {*self.given.values(), *self.added, *self.body.program.constants}
-        read = [v for i in self.backward for v in i.reads()]
-        read += [v for v in (*self.found, *self.sums) if isinstance(v, Variable)]
-        return list(dict.fromkeys(v for v in read if v not in made))
-
-
-def pulled(program: Program, examples: Sequence[Any], active: Sequence[int], summed: int, named: str) -> Pulled:
-    """Trace a program and its pullback to the active inputs.
-
-    summed: the number of active inputs, the first ones, whose cotangents are added to further inputs.
-    """
-    trace, level = BodyTrace(named, captures=False), Reverse()
-    given, inputs = trace.inputs_like(examples)
-    roots = {i: leaf_node() for i in active}
-    outputs: list[Any] = []
-    cotangents: dict[int, Variable] = {}
-    starts: dict[Any, Any] = {}
-    sums: list[Any] = []
-    added: list[Variable] = []
-    with _running(trace):
-        for i, root in roots.items():
-            given[i] = wrap(given[i], level, root)
-        pairs = [_apart(out, level) for out in interpret(program, given)]
-        mark = len(trace.instructions)
-        for k, (value, node) in enumerate(pairs):
-            outputs.append(trace.variable_of(value))
-            if node is not None and differentiable(value):
-                g = trace.array(ones_like(example(value)))
-                cotangents[k] = g.node
-                starts[node] = starts[node] + g if node in starts else g
-        reached = backward_pass(starts, retain=False)
-        pulled_back = [reached.get(root) for root in roots.values()]
-        for i, back in zip(active[:summed], pulled_back[:summed], strict=True):
-            before = trace.array(ones_like(examples[i]))
-            added.append(before.node)
-            sums.append(trace.variable_of(before if back is None else before + back))
-        found = [None if back is None else trace.variable_of(back) for back in pulled_back]
-    body = _body(trace, inputs, [*outputs, *found, *sums])
-    forward, backward = trace.instructions[:mark], trace.instructions[mark:]
-    return Pulled(body, forward, backward, inputs, outputs, cotangents, found, sums, added)
-
-
-class MappedBody(NamedTuple):
-    """A program that computes all members of a map."""
-
-    body: Body
-    flags: list[bool]
-    """For each output, if it has the mapped axis."""
-
-
-def mapped(
-    program: Program,
-    examples: Sequence[Any],
-    flags: Sequence[bool],
-    members: int,
-    named: str,
-    wanted: Sequence[int] = (),
-    finish: Callable[[list[Any], Sequence[Any]], Sequence[Any]] | None = None,
-) -> MappedBody:
-    """Trace a program for all members of a map.
-
-    flags: True for the inputs that have the mapped axis, in front. wanted: the outputs that must have it. finish: a
-    function of the inputs and the outputs, Tensors of the batch level, to other outputs.
-    """
-    seen: list[bool] = []
-
-    def function(given: list[Any]) -> list[Any]:
-        level = Batch(members)  # newer than the trace
-        wrapped = [level.wrap(x) if m else x for x, m in zip(given, flags, strict=True)]
-        outs: Sequence[Any] = interpret(program, wrapped)
-        if finish is not None:
-            outs = finish(wrapped, outs)
-        found = []
-        for k, out in enumerate(outs):
-            out = settle(out) if isinstance(out, Tensor) else out
-            is_mapped = isinstance(out, Tensor) and out.level is level
-            if is_mapped:
-                out = settle(out.data)
-            elif k in wanted:
-                out = namespace_of((out,)).broadcast_to(out, (members, *out.shape))
-            seen.append(is_mapped or k in wanted)
-            found.append(out)
-        return found
-
-    many = [repeated(x, members) if m else x for x, m in zip(examples, flags, strict=True)]
-    return MappedBody(traced_body(function, many, named, captures=False), seen)
 
 
 def repeated(raw: Any, count: int) -> Any:

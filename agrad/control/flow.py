@@ -16,9 +16,10 @@ from typing import Any
 from agrad.backends import backend_of, selected
 from agrad.control.bodies import StatefulBody, example
 from agrad.control.staged import staged_branches, staged_scan, staged_while
-from agrad.dtypes import as_dtype, dtype_name
+from agrad.dtypes import as_dtype, dtype_name, is_floating
 from agrad.engine.calls import array_of_number, lift_all
 from agrad.engine.levels import namespace_of
+from agrad.engine.scalars import NUMBERS
 from agrad.engine.tape import mode, no_grad
 from agrad.engine.tensor import Batched, Tensor, settle
 from agrad.errors import ConfigurationError, OperandError, ShapeError
@@ -41,6 +42,8 @@ def _check_carry(before: Any, after: Any, what: str) -> None:
         raise ShapeError(f"{what} gave the carry {new_spec}; it was {old_spec}, and its structure must stay")
     for i, (a, b) in enumerate(zip(old, new, strict=True)):
         if is_array(a) and not (is_array(b) and _kind(a) == _kind(b)):
+            if isinstance(b, NUMBERS) and tuple(a.shape) == () and mode().trace is not None:
+                continue  # an array only in a trace
             place = paths(before, none_is_leaf=True)[i]
             if not is_array(b):
                 raise ShapeError(f"{what} turned the carry{place} from an array into a {type(b).__name__}")
@@ -259,6 +262,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
 
     def step(value: Any, slices: Sequence[Any]) -> tuple[Any, None]:
         after = body_fun(slices[0], value)
+        if is_array(slices[0]):
+            after = _of_dtypes(value, after)
         _check_carry(value, after, "fori_loop: body_fun")
         return after, None
 
@@ -286,6 +291,23 @@ def _integer(value: Any, what: str) -> int:
     if as_dtype(value.dtype).kind not in INTEGERS:
         raise OperandError(f"{what} is an integer, not {dtype_name(value.dtype)}")
     return int(value)
+
+
+def _of_dtypes(before: Any, after: Any) -> Any:
+    """Return floating results in the carried dtypes.
+
+    Beside an array of integers, which ``i`` is in a trace, some libraries widen float32. Beside a number they do not.
+    """
+    (old, spec), (new, new_spec) = flatten_all(before), flatten_all(after)
+    if spec != new_spec:
+        return after
+    fitted = [
+        namespace_of((b,)).astype(b, example(a).dtype)
+        if is_array(a) and is_array(b) and is_floating(a.dtype) and is_floating(b.dtype) and a.dtype != b.dtype
+        else b
+        for a, b in zip(old, new, strict=True)
+    ]
+    return unflatten(new_spec, fitted)
 
 
 def _places(first: int, end: int, like: Any) -> Any:

@@ -6,12 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from agrad.control.bodies import (
-    invariant_part,
-    pulled,
-    pushed,
-    repeated,
-)
+from agrad.control.bodies import invariant_part, repeated
+from agrad.control.derived import pulled, pushed
 from agrad.control.steps import (
     ControlFlow,
     ControlRules,

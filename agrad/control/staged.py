@@ -11,8 +11,9 @@ from agrad.control.steps import Counts
 from agrad.control.whiles import While, WhileRules
 from agrad.dtypes import as_dtype, dtype_name
 from agrad.engine.calls import array_of_number, lift_all
-from agrad.engine.levels import namespace_of
+from agrad.engine.levels import GLOBAL_TAPE, namespace_of
 from agrad.engine.scalars import NUMBERS, TracedNumber
+from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import OperandError, ShapeError, TracedValueError
 from agrad.jit.program import Program, Variable
 from agrad.transforms.arguments import is_array
@@ -72,13 +73,21 @@ class _Carry:
     def found(self, carry: Any) -> list[Any]:
         """Return the arrays of a step's carry."""
         self.after = flatten_all(carry)[0]
-        return [self.after[i] for i in self.places]
+        return [
+            _as_array(self.after[i], [self.leaves[i]]) if _is_number(self.after[i]) else self.after[i]
+            for i in self.places
+        ]
 
     def widened(self) -> bool:
         """Make arrays of the numbers that the last step changed. Return True if any."""
         before = list(self.leaves)
         for i, (old, new) in enumerate(zip(before, self.after, strict=True)):
             same = old is new or (type(old) is type(new) and _is_number(old) and bool(old == new))
+            if not (_is_number(old) or is_array(old)) and not (same or old == new):
+                raise OperandError(
+                    f"a step turned the carry's leaf {i} from {old!r} into {new!r}, which no operation computes; carry "
+                    "arrays and numbers, from the start"
+                )
             if _is_number(old) and not same:
                 if not (is_array(new) or _is_number(new)):
                     raise OperandError(f"a step turned the number {old!r} of the carry into a {type(new).__name__}")
@@ -87,6 +96,13 @@ class _Carry:
                     raise ShapeError(f"a step turned the number {old!r} of the carry into an array of shape {shape}")
                 self.leaves[i] = _as_array(old, [new, *self.beside])
         return any(a is not b for a, b in zip(before, self.leaves, strict=True))
+
+
+def _as_given(outs: Sequence[Any], tensors: bool, operands: Sequence[Any]) -> list[Any]:
+    """Return results as Tensors if an operand is one, or if ``tensors``."""
+    if not (tensors or any(isinstance(x, Tensor) and x.level is GLOBAL_TAPE for x in operands)):
+        return list(outs)
+    return [wrap(out, GLOBAL_TAPE) if isinstance(out, Tensor) and out.level.id < 0 else out for out in outs]
 
 
 def staged_scan(
@@ -118,6 +134,7 @@ def staged_scan(
     made = Scan("scan", body.program, counts, count, reverse, body.examples, bool(piece))
     operands = lift_all([*body.captures, *carry.arrays(), *leaves])
     outs = _in_pieces(made, body, operands, piece) if 0 < piece < count else call(ScanRules(made), operands)
+    outs = _as_given(outs, body.tensors, [*carry.arrays(), *leaves])
     n = counts.carried
     return carry.filled(outs[:n]), unflatten(spec, outs[n:])
 
@@ -217,7 +234,8 @@ def staged_while(cond_fun: Function, step: Function, init: Any) -> Any:
     examples = [*map(example, captures), *carry.examples()]
     results = [after.examples[v] for v in second.outputs]
     made = While("while_loop", first, second, counts, examples, results)
-    return carry.filled(call(WhileRules(made), lift_all([*captures, *carry.arrays()])))
+    outs = call(WhileRules(made), lift_all([*captures, *carry.arrays()]))
+    return carry.filled(_as_given(outs, after.tensors or asked.tensors, carry.arrays()))
 
 
 class _Branches:
@@ -293,5 +311,6 @@ def staged_branches(what: str, which: Any, functions: Sequence[Function], operan
     results = found.results[0]
     made = Switch(what, programs, [*map(example, captures), *found.examples], [x for x in results if is_array(x)])
     given = [which, *captures, *[found.leaves[i] for i in found.places]]
-    outs = iter(call(SwitchRules(made), lift_all(given)))
+    operands = [which, *[found.leaves[i] for i in found.places]]
+    outs = iter(_as_given(call(SwitchRules(made), lift_all(given)), any(b.tensors for b in found.bodies), operands))
     return unflatten(found.out_spec, [next(outs) if is_array(x) else x for x in results])

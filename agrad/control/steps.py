@@ -6,14 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agrad.backends import backend_of_type
-from agrad.control.bodies import (
-    Body,
-    MappedBody,
-    active_outputs,
-    compiled,
-    invariant_part,
-    mapped,
-)
+from agrad.control.bodies import Body, compiled, invariant_part
+from agrad.control.derived import MappedBody, active_outputs, mapped
 from agrad.engine.levels import dispatch, namespace_of
 from agrad.engine.operation import Operation
 from agrad.engine.tensor import settle

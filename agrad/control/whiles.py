@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agrad.control.bodies import mapped, pushed
+from agrad.control.derived import mapped, pushed
 from agrad.control.steps import (
     ControlFlow,
     ControlRules,

@@ -232,7 +232,12 @@ class Tensor(NumPyOperand):
         Tensor
             Later writes to either Tensor do not change the other.
         """
-        return constant(self.data, self.level) if self.level.id >= 0 else self
+        data, level = self.data, self.level
+        if level.keeps_rules:
+            return level.stopped(self)
+        if self.node is None and isinstance(data, Tensor) and data.level.keeps_rules:
+            data = data.detach()
+        return wrap(data, level) if level.id >= 0 else self
 
     @property
     def op(self) -> Any:
@@ -478,11 +483,6 @@ def wrap(data: Any, level: Any, node: Node | Any = None) -> Tensor:
     tensor.level = level
     tensor.node = node
     return tensor
-
-
-def constant(data: Any, level: Any) -> Tensor:
-    """Return a Tensor that no derivative flows to."""
-    return wrap(data, level)
 
 
 def settle(value: Any) -> Any:

@@ -394,6 +394,9 @@ def _check_argument(tensor: Tensor) -> None:
 
 def check_writable(tensor: Tensor, what: str) -> None:
     """Raise ``LeafMutationError`` for a leaf that must not be changed in place."""
+    trace = mode().trace
+    if trace is not None and trace.keeps_rules:
+        trace.check_writable(tensor)
     if is_protected(tensor):
         _check_argument(tensor)
         raise LeafMutationError(

@@ -13,7 +13,7 @@ from agrad.engine.backward import backward_pass
 from agrad.engine.gradients import cotangent_for
 from agrad.engine.levels import GLOBAL_TAPE, GetOutput, OutputCotangents, select
 from agrad.engine.tape import LEAF, SETTINGS, Node, Plan, leaf_node, next_id
-from agrad.engine.tensor import Tensor, constant, settle, wrap
+from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import GraphFreedError
 from agrad.inspecting.text import device_name, one_line, raw_of, several_lines
 from agrad.registry import CALLS
@@ -237,7 +237,7 @@ def _as_given(value: Any) -> Any:
     if isinstance(value, Tensor):
         owner = owner_of(value.node) if value.is_leaf and value.node is not None else None
         return owner if owner is not None and owner.data is value.data else value
-    return value if backend_of_type(type(value)) is None else constant(value, GLOBAL_TAPE)
+    return value if backend_of_type(type(value)) is None else wrap(value, GLOBAL_TAPE)
 
 
 def _gone(operation: str, what: str, freed: bool) -> str:
@@ -344,7 +344,7 @@ class GradFn:
         found = backward_pass({stand_in: g if output is None else OutputCotangents({output: g})}, retain=True)
         parts = [found.get(parent) for parent in stand_in.parents]
         if recorded:
-            parts = [p if p is None or isinstance(p, Tensor) else constant(p, self._level) for p in parts]
+            parts = [p if p is None or isinstance(p, Tensor) else wrap(p, self._level) for p in parts]
         return tuple(parts)
 
     def _stand_in(self, recorded: bool) -> Node:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from agrad import Tensor
-from agrad.engine.tape import mode
 from agrad.interop.arguments import rewrite
 from agrad.registry import CALLS
 
@@ -34,7 +33,7 @@ def by_numpy(
     ``writes``: the function writes into its first argument. Of others that is seen, as they are given arrays that
     cannot be written to; ``ufunc.at`` writes into them all the same.
     """
-    if key in _ALONE or mode().trace is not None:  # a trace reads some arrays again at each call
+    if key in _ALONE or CALLS["is_traced"]():  # a trace reads some arrays again at each call
         return LEFT
     found: list[np.ndarray] = []
     values = _bare(args, found)

@@ -11,7 +11,7 @@ import numpy as np
 from agrad.engine.backward import backward_pass, topological_order
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, NAMESPACES
 from agrad.engine.tape import LEAF, Node, is_recording, leaf_node, tracing
-from agrad.engine.tensor import Lifted, Tensor, wrap
+from agrad.engine.tensor import Lifted, Tensor, settle, wrap
 from agrad.errors import NotDifferentiableError, TracedValueError
 from agrad.jit import entry as entries
 from agrad.jit.bindings import Attribute, Out, Slot, like, stride_guard
@@ -289,7 +289,7 @@ class Tracing:
             "out_spec": spec,
             "out_leaves": shown,
             "derivative": derivative,
-            "inline": self._inline(derivative),
+            "inline": self._inline(derivative, leaves),
         }
 
     def _check_gradients(self) -> None:
@@ -470,15 +470,23 @@ class Tracing:
             results=[traced_value(leaves[i], trace) for i in recorded],
         )
 
-    def _inline(self, derivative: Derivative | None) -> bool:
-        """Return True if results depend on two recording levels.
+    def _inline(self, derivative: Derivative | None, results: Sequence[Any]) -> bool:
+        """Return True if results depend on two recording levels, or on a transform around the call.
 
         Calls then run the function itself.
         """
+        if any(_is_foreign(leaf, self.trace) for leaf in results):
+            return True
         if self.level is GLOBAL_TAPE or derivative is None:
             return False
         leaves = list(self.inputs)
         return not {leaves.index(i) for i in self.recorded}.issuperset(derivative.inputs)
+
+
+def _is_foreign(value: Any, trace: Trace) -> bool:
+    """Return True for a value that a transform under way, not an argument's, records."""
+    value = settle(value) if isinstance(value, Tensor) else value
+    return isinstance(value, Tensor) and value.level is not trace and value.level is not GLOBAL_TAPE
 
 
 def _is_alive(leaf: Tensor) -> bool:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from threading import get_ident
 from typing import Any
 
-from agrad.backends import backend_of_type
-from agrad.dtypes import as_dtype
+from agrad.backends import backend_of, backend_of_type
+from agrad.dtypes import as_dtype, is_floating
 from agrad.engine.backward import topological_order
-from agrad.engine.levels import GLOBAL_TAPE, Level
+from agrad.engine.levels import GLOBAL_TAPE, NAMESPACES, Level
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import LEAF, next_id
 from agrad.engine.tensor import Tensor, wrap
@@ -135,7 +135,15 @@ class Trace(Level):
 
     def evaluate(self, primitive: Any, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """Return the results, whose shapes, dtypes and types the trace records."""
-        return primitive.sketch(values, settings)
+        try:
+            return primitive.sketch(values, settings)
+        except Exception:
+            # values after a loop, or of a branch that is not taken, are not those of a call: the program will tell
+            try:
+                return primitive.sketch(tuple(map(_harmless, values)), settings)
+            except Exception:
+                pass
+            raise
 
     def _split(self, given: Iterable[Any]) -> tuple[list[Any], list[Any]]:
         """Return arguments as real values, and as operands of an instruction."""
@@ -271,3 +279,17 @@ def traced_value(value: Any, trace: Trace) -> Any:
 def is_raw(value: Any) -> bool:
     """Return True for an array of an array library."""
     return not isinstance(value, Tensor) and hasattr(value, "shape") and backend_of_type(type(value)) is not None
+
+
+def _harmless(value: Any) -> Any:
+    """Return an array like a raw one that operations take: identity matrices, ones, or zeros."""
+    if not is_raw(value):
+        return value
+    xp = NAMESPACES[type(value)]
+    if not is_floating(value.dtype):
+        return xp.zeros_like(value)
+    if len(value.shape) < 2:
+        return xp.ones_like(value)
+    backend = backend_of(value)
+    eye = backend.xp.eye(*value.shape[-2:], dtype=value.dtype, device=backend.device_of(value))
+    return xp.asarray(xp.broadcast_to(eye, value.shape), copy=True)

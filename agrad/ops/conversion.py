@@ -9,7 +9,7 @@ from agrad.backends import Backend, backend_of, backend_of_device, backend_of_ty
 from agrad.dtypes import as_dtype, is_floating
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, captured
 from agrad.engine.scalars import TracedNumber, host_array_call
-from agrad.engine.tensor import Tensor, constant
+from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import DtypeError, OperandError
 from agrad.ops.casting import astype
 from agrad.ops.manipulation import reshape, stack
@@ -113,7 +113,7 @@ def asarray(
     if isinstance(obj, Tensor) or backend_of_type(type(obj)) is not None:
         # a traced stand-in for a raw array becomes a Tensor, as the raw array does
         obj = np.asarray(obj) if isinstance(obj, np.generic) else obj  # a scalar has no views
-        out = constant(_of_numbers(obj), GLOBAL_TAPE) if not isinstance(obj, Tensor) or obj.level.id < 0 else obj
+        out = wrap(_of_numbers(obj), GLOBAL_TAPE) if not isinstance(obj, Tensor) or obj.level.id < 0 else obj
         if backend is not None:
             out = to(out, backend)
         if device is not None:
@@ -277,11 +277,11 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
     place = selected().backend if backend is None else load(backend)
     target = None if device is None else place.device(device)
     if isinstance(x, Tensor) or backend_of_type(type(x)) is not None:
-        known = x if isinstance(x, Tensor) else constant(x, GLOBAL_TAPE)
+        known = x if isinstance(x, Tensor) else wrap(x, GLOBAL_TAPE)
         if backend_of(known.raw) is not place:
             shared = None if copy or known.requires_grad else _shared(known.raw, place, copy)
             if shared is not None:
-                return asarray(constant(shared, GLOBAL_TAPE), device=target)
+                return asarray(wrap(shared, GLOBAL_TAPE), device=target)
             known, copy = to(known, place.name), None
         if copy is False and target not in (None, place.device_of(known.raw)):
             raise BufferError(f"from_dlpack: an array cannot be had on the device {device} without a copy")
@@ -293,7 +293,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
         raise BufferError(f"from_dlpack: backend {place.name!r} takes no array without a copy")
     else:
         made = place.from_host(np.from_dlpack(x), target)
-    return asarray(constant(made, GLOBAL_TAPE), device=target)
+    return asarray(wrap(made, GLOBAL_TAPE), device=target)
 
 
 def _shared(raw: Any, place: Backend, copy: bool | None) -> Any:

@@ -6,7 +6,7 @@ from agrad.backends import backend_of
 from agrad.dtypes import is_floating
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.scalars import TracedNumber
-from agrad.engine.tensor import Tensor, constant
+from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import OperandError, ShapeError
 from agrad.ops.casting import astype
 from agrad.ops.conversion import asarray, dtype_on, new, read
@@ -351,7 +351,7 @@ def _filled_like(x: Any, name: str, args: tuple[Any, ...], dtype: Any, device: A
     if not isinstance(x, Tensor):
         return out
     # a traced constant for a traced argument: array-api-strict operators reject a Tensor on their right
-    return constant(out, GLOBAL_TAPE if x.level.id >= 0 else x.level)
+    return wrap(out, GLOBAL_TAPE if x.level.id >= 0 else x.level)
 
 
 @public
@@ -449,7 +449,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
         raw = raw_of(x)
         here = backend_of(raw)
         if isinstance(x, Tensor) and not isinstance(fill_value, Tensor):
-            fill_value = constant(fill_value, GLOBAL_TAPE)
+            fill_value = wrap(fill_value, GLOBAL_TAPE)
         value = astype(fill_value, raw.dtype if dtype is None else dtype, copy=False)
         value = to_device(value, here.device_of(raw) if device is None else device)
         return no_view(broadcast_to(value, tuple(x.shape)))

@@ -5,7 +5,7 @@ from typing import Any
 from agrad.backends import backend_of
 from agrad.engine.batching import spread
 from agrad.engine.levels import GLOBAL_TAPE
-from agrad.engine.tensor import Tensor, constant
+from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import OperandError, ShapeError
 from agrad.ops.definition import primitive
 from agrad.ops.indexing import take
@@ -198,7 +198,7 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     if not isinstance(x, Tensor):
         return tuple(backend_of(x).xp.nonzero(x))
     x._check_concrete("nonzero, whose result's shape depends on values,")
-    return tuple(constant(part, GLOBAL_TAPE) for part in backend_of(x.raw).xp.nonzero(x.raw))
+    return tuple(wrap(part, GLOBAL_TAPE) for part in backend_of(x.raw).xp.nonzero(x.raw))
 
 
 @primitive(name="searchsorted", constant=("x1", "x2"))

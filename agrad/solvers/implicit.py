@@ -125,6 +125,8 @@ def _attach(
     ``rs`` is the residual there, ``since`` a serial number before the nodes that the residual recorded.
     """
     level = newest_level(rs)
+    if level is not None and level.keeps_rules:
+        return level.guarded(name, xs, rs)
     if level is None or not (level.derivative or isinstance(level, Batch)):
         return xs
     below = (*levels, level)

@@ -14,7 +14,7 @@ from agrad.dtypes import is_floating
 from agrad.engine.backward import fit_tangent
 from agrad.engine.batching import Batch
 from agrad.engine.calls import fitted, lift_all, newest_level, record_call, recorded_part
-from agrad.engine.levels import GLOBAL_TAPE, Forward, meta, namespace_of
+from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Forward, captured, meta, namespace_of
 from agrad.engine.tape import Node
 from agrad.engine.tensor import Tensor, settle, wrap
 from agrad.errors import NotDifferentiableError, ShapeError, TracedValueError
@@ -56,7 +56,7 @@ def call(rules: Rules, leaves: Values) -> list[Any]:
 
 
 def _call(rules: Rules, leaves: Values) -> list[Any]:
-    leaves = [recorded_part(leaf) for leaf in leaves]
+    leaves = [recorded_part(captured(leaf) if CAPTURED else leaf) for leaf in leaves]
     level = newest_level(leaves)
     if level is not None and level.keeps_rules and not hasattr(rules, "operation"):
         return [settle(out) for out in level.call(rules, leaves)]

@@ -45,6 +45,8 @@ def _stopped(value: Any) -> Any:
         return value
     inner = value
     while isinstance(inner, Tensor):
+        if inner.level.keeps_rules:
+            return inner.level.stopped(inner)
         if not inner.level.derivative:
             data = _stopped(inner.data)
             return wrap(settle(data), inner.level, inner.node)

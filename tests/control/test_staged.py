@@ -269,3 +269,155 @@ def test_fori_loop_is_pythons_outside_of_jit() -> None:
     assert agrad.fori_loop(3, 3, lambda i, v: v + 1, 7) == 7
     with pytest.raises(OperandError, match="a bound is an integer"):
         agrad.fori_loop(0, "3", lambda i, v: v, 0)
+
+
+def squares_with(stop: Function) -> Function:
+    """Return a loop whose step multiplies by what ``stop`` makes of the carried value."""
+    return lambda x: agrad.fori_loop(0, 2, lambda i, c: agrad.multiply(c, stop(agrad.asarray(c))), x)
+
+
+def without_gradient(c: Any) -> Any:
+    with agrad.no_grad():
+        return c * 1
+
+
+@pytest.mark.parametrize("stop", [agrad.stop_gradient, lambda c: c.detach(), without_gradient])
+def test_stopped_values_of_a_step(stop: Function, place: Any) -> None:
+    f, x = squares_with(stop), place(X)
+    gradient = agrad.grad(total(f))
+    jitted = agrad.jit(f)
+    for at in (x, x * 2):  # a second call has other values
+        assert_close(jitted(at), host(f(at)), "value", 1e-12)
+    assert_close(agrad.jit(gradient)(x), host(gradient(x)), "reverse", 1e-12)
+    push = lambda x: agrad.jvp(f, (x,), (x,))[1]  # noqa: E731
+    assert_close(agrad.jit(push)(x), host(push(x)), "forward", 1e-12)
+    xs = place(np.stack([X, -X]))
+    expected = np.stack([host(gradient(row)) for row in (x, -x)])
+    assert_close(agrad.jit(agrad.vmap(gradient))(xs), expected, "mapped", 1e-12)
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda x: agrad.linear_solve(lambda u: u * (2 + x * x), x, method="cg"),
+        lambda x: agrad.root(lambda z: z**3 + z - x, x * 0),
+        lambda x: agrad.fixed_point(lambda z: 0.3 * agrad.cos(z) + x, x * 0),
+    ],
+)
+def test_equations_in_a_branch(solve: Function) -> None:
+    """Their solutions are right, and their derivatives refused."""
+    f = lambda x: agrad.cond(agrad.sum(x) > 0, lambda: solve(x), lambda: x)  # noqa: E731
+    assert_close(agrad.jit(f)(X), host(f(X)), "value", 1e-6)
+    for derivative in (agrad.grad(total(f)), lambda x: agrad.jvp(f, (x,), (x,))[1]):
+        with pytest.raises(NotDifferentiableError, match="in a loop or a branch inside jit has no derivative"):
+            agrad.jit(derivative)(X)
+
+
+def test_rules_of_captured_values(place: Any) -> None:
+    f = lambda x: agrad.cond(x > 0, lambda: squared(x), lambda: x)  # noqa: E731
+    x = place(np.asarray(0.5))
+    assert_close(agrad.jit(agrad.grad(f))(x), np.cos(0.5), "its own rule")
+    g = agrad.vmap(lambda x: agrad.scan(lambda c, v: (squared(c) + v, None), x, place(np.ones(2)))[0])
+    xs = place(X)
+    assert_close(agrad.jit(g)(xs), host(g(xs)), "mapped", 1e-12)
+
+
+def test_writes_are_refused() -> None:
+    b = agrad.asarray([1.0, 2.0, 3.0])
+
+    def step(c: Any, v: Any) -> Any:
+        b[0] = b[0] + 1.0
+        return c * v + b, None
+
+    def own(x: Any) -> Any:
+        buffer = agrad.asarray(x) * 0
+
+        def step(c: Any, v: Any) -> Any:
+            buffer[0] += 1
+            return c * v + buffer, None
+
+        return agrad.scan(step, x, x)[0]
+
+    def operand(x: Any) -> Any:
+        b = agrad.asarray(x) * 1
+        agrad.cond(b[0] > 0, lambda b: (b.__setitem__(0, 5.0), b)[1], lambda b: b, b)
+        return b
+
+    for f in (lambda x: agrad.scan(step, x, x)[0], own, operand):
+        with pytest.raises(TracedValueError, match=r"Write into a copy, y = x \+ 0"):
+            agrad.jit(f)(X)
+    assert b.tolist() == [1.0, 2.0, 3.0]
+
+    def local(x: Any) -> Any:
+        def step(c: Any, v: Any) -> Any:
+            c = c + 0
+            c[0] = v
+            return c, None
+
+        return agrad.scan(step, x, x)[0]
+
+    assert_close(agrad.jit(local)(X), [2.0, -1.2, 2.0], "a copy")
+
+
+def test_results_are_the_callers() -> None:
+    k = np.ones(3)
+    run = agrad.jit(lambda x: agrad.cond(x[0] > 0, lambda: k, lambda: x))
+    first = run(X)
+    first[:] = -7
+    assert k.tolist() == run(X).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_numbers_with_derivatives_and_maps(place: Any) -> None:
+    x = place(X)
+    for f in (
+        lambda x, r: agrad.fori_loop(0, 3, lambda i, c: c * r, x),
+        lambda x, r: agrad.cond(agrad.sum(x) > 0, lambda: x * r, lambda: x),
+    ):
+        gradient = lambda x, r, f=f: agrad.grad(lambda x: agrad.sum(f(x, r)))(x)  # noqa: E731
+        assert_close(agrad.jit(gradient)(x, 0.5), host(gradient(x, 0.5)), "reverse")
+        each = lambda x, r, f=f: agrad.vmap(lambda v: f(agrad.expand_dims(v), r))(x)  # noqa: E731
+        assert_close(agrad.jit(each)(x, 0.5), host(each(x, 0.5)), "mapped")
+
+
+def test_values_that_only_a_trace_has() -> None:
+    """Neither a branch that is not taken nor what follows a loop is refused for the values of the trace."""
+    eye = np.eye(2)
+    grown = lambda xs: agrad.scan(lambda a, v: (a + agrad.expand_dims(v, axis=1) * v, None), eye * 0, xs)[0]  # noqa: E731
+    assert_close(agrad.jit(lambda xs: agrad.linalg.cholesky(grown(xs)))(eye), eye, "after a loop")
+    root = agrad.jit(lambda m: agrad.cond(m[0, 0] > 0, lambda: agrad.linalg.cholesky(m), lambda: m))
+    assert_close(root(-eye), -eye, "not taken")
+    assert_close(root(4 * eye), 2 * eye, "taken")
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        agrad.jit(agrad.linalg.cholesky)(-eye)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_fori_loop_keeps_the_dtype(dtype: str, place: Any) -> None:
+    x = place(X.astype(dtype))
+    found = agrad.jit(lambda x: agrad.fori_loop(0, 3, lambda i, c: c + agrad.astype(x, x.dtype) * x[i % 3], x))(x)
+    assert agrad.asarray(found).dtype == getattr(agrad, dtype)
+    if agrad.asarray(x).backend != "array_api_strict":
+        assert agrad.asarray(agrad.jit(lambda x: agrad.fori_loop(0, 3, lambda i, c: c + i, x))(x)).dtype == found.dtype
+
+
+@pytest.mark.parametrize("start", [None, "a"])
+def test_leaves_that_are_no_arrays_stay(start: Any) -> None:
+    f = lambda x: agrad.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[1]), (x, start))[0]  # noqa: E731
+    assert_close(agrad.jit(f)(X), X + 3, "as it was")
+    with pytest.raises(OperandError, match="carry arrays and numbers, from the start"):
+        agrad.jit(lambda x: agrad.fori_loop(0, 3, lambda i, c: (c[0], x), (x, start))[0])(X)
+
+
+def test_results_are_tensors_where_an_operand_is_one() -> None:
+    w = agrad.asarray(np.ones(3))
+    for f in (
+        lambda x: agrad.scan(lambda c, v: (c * w, c), x, x)[0],
+        lambda x: agrad.cond(x[0] < 9, lambda: w, lambda: w),
+    ):
+        assert isinstance(agrad.jit(f)(X), agrad.Tensor)
+    assert isinstance(agrad.jit(lambda x: agrad.fori_loop(0, 2, lambda i, c: c * x, x))(X), np.ndarray)
+
+
+def test_a_jitted_function_that_closes_over_a_value_of_a_transform() -> None:
+    f = lambda x: agrad.sum(agrad.jit(lambda q: q * x)(np.ones(3)))  # noqa: E731
+    assert agrad.grad(f)(X).tolist() == [1.0, 1.0, 1.0]

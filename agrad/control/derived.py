@@ -1,0 +1,172 @@
+"""Derivatives of programs: with tangents, with a pullback, for all members."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from agrad.control.bodies import Body, BodyTrace, _body, _running, example, repeated, traced_body
+from agrad.engine.backward import backward_pass
+from agrad.engine.batching import Batch
+from agrad.engine.levels import NAMESPACES, Forward, Reverse, namespace_of
+from agrad.engine.tape import leaf_node
+from agrad.engine.tensor import Tensor, settle, wrap
+from agrad.jit.program import Instruction, Program, Variable, interpret
+from agrad.transforms.calling import differentiable
+
+
+def active_outputs(program: Program, active: Iterable[Variable], examples: Mapping[Variable, Any]) -> list[bool]:
+    """Return which outputs may have a derivative by the active inputs."""
+    reached = set(active)
+    for instruction in program.instructions:
+        if not reached.isdisjoint(instruction.reads()):
+            reached.update(instruction.results)
+    return [isinstance(v, Variable) and v in reached and differentiable(examples[v]) for v in program.outputs]
+
+
+class Pushed(NamedTuple):
+    """A program with tangents."""
+
+    body: Body
+    inputs: list[Variable]
+    """The variables of the program's inputs."""
+    tangents: list[Variable]
+    """Those of the tangents of the active inputs."""
+    outputs: list[Any]
+    pushed: list[Any]
+    """The tangents of the outputs, None for zero."""
+
+
+def pushed(program: Program, examples: Sequence[Any], active: Sequence[int], named: str) -> Pushed:
+    """Trace a program with tangents for its active inputs."""
+    trace, level = BodyTrace(named, captures=False), Forward()
+    given, inputs = trace.inputs_like(examples)
+    ts, tangents = trace.inputs_like([ones_like(examples[i]) for i in active])
+    outputs: list[Any] = []
+    found: list[Any] = []
+    with _running(trace):
+        for i, t in zip(active, ts, strict=True):
+            given[i] = wrap(given[i], level, t)
+        for out in interpret(program, given):
+            value, tangent = _apart(out, level)
+            outputs.append(trace.variable_of(value))
+            found.append(None if tangent is None else trace.variable_of(tangent))
+    body = _body(trace, [*inputs, *tangents], [*outputs, *[t for t in found if t is not None]])
+    return Pushed(body, inputs, tangents, outputs, found)
+
+
+def ones_like(raw: Any) -> Any:
+    """Return ones like a raw array."""
+    return NAMESPACES[type(raw)].ones_like(raw)
+
+
+def _apart(out: Any, level: Any) -> tuple[Any, Any]:
+    """Return a result without a level, and the level's record of it or None."""
+    out = settle(out) if isinstance(out, Tensor) else out
+    return (out.data, out.node) if isinstance(out, Tensor) and out.level is level else (out, None)
+
+
+class Pulled(NamedTuple):
+    """A program with its pullback."""
+
+    body: Body
+    """The program with all instructions and results, those of the pullback too."""
+    forward: list[Instruction]
+    backward: list[Instruction]
+    inputs: list[Variable]
+    outputs: list[Any]
+    given: dict[int, Variable]
+    """The variables of the cotangents of outputs, by the number of the output."""
+    found: list[Any]
+    """The cotangents of the active inputs, None for zero."""
+    sums: list[Any]
+    """The sums of these and of ``added``, for the first active inputs."""
+    added: list[Variable]
+
+    def residuals(self) -> list[Variable]:
+        """Return the variables of the program that the pullback reads."""
+        made = {v for i in self.backward for v in i.results}
+        made |= {*self.given.values(), *self.added, *self.body.program.constants}
+        read = [v for i in self.backward for v in i.reads()]
+        read += [v for v in (*self.found, *self.sums) if isinstance(v, Variable)]
+        return list(dict.fromkeys(v for v in read if v not in made))
+
+
+def pulled(program: Program, examples: Sequence[Any], active: Sequence[int], summed: int, named: str) -> Pulled:
+    """Trace a program and its pullback to the active inputs.
+
+    summed: the number of active inputs, the first ones, whose cotangents are added to further inputs.
+    """
+    trace, level = BodyTrace(named, captures=False), Reverse()
+    given, inputs = trace.inputs_like(examples)
+    roots = {i: leaf_node() for i in active}
+    outputs: list[Any] = []
+    cotangents: dict[int, Variable] = {}
+    starts: dict[Any, Any] = {}
+    sums: list[Any] = []
+    added: list[Variable] = []
+    with _running(trace):
+        for i, root in roots.items():
+            given[i] = wrap(given[i], level, root)
+        pairs = [_apart(out, level) for out in interpret(program, given)]
+        mark = len(trace.instructions)
+        for k, (value, node) in enumerate(pairs):
+            outputs.append(trace.variable_of(value))
+            if node is not None and differentiable(value):
+                g = trace.array(ones_like(example(value)))
+                cotangents[k] = g.node
+                starts[node] = starts[node] + g if node in starts else g
+        reached = backward_pass(starts, retain=False)
+        pulled_back = [reached.get(root) for root in roots.values()]
+        for i, back in zip(active[:summed], pulled_back[:summed], strict=True):
+            before = trace.array(ones_like(examples[i]))
+            added.append(before.node)
+            sums.append(trace.variable_of(before if back is None else before + back))
+        found = [None if back is None else trace.variable_of(back) for back in pulled_back]
+    body = _body(trace, inputs, [*outputs, *found, *sums])
+    forward, backward = trace.instructions[:mark], trace.instructions[mark:]
+    return Pulled(body, forward, backward, inputs, outputs, cotangents, found, sums, added)
+
+
+class MappedBody(NamedTuple):
+    """A program that computes all members of a map."""
+
+    body: Body
+    flags: list[bool]
+    """For each output, if it has the mapped axis."""
+
+
+def mapped(
+    program: Program,
+    examples: Sequence[Any],
+    flags: Sequence[bool],
+    members: int,
+    named: str,
+    wanted: Sequence[int] = (),
+    finish: Callable[[list[Any], Sequence[Any]], Sequence[Any]] | None = None,
+) -> MappedBody:
+    """Trace a program for all members of a map.
+
+    flags: True for the inputs that have the mapped axis, in front. wanted: the outputs that must have it. finish: a
+    function of the inputs and the outputs, Tensors of the batch level, to other outputs.
+    """
+    seen: list[bool] = []
+
+    def function(given: list[Any]) -> list[Any]:
+        level = Batch(members)  # newer than the trace
+        wrapped = [level.wrap(x) if m else x for x, m in zip(given, flags, strict=True)]
+        outs: Sequence[Any] = interpret(program, wrapped)
+        if finish is not None:
+            outs = finish(wrapped, outs)
+        found = []
+        for k, out in enumerate(outs):
+            out = settle(out) if isinstance(out, Tensor) else out
+            is_mapped = isinstance(out, Tensor) and out.level is level
+            if is_mapped:
+                out = settle(out.data)
+            elif k in wanted:
+                out = namespace_of((out,)).broadcast_to(out, (members, *out.shape))
+            seen.append(is_mapped or k in wanted)
+            found.append(out)
+        return found
+
+    many = [repeated(x, members) if m else x for x, m in zip(examples, flags, strict=True)]
+    return MappedBody(traced_body(function, many, named, captures=False), seen)
