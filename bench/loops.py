@@ -72,7 +72,8 @@ def measure(options: Options) -> tuple[dict[str, dict[str, Timing]], dict[str, d
 
     These are the left out candidates, and the libraries that each computes with.
     """
-    names = (EAGER, JITTED, COMPILED, *options.peers)
+    compiled = (COMPILED,) if options.peers else ()
+    names = (EAGER, JITTED, *compiled, *options.peers)
     libraries = {COMPILED: ("numpy", "jax"), PEER: ("jax",)}
     candidates = [
         Candidate(n, job, (options.quick, options.only, n), libraries.get(n, ("numpy",)), required=n == EAGER)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from bench import common
+from bench import common, limits
 from bench.common import Candidate, Job, Missing, Remote, Timing, load
 from bench.mlp import MOMENTUM, SIZES, batches, initial
 from bench.suites import Options, Report, Suite
@@ -470,6 +470,7 @@ def run(options: Options) -> Report:
         "machine": about,
         "computed_with": reports,
         "left_out": left_out,
+        "limits": limits.measure("float32", quick=options.quick).record(),
         "seconds": seconds,
     }
     return Report(text, record)

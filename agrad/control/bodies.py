@@ -49,6 +49,7 @@ class BodyTrace(Trace):
     def __init__(self, named: str, captures: bool = True, level_id: int | None = None) -> None:
         super().__init__(named)
         self.id = next_id() if level_id is None else level_id
+        self.unreal = True
         self.outer = mode().trace if captures else None
         self.captured_values: dict[Any, tuple[Any, Variable]] = {}
         """Values of older levels with their variables."""

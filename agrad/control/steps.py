@@ -25,6 +25,7 @@ class ControlFlow(Operation):
     """
 
     variadic = "operand"
+    sketches = True
     is_own = False
     may_alias = True
     takes_traced_numbers = True

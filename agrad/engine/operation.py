@@ -61,6 +61,8 @@ class Operation:
     """True if elements of an argument may be unused."""
     overwrites: tuple[int, ...] = ()
     """The positions of operands that may be overwritten if ``donate`` is true."""
+    sketches = False
+    """True if ``sketch`` returns other values than ``evaluate``."""
     put: Function | None = None
     """The write-back rule: it gives the first argument after a write to the result."""
 

@@ -51,6 +51,7 @@ class Trace(Level):
         "no_leaves",
         "reads_anew",
         "thread",
+        "unreal",
     )
 
     name = "trace"
@@ -62,6 +63,8 @@ class Trace(Level):
         self.born = next_id()
         self.closed = False
         self.evaluating = False
+        self.unreal = False
+        """True after a loop or a branch, whose values are not those of a call. An operation may then refuse them."""
         """True while an operation is evaluated on the real values."""
         self.by_layout = False
         """True if an operation is a view or a copy depending on the layout of its array."""
@@ -119,6 +122,7 @@ class Trace(Level):
             out = self.evaluate(primitive, tuple(values), plain)
         finally:
             self.evaluating = outer
+        self.unreal = self.unreal or primitive.sketches
         if [value for value in values if value is out]:
             self.given_back.add(primitive)
         single = primitive.outputs is None
@@ -138,7 +142,8 @@ class Trace(Level):
         try:
             return primitive.sketch(values, settings)
         except Exception:
-            # values after a loop, or of a branch that is not taken, are not those of a call: the program will tell
+            if not self.unreal:
+                raise
             try:
                 return primitive.sketch(tuple(map(_harmless, values)), settings)
             except Exception:
