@@ -1,0 +1,3 @@
+"""Functions of neural networks, with PyTorch's names and meanings."""
+
+__all__: list[str] = []
