@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import diff
+from bench import diff, plot
 
 
 def samples(middle: float, spread: float = 0.02, seed: int = 0) -> list[float]:
@@ -112,3 +112,21 @@ def test_what_is_no_run_is_a_clear_error(
 def test_a_threshold_is_above_one(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert diff.main([str(old), str(old), "--threshold", "0.9"]) == 2
     assert "above 1" in capsys.readouterr().err
+
+
+@pytest.mark.needs("matplotlib")
+def test_a_plot_is_drawn_and_bad_input_is_told(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "new folder" / "plot.svg"
+    assert plot.main([str(old), str(file)]) == 0
+    first = file.read_text()
+    assert all(text in first for text in ("<svg", *ROWS, "PyTorch eager"))
+    assert plot.main([str(old), str(file)]) == 0 and file.read_text() == first
+    capsys.readouterr()
+    many = run(tmp_path / "many.json", {f"row {i}": 1e-3 for i in range(61)})
+    for results, at, said in (
+        (many, file, "61 rows"),
+        (tmp_path / "none.json", file, "none.json"),
+        (old, tmp_path / "plot.text", "plot.text"),
+    ):
+        assert plot.main([str(results), str(at)]) == 2
+        assert said in capsys.readouterr().err
