@@ -139,7 +139,7 @@ def _text(rng: Any, length: int) -> Problem:
     text = np.eye(CHARACTERS)[rng.integers(0, CHARACTERS, length)]
     state = rng.standard_normal((2 * LAYERS, CHARACTERS)) * 0.1
     x = rng.standard_normal((8 * LAYERS + 3, CHARACTERS)) * 0.5
-    return Problem(characters, x, (state, text), unrolled=length > 100)
+    return Problem(characters, x, (state, text), unrolled=length)
 
 
 def problems(quick: bool = False) -> dict[tuple[str, str], Problem]:
