@@ -20,6 +20,7 @@ FACES = {
     "agrad.fft": agrad.fft,
     "agrad.special": agrad.special,
     "agrad.nn": agrad.nn,
+    "agrad.nn.functional": agrad.nn.functional,
     "agrad.optim": agrad.optim,
     "agrad.random": agrad.random,
     "agrad.data": agrad.data,

@@ -27,7 +27,7 @@ BUDGETS = {
     "inspecting": 1180,
     "interop": 3240,
     "jit": 5650,
-    "nn": 570,
+    "nn": 1600,
     "ops": 5380,
     "optim": 490,
     "random": 480,

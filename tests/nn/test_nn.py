@@ -98,14 +98,17 @@ def test_modes_and_gradients(backend: str) -> None:
 
 def test_repr_shows_the_parts_and_the_number_of_parameters() -> None:
     model = nn.Sequential(
-        nn.Linear(784, 128), nn.GELU(approximate=True), nn.Dropout(0.25), nn.Sequential(nn.Linear(128, 10, bias=False))
+        nn.Linear(784, 128),
+        nn.GELU(approximate="tanh"),
+        nn.Dropout(0.25),
+        nn.Sequential(nn.Linear(128, 10, bias=False)),
     )
     assert repr(model) == (
-        "Sequential(\n  0: Linear(784, 128)\n  1: GELU(approximate=True)\n  2: Dropout(p=0.25)\n"
+        "Sequential(\n  0: Linear(784, 128)\n  1: GELU(approximate='tanh')\n  2: Dropout(p=0.25)\n"
         "  3: Sequential(\n    0: Linear(128, 10, bias=False)\n  )\n)  # 101,760 parameters"
     )
     assert repr(nn.Linear(2, 3)) == "Linear(2, 3)  # 9 parameters"
-    assert repr(nn.Softmax(axis=0)) == "Softmax(axis=0)"
+    assert repr(nn.Softmax(dim=0)) == "Softmax(dim=0)"
     assert "blocks.0: Linear(4, 4, bias=False)" in repr(Net())
 
 
@@ -207,9 +210,12 @@ def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
         (nn.Tanh(), np.tanh),
         (nn.Sigmoid(), sigmoid),
         (nn.GELU(), lambda x: x * np.vectorize(lambda v: 0.5 * (1 + math.erf(v / math.sqrt(2))))(x)),
-        (nn.GELU(approximate=True), lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
+        (
+            nn.GELU(approximate="tanh"),
+            lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+        ),
         (nn.Softmax(), softmax),
-        (nn.Softmax(axis=0), lambda x: softmax(x, 0)),
+        (nn.Softmax(dim=0), lambda x: softmax(x, 0)),
         (nn.LogSoftmax(), lambda x: np.log(softmax(x))),
         (nn.Flatten(), lambda x: x.reshape(x.shape[0], -1)),
         (nn.Sequential(), lambda x: x),

@@ -1,0 +1,338 @@
+"""Activations as modules, with PyTorch's names."""
+
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.errors import ConfigurationError
+from agrad.nn import functional
+from agrad.nn.function_module import FunctionModule
+from agrad.nn.init import parameter
+from agrad.nn.module import Module
+
+
+class ReLU(FunctionModule):
+    """The positive part of each element, max(x, 0)."""
+
+    function = staticmethod(functional.relu)
+
+
+class Tanh(FunctionModule):
+    """The hyperbolic tangent of each element."""
+
+    function = staticmethod(functional.tanh)
+
+
+class Sigmoid(FunctionModule):
+    """The logistic function of each element, 1 / (1 + exp(-x))."""
+
+    function = staticmethod(functional.sigmoid)
+
+
+class LogSigmoid(FunctionModule):
+    """The logarithm of the logistic function of each element."""
+
+    function = staticmethod(functional.logsigmoid)
+
+
+class SELU(FunctionModule):
+    """The scaled exponential linear unit of each element."""
+
+    function = staticmethod(functional.selu)
+
+
+class SiLU(FunctionModule):
+    """Each element times its logistic function."""
+
+    function = staticmethod(functional.silu)
+
+
+class Mish(FunctionModule):
+    """Each element times the hyperbolic tangent of its softplus."""
+
+    function = staticmethod(functional.mish)
+
+
+class Softsign(FunctionModule):
+    """The quotient x / (1 + abs(x)) for each element."""
+
+    function = staticmethod(functional.softsign)
+
+
+class Tanhshrink(FunctionModule):
+    """The difference x - tanh(x) for each element."""
+
+    function = staticmethod(functional.tanhshrink)
+
+
+class ReLU6(FunctionModule):
+    """Each element, limited to the interval from 0 to 6."""
+
+    function = staticmethod(functional.relu6)
+
+
+class Hardsigmoid(FunctionModule):
+    """Each element as relu6(x + 3) / 6."""
+
+    function = staticmethod(functional.hardsigmoid)
+
+
+class Hardswish(FunctionModule):
+    """Each element as x * relu6(x + 3) / 6."""
+
+    function = staticmethod(functional.hardswish)
+
+
+class LeakyReLU(FunctionModule):
+    """Each element, the negative ones times ``negative_slope``.
+
+    Parameters
+    ----------
+    negative_slope : float
+        The derivative at 0 and below.
+    """
+
+    function = staticmethod(functional.leaky_relu)
+
+    def __init__(self, negative_slope: float = 0.01) -> None:
+        self.negative_slope = negative_slope
+
+
+class ELU(FunctionModule):
+    """Each element, the negative ones as alpha * (exp(x) - 1).
+
+    Parameters
+    ----------
+    alpha : float
+        Minus the limit for small x.
+    """
+
+    function = staticmethod(functional.elu)
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        self.alpha = alpha
+
+
+class CELU(FunctionModule):
+    """Each element, the negative ones as alpha * (exp(x / alpha) - 1).
+
+    Parameters
+    ----------
+    alpha : float
+        Minus the limit for small x, not 0.
+    """
+
+    function = staticmethod(functional.celu)
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        self.alpha = alpha
+
+
+class GELU(FunctionModule):
+    """Each element times its normal distribution function, x * Phi(x).
+
+    Parameters
+    ----------
+    approximate : {"none", "tanh"}
+        ``"tanh"`` for the approximation of Phi by tanh.
+    """
+
+    function = staticmethod(functional.gelu)
+
+    def __init__(self, approximate: str = "none") -> None:
+        self.approximate = approximate
+
+
+class Softplus(FunctionModule):
+    """The smooth positive part log(1 + exp(beta * x)) / beta of each element.
+
+    Parameters
+    ----------
+    beta : float
+        The sharpness of the bend at 0, not 0.
+    threshold : float
+        Where ``beta * x`` is greater, the result is ``x``.
+    """
+
+    function = staticmethod(functional.softplus)
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        self.beta, self.threshold = beta, threshold
+
+
+class Hardtanh(FunctionModule):
+    """Each element, limited to an interval.
+
+    Parameters
+    ----------
+    min_val, max_val : float
+        The limits.
+    """
+
+    function = staticmethod(functional.hardtanh)
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
+        self.min_val, self.max_val = min_val, max_val
+
+
+class Hardshrink(FunctionModule):
+    """Each element, or 0 from ``-lambd`` to ``lambd``.
+
+    Parameters
+    ----------
+    lambd : float
+        The greatest absolute value that gives 0.
+    """
+
+    function = staticmethod(functional.hardshrink)
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        self.lambd = lambd
+
+
+class Softshrink(FunctionModule):
+    """Each element, moved by ``lambd`` towards 0 but not past it.
+
+    Parameters
+    ----------
+    lambd : float
+        The distance, 0 or more.
+    """
+
+    function = staticmethod(functional.softshrink)
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        self.lambd = lambd
+
+
+class Threshold(FunctionModule):
+    """Each element that is greater than a threshold, and a value for the others.
+
+    Parameters
+    ----------
+    threshold : float
+        The threshold.
+    value : float
+        The result for elements that are not greater.
+    """
+
+    function = staticmethod(functional.threshold)
+
+    def __init__(self, threshold: float, value: float) -> None:
+        self.threshold, self.value = threshold, value
+
+
+class GLU(FunctionModule):
+    """The first half along an axis times the logistic function of the second.
+
+    Parameters
+    ----------
+    dim : int
+        The axis.
+    """
+
+    function = staticmethod(functional.glu)
+
+    def __init__(self, dim: int = -1) -> None:
+        self.dim = dim
+
+
+class Softmax(FunctionModule):
+    """The softmax exp(x) / sum(exp(x)) along one axis.
+
+    Parameters
+    ----------
+    dim : int
+        The axis along which the results sum to 1.
+    """
+
+    function = staticmethod(functional.softmax)
+
+    def __init__(self, dim: int = -1) -> None:
+        self.dim = dim
+
+
+class LogSoftmax(FunctionModule):
+    """The logarithm of the softmax along one axis, x - log(sum(exp(x))).
+
+    Parameters
+    ----------
+    dim : int
+        The axis along which the exponentials of the results sum to 1.
+    """
+
+    function = staticmethod(functional.log_softmax)
+
+    def __init__(self, dim: int = -1) -> None:
+        self.dim = dim
+
+
+class Softmin(FunctionModule):
+    """The softmax of -x along one axis.
+
+    Parameters
+    ----------
+    dim : int
+        The axis along which the results sum to 1.
+    """
+
+    function = staticmethod(functional.softmin)
+
+    def __init__(self, dim: int = -1) -> None:
+        self.dim = dim
+
+
+class PReLU(Module):
+    """Each element, the negative ones times a learnt slope.
+
+    Parameters
+    ----------
+    num_parameters : int
+        1, or the number of channels, which are the second axis.
+    init : float
+        The initial slope.
+    dtype : dtype or None
+        The dtype of the slopes, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``num_parameters`` is below 1.
+    """
+
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        *,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        if num_parameters < 1:
+            raise ConfigurationError(f"PReLU: num_parameters is 1 or more, not {num_parameters!r}")
+        values = np.full(num_parameters, float(init))
+        self.weight: agrad.Tensor = parameter(values, dtype=dtype, backend=backend, device=device)
+
+    def forward(self, x: Any, /) -> Any:
+        """Return each element, the negative ones times the slope.
+
+        Parameters
+        ----------
+        x : array
+            Array of shape (n, c, ...).
+
+        Returns
+        -------
+        array
+            Array of the same shape and dtype.
+        """
+        return functional.prelu(x, self.weight)
+
+    def settings(self) -> str:
+        return f"num_parameters={self.weight.size}"

@@ -1,0 +1,475 @@
+"""Activations: functions of each element, softmax along an axis, and gated units."""
+
+from typing import Any
+
+import agrad
+from agrad.errors import ConfigurationError, ShapeError
+
+
+def relu(x: Any, /) -> Any:
+    """Return the positive part of each element; its derivative at 0 is 0.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real dtype.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+    """
+    return agrad.relu(x)
+
+
+def tanh(x: Any, /) -> Any:
+    """Return the hyperbolic tangent of each element.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a floating dtype.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+    """
+    return agrad.tanh(x)
+
+
+def sigmoid(x: Any, /) -> Any:
+    """Return the logistic function 1 / (1 + exp(-x)) of each element.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a floating dtype.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+    """
+    return agrad.sigmoid(x)
+
+
+def logsigmoid(x: Any, /) -> Any:
+    """Return the logarithm of the logistic function of each element.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real floating dtype.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+    """
+    return -agrad.logaddexp(-x, 0.0)
+
+
+def leaky_relu(x: Any, /, negative_slope: float = 0.01) -> Any:
+    """Return each element, the negative ones times ``negative_slope``.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real floating dtype.
+    negative_slope : float
+        The derivative at 0 and below.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+
+    Notes
+    -----
+    A. Maas, A. Hannun and A. Ng (2013), ICML Workshop on Deep Learning.
+    """
+    return agrad.where(x > 0, x, x * negative_slope)
+
+
+def prelu(x: Any, weight: Any, /) -> Any:
+    """Return each element, the negative ones times a learnt slope.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, ...), (n,) or (), and a real floating dtype.
+    weight : array
+        The slopes, of shape (1,) or (); or (c,) for one of each channel.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    ShapeError
+        If there is another number of slopes.
+
+    Notes
+    -----
+    K. He et al. (2015), arXiv:1502.01852.
+    """
+    shape, slopes = tuple(x.shape), tuple(weight.shape)
+    channels = shape[1] if len(shape) > 1 else 1
+    if slopes not in ((), (1,), (channels,)):
+        raise ShapeError(f"prelu: weight has the shape (1,) or ({channels},), a slope for each channel, not {slopes}")
+    weight = agrad.reshape(weight, (-1, *(1,) * (len(shape) - 2)) if len(shape) > 1 else (1,) * len(shape))
+    return agrad.where(x > 0, x, agrad.multiply(x, weight))
+
+
+def _exponential(x: Any, alpha: float, rate: float = 1.0) -> Any:
+    """Return alpha * (exp(x * rate) - 1) for the elements of 0 or less, and 0 for the others."""
+    return agrad.expm1(agrad.where(x > 0, 0.0, x) * rate) * alpha
+
+
+def elu(x: Any, /, alpha: float = 1.0) -> Any:
+    """Return each element, the negative ones as ``alpha * (exp(x) - 1)``.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real floating dtype.
+    alpha : float
+        Minus the limit for small x.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+
+    Notes
+    -----
+    D. Clevert, T. Unterthiner and S. Hochreiter (2016), arXiv:1511.07289.
+    """
+    return agrad.where(x > 0, x, _exponential(x, alpha))
+
+
+def celu(x: Any, /, alpha: float = 1.0) -> Any:
+    """Return each element, the negative ones as ``alpha * (exp(x / alpha) - 1)``.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real floating dtype.
+    alpha : float
+        Minus the limit for small x, not 0.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``alpha`` is 0.
+
+    Notes
+    -----
+    J. Barron (2017), arXiv:1704.07483.
+    """
+    if alpha == 0:
+        raise ConfigurationError("celu: alpha is not 0, by which it divides")
+    return agrad.where(x > 0, x, _exponential(x, alpha, 1 / alpha))
+
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+def selu(x: Any, /) -> Any:
+    """Return the scaled exponential linear unit of each element.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real floating dtype.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+
+    Notes
+    -----
+    G. Klambauer et al. (2017), arXiv:1706.02515.
+    """
+    return elu(x, _SELU_ALPHA) * _SELU_SCALE
+
+
+def silu(x: Any, /) -> Any:
+    """Return each element times its logistic function.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a floating dtype.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+
+    Notes
+    -----
+    S. Elfwing, E. Uchibe and K. Doya (2018), arXiv:1702.03118.
+    """
+    return x * agrad.sigmoid(x)
+
+
+def mish(x: Any, /) -> Any:
+    """Return ``x * tanh(softplus(x))`` for each element.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real floating dtype.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+
+    Notes
+    -----
+    D. Misra (2020), arXiv:1908.08681.
+    """
+    return x * agrad.tanh(agrad.logaddexp(x, 0.0))
+
+
+def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """Return ``log(1 + exp(beta * x)) / beta`` for each element.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real floating dtype.
+    beta : float
+        The sharpness of the bend at 0, not 0.
+    threshold : float
+        Where ``beta * x`` is greater, the result is ``x``.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``beta`` is 0.
+    """
+    if beta == 0:
+        raise ConfigurationError("softplus: beta is not 0, by which it divides")
+    scaled = x * beta
+    linear = scaled > threshold
+    return agrad.where(linear, x, agrad.logaddexp(agrad.where(linear, 0.0, scaled), 0.0) / beta)
+
+
+def softsign(x: Any, /) -> Any:
+    """Return ``x / (1 + abs(x))`` for each element.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real floating dtype.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+    """
+    return x / (agrad.abs(x) + 1.0)
+
+
+def tanhshrink(x: Any, /) -> Any:
+    """Return ``x - tanh(x)`` for each element.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a floating dtype.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+    """
+    return x - agrad.tanh(x)
+
+
+def hardtanh(x: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """Return each element, limited to an interval.
+
+    The derivative at the limits is 0.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real floating dtype.
+    min_val, max_val : float
+        The limits.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``min_val`` is greater than ``max_val``.
+    """
+    if min_val > max_val:
+        raise ConfigurationError(f"hardtanh: min_val {min_val!r} is at most max_val, {max_val!r}")
+    return agrad.where(x <= min_val, min_val, agrad.where(x >= max_val, max_val, x))
+
+
+def relu6(x: Any, /) -> Any:
+    """Return each element, limited to the interval from 0 to 6.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real floating dtype.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+    """
+    return hardtanh(x, 0.0, 6.0)
+
+
+def hardsigmoid(x: Any, /) -> Any:
+    """Return ``relu6(x + 3) / 6`` for each element.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real floating dtype.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+    """
+    return relu6(x + 3.0) / 6.0
+
+
+def hardswish(x: Any, /) -> Any:
+    """Return ``x * relu6(x + 3) / 6`` for each element.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real floating dtype.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+
+    Notes
+    -----
+    A. Howard et al. (2019), arXiv:1905.02244.
+    """
+    return agrad.where(x <= -3.0, 0.0, agrad.where(x >= 3.0, x, x * (x + 3.0) / 6.0))
+
+
+def hardshrink(x: Any, /, lambd: float = 0.5) -> Any:
+    """Return each element, or 0 from ``-lambd`` to ``lambd``.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real floating dtype.
+    lambd : float
+        The greatest absolute value that gives 0.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+    """
+    return agrad.where(agrad.abs(x) <= lambd, 0.0, x)
+
+
+def softshrink(x: Any, /, lambd: float = 0.5) -> Any:
+    """Return each element, moved by ``lambd`` towards 0 but not past it.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real floating dtype.
+    lambd : float
+        The distance, 0 or more.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``lambd`` is below 0.
+    """
+    if not lambd >= 0:
+        raise ConfigurationError(f"softshrink: lambd is 0 or more, not {lambd!r}")
+    return agrad.where(agrad.abs(x) <= lambd, 0.0, x - agrad.where(x > 0, lambd, -lambd))
+
+
+def threshold(x: Any, /, threshold: float, value: float) -> Any:
+    """Return each element that is greater than a threshold, and a value for others.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real floating dtype.
+    threshold : float
+        The threshold.
+    value : float
+        The result for elements that are not greater.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+    """
+    return agrad.where(x <= threshold, value, x)
+
+
+def gelu(x: Any, /, approximate: str = "none") -> Any:
+    """Return each element times the standard normal distribution function of it.
+
+    Parameters
+    ----------
+    x : array
+        Array of any shape and a real floating dtype.
+    approximate : {"none", "tanh"}
+        ``"tanh"`` for the approximation by tanh.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``approximate`` is something else.
+
+    Notes
+    -----
+    D. Hendrycks and K. Gimpel (2016), arXiv:1606.08415.
+    """
+    if approximate not in ("none", "tanh"):
+        raise ConfigurationError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
+    return agrad.gelu(x, approximate=approximate == "tanh")

@@ -1,0 +1,161 @@
+"""Functions along an axis: softmax and its kin, gated units, norms of vectors."""
+
+from typing import Any
+
+import agrad
+from agrad.errors import ShapeError
+
+
+def softmax(x: Any, /, dim: int = -1) -> Any:
+    """Return exp(x) / sum(exp(x)) along an axis, without overflow.
+
+    Parameters
+    ----------
+    x : array
+        Array of one or more axes and a floating dtype.
+    dim : int
+        The axis.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+    """
+    return agrad.softmax(x, axis=dim)
+
+
+def log_softmax(x: Any, /, dim: int = -1) -> Any:
+    """Return log(softmax(x)) along an axis, without overflow.
+
+    Parameters
+    ----------
+    x : array
+        Array of one or more axes and a floating dtype.
+    dim : int
+        The axis.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+    """
+    return agrad.log_softmax(x, axis=dim)
+
+
+def softmin(x: Any, /, dim: int = -1) -> Any:
+    """Return softmax(-x) along an axis.
+
+    Parameters
+    ----------
+    x : array
+        Array of one or more axes and a floating dtype.
+    dim : int
+        The axis.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+    """
+    return agrad.softmax(-x, axis=dim)
+
+
+def glu(x: Any, /, dim: int = -1) -> Any:
+    """Return the first half along an axis times the logistic function of the second.
+
+    Parameters
+    ----------
+    x : array
+        Array of a floating dtype, whose axis ``dim`` has an even length.
+    dim : int
+        The axis.
+
+    Returns
+    -------
+    array
+        Array of half the length along the axis.
+
+    Raises
+    ------
+    ShapeError
+        If the length of the axis is odd, or there is no such axis.
+
+    Notes
+    -----
+    Y. Dauphin et al. (2017), arXiv:1612.08083.
+    """
+    shape = tuple(x.shape)
+    if not -len(shape) <= dim < len(shape) or shape[dim] % 2:
+        raise ShapeError(f"glu: axis {dim} of an array of shape {shape} has no even length to be halved")
+    half, axis = shape[dim] // 2, dim % len(shape)
+    head = (slice(None),) * axis
+    return x[(*head, slice(None, half), ...)] * agrad.sigmoid(x[(*head, slice(half, None), ...)])
+
+
+def normalize(x: Any, /, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
+    """Return vectors divided by their norms.
+
+    Parameters
+    ----------
+    x : array
+        Array of a floating dtype.
+    p : float
+        The order of the norm.
+    dim : int
+        The axis of the vectors.
+    eps : float
+        The least divisor.
+
+    Returns
+    -------
+    array
+        Array of the same shape and dtype.
+    """
+    return x / agrad.maximum(agrad.linalg.vector_norm(x, axis=dim, keepdims=True, ord=p), eps)
+
+
+def cosine_similarity(x1: Any, x2: Any, /, dim: int = 1, eps: float = 1e-8) -> Any:
+    """Return the cosine of the angle between vectors.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        Arrays of shapes that broadcast, and a real floating dtype.
+    dim : int
+        The axis of the vectors.
+    eps : float
+        The least norm that is divided by.
+
+    Returns
+    -------
+    array
+        Array of the broadcast shape without the axis.
+    """
+    dot = agrad.sum(agrad.multiply(x1, x2), axis=dim)
+    # the root of a square that is at least eps**2 has a derivative at a vector of zeros, too
+    squares = [agrad.sum(agrad.square(x), axis=dim) for x in (x1, x2)]
+    floor = eps * eps
+    norms = [agrad.sqrt(agrad.where(s > floor, s, floor)) for s in squares]
+    return dot / (norms[0] * norms[1])
+
+
+def pairwise_distance(x1: Any, x2: Any, /, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+    """Return the norm of ``x1 - x2 + eps`` along the last axis.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        Arrays of shapes that broadcast, and a real floating dtype.
+    p : float
+        The order of the norm.
+    eps : float
+        A number that keeps equal vectors apart.
+    keepdim : bool
+        True to keep the axis with length one.
+
+    Returns
+    -------
+    array
+        Array of the broadcast shape without the last axis.
+    """
+    return agrad.linalg.vector_norm(agrad.subtract(x1, x2) + eps, axis=-1, ord=p, keepdims=keepdim)
