@@ -1,108 +1,297 @@
-"""Losses, as modules without parameters."""
+"""Losses as modules, with PyTorch's names."""
 
 from typing import Any
 
 import agrad
-from agrad.errors import ConfigurationError, DtypeError, ShapeError
-from agrad.nn.module import Module
+from agrad.nn import functional
+from agrad.nn.function_module import FunctionModule
+from agrad.nn.functional.losses import REDUCTIONS, check_reduction
 
-_REDUCTIONS = ("mean", "sum", "none")
+
+def _buffer(weight: Any) -> Any:
+    """Return an array as a Tensor, which a module saves and moves; None stays None."""
+    return weight if weight is None or isinstance(weight, agrad.Tensor) else agrad.asarray(weight)
 
 
-class _Loss(Module):
-    """Base class of losses: holds the checked reduction."""
+class Loss(FunctionModule):
+    """Base class of losses, whose one option is the reduction.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+
+    Raises
+    ------
+    ConfigurationError
+        If the reduction is another one.
+    """
+
+    reductions = REDUCTIONS
 
     def __init__(self, reduction: str = "mean") -> None:
-        if reduction not in _REDUCTIONS:
-            raise ConfigurationError(
-                f"{type(self).__name__}: reduction is one of {', '.join(map(repr, _REDUCTIONS))}, not {reduction!r}"
-            )
+        check_reduction(type(self).__name__, reduction, self.reductions)
         self.reduction = reduction
 
     def settings(self) -> str:
-        return f"reduction={self.reduction!r}"
+        shown = {name: value for name, value in self.options().items() if not hasattr(value, "shape")}
+        return ", ".join(f"{name}={value!r}" for name, value in shown.items() if value is not None)
 
 
-class CrossEntropyLoss(_Loss):
-    """The cross entropy of softmax(logits) with the labels, -sum(p * log(softmax)).
-
-    Parameters
-    ----------
-    reduction : {"mean", "sum", "none"}
-        The reduction over all rows; ``"none"`` for the loss of each row.
-
-    Raises
-    ------
-    ConfigurationError
-        If the reduction is another one.
-    """
-
-    def forward(self, logits: Any, labels: Any, /) -> Any:
-        """Return the cross entropy.
-
-        Parameters
-        ----------
-        logits : array
-            Array of shape (..., c) and a real floating dtype.
-        labels : array
-            Integers in range(c) of shape (...), or probabilities of shape (..., c).
-
-        Returns
-        -------
-        array
-            Array of shape (), or (...) with the reduction ``"none"``.
-
-        Raises
-        ------
-        AgradError
-            As ``agrad.cross_entropy``.
-        """
-        return agrad.cross_entropy(logits, labels, reduction=self.reduction)
-
-
-class MSELoss(_Loss):
-    """The squared difference of prediction and target, (prediction - target)**2.
+class MSELoss(Loss):
+    """The squared differences of prediction and target.
 
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}
-        The reduction over all elements; ``"none"`` for the square of each.
-
-    Raises
-    ------
-    ConfigurationError
-        If the reduction is another one.
+        The reduction over all losses.
     """
 
-    def forward(self, prediction: Any, target: Any, /) -> Any:
-        """Return the squared difference.
+    function = staticmethod(functional.mse_loss)
 
-        Parameters
-        ----------
-        prediction, target : array or number
-            Real arrays of one shape, at least one of them an array.
 
-        Returns
-        -------
-        array
-            Array of shape (), or of the arguments' shape with the reduction ``"none"``.
+class L1Loss(Loss):
+    """The absolute differences of prediction and target.
 
-        Raises
-        ------
-        ShapeError
-            If the shapes differ, also if they would broadcast.
-        DtypeError
-            If the difference is complex.
-        """
-        shapes = [tuple(getattr(x, "shape", ())) for x in (prediction, target)]
-        if shapes[0] != shapes[1]:
-            raise ShapeError(f"MSELoss: the prediction's shape {shapes[0]} is not the target's, {shapes[1]}")
-        difference = agrad.subtract(prediction, target)
-        if agrad.isdtype(difference.dtype, "complex floating"):
-            raise DtypeError(
-                f"MSELoss takes real numbers, not {difference.dtype}; for complex ones take agrad.abs of the difference"
-            )
-        squares = agrad.square(difference)
-        if self.reduction == "none":
-            return squares
-        return agrad.mean(squares) if self.reduction == "mean" else agrad.sum(squares)
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    """
+
+    function = staticmethod(functional.l1_loss)
+
+
+class HuberLoss(Loss):
+    """Half the squared differences up to ``delta``, and lines beyond.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    delta : float
+        The greatest difference that is squared, above 0.
+    """
+
+    function = staticmethod(functional.huber_loss)
+
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        super().__init__(reduction)
+        self.delta = delta
+
+
+class SmoothL1Loss(Loss):
+    """The absolute differences of prediction and target, smooth at 0.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    beta : float
+        The greatest difference that is squared, 0 or more.
+    """
+
+    function = staticmethod(functional.smooth_l1_loss)
+
+    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
+        super().__init__(reduction)
+        self.beta = beta
+
+
+class BCELoss(Loss):
+    """The cross entropy of probabilities with targets from 0 to 1.
+
+    Parameters
+    ----------
+    weight : array, optional
+        A factor of each loss, of a shape that broadcasts.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    """
+
+    function = staticmethod(functional.binary_cross_entropy)
+
+    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.weight = _buffer(weight)
+
+
+class BCEWithLogitsLoss(Loss):
+    """The cross entropy of the logistic function of logits with targets.
+
+    Parameters
+    ----------
+    weight : array, optional
+        A factor of each loss, of a shape that broadcasts.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    pos_weight : array, optional
+        A factor of the targets' part of each loss, of a shape that broadcasts.
+    """
+
+    function = staticmethod(functional.binary_cross_entropy_with_logits)
+
+    def __init__(self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> None:
+        super().__init__(reduction)
+        self.weight = _buffer(weight)
+        self.pos_weight = _buffer(pos_weight)
+
+
+class NLLLoss(Loss):
+    """Minus the logarithms of probabilities of labels.
+
+    Parameters
+    ----------
+    weight : array, optional
+        A factor for each class, of shape (c,).
+    ignore_index : int
+        The label of elements whose loss is 0 and that do not count.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    """
+
+    function = staticmethod(functional.nll_loss)
+
+    def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.weight = _buffer(weight)
+        self.ignore_index = ignore_index
+
+
+class CrossEntropyLoss(Loss):
+    """The cross entropy of softmax(logits) with labels or probabilities.
+
+    The classes are along axis 1, as PyTorch has them.
+
+    Parameters
+    ----------
+    weight : array, optional
+        A factor for each class, of shape (c,).
+    ignore_index : int
+        The label of elements whose loss is 0 and that do not count.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    label_smoothing : float
+        The part of the targets, from 0 to 1, that is spread over all classes.
+    """
+
+    function = staticmethod(functional.cross_entropy)
+
+    def __init__(
+        self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
+    ) -> None:
+        super().__init__(reduction)
+        self.weight = _buffer(weight)
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+
+
+class KLDivLoss(Loss):
+    """The loss target * (log(target) - x), for x the logarithms of probabilities.
+
+    Parameters
+    ----------
+    reduction : {"mean", "batchmean", "sum", "none"}
+        The reduction over all losses; ``"batchmean"`` divides the sum by the length of the first axis.
+    log_target : bool
+        True for a target of logarithms.
+    """
+
+    function = staticmethod(functional.kl_div)
+    reductions = (*REDUCTIONS, "batchmean")
+
+    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
+        super().__init__(reduction)
+        self.log_target = log_target
+
+
+class GaussianNLLLoss(Loss):
+    """The negative logarithm of the normal density of targets.
+
+    Parameters
+    ----------
+    full : bool
+        True to add the constant ``log(2 * pi) / 2``.
+    eps : float
+        The least variance, above 0.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    """
+
+    function = staticmethod(functional.gaussian_nll_loss)
+
+    def __init__(self, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.full = full
+        self.eps = eps
+
+
+class PoissonNLLLoss(Loss):
+    """The negative logarithm of the Poisson probability of counts.
+
+    Parameters
+    ----------
+    log_input : bool
+        False if the input has the rates themselves.
+    full : bool
+        True to add Stirling's approximation of log(target!).
+    eps : float
+        What is added to a rate before its logarithm.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    """
+
+    function = staticmethod(functional.poisson_nll_loss)
+
+    def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.log_input = log_input
+        self.full = full
+        self.eps = eps
+
+
+class TripletMarginLoss(Loss):
+    """The margin by which a positive should be nearer than a negative, not reached.
+
+    Parameters
+    ----------
+    margin : float
+        The difference of distances that makes the loss 0, above 0.
+    p : float
+        The order of the norm.
+    eps : float
+        A number that keeps equal vectors apart.
+    swap : bool
+        True to take the distance of the positive from the negative where it is the smaller one.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    """
+
+    function = staticmethod(functional.triplet_margin_loss)
+
+    def __init__(
+        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: str = "mean"
+    ) -> None:
+        super().__init__(reduction)
+        self.margin = margin
+        self.p = p
+        self.eps = eps
+        self.swap = swap
+
+
+class CosineEmbeddingLoss(Loss):
+    """The loss 1 - cosine of vectors that belong together, cosine - margin of others.
+
+    Parameters
+    ----------
+    margin : float
+        The cosine below which the loss of a pair that is apart is 0.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all losses.
+    """
+
+    function = staticmethod(functional.cosine_embedding_loss)
+
+    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = margin

@@ -90,8 +90,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 def _is_array(value: Any) -> bool:
-    """Return True for an array; the classes of NumPy's scalars are dtypes."""
-    return hasattr(value, "shape") and not isinstance(value, type)
+    """Return True for an array; NumPy's dtypes have a shape, and its classes of scalars are dtypes."""
+    return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type)
 
 
 def _xp_for(values: tuple[Any, ...]) -> Any:
@@ -211,8 +211,8 @@ class IInfo:
 
 
 def _limits(name: str, type: Any) -> tuple[Any, DType]:
-    xp = _xp_for((type,))
     dtype = as_dtype(type.dtype if _is_array(type) else type)
+    xp = _xp_for((type,) if _is_array(type) else ())
     kinds = ("real floating", "complex floating") if name == "finfo" else ("signed integer", "unsigned integer")
     if dtype.kind not in kinds:
         raise DtypeError(f"{name} takes a dtype that is {' or '.join(kinds)}, not {dtype}")

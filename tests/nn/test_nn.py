@@ -254,13 +254,13 @@ def test_losses(backend: str) -> None:
     x, y, labels = draw(4, 3), draw(4, 3, seed=1), np.array([0, 2, 1, 1])
     rows = -np.log(softmax(x))[np.arange(4), labels]
     for reduction, f in (("mean", np.mean), ("sum", np.sum), ("none", lambda a: a)):
-        loss = nn.CrossEntropyLoss(reduction)(here(x), here(labels))
+        loss = nn.CrossEntropyLoss(reduction=reduction)(here(x), here(labels))
         np.testing.assert_allclose(host(loss), f(rows), rtol=1e-12)
         np.testing.assert_allclose(host(nn.MSELoss(reduction)(here(x), here(y))), f((x - y) ** 2), rtol=1e-12)
     with pytest.raises(ShapeError, match=r"\(4, 3\) is not the target's, \(4, 1\)"):
         nn.MSELoss()(here(x), here(y[:, :1]))
     with pytest.raises(ConfigurationError, match="'average'"):
-        nn.CrossEntropyLoss("average")
+        nn.CrossEntropyLoss(reduction="average")
 
 
 @pytest.mark.parametrize(

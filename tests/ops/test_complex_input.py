@@ -86,9 +86,6 @@ OF_NO_VALUES = """
 """.split()  # noqa: SIM905
 """Transforms, and what is about backends, dtypes or shapes."""
 
-MODULES = {"Dropout", "Linear", "Module", "Sequential"}
-"""Modules that compute no function of their own: random, made of table's functions, or containers."""
-
 
 def _public() -> set[str]:
     found = set()
@@ -97,7 +94,6 @@ def _public() -> set[str]:
             value = getattr(space, name)
             if not name.startswith("_") and callable(value) and not inspect.isclass(value):
                 found.add(prefix + name)
-    found |= {f"nn.{name}" for name in dir(nn) if inspect.isclass(getattr(nn, name)) and name not in MODULES}
     return found
 
 

@@ -327,6 +327,8 @@ def test_limits_are_python_numbers(backend: str) -> None:
         assert found.dtype is part
         assert found.eps == float(np.finfo(part.name).eps)
         assert {type(v) for v in (found.eps, found.max, found.min, found.smallest_normal)} == {float}
+    assert agrad.iinfo(np.dtype("int16")).max == 32767
+    assert agrad.finfo(np.dtype("float32")).bits == 32
     assert (agrad.iinfo(agrad.int8).min, agrad.iinfo(agrad.zeros(2, dtype=agrad.uint8)).max) == (-128, 255)
     assert (agrad.finfo(np.complex64).bits, agrad.result_type(np.float32, agrad.float64)) == (32, agrad.float64)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
+from agrad.nn.functional.real import real_only
 
 
 def relu(x: Any, /) -> Any:
@@ -54,6 +55,7 @@ def sigmoid(x: Any, /) -> Any:
     return agrad.sigmoid(x)
 
 
+@real_only
 def logsigmoid(x: Any, /) -> Any:
     """Return the logarithm of the logistic function of each element.
 
@@ -70,6 +72,7 @@ def logsigmoid(x: Any, /) -> Any:
     return -agrad.logaddexp(-x, 0.0)
 
 
+@real_only
 def leaky_relu(x: Any, /, negative_slope: float = 0.01) -> Any:
     """Return each element, the negative ones times ``negative_slope``.
 
@@ -92,6 +95,7 @@ def leaky_relu(x: Any, /, negative_slope: float = 0.01) -> Any:
     return agrad.where(x > 0, x, x * negative_slope)
 
 
+@real_only
 def prelu(x: Any, weight: Any, /) -> Any:
     """Return each element, the negative ones times a learnt slope.
 
@@ -129,6 +133,7 @@ def _exponential(x: Any, alpha: float, rate: float = 1.0) -> Any:
     return agrad.expm1(agrad.where(x > 0, 0.0, x) * rate) * alpha
 
 
+@real_only
 def elu(x: Any, /, alpha: float = 1.0) -> Any:
     """Return each element, the negative ones as ``alpha * (exp(x) - 1)``.
 
@@ -151,6 +156,7 @@ def elu(x: Any, /, alpha: float = 1.0) -> Any:
     return agrad.where(x > 0, x, _exponential(x, alpha))
 
 
+@real_only
 def celu(x: Any, /, alpha: float = 1.0) -> Any:
     """Return each element, the negative ones as ``alpha * (exp(x / alpha) - 1)``.
 
@@ -183,6 +189,7 @@ def celu(x: Any, /, alpha: float = 1.0) -> Any:
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
+@real_only
 def selu(x: Any, /) -> Any:
     """Return the scaled exponential linear unit of each element.
 
@@ -223,6 +230,7 @@ def silu(x: Any, /) -> Any:
     return x * agrad.sigmoid(x)
 
 
+@real_only
 def mish(x: Any, /) -> Any:
     """Return ``x * tanh(softplus(x))`` for each element.
 
@@ -243,6 +251,7 @@ def mish(x: Any, /) -> Any:
     return x * agrad.tanh(agrad.logaddexp(x, 0.0))
 
 
+@real_only
 def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """Return ``log(1 + exp(beta * x)) / beta`` for each element.
 
@@ -304,6 +313,7 @@ def tanhshrink(x: Any, /) -> Any:
     return x - agrad.tanh(x)
 
 
+@real_only
 def hardtanh(x: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """Return each element, limited to an interval.
 
@@ -331,6 +341,7 @@ def hardtanh(x: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     return agrad.where(x <= min_val, min_val, agrad.where(x >= max_val, max_val, x))
 
 
+@real_only
 def relu6(x: Any, /) -> Any:
     """Return each element, limited to the interval from 0 to 6.
 
@@ -347,6 +358,7 @@ def relu6(x: Any, /) -> Any:
     return hardtanh(x, 0.0, 6.0)
 
 
+@real_only
 def hardsigmoid(x: Any, /) -> Any:
     """Return ``relu6(x + 3) / 6`` for each element.
 
@@ -363,6 +375,7 @@ def hardsigmoid(x: Any, /) -> Any:
     return relu6(x + 3.0) / 6.0
 
 
+@real_only
 def hardswish(x: Any, /) -> Any:
     """Return ``x * relu6(x + 3) / 6`` for each element.
 
@@ -383,6 +396,7 @@ def hardswish(x: Any, /) -> Any:
     return agrad.where(x <= -3.0, 0.0, agrad.where(x >= 3.0, x, x * (x + 3.0) / 6.0))
 
 
+@real_only
 def hardshrink(x: Any, /, lambd: float = 0.5) -> Any:
     """Return each element, or 0 from ``-lambd`` to ``lambd``.
 
@@ -401,6 +415,7 @@ def hardshrink(x: Any, /, lambd: float = 0.5) -> Any:
     return agrad.where(agrad.abs(x) <= lambd, 0.0, x)
 
 
+@real_only
 def softshrink(x: Any, /, lambd: float = 0.5) -> Any:
     """Return each element, moved by ``lambd`` towards 0 but not past it.
 
@@ -426,6 +441,7 @@ def softshrink(x: Any, /, lambd: float = 0.5) -> Any:
     return agrad.where(agrad.abs(x) <= lambd, 0.0, x - agrad.where(x > 0, lambd, -lambd))
 
 
+@real_only
 def threshold(x: Any, /, threshold: float, value: float) -> Any:
     """Return each element that is greater than a threshold, and a value for others.
 

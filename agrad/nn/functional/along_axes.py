@@ -4,6 +4,7 @@ from typing import Any
 
 import agrad
 from agrad.errors import ShapeError
+from agrad.nn.functional.real import real_only
 
 
 def softmax(x: Any, /, dim: int = -1) -> Any:
@@ -114,6 +115,7 @@ def normalize(x: Any, /, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> An
     return x / agrad.maximum(agrad.linalg.vector_norm(x, axis=dim, keepdims=True, ord=p), eps)
 
 
+@real_only
 def cosine_similarity(x1: Any, x2: Any, /, dim: int = 1, eps: float = 1e-8) -> Any:
     """Return the cosine of the angle between vectors.
 

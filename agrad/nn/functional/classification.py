@@ -1,0 +1,171 @@
+"""Losses of class numbers and of probabilities of classes."""
+
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.nn.functional.losses import check_reduction
+from agrad.nn.functional.real import real_only
+
+
+def _classes_last(x: Any) -> Any:
+    """Return an array of shape (n, c, ...) as (n, ..., c), and one of shape (c,) as it is."""
+    return agrad.moveaxis(x, 1, -1) if len(x.shape) > 2 else x
+
+
+def _checked_labels(name: str, shape: tuple[int, ...], labels: Any) -> None:
+    """Raise an error unless the labels fit the shape (n, c, ...) or (c,) of predictions."""
+    expected = (*shape[:1], *shape[2:]) if len(shape) > 1 else ()
+    if not shape or tuple(labels.shape) != expected:
+        raise ShapeError(
+            f"{name}: labels of shape {tuple(labels.shape)} do not fit predictions of shape {shape}, which has the "
+            f"classes along axis {min(1, max(len(shape) - 1, 0))}; they are class numbers of shape {expected}"
+        )
+    if not agrad.isdtype(labels.dtype, "integral"):
+        raise DtypeError(f"{name}: class numbers have an integer dtype, not {labels.dtype}")
+
+
+def _kept(labels: Any, ignore_index: int) -> Any:
+    """Return where labels are not ``ignore_index``, or None if NumPy's labels show that none are."""
+    raw = labels.data if isinstance(labels, agrad.Tensor) else labels
+    if isinstance(raw, np.ndarray) and not np.any(raw == ignore_index):
+        return None
+    limits = agrad.iinfo(labels.dtype)
+    if not limits.min <= ignore_index <= limits.max:
+        return None
+    return labels != ignore_index
+
+
+def _picked(x: Any, labels: Any) -> Any:
+    """Return the elements of the last axis that labels name."""
+    return agrad.squeeze(agrad.take_along_axis(x, agrad.expand_dims(labels, axis=-1), axis=-1), axis=-1)
+
+
+def _negative_log(log_p: Any, labels: Any, kept: Any, weight: Any, smoothing: float) -> tuple[Any, Any]:
+    """Return the loss of each label, and the weights that a mean divides by the sum of, or None."""
+    picked = -_picked(log_p, labels)
+    weights = None if weight is None else agrad.take(weight, agrad.reshape(labels, (-1,)), axis=0)
+    if weights is not None:
+        weights = agrad.reshape(weights, tuple(labels.shape))
+        picked = agrad.multiply(picked, weights)
+    if smoothing:
+        every = -agrad.sum(log_p if weight is None else agrad.multiply(log_p, weight), axis=-1)
+        picked = (1 - smoothing) * picked + (smoothing / log_p.shape[-1]) * every
+    if kept is not None:
+        weights = agrad.astype(kept, log_p.dtype) if weights is None else agrad.where(kept, weights, 0.0)
+        picked = agrad.where(kept, picked, 0.0)
+    return picked, weights
+
+
+def _averaged(losses: Any, weights: Any, reduction: str) -> Any:
+    if reduction == "none":
+        return losses
+    if reduction == "mean":
+        return agrad.mean(losses) if weights is None else agrad.sum(losses) / agrad.sum(weights)
+    return agrad.sum(losses)
+
+
+@real_only
+def nll_loss(
+    log_probability: Any, labels: Any, /, weight: Any = None, ignore_index: int = -100, reduction: str = "mean"
+) -> Any:
+    """Return minus the logarithms of probabilities of labels.
+
+    Parameters
+    ----------
+    log_probability : array
+        Logarithms of probabilities, of shape (n, c, ...) or (c,).
+    labels : array
+        Integers in range(c), of shape (n, ...) or ().
+    weight : array, optional
+        A factor for each class, of shape (c,).
+    ignore_index : int
+        The label of elements whose loss is 0 and that do not count.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all labels; the mean is the sum divided by that of the weights of the labels.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the shape of ``labels``.
+
+    Raises
+    ------
+    ShapeError, DtypeError
+        If labels and probabilities do not fit.
+    """
+    check_reduction("nll_loss", reduction)
+    _checked_labels("nll_loss", tuple(log_probability.shape), labels)
+    kept = _kept(labels, ignore_index)
+    labels = labels if kept is None else agrad.where(kept, labels, 0)
+    return _averaged(*_negative_log(_classes_last(log_probability), labels, kept, weight, 0.0), reduction)
+
+
+def cross_entropy(
+    logits: Any,
+    target: Any,
+    /,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Any:
+    """Return the cross entropy of softmax(logits) with labels or probabilities.
+
+    The classes are along axis 1, as PyTorch has them; ``agrad.cross_entropy`` takes them along the last.
+
+    Parameters
+    ----------
+    logits : array
+        Array of shape (n, c, ...) or (c,), and a real floating dtype.
+    target : array
+        Integers in range(c) of shape (n, ...) or (), or probabilities of the shape of ``logits``.
+    weight : array, optional
+        A factor for each class, of shape (c,).
+    ignore_index : int
+        The label of elements whose loss is 0 and that do not count.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all labels. The mean of labels is the sum divided by that of the weights of the labels; that
+        of probabilities is divided by their number.
+    label_smoothing : float
+        The part of the targets, from 0 to 1, that is spread over all classes.
+
+    Returns
+    -------
+    array
+        Array of shape (), or (n, ...).
+
+    Raises
+    ------
+    ShapeError, DtypeError
+        If labels and logits do not fit.
+    IndexRangeError
+        If NumPy's labels are out of range.
+    ConfigurationError
+        If an option has another value.
+    """
+    check_reduction("cross_entropy", reduction)
+    if not 0 <= label_smoothing <= 1:
+        raise ConfigurationError(f"cross_entropy: label_smoothing is from 0 to 1, not {label_smoothing!r}")
+    shape = tuple(logits.shape)
+    logits = _classes_last(logits)
+    if shape and tuple(target.shape) == shape and agrad.isdtype(target.dtype, "real floating"):
+        target = _classes_last(target)
+        if label_smoothing:
+            target = target * (1 - label_smoothing) + label_smoothing / logits.shape[-1]
+        if weight is not None:
+            target = agrad.multiply(target, weight)
+        losses = -agrad.sum(agrad.multiply(target, agrad.log_softmax(logits)), axis=-1)
+        return _averaged(losses, None, reduction)
+    _checked_labels("cross_entropy", shape, target)
+    kept = _kept(target, ignore_index)
+    if weight is None and not label_smoothing:
+        if kept is None:
+            return agrad.cross_entropy(logits, target, reduction=reduction)
+        losses = agrad.cross_entropy(logits, agrad.where(kept, target, 0), reduction="none")
+        return _averaged(agrad.where(kept, losses, 0.0), agrad.astype(kept, losses.dtype), reduction)
+    labels = target if kept is None else agrad.where(kept, target, 0)
+    log_p = agrad.log_softmax(logits)
+    return _averaged(*_negative_log(log_p, labels, kept, weight, label_smoothing), reduction)

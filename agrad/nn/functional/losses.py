@@ -1,0 +1,461 @@
+"""Losses of predictions and targets."""
+
+import math
+from typing import Any
+
+import agrad
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.nn.functional.along_axes import pairwise_distance
+from agrad.nn.functional.real import real_only
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def check_reduction(name: str, reduction: Any, known: tuple[str, ...] = REDUCTIONS) -> None:
+    """Raise ``ConfigurationError`` unless a reduction is known."""
+    if reduction not in known:
+        raise ConfigurationError(f"{name}: reduction is one of {', '.join(map(repr, known))}, not {reduction!r}")
+
+
+def reduced(name: str, losses: Any, reduction: str, weight: Any = None) -> Any:
+    """Return the mean, the sum or all of the losses, each multiplied by a weight."""
+    check_reduction(name, reduction)
+    if weight is not None:
+        losses = agrad.multiply(losses, weight)
+    if reduction == "none":
+        return losses
+    return agrad.mean(losses) if reduction == "mean" else agrad.sum(losses)
+
+
+def _same_shape(name: str, prediction: Any, target: Any) -> None:
+    shapes = [tuple(getattr(x, "shape", ())) for x in (prediction, target)]
+    if shapes[0] != shapes[1]:
+        raise ShapeError(f"{name}: the prediction's shape {shapes[0]} is not the target's, {shapes[1]}")
+
+
+def _difference(name: str, prediction: Any, target: Any) -> Any:
+    _same_shape(name, prediction, target)
+    difference = agrad.subtract(prediction, target)
+    if agrad.isdtype(difference.dtype, "complex floating"):
+        raise DtypeError(
+            f"{name} takes real numbers, not {difference.dtype}; for complex ones take agrad.abs of the difference"
+        )
+    return difference
+
+
+def mse_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: Any = None) -> Any:
+    """Return the squared differences of prediction and target.
+
+    Parameters
+    ----------
+    prediction, target : array
+        Arrays of one shape and real dtypes.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all elements.
+    weight : array, optional
+        A factor of each loss, of a shape that broadcasts.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the shape of the arguments.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ, also if they would broadcast.
+    DtypeError
+        If the difference is complex.
+    """
+    return reduced("mse_loss", agrad.square(_difference("mse_loss", prediction, target)), reduction, weight)
+
+
+def l1_loss(prediction: Any, target: Any, /, reduction: str = "mean", weight: Any = None) -> Any:
+    """Return the absolute differences of prediction and target.
+
+    Parameters
+    ----------
+    prediction, target : array
+        Arrays of one shape and real dtypes.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all elements.
+    weight : array, optional
+        A factor of each loss, of a shape that broadcasts.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the shape of the arguments.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ, also if they would broadcast.
+    DtypeError
+        If the difference is complex.
+    """
+    return reduced("l1_loss", agrad.abs(_difference("l1_loss", prediction, target)), reduction, weight)
+
+
+def huber_loss(prediction: Any, target: Any, /, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
+    """Return half the squared differences up to ``delta``, and lines beyond.
+
+    The line is ``delta * (abs(difference) - delta / 2)``.
+
+    Parameters
+    ----------
+    prediction, target : array
+        Arrays of one shape and real dtypes.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all elements.
+    delta : float
+        The greatest difference that is squared, above 0.
+    weight : array, optional
+        A factor of each loss, of a shape that broadcasts.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the shape of the arguments.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ, also if they would broadcast.
+    DtypeError
+        If the difference is complex.
+    ConfigurationError
+        If ``delta`` is not above 0.
+
+    Notes
+    -----
+    P. Huber (1964), Annals of Mathematical Statistics 35.
+    """
+    if not delta > 0:
+        raise ConfigurationError(f"huber_loss: delta is above 0, not {delta!r}")
+    losses = _huber(_difference("huber_loss", prediction, target), delta)
+    return reduced("huber_loss", losses, reduction, weight)
+
+
+def _huber(difference: Any, delta: float) -> Any:
+    distance = agrad.abs(difference)
+    near = distance < delta
+    # a square of a large difference may overflow, and its derivative then be 0 * inf
+    return agrad.where(near, 0.5 * agrad.square(agrad.where(near, difference, 0.0)), delta * (distance - 0.5 * delta))
+
+
+def smooth_l1_loss(prediction: Any, target: Any, /, reduction: str = "mean", beta: float = 1.0) -> Any:
+    """Return the absolute differences, made smooth at 0.
+
+    Below ``beta`` a loss is ``difference**2 / (2 * beta)``, otherwise ``abs(difference) - beta / 2``.
+
+    Parameters
+    ----------
+    prediction, target : array
+        Arrays of one shape and real dtypes.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all elements.
+    beta : float
+        The greatest difference that is squared, 0 or more.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the shape of the arguments.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ, also if they would broadcast.
+    DtypeError
+        If the difference is complex.
+    ConfigurationError
+        If ``beta`` is below 0.
+
+    Notes
+    -----
+    R. Girshick (2015), arXiv:1504.08083.
+    """
+    if not beta >= 0:
+        raise ConfigurationError(f"smooth_l1_loss: beta is 0 or more, not {beta!r}")
+    difference = _difference("smooth_l1_loss", prediction, target)
+    return reduced("smooth_l1_loss", _huber(difference, beta) / beta if beta else agrad.abs(difference), reduction)
+
+
+_log_from_below: Any = agrad.elementwise(
+    "log_limited",
+    lambda xp, g, x: g / xp.maximum(x, xp.full_like(x, 1e-12)),
+    forward=lambda xp, x, /: xp.maximum(xp.log(xp.maximum(x, xp.full_like(x, 1e-44))), xp.full_like(x, -100.0)),
+    doc="Return log(x), or -100 where it is less, with the derivative 1 / max(x, 1e-12).",
+)
+
+
+@real_only
+def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, reduction: str = "mean") -> Any:
+    """Return the cross entropy of probabilities with targets from 0 to 1.
+
+    A loss is ``-target * log(probability) - (1 - target) * log(1 - probability)``, with logarithms of at least -100 and
+    in the derivative divisors of at least 1e-12. ``binary_cross_entropy_with_logits`` needs neither.
+
+    Parameters
+    ----------
+    probability, target : array
+        Arrays of one shape and real floating dtypes.
+    weight : array, optional
+        A factor of each loss, of a shape that broadcasts.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all elements.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the shape of the arguments.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ, also if they would broadcast.
+    """
+    _same_shape("binary_cross_entropy", probability, target)
+    ones = agrad.multiply(target, _log_from_below(probability))
+    zeros = agrad.multiply(1.0 - target, _log_from_below(1.0 - probability))
+    return reduced("binary_cross_entropy", -(ones + zeros), reduction, weight)
+
+
+@real_only
+def binary_cross_entropy_with_logits(
+    logits: Any, target: Any, /, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
+) -> Any:
+    """Return the cross entropy of the logistic function of logits with targets.
+
+    Parameters
+    ----------
+    logits, target : array
+        Arrays of one shape and real floating dtypes; the targets from 0 to 1.
+    weight : array, optional
+        A factor of each loss, of a shape that broadcasts.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all elements.
+    pos_weight : array, optional
+        A factor of the targets' part of each loss, of a shape that broadcasts.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the shape of the arguments.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ, also if they would broadcast.
+    """
+    _same_shape("binary_cross_entropy_with_logits", logits, target)
+    softplus = agrad.logaddexp(-logits, 0.0)
+    if pos_weight is not None:
+        softplus = agrad.multiply(softplus, agrad.multiply(pos_weight - 1.0, target) + 1.0)
+    losses = agrad.add(agrad.multiply(1.0 - target, logits), softplus)
+    return reduced("binary_cross_entropy_with_logits", losses, reduction, weight)
+
+
+@real_only
+def kl_div(x: Any, target: Any, /, reduction: str = "mean", log_target: bool = False) -> Any:
+    """Return ``target * (log(target) - x)``, for x the logarithms of probabilities.
+
+    Parameters
+    ----------
+    x : array
+        Logarithms of probabilities.
+    target : array
+        Probabilities of the same shape; where they are 0 the loss is 0.
+    reduction : {"mean", "batchmean", "sum", "none"}
+        The reduction over all elements; ``"batchmean"`` divides the sum by the length of the first axis, which gives
+        the Kullback-Leibler divergence.
+    log_target : bool
+        True for a target of logarithms.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the shape of the arguments.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ, also if they would broadcast.
+    """
+    _same_shape("kl_div", x, target)
+    check_reduction("kl_div", reduction, (*REDUCTIONS, "batchmean"))
+    if log_target:
+        losses = agrad.multiply(agrad.exp(target), agrad.subtract(target, x))
+    else:
+        losses = agrad.subtract(agrad.special.xlogy(target, target), agrad.multiply(target, x))
+    if reduction != "batchmean":
+        return reduced("kl_div", losses, reduction)
+    return agrad.sum(losses) / (x.shape[0] if x.shape else 1)
+
+
+@real_only
+def gaussian_nll_loss(
+    x: Any, target: Any, var: Any, /, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Any:
+    """Return the negative logarithm of the normal density of targets.
+
+    Parameters
+    ----------
+    x, target : array
+        Means and values, of one shape and a real floating dtype.
+    var : array
+        Variances, of a shape that broadcasts. Those below ``eps`` count as ``eps``, but for the derivative.
+    full : bool
+        True to add the constant ``log(2 * pi) / 2``.
+    eps : float
+        The least variance, above 0.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all elements.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the shape of the arguments.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes of means and values differ, also if they would broadcast.
+    ConfigurationError
+        If ``eps`` is not above 0.
+    """
+    _same_shape("gaussian_nll_loss", x, target)
+    if not eps > 0:
+        raise ConfigurationError(f"gaussian_nll_loss: eps is above 0, not {eps!r}")
+    if len(var.shape) == len(x.shape) - 1 and tuple(var.shape) == tuple(x.shape)[:-1]:
+        var = agrad.expand_dims(var, axis=-1)
+    still = agrad.stop_gradient(var)
+    var = var + agrad.where(still < eps, eps - still, 0.0)
+    losses = 0.5 * agrad.add(agrad.log(var), agrad.divide(agrad.square(agrad.subtract(x, target)), var))
+    return reduced("gaussian_nll_loss", losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
+
+
+@real_only
+def poisson_nll_loss(
+    x: Any, target: Any, /, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
+) -> Any:
+    """Return the negative logarithm of the Poisson probability of counts.
+
+    Parameters
+    ----------
+    x, target : array
+        Logarithms of rates, and counts, of one shape.
+    log_input : bool
+        False if ``x`` has the rates themselves.
+    full : bool
+        True to add Stirling's approximation of log(target!) to targets above 1.
+    eps : float
+        What is added to a rate before its logarithm.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all elements.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the shape of the arguments.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ, also if they would broadcast.
+    """
+    _same_shape("poisson_nll_loss", x, target)
+    if log_input:
+        losses = agrad.subtract(agrad.exp(x), agrad.multiply(target, x))
+    else:
+        losses = agrad.subtract(x, agrad.multiply(target, agrad.log(x + eps)))
+    if full:
+        many = target > 1
+        count = agrad.where(many, target, 1.0)
+        stirling = count * agrad.log(count) - count + 0.5 * agrad.log(2 * math.pi * count)
+        losses = losses + agrad.where(many, stirling, 0.0)
+    return reduced("poisson_nll_loss", losses, reduction)
+
+
+def triplet_margin_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    /,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Any:
+    """Return by how much positives fail to be nearer than negatives by a margin.
+
+    Parameters
+    ----------
+    anchor, positive, negative : array
+        Vectors along the last axis, of shapes that broadcast.
+    margin : float
+        The difference of distances that makes the loss 0, above 0.
+    p : float
+        The order of the norm.
+    eps : float
+        A number that keeps equal vectors apart.
+    swap : bool
+        True to take the distance of the positive from the negative where it is the smaller one.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all vectors.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the broadcast shape without the last axis.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``margin`` is not above 0.
+
+    Notes
+    -----
+    V. Balntas et al. (2016), Proceedings of BMVC.
+    """
+    if not margin > 0:
+        raise ConfigurationError(f"triplet_margin_loss: margin is above 0, not {margin!r}")
+    near = pairwise_distance(anchor, positive, p, eps)
+    far = pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = agrad.minimum(far, pairwise_distance(positive, negative, p, eps))
+    difference = agrad.subtract(near, far) + margin
+    return reduced("triplet_margin_loss", agrad.where(difference > 0, difference, 0.0), reduction)
+
+
+@real_only
+def cosine_embedding_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, reduction: str = "mean") -> Any:
+    """Return 1 - cosine where the target is 1, and cosine - margin where it is -1.
+
+    The latter is 0 where the cosine is less than the margin.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        Vectors along the last axis.
+    target : array
+        1 for vectors that belong together, otherwise -1.
+    margin : float
+        The cosine below which the loss of a pair that is apart is 0.
+    reduction : {"mean", "sum", "none"}
+        The reduction over all pairs.
+
+    Returns
+    -------
+    array
+        Array of shape (), or of the shape of ``target``.
+    """
+    # 1e-12 beside the squares, as PyTorch has it, keeps vectors of zeros out of the divisor
+    product = agrad.sum(agrad.multiply(x1, x2), axis=-1)
+    squares = [agrad.sum(agrad.square(x), axis=-1) + 1e-12 for x in (x1, x2)]
+    cosine = product / agrad.sqrt(squares[0] * squares[1])
+    apart = agrad.where(cosine - margin > 0, cosine - margin, 0.0)
+    losses = agrad.where(target == 1, 1.0 - cosine, agrad.where(target == -1, apart, 0.0))
+    return reduced("cosine_embedding_loss", losses, reduction)
