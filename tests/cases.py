@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import cases_convolution  # noqa: F401 - files its rows
 import cases_fft  # noqa: F401 - files its rows
 import cases_fused  # noqa: F401 - files its rows
 import cases_linalg  # noqa: F401 - files its rows

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import device as device_of
 
+from agrad.backends.convolution import convolution
 from agrad.errors import DeviceUnavailableError
 
 Raw = Any
@@ -35,6 +36,7 @@ class Backend:
     - ``setitem(x, value, *indices, index)``: a new array equal to ``x`` but for ``value`` at the index.
     - ``arange_like(x, n)``: the integers from 0 to n - 1 on the device of ``x``.
     - ``from_parts(x1, x2)``: complex numbers of their real and imaginary parts, of one dtype.
+    - ``convolution(x, w, *, strides, padding, x_dilation, w_dilation, groups)``: the correlation of neural networks.
     - ``iterate(going, step, *values)``: the values after ``values = step(*values)``, repeated while ``going(*values)``.
     - ``scatter_add(g, *indices, index, shape)``: zeros of ``shape`` with ``g`` added at the index; repeated
       indices accumulate.
@@ -114,6 +116,9 @@ def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
     def arange_like(x: Any, n: int, /) -> Any:
         return made.arange(n, device=device_of(x))
 
+    def correlated(x: Any, w: Any, /, **settings: Any) -> Any:
+        return convolution(made, x, w, **settings)
+
     names = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
     names["__array_namespace_info__"] = module.__array_namespace_info__
     for part in ("linalg", "fft"):
@@ -122,7 +127,9 @@ def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
             names[part] = SimpleNamespace(
                 **{name: getattr(inner, name) for name in dir(inner) if not name.startswith("_")}
             )
-    made = SimpleNamespace(**{**names, "arange_like": arange_like, "iterate": iterate, **extensions})
+    made = SimpleNamespace(
+        **{**names, "arange_like": arange_like, "iterate": iterate, "convolution": correlated, **extensions}
+    )
     return made
 
 

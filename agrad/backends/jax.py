@@ -82,6 +82,14 @@ def setitem(x: jax.Array, value: Any, /, *indices: Any, index: tuple[Any, ...]) 
     return array.at[where].set(value).reshape(x.shape)
 
 
+def convolution(
+    x: jax.Array, w: jax.Array, /, *, strides: Any, padding: Any, x_dilation: Any, w_dilation: Any, groups: int
+) -> jax.Array:
+    return jax.lax.conv_general_dilated(
+        x, w, strides, padding, lhs_dilation=x_dilation, rhs_dilation=w_dilation, feature_group_count=groups
+    )
+
+
 def scatter_add(g: jax.Array, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> jax.Array:
     if _is_whole(index):
         return g.reshape(shape)
@@ -153,6 +161,7 @@ BACKEND = Backend(
         scatter_add=scatter_add,
         from_parts=lambda x1, x2: jax.lax.complex(*jnp.broadcast_arrays(x1, x2)),
         searchsorted=searchsorted,
+        convolution=convolution,
         iterate=iterate,
         special=special_words.JAX,
     ),

@@ -82,6 +82,7 @@ BACKEND = Backend(
         setitem=_on_host(host.setitem),
         scatter_add=_on_host(scatter_add),
         from_parts=_on_host(host.from_parts),
+        convolution=_on_host(host.convolution),
         special=SpecialWords(evaluate=_in_double),
     ),
     version=strict.__version__,

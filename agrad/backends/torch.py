@@ -13,6 +13,7 @@ from agrad import philox
 from agrad.backends import host_random
 from agrad.backends import special as special_words
 from agrad.backends.base import Backend, vocabulary
+from agrad.backends.convolution import out_lengths
 from agrad.backends.indexing import explicit, host_index, positions
 from agrad.errors import DtypeError
 from agrad.registry import kernel
@@ -99,6 +100,34 @@ def setitem(x: torch.Tensor, value: Any, /, *indices: Any, index: tuple[Any, ...
     array[where] = value
     out = array.reshape(x.shape)
     return out.flip(axes) if axes else out
+
+
+def convolution(
+    x: torch.Tensor, w: torch.Tensor, /, *, strides: Any, padding: Any, x_dilation: Any, w_dilation: Any, groups: int
+) -> torch.Tensor:
+    """Call PyTorch's convolution, or for zeros between elements its transposed one."""
+    f = torch.nn.functional
+    if x.shape[0] and x.shape[1] and all(step == 1 for step in x_dilation):
+        return _CONVOLUTIONS[x.ndim - 3](_framed(x, padding), w, None, strides, 0, w_dilation, groups)
+    if not x.shape[0] or not x.shape[1]:
+        out = out_lengths(x.shape[2:], w.shape[2:], strides, padding, x_dilation, w_dilation)
+        return x.new_zeros((x.shape[0], w.shape[0], *out))
+    rows, c, *kernel = w.shape
+    w = w.reshape(groups, rows // groups, c, *kernel).transpose(1, 2).reshape(groups * c, rows // groups, *kernel)
+    transposed = (f.conv_transpose1d, f.conv_transpose2d, f.conv_transpose3d)[x.ndim - 3]
+    y = transposed(x, w.flip(tuple(range(2, x.ndim))), None, x_dilation, 0, 0, groups, w_dilation)
+    edges = [d * (k - 1) for k, d in zip(kernel, w_dilation, strict=True)]
+    pads = [(low - e, high - e) for (low, high), e in zip(padding, edges, strict=True)]
+    return _framed(y, pads)[(..., *(slice(None, None, s) for s in strides))]
+
+
+_CONVOLUTIONS = (torch.nn.functional.conv1d, torch.nn.functional.conv2d, torch.nn.functional.conv3d)
+
+
+def _framed(x: torch.Tensor, padding: Any) -> torch.Tensor:
+    """Return ``x`` with zeros around it; a negative padding cuts."""
+    flat = [n for pair in reversed(padding) for n in pair]
+    return torch.nn.functional.pad(x, flat) if any(flat) else x
 
 
 def scatter_add(g: torch.Tensor, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> torch.Tensor:
@@ -212,6 +241,7 @@ BACKEND = Backend(
         from_parts=lambda x1, x2: torch.complex(*torch.broadcast_tensors(x1, x2)),
         unique_all=unique_all,
         isin=isin,
+        convolution=convolution,
         searchsorted=searchsorted,
         special=special_words.TORCH,
     ),

@@ -9,6 +9,7 @@ from agrad.ops import (  # noqa: F401
     casting,
     composites,
     conversion,
+    convolution,
     creation,
     cumulative,
     decompositions,

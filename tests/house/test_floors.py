@@ -57,6 +57,7 @@ EXCEPTIONS = {
     ("agrad.optim", "agrad.ops.updates"),
     ("agrad.optim", "agrad.engine.scalars"),
     ("agrad.nn", "agrad.engine.scalars"),
+    ("agrad.nn", "agrad.ops.convolution"),
     ("agrad.random", "agrad.engine.scalars"),
     ("agrad.random", "agrad.ops.sampling"),
     ("agrad.scipy", "agrad.ops.matrix_functions"),

@@ -17,6 +17,7 @@ import agrad.backends.numpy.reductions
 import agrad.backends.numpy.updates  # noqa: F401 - these file kernels
 from agrad.backends import special as special_words
 from agrad.backends.base import CONTENT, Backend, vocabulary
+from agrad.backends.numpy.convolution import convolution
 from agrad.backends.numpy.fused import where
 from agrad.backends.numpy.linalg import lu
 from agrad.backends.numpy.words import WORDS
@@ -132,6 +133,7 @@ BACKEND = Backend(
         getitem=getitem,
         setitem=setitem,
         from_parts=from_parts,
+        convolution=convolution,
         special=special_words.NUMPY,
     ),
     version=np.__version__,

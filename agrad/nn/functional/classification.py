@@ -35,7 +35,7 @@ def _kept(labels: Any, ignore_index: int) -> Any:
     limits = agrad.iinfo(labels.dtype)
     if not limits.min <= ignore_index <= limits.max:
         return None
-    return labels != ignore_index
+    return agrad.not_equal(labels, ignore_index)
 
 
 def _picked(x: Any, labels: Any) -> Any:
@@ -154,7 +154,7 @@ def cross_entropy(
     if shape and tuple(target.shape) == shape and agrad.isdtype(target.dtype, "real floating"):
         target = _classes_last(target)
         if label_smoothing:
-            target = target * (1 - label_smoothing) + label_smoothing / logits.shape[-1]
+            target = agrad.add(agrad.multiply(target, 1 - label_smoothing), label_smoothing / logits.shape[-1])
         if weight is not None:
             target = agrad.multiply(target, weight)
         losses = -agrad.sum(agrad.multiply(target, agrad.log_softmax(logits)), axis=-1)

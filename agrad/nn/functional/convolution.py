@@ -1,0 +1,379 @@
+"""Convolutions and transposed convolutions along one, two or three axes."""
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import agrad
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.ops.convolution import convolution
+
+
+def numbers(name: str, what: str, value: Any, count: int, least: int) -> tuple[int, ...]:
+    """Return one integer for each spatial axis, of one for all or a sequence."""
+    try:
+        found = tuple(index(n) for n in value) if isinstance(value, Sequence) else (index(value),) * count
+    except TypeError:
+        found = ()
+    if len(found) == 1:
+        found *= count
+    if len(found) != count or any(n < least for n in found):
+        raise ConfigurationError(f"{name}: {what} is an integer of {least} or more, or {count} of them, not {value!r}")
+    return found
+
+
+def _checked(name: str, x: Any, weight: Any, groups: Any, spatial: int, channels: int) -> int:
+    """Return the groups of a call whose shapes and dtypes fit; ``channels`` is the axis of the weight for ``x``."""
+    groups = numbers(name, "groups", groups, 1, 1)[0]
+    shape, kernel = tuple(x.shape), tuple(weight.shape)
+    if len(shape) not in (spatial + 1, spatial + 2) or len(kernel) != spatial + 2:
+        raise ShapeError(
+            f"{name} takes an input of shape (n, c, ...) or (c, ...) and a weight, with {spatial} spatial axes each; "
+            f"theirs are {shape} and {kernel}"
+        )
+    if kernel[0] % groups:
+        raise ShapeError(f"{name}: the weight's first axis, {kernel[0]}, is no multiple of groups={groups}")
+    takes = kernel[0] if channels == 0 else kernel[1] * groups
+    if shape[-spatial - 1] != takes:
+        raise ShapeError(
+            f"{name}: the input of shape {shape} has {shape[-spatial - 1]} channels, and the weight of shape {kernel} "
+            f"with groups={groups} takes {takes}"
+        )
+    for array in (x, weight):
+        if "float" not in str(array.dtype) and "complex" not in str(array.dtype):
+            raise DtypeError(f"{name} takes floating arrays, not {array.dtype}; cast them with agrad.astype")
+    if str(x.dtype).rsplit(".")[-1] != str(weight.dtype).rsplit(".")[-1]:
+        raise DtypeError(f"{name} takes an input and a weight of one dtype, not {x.dtype} and {weight.dtype}")
+    return groups
+
+
+def _pads(name: str, padding: Any, spans: list[int], strides: tuple[int, ...]) -> list[tuple[int, int]]:
+    if padding == "same":
+        if any(s != 1 for s in strides):
+            raise ConfigurationError(f"{name}: padding='same' takes stride 1, not {strides}")
+        return [((k - 1) // 2, k - 1 - (k - 1) // 2) for k in spans]
+    if padding == "valid":
+        return [(0, 0)] * len(spans)
+    return [(p, p) for p in numbers(name, "padding", padding, len(spans), 0)]
+
+
+def _finished(y: Any, bias: Any, single: bool, spatial: int) -> Any:
+    if bias is not None:
+        y = agrad.add(y, agrad.reshape(bias, (-1, *(1,) * spatial)))
+    return y[0, ...] if single else y
+
+
+def _conv(
+    name: str, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any, spatial: int
+) -> Any:
+    groups = _checked(name, x, weight, groups, spatial, 1)
+    strides = numbers(name, "stride", stride, spatial, 1)
+    dilations = numbers(name, "dilation", dilation, spatial, 1)
+    spans = [(k - 1) * d + 1 for k, d in zip(weight.shape[2:], dilations, strict=True)]
+    pads = _pads(name, padding, spans, strides)
+    lengths = tuple(x.shape)[-spatial:]
+    if any(n + low + high < k for n, k, (low, high) in zip(lengths, spans, pads, strict=True)):
+        raise ShapeError(f"{name}: the kernel spans {tuple(spans)}, more than the input of {lengths} with its padding")
+    single = len(x.shape) == spatial + 1
+    y = convolution(
+        agrad.expand_dims(x, axis=0) if single else x,
+        weight,
+        strides=strides,
+        padding=tuple(pads),
+        x_dilation=(1,) * spatial,
+        w_dilation=dilations,
+        groups=groups,
+    )
+    return _finished(y, bias, single, spatial)
+
+
+def _conv_transpose(
+    name: str, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, more: Any, groups: Any, dilation: Any, m: int
+) -> Any:
+    groups = _checked(name, x, weight, groups, m, 0)
+    strides, dilations = numbers(name, "stride", stride, m, 1), numbers(name, "dilation", dilation, m, 1)
+    paddings, extra = numbers(name, "padding", padding, m, 0), numbers(name, "output_padding", more, m, 0)
+    if any(e >= max(s, d) for e, s, d in zip(extra, strides, dilations, strict=True)):
+        raise ConfigurationError(f"{name}: output_padding {extra} is below the stride {strides} or the dilation")
+    spans = [(k - 1) * d for k, d in zip(weight.shape[2:], dilations, strict=True)]
+    c, rows, *kernel = weight.shape
+    weight = agrad.moveaxis(agrad.reshape(weight, (groups, c // groups, rows, *kernel)), 2, 1)
+    weight = agrad.flip(agrad.reshape(weight, (groups * rows, c // groups, *kernel)), axis=tuple(range(2, m + 2)))
+    lengths = [
+        (n - 1) * s - 2 * p + k + e + 1
+        for n, s, p, k, e in zip(tuple(x.shape)[-m:], strides, paddings, spans, extra, strict=True)
+    ]
+    if any(n < 1 for n in lengths):
+        raise ShapeError(f"{name}: the result would have the lengths {tuple(lengths)}; choose a smaller padding")
+    single = len(x.shape) == m + 1
+    y = convolution(
+        agrad.expand_dims(x, axis=0) if single else x,
+        weight,
+        strides=(1,) * m,
+        padding=tuple((k - p, k - p + e) for k, p, e in zip(spans, paddings, extra, strict=True)),
+        x_dilation=strides,
+        w_dilation=dilations,
+        groups=groups,
+    )
+    return _finished(y, bias, single, m)
+
+
+def conv1d(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: Any = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Any:
+    """Return the correlation of an input with kernels along one spatial axis.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, l) or (c, l), and a floating dtype.
+    weight : array
+        The kernels, of shape (o, c // groups, k) and the dtype of ``x``.
+    bias : array, optional
+        Array of shape (o,), added to each channel.
+    stride : int or tuple of int
+        The steps between the places of a kernel.
+    padding : int, tuple of int, "valid" or "same"
+        The zeros on both sides; ``"same"`` keeps the lengths, for stride 1.
+    dilation : int or tuple of int
+        The steps between the elements of a kernel.
+    groups : int
+        The groups of channels, each with kernels of its own.
+
+    Returns
+    -------
+    array
+        Array of shape (n, o, ...) or (o, ...), of lengths
+        ``(length + 2 * padding - dilation * (k - 1) - 1) // stride + 1``.
+
+    Raises
+    ------
+    ShapeError, DtypeError, ConfigurationError
+        If shapes or dtypes do not fit, or for a setting that is none.
+    """
+    return _conv("conv1d", x, weight, bias, stride, padding, dilation, groups, 1)
+
+
+def conv_transpose1d(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Any:
+    """Return the transposed convolution along one spatial axis.
+
+    It is the derivative of ``conv1d`` by its input, as a function of the cotangent.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, l) or (c, l), and a floating dtype.
+    weight : array
+        The kernels, of shape (c, o // groups, k) and the dtype of ``x``.
+    bias : array, optional
+        Array of shape (o,), added to each channel.
+    stride, padding : int or tuple of int
+        Those of the convolution.
+    output_padding : int or tuple of int
+        The elements to add at the end of each axis, below the stride or the dilation.
+    groups : int
+        The groups of channels, each with kernels of its own.
+    dilation : int or tuple of int
+        That of the convolution.
+
+    Returns
+    -------
+    array
+        Array of shape (n, o, ...) or (o, ...), of lengths
+        ``(length - 1) * stride - 2 * padding + dilation * (k - 1) + output_padding + 1``.
+
+    Raises
+    ------
+    ShapeError, DtypeError, ConfigurationError
+        If shapes or dtypes do not fit, or for a setting that is none.
+    """
+    return _conv_transpose("conv_transpose1d", x, weight, bias, stride, padding, output_padding, groups, dilation, 1)
+
+
+def conv2d(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: Any = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Any:
+    """Return the correlation of an input with kernels along two spatial axes.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, h, w) or (c, h, w), and a floating dtype.
+    weight : array
+        The kernels, of shape (o, c // groups, kh, kw) and the dtype of ``x``.
+    bias : array, optional
+        Array of shape (o,), added to each channel.
+    stride : int or tuple of int
+        The steps between the places of a kernel.
+    padding : int, tuple of int, "valid" or "same"
+        The zeros on both sides; ``"same"`` keeps the lengths, for stride 1.
+    dilation : int or tuple of int
+        The steps between the elements of a kernel.
+    groups : int
+        The groups of channels, each with kernels of its own.
+
+    Returns
+    -------
+    array
+        Array of shape (n, o, ...) or (o, ...), of lengths
+        ``(length + 2 * padding - dilation * (k - 1) - 1) // stride + 1``.
+
+    Raises
+    ------
+    ShapeError, DtypeError, ConfigurationError
+        If shapes or dtypes do not fit, or for a setting that is none.
+    """
+    return _conv("conv2d", x, weight, bias, stride, padding, dilation, groups, 2)
+
+
+def conv_transpose2d(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Any:
+    """Return the transposed convolution along two spatial axes.
+
+    It is the derivative of ``conv2d`` by its input, as a function of the cotangent.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, h, w) or (c, h, w), and a floating dtype.
+    weight : array
+        The kernels, of shape (c, o // groups, kh, kw) and the dtype of ``x``.
+    bias : array, optional
+        Array of shape (o,), added to each channel.
+    stride, padding : int or tuple of int
+        Those of the convolution.
+    output_padding : int or tuple of int
+        The elements to add at the end of each axis, below the stride or the dilation.
+    groups : int
+        The groups of channels, each with kernels of its own.
+    dilation : int or tuple of int
+        That of the convolution.
+
+    Returns
+    -------
+    array
+        Array of shape (n, o, ...) or (o, ...), of lengths
+        ``(length - 1) * stride - 2 * padding + dilation * (k - 1) + output_padding + 1``.
+
+    Raises
+    ------
+    ShapeError, DtypeError, ConfigurationError
+        If shapes or dtypes do not fit, or for a setting that is none.
+    """
+    return _conv_transpose("conv_transpose2d", x, weight, bias, stride, padding, output_padding, groups, dilation, 2)
+
+
+def conv3d(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: Any = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Any:
+    """Return the correlation of an input with kernels along three spatial axes.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, d, h, w) or (c, d, h, w), and a floating dtype.
+    weight : array
+        The kernels, of shape (o, c // groups, kd, kh, kw) and the dtype of ``x``.
+    bias : array, optional
+        Array of shape (o,), added to each channel.
+    stride : int or tuple of int
+        The steps between the places of a kernel.
+    padding : int, tuple of int, "valid" or "same"
+        The zeros on both sides; ``"same"`` keeps the lengths, for stride 1.
+    dilation : int or tuple of int
+        The steps between the elements of a kernel.
+    groups : int
+        The groups of channels, each with kernels of its own.
+
+    Returns
+    -------
+    array
+        Array of shape (n, o, ...) or (o, ...), of lengths
+        ``(length + 2 * padding - dilation * (k - 1) - 1) // stride + 1``.
+
+    Raises
+    ------
+    ShapeError, DtypeError, ConfigurationError
+        If shapes or dtypes do not fit, or for a setting that is none.
+    """
+    return _conv("conv3d", x, weight, bias, stride, padding, dilation, groups, 3)
+
+
+def conv_transpose3d(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Any:
+    """Return the transposed convolution along three spatial axes.
+
+    It is the derivative of ``conv3d`` by its input, as a function of the cotangent.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, d, h, w) or (c, d, h, w), and a floating dtype.
+    weight : array
+        The kernels, of shape (c, o // groups, kd, kh, kw) and the dtype of ``x``.
+    bias : array, optional
+        Array of shape (o,), added to each channel.
+    stride, padding : int or tuple of int
+        Those of the convolution.
+    output_padding : int or tuple of int
+        The elements to add at the end of each axis, below the stride or the dilation.
+    groups : int
+        The groups of channels, each with kernels of its own.
+    dilation : int or tuple of int
+        That of the convolution.
+
+    Returns
+    -------
+    array
+        Array of shape (n, o, ...) or (o, ...), of lengths
+        ``(length - 1) * stride - 2 * padding + dilation * (k - 1) + output_padding + 1``.
+
+    Raises
+    ------
+    ShapeError, DtypeError, ConfigurationError
+        If shapes or dtypes do not fit, or for a setting that is none.
+    """
+    return _conv_transpose("conv_transpose3d", x, weight, bias, stride, padding, output_padding, groups, dilation, 3)
