@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from torch_parity import Call, check_call, here
+from torch_parity import Call, check_call, here, host
 
 from agrad import nn
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
@@ -78,3 +78,36 @@ def test_dtypes_are_refused() -> None:
         F.conv1d(np.zeros((1, 1, 3), int), np.zeros((1, 1, 1)))
     with pytest.raises(DtypeError, match="one dtype"):
         F.conv1d(np.zeros((1, 1, 3), np.float32), np.zeros((1, 1, 1)))
+
+
+LAYERS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    ("Conv1d", (4, 6, 3), {"stride": 2, "padding": 1, "groups": 2}),
+    ("Conv2d", (4, 3, (3, 2)), {"padding": 1, "bias": False}),
+    ("Conv3d", (4, 2, 2), {"dilation": (1, 2, 1)}),
+    ("ConvTranspose1d", (4, 6, 3), {"stride": 2, "output_padding": 1, "groups": 2}),
+    ("ConvTranspose2d", (4, 3, (3, 2)), {"padding": 1, "bias": False}),
+    ("ConvTranspose3d", (4, 2, 2), {"dilation": (1, 2, 1)}),
+]
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize(("name", "sizes", "options"), LAYERS, ids=[layer[0] for layer in LAYERS])
+def test_layers(backend: str, name: str, sizes: Any, options: Any) -> None:
+    import torch
+
+    layer = getattr(nn, name)(*sizes, **options, dtype="float64", rng=np.random.default_rng(0))
+    theirs = getattr(torch.nn, name)(*sizes, **options, dtype=torch.float64)
+    state = {key: torch.asarray(value) for key, value in layer.state_dict().items()}
+    theirs.load_state_dict(state)
+    bound = float(theirs.weight.abs().max().detach())
+    theirs.reset_parameters()
+    assert bound <= 1.1 * float(theirs.weight.abs().max().detach())
+    theirs.load_state_dict(state)
+    x = draw(2, 4, *(5, 6, 4)[: layer.spatial])
+    np.testing.assert_allclose(host(layer(here(x))), theirs(torch.asarray(x)).detach().numpy(), atol=1e-12)
+    assert repr(layer).startswith(f"{name}(4, {sizes[1]}, kernel_size=")
+
+
+def test_layers_refuse_groups() -> None:
+    with pytest.raises(ConfigurationError, match="multiples of groups=2"):
+        nn.Conv2d(3, 4, 3, groups=2)

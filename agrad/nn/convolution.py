@@ -1,0 +1,467 @@
+"""Convolution layers with PyTorch's names, arguments and initial values."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import agrad
+from agrad.errors import ConfigurationError
+from agrad.nn import functional, init
+from agrad.nn.functional.convolution import numbers
+from agrad.nn.module import Module
+from agrad.nn.seeding import Rng
+
+Lengths = int | Sequence[int]
+
+
+class _Convolution(Module):
+    """The parameters and settings of a convolution layer."""
+
+    spatial: ClassVar[int]
+    transposed: ClassVar[bool] = False
+
+    def _start(
+        self, sizes: tuple[int, int, Lengths], groups: int, bias: bool, rng: Rng, place: dict[str, Any], **how: Any
+    ) -> None:
+        name = type(self).__name__
+        (channels,), (rows,), (self.groups,) = (
+            numbers(name, what, n, 1, 1)
+            for what, n in (("in_channels", sizes[0]), ("out_channels", sizes[1]), ("groups", groups))
+        )
+        self.in_channels, self.out_channels = channels, rows
+        self.kernel_size = numbers(name, "kernel_size", sizes[2], self.spatial, 1)
+        if channels % self.groups or rows % self.groups:
+            raise ConfigurationError(
+                f"{name}: in_channels={channels} and out_channels={rows} are multiples of groups={self.groups}"
+            )
+        self.options = {"groups": self.groups, **how}
+        first, second = (channels, rows) if self.transposed else (rows, channels)
+        shape = (first, second // self.groups, *self.kernel_size)
+        bound = 1 / math.sqrt(math.prod(shape[1:]))
+        self.weight = init.parameter(init.uniform(shape, bound, rng), **place)
+        self.bias: agrad.Tensor | None = None
+        if bias:
+            self.bias = init.parameter(init.uniform((rows,), bound, rng), **place)
+
+    def forward(self, x: Any, /) -> Any:
+        """Return the function of the layer's name of ``x``.
+
+        Parameters
+        ----------
+        x : array
+            Array of shape (n, in_channels, ...) or (in_channels, ...).
+
+        Returns
+        -------
+        array
+            Array of shape (n, out_channels, ...) or (out_channels, ...).
+        """
+        kind = "conv_transpose" if self.transposed else "conv"
+        return getattr(functional, f"{kind}{self.spatial}d")(x, self.weight, self.bias, **self.options)
+
+    def settings(self) -> str:
+        shown = [f"{name}={value}" for name, value in self.options.items() if value not in (0, 1)]
+        shown += [] if self.bias is not None else ["bias=False"]
+        return ", ".join([f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}", *shown])
+
+
+class Conv1d(_Convolution):
+    """The function ``functional.conv1d`` with a learnt weight and bias.
+
+    ``weight`` has the shape (out_channels, in_channels // groups, ...), ``bias`` (out_channels,). Both start uniform
+    between -b and b, where 1 / b**2 is the product of the lengths of ``weight`` but its first.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Lengths of the second axis of input and output, multiples of ``groups``.
+    kernel_size : int or tuple of int
+        The lengths of the kernels.
+    stride : int or tuple of int
+        The steps between the places of a kernel.
+    padding : int, tuple of int, "valid" or "same"
+        The zeros on both sides of the input.
+    dilation : int or tuple of int
+        The steps between the elements of a kernel.
+    groups : int
+        The groups of channels, each with kernels of its own.
+    bias : bool
+        False for a layer without a bias.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        For a setting that is none.
+    """
+
+    spatial = 1
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Lengths,
+        stride: Lengths = 1,
+        padding: Any = 0,
+        dilation: Lengths = 1,
+        groups: int = 1,
+        bias: bool = True,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        sizes = (in_channels, out_channels, kernel_size)
+        self._start(sizes, groups, bias, rng, place, stride=stride, padding=padding, dilation=dilation)
+
+
+class ConvTranspose1d(_Convolution):
+    """The function ``functional.conv_transpose1d`` with a learnt weight and bias.
+
+    ``weight`` has the shape (in_channels, out_channels // groups, ...), ``bias`` (out_channels,). Both start uniform
+    between -b and b, where 1 / b**2 is the product of the lengths of ``weight`` but its first.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Lengths of the second axis of input and output, multiples of ``groups``.
+    kernel_size : int or tuple of int
+        The lengths of the kernels.
+    stride : int or tuple of int
+        The steps between the places of a kernel.
+    padding : int or tuple of int
+        The zeros on both sides of the convolution's input.
+    output_padding : int or tuple of int
+        The elements to add at the end of each axis.
+    groups : int
+        The groups of channels, each with kernels of its own.
+    bias : bool
+        False for a layer without a bias.
+    dilation : int or tuple of int
+        The steps between the elements of a kernel.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        For a setting that is none.
+    """
+
+    spatial = 1
+    transposed = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Lengths,
+        stride: Lengths = 1,
+        padding: Lengths = 0,
+        output_padding: Lengths = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Lengths = 1,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        sizes = (in_channels, out_channels, kernel_size)
+        self._start(
+            sizes,
+            groups,
+            bias,
+            rng,
+            place,
+            stride=stride,
+            padding=padding,
+            output_padding=output_padding,
+            dilation=dilation,
+        )
+
+
+class Conv2d(_Convolution):
+    """The function ``functional.conv2d`` with a learnt weight and bias.
+
+    ``weight`` has the shape (out_channels, in_channels // groups, ...), ``bias`` (out_channels,). Both start uniform
+    between -b and b, where 1 / b**2 is the product of the lengths of ``weight`` but its first.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Lengths of the second axis of input and output, multiples of ``groups``.
+    kernel_size : int or tuple of int
+        The lengths of the kernels.
+    stride : int or tuple of int
+        The steps between the places of a kernel.
+    padding : int, tuple of int, "valid" or "same"
+        The zeros on both sides of the input.
+    dilation : int or tuple of int
+        The steps between the elements of a kernel.
+    groups : int
+        The groups of channels, each with kernels of its own.
+    bias : bool
+        False for a layer without a bias.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        For a setting that is none.
+    """
+
+    spatial = 2
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Lengths,
+        stride: Lengths = 1,
+        padding: Any = 0,
+        dilation: Lengths = 1,
+        groups: int = 1,
+        bias: bool = True,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        sizes = (in_channels, out_channels, kernel_size)
+        self._start(sizes, groups, bias, rng, place, stride=stride, padding=padding, dilation=dilation)
+
+
+class ConvTranspose2d(_Convolution):
+    """The function ``functional.conv_transpose2d`` with a learnt weight and bias.
+
+    ``weight`` has the shape (in_channels, out_channels // groups, ...), ``bias`` (out_channels,). Both start uniform
+    between -b and b, where 1 / b**2 is the product of the lengths of ``weight`` but its first.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Lengths of the second axis of input and output, multiples of ``groups``.
+    kernel_size : int or tuple of int
+        The lengths of the kernels.
+    stride : int or tuple of int
+        The steps between the places of a kernel.
+    padding : int or tuple of int
+        The zeros on both sides of the convolution's input.
+    output_padding : int or tuple of int
+        The elements to add at the end of each axis.
+    groups : int
+        The groups of channels, each with kernels of its own.
+    bias : bool
+        False for a layer without a bias.
+    dilation : int or tuple of int
+        The steps between the elements of a kernel.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        For a setting that is none.
+    """
+
+    spatial = 2
+    transposed = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Lengths,
+        stride: Lengths = 1,
+        padding: Lengths = 0,
+        output_padding: Lengths = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Lengths = 1,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        sizes = (in_channels, out_channels, kernel_size)
+        self._start(
+            sizes,
+            groups,
+            bias,
+            rng,
+            place,
+            stride=stride,
+            padding=padding,
+            output_padding=output_padding,
+            dilation=dilation,
+        )
+
+
+class Conv3d(_Convolution):
+    """The function ``functional.conv3d`` with a learnt weight and bias.
+
+    ``weight`` has the shape (out_channels, in_channels // groups, ...), ``bias`` (out_channels,). Both start uniform
+    between -b and b, where 1 / b**2 is the product of the lengths of ``weight`` but its first.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Lengths of the second axis of input and output, multiples of ``groups``.
+    kernel_size : int or tuple of int
+        The lengths of the kernels.
+    stride : int or tuple of int
+        The steps between the places of a kernel.
+    padding : int, tuple of int, "valid" or "same"
+        The zeros on both sides of the input.
+    dilation : int or tuple of int
+        The steps between the elements of a kernel.
+    groups : int
+        The groups of channels, each with kernels of its own.
+    bias : bool
+        False for a layer without a bias.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        For a setting that is none.
+    """
+
+    spatial = 3
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Lengths,
+        stride: Lengths = 1,
+        padding: Any = 0,
+        dilation: Lengths = 1,
+        groups: int = 1,
+        bias: bool = True,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        sizes = (in_channels, out_channels, kernel_size)
+        self._start(sizes, groups, bias, rng, place, stride=stride, padding=padding, dilation=dilation)
+
+
+class ConvTranspose3d(_Convolution):
+    """The function ``functional.conv_transpose3d`` with a learnt weight and bias.
+
+    ``weight`` has the shape (in_channels, out_channels // groups, ...), ``bias`` (out_channels,). Both start uniform
+    between -b and b, where 1 / b**2 is the product of the lengths of ``weight`` but its first.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Lengths of the second axis of input and output, multiples of ``groups``.
+    kernel_size : int or tuple of int
+        The lengths of the kernels.
+    stride : int or tuple of int
+        The steps between the places of a kernel.
+    padding : int or tuple of int
+        The zeros on both sides of the convolution's input.
+    output_padding : int or tuple of int
+        The elements to add at the end of each axis.
+    groups : int
+        The groups of channels, each with kernels of its own.
+    bias : bool
+        False for a layer without a bias.
+    dilation : int or tuple of int
+        The steps between the elements of a kernel.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of initial values, by default the generator that ``nn.manual_seed`` starts.
+    dtype : dtype or None
+        The dtype of the parameters, by default float32.
+    backend : str or None
+        Their backend, by default the selected one.
+    device : device or None
+        Their device, by default that of the backend.
+
+    Raises
+    ------
+    ConfigurationError
+        For a setting that is none.
+    """
+
+    spatial = 3
+    transposed = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Lengths,
+        stride: Lengths = 1,
+        padding: Lengths = 0,
+        output_padding: Lengths = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Lengths = 1,
+        *,
+        rng: Rng = None,
+        dtype: Any = None,
+        backend: str | None = None,
+        device: Any = None,
+    ) -> None:
+        place = {"dtype": dtype, "backend": backend, "device": device}
+        sizes = (in_channels, out_channels, kernel_size)
+        self._start(
+            sizes,
+            groups,
+            bias,
+            rng,
+            place,
+            stride=stride,
+            padding=padding,
+            output_padding=output_padding,
+            dilation=dilation,
+        )

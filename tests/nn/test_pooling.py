@@ -1,0 +1,82 @@
+"""Pooling against PyTorch's: values, derivatives in every mode, equal elements, and the modules."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from torch_parity import Call, check_call, here, host
+
+from agrad import nn
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
+
+F = nn.functional
+RNG = np.random.default_rng(12)
+LINE, IMAGE, VOLUME = RNG.normal(size=(2, 3, 9)), RNG.normal(size=(2, 2, 7, 6)), RNG.normal(size=(1, 2, 5, 4, 6))
+CALLS: list[tuple[str, Any, dict[str, Any]]] = [
+    ("max_pool1d", LINE, {"kernel_size": 3}),
+    ("max_pool1d", LINE[0], {"kernel_size": 3, "stride": 2, "padding": 1, "dilation": 2}),
+    ("max_pool2d", IMAGE, {"kernel_size": (3, 2), "stride": (2, 1), "padding": 1}),
+    ("max_pool2d", IMAGE, {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}),
+    ("max_pool2d", IMAGE, {"kernel_size": 2, "stride": 3, "ceil_mode": True}),
+    ("max_pool3d", VOLUME, {"kernel_size": 2}),
+    ("avg_pool1d", LINE, {"kernel_size": 4, "stride": 2}),
+    ("avg_pool2d", IMAGE, {"kernel_size": 3, "stride": 2, "padding": 1}),
+    ("avg_pool2d", IMAGE[0], {"kernel_size": 3, "padding": 1, "count_include_pad": False}),
+    ("avg_pool2d", IMAGE, {"kernel_size": (2, 3), "divisor_override": 5}),
+    ("avg_pool3d", VOLUME, {"kernel_size": 2, "padding": 1, "count_include_pad": False}),
+    ("adaptive_avg_pool1d", LINE, {"output_size": 4}),
+    ("adaptive_avg_pool2d", IMAGE, {"output_size": (3, 4)}),
+    ("adaptive_avg_pool2d", IMAGE[0], {"output_size": 1}),
+    ("adaptive_avg_pool3d", VOLUME, {"output_size": (2, None, 4)}),
+    ("adaptive_max_pool1d", LINE, {"output_size": 4}),
+    ("adaptive_max_pool2d", IMAGE, {"output_size": (3, 8)}),
+    ("adaptive_max_pool3d", VOLUME, {"output_size": 2}),
+]
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("call", [Call(name, [x], how) for name, x, how in CALLS], ids=lambda call: call.name)
+def test_as_pytorch_in_every_mode(backend: str, call: Call) -> None:
+    check_call(call)
+
+
+@pytest.mark.needs("torch")
+def test_equal_elements_and_nan(backend: str) -> None:
+    equal = np.ones((1, 1, 4, 4))
+    check_call(Call("max_pool2d", [equal], {"kernel_size": 2}, smooth=False), modes=False)
+    x = np.arange(16.0).reshape(1, 1, 4, 4)
+    x[0, 0, 0, 1] = np.nan
+    value = host(F.max_pool2d(here(x), 2))
+    assert np.isnan(value[0, 0, 0, 0]) and np.all(np.isfinite(value.ravel()[1:]))
+
+
+@pytest.mark.parametrize(
+    ("layer", "x"),
+    [
+        (nn.MaxPool1d(3, 2, 1), LINE), (nn.MaxPool2d(2, ceil_mode=True), IMAGE), (nn.MaxPool3d(2), VOLUME),
+        (nn.AvgPool1d(3), LINE), (nn.AvgPool2d(3, padding=1, count_include_pad=False), IMAGE),
+        (nn.AvgPool3d(2), VOLUME),
+        (nn.AdaptiveAvgPool1d(2), LINE), (nn.AdaptiveAvgPool2d((2, 1)), IMAGE), (nn.AdaptiveAvgPool3d(1), VOLUME),
+        (nn.AdaptiveMaxPool1d(2), LINE), (nn.AdaptiveMaxPool2d((2, 1)), IMAGE), (nn.AdaptiveMaxPool3d(1), VOLUME),
+    ],
+    ids=lambda one: type(one).__name__ if isinstance(one, nn.Module) else "",
+)  # fmt: skip
+@pytest.mark.needs("torch")
+def test_modules(backend: str, layer: Any, x: np.ndarray) -> None:
+    import torch
+
+    theirs = getattr(torch.nn, type(layer).__name__)(**layer.options())
+    np.testing.assert_allclose(host(layer(here(x))), theirs(torch.asarray(x)).numpy(), atol=1e-12)
+
+
+def test_refusals() -> None:
+    with pytest.raises(ConfigurationError, match="padding"):
+        F.max_pool2d(IMAGE, 2, padding=2)
+    with pytest.raises(ShapeError, match="do not fit"):
+        F.avg_pool2d(IMAGE, 9)
+    with pytest.raises(ShapeError, match="spatial axes"):
+        F.max_pool2d(LINE[0], 2)
+    with pytest.raises(ConfigurationError, match="output_size"):
+        F.adaptive_avg_pool2d(IMAGE, (1, 2, 3))
+    with pytest.raises(DtypeError, match="real"):
+        F.max_pool1d(LINE * 1j, 2)
