@@ -107,11 +107,11 @@ def convolution(
 ) -> torch.Tensor:
     """Call PyTorch's convolution, or for zeros between elements its transposed one."""
     f = torch.nn.functional
-    if x.shape[0] and x.shape[1] and all(step == 1 for step in x_dilation):
-        return _CONVOLUTIONS[x.ndim - 3](_framed(x, padding), w, None, strides, 0, w_dilation, groups)
-    if not x.shape[0] or not x.shape[1]:
+    if not x.numel() or not w.numel():  # PyTorch refuses some of them
         out = out_lengths(x.shape[2:], w.shape[2:], strides, padding, x_dilation, w_dilation)
         return x.new_zeros((x.shape[0], w.shape[0], *out))
+    if all(step == 1 for step in x_dilation):
+        return _CONVOLUTIONS[x.ndim - 3](_framed(x, padding), w, None, strides, 0, w_dilation, groups)
     rows, c, *kernel = w.shape
     w = w.reshape(groups, rows // groups, c, *kernel).transpose(1, 2).reshape(groups * c, rows // groups, *kernel)
     transposed = (f.conv_transpose1d, f.conv_transpose2d, f.conv_transpose3d)[x.ndim - 3]
