@@ -47,6 +47,7 @@ from agrad.nn.losses import (
     TripletMarginLoss,
 )
 from agrad.nn.module import Module
+from agrad.nn.normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm, RMSNorm
 from agrad.nn.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -80,6 +81,9 @@ __all__ = [
     "AvgPool3d",
     "BCELoss",
     "BCEWithLogitsLoss",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
     "Conv1d",
     "Conv2d",
     "Conv3d",
@@ -91,6 +95,7 @@ __all__ = [
     "Dropout",
     "Flatten",
     "GaussianNLLLoss",
+    "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
@@ -99,6 +104,7 @@ __all__ = [
     "Identity",
     "KLDivLoss",
     "L1Loss",
+    "LayerNorm",
     "LeakyReLU",
     "Linear",
     "LogSigmoid",
@@ -112,6 +118,7 @@ __all__ = [
     "NLLLoss",
     "PReLU",
     "PoissonNLLLoss",
+    "RMSNorm",
     "ReLU",
     "ReLU6",
     "Sequential",

@@ -27,7 +27,7 @@ BUDGETS = {
     "inspecting": 1180,
     "interop": 3240,
     "jit": 5650,
-    "nn": 1900,
+    "nn": 2100,
     "ops": 5480,
     "optim": 490,
     "random": 480,

@@ -1,0 +1,246 @@
+"""Normalizations by the mean and variance of layers, groups and batches."""
+
+import math
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import agrad
+from agrad.errors import ConfigurationError, ShapeError
+
+
+def _standardized(x: Any, axes: tuple[int, ...], eps: float) -> Any:
+    centred = agrad.subtract(x, agrad.mean(x, axis=axes, keepdims=True))
+    return centred / agrad.sqrt(agrad.mean(agrad.square(centred), axis=axes, keepdims=True) + eps)
+
+
+def _scaled(y: Any, weight: Any, bias: Any, shape: tuple[int, ...]) -> Any:
+    """Return ``y * weight + bias``, both reshaped."""
+    if weight is not None:
+        y = agrad.multiply(y, agrad.reshape(weight, shape))
+    return y if bias is None else agrad.add(y, agrad.reshape(bias, shape))
+
+
+def _last_axes(name: str, x: Any, normalized_shape: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    shape = tuple(index(n) for n in normalized_shape) if isinstance(normalized_shape, Sequence) else (normalized_shape,)
+    if not shape or tuple(x.shape)[-len(shape) :] != shape:
+        raise ShapeError(f"{name}: an array of shape {tuple(x.shape)} does not end with the normalized shape {shape}")
+    return shape, tuple(range(len(x.shape) - len(shape), len(x.shape)))
+
+
+def _channels_second(name: str, x: Any, **arrays: Any) -> tuple[int, ...]:
+    """Return the shape that broadcasts an array of one element for each channel."""
+    shape = tuple(x.shape)
+    if len(shape) < 2:
+        raise ShapeError(f"{name} takes an array of shape (n, c, ...), not {shape}")
+    for what, array in arrays.items():
+        if array is not None and tuple(array.shape) != shape[1:2]:
+            raise ShapeError(f"{name}: {what} has a shape of {shape[1:2]}, that of the channels, not {array.shape}")
+    return (1, shape[1], *(1,) * (len(shape) - 2))
+
+
+def _average(running: agrad.Tensor, value: Any, momentum: float) -> None:
+    """Move running values towards new ones, outside of any derivative."""
+    new = agrad.stop_gradient(value)
+    if getattr(getattr(new, "level", None), "name", None) == "batch":
+        raise ConfigurationError(
+            "batch_norm changes its running values in training, and under vmap there would be one of each member; call "
+            "it without running values (track_running_stats=False), or in evaluation"
+        )
+    with agrad.no_grad():
+        running[...] = agrad.add(running * (1 - momentum), agrad.astype(new, running.dtype) * momentum)
+
+
+def layer_norm(x: Any, /, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """Return ``x`` standardized over its last axes, times a weight plus a bias.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (..., *normalized_shape) and a real floating dtype.
+    normalized_shape : int or tuple of int
+        The lengths of the last axes.
+    weight, bias : array, optional
+        Arrays of shape ``normalized_shape``.
+    eps : float
+        A number added to the variance.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    ShapeError
+        If the shape of ``x`` does not end with ``normalized_shape``.
+
+    Notes
+    -----
+    J. Ba, J. Kiros and G. Hinton (2016), "Layer normalization".
+    """
+    shape, axes = _last_axes("layer_norm", x, normalized_shape)
+    return _scaled(_standardized(x, axes, eps), weight, bias, shape)
+
+
+def rms_norm(x: Any, /, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """Return ``x`` over its root mean square over the last axes, times a weight.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (..., *normalized_shape) and a real floating dtype.
+    normalized_shape : int or tuple of int
+        The lengths of the last axes.
+    weight : array, optional
+        Array of shape ``normalized_shape``.
+    eps : float, optional
+        A number added to the mean square, by default that of the dtype's resolution.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    ShapeError
+        If the shape of ``x`` does not end with ``normalized_shape``.
+
+    Notes
+    -----
+    B. Zhang and R. Sennrich (2019), "Root mean square layer normalization".
+    """
+    shape, axes = _last_axes("rms_norm", x, normalized_shape)
+    eps = float(agrad.finfo(x.dtype).eps) if eps is None else eps
+    y = agrad.divide(x, agrad.sqrt(agrad.mean(agrad.square(x), axis=axes, keepdims=True) + eps))
+    return _scaled(y, weight, None, shape)
+
+
+def group_norm(x: Any, /, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """Return ``x`` standardized over each sample's groups of channels.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, ...) and a real floating dtype.
+    num_groups : int
+        The groups, of ``c // num_groups`` channels each.
+    weight, bias : array, optional
+        Arrays of shape (c,).
+    eps : float
+        A number added to the variance.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+        For fewer than two axes, or channels that are no multiple of ``num_groups``.
+
+    Notes
+    -----
+    Y. Wu and K. He (2018), "Group normalization".
+    """
+    shape, around = tuple(x.shape), _channels_second("group_norm", x, weight=weight, bias=bias)
+    if num_groups < 1 or shape[1] % num_groups:
+        raise ConfigurationError(f"group_norm: {shape[1]} channels do not make num_groups={num_groups} groups")
+    length = math.prod(shape[1:]) // num_groups
+    y = _standardized(agrad.reshape(x, (shape[0], num_groups, length)), (2,), eps)
+    return _scaled(agrad.reshape(y, shape), weight, bias, around)
+
+
+def batch_norm(
+    x: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """Return ``x`` with mean 0 and variance 1 over all axes but the channels'.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, ...) and a real floating dtype.
+    running_mean, running_var : array or None
+        Arrays of shape (c,), taken for mean and variance unless ``training``. In training, Tensors get the new values
+        ``(1 - momentum) * old + momentum * new``, of the variance without bias.
+    weight, bias : array, optional
+        Arrays of shape (c,).
+    training : bool
+        True to take mean and variance of ``x``.
+    momentum : float
+        The part of a new value in the running ones.
+    eps : float
+        A number added to the variance.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+        If a shape does not fit, there is one value a channel in training, there are no running values in evaluation, or
+        they would be changed under ``vmap``.
+
+    Notes
+    -----
+    S. Ioffe and C. Szegedy (2015), "Batch normalization".
+    """
+    around = _channels_second(
+        "batch_norm", x, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
+    )
+    if not training:
+        if running_mean is None or running_var is None:
+            raise ConfigurationError("batch_norm takes running_mean and running_var, or training=True")
+        scale = agrad.sqrt(agrad.add(running_var, eps))
+        y = agrad.divide(agrad.subtract(x, agrad.reshape(running_mean, around)), agrad.reshape(scale, around))
+        return _scaled(y, weight, bias, around)
+    axes = (0, *range(2, len(x.shape)))
+    count = math.prod(x.shape[axis] for axis in axes)
+    if count < 2:
+        raise ShapeError(f"batch_norm takes more than one value of each channel in training, not the shape {x.shape}")
+    if isinstance(running_mean, agrad.Tensor):
+        _average(running_mean, agrad.mean(x, axis=axes), momentum)
+    if isinstance(running_var, agrad.Tensor):
+        _average(running_var, agrad.var(x, axis=axes, correction=1), momentum)
+    return _scaled(_standardized(x, axes, eps), weight, bias, around)
+
+
+def instance_norm(x: Any, /, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """Return ``x`` with mean 0 and variance 1 over each channel of each sample.
+
+    Parameters
+    ----------
+    x : array
+        Array of shape (n, c, ...) and a real floating dtype.
+    weight, bias : array, optional
+        Arrays of shape (c,).
+    eps : float
+        A number added to the variance.
+
+    Returns
+    -------
+    array
+        Array of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    ShapeError
+        If a shape does not fit.
+
+    Notes
+    -----
+    D. Ulyanov, A. Vedaldi and V. Lempitsky (2016), "Instance normalization".
+    """
+    around = _channels_second("instance_norm", x, weight=weight, bias=bias)
+    return _scaled(_standardized(x, tuple(range(2, len(x.shape))), eps), weight, bias, around)
