@@ -30,6 +30,7 @@ from agrad.nn.activations import (
     Threshold,
 )
 from agrad.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from agrad.nn.embedding import Embedding
 from agrad.nn.layers import Dropout, Flatten, Identity, Linear, Sequential
 from agrad.nn.losses import (
     BCELoss,
@@ -93,6 +94,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CrossEntropyLoss",
     "Dropout",
+    "Embedding",
     "Flatten",
     "GaussianNLLLoss",
     "GroupNorm",

@@ -27,7 +27,7 @@ BUDGETS = {
     "inspecting": 1180,
     "interop": 3240,
     "jit": 5650,
-    "nn": 2100,
+    "nn": 2190,
     "ops": 5480,
     "optim": 490,
     "random": 480,

@@ -35,6 +35,7 @@ from agrad.nn.functional.along_axes import (
 )
 from agrad.nn.functional.classification import cross_entropy, nll_loss
 from agrad.nn.functional.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
+from agrad.nn.functional.embedding import embedding, linear
 from agrad.nn.functional.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -88,6 +89,7 @@ __all__ = [
     "cosine_similarity",
     "cross_entropy",
     "elu",
+    "embedding",
     "gaussian_nll_loss",
     "gelu",
     "glu",
@@ -102,6 +104,7 @@ __all__ = [
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "linear",
     "log_softmax",
     "logsigmoid",
     "max_pool1d",
