@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agrad import data
-from agrad.data.dataset import known_numbers, plain_labels
+from agrad.data.classification import known_numbers, plain_labels
 from agrad.data.files import open_file
 from agrad.errors import ConfigurationError, DataError, listed
 
@@ -72,7 +72,7 @@ def load(
     label: str | None,
     dtype: str,
     report: Callable[[str], None] | None = None,
-) -> data.Dataset:
+) -> data.ClassificationData:
     """Return the data set of ``--data``, split into train and test part.
 
     The split of the user's own data does not depend on the seed of the run: runs can be compared, and a saved model
@@ -111,7 +111,7 @@ def _found(path: str, folder: str | None) -> str:
     return there
 
 
-def fingerprint(dataset: data.Dataset) -> str:
+def fingerprint(dataset: data.ClassificationData) -> str:
     """Return a text that is equal for equal data only, independent of their place."""
     digest = hashlib.blake2b(digest_size=16)
     for part in (dataset.X_train, dataset.X_test):
@@ -125,7 +125,7 @@ def fingerprint(dataset: data.Dataset) -> str:
     return digest.hexdigest()
 
 
-def changed(dataset: data.Dataset, description: Description, known: str) -> str:
+def changed(dataset: data.ClassificationData, description: Description, known: str) -> str:
     """Return the difference of ``dataset`` to the described data; "" for none."""
     # an npz file has no names of columns
     parts = []
@@ -142,7 +142,7 @@ def changed(dataset: data.Dataset, description: Description, known: str) -> str:
     return "; ".join(parts)
 
 
-def describe(dataset: data.Dataset, label: str | None) -> Description:
+def describe(dataset: data.ClassificationData, label: str | None) -> Description:
     """Return the description of ``dataset`` for a model trained on it."""
     return Description(
         dataset.feature_shape,
@@ -195,7 +195,7 @@ def to_predict(source: str, description: Description, data_dir: str | None) -> E
     return Examples(_scaled(X, description, source), None, source)
 
 
-def _test_part(dataset: data.Dataset) -> np.ndarray:
+def _test_part(dataset: data.ClassificationData) -> np.ndarray:
     """Return the unscaled test part, because the model may have another scale."""
     return np.asarray(dataset.X_test.astype(np.float64) * dataset.scale + dataset.mean)
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from agrad.data.dataset import (
-    Dataset,
+from agrad.data.classification import (
+    ClassificationData,
     check_classes,
     check_finite,
     check_numbers,
@@ -29,7 +29,7 @@ SCALINGS = ("auto", "standard", "bytes", "none")
 
 def load_npz(
     path: StrPath, *, test_fraction: float = 0.2, seed: int = 0, scaling: str = "auto", dtype: str = "float32"
-) -> Dataset:
+) -> ClassificationData:
     """Return a data set of a `.npz` file with X and y, and X_test and y_test if split.
 
     X has shape (n, ...) and any real dtype; each example is flattened. y has shape (n,) and holds integers or text; the
@@ -52,7 +52,7 @@ def load_npz(
 
     Returns
     -------
-    Dataset
+    ClassificationData
         The examples.
 
     Raises
@@ -81,7 +81,7 @@ def load_csv(
     dtype: str = "float32",
     delimiter: str = ",",
     report: Callable[[str], None] | None = None,
-) -> Dataset:
+) -> ClassificationData:
     """Return a data set of a CSV table with a header: a column of labels, and numbers.
 
     Labels are integers or text; the distinct ones, sorted, become the classes 0, 1, ...; see `load_npz`.
@@ -108,7 +108,7 @@ def load_csv(
 
     Returns
     -------
-    Dataset
+    ClassificationData
         The examples.
 
     Raises
@@ -140,7 +140,7 @@ def _dataset(
     seed: int,
     scaling: str,
     dtype: str,
-) -> Dataset:
+) -> ClassificationData:
     """Return the data set of arrays of a file, split and scaled."""
     dtype = float_name(dtype)
     if scaling not in SCALINGS:

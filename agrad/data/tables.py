@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from agrad.data.dataset import WHOLE, no_classes, number_in
+from agrad.data.classification import WHOLE, no_classes, number_in
 from agrad.data.files import StrPath, open_file, unreadable
 from agrad.errors import ConfigurationError, DataError, listed
 

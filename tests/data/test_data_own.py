@@ -333,9 +333,9 @@ def test_a_data_set_is_whole_or_refused(change, message):
         "scale": np.ones(2),
         "class_names": ("a", "b"),
     }
-    assert data.Dataset(**parts).n_features == 2
+    assert data.ClassificationData(**parts).n_features == 2
     with pytest.raises(DataError, match=message):
-        data.Dataset(**parts | change)
+        data.ClassificationData(**parts | change)
 
 
 def test_a_missing_table_is_said_before_its_label_is_asked_for(tmp_path):

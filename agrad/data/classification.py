@@ -20,7 +20,7 @@ WHOLE = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
-class Dataset:
+class ClassificationData:
     """A classification data set as NumPy arrays, with a train part and a test part.
 
     X is scaled: `X = (raw - mean) / scale`, with mean and scale from the train part alone (or fixed, for images). The
@@ -238,9 +238,9 @@ def scaled_dataset(
     dtype: str,
     class_names: tuple[str, ...],
     feature_names: tuple[str, ...] = (),
-) -> Dataset:
+) -> ClassificationData:
     """Return a data set of raw examples and class numbers; errors name `where`."""
-    return Dataset(
+    return ClassificationData(
         name=name,
         X_train=scaled(train[0], mean, scale, dtype, f"{where}, train part"),
         y_train=train[1],
