@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +11,6 @@ import numpy as np
 
 from agrad import data
 from agrad.data.classification import known_numbers, plain_labels
-from agrad.data.files import open_file
 from agrad.errors import ConfigurationError, DataError, listed
 
 NAMED = ("digits", "mnist")
@@ -210,31 +207,22 @@ def _csv(source: str, description: Description, label: str | None) -> tuple[np.n
 
     Columns are found by name. Besides them only the column of labels may exist.
     """
+    table = data.read_csv(source, words=[] if label is None else [label])
     skipped = label
-    if skipped is None and description.label is not None and len(_header(source)) > description.n_features:
+    if skipped is None and description.label is not None and len(table.names) > description.n_features:
         skipped = description.label
-    table = data.read_csv(source, skipped)
+    target = None if skipped is None else table[skipped].name
+    features = [name for name in table.names if name != target]
     names = description.feature_names
-    if not names:
-        X = table.X
-    else:
-        missing = [name for name in names if name not in table.columns]
-        extra = [name for name in table.columns if name not in names]
-        if missing or extra or len(table.columns) != len(names):
+    if names:
+        missing = [name for name in names if name not in features]
+        extra = [name for name in features if name not in names]
+        if missing or extra:
             raise DataError(
                 f"{source!r}: expected the columns of the training data ({listed(list(names))})"
                 + (f"; missing: {listed(missing)}" if missing else "")
                 + (f"; not expected: {listed(extra)}" if extra else "")
             )
-        same = table.columns == names
-        X = table.X if same else table.X[:, [table.columns.index(name) for name in names]]
-    return X, None if label is None or table.y is None else table.y.astype(str)
-
-
-def _header(source: str) -> list[str]:
-    """Return the first row of a CSV file."""
-    with open_file(source) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
-        try:
-            return next(csv.reader(text), [])
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise DataError(f"{source!r}: expected comma-separated text in UTF-8, found: {error}") from error
+        features = list(names)
+    X = table.numbers(features)
+    return X, None if label is None else table.labels(label).astype(str)

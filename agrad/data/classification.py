@@ -139,7 +139,7 @@ def check_finite(name: str, X: np.ndarray, first: int = 0) -> None:
 
     `first` is the number of the first row in the message.
     """
-    if not _doubtful(X):
+    if not doubtful(X):
         return
     # row by row, because a mask as large as X may not fit in memory beside it
     for number, row in enumerate(X, first):
@@ -151,7 +151,7 @@ def check_finite(name: str, X: np.ndarray, first: int = 0) -> None:
             )
 
 
-def _doubtful(X: np.ndarray) -> bool:
+def doubtful(X: np.ndarray) -> bool:
     # NaN and infinity remain in a sum; a sum that overflows needs the exact check
     """Return True if X may hold NaN or infinity; False is certain."""
     with np.errstate(over="ignore", invalid="ignore"):

@@ -6,8 +6,8 @@ import os
 
 import numpy as np
 
+from agrad.data.archives import read_npz
 from agrad.data.classification import ClassificationData, float_name, scaled_dataset
-from agrad.data.tables import read_npz
 from agrad.errors import DataError
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "digits.npz")

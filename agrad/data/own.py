@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from agrad.data.archives import read_npz
 from agrad.data.classification import (
     ClassificationData,
     check_classes,
@@ -21,7 +22,8 @@ from agrad.data.classification import (
     stratified_split,
 )
 from agrad.data.files import StrPath
-from agrad.data.tables import index_column, read_csv, read_npz
+from agrad.data.tablefiles import read_csv
+from agrad.data.tables import index_column
 from agrad.errors import ConfigurationError, DataError
 
 SCALINGS = ("auto", "standard", "bytes", "none")
@@ -79,7 +81,7 @@ def load_csv(
     seed: int = 0,
     scaling: str = "auto",
     dtype: str = "float32",
-    delimiter: str = ",",
+    delimiter: str | None = None,
     report: Callable[[str], None] | None = None,
 ) -> ClassificationData:
     """Return a data set of a CSV table with a header: a column of labels, and numbers.
@@ -101,8 +103,8 @@ def load_csv(
         divides by 255; "none" changes nothing; "auto" is "bytes" for uint8, else "standard".
     dtype : str
         The dtype of X, float32 or float64.
-    delimiter : str
-        The character between columns.
+    delimiter : str, optional
+        The character between columns; by default it is guessed, see `read_csv`.
     report : function or None
         A function that is called with a line of text on an unnamed column that numbers the rows; None for a warning.
 
@@ -114,20 +116,22 @@ def load_csv(
     Raises
     ------
     DataError
-        As `read_csv` and `load_npz`.
+        As `read_csv` and `load_npz`, and if a feature is not a finite number or a label is missing.
     ConfigurationError
         If an option is out of range.
     """
-    table = read_csv(path, label, delimiter=delimiter)
-    column = index_column(table)
+    table = read_csv(path, words=[label], delimiter=delimiter)
+    target = table[label].name
+    features = tuple(name for name in table.names if name != target)
+    X, y = table.numbers(features), table.labels(target)
+    column = index_column(table, features)
     if column is not None:
         line = (
             f"{os.fspath(path)!r}: the column {column!r} numbers the rows, and is taken as a feature; remove it, or "
             "write the file without it: in pandas, to_csv(..., index=False)"
         )
         warnings.warn(line, stacklevel=2) if report is None else report(f"warning: {line}")
-    assert table.y is not None
-    return _dataset(path, table.X, table.y, None, table.columns, test_fraction, seed, scaling, dtype)
+    return _dataset(path, X, y, None, features, test_fraction, seed, scaling, dtype)
 
 
 def _dataset(

@@ -238,7 +238,7 @@ def test_csv(tmp_path, label):
 
 def test_csv_forms_that_programs_write(tmp_path):
     text = '\ufeff"a b"; target ;"c"\r\n1;10;" 2.5"\r\n\r\n3e0;9;-4\r\n'
-    table = data.read_csv(written(tmp_path / "a.csv", text), "target", delimiter=";")
+    table = data.read_csv(written(tmp_path / "a.csv", text))
     assert table.columns == ("a b", "c") and table.y.tolist() == [10, 9] and table.y.dtype == np.int64
     assert table.X.tolist() == [[1, 2.5], [3, -4]] and table.X.dtype == np.float64
     table = data.read_csv(written(tmp_path / "b.csv", "x,y\n1,2\n"))
