@@ -1,4 +1,4 @@
-"""Data sets of single examples, and parts and joins of them, by the names of `torch.utils.data`."""
+"""Data sets of single examples, their parts and joins, by PyTorch's names."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ class Dataset(Protocol):
     loader asks for all examples of a batch at once; with a method `set_epoch(epoch)`, it calls that before each epoch.
     """
 
+    def __init__(self) -> None:
+        """Do nothing; a protocol's own would take any arguments."""
+
     @abstractmethod
     def __len__(self) -> int:
         """Return the number of examples."""
@@ -41,6 +44,9 @@ class IterableDataset(Protocol):
     `__iter__` starts anew at each call: an epoch is one pass. A class of one's own may derive from this one, but need
     not. With a method `set_epoch(epoch)`, the loader calls that before each epoch.
     """
+
+    def __init__(self) -> None:
+        """Do nothing; a protocol's own would take any arguments."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[Any]:

@@ -226,9 +226,9 @@ class DataLoader:
             return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Let the next `iter(loader)` go on from the place of a loader of equal data and options.
+        """Go on from the place of a loader of equal data and options.
 
-        After the rest of that epoch, which is empty if the last batch was given out, come the epochs after it.
+        The next `iter(loader)` gives the rest of that epoch, which is empty if its last batch was given out.
 
         Parameters
         ----------

@@ -78,7 +78,7 @@ def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str |
 
 
 def _rows(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Return an iterator over the rows that are not empty, with the numbers of their lines."""
+    """Return an iterator over (line, cells) of the rows that are not empty."""
     text = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
     rows = csv.reader(text, delimiter=delimiter, strict=True)
     return ((rows.line_num, row) for row in rows if row)

@@ -168,7 +168,7 @@ class Table:
 
 
 def column_of(name: str, cells: Sequence[str], as_words: bool = False) -> Column:
-    """Return the column of some cells: numbers or dates if all that are not missing are some, else words."""
+    """Return a column: numbers or dates if all cells are some or missing, else words."""
     values = None if as_words else _numbers(cells)
     if values is not None:
         return number_column(name, values)
