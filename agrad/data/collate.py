@@ -44,15 +44,23 @@ def default_collate(batch: Sequence[Any]) -> Any:
         raise OperandError("default_collate: expected one example or more, found none")
     leaves, structure = tree.flatten(batch[0])
     rows = [leaves]
-    for other in batch[1:]:
+    for number, other in enumerate(batch[1:], 1):
         more, found = tree.flatten(other)
         if found != structure:
-            # finds the first difference, and says it
-            tree.map(lambda *_: None, batch[0], other)
+            raise ShapeError(
+                f"default_collate: examples 0 and {number} of the batch differ: {_brief(structure)} and "
+                f"{_brief(found)}; give them one structure, or make a batch of them with a function as collate_fn"
+            )
         rows.append(more)
     first = next((agrad.asarray(leaf) for leaf in leaves if _is_array(leaf)), None)
     columns = zip(*rows, strict=True)
     return tree.unflatten(structure, [_column(values, batch, place, first) for place, values in enumerate(columns)])
+
+
+def _brief(structure: Any) -> str:
+    """Return the text of a container with * for leaves, cut where it is long."""
+    text = str(structure).removeprefix("PyTreeSpec(").removesuffix(")").partition(", NoneIsLeaf")[0]
+    return text if len(text) < 200 else f"{text[:200]}..."
 
 
 def _column(values: tuple[Any, ...], batch: Sequence[Any], place: int, first: Any) -> Any:

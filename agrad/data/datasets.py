@@ -13,7 +13,7 @@ import numpy as np
 
 import agrad
 from agrad.data.order import SPLITS, permutation
-from agrad.errors import ConfigurationError, IndexRangeError, OperandError, ShapeError
+from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
 
 
 @runtime_checkable
@@ -105,9 +105,13 @@ def rows_of(x: Any, rows: np.ndarray) -> Any:
 def checked(indices: Any, n: int) -> np.ndarray:
     """Return the numbers of examples as int64 from 0 to n - 1.
 
-    Negative ones count from the end. Raises `IndexRangeError` for others, which some libraries would clip.
+    Negative ones count from the end. Raises `IndexRangeError` for others, which some libraries would clip, and
+    `DtypeError` for numbers that are no integers.
     """
-    rows = np.asarray(indices, dtype=np.int64)
+    rows = np.asarray(indices)
+    if rows.size and rows.dtype.kind not in "iu":
+        raise DtypeError(f"expected integers as numbers of examples, found dtype {rows.dtype}")
+    rows = rows.astype(np.int64, copy=False)
     wrong = (rows < -n) | (rows >= n)
     if wrong.any():
         raise IndexRangeError(f"expected numbers of examples below {n}, found {rows[wrong][0]}")
@@ -128,6 +132,8 @@ class Subset:
     ------
     IndexRangeError
         If the whole has no such example.
+    DtypeError
+        If a number is no integer.
     """
 
     def __init__(self, dataset: Dataset, indices: Sequence[int]) -> None:

@@ -73,7 +73,7 @@ class DataLoader:
     ConfigurationError
         If an option is out of range, or two of them exclude each other.
     OperandError
-        If `dataset` is no data set.
+        If `dataset` is no data set, or something cannot be read again in the next epoch.
 
     Notes
     -----
@@ -104,47 +104,37 @@ class DataLoader:
         self._depth = self.num_workers * _positive(prefetch_factor, "prefetch_factor", 2)
         if batch_size is not None:
             _positive(batch_size, "batch_size", 1)
-        self._check_exclusive(shuffle, sampler, batch_sampler, prefetch_factor)
-        moved(np.zeros(1), backend, device)  # a place that is not there is said now
-        self._position = _Position()
         # PyTorch's streams have a __getitem__ that only raises
         self._stream = not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"))
-        if self._stream:
-            self._check_stream(shuffle, sampler, batch_sampler)
-            self.sampler = self.batch_sampler = None
-            return
-        if sampler is None and batch_sampler is None:
+        self._check_exclusive(shuffle, sampler, batch_sampler, prefetch_factor)
+        for thing, name in (
+            (dataset if self._stream else (), "dataset"),
+            (sampler, "sampler"),
+            (batch_sampler, "batch_sampler"),
+        ):
+            _check_passes(thing, name)
+        moved(np.zeros(1), backend, device)  # a place that is not there is said now
+        self._position = _Position()
+        if not self._stream and sampler is None and batch_sampler is None:
             sampler = RandomSampler(dataset, seed=self.seed) if shuffle else SequentialSampler(dataset)
-        if batch_sampler is None and batch_size is not None:
+        if sampler is not None and batch_size is not None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.sampler, self.batch_sampler = sampler, batch_sampler
 
     def _check_exclusive(self, shuffle: bool, sampler: Any, batch_sampler: Any, prefetch_factor: Any) -> None:
-        """Raise `ConfigurationError` for options that exclude each other."""
+        """Raise an error for options that exclude each other, or are of no use for the data set."""
         own = {"shuffle": shuffle, "sampler": sampler is not None, "drop_last": self.drop_last}
-        others = [name for name, given in own.items() if given]
-        if batch_sampler is not None and (others or self.batch_size != 1):
-            found = ", ".join(["batch_size"] * (self.batch_size != 1) + others)
-            raise ConfigurationError(f"batch_sampler takes the place of {found}; give one or the other")
+        others = ["batch_size"] * (self.batch_size != 1) + [name for name, given in own.items() if given]
+        if batch_sampler is not None and others:
+            raise ConfigurationError(f"batch_sampler takes the place of {', '.join(others)}; give one or the other")
         if sampler is not None and shuffle:
             raise ConfigurationError("sampler takes the place of shuffle; give one or the other")
         if self.batch_size is None and self.drop_last:
             raise ConfigurationError("drop_last goes with batches, and there are none with batch_size=None")
         if prefetch_factor is not None and not self.num_workers:
             raise ConfigurationError("prefetch_factor goes with threads; give num_workers=1 or more")
-
-    def _check_stream(self, shuffle: bool, sampler: Any, batch_sampler: Any) -> None:
-        """Raise an error unless the data set can be read from start to end in each epoch."""
-        kind = type(self.dataset).__name__
-        if not hasattr(self.dataset, "__iter__"):
-            raise OperandError(
-                f"DataLoader: expected a data set, with __len__ and __getitem__ or with __iter__; found a {kind}"
-            )
-        if hasattr(self.dataset, "__next__"):
-            raise OperandError(
-                f"DataLoader: a {kind} is used up after one epoch; give an object whose __iter__ starts anew"
-            )
-        if shuffle or sampler is not None or batch_sampler is not None:
+        if self._stream and (shuffle or sampler is not None or batch_sampler is not None):
+            kind = type(self.dataset).__name__
             raise ConfigurationError(
                 f"shuffle, sampler and batch_sampler go with examples that have numbers; {kind} has no __getitem__"
             )
@@ -284,6 +274,18 @@ class _Epoch(Iterator[Any]):
         self._batches = batches
         self._at.batch += 1
         return batch
+
+
+def _check_passes(thing: Any, name: str) -> None:
+    """Raise `OperandError` unless a thing is None, or can be read from start to end in each epoch."""
+    kind = type(thing).__name__
+    if thing is not None and not hasattr(thing, "__iter__"):
+        remedy = ", or one with __len__ and __getitem__" if name == "dataset" else ""
+        raise OperandError(f"{name}: expected an object with __iter__{remedy}; found a {kind}")
+    if hasattr(thing, "__next__"):
+        raise OperandError(
+            f"{name}: a {kind} is used up after one epoch; give a list, or an object whose __iter__ starts anew"
+        )
 
 
 def _positive(value: Any, name: str, default: int) -> int:

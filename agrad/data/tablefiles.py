@@ -26,7 +26,7 @@ def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str |
 
     Text is UTF-8. Empty lines are skipped. A column holds numbers or dates (ISO 8601, without a time zone) if all of
     its cells do or are missing, else words. Missing is an empty cell, and in a column of numbers or dates also NA, N/A,
-    NaN, NULL, None, ?, a hyphen or a point. With the package pyarrow, large files are read several times faster.
+    NaN, NULL, None, ?, a hyphen or a point. Where the package pyarrow is installed, it reads files without quotes.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def _by_pyarrow(
             parse_options=reader.ParseOptions(delimiter=delimiter, quote_char=False),
             convert_options=reader.ConvertOptions(column_types=kinds, null_values=list(MARKS)),
         )
-    except pyarrow.ArrowInvalid:
+    except (pyarrow.ArrowException, ValueError):
         return None
     columns = []
     for place, (name, is_number) in enumerate(zip(names, numeric, strict=True)):

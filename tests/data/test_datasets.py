@@ -7,7 +7,7 @@ import pytest
 
 import agrad
 from agrad import data
-from agrad.errors import ConfigurationError, IndexRangeError, OperandError, ShapeError
+from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
 
 X = np.arange(24.0).reshape(12, 2)
 Y = np.arange(12) % 3
@@ -50,6 +50,9 @@ def test_parts_and_joins():
             both[wrong]
     with pytest.raises(IndexRangeError, match="below 5, found 5"):
         data.Subset(words, [0, 5])
+    for wrong in ([0.0, 1.0], [True, False]):
+        with pytest.raises(DtypeError, match="expected integers as numbers of examples"):
+            data.Subset(words, wrong)
     with pytest.raises(ConfigurationError, match="one data set or more"):
         data.ConcatDataset([])
 
@@ -233,8 +236,8 @@ def test_batches_have_the_values_of_pytorch(examples):
     [
         ([], OperandError, "one example or more, found none"),
         ([{"a": X[0]}, {"a": X[0, :1]}], ShapeError, r"leaves at \['a'\] .* of shape \(2,\), example 1 .* \(1,\)"),
-        ([{"a": 1}, {"b": 1}], ShapeError, "the containers differ"),
-        ([{"a": 1}, {"a": None}], ShapeError, "the containers differ"),
+        ([{"a": 1}, {"b": 1}], ShapeError, r"examples 0 and 1 of the batch differ: \{'a': \*\} and \{'b': \*\}; give"),
+        ([(1,), (2,), (1, None)], ShapeError, r"examples 0 and 2 of the batch differ: \(\*,\) and \(\*, None\);"),
         ([1, "a"], ShapeError, "example 0 of the batch has a int .*, example 1 a str"),
         ([X[0], 3], ShapeError, r"a ndarray of shape \(2,\), example 1 a int"),
         ([{1}, {2}], OperandError, "are of type set; expected arrays, numbers or texts"),

@@ -190,8 +190,12 @@ def test_options_that_make_no_sense(options, message):
 def test_no_data_set_and_no_device():
     with pytest.raises(OperandError, match="found a int"):
         data.DataLoader(3)
-    with pytest.raises(OperandError, match="used up after one epoch"):
+    with pytest.raises(OperandError, match="dataset: a generator is used up after one epoch"):
         data.DataLoader(x for x in Y)
+    with pytest.raises(OperandError, match="sampler: a list_iterator is used up"):
+        data.DataLoader(Y, sampler=iter([1, 2]))
+    with pytest.raises(OperandError, match="batch_sampler: expected an object with __iter__; found a int"):
+        data.DataLoader(Y, batch_sampler=5)
     with pytest.raises(DeviceUnavailableError, match="cuda:77"):
         data.DataLoader(Y, device="cuda:77", backend="numpy")
     with pytest.raises(TypeError, match="len"):
@@ -346,7 +350,7 @@ def test_no_more_is_loaded_ahead_than_asked_for():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork")
 def test_a_forked_process_goes_on_by_itself():
     loader = data.DataLoader(Pictures(), 4, shuffle=True, num_workers=2)
     batches = iter(loader)

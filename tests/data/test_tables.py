@@ -132,6 +132,11 @@ def test_the_delimiter_is_guessed(tmp_path, text, delimiter):
         assert data.read_csv(path).delimiter == delimiter
 
 
+def test_a_delimiter_that_pyarrow_refuses(tmp_path):
+    table = data.read_csv(written(tmp_path / "a.csv", "aéb\n1é2\n"), delimiter="é")
+    assert table.numbers().tolist() == [[1, 2]]
+
+
 def test_cells_that_are_no_numbers_are_named(tmp_path, reader):
     table = data.read_csv(written(tmp_path / "a.csv", f"\n{MIXED}"))
     with pytest.raises(DataError, match=r"a\.csv': line 4, column 'height': expected a finite number, found 'NA'"):
