@@ -179,6 +179,7 @@ def test_threads_make_new_arrays_on_the_backend_of_the_loop(backend):
         ({"batch_sampler": [[1]], "sampler": [1], "drop_last": True}, "takes the place of sampler, drop_last"),
         ({"batch_size": None, "drop_last": True}, "drop_last goes with batches"),
         ({"seed": -1}, "seed: expected 0 or more"),
+        ({"seed": 2**64}, "seed: expected an integer below 18446744073709551616"),
         ({"dataset": Stream(), "shuffle": True}, "Stream has no __getitem__"),
     ],
 )
