@@ -13,7 +13,7 @@ import numpy as np
 
 from agrad.data.classification import number_in
 from agrad.data.files import StrPath, read_file
-from agrad.data.tables import MARKS, Column, Table, column_number, column_of, number_column
+from agrad.data.tables import MARKS, Column, Table, column_number, column_of, number_column, word_column
 from agrad.errors import ConfigurationError, DataError, MissingExtraError, listed
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -241,6 +241,5 @@ def _arrow_column(name: str, column: str, values: Any) -> Column:
         dates = np.array(values.cast(pyarrow.timestamp("us"), safe=False).to_numpy(), "datetime64[us]")
         return Column(column, "date", dates, np.isnat(dates))
     if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
-        texts = [text or "" for text in values.to_pylist()]
-        return Column(column, "word", np.array(texts, dtype=object), np.array([not text for text in texts]))
+        return word_column(column, [text or "" for text in values.to_pylist()])
     raise DataError(f"{name}: column {column!r}: expected numbers, words or dates, found {kind}")

@@ -176,6 +176,11 @@ def column_of(name: str, cells: Sequence[str], as_words: bool = False) -> Column
     dates = None if as_words else _dates(texts)
     if dates is not None:
         return Column(name, "date", dates, np.isnat(dates))
+    return word_column(name, texts)
+
+
+def word_column(name: str, texts: Sequence[str]) -> Column:
+    """Return a column of words, of which empty ones are missing."""
     return Column(name, "word", np.array(texts, dtype=object), np.array([not text for text in texts]))
 
 
@@ -193,14 +198,12 @@ def _numbers(cells: Sequence[str]) -> np.ndarray | None:
         return np.fromiter(map(float, cells), np.float64, len(cells))
     except ValueError:
         pass
-    known = {cell: number_in(cell) for cell in set(cells)}
-    for cell in known:
-        if cell.strip() in MARKS:
-            known[cell] = np.nan
-    words = {cell.strip() for cell, number in known.items() if number is None or np.isnan(number)}
-    if words - set(MARKS) or (len(words) == len(known) and words != {""}):
+    known = {cell: np.nan if cell.strip() in MARKS else number_in(cell) for cell in set(cells)}
+    if None in known.values():
         return None
-    return np.array([known[cell] for cell in cells], dtype=np.float64)
+    values = np.array([known[cell] for cell in cells], dtype=np.float64)
+    # marks without a number may be words
+    return values if not np.isnan(values).all() or not any(cell.strip() for cell in known) else None
 
 
 def _dates(texts: Sequence[str]) -> np.ndarray | None:

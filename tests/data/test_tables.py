@@ -69,6 +69,7 @@ def test_columns_have_kinds_and_missing_values(tmp_path, reader):
         ("1 nan ?", "number"),
         ("1_0 2 3", "word"),
         ("0x1 2 3", "word"),
+        ("1 NAN ?", "number"),
         ("? ? ?", "word"),
         ("none 1 other", "word"),
         ("2020-01-01 NA 2020-01-02", "date"),
