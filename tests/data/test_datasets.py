@@ -139,6 +139,17 @@ def test_random_samplers():
     assert {tuple(sorted(order)) for order in some} == {(3, 5, 8)} and len({tuple(order) for order in some}) > 3
 
 
+def test_draws_are_fixed_for_ever():
+    assert [p.indices.tolist() for p in data.random_split(range(6), [4, 2], seed=1)] == [[5, 3, 2, 0], [1, 4]]
+    for sampler, order in (
+        (data.RandomSampler(range(6), True, 8, seed=1), [2, 4, 5, 3, 2, 3, 0, 2]),
+        (data.WeightedRandomSampler([1, 2, 3], 8, seed=1), [2, 1, 2, 2, 0, 1, 1, 2]),
+        (data.WeightedRandomSampler([1, 2, 3], 3, False, seed=1), [1, 2, 0]),
+        (data.SubsetRandomSampler([7, 8, 9], seed=1), [9, 7, 8]),
+    ):
+        assert list(sampler) == order
+
+
 def test_weighted_draws():
     weights = [0.0, 1.0, 3.0, 0.0, 4.0, 0.0]
     sampler = data.WeightedRandomSampler(weights, 8000, seed=2)
