@@ -26,7 +26,7 @@ def read_csv(path: StrPath, *, words: Sequence[str | int] = (), delimiter: str |
 
     Text is UTF-8. Empty lines are skipped. A column holds numbers or dates (ISO 8601, without a time zone) if all of
     its cells do or are missing, else words. Missing is an empty cell, and in a column of numbers or dates also NA, N/A,
-    NaN, NULL, None, ?, a hyphen or a point. Where the package pyarrow is installed, it reads files without quotes.
+    NaN, NULL, None, ?, a hyphen or a point. Where the package pyarrow is installed, it reads rows without quotes.
 
     Parameters
     ----------
@@ -145,8 +145,8 @@ def _by_pyarrow(
 
     Returns None where pyarrow is not installed, refuses the file, or would read it otherwise.
     """
-    # quotes in the wrong place are an error of Python's module, and text for pyarrow
-    if b'"' in content:
+    # below the header, because quotes in the wrong place are an error of Python's module, and text for pyarrow
+    if b'"' in content.split(b"\n", header_line)[-1]:
         return None
     try:
         import pyarrow

@@ -95,7 +95,7 @@ def test_large_tables_are_the_same_by_both_readers(tmp_path, monkeypatch, form):
     words = [("a b", '"ä"' if form == "quoted" else "ä", " c ", "")[k] for k in rng.integers(0, 4, 3000)]
     late = ["1"] * 2999 + ["word" if form == "late word" else "2"]
     rows = zip(map(repr, numbers), words, ["" if k % 7 else str(k) for k in range(3000)], late, strict=True)
-    text = "\ufeffx,w,m,late\r\n" + "\r\n".join(",".join(row) for row in rows)
+    text = '\ufeff"x",w,m,late\r\n' + "\r\n".join(",".join(row) for row in rows)
     by_csv, calls = tablefiles._by_csv, []
     monkeypatch.setattr(tablefiles, "_by_csv", lambda *args: calls.append(form) or by_csv(*args))
     path = written(tmp_path / "a.csv", text)
