@@ -1,0 +1,112 @@
+"""Weights of PyTorch's modules: their names and layouts, and the way to and from agrad's."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.errors import DataError, listed
+from agrad.nn.module import Module
+from agrad.nn.parts import Part, join
+from agrad.nn.state import IncompatibleKeys, put, saved
+
+
+def _turned(part: Part, array: np.ndarray) -> np.ndarray:
+    """Return an array in the other layout, PyTorch's or agrad's."""
+    turned = part.key in part.owner.torch_transposed and array.ndim >= 2
+    return np.ascontiguousarray(np.swapaxes(array, -1, -2)) if turned else array
+
+
+def _only(module: Module, once: bool = False) -> dict[str, Any]:
+    """Return what PyTorch's modules save and agrad's do not, by name."""
+    named = module.named_modules(remove_duplicate=once)
+    return {join(name, key): value for name, m in named for key, value in m.torch_only.items()}
+
+
+def torch_state_dict(module: Module) -> dict[str, np.ndarray]:
+    """Return the state of a module by PyTorch's names, in PyTorch's layouts.
+
+    A module of PyTorch's with the same attributes loads it after
+    ``{name: torch.from_numpy(array) for name, array in state.items()}``.
+
+    Parameters
+    ----------
+    module : Module
+        A module whose layers PyTorch has.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        Arrays on the host that share no memory with the module. A parameter that is used in several places stands by
+        each of its names, as in PyTorch.
+    """
+    state = {p.name: np.array(_turned(p, p.value.detach().numpy()), order="C") for p in saved(module, once=False)}
+    return {**state, **{name: np.array(value) for name, value in _only(module).items()}}
+
+
+def load_torch_state_dict(module: Module, state: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
+    """Load the ``state_dict`` of a module of PyTorch's with the same attributes.
+
+    Numbers are cast to the dtypes of the module, floating to floating ones.
+
+    Parameters
+    ----------
+    module : Module
+        The module. Its layers are those of the same names in ``torch.nn``.
+    state : mapping of str to array
+        PyTorch's tensors, or arrays of any library, as ``state_dict()``, ``torch.load`` or safetensors give them.
+    strict : bool
+        False to load the names that both have, and leave the others as they are.
+
+    Returns
+    -------
+    IncompatibleKeys
+        The lists ``missing_keys`` and ``unexpected_keys``, both empty if ``strict``.
+
+    Raises
+    ------
+    DataError
+        If shapes or kinds of numbers do not fit, or names if ``strict``. The message lists them, and the module is
+        unchanged.
+    """
+    parts = saved(module, once=False)
+    known = {part.name for part in parts} | _only(module).keys()
+    loaded = {id(part.value) for part in parts if part.name in state}
+    missing = [part.name for part in parts if part.name not in state and id(part.value) not in loaded]
+    unexpected = [name for name in state if name not in known]
+    problems = [f"{name}: expected, and not found" for name in missing] if strict else []
+    problems += [f"{name}: not expected" for name in unexpected] if strict else []
+    found: dict[str, tuple[agrad.Tensor, np.ndarray]] = {}
+    first: dict[int, str] = {}
+    for part in parts:
+        if part.name not in state:
+            continue
+        array, problem = _fitting(part, state[part.name])
+        twin = first.setdefault(id(part.value), part.name)
+        if problem:
+            problems.append(f"{part.name}: {problem}")
+        elif twin != part.name and twin in found and not np.array_equal(array, found[twin][1], equal_nan=True):
+            problems.append(f"{part.name}: it is {twin} in the module, and has other values here")
+        elif twin == part.name:
+            found[part.name] = (part.value, array)
+    if problems:
+        text = listed(problems, 8, "\n  ", 150)
+        raise DataError(f"PyTorch's state was not loaded into {type(module).__name__}:\n  {text}")
+    put(found.values())
+    return IncompatibleKeys(missing, unexpected)
+
+
+def _fitting(part: Part, value: Any) -> tuple[np.ndarray, str]:
+    """Return a value of a state as it is loaded, and what does not fit."""
+    given, tensor = agrad.asarray(getattr(value, "detach", lambda: value)()), part.value
+    shape = _turned(part, np.empty(tensor.shape, bool)).shape
+    if given.shape != shape:
+        return np.empty(0), f"expected shape {shape}, found {given.shape}"
+    if given.dtype.kind != tensor.dtype.kind:
+        return np.empty(0), f"expected {tensor.dtype}, found {given.dtype}"
+    if given.dtype.name == "bfloat16":
+        given = agrad.astype(given, agrad.float32)
+    array = _turned(part, given.numpy())
+    name = tensor.dtype.name
+    return np.asarray(array, dtype=None if name == "bfloat16" else name), ""
