@@ -9,6 +9,8 @@ from agrad.errors import ConfigurationError, OperandError
 from agrad.nn.module import Module
 from agrad.nn.parameter import Buffer, Parameter
 
+Pairs = Mapping[str, Any] | Iterable[tuple[str, Any]]
+
 
 class _Container(Module):
     """Parts by name, in an order."""
@@ -230,7 +232,7 @@ class ModuleList(_Row):
 
     Parameters
     ----------
-    modules : iterable of Module
+    modules : iterable of Module, or None
         The modules.
 
     Raises
@@ -239,8 +241,8 @@ class ModuleList(_Row):
         If an entry is not a Module.
     """
 
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
-        self.extend(modules)
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        self.extend(() if modules is None else modules)
 
 
 def _parameter(value: Any) -> agrad.Tensor:
@@ -252,14 +254,14 @@ class ParameterList(_Row):
 
     Parameters
     ----------
-    values : iterable of array
+    values : iterable of array, or None
         Parameters and buffers, and arrays that become parameters.
     """
 
     holds = agrad.Tensor
 
-    def __init__(self, values: Iterable[Any] = ()) -> None:
-        self.extend(values)
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        self.extend(() if values is None else values)
 
     def _checked(self, name: Any, value: Any) -> Any:
         return _parameter(value)
@@ -267,9 +269,6 @@ class ParameterList(_Row):
 
 class _Dict(_Container):
     """Parts by key, with the methods of a dict."""
-
-    def __init__(self, parts: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
-        self.update(parts)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._parts)
@@ -336,7 +335,7 @@ class _Dict(_Container):
         """
         return self._parts.get(key, default)
 
-    def update(self, parts: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+    def update(self, parts: Pairs) -> None:
         """Set entries.
 
         Parameters
@@ -374,7 +373,7 @@ class ModuleDict(_Dict):
 
     Parameters
     ----------
-    parts : mapping or iterable of pairs
+    modules : mapping, iterable of pairs, or None
         Modules by key.
 
     Raises
@@ -383,13 +382,16 @@ class ModuleDict(_Dict):
         If a key is no text, or has a dot, or an entry is not a Module.
     """
 
+    def __init__(self, modules: Pairs | None = None) -> None:
+        self.update(modules or {})
+
 
 class ParameterDict(_Dict):
     """Parameters by key.
 
     Parameters
     ----------
-    parts : mapping or iterable of pairs
+    parameters : mapping, iterable of pairs, or None
         Parameters and buffers by key, and arrays that become parameters.
 
     Raises
@@ -399,6 +401,9 @@ class ParameterDict(_Dict):
     """
 
     holds = agrad.Tensor
+
+    def __init__(self, parameters: Pairs | None = None) -> None:
+        self.update(parameters or {})
 
     def _checked(self, name: Any, value: Any) -> Any:
         return _parameter(value)

@@ -37,7 +37,7 @@ class Hooks:
     """The hooks of one module, by kind and number."""
 
     traced_attributes: tuple[str, ...] = ()
-    """Declared so that a function made by ``agrad.jit`` is traced again after a hook is added or removed."""
+    """Declared so that ``agrad.jit`` traces anew after a hook is added or removed."""
 
     def __init__(self) -> None:
         self.before: dict[int, tuple[Any, bool]] = {}
@@ -65,7 +65,7 @@ class Hooks:
 
 
 class _Backward:
-    """One call of a module with backward hooks, between two identities with rules of their own."""
+    """One call of a module with backward hooks, between two custom identities."""
 
     def __init__(self, module: Any, hooks: Hooks) -> None:
         self.module, self.hooks = module, hooks
@@ -98,7 +98,7 @@ class _Backward:
         return places
 
     def _identity(self, values: tuple[Any, ...], places: list[int], back: Callable[..., Any]) -> tuple[Any, ...]:
-        """Return the values, those at ``places`` with ``back`` as the rule for all of them together."""
+        """Return the values, with ``back`` as one rule for those at ``places``."""
         if not places:
             return values
 

@@ -1,4 +1,4 @@
-"""Initial values: float64 arrays drawn on the host, parameters made from them, and PyTorch's fillings of Tensors."""
+"""Initial values: arrays drawn on the host, parameters, and PyTorch's fillings."""
 
 import math
 from typing import Any

@@ -36,14 +36,14 @@ class Module(Parts, State, Hooked):
     """
 
     torch_transposed: tuple[str, ...] = ()
-    """The names of own parameters whose last two axes PyTorch keeps in the other order."""
+    """Names of own parameters with the last two axes in the other order in PyTorch."""
 
     training: bool = True
     """True while the module is trained. Set it with ``train()`` and ``eval()``."""
 
     @property
     def torch_only(self) -> dict[str, Any]:
-        """What PyTorch's module of this name saves besides, by name."""
+        """Return what PyTorch's module of this name saves besides, by name."""
         return {}
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -127,7 +127,7 @@ class Module(Parts, State, Hooked):
     # ------------------------------------------------------------------ device and dtype
 
     def to(self, target: Any = None, dtype: Any = None) -> Self:
-        """Move parameters and buffers to a backend or device, cast floating ones, and return the module.
+        """Move parameters and buffers to a backend or device, and cast floating ones.
 
         They stay the same Tensors, without their gradients. An optimizer that has taken a step holds state beside them:
         make it after moving.
@@ -167,7 +167,7 @@ class Module(Parts, State, Hooked):
         return self
 
     def astype(self, dtype: Any, /) -> Self:
-        """Cast floating parameters and buffers to another dtype, as ``to(dtype=dtype)`` does.
+        """Cast floating parameters and buffers, as ``to(dtype=dtype)`` does.
 
         Parameters
         ----------

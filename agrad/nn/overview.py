@@ -1,4 +1,4 @@
-"""Summary: the layers of a model with their output shapes and numbers of parameters."""
+"""Summary: the layers of a model, their output shapes and parameters."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ class Summary:
 
     def __init__(self, rows: list[tuple[str, ...]], total: int, trainable: int) -> None:
         self.rows = rows
-        """The lines of the table: layer, output shape, parameters, trainable ones, remarks."""
+        """Layers, output shapes, parameters, trainable ones, remarks."""
         self.total, self.trainable = total, trainable
 
     def __str__(self) -> str:

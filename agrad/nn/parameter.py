@@ -7,7 +7,10 @@ from agrad.errors import NotDifferentiableError
 
 
 class _Role(type):
-    """The class of roles. A Tensor of a role is an instance of it, and stays a plain ``Tensor`` to the engine."""
+    """The class of roles, whose instances are Tensors of the role.
+
+    To the engine they are plain ones.
+    """
 
     def __instancecheck__(cls, value: Any) -> bool:
         return issubclass(getattr(value, "_role", object), cls)
@@ -75,6 +78,6 @@ class Unsaved(Buffer):
 
 
 def is_parameter(tensor: agrad.Tensor) -> bool:
-    """Return True for a parameter: one by its role, or a Tensor without a role that requires a gradient."""
+    """Return True for a parameter, by its role or, without one, by ``requires_grad``."""
     role = getattr(tensor, "_role", None)
     return tensor.requires_grad if role is None else issubclass(role, Parameter)

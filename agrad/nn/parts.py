@@ -1,4 +1,4 @@
-"""Parts: the parameters, buffers and modules that a module finds among its attributes."""
+"""Parts: the parameters, buffers and modules among a module's attributes."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -46,9 +46,10 @@ def _held(
 
 
 def walk(root: "Parts", prefix: str = "", once: bool = True) -> Iterator[Part]:
-    """Yield a module, and all modules and leaf Tensors below it, in the order of attributes.
+    """Yield a module, and all modules and leaf Tensors below it.
 
-    Each comes once, or, without ``once``, by each of its names; a module inside of itself is left out.
+    They come in the order of attributes, each once, or, without ``once``, by each of its names. A module inside of
+    itself is left out.
     """
     yield Part(prefix, root, None, "", 0)
     seen = {id(root)}
@@ -96,12 +97,12 @@ class Parts:
         return [(p.name, p.value) for p in parts if recurse or p.owner is self]
 
     def named_modules(self, prefix: str = "", remove_duplicate: bool = True) -> list[tuple[str, "Module"]]:
-        """Return this module, named ``prefix``, and all below it, by names as ``"encoder.0"``.
+        """Return this module and all below it, by names like ``"encoder.0"``.
 
         Parameters
         ----------
         prefix : str
-            A name to begin the names with.
+            The name of this module, with which the others begin.
         remove_duplicate : bool
             False to list a module that is used in several places by each of its names.
 

@@ -1,4 +1,4 @@
-"""Weights of PyTorch's modules: their names and layouts, and the way to and from agrad's."""
+"""Weights of PyTorch's modules, and the way to and from agrad's."""
 
 from collections.abc import Mapping
 from typing import Any

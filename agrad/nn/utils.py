@@ -37,9 +37,9 @@ def parameters_to_vector(parameters: Iterable[agrad.Tensor]) -> agrad.Tensor:
 
 
 def vector_to_parameters(vec: Any, parameters: Iterable[agrad.Tensor]) -> None:
-    """Set parameters to the elements of a vector, in the order of ``parameters_to_vector``.
+    """Set parameters to the elements of a vector.
 
-    The parameters remain the same leaves, and nothing is recorded.
+    Their order is that of ``parameters_to_vector``. The parameters remain the same leaves, and nothing is recorded.
 
     Parameters
     ----------
