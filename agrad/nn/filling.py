@@ -7,7 +7,7 @@ import numpy as np
 
 import agrad
 from agrad import random
-from agrad.errors import ConfigurationError, OperandError, ShapeError
+from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
 from agrad.nn.seeding import Rng, generator
 from agrad.nn.state import put
 
@@ -40,10 +40,17 @@ def fans(shape: Shape) -> tuple[int, int]:
     return shape[1] * kernel, shape[0] * kernel
 
 
-def _fill(tensor: agrad.Tensor, what: str, values: Any) -> agrad.Tensor:
-    """Write float64 values of the host into a leaf, and return it."""
+def _shape(tensor: agrad.Tensor, what: str, drawn: bool = True) -> Shape:
+    """Return the shape of a leaf, for ``drawn`` numbers one of a floating dtype."""
     if not isinstance(tensor, agrad.Tensor) or not tensor.is_leaf:
-        raise OperandError(f"{what} takes a leaf Tensor, such as a parameter, not {tensor!r:.80}")
+        raise OperandError(f"{what} takes a leaf Tensor, such as a parameter, not {repr(tensor)[:80]}")
+    if drawn and not tensor.dtype.kind.endswith("floating"):
+        raise DtypeError(f"{what} fills a Tensor of a floating dtype, not of {tensor.dtype}")
+    return tensor.shape
+
+
+def _fill(tensor: agrad.Tensor, values: Any) -> agrad.Tensor:
+    """Write float64 values of the host into a leaf, and return it."""
     name = tensor.dtype.name
     # rounded on the host, so every backend gets the same values
     host = np.array(np.broadcast_to(values, tensor.shape), dtype=None if name == "bfloat16" else name)
@@ -105,7 +112,7 @@ def uniform_(tensor: agrad.Tensor, a: float = 0.0, b: float = 1.0, rng: Rng = No
     Tensor
         The same Tensor.
     """
-    return _fill(tensor, "uniform_", _uniform(tensor.shape, a, b, rng))
+    return _fill(tensor, _uniform(_shape(tensor, "uniform_"), a, b, rng))
 
 
 def normal_(tensor: agrad.Tensor, mean: float = 0.0, std: float = 1.0, rng: Rng = None) -> agrad.Tensor:
@@ -125,7 +132,7 @@ def normal_(tensor: agrad.Tensor, mean: float = 0.0, std: float = 1.0, rng: Rng 
     Tensor
         The same Tensor.
     """
-    return _fill(tensor, "normal_", _normal(tensor.shape, mean, std, rng))
+    return _fill(tensor, _normal(_shape(tensor, "normal_"), mean, std, rng))
 
 
 def trunc_normal_(
@@ -157,8 +164,8 @@ def trunc_normal_(
     if not a < b:
         raise ConfigurationError(f"trunc_normal_: a is below b, not a={a!r} and b={b!r}")
     key, (low, high) = generator(rng).key(backend="numpy"), ((bound - mean) / std for bound in (a, b))
-    drawn = random.truncated_normal(key, low, high, tensor.shape, dtype=agrad.float64).numpy()
-    return _fill(tensor, "trunc_normal_", np.clip(drawn * std + mean, a, b))
+    drawn = random.truncated_normal(key, low, high, _shape(tensor, "trunc_normal_"), dtype=agrad.float64).numpy()
+    return _fill(tensor, np.clip(drawn * std + mean, a, b))
 
 
 def constant_(tensor: agrad.Tensor, val: float) -> agrad.Tensor:
@@ -176,7 +183,8 @@ def constant_(tensor: agrad.Tensor, val: float) -> agrad.Tensor:
     Tensor
         The same Tensor.
     """
-    return _fill(tensor, "constant_", val)
+    _shape(tensor, "constant_", drawn=False)
+    return _fill(tensor, val)
 
 
 def ones_(tensor: agrad.Tensor) -> agrad.Tensor:
@@ -192,7 +200,8 @@ def ones_(tensor: agrad.Tensor) -> agrad.Tensor:
     Tensor
         The same Tensor.
     """
-    return _fill(tensor, "ones_", 1.0)
+    _shape(tensor, "ones_", drawn=False)
+    return _fill(tensor, 1.0)
 
 
 def zeros_(tensor: agrad.Tensor) -> agrad.Tensor:
@@ -208,7 +217,8 @@ def zeros_(tensor: agrad.Tensor) -> agrad.Tensor:
     Tensor
         The same Tensor.
     """
-    return _fill(tensor, "zeros_", 0.0)
+    _shape(tensor, "zeros_", drawn=False)
+    return _fill(tensor, 0.0)
 
 
 def eye_(tensor: agrad.Tensor) -> agrad.Tensor:
@@ -229,9 +239,9 @@ def eye_(tensor: agrad.Tensor) -> agrad.Tensor:
     ShapeError
         For other axes.
     """
-    if tensor.ndim != 2:
+    if len(_shape(tensor, "eye_", drawn=False)) != 2:
         raise ShapeError(f"eye_ fills a matrix, not a Tensor of shape {tensor.shape}")
-    return _fill(tensor, "eye_", np.eye(*tensor.shape))
+    return _fill(tensor, np.eye(*tensor.shape))
 
 
 def dirac_(tensor: agrad.Tensor, groups: int = 1) -> agrad.Tensor:
@@ -254,7 +264,7 @@ def dirac_(tensor: agrad.Tensor, groups: int = 1) -> agrad.Tensor:
     ShapeError
         For other axes, or ``out_channels`` that is no multiple of ``groups``.
     """
-    shape = tensor.shape
+    shape = _shape(tensor, "dirac_", drawn=False)
     if not 3 <= len(shape) <= 5 or shape[0] % groups:
         raise ShapeError(f"dirac_ fills a weight of 3 to 5 axes, the first a multiple of {groups}, not shape {shape}")
     values = np.zeros(shape)
@@ -263,7 +273,7 @@ def dirac_(tensor: agrad.Tensor, groups: int = 1) -> agrad.Tensor:
     for row in range(shape[0]):
         if row % rows < shape[1]:
             values[(row, row % rows, *middle)] = 1.0
-    return _fill(tensor, "dirac_", values)
+    return _fill(tensor, values)
 
 
 def xavier_uniform_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agrad.Tensor:
@@ -287,8 +297,8 @@ def xavier_uniform_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) ->
     -----
     Glorot and Bengio 2010, Proceedings of AISTATS.
     """
-    bound = gain * math.sqrt(6 / sum(fans(tensor.shape)))
-    return _fill(tensor, "xavier_uniform_", _uniform(tensor.shape, -bound, bound, rng))
+    bound = gain * math.sqrt(6 / sum(fans(_shape(tensor, "xavier_uniform_"))))
+    return _fill(tensor, _uniform(tensor.shape, -bound, bound, rng))
 
 
 def xavier_normal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agrad.Tensor:
@@ -312,14 +322,14 @@ def xavier_normal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> 
     -----
     Glorot and Bengio 2010, Proceedings of AISTATS.
     """
-    std = gain * math.sqrt(2 / sum(fans(tensor.shape)))
-    return _fill(tensor, "xavier_normal_", _normal(tensor.shape, 0.0, std, rng))
+    std = gain * math.sqrt(2 / sum(fans(_shape(tensor, "xavier_normal_"))))
+    return _fill(tensor, _normal(tensor.shape, 0.0, std, rng))
 
 
 def _kaiming(what: str, tensor: agrad.Tensor, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
         raise ConfigurationError(f"{what}: mode is 'fan_in' or 'fan_out', not {mode!r}")
-    return calculate_gain(nonlinearity, a) / math.sqrt(fans(tensor.shape)[mode == "fan_out"])
+    return calculate_gain(nonlinearity, a) / math.sqrt(fans(_shape(tensor, what))[mode == "fan_out"])
 
 
 def kaiming_uniform_(
@@ -350,7 +360,7 @@ def kaiming_uniform_(
     He et al. 2015, arXiv:1502.01852.
     """
     bound = math.sqrt(3.0) * _kaiming("kaiming_uniform_", tensor, a, mode, nonlinearity)
-    return _fill(tensor, "kaiming_uniform_", _uniform(tensor.shape, -bound, bound, rng))
+    return _fill(tensor, _uniform(tensor.shape, -bound, bound, rng))
 
 
 def kaiming_normal_(
@@ -381,7 +391,7 @@ def kaiming_normal_(
     He et al. 2015, arXiv:1502.01852.
     """
     std = _kaiming("kaiming_normal_", tensor, a, mode, nonlinearity)
-    return _fill(tensor, "kaiming_normal_", _normal(tensor.shape, 0.0, std, rng))
+    return _fill(tensor, _normal(tensor.shape, 0.0, std, rng))
 
 
 def orthogonal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agrad.Tensor:
@@ -410,7 +420,7 @@ def orthogonal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agr
     -----
     Saxe et al. 2013, arXiv:1312.6120. The matrix is uniform over all such ones.
     """
-    if tensor.ndim < 2:
+    if len(_shape(tensor, "orthogonal_")) < 2:
         raise ShapeError(f"orthogonal_ fills a Tensor of two axes or more, not of shape {tensor.shape}")
     if not tensor.size:
         return tensor
@@ -418,7 +428,7 @@ def orthogonal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agr
     drawn = _normal((max(rows, columns), min(rows, columns)), 0.0, 1.0, rng)
     q, r = np.linalg.qr(drawn)
     q = q * np.sign(np.diag(r))  # without the signs of R the matrix would not be uniform
-    return _fill(tensor, "orthogonal_", gain * (q.T if rows < columns else q).reshape(tensor.shape))
+    return _fill(tensor, gain * (q.T if rows < columns else q).reshape(tensor.shape))
 
 
 def sparse_(tensor: agrad.Tensor, sparsity: float, std: float = 0.01, rng: Rng = None) -> agrad.Tensor:
@@ -445,11 +455,11 @@ def sparse_(tensor: agrad.Tensor, sparsity: float, std: float = 0.01, rng: Rng =
     ShapeError, ConfigurationError
         For other axes, or a part that is not from 0 to 1.
     """
-    if tensor.ndim != 2:
+    if len(_shape(tensor, "sparse_")) != 2:
         raise ShapeError(f"sparse_ fills a matrix, not a Tensor of shape {tensor.shape}")
     if not 0 <= sparsity <= 1:
         raise ConfigurationError(f"sparse_: sparsity is a number from 0 to 1, not {sparsity!r}")
     values = _normal(tensor.shape, 0.0, std, rng)
     order = np.argsort(_uniform(tensor.shape, 0.0, 1.0, rng), axis=0)
     values[order < math.ceil(sparsity * tensor.shape[0])] = 0.0
-    return _fill(tensor, "sparse_", values)
+    return _fill(tensor, values)

@@ -256,7 +256,10 @@ class Module(Parts, State, Hooked):
 def _cast(names: list[str], tensors: list[agrad.Tensor], dtype: Any) -> list[agrad.Tensor]:
     """Return constant Tensors, the floating ones with another dtype."""
     backend = tensors[0].backend if tensors else "numpy"
-    new = agrad.zeros((1,), dtype=dtype, backend=backend).dtype
+    try:
+        new = agrad.zeros((1,), dtype=dtype, backend=backend).dtype
+    except (AttributeError, TypeError) as error:
+        raise DtypeError(f"{backend} has no dtype {dtype!r}") from error
     if new.kind not in _FLOATING:
         raise DtypeError(f"a module is cast to a floating dtype, which can be trained, not to {new}")
     for name, tensor in zip(names, tensors, strict=True):

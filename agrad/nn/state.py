@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import agrad
-from agrad.errors import DataError, listed
+from agrad.errors import DataError, OperandError, listed
 from agrad.nn.parameter import Unsaved
 from agrad.nn.parts import Part, Parts, join, walk
 
@@ -86,9 +86,13 @@ class State:
 
         Raises
         ------
+        OperandError
+            If ``state`` is no mapping.
         DataError
             If shapes or dtypes do not fit, or names if ``strict``. The message lists them, and the module is unchanged.
         """
+        if not isinstance(state, Mapping):
+            raise OperandError(f"load_state_dict takes a dict of arrays by name, not a {type(state).__name__}")
         arrays = {name: np.asarray(value) for name, value in state.items()}
         tensors = {part.name: part.value for part in saved(self)}  # type: ignore[arg-type]
         counted = [(name, m, m.host_state()) for name, m in self.named_modules()]  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad.errors import DataError, listed
+from agrad.errors import DataError, OperandError, listed
 from agrad.nn.module import Module
 from agrad.nn.parts import Part, join
 from agrad.nn.state import IncompatibleKeys, put, saved
@@ -22,6 +22,11 @@ def _only(module: Module, once: bool = False) -> dict[str, Any]:
     """Return what PyTorch's modules save and agrad's do not, by name."""
     named = module.named_modules(remove_duplicate=once)
     return {join(name, key): value for name, m in named for key, value in m.torch_only.items()}
+
+
+def _check(module: Any) -> None:
+    if not isinstance(module, Module):
+        raise OperandError(f"expected a Module of agrad's, found a {type(module).__name__}")
 
 
 def torch_state_dict(module: Module) -> dict[str, np.ndarray]:
@@ -40,7 +45,13 @@ def torch_state_dict(module: Module) -> dict[str, np.ndarray]:
     dict of str to numpy.ndarray
         Arrays on the host that share no memory with the module. A parameter that is used in several places stands by
         each of its names, as in PyTorch.
+
+    Raises
+    ------
+    OperandError
+        If ``module`` is no Module.
     """
+    _check(module)
     state = {p.name: np.array(_turned(p, p.value.detach().numpy()), order="C") for p in saved(module, once=False)}
     return {**state, **{name: np.array(value) for name, value in _only(module).items()}}
 
@@ -66,10 +77,15 @@ def load_torch_state_dict(module: Module, state: Mapping[str, Any], strict: bool
 
     Raises
     ------
+    OperandError
+        If ``module`` is no Module, or ``state`` no mapping.
     DataError
         If shapes or kinds of numbers do not fit, or names if ``strict``. The message lists them, and the module is
         unchanged.
     """
+    _check(module)
+    if not isinstance(state, Mapping):
+        raise OperandError(f"load_torch_state_dict takes a dict of arrays by name, not a {type(state).__name__}")
     parts = saved(module, once=False)
     known = {part.name for part in parts} | _only(module).keys()
     loaded = {id(part.value) for part in parts if part.name in state}
@@ -99,7 +115,11 @@ def load_torch_state_dict(module: Module, state: Mapping[str, Any], strict: bool
 
 def _fitting(part: Part, value: Any) -> tuple[np.ndarray, str]:
     """Return a value of a state as it is loaded, and what does not fit."""
-    given, tensor = agrad.asarray(getattr(value, "detach", lambda: value)()), part.value
+    tensor = part.value
+    try:
+        given = agrad.asarray(getattr(value, "detach", lambda: value)())
+    except OperandError:
+        return np.empty(0), f"expected an array, found a {type(value).__name__}"
     shape = _turned(part, np.empty(tensor.shape, bool)).shape
     if given.shape != shape:
         return np.empty(0), f"expected shape {shape}, found {given.shape}"

@@ -10,6 +10,15 @@ from agrad.errors import ConfigurationError, DataError, ShapeError
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
 
 
+def _listed(parameters: Any) -> list[agrad.Tensor]:
+    return [parameters] if isinstance(parameters, agrad.Tensor) else list(parameters)
+
+
+def _is_number(value: Any) -> bool:
+    """Return True for a number of 0 or more."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+
+
 def parameters_to_vector(parameters: Iterable[agrad.Tensor]) -> agrad.Tensor:
     """Return all elements of parameters in one vector.
 
@@ -30,7 +39,7 @@ def parameters_to_vector(parameters: Iterable[agrad.Tensor]) -> agrad.Tensor:
     ConfigurationError
         If there are none.
     """
-    flat = [agrad.reshape(tensor, (-1,)) for tensor in parameters]
+    flat = [agrad.reshape(tensor, (-1,)) for tensor in _listed(parameters)]
     if not flat:
         raise ConfigurationError("parameters_to_vector was given no parameters")
     return agrad.concat(flat)
@@ -53,12 +62,12 @@ def vector_to_parameters(vec: Any, parameters: Iterable[agrad.Tensor]) -> None:
     ShapeError
         If the vector has another length. No parameter is changed then.
     """
-    found = list(parameters)
+    found, vec = _listed(parameters), agrad.asarray(vec)
     total = sum(tensor.size for tensor in found)
     if tuple(vec.shape) != (total,):
         raise ShapeError(f"vector_to_parameters takes a vector of {total} elements, not shape {tuple(vec.shape)}")
     with agrad.no_grad():
-        values, start = agrad.asarray(vec).detach(), 0
+        values, start = vec.detach(), 0
         for tensor in found:
             part = agrad.reshape(values[start : start + tensor.size], tensor.shape)
             tensor.assign(agrad.astype(part, tensor.dtype, copy=True).raw)
@@ -93,14 +102,14 @@ def clip_grad_norm_(
     DataError
         If ``error_if_nonfinite`` and the norm is not finite. No gradient is changed then.
     """
-    found = [parameters] if isinstance(parameters, agrad.Tensor) else list(parameters)
+    found = _listed(parameters)
     if error_if_nonfinite or norm_type != 2:
         norm = _norm(found, norm_type)
         if error_if_nonfinite and not math.isfinite(norm.item()):
             raise DataError(f"clip_grad_norm_: the norm of the gradients is {norm.item()}")
     if norm_type == 2:
         return agrad.optim.clip_grad_norm(found, max_norm)
-    if not max_norm >= 0:
+    if not _is_number(max_norm):
         raise ConfigurationError(f"clip_grad_norm_: max_norm is a number of 0 or more, not {max_norm!r}")
     with agrad.no_grad():
         factor = agrad.minimum(max_norm / (norm + 1e-6), 1.0)
@@ -113,7 +122,7 @@ def clip_grad_norm_(
 
 def _norm(parameters: list[agrad.Tensor], order: float) -> agrad.Tensor:
     """Return the norm of all gradients together."""
-    if isinstance(order, bool) or not isinstance(order, (int, float)) or not order > 0:
+    if not _is_number(order) or order == 0:
         raise ConfigurationError(f"clip_grad_norm_: norm_type is a number above 0, not {order!r}")
     with agrad.no_grad():
         grads = [tensor.grad.detach() for tensor in parameters if tensor.grad is not None]
@@ -137,9 +146,9 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     ConfigurationError
         If ``clip_value`` is not a number of 0 or more.
     """
-    if isinstance(clip_value, bool) or not isinstance(clip_value, (int, float)) or not clip_value >= 0:
+    if not _is_number(clip_value):
         raise ConfigurationError(f"clip_grad_value_: clip_value is a number of 0 or more, not {clip_value!r}")
-    found = [parameters] if isinstance(parameters, agrad.Tensor) else list(parameters)
+    found = _listed(parameters)
     with agrad.no_grad():
         for tensor in found:
             if tensor.grad is not None:

@@ -8,7 +8,7 @@ import pytest
 
 import agrad
 from agrad import nn
-from agrad.errors import ConfigurationError, DataError, OperandError, ShapeError
+from agrad.errors import ConfigurationError, DataError, DtypeError, OperandError, ShapeError
 from agrad.nn import init
 
 
@@ -137,6 +137,9 @@ def test_clipping_is_pytorch_s(backend: str, order: float) -> None:
         (ShapeError, "two axes or more", lambda: init.orthogonal_(nn.Parameter(np.ones(3)))),
         (OperandError, "takes a leaf Tensor", lambda: init.zeros_(nn.Parameter(np.ones(3)) * 2)),
         (OperandError, "takes a leaf Tensor", lambda: init.ones_(np.ones(3))),
+        (OperandError, "takes a leaf Tensor, such as a parameter, not 3", lambda: init.kaiming_normal_(3)),
+        (DtypeError, "a floating dtype, not of int64", lambda: init.normal_(agrad.asarray([1, 2]))),
+        (ConfigurationError, "0 or more, not 'x'", lambda: nn.utils.clip_grad_norm_([], "x", 1.0)),
         (ConfigurationError, "not 'swish'", lambda: init.calculate_gain("swish")),
         (ConfigurationError, "not 'in'", lambda: init.kaiming_normal_(nn.Parameter(np.ones((3, 3))), mode="in")),
         (ConfigurationError, "a is below b", lambda: init.trunc_normal_(nn.Parameter(np.ones(3)), a=2.0)),

@@ -103,6 +103,7 @@ def test_state_that_does_not_fit_loads_nothing(backend: str) -> None:
     for change, match in (
         ({"0.weight": np.zeros((3, 2))}, r"0\.weight: expected shape \(2, 3\), found \(3, 2\)"),
         ({"0.weight": np.zeros((2, 3), int)}, r"0\.weight: expected float32, found int64"),
+        ({"0.weight": "text"}, r"0\.weight: expected an array, found a str"),
         ({"extra": np.zeros(2)}, "extra: not expected"),
     ):
         with pytest.raises(DataError, match=match):
