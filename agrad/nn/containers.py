@@ -44,7 +44,7 @@ class _Container(Module):
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in self._parts or (isinstance(value, self.holds) and not hasattr(type(self), name)):
+        if not hasattr(type(self), name) and (name in self._parts or isinstance(value, self.holds)):
             self._parts[self._name(name)] = self._checked(name, value)
         else:
             super().__setattr__(name, value)
@@ -246,7 +246,8 @@ class ModuleList(_Row):
 
 
 def _parameter(value: Any) -> agrad.Tensor:
-    return value if isinstance(value, (Parameter, Buffer)) else Parameter(value)
+    has_role = isinstance(value, (Parameter, Buffer))
+    return value if has_role else Parameter(value)
 
 
 class ParameterList(_Row):

@@ -241,7 +241,7 @@ def eye_(tensor: agrad.Tensor) -> agrad.Tensor:
     """
     if len(_shape(tensor, "eye_", drawn=False)) != 2:
         raise ShapeError(f"eye_ fills a matrix, not a Tensor of shape {tensor.shape}")
-    return _fill(tensor, np.eye(*tensor.shape))
+    return _fill(tensor, np.eye(tensor.shape[0], tensor.shape[1]))
 
 
 def dirac_(tensor: agrad.Tensor, groups: int = 1) -> agrad.Tensor:

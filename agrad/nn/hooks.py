@@ -2,13 +2,10 @@
 
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import agrad
 from agrad.errors import NotDifferentiableError, OperandError
-
-if TYPE_CHECKING:
-    pass
 
 _count = itertools.count()
 
@@ -84,7 +81,6 @@ class _Backward:
         places = self._recorded(outs)
         if not places:
             return out
-        self.out_count = len(outs)
         outs = self._identity(outs, places, self._at_outputs)
         return outs if isinstance(out, tuple) else outs[0]
 

@@ -91,7 +91,7 @@ def _rows(model: Module, shapes: dict[int, list[str]]) -> list[tuple[str, ...]]:
     names: dict[int, list[str]] = {}
     for name, module in model.named_modules(remove_duplicate=False):
         names.setdefault(id(module), []).append(name)
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for part in walk(model):
         if not isinstance(part.value, Module):
             continue

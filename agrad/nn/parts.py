@@ -111,7 +111,8 @@ class Parts:
         list of (str, Module)
             The modules in the order of attributes.
         """
-        return [(p.name, p.value) for p in walk(self, prefix, remove_duplicate) if isinstance(p.value, Parts)]
+        found: list[Any] = [p for p in walk(self, prefix, remove_duplicate) if isinstance(p.value, Parts)]
+        return [(part.name, part.value) for part in found]
 
     def modules(self) -> list["Module"]:
         """Return this module and all below it, once each.

@@ -105,7 +105,7 @@ def clip_grad_norm_(
     found = _listed(parameters)
     if error_if_nonfinite or norm_type != 2:
         norm = _norm(found, norm_type)
-        if error_if_nonfinite and not math.isfinite(norm.item()):
+        if error_if_nonfinite and not math.isfinite(float(norm)):
             raise DataError(f"clip_grad_norm_: the norm of the gradients is {norm.item()}")
     if norm_type == 2:
         return agrad.optim.clip_grad_norm(found, max_norm)

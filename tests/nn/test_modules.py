@@ -129,6 +129,8 @@ def test_lists_and_dicts() -> None:
     named["c"] = c
     assert list(named) == list(named.keys()) == ["a", "b", "c"] and dict(named.items())["b"] is b
     assert named.pop("b") is b and "b" not in named and named.get("b") is None and len(named) == 2
+    named["training"] = b
+    assert not named.eval().training and named["training"] is b and not b.training
     named.clear()
     assert not list(named.values()) and named
     w = nn.Parameter(np.ones(2))
