@@ -59,7 +59,7 @@ def torch_state_dict(module: Module) -> dict[str, np.ndarray]:
 def load_torch_state_dict(module: Module, state: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
     """Load the ``state_dict`` of a module of PyTorch's with the same attributes.
 
-    Numbers are cast to the dtypes of the module, floating to floating ones.
+    Numbers are cast to the dtypes of the module, floating to floating ones, integers if they fit.
 
     Parameters
     ----------
@@ -127,6 +127,8 @@ def _fitting(part: Part, value: Any) -> tuple[np.ndarray, str]:
         return np.empty(0), f"expected {tensor.dtype}, found {given.dtype}"
     if given.dtype.name == "bfloat16":
         given = agrad.astype(given, agrad.float32)
-    array = _turned(part, given.numpy())
-    name = tensor.dtype.name
-    return np.asarray(array, dtype=None if name == "bfloat16" else name), ""
+    array, name = _turned(part, given.numpy()), tensor.dtype.name
+    cast = array if name == "bfloat16" else array.astype(name)
+    if not name.startswith(("float", "bfloat", "complex")) and not np.array_equal(cast, array):
+        return cast, f"expected numbers that {name} holds, found others"
+    return cast, ""

@@ -40,7 +40,8 @@ def host(tensor: agrad.Tensor) -> np.ndarray:
 def test_draws_have_pytorch_s_distributions(name: str, options: dict[str, Any]) -> None:
     import torch
 
-    for turned, shape in ((True, (500, 300)), (False, (80, 40, 5, 7))):
+    torch.manual_seed(0)
+    for turned, shape in ((True, (300, 200)), (False, (60, 40, 5, 5))):
         mine = nn.Parameter(np.zeros(shape))
         theirs = torch.zeros(tuple(reversed(shape)) if turned else shape, dtype=torch.float64)
         assert getattr(init, name)(mine, **options, rng=np.random.default_rng(0)) is mine

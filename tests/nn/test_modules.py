@@ -179,6 +179,28 @@ def test_a_result_is_no_parameter() -> None:
     assert copied.is_leaf and copied.requires_grad and w.requires_grad
 
 
+def test_changed_containers_are_seen_by_jit() -> None:
+    row, named = nn.Sequential(nn.Tanh()), nn.ModuleDict({"a": nn.Sigmoid()})
+    params = nn.ParameterList([np.ones(3)])
+
+    def f(x: Any) -> Any:
+        return named["a"](row(x)) * params[0]
+
+    jitted, x = agrad.jit(f), agrad.asarray(np.arange(3.0))
+    for change in (
+        lambda: None,
+        lambda: row.append(nn.ReLU()).append(nn.Softplus()),
+        lambda: row.pop(0),
+        lambda: row.__setitem__(0, nn.Sigmoid()),
+        lambda: named.update({"a": nn.Identity()}),
+        lambda: params.__setitem__(0, np.full(3, 2.0)),
+        lambda: params.insert(0, np.full(3, 5.0)),
+    ):
+        change()
+        np.testing.assert_allclose(host(jitted(x)), host(f(x)), rtol=1e-12)
+    assert jitted.cache_info().misses >= 5
+
+
 def test_apply_goes_from_the_inside_out() -> None:
     inner = nn.Sequential(nn.ReLU(), nn.Tanh())
     model = nn.Sequential(inner, nn.GELU())

@@ -88,6 +88,15 @@ def test_other_dtypes_are_cast(backend: str) -> None:
     assert layer.weight.dtype == agrad.float32 and layer.weight.backend == backend
 
 
+def test_integers_are_cast_if_they_fit() -> None:
+    module = nn.ReLU()
+    module.register_buffer("count", np.zeros(2, "int8"))
+    nn.load_torch_state_dict(module, {"count": torch.tensor([1, 127])})
+    assert host(module.count).tolist() == [1, 127] and module.count.dtype.name == "int8"
+    with pytest.raises(DataError, match="count: expected numbers that int8 holds, found others"):
+        nn.load_torch_state_dict(module, {"count": torch.tensor([1, 128])})
+
+
 def test_narrow_modules_are_loaded() -> None:
     with agrad.use_backend("torch"):
         layer = nn.Linear(3, 2).bfloat16()
