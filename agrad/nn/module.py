@@ -41,9 +41,14 @@ class Module(Parts, State, Hooked):
     training: bool = True
     """True while the module is trained. Set it with ``train()`` and ``eval()``."""
 
-    @property
-    def torch_only(self) -> dict[str, Any]:
-        """Return what PyTorch's module of this name saves besides, by name."""
+    def torch_counts(self) -> dict[str, int]:
+        """Return the counts that PyTorch's module of this name saves.
+
+        Returns
+        -------
+        dict of str to int
+            By name. Those that ``host_state`` has as well are loaded with PyTorch's weights.
+        """
         return {}
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

@@ -190,10 +190,8 @@ class _BatchNorm(Module):
 
     ndims: ClassVar[tuple[int, ...]]
 
-    @property
-    def torch_only(self) -> dict[str, Any]:
-        """PyTorch's count of batches, which without ``momentum=None`` nothing reads."""
-        return {} if self.running_mean is None else {"num_batches_tracked": np.array(0)}
+    def torch_counts(self) -> dict[str, int]:
+        return {} if self.running_mean is None else {"num_batches_tracked": 0}
 
     def __init__(
         self,

@@ -18,10 +18,10 @@ def _turned(part: Part, array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.swapaxes(array, -1, -2)) if turned else array
 
 
-def _only(module: Module, once: bool = False) -> dict[str, Any]:
-    """Return what PyTorch's modules save and agrad's do not, by name."""
-    named = module.named_modules(remove_duplicate=once)
-    return {join(name, key): value for name, m in named for key, value in m.torch_only.items()}
+def _counts(module: Module) -> dict[str, tuple[Module, str, int]]:
+    """Return the counts that PyTorch's modules save: the module, its name for the count, and the count."""
+    named = module.named_modules(remove_duplicate=False)
+    return {join(name, key): (m, key, n) for name, m in named for key, n in m.torch_counts().items()}
 
 
 def _check(module: Any) -> None:
@@ -53,7 +53,7 @@ def torch_state_dict(module: Module) -> dict[str, np.ndarray]:
     """
     _check(module)
     state = {p.name: np.array(_turned(p, p.value.detach().numpy()), order="C") for p in saved(module, once=False)}
-    return {**state, **{name: np.array(value) for name, value in _only(module).items()}}
+    return {**state, **{name: np.array(n, np.int64) for name, (_, _, n) in _counts(module).items()}}
 
 
 def load_torch_state_dict(module: Module, state: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
@@ -86,8 +86,8 @@ def load_torch_state_dict(module: Module, state: Mapping[str, Any], strict: bool
     _check(module)
     if not isinstance(state, Mapping):
         raise OperandError(f"load_torch_state_dict takes a dict of arrays by name, not a {type(state).__name__}")
-    parts = saved(module, once=False)
-    known = {part.name for part in parts} | _only(module).keys()
+    parts, counts = saved(module, once=False), _counts(module)
+    known = {part.name for part in parts} | counts.keys()
     loaded = {id(part.value) for part in parts if part.name in state}
     missing = [part.name for part in parts if part.name not in state and id(part.value) not in loaded]
     unexpected = [name for name in state if name not in known]
@@ -106,18 +106,30 @@ def load_torch_state_dict(module: Module, state: Mapping[str, Any], strict: bool
             problems.append(f"{part.name}: it is {twin} in the module, and has other values here")
         elif twin == part.name:
             found[part.name] = (part.value, array)
+    numbers = {name: agrad.asarray(_array(state[name])).numpy() for name in counts if name in state}
+    wrong = [name for name, n in numbers.items() if n.shape != () or n.dtype.kind not in "iu" or n < 0]
+    problems += [f"{name}: expected an integer of 0 or more, found {numbers[name]}" for name in wrong]
     if problems:
         text = listed(problems, 8, "\n  ", 150)
         raise DataError(f"PyTorch's state was not loaded into {type(module).__name__}:\n  {text}")
     put(found.values())
+    for name, n in numbers.items():
+        owner, key, _ = counts[name]
+        if key in owner.host_state():
+            owner.load_host_state({**owner.host_state(), key: int(n)})
     return IncompatibleKeys(missing, unexpected)
+
+
+def _array(value: Any) -> Any:
+    """Return an array without its derivative."""
+    return getattr(value, "detach", lambda: value)()
 
 
 def _fitting(part: Part, value: Any) -> tuple[np.ndarray, str]:
     """Return a value of a state as it is loaded, and what does not fit."""
     tensor = part.value
     try:
-        given = agrad.asarray(getattr(value, "detach", lambda: value)())
+        given = agrad.asarray(_array(value))
     except OperandError:
         return np.empty(0), f"expected an array, found a {type(value).__name__}"
     shape = _turned(part, np.empty(tensor.shape, bool)).shape

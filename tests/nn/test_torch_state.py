@@ -97,6 +97,30 @@ def test_integers_are_cast_if_they_fit() -> None:
         nn.load_torch_state_dict(module, {"count": torch.tensor([1, 128])})
 
 
+class Counting(nn.Module):
+    def __init__(self) -> None:
+        self.batches, self.seed = 3, 7
+
+    def host_state(self) -> dict[str, int]:
+        return {"batches": self.batches, "seed": self.seed}
+
+    def load_host_state(self, state: Any) -> None:
+        self.batches, self.seed = state["batches"], state["seed"]
+
+    def torch_counts(self) -> dict[str, int]:
+        return {"batches": self.batches}
+
+
+def test_counts_that_pytorch_has_are_loaded() -> None:
+    model = nn.Sequential(Counting())
+    assert nn.torch_state_dict(model) == {"0.batches": 3}
+    nn.load_torch_state_dict(model, {"0.batches": torch.tensor(5)})
+    assert model[0].host_state() == {"batches": 5, "seed": 7}
+    with pytest.raises(DataError, match=r"0\.batches: expected an integer of 0 or more, found -1"):
+        nn.load_torch_state_dict(model, {"0.batches": torch.tensor(-1)})
+    assert nn.load_torch_state_dict(model, {}) == ([], [])
+
+
 def test_narrow_modules_are_loaded() -> None:
     with agrad.use_backend("torch"):
         layer = nn.Linear(3, 2).bfloat16()
