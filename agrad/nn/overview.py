@@ -109,7 +109,7 @@ def _shape(out: Any) -> str:
         return f"[{', '.join(map(_shape, out))}]"
     if isinstance(out, dict):
         return f"{{{', '.join(f'{key}: {_shape(value)}' for key, value in out.items())}}}"
-    return str(tuple(out.shape)) if hasattr(out, "shape") else type(out).__name__
+    return str(tuple(out.shape)) if hasattr(out, "shape") else "None" if out is None else type(out).__name__
 
 
 def _is_shape(value: Any) -> bool:

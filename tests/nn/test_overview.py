@@ -20,20 +20,20 @@ class Twice(nn.Module):
         self.unused.requires_grad_(False)
 
     def forward(self, x: Any, y: Any = 0) -> Any:
-        return self.drop(self.norm(self.first(self.first(x)))) + y, {"x": x}
+        return self.drop(self.norm(self.first(self.first(x)))) + y, {"x": x, "y": None}
 
 
 def test_the_table(backend: str) -> None:
     model = Twice()
     found = nn.summary(model, (3, 4))
     assert str(found).splitlines() == [
-        "layer                output shape           parameters  trainable",
-        "-" * 93,
-        "Twice                [(3, 4), {x: (3, 4)}]",
-        "  first: Linear      (3, 4)                         20         20  also again; called 2 times",
-        "  norm: BatchNorm1d  (3, 4)                          8          8",
+        "layer                output shape                    parameters  trainable",
+        "-" * 102,
+        "Twice                [(3, 4), {x: (3, 4), y: None}]",
+        "  first: Linear      (3, 4)                                  20         20  also again; called 2 times",
+        "  norm: BatchNorm1d  (3, 4)                                   8          8",
         "  drop: Dropout      (3, 4)",
-        "  unused: Linear                                     6          0  not called",
+        "  unused: Linear                                              6          0  not called",
         "34 parameters, 28 of them trainable",
     ]
     assert (found.total, found.trainable) == (34, 28)
