@@ -2,7 +2,7 @@
 
     python examples/classics/convolutions.py --backend NAME
 
-Images of 8 x 8 pixels, in random places: each step moves them by up to a pixel. The program ends with exit code 1 where
+Images of 8 x 8 pixels, each moved by up to a pixel in each step of training. The program ends with exit code 1 where
 fewer than 97 % of the test images are told.
 """
 
@@ -21,27 +21,29 @@ LEAST = 0.97
 
 def network() -> nn.Sequential:
     return nn.Sequential(
-        nn.Conv2d(1, 32, 3, padding=1),
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
         nn.BatchNorm2d(32),
         nn.ReLU(),
         nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 3, padding=1),
-        nn.BatchNorm2d(64),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
         nn.Flatten(),
-        nn.Dropout(0.25),
-        nn.Linear(256, 10),
+        nn.Dropout(0.1),
+        nn.Linear(128, 10),
     )
 
 
 def moved(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return the images, moved together by up to a pixel."""
-    down, right = rng.integers(0, 3, 2)
-    return np.pad(images, [(0, 0), (0, 0), (1, 1), (1, 1)])[:, :, down : down + 8, right : right + 8]
+    """Return the images, each moved by up to a pixel."""
+    around = np.pad(images, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    places = np.lib.stride_tricks.sliding_window_view(around, images.shape[2:], axis=(2, 3))
+    down, right = rng.integers(0, 3, (2, len(images)))
+    return places[np.arange(len(images)), :, down, right]
 
 
-def main(backend: str = "numpy", epochs: int = 20, batch: int = 64, rate: float = 3e-3) -> float:
+def main(backend: str = "numpy", epochs: int = 20, batch: int = 64, rate: float = 1e-2) -> float:
     data = agrad.data.load_digits()
     images, test_images = (x.reshape(-1, 1, 8, 8) for x in (data.X_train, data.X_test))
     nn.manual_seed(0)
@@ -64,8 +66,7 @@ def main(backend: str = "numpy", epochs: int = 20, batch: int = 64, rate: float 
 
         start, accuracy = time.perf_counter(), 0.0
         for epoch in range(epochs):
-            if epoch == epochs - epochs // 4:
-                optimizer.lr = rate / 10
+            optimizer.lr = rate * (1 - epoch / epochs)
             order, losses = rng.permutation(len(images)), []
             for first in range(0, len(order) - batch + 1, batch):
                 chosen = order[first : first + batch]
