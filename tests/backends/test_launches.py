@@ -202,6 +202,7 @@ def test_a_convolution_is_a_copy_of_windows_and_a_product() -> None:
     both()
     lines = [short(line) for line in cuda_on_cpu.trace(both)]
     frame, product = ["memset", "cupy_copy"], ["cupy_copy", "gemmStridedBatchedEx"]
-    forward = [*frame, *product, "cupy_copy"]  # the samples before the channels
-    backward = [*frame, "cupy_copy", *product]  # the kernel, flipped, or the cotangent, by channels
+    samples_first = "cupy_copy"
+    forward = [*frame, *product, samples_first, "memcpy D2D"]  # vjp gives a copy of the value
+    backward = [*frame, "cupy_copy", *product, samples_first]  # of the kernel, flipped, and the cotangent, by channels
     assert lines == [*forward, *backward, *backward]
