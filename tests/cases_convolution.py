@@ -66,7 +66,9 @@ def _windows(x: Any, reduce: Any, kernel: Any, strides: Any, dilation: Any = (1,
     lengths = [(n - span) // s + 1 for n, span, s in zip(x.shape[-2:], spans, strides, strict=True)]
     y = np.empty((*x.shape[:-2], *lengths), x.dtype)
     for p, q in np.ndindex(*lengths):
-        rows, columns = (slice(i * s, i * s + n, d) for i, s, n, d in zip((p, q), strides, spans, dilation, strict=True))
+        rows, columns = (
+            slice(i * s, i * s + n, d) for i, s, n, d in zip((p, q), strides, spans, dilation, strict=True)
+        )
         y[..., p, q] = reduce(x[..., rows, columns], axis=(-2, -1))
     return y
 

@@ -64,15 +64,18 @@ def main(backend: str = "numpy", epochs: int = 20, batch: int = 64, rate: float 
         def classes(x: agrad.Tensor) -> agrad.Tensor:
             return agrad.argmax(model(x), axis=1)
 
+        def placed(array: np.ndarray) -> agrad.Tensor:
+            return agrad.asarray(array, backend=backend)
+
         start, accuracy = time.perf_counter(), 0.0
         for epoch in range(epochs):
             optimizer.lr = rate * (1 - epoch / epochs)
             order, losses = rng.permutation(len(images)), []
             for first in range(0, len(order) - batch + 1, batch):
                 chosen = order[first : first + batch]
-                losses.append(step(agrad.asarray(moved(images[chosen], rng)), agrad.asarray(data.y_train[chosen])))
+                losses.append(step(placed(moved(images[chosen], rng)), placed(data.y_train[chosen])))
             model.eval()
-            accuracy = float(np.mean(classes(agrad.asarray(test_images)).numpy() == data.y_test))
+            accuracy = float(np.mean(classes(placed(test_images)).numpy() == data.y_test))
             model.train()
             mean = float(np.mean([loss.item() for loss in losses]))
             print(f"epoch {epoch + 1}: loss {mean:.4f}, test accuracy {accuracy:.2%}")
@@ -83,4 +86,6 @@ def main(backend: str = "numpy", epochs: int = 20, batch: int = 64, rate: float 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", default="numpy", help="numpy, cupy, torch or jax")
-    sys.exit(main(parser.parse_args().backend) < LEAST)
+    parser.add_argument("--epochs", type=int, default=20)
+    given = parser.parse_args()
+    sys.exit(main(given.backend, given.epochs) < LEAST)

@@ -237,9 +237,7 @@ def _by_columns(runs: list[Raw], kernels: Raw, out: Raw) -> None:
     columns = np.empty((n, groups, c, len(runs), length), out.dtype)
     for t, run in enumerate(runs):
         columns[..., t, :] = run
-    np.matmul(
-        kernels.reshape(groups, kernels.shape[1], -1), columns.reshape(n, groups, c * len(runs), length), out=out
-    )
+    np.matmul(kernels.reshape(groups, kernels.shape[1], -1), columns.reshape(n, groups, c * len(runs), length), out=out)
 
 
 # ------------------------------------------------------------------ few places, many taps
