@@ -1,4 +1,7 @@
-"""The word ``convolution`` on CuPy, which has no cuDNN: one copy of all windows, and one product for each group."""
+"""The word ``convolution`` on CuPy: a copy of all windows, and a product.
+
+CuPy has no cuDNN. The groups are a batch of the product.
+"""
 
 import math
 from collections.abc import Sequence

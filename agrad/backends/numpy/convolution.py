@@ -225,7 +225,7 @@ def _by_tap(runs: list[Raw], kernels: Raw, out: Raw) -> None:
     for i, g in np.ndindex(n, groups):
         for t, run in enumerate(runs):
             line = run.strides[2] // item
-            gemm(
+            gemm(  # of rows in memory, both factors as they are
                 101, 111, 111, rows, length, c, 1.0, address(by_tap[t, g]), c, address(run[i, g]), line,
                 float(t > 0), address(out[i, g]), out.strides[2] // item,
             )  # fmt: skip

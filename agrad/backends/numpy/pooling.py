@@ -1,4 +1,7 @@
-"""Maxima and sums of windows on NumPy: running ones, in blocks that stay in a cache, on threads."""
+"""Maxima and sums of windows on NumPy, in place.
+
+They are running ones, in blocks that stay in a cache, on threads.
+"""
 
 from collections.abc import Callable
 from typing import Any
