@@ -130,6 +130,37 @@ def _framed(x: torch.Tensor, padding: Any) -> torch.Tensor:
     return torch.nn.functional.pad(x, flat) if any(flat) else x
 
 
+def _derivative(place: int, g: Any, x: Any, w: Any, how: dict[str, Any]) -> Any:
+    """Return PyTorch's derivative by ``x`` (place 0) or ``w`` (1); of that array only the shape is read.
+
+    PyTorch has it without zeros between elements, with as many around on both sides, and conjugates complex numbers.
+    """
+    evenly = set(how["x_dilation"]) == {1} and all(low == high >= 0 for low, high in how["padding"])
+    if not evenly or not g.is_floating_point() or not (g.numel() and x.numel() and w.numel()):
+        return NotImplemented
+    pads = [low for low, _ in how["padding"]]
+    return torch.ops.aten.convolution_backward(
+        g, x, w, None, how["strides"], pads, how["w_dilation"], False, [0] * len(pads), how["groups"],
+        [place == 0, place == 1, False],
+    )[place]  # fmt: skip
+
+
+@kernel("torch", "convolution", "vjp:x")
+def convolution_x(
+    g: Any, w: Any, x_meta: Any, *, strides: Any, padding: Any, x_dilation: Any, w_dilation: Any, groups: int
+) -> Any:
+    how = {"strides": strides, "padding": padding, "x_dilation": x_dilation, "w_dilation": w_dilation}
+    return _derivative(0, g, g.new_empty(x_meta.shape), w, {**how, "groups": groups})
+
+
+@kernel("torch", "convolution", "vjp:w")
+def convolution_w(
+    g: Any, x: Any, w_meta: Any, *, strides: Any, padding: Any, x_dilation: Any, w_dilation: Any, groups: int
+) -> Any:
+    how = {"strides": strides, "padding": padding, "x_dilation": x_dilation, "w_dilation": w_dilation}
+    return _derivative(1, g, x, g.new_empty(w_meta.shape), {**how, "groups": groups})
+
+
 def scatter_add(g: torch.Tensor, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> torch.Tensor:
     out = torch.zeros(shape, dtype=g.dtype, device=g.device)
     axes, index = _ascending(out, index)

@@ -58,6 +58,7 @@ EXCEPTIONS = {
     ("agrad.optim", "agrad.engine.scalars"),
     ("agrad.nn", "agrad.engine.scalars"),
     ("agrad.nn", "agrad.ops.convolution"),
+    ("agrad.nn", "agrad.ops.pooling"),
     ("agrad.random", "agrad.engine.scalars"),
     ("agrad.random", "agrad.ops.sampling"),
     ("agrad.scipy", "agrad.ops.matrix_functions"),

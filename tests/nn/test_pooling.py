@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from torch_parity import Call, check_call, here, host
 
+import agrad
 from agrad import nn
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 
@@ -48,6 +49,26 @@ def test_equal_elements_and_nan(backend: str) -> None:
     x[0, 0, 0, 1] = np.nan
     value = host(F.max_pool2d(here(x), 2))
     assert np.isnan(value[0, 0, 0, 0]) and np.all(np.isfinite(value.ravel()[1:]))
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_where_the_cotangent_of_a_window_goes(backend: str, stride: int) -> None:
+    """To the first of equal elements and the first NaN, row by row; an infinite one makes no NaN elsewhere."""
+    x = np.zeros((1, 1, 4, 4))
+    x[0, 0, 0, 1] = x[0, 0, 1, 0] = np.nan
+    x[0, 0, 2:, 2:] = [[5.0, 7.0], [7.0, 7.0]]
+    side = 2 // stride + 1
+    slope = here(np.ones((1, 1, side, side)))
+    y, pull = agrad.vjp(lambda x: F.max_pool2d(x, 2, stride), here(x))
+    found = host(pull(slope)[0])[0, 0]
+    firsts = np.zeros((4, 4))
+    for i, j in np.ndindex(*y.shape[2:]):
+        window = x[0, 0, i * stride :, j * stride :][:2, :2]
+        row, column = np.unravel_index(np.argmax(window), (2, 2))
+        firsts[i * stride + row, j * stride + column] += 1
+    np.testing.assert_array_equal(found, firsts)
+    infinite = host(pull(here(np.full(y.shape, np.inf)))[0])[0, 0]
+    np.testing.assert_array_equal(infinite, np.where(firsts > 0, np.inf, 0.0))
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn.functional.convolution import numbers
 from agrad.nn.functional.real import real_only
+from agrad.ops.pooling import max_pool, sum_pool
 
 Lengths = int | Sequence[int]
 
@@ -20,10 +20,10 @@ def _check(name: str, x: Any, spatial: int) -> None:
         )
 
 
-def _windows(
+def _padded(
     name: str, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool, spatial: int, fill: float
-) -> Any:
-    """Return the windows of ``x`` along a new last axis."""
+) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """Return ``x`` with its padding, and the settings of its windows."""
     _check(name, x, spatial)
     lengths = tuple(x.shape)[-spatial:]
     kernels = numbers(name, "kernel_size", kernel, spatial, 1)
@@ -31,7 +31,7 @@ def _windows(
     pads, steps = numbers(name, "padding", padding, spatial, 0), numbers(name, "dilation", dilation, spatial, 1)
     if any(2 * p > k for p, k in zip(pads, kernels, strict=True)):
         raise ConfigurationError(f"{name}: padding {pads} is at most half the kernel's lengths, {kernels}")
-    around, starts = [], []
+    around = []
     for n, k, s, p, d in zip(lengths, kernels, strides, pads, steps, strict=True):
         free = n + 2 * p - d * (k - 1) - 1
         if free < 0:
@@ -39,30 +39,30 @@ def _windows(
         out = (-(-free // s) if ceil else free // s) + 1
         if ceil and (out - 1) * s >= n + p:  # the last window would begin in the padding behind the array
             out -= 1
-        starts.append([slice(i * d, i * d + s * (out - 1) + 1, s) for i in range(k)])
         around.append((p, max(p, (out - 1) * s + d * (k - 1) + 1 - n - p)))
     if any(map(any, around)):
         x = agrad.pad(x, [(0, 0)] * (len(x.shape) - spatial) + around, constant_values=fill)
-    return agrad.stack([x[(..., *places)] for places in product(*starts)], axis=-1)
+    return x, {"kernel": kernels, "strides": strides, "dilation": steps}
 
 
 def _max_pool(
     name: str, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool, spatial: int
 ) -> Any:
-    parts = _windows(name, x, kernel, stride, padding, dilation, ceil, spatial, -math.inf)
-    return agrad.squeeze(_first_max(parts, -1), axis=-1)
+    x, how = _padded(name, x, kernel, stride, padding, dilation, ceil, spatial, -math.inf)
+    return max_pool(x, **how)
 
 
 def _avg_pool(
     name: str, x: Any, kernel: Any, stride: Any, padding: Any, counted: bool, divisor: Any, spatial: int
 ) -> Any:
-    parts = _windows(name, x, kernel, stride, padding, 1, False, spatial, 0.0)
-    if divisor is not None:
-        return agrad.sum(parts, axis=-1) / divisor
-    if counted or not any(numbers(name, "padding", padding, spatial, 0)):
-        return agrad.mean(parts, axis=-1)
-    ones = _windows(name, agrad.ones_like(x), kernel, stride, padding, 1, False, spatial, 0.0)
-    return agrad.divide(agrad.sum(parts, axis=-1), agrad.sum(ones, axis=-1))
+    def sums(x: Any) -> tuple[Any, int]:
+        x, how = _padded(name, x, kernel, stride, padding, 1, False, spatial, 0.0)
+        return sum_pool(x, kernel=how["kernel"], strides=how["strides"]), math.prod(how["kernel"])
+
+    y, count = sums(x)
+    if divisor is None and not counted and any(numbers(name, "padding", padding, spatial, 0)):
+        return agrad.divide(y, sums(agrad.ones_like(x))[0])
+    return y / (count if divisor is None else divisor)
 
 
 def _adaptive(name: str, x: Any, size: Any, spatial: int, reduce: Callable[..., Any]) -> Any:
