@@ -342,7 +342,8 @@ class RuledCall(Operation):
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
-        outs = call(self.rules, args)
+        rules: Any = self.rules
+        outs = call(rules.anew() if hasattr(rules, "anew") else rules, args)
         return tuple([outs[k] for k in self.kept])
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:
