@@ -54,7 +54,7 @@ class BodyTrace(Trace):
         super().__init__(named)
         self.id = next_id() if level_id is None else level_id
         self.unreal = True
-        self.stops = is_recording(self.id)
+        self.stops = max(self.id, 0) >= mode().oldest
         """False where no results have derivatives, so that none need be stopped."""
         self.outer = mode().trace if captures else None
         self.captured_values: dict[Any, tuple[Any, Variable]] = {}
@@ -188,7 +188,7 @@ class BodyTrace(Trace):
 
         function: traced to a program, of inputs like ``likes``. leaves: further operands, which ``again`` gets.
         """
-        if not is_recording(self.id):
+        if not (self.stops and is_recording(self.id)):
             return list(results)
         examples = [self.value_of(self.variable_of(x)) for x in likes]
         body = traced_body(function, examples, name, level_id=id_above(self))
