@@ -182,7 +182,13 @@ class BodyTrace(Trace):
         return made
 
     def defined(
-        self, name: str, results: Sequence[Any], function: Flat, likes: Sequence[Any], leaves: Sequence[Any], again: Again
+        self,
+        name: str,
+        results: Sequence[Any],
+        function: Flat,
+        likes: Sequence[Any],
+        leaves: Sequence[Any],
+        again: Again,
     ) -> list[Any]:
         """Record results that are known as one instruction, whose derivatives are those of what ``again`` returns.
 

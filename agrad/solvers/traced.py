@@ -294,9 +294,7 @@ class Integration:
             # the last step of an interval may be short, which says nothing of the next one
             grown = xp.where(xp.logical_and(good, last), xp.maximum(grown, step), grown)
             s = xp.where(good, to, s)
-            stuck = xp.logical_and(
-                s != end, grown <= 4 * sys.float_info.epsilon * xp.maximum(abs(s), abs(end))
-            )
+            stuck = xp.logical_and(s != end, grown <= 4 * sys.float_info.epsilon * xp.maximum(abs(s), abs(end)))
             tries = xp.where(stuck, tries * 0 + most, tries + 1)
             return s, xp.where(good, moved, y), xp.where(good, slopes[-1], k), grown, tries
 
