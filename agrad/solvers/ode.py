@@ -91,7 +91,8 @@ def odeint(
     Raises
     ------
     ConvergenceError
-        After ``maxsteps`` steps between two times, or where the step becomes too small.
+        After ``maxsteps`` steps between two times, or where the step becomes too small. Inside ``jit`` the values from
+        there on are NaN instead.
     ConfigurationError
         For another method, or settings that it does not have.
     ShapeError, DtypeError
@@ -99,11 +100,11 @@ def odeint(
 
     Notes
     -----
-    Steps do not end at each time: values inside a step are interpolated, with an error of the fifth order in its size.
-    The methods are those of Dormand and Prince, A family of embedded Runge-Kutta formulae, J. Comput. Appl. Math. 6
-    (1980), with Shampine's interpolation, and of Tsitouras, Comput. Math. Appl. 62 (2011). The first gradient is that
-    of the steps taken; others solve the adjoint equation of Chen et al., Neural Ordinary Differential Equations,
-    NeurIPS 2018.
+    Outside of ``jit`` steps do not end at each time: values inside a step are interpolated, with an error of the fifth
+    order in its size; and the first gradient is that of the steps taken. Inside, and in higher orders, gradients solve
+    the adjoint equation of Chen et al., Neural Ordinary Differential Equations, NeurIPS 2018. The methods are those of
+    Dormand and Prince, A family of embedded Runge-Kutta formulae, J. Comput. Appl. Math. 6 (1980), with Shampine's
+    interpolation, and of Tsitouras, Comput. Math. Appl. 62 (2011).
     """
     options = Options(method, rtol, atol, maxsteps, first_step, max_step, steps)
     options.check()
