@@ -190,9 +190,10 @@ class BodyTrace(Trace):
         leaves: Sequence[Any],
         again: Again,
     ) -> list[Any]:
-        """Record results that are known as one instruction, whose derivatives are those of what ``again`` returns.
+        """Record results that are known as one instruction.
 
-        function: traced to a program, of inputs like ``likes``. leaves: further operands, which ``again`` gets.
+        Its derivatives are those of what ``again`` returns. function: traced to a program, of inputs like ``likes``.
+        leaves: further operands, which ``again`` gets.
         """
         if not (self.stops and is_recording(self.id)):
             return list(results)
@@ -248,7 +249,10 @@ class BodyTrace(Trace):
 
 
 def id_above(*levels: Any) -> Any:
-    """Return a number for a trace that is newer than some levels, and older than all that are newer than these."""
+    """Return the number of a trace that is just newer than some levels.
+
+    It is older than all levels that are newer than these.
+    """
     newest = max(level.id for level in levels)
     return (newest + math.floor(newest) + 1) / 2
 
@@ -300,7 +304,7 @@ STOP = StopGradient()
 
 
 class Defined(Operation):
-    """Results that are known, with the derivatives of a function that computes them anew.
+    """Results that are known, and a function that computes them with derivatives.
 
     The operands are the ``count`` results, the ``fixed`` first inputs of a program, and further ones. ``again`` takes
     the program as a function of its other inputs, the results, and these further operands.

@@ -206,7 +206,10 @@ def _no_state(what: str, error: StatefulBody) -> TracedValueError:
 
 
 def staged_while(cond_fun: Function, step: Function, init: Any, level_id: Any = None) -> Any:
-    """Return the result of ``while_loop`` as that of one operation; ``level_id`` as for ``staged_scan``."""
+    """Return the result of ``while_loop`` as that of one operation.
+
+    level_id: as for ``staged_scan``.
+    """
     carry = _Carry(init, ())
 
     def condition(given: list[Any]) -> list[Any]:

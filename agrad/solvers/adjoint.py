@@ -111,7 +111,7 @@ class Adjoint:
             return lift_all(out)
 
         def interval(carry: Leaves, rows: Leaves) -> tuple[list[Any], None]:
-            """Go back from a time: ``rows`` are its state and cotangents, itself and the time before."""
+            """Go back from a time; ``rows``: its state and cotangents, it and the one before."""
             adjoints = [a + b for a, b in (lift_all(pair) for pair in zip(carry[:n], rows[n : 2 * n], strict=True))]
             times = lift_all(rows[-2:])
             values = lift_all([*rows[:n], *adjoints, *carry[n:]])

@@ -178,7 +178,7 @@ def _attach(
 
 
 def _attached_again(name: str, method: str, residual: Residual, xs: Leaves, _: Leaves) -> list[Any]:
-    """Return the solution in a program with its derivative, where the program is interpreted."""
+    """Return a solution with its derivative where a program is interpreted."""
     return attach(residual, [plain(x) for x in xs], name, method)
 
 

@@ -199,7 +199,7 @@ def _solve(
 
 
 def _solved_again(options: Options, slope: Callable[[Leaves], Leaves], _: Leaves, given: Leaves) -> list[Any]:
-    """Return the solution in a program with its derivative, where the program is interpreted."""
+    """Return the solution with its derivative where a program is interpreted."""
     return _solve(lambda ys, s: list(slope(lift_all([*ys, s]))), given[:-1], given[-1], options)
 
 

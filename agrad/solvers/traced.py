@@ -39,12 +39,12 @@ def _age(values: Any) -> Any:
 
 
 def while_loop(goes_on: Callable[[Any], Any], advance: Callable[[Any], Any], init: Any) -> Any:
-    """Return the result of ``control.flow.while_loop``, of a loop of the age of its first values."""
+    """Return the last value of a loop that is as old as its first values."""
     return staged_while(goes_on, advance, init, _age(init))
 
 
 def scan(step: Callable[..., Any], init: Any, xs: Sequence[Any], reverse: bool = False) -> tuple[Any, Any]:
-    """Return the result of ``control.flow.scan``, of a loop of the age of its first values."""
+    """Return the carry and rows of a scan that is as old as its first values."""
     return staged_scan(step, init, xs, int(xs[0].shape[0]), reverse, 0, _age((init, xs)))
 
 
@@ -195,9 +195,9 @@ def newton(
 
 
 class Integration:
-    """One integration of ``slope``, a function of vectors and times; see ``runge_kutta``.
+    """One integration of ``slope``, a function of vectors and times.
 
-    A step ends at each time. Where one fails the state is NaN from there on.
+    See ``runge_kutta``. A step ends at each time. Where one fails the state is NaN from there on.
     """
 
     def __init__(self, slope: Callable[[Any, Any], Any], y: Any, t: Any, options: Options) -> None:

@@ -258,7 +258,7 @@ class _Mapped:
         self.name = rules.name
 
     def anew(self) -> "_Mapped":
-        """Return the rules with a new level, for operands that are newer than the present one."""
+        """Return the rules with a new level, for operands newer than the present one."""
         inner = self.rules.anew() if isinstance(self.rules, _Mapped) else self.rules
         return _Mapped(inner, Batch(self.level.members), self.mapped)
 

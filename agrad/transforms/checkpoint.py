@@ -96,7 +96,7 @@ def _checkpointed(f: Function, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def _in_body(f: Function, held: list[Any], spec: Any, outs: list[Any], name: str, trace: Any) -> None:
-    """Make the results those of one instruction of a program, whose derivative is a checkpoint's."""
+    """Make the results those of one instruction, whose derivative is a checkpoint's."""
     inputs, arrays = ([i for i, x in enumerate(values) if hasattr(x, "shape")] for values in (held, outs))
     results = [settle(outs[k]) for k in arrays]
     if newest_level(results) is not trace:
