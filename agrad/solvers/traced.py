@@ -210,7 +210,8 @@ class Integration:
         """Return the states at the times, of shape (times, n)."""
         xp, y, t = namespace, self.y, self.t
         k = self.slope(y, t[0])
-        init, interval = (y, k), self._equal_steps
+        init: tuple[Any, ...] = (y, k)
+        interval = self._equal_steps
         if self.method.error:
             init, interval = (y, k, self._first(k)), self._found_steps
 
