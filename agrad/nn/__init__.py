@@ -29,6 +29,8 @@ from agrad.nn.activations import (
     Tanhshrink,
     Threshold,
 )
+from agrad.nn.attention import MultiheadAttention
+from agrad.nn.cells import GRUCell, LSTMCell, RNNCell
 from agrad.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from agrad.nn.embedding import Embedding
 from agrad.nn.layers import Dropout, Flatten, Identity, Linear, Sequential
@@ -63,13 +65,19 @@ from agrad.nn.pooling import (
     MaxPool2d,
     MaxPool3d,
 )
+from agrad.nn.recurrent import GRU, LSTM, RNN
 from agrad.nn.seeding import generator, manual_seed
+from agrad.nn.transformer import Transformer, TransformerDecoder, TransformerEncoder
+from agrad.nn.transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
 
 __all__ = [
     "CELU",
     "ELU",
     "GELU",
     "GLU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "SELU",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
@@ -96,6 +104,7 @@ __all__ = [
     "Dropout",
     "Embedding",
     "Flatten",
+    "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
     "Hardshrink",
@@ -106,6 +115,7 @@ __all__ = [
     "Identity",
     "KLDivLoss",
     "L1Loss",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -117,10 +127,12 @@ __all__ = [
     "MaxPool3d",
     "Mish",
     "Module",
+    "MultiheadAttention",
     "NLLLoss",
     "PReLU",
     "PoissonNLLLoss",
     "RMSNorm",
+    "RNNCell",
     "ReLU",
     "ReLU6",
     "Sequential",
@@ -135,6 +147,11 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "TripletMarginLoss",
     "functional",
     "generator",
