@@ -16,7 +16,7 @@ def same_values(ours: nn.Module, theirs: Any) -> dict[str, tuple[Any, Any, bool]
 
     linear = {f"{name}.weight" for name, module in ours.named_modules() if isinstance(module, nn.Linear)}
     values = {name: tensor.detach().numpy() for name, tensor in ours.named_parameters()}
-    theirs.load_state_dict({name: torch.asarray(v.T.copy() if name in linear else v) for name, v in values.items()})
+    theirs.load_state_dict({name: torch.asarray((v.T if name in linear else v).copy()) for name, v in values.items()})
     found = dict(theirs.named_parameters())
     return {name: (tensor, found[name], name in linear) for name, tensor in ours.named_parameters()}
 

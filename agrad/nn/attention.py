@@ -214,7 +214,7 @@ class MultiheadAttention(Module):
         if any(bools):
             taken, added = (first, second) if bools[0] else (second, first)
             return agrad.where(taken, added, -math.inf)
-        return first + second
+        return agrad.add(first, second)
 
     def settings(self) -> str:
         return f"{self.embed_dim}, num_heads={self.num_heads}"

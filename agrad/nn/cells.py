@@ -39,7 +39,7 @@ def gru_step(given: Any, state: State, products: Callable[[Any], Any]) -> State:
     n = hidden.shape[-1]
     gates = agrad.sigmoid(given[..., : 2 * n] + further[..., : 2 * n])
     new = agrad.tanh(given[..., 2 * n :] + gates[..., :n] * further[..., 2 * n :])
-    return (new + gates[..., n:] * (hidden - new),)
+    return (new + gates[..., n:] * agrad.subtract(hidden, new),)
 
 
 NONLINEARITIES: dict[str, Step] = {"tanh": tanh_step, "relu": relu_step}

@@ -58,6 +58,11 @@ class Text:
         return "".join(self.characters[n] for n in numbers)
 
 
+def here(numbers: Any) -> agrad.Tensor:
+    """Return numbers as a Tensor of the selected backend."""
+    return agrad.asarray(np.asarray(numbers), backend=agrad.get_backend())
+
+
 def loss_of(logits: Any, targets: Any) -> Any:
     """Return the mean cross entropy in nats."""
     return agrad.cross_entropy(logits, targets)
@@ -81,7 +86,7 @@ def train(
 
     begun, nats = time.perf_counter(), 0.0
     for i in range(1, steps + 1):
-        nats += step(*map(agrad.asarray, text.batch(rng, size, length))).item()
+        nats += step(*map(here, text.batch(rng, size, length))).item()
         if i % (steps // 5) == 0:
             bits = nats / (steps // 5) / math.log(2)
             print(f"step {i}: {bits:.3f} bits a character in training, {time.perf_counter() - begun:.0f} s")
@@ -89,7 +94,7 @@ def train(
     model.eval()
     x, targets = text.held_out(length)
     with agrad.no_grad():
-        bits = loss_of(logits_of(agrad.asarray(x)), agrad.asarray(targets)).item() / math.log(2)
+        bits = loss_of(logits_of(here(x)), here(targets)).item() / math.log(2)
     baseline = text.bigram_bits()
     print(f"held out text: {bits:.3f} bits a character, {baseline:.3f} by counts of pairs")
     return {"bits": bits, "baseline": baseline}

@@ -15,7 +15,7 @@ import agrad
 from agrad import nn
 
 sys.path.insert(0, str(Path(__file__).parent))
-from characters import Text, drawn, run, train
+from characters import Text, drawn, here, run, train
 
 
 class Model(nn.Module):
@@ -38,7 +38,7 @@ def sample(text: Text, model: Model, count: int) -> str:
     step = agrad.jit(model)
     with agrad.no_grad():
         for _ in range(count):
-            logits, state = step(agrad.asarray([[numbers[-1]]]), state)
+            logits, state = step(here([[numbers[-1]]]), state)
             numbers.append(drawn(rng, logits[0, 0, :]))
     return text.decoded(numbers[1:])
 

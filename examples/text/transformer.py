@@ -15,7 +15,7 @@ import agrad
 from agrad import nn
 
 sys.path.insert(0, str(Path(__file__).parent))
-from characters import Text, drawn, run, train
+from characters import Text, drawn, here, run, train
 
 LENGTH = 64
 
@@ -31,7 +31,7 @@ class Model(nn.Module):
 
     def __init__(self, characters: int, width: int) -> None:
         self.embedding = nn.Embedding(characters, width)
-        self.positions = agrad.asarray(positions(LENGTH, width), dtype=agrad.float32)
+        self.positions = here(positions(LENGTH, width).astype(np.float32))
         layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, norm_first=True)
         self.encoder = nn.TransformerEncoder(layer, 2, nn.LayerNorm(width))
         self.head = nn.Linear(width, characters)
@@ -51,7 +51,7 @@ def sample(text: Text, model: Model, count: int) -> str:
             # one shape: what stands behind the last character has no part
             window = numbers[-LENGTH:]
             padded = np.asarray(window + [0] * (LENGTH - len(window)))[:, None]
-            numbers.append(drawn(rng, step(agrad.asarray(padded))[len(window) - 1, 0, :]))
+            numbers.append(drawn(rng, step(here(padded))[len(window) - 1, 0, :]))
     return text.decoded(numbers[1:])
 
 

@@ -36,7 +36,7 @@ def weights(query: Any, key: Any, mask: Any, rows: Any, scale: float, dropped: D
     scores = agrad.matmul(agrad.multiply(query, scale), agrad.matrix_transpose(key))
     taken = mask
     if mask is not None and not agrad.isdtype(mask.dtype, "bool"):
-        scores, taken = scores + mask, agrad.not_equal(mask, -math.inf)
+        scores, taken = agrad.add(scores, mask), agrad.not_equal(mask, -math.inf)
     if rows is not None:
         before = agrad.less_equal(places(key.shape[-2], key), agrad.expand_dims(rows, axis=-1))
         taken = before if taken is None else agrad.logical_and(taken, before)
