@@ -65,7 +65,7 @@ class _Cell(Module):
 
     gates: ClassVar[int]
     states: ClassVar[int] = 1
-    step: Step
+    _step: Step
 
     def _start(self, input_size: int, hidden_size: int, bias: bool, rng: Rng, place: dict[str, Any]) -> None:
         name = type(self).__name__
@@ -90,7 +90,7 @@ class _Cell(Module):
         if state is None:
             state = (agrad.zeros_like(given[..., : self.hidden_size]),) * self.states
         checked_state(type(self).__name__, state, [shape] * self.states)
-        return self.step(given, state, products_of(self.weight_hh, self.bias_hh))
+        return self._step(given, state, products_of(self.weight_hh, self.bias_hh))
 
     def settings(self) -> str:
         return f"{self.input_size}, {self.hidden_size}" + (", bias=False" if self.bias_ih is None else "")
@@ -105,7 +105,9 @@ def checked_state(name: str, state: State, shapes: list[tuple[int, ...]]) -> Sta
 
 
 class RNNCell(_Cell):
-    """A step of a recurrent network, ``tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)``.
+    """A step of a recurrent network.
+
+    It gives ``tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)``, or the same with ReLU.
 
     ``weight_ih`` has the shape (hidden_size, input_size), ``weight_hh`` (hidden_size, hidden_size), and the biases
     (hidden_size,), as PyTorch's. All start uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
@@ -147,7 +149,7 @@ class RNNCell(_Cell):
         backend: str | None = None,
         device: Any = None,
     ) -> None:
-        self.step = chosen("RNNCell", nonlinearity)
+        self._step = chosen("RNNCell", nonlinearity)
         self._start(input_size, hidden_size, bias, rng, {"dtype": dtype, "backend": backend, "device": device})
 
     def forward(self, input: Any, hx: Any = None) -> Any:
@@ -208,7 +210,7 @@ class LSTMCell(_Cell):
 
     gates = 4
     states = 2
-    step = staticmethod(lstm_step)
+    _step = staticmethod(lstm_step)
 
     def __init__(
         self,
@@ -280,7 +282,7 @@ class GRUCell(_Cell):
     """
 
     gates = 3
-    step = staticmethod(gru_step)
+    _step = staticmethod(gru_step)
 
     def __init__(
         self,

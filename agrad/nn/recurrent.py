@@ -20,7 +20,7 @@ class _Recurrent(Module):
     """The parameters of all layers and directions, and the loops over them."""
 
     gates: ClassVar[int]
-    step: Step
+    _step: Step
     proj_size: int = 0
 
     def _start(
@@ -118,7 +118,7 @@ class _Recurrent(Module):
 
         def step(state: State, now: tuple[Any, Any]) -> tuple[State, Any]:
             row, within = now
-            new = self.step(row, state, products)
+            new = self._step(row, state, products)
             if projected is not None:
                 new = (projected(new[0]), *new[1:])
             if within is None:
@@ -141,7 +141,9 @@ class _Recurrent(Module):
 
 
 class RNN(_Recurrent):
-    """A recurrent network, of steps ``tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)``.
+    """A recurrent network.
+
+    Its steps give ``tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)``, or the same with ReLU.
 
     Layer k has the parameters ``weight_ih_l{k}`` of shape (hidden_size, width), ``weight_hh_l{k}`` of shape
     (hidden_size, hidden_size), and ``bias_ih_l{k}`` and ``bias_hh_l{k}`` of shape (hidden_size,); width is
@@ -198,7 +200,7 @@ class RNN(_Recurrent):
         backend: str | None = None,
         device: Any = None,
     ) -> None:
-        self.step = chosen("RNN", nonlinearity)
+        self._step = chosen("RNN", nonlinearity)
         place = {"dtype": dtype, "backend": backend, "device": device}
         self._start((input_size, hidden_size, num_layers), bias, batch_first, dropout, bidirectional, rng, place)
 
@@ -277,7 +279,7 @@ class LSTM(_Recurrent):
     """
 
     gates = 4
-    step = staticmethod(lstm_step)
+    _step = staticmethod(lstm_step)
 
     def __init__(
         self,
@@ -378,7 +380,7 @@ class GRU(_Recurrent):
     """
 
     gates = 3
-    step = staticmethod(gru_step)
+    _step = staticmethod(gru_step)
 
     def __init__(
         self,

@@ -58,7 +58,9 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention and a feed-forward network, each added to its input and normalized.
+    """Self-attention and a feed-forward network.
+
+    Each is added to its input and normalized.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ def train(
 ) -> dict[str, float]:
     """Train a model, and return the bits a character of the held out text, the model's and the baseline's."""
     rng = np.random.default_rng(0)
-    optimizer = agrad.optim.AdamW(model.parameters(), lr=agrad.optim.Cosine(4e-3, steps=steps))
+    optimizer = agrad.optim.AdamW(model.parameters(), lr=agrad.optim.Cosine(1e-2, steps=steps))
 
     @agrad.jit
     def step(x: agrad.Tensor, targets: agrad.Tensor) -> agrad.Tensor:

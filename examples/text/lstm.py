@@ -48,7 +48,7 @@ def main(steps: int = 400, width: int = 128) -> dict[str, Any]:
     text = Text()
     model = Model(len(text.characters), width)
     print(model)
-    found = train(text, model, lambda x: model(x)[0], steps, size=32, length=64)
+    found = train(text, model, lambda x: model(x)[0], steps, size=32, length=32)
     written = sample(text, model, 300)
     print(written)
     return {**found, "text": written}

@@ -60,7 +60,7 @@ def main(steps: int = 400, width: int = 64) -> dict[str, Any]:
     text = Text()
     model = Model(len(text.characters), width)
     print(model)
-    found = train(text, model, model, steps, size=32, length=LENGTH)
+    found = train(text, model, model, steps, size=16, length=LENGTH)
     written = sample(text, model, 300)
     print(written)
     return {**found, "text": written}
