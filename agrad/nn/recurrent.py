@@ -1,4 +1,4 @@
-"""Recurrent networks over whole sequences, with PyTorch's names, arguments and parameters."""
+"""Recurrent networks over whole sequences, with PyTorch's names and parameters."""
 
 import math
 from typing import Any, ClassVar

@@ -17,7 +17,7 @@ from agrad import nn
 sys.path.insert(0, str(Path(__file__).parent))
 from characters import Text, drawn, here, run, train
 
-LENGTH = 64
+LENGTH = 32
 
 
 def positions(length: int, width: int) -> np.ndarray:
@@ -55,12 +55,12 @@ def sample(text: Text, model: Model, count: int) -> str:
     return text.decoded(numbers[1:])
 
 
-def main(steps: int = 400, width: int = 64) -> dict[str, Any]:
+def main(steps: int = 800, width: int = 64) -> dict[str, Any]:
     nn.manual_seed(0)
     text = Text()
     model = Model(len(text.characters), width)
     print(model)
-    found = train(text, model, model, steps, size=16, length=LENGTH)
+    found = train(text, model, model, steps, size=32, length=LENGTH)
     written = sample(text, model, 300)
     print(written)
     return {**found, "text": written}

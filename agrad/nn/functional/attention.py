@@ -53,9 +53,10 @@ def weights(query: Any, key: Any, mask: Any, rows: Any, scale: float, dropped: D
 
 
 def attend(query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float, dropped: Dropped) -> Any:
-    """Return the averages of the values. More than ``AT_ONCE`` weights are computed by blocks of queries.
+    """Return the averages of the values.
 
-    The blocks are steps of one loop. The backward pass computes the weights of each block again.
+    More than ``AT_ONCE`` weights are computed by blocks of queries, the steps of one loop. The backward pass computes
+    the weights of each block again.
     """
 
     def one(now: tuple[Any, Any, Any, Any]) -> Any:
