@@ -50,7 +50,7 @@ def test_encoder_layer(backend: str, options: dict[str, Any], masks: dict[str, A
 
     ours = nn.TransformerEncoderLayer(*SIZES, **options, dtype="float64", rng=np.random.default_rng(0))
     theirs = torch.nn.TransformerEncoderLayer(*SIZES, **options, dtype=torch.float64)
-    check_module(ours, theirs, [SRC], masked(**masks), smooth="activation" in options)
+    check_module(ours, theirs, [SRC], masked(**masks), modes="activation" in options)
 
 
 @pytest.mark.needs("torch")
@@ -61,7 +61,7 @@ def test_decoder_layer(backend: str, norm_first: bool) -> None:
     ours = nn.TransformerDecoderLayer(*SIZES, norm_first=norm_first, dtype="float64", rng=np.random.default_rng(0))
     theirs = torch.nn.TransformerDecoderLayer(*SIZES, norm_first=norm_first, dtype=torch.float64)
     masks = {"tgt_mask": CAUSAL[3], "memory_key_padding_mask": PADDED}
-    check_module(ours, theirs, [TGT, SRC], masked(**masks), smooth=False, modes=norm_first)
+    check_module(ours, theirs, [TGT, SRC], masked(**masks), modes=False)
 
 
 @pytest.mark.needs("torch")
