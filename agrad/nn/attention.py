@@ -4,11 +4,11 @@ import math
 from typing import Any
 
 import agrad
-from agrad.errors import ConfigurationError, ShapeError
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn import functional, init
 from agrad.nn.functional.attention import attend, places, weights
 from agrad.nn.functional.convolution import numbers
-from agrad.nn.layers import Dropout, Identity, Linear
+from agrad.nn.layers import Dropout, Linear
 from agrad.nn.module import Module
 from agrad.nn.seeding import Rng
 
@@ -89,7 +89,7 @@ class MultiheadAttention(Module):
         self.out_proj = Linear(embed_dim, embed_dim, bias=bias, rng=rng, **place)
         if bias:
             self.out_proj.bias = init.parameter(init.zeros((embed_dim,)), **place)
-        self.dropout = Dropout(dropout, rng) if dropout else Identity()
+        self.dropout = Dropout(dropout, rng) if dropout else None
 
     def forward(
         self,
@@ -130,8 +130,8 @@ class MultiheadAttention(Module):
 
         Raises
         ------
-        ShapeError
-            For arrays of other shapes.
+        ShapeError, DtypeError
+            For arrays of other shapes, and masks of integers.
         """
         query, key, value, padding, single = self._batched(query, key, value, key_padding_mask)
         n, length = query.shape[:2]
@@ -139,7 +139,7 @@ class MultiheadAttention(Module):
         mask = self._mask(attn_mask, padding, (n, length, key.shape[1]))
         causal = is_causal and attn_mask is None
         scale, dropped = 1 / math.sqrt(q.shape[-1]), None
-        if isinstance(self.dropout, Dropout) and self.training:
+        if self.dropout is not None and self.training:
             dropped = (self.dropout.next_key(q), self.dropout.p)
         found = None
         if need_weights:
@@ -225,5 +225,10 @@ def _named_mask(name: str, mask: Any, shapes: dict[tuple[int, ...], tuple[int, .
     shape = tuple(mask.shape)
     if shape not in shapes:
         raise ShapeError(f"MultiheadAttention: {name} has the shape {' or '.join(map(str, shapes))}, not {shape}")
+    if not agrad.isdtype(mask.dtype, ("bool", "real floating")):
+        raise DtypeError(
+            f"MultiheadAttention: {name} holds truth values, True to leave out, or numbers added to the scores, not "
+            f"{mask.dtype}"
+        )
     mask = agrad.reshape(mask, shapes[shape])
     return agrad.logical_not(mask) if agrad.isdtype(mask.dtype, "bool") else mask

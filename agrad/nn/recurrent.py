@@ -11,7 +11,7 @@ from agrad.nn import functional, init
 from agrad.nn.cells import State, Step, checked_state, chosen, gru_step, lstm_step, products_of
 from agrad.nn.functional.attention import places
 from agrad.nn.functional.convolution import numbers
-from agrad.nn.layers import Dropout, Identity
+from agrad.nn.layers import Dropout
 from agrad.nn.module import Module
 from agrad.nn.seeding import Rng
 
@@ -39,7 +39,7 @@ class _Recurrent(Module):
             for what, n in zip(("input_size", "hidden_size", "num_layers"), sizes, strict=True)
         )
         self.bias, self.batch_first, self.bidirectional = bias, batch_first, bidirectional
-        self.dropout = Dropout(dropout, rng) if dropout else Identity()
+        self.dropout = Dropout(dropout, rng) if dropout else None
         rows, bound = self.gates * self.hidden_size, 1 / math.sqrt(self.hidden_size)
         for layer in range(self.num_layers):
             width = self.input_size if layer == 0 else len(self._directions()) * self._width()
@@ -61,17 +61,19 @@ class _Recurrent(Module):
     def _all_steps(self, x: Any, hx: State | None, lengths: Any) -> tuple[Any, State]:
         """Return the outputs of all steps, and the last states of all layers and directions."""
         shape = tuple(x.shape)
-        if len(shape) not in (2, 3) or shape[-1] != self.input_size:
-            form = ("n, l" if self.batch_first else "l, n") + f", {self.input_size}"
-            raise ShapeError(f"{type(self).__name__} takes an array of shape ({form}) or without n, not {shape}")
         turned = self.batch_first and len(shape) == 3
+        if len(shape) not in (2, 3) or shape[-1] != self.input_size or not shape[turned]:
+            form = ("n, l" if self.batch_first else "l, n") + f", {self.input_size}"
+            raise ShapeError(
+                f"{type(self).__name__} takes an array of shape ({form}), l of 1 or more, or without n, not {shape}"
+            )
         if turned:
             x = agrad.moveaxis(x, 0, 1)
         inside = None if lengths is None else self._inside(x, lengths)
         hx = None if hx is None else self._checked(x, hx)
         last: list[State] = []
         for layer in range(self.num_layers):
-            x = x if layer == 0 else self.dropout(x)
+            x = x if layer == 0 or self.dropout is None else self.dropout(x)
             rows = []
             for suffix in self._directions():
                 state = None if hx is None else tuple(part[len(last), ...] for part in hx)
@@ -83,8 +85,7 @@ class _Recurrent(Module):
 
     def _checked(self, x: Any, hx: State) -> State:
         count = self.num_layers * len(self._directions())
-        widths = (self._width(), self.hidden_size)[: len(hx)]
-        shapes = [(count, *x.shape[1:-1], width) for width in widths]
+        shapes = [(count, *x.shape[1:-1], width) for width in self._widths()]
         return checked_state(type(self).__name__, hx, shapes)
 
     def _inside(self, x: Any, lengths: Any) -> Any:
@@ -137,7 +138,7 @@ class _Recurrent(Module):
         shown = [f"{self.input_size}, {self.hidden_size}"]
         plain = {"num_layers": 1, "bias": True, "batch_first": False, "bidirectional": False, "proj_size": 0}
         shown += [f"{name}={getattr(self, name)}" for name, usual in plain.items() if getattr(self, name) != usual]
-        return ", ".join(shown + ([f"dropout={self.dropout.p:g}"] if isinstance(self.dropout, Dropout) else []))
+        return ", ".join(shown)
 
 
 class RNN(_Recurrent):

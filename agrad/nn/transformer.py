@@ -11,7 +11,7 @@ from agrad.errors import ConfigurationError
 from agrad.nn import init
 from agrad.nn.functional.convolution import numbers
 from agrad.nn.layers import Dropout
-from agrad.nn.module import Module, on_device_of
+from agrad.nn.module import Module
 from agrad.nn.normalization import LayerNorm
 from agrad.nn.seeding import Rng, draw_seed
 from agrad.nn.transformer_layers import Activation, TransformerDecoderLayer, TransformerEncoderLayer
@@ -232,7 +232,8 @@ class Transformer(Module):
             self.decoder = TransformerDecoder(layer, num_decoder_layers, norm(), rng=rng)
         for parameter in self.parameters():
             if parameter.ndim > 1:
-                parameter.assign(on_device_of(parameter, init.xavier_uniform(parameter.shape, rng)))
+                here = {"dtype": parameter.dtype, "backend": parameter.backend, "device": parameter.device}
+                parameter.assign(init.parameter(init.xavier_uniform(parameter.shape, rng), **here).detach().raw)
 
     def forward(
         self,
@@ -293,5 +294,6 @@ class Transformer(Module):
         Tensor
             Tensor of shape (sz, sz), minus infinity above the diagonal and 0 elsewhere.
         """
+        (sz,) = numbers("generate_square_subsequent_mask", "sz", sz, 1, 0)
         values = np.triu(np.full((sz, sz), -math.inf), 1)
         return init.parameter(values, dtype=dtype, backend=backend, device=device).detach()

@@ -32,7 +32,7 @@ class _Layer(Module):
         rng: Rng,
         place: dict[str, Any],
     ) -> None:
-        if isinstance(activation, str) and activation not in _ACTIVATIONS:
+        if activation not in _ACTIVATIONS if isinstance(activation, str) else not callable(activation):
             raise ConfigurationError(
                 f"{type(self).__name__}: activation is 'relu', 'gelu' or a function, not {activation!r}"
             )

@@ -197,5 +197,7 @@ def test_layer_refusals(backend: str) -> None:
         layer(x, x, x, key_padding_mask=here(PADDED))
     with pytest.raises(ShapeError, match="attn_mask"):
         layer(x, x, x, attn_mask=here(TAKEN))
+    with pytest.raises(DtypeError, match="attn_mask holds truth values"):
+        layer(x, x, x, attn_mask=here(np.ones((5, 5), int)))
     with pytest.raises(ConfigurationError, match="multiple"):
         nn.MultiheadAttention(8, 3)

@@ -129,6 +129,10 @@ def test_refusals(backend: str) -> None:
         layer(here(draw(4, 2, 4)))
     with pytest.raises(ShapeError, match="a state of"):
         layer(x, (here(draw(1, 2, 5)), here(draw(1, 2, 4))))
+    with pytest.raises(ShapeError, match="a state of"):
+        layer(x, (here(draw(1, 2, 5)),))
+    with pytest.raises(ShapeError, match="l of 1 or more"):
+        layer(x[:0, ...])
     with pytest.raises(ShapeError, match="lengths"):
         layer(x, lengths=here(np.array([1, 2, 3])))
     with pytest.raises(DtypeError, match="integers"):

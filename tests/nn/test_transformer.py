@@ -73,6 +73,7 @@ def test_transformer(backend: str) -> None:
     theirs = torch.nn.Transformer(8, 2, **options, batch_first=True, dtype=torch.float64)
     masks = {"tgt_mask": CAUSAL[3], "src_key_padding_mask": PADDED, "memory_key_padding_mask": PADDED}
     check_module(ours, theirs, [SRC.swapaxes(0, 1), TGT.swapaxes(0, 1)], masked(**masks), modes=False)
+    assert nn.Transformer(8, 2, 1, 1, 6)(here(SRC.astype("f4")), here(TGT.astype("f4"))).shape == TGT.shape
     with agrad.use_backend("numpy"):
         mask = nn.Transformer.generate_square_subsequent_mask(3)
     np.testing.assert_array_equal(mask.numpy(), torch.nn.Transformer.generate_square_subsequent_mask(3).numpy())
@@ -101,6 +102,8 @@ def test_copies_of_a_layer_drop_other_elements(backend: str) -> None:
 def test_refusals() -> None:
     with pytest.raises(ConfigurationError, match="activation"):
         nn.TransformerEncoderLayer(8, 2, activation="sine")
+    with pytest.raises(ConfigurationError, match="activation"):
+        nn.TransformerEncoderLayer(8, 2, activation=None)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="num_layers"):
         nn.TransformerEncoder(nn.Linear(2, 2), 0)
     with pytest.raises(ConfigurationError, match="a Module"):
