@@ -200,7 +200,7 @@ class Dropout(Module):
         scale = 1 / (1 - self.p) if self.p < 1 else 0.0
         return x * (agrad.astype(kept, x.dtype) * scale)
 
-    def next_key(self, like: Any) -> Any:
+    def next_key(self, like: Any) -> agrad.Tensor:
         """Return the key of the next call's mask, and count the call.
 
         Parameters
@@ -210,15 +210,15 @@ class Dropout(Module):
 
         Returns
         -------
-        array
-            A key: array of shape (4,), uint32. A Tensor if ``like`` is one, else a raw array.
+        Tensor
+            A key: Tensor of shape (4,), uint32.
         """
         x = agrad.asarray(like)
         mark_state_used(self)
         agrad.note_state(self, self.host_state, self.load_host_state)
         key = self._placed(self.calls, x.backend, x.device)
         self.calls += 1
-        return key if isinstance(like, agrad.Tensor) else key.raw
+        return key
 
     def mask(self, call: int, shape: tuple[int, ...], *, backend: str = "numpy", device: Any = None) -> agrad.Tensor:
         """Return the elements that call number ``call`` keeps.

@@ -70,6 +70,8 @@ class _Recurrent(Module):
         if turned:
             x = agrad.moveaxis(x, 0, 1)
         inside = None if lengths is None else self._inside(x, lengths)
+        if inside is not None:
+            x = agrad.where(inside, x, 0.0)  # a NaN past an end would reach the weights' derivatives
         hx = None if hx is None else self._checked(x, hx)
         last: list[State] = []
         for layer in range(self.num_layers):

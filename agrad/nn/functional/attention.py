@@ -48,8 +48,9 @@ def weights(query: Any, key: Any, mask: Any, rows: Any, scale: float, dropped: D
         found = agrad.where(empty, 0.0, agrad.softmax(scores))
     if dropped is None:
         return found
-    kept = random.bernoulli(dropped[0], 1 - dropped[1], tuple(found.shape))
-    return found * (agrad.astype(kept, found.dtype) * (1 / (1 - dropped[1]) if dropped[1] < 1 else 0.0))
+    words, p = dropped
+    kept = agrad.astype(random.bernoulli(words, 1 - p, tuple(found.shape)), found.dtype)
+    return agrad.multiply(found, kept * (1 / (1 - p) if p < 1 else 0.0))
 
 
 def attend(query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float, dropped: Dropped) -> Any:
@@ -185,8 +186,7 @@ def scaled_dot_product_attention(
     dropped = None
     if dropout_p:
         like = agrad.asarray(query)
-        words = generator().key(backend=like.backend, device=like.device)
-        dropped = (words if isinstance(query, agrad.Tensor) else words.raw, float(dropout_p))
+        dropped = (generator().key(backend=like.backend, device=like.device), float(dropout_p))
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     return attend(query, key, value, attn_mask, is_causal, scale, dropped)
 
