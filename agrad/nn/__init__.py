@@ -1,6 +1,6 @@
 """Neural networks: modules, layers, losses and initial values."""
 
-from agrad.nn import functional, init
+from agrad.nn import functional, init, utils
 from agrad.nn.activations import (
     CELU,
     ELU,
@@ -31,9 +31,10 @@ from agrad.nn.activations import (
 )
 from agrad.nn.attention import MultiheadAttention
 from agrad.nn.cells import GRUCell, LSTMCell, RNNCell
+from agrad.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from agrad.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from agrad.nn.embedding import Embedding
-from agrad.nn.layers import Dropout, Flatten, Identity, Linear, Sequential
+from agrad.nn.layers import Dropout, Flatten, Identity, Linear
 from agrad.nn.losses import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -51,6 +52,8 @@ from agrad.nn.losses import (
 )
 from agrad.nn.module import Module
 from agrad.nn.normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm, RMSNorm
+from agrad.nn.overview import summary
+from agrad.nn.parameter import Buffer, Parameter
 from agrad.nn.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -67,6 +70,7 @@ from agrad.nn.pooling import (
 )
 from agrad.nn.recurrent import GRU, LSTM, RNN
 from agrad.nn.seeding import generator, manual_seed
+from agrad.nn.torch_state import load_torch_state_dict, torch_state_dict
 from agrad.nn.transformer import Transformer, TransformerDecoder, TransformerEncoder
 from agrad.nn.transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
 
@@ -93,6 +97,7 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "Buffer",
     "Conv1d",
     "Conv2d",
     "Conv3d",
@@ -127,9 +132,14 @@ __all__ = [
     "MaxPool3d",
     "Mish",
     "Module",
+    "ModuleDict",
+    "ModuleList",
     "MultiheadAttention",
     "NLLLoss",
     "PReLU",
+    "Parameter",
+    "ParameterDict",
+    "ParameterList",
     "PoissonNLLLoss",
     "RMSNorm",
     "RNNCell",
@@ -156,5 +166,9 @@ __all__ = [
     "functional",
     "generator",
     "init",
+    "load_torch_state_dict",
     "manual_seed",
+    "summary",
+    "torch_state_dict",
+    "utils",
 ]
