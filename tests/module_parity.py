@@ -14,9 +14,8 @@ def same_values(ours: nn.Module, theirs: Any) -> dict[str, tuple[Any, Any, bool]
     """Load the values of a module into PyTorch's, and return their parameters by name, True for transposed ones."""
     import torch
 
+    theirs.load_state_dict({name: torch.asarray(value) for name, value in nn.torch_state_dict(ours).items()})
     linear = {f"{name}.weight" for name, module in ours.named_modules() if isinstance(module, nn.Linear)}
-    values = {name: tensor.detach().numpy() for name, tensor in ours.named_parameters()}
-    theirs.load_state_dict({name: torch.asarray((v.T if name in linear else v).copy()) for name, v in values.items()})
     found = dict(theirs.named_parameters())
     return {name: (tensor, found[name], name in linear) for name, tensor in ours.named_parameters()}
 
