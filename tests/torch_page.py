@@ -46,9 +46,11 @@ DIFFERS = {
         "BatchNorm1d BatchNorm2d BatchNorm3d": "`momentum` is a number, and batches are not counted",
         "Buffer": "makes a plain Tensor",
         "Dropout": "each mask is a function of a seed and the number of the call, which `state_dict` has",
+        "GRU LSTM RNN": "`lengths=` in place of packed sequences",
         "Linear": "`weight` is (in_features, out_features); `load_torch_state_dict` turns it",
         "Module": "parts are also found in lists, tuples and dicts; `state_dict` gives NumPy arrays; `to` takes a "
         'backend, `to("cupy")` in place of `cuda()`',
+        "MultiheadAttention": "a query without a key gives zeros, with `need_weights` too",
         "Parameter": "makes a plain Tensor, so that operations are as fast as on any",
     },
     "torch.nn.init": {

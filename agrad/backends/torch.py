@@ -304,6 +304,27 @@ def matrix_exp(x: torch.Tensor) -> torch.Tensor:
     return torch.linalg.matrix_exp(x)
 
 
+# ------------------------------------------------------------------ softmax
+
+
+def _file_softmax(name: str) -> None:
+    own = getattr(torch, name)
+    back = getattr(torch.ops.aten, f"_{name}_backward_data")
+
+    @kernel("torch", name, "forward", when=torch.is_floating_point)
+    def softmax(x: torch.Tensor, *, axis: int) -> torch.Tensor:
+        found: torch.Tensor = own(x, axis)
+        return found
+
+    @kernel("torch", name, "vjp:x", when=lambda g, y: g.dtype == y.dtype and torch.is_floating_point(y))
+    def softmax_vjp(g: torch.Tensor, y: torch.Tensor, *, axis: int) -> torch.Tensor:
+        found: torch.Tensor = back(g, y, axis, y.dtype)
+        return found
+
+
+_file_softmax("softmax")
+_file_softmax("log_softmax")
+
 # ------------------------------------------------------------------ random numbers
 
 _FROM_HOST = 1 << 20

@@ -29,6 +29,8 @@ from agrad.nn.activations import (
     Tanhshrink,
     Threshold,
 )
+from agrad.nn.attention import MultiheadAttention
+from agrad.nn.cells import GRUCell, LSTMCell, RNNCell
 from agrad.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from agrad.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from agrad.nn.embedding import Embedding
@@ -66,14 +68,20 @@ from agrad.nn.pooling import (
     MaxPool2d,
     MaxPool3d,
 )
+from agrad.nn.recurrent import GRU, LSTM, RNN
 from agrad.nn.seeding import generator, manual_seed
 from agrad.nn.torch_state import load_torch_state_dict, torch_state_dict
+from agrad.nn.transformer import Transformer, TransformerDecoder, TransformerEncoder
+from agrad.nn.transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
 
 __all__ = [
     "CELU",
     "ELU",
     "GELU",
     "GLU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "SELU",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
@@ -101,6 +109,7 @@ __all__ = [
     "Dropout",
     "Embedding",
     "Flatten",
+    "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
     "Hardshrink",
@@ -111,6 +120,7 @@ __all__ = [
     "Identity",
     "KLDivLoss",
     "L1Loss",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -124,6 +134,7 @@ __all__ = [
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiheadAttention",
     "NLLLoss",
     "PReLU",
     "Parameter",
@@ -131,6 +142,7 @@ __all__ = [
     "ParameterList",
     "PoissonNLLLoss",
     "RMSNorm",
+    "RNNCell",
     "ReLU",
     "ReLU6",
     "Sequential",
@@ -145,6 +157,11 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "TripletMarginLoss",
     "functional",
     "generator",

@@ -198,12 +198,29 @@ class Dropout(Module):
             return x
         if not isinstance(x, agrad.Tensor):
             x = agrad.asarray(x)
-        mark_state_used(self)
-        agrad.note_state(self, self.host_state, self.load_host_state)
-        kept = self.mask(self.calls, x.shape, backend=x.backend, device=x.device)
-        self.calls += 1
+        kept = random.bernoulli(self.next_key(x), 1 - self.p, x.shape)
         scale = 1 / (1 - self.p) if self.p < 1 else 0.0
         return x * (agrad.astype(kept, x.dtype) * scale)
+
+    def next_key(self, like: Any) -> agrad.Tensor:
+        """Return the key of the next call's mask, and count the call.
+
+        Parameters
+        ----------
+        like : array
+            An array beside which the key is placed.
+
+        Returns
+        -------
+        Tensor
+            A key: Tensor of shape (4,), uint32.
+        """
+        x = agrad.asarray(like)
+        mark_state_used(self)
+        agrad.note_state(self, self.host_state, self.load_host_state)
+        key = self._placed(self.calls, x.backend, x.device)
+        self.calls += 1
+        return key
 
     def mask(self, call: int, shape: tuple[int, ...], *, backend: str = "numpy", device: Any = None) -> agrad.Tensor:
         """Return the elements that call number ``call`` keeps.
@@ -224,8 +241,10 @@ class Dropout(Module):
         Tensor
             Truth values of the given shape.
         """
-        key = host_array_call(self._key, (call,), lambda words: agrad.asarray(words, backend=backend, device=device))
-        return random.bernoulli(key, 1 - self.p, shape)
+        return random.bernoulli(self._placed(call, backend, device), 1 - self.p, shape)
+
+    def _placed(self, call: int, backend: str, device: Any) -> agrad.Tensor:
+        return host_array_call(self._key, (call,), lambda words: agrad.asarray(words, backend=backend, device=device))
 
     def _key(self, call: int) -> np.ndarray:
         # one key for each pair of the two numbers

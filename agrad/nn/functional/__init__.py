@@ -33,6 +33,7 @@ from agrad.nn.functional.along_axes import (
     softmax,
     softmin,
 )
+from agrad.nn.functional.attention import scaled_dot_product_attention
 from agrad.nn.functional.classification import cross_entropy, nll_loss
 from agrad.nn.functional.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from agrad.nn.functional.embedding import embedding, linear
@@ -120,6 +121,7 @@ __all__ = [
     "relu",
     "relu6",
     "rms_norm",
+    "scaled_dot_product_attention",
     "selu",
     "sigmoid",
     "silu",

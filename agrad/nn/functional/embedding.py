@@ -26,7 +26,11 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     array
         Array of shape (..., out_features), or (...) with a weight of one axis.
     """
-    y = agrad.matmul(x, agrad.permute_dims(weight, (1, 0)) if len(weight.shape) == 2 else weight)
+    if len(weight.shape) == 2:
+        weight = agrad.permute_dims(weight, (1, 0))
+        if bias is not None:
+            return agrad.linear(x, weight, bias)
+    y = agrad.matmul(x, weight)
     return y if bias is None else agrad.add(y, bias)
 
 
