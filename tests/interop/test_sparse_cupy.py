@@ -56,7 +56,11 @@ def test_products_are_those_of_the_dense_matrix_in_every_mode(kind: str, shape: 
 def test_complex_numbers_sums_and_the_star(kind: str) -> None:
     place = importlib.import_module("cupy").asarray
     x, z = np.asarray([1.0, -2.0, 0.5]), np.asarray([1j, 2.0 - 1j, 0.5])
-    for matrix, a, v in ((sparse(kind, COMPLEX), COMPLEX, x), (sparse(kind), A, z), (sparse(kind, COMPLEX), COMPLEX, z)):
+    for matrix, a, v in (
+        (sparse(kind, COMPLEX), COMPLEX, x),
+        (sparse(kind), A, z),
+        (sparse(kind, COMPLEX), COMPLEX, z),
+    ):
         found = agrad.grad(lambda v, m=matrix: agrad.sum(agrad.abs(m @ v) ** 2))(place(v))
         close(found, agrad.grad(lambda v, m=a: agrad.sum(agrad.abs(m @ v) ** 2))(v))
     matrix = sparse(kind)
