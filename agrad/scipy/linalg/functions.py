@@ -267,7 +267,9 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
 
 
 @function
-def expm_frechet(A: Any, E: Any, method: str | None = None, compute_expm: bool = True, check_finite: bool = True) -> Any:
+def expm_frechet(
+    A: Any, E: Any, method: str | None = None, compute_expm: bool = True, check_finite: bool = True
+) -> Any:
     """Return the exponential of each matrix and its derivative along another.
 
     Parameters

@@ -79,7 +79,9 @@ def eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False, select: str = "
     By ``agrad.linalg.eigh`` of the whole matrices: O(n**3) operations.
     """
     if select != "a" or set(options) - {"check_finite", "tol", "lapack_driver"}:
-        raise OperandError("eigh_tridiagonal returns all eigenvalues: leave out select and select_range, and index them")
+        raise OperandError(
+            "eigh_tridiagonal returns all eigenvalues: leave out select and select_range, and index them"
+        )
     d, e = arrays(d, e)
     n = d.shape[-1] if d.ndim else 0
     if not d.ndim or not e.ndim or e.shape[-1] != n - 1:
