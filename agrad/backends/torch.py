@@ -179,7 +179,10 @@ def unique_all(x: torch.Tensor, /) -> tuple[torch.Tensor, ...]:
 
 
 def matmul(x1: torch.Tensor, x2: torch.Tensor, /) -> torch.Tensor:
-    """Multiply matrices; a sparse one by a batch as one product of all columns, as PyTorch has none of batches."""
+    """Multiply matrices.
+
+    A sparse one multiplies all columns of a batch at once, as PyTorch has no product of it with batches.
+    """
     try:
         return compat.matmul(x1, x2)
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Fourier and cosine transforms by the names of ``scipy.fft``; the former are those of ``agrad.fft``."""
+"""Fourier and cosine transforms by the names of ``scipy.fft``."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Functions of matrices by their eigenvalues and singular values, by SciPy's names."""
+"""Functions by eigenvalues and singular values, by SciPy's names."""
 
 from typing import Any
 

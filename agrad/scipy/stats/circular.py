@@ -10,7 +10,10 @@ _LOG_TWO_PI = math.log(2 * math.pi)
 
 
 class VonMises(Continuous):
-    """The von Mises distribution of angles, whose density is periodic. Parameters: kappa, loc=0, scale=1."""
+    """The von Mises distribution of angles. Parameters: kappa, loc=0, scale=1.
+
+    Its density is periodic. There is no distribution function.
+    """
 
     shapes = ("kappa",)
     point = 0.0
@@ -28,7 +31,10 @@ class VonMises(Continuous):
 
 
 class WrapCauchy(Continuous):
-    """The wrapped Cauchy distribution, of angles from 0 to 2 pi. Parameters: c, loc=0, scale=1."""
+    """The wrapped Cauchy distribution. Parameters: c, loc=0, scale=1.
+
+    Of angles from 0 to 2 pi.
+    """
 
     shapes = ("c",)
     low, high = 0.0, 2 * math.pi

@@ -88,7 +88,10 @@ class Binom(Discrete):
 
 
 class BetaBinom(Discrete):
-    """Successes in n trials whose chance is beta distributed. Parameters: n, a, b, loc=0; ``n`` has no derivative."""
+    """The binomial distribution with a beta distributed chance.
+
+    Parameters: n, a, b, loc=0; ``n`` has no derivative. There is no distribution function.
+    """
 
     shapes = ("n", "a", "b")
     safe = (1.0, 1.0, 1.0)

@@ -192,7 +192,10 @@ class Beta(Continuous):
 
 
 class GenNorm(Symmetric):
-    """The generalized normal distribution, of exp(-abs(x)**beta). Parameters: beta, loc=0, scale=1."""
+    """The generalized normal distribution. Parameters: beta, loc=0, scale=1.
+
+    Its density is proportional to exp(-abs(x)**beta).
+    """
 
     shapes = ("beta",)
 

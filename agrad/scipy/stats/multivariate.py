@@ -375,9 +375,9 @@ def _trials(x: Any, n: Any, p: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class Multinomial(Multivariate):
-    """The multinomial distribution of counts in n trials. Parameters: n, p; ``n`` has no derivative.
+    """The multinomial distribution of counts in n trials. Parameters: n, p.
 
-    The last probability is 1 less the sum of the others, whatever is given for it, as in SciPy.
+    ``n`` has no derivative. The last probability is 1 less the sum of the others, as in SciPy.
     """
 
     @function
