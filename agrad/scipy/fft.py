@@ -53,12 +53,12 @@ def _cosines(x: Tensor, kind: int, axis: int) -> Tensor:
     """
     n = x.shape[axis]
     turns = np.exp(-0.5j * math.pi / n * np.arange(n))
-    if kind == 1:
-        inner = agrad.flip(x[along(axis, slice(1, -1))], axis=axis)
-        return agrad.real(agrad.fft.rfft(agrad.concat([x, inner], axis=axis), axis=axis))
-    if kind == 2:
-        whole = agrad.fft.rfft(agrad.concat([x, agrad.flip(x, axis=axis)], axis=axis), axis=axis)
-        return agrad.real(_weighted(whole[along(axis, slice(n))], axis, turns))
+    if kind < 3:
+        back = agrad.flip(x if kind == 2 else x[along(axis, slice(1, -1))], axis=axis)
+        # a sum and not a concatenation, after which Dask transforms no axis
+        whole = between_zeros(x, {axis: (0, back.shape[axis])}) + between_zeros(back, {axis: (n, 0)})
+        whole = agrad.fft.rfft(whole, axis=axis)[along(axis, slice(n))]
+        return agrad.real(whole if kind == 1 else _weighted(whole, axis, turns))
     first = turns * np.where(np.arange(n) > 0, 2.0, 1.0) if kind == 3 else 2 * turns
     padded = between_zeros(_weighted(x, axis, first), {axis: (0, n)})
     whole = agrad.fft.fft(padded, axis=axis)[along(axis, slice(n))]
