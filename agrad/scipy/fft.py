@@ -75,6 +75,9 @@ def _of_length(x: Tensor, n: int, axis: int) -> Tensor:
 
 
 def _transform(name: str, x: Tensor, kind: int, n: Any, axis: Any, norm: Any, orthogonalize: Any) -> Tensor:
+    if is_complex(x):
+        parts = [_transform(name, v, kind, n, axis, norm, orthogonalize) for v in (agrad.real(x), agrad.imag(x))]
+        return parts[0] + parts[1] * 1j
     norm = "backward" if norm is None else norm
     if kind not in _INVERSE or norm not in _NORMS:
         raise ConfigurationError(f"{name}: type is 1 to 4 and norm one of {', '.join(_NORMS)}, not {kind!r}, {norm!r}")
@@ -85,9 +88,6 @@ def _transform(name: str, x: Tensor, kind: int, n: Any, axis: Any, norm: Any, or
     n = x.shape[axis]
     if n < 1 + (kind == 1):
         raise ShapeError(f"{name} of type {kind} takes an axis of {1 + (kind == 1)} or more elements, not {n}")
-    if is_complex(x):
-        parts = [_transform(name.lstrip("i"), v, kind, None, axis, norm, orthogonalize) for v in _parts(x)]
-        return parts[0] + parts[1] * 1j
     ends = np.ones(n)
     if (norm == "ortho" if orthogonalize is None else orthogonalize) and kind < 4:
         ends[0] = math.sqrt(2)
@@ -98,10 +98,6 @@ def _transform(name: str, x: Tensor, kind: int, n: Any, axis: Any, norm: Any, or
     out = _cosines(x, kind, axis)
     after = scale / ends if kind in (1, 2) else np.full(n, scale)
     return out if (after == 1).all() else _weighted(out, axis, after)
-
-
-def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
-    return agrad.real(x), agrad.imag(x)
 
 
 def _one(name: str, what: str) -> Any:
@@ -135,7 +131,7 @@ def _one(name: str, what: str) -> Any:
     overwrite_x, workers : optional
         Without effect.
     orthogonalize : bool, optional
-        Use the orthogonal form, by default with ``norm="ortho"``.
+        Use the orthogonal form, by default with ``norm="ortho"``. SciPy ignores it for complex arrays.
 
     Returns
     -------
