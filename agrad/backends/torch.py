@@ -209,6 +209,21 @@ def unique_all(x: torch.Tensor, /) -> tuple[torch.Tensor, ...]:
 # ------------------------------------------------------------------ devices and memory
 
 
+def matmul(x1: torch.Tensor, x2: torch.Tensor, /) -> torch.Tensor:
+    """Multiply matrices.
+
+    A sparse one multiplies all columns of a batch at once, as PyTorch has no product of it with batches.
+    """
+    try:
+        return compat.matmul(x1, x2)
+    except RuntimeError:
+        if x1.layout is torch.strided or x1.ndim != 2 or x2.ndim < 3:
+            raise
+    columns = torch.movedim(x2, -2, 0)
+    y = compat.matmul(x1, columns.reshape(columns.shape[0], -1))
+    return torch.movedim(y.reshape(y.shape[0], *columns.shape[1:]), 0, -2)
+
+
 def _devices() -> list[torch.device]:
     found = [torch.device("cpu")]
     found += [torch.device("cuda", i) for i in range(torch.cuda.device_count())]
@@ -273,6 +288,7 @@ BACKEND = Backend(
         unique_all=unique_all,
         isin=isin,
         convolution=convolution,
+        matmul=matmul,
         searchsorted=searchsorted,
         special=special_words.TORCH,
     ),
