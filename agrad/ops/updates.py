@@ -105,40 +105,6 @@ def adam_floor(eps: float, beta2: float, step: int) -> float:
     return eps * (1 - beta2**step) ** 0.5
 
 
-def adam_recorded(
-    p: Any,
-    g: Any,
-    m: Any,
-    v: Any,
-    v_max: Any = None,
-    *,
-    lr: Any,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-    decoupled: bool,
-    step: Any,
-) -> tuple[Any, ...]:
-    """Compute ``adam_update`` by its operations, which are recorded where there are Tensors.
-
-    ``step``: a number, or an array of shape () if the count of steps is on the device. ``v_max``: that of AMSGrad.
-    """
-    xp = namespace_of((p, g, m, v, step, lr))
-    if hasattr(step, "shape"):
-        step = xp.astype(step, xp.real(p).dtype if is_complex(p.dtype) else p.dtype)
-        root = xp.sqrt(_correction(xp, beta2, step))
-        rate, floor = root / _correction(xp, beta1, step) * lr, root * eps
-    else:
-        rate, floor = adam_rate(lr, beta1, beta2, step), adam_floor(eps, beta2, step)
-    return adam_given(xp, p, g, m, v, lr, beta1, beta2, weight_decay, decoupled, rate, floor, v_max)
-
-
-def _correction(xp: Any, beta: float, step: Any) -> Any:
-    """Return 1 - beta**step of an array, without cancellation in single precision."""
-    return -xp.expm1(step * host_call(math.log, beta)) if beta != 0 else xp.ones_like(step)
-
-
 def adam_given(
     xp: Any,
     p: Any,
@@ -194,9 +160,18 @@ def adam_update(p: Any, g: Any, m: Any, v: Any, /, **settings: Any) -> Any:
 
 
 def _recorded(update: Any, /, *arrays: Any, **settings: Any) -> Any:
-    if any(isinstance(x, Tensor) for x in (*arrays, settings["lr"])):
+    xp, settings["lr"], *arrays = together(settings["lr"], *arrays)
+    if xp is namespace:
         return update.primitive.forward(namespace, *arrays, **settings)
     return update(*arrays, **settings)
+
+
+def together(*values: Any) -> tuple[Any, ...]:
+    """Return the namespace for values, and the values: with a Tensor among them, all arrays as Tensors."""
+    xp = namespace_of(values)
+    if xp is namespace:
+        values = tuple([namespace.asarray(x) if hasattr(x, "shape") else x for x in values])
+    return xp, *values
 
 
 def by_parts(formula: Any) -> Any:
@@ -207,28 +182,31 @@ def by_parts(formula: Any) -> Any:
     """
 
     def update(p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, **options: Any) -> Any:
-        xp = namespace_of((p, g, *arrays, count, options["lr"]))
-        of_parts = is_complex(p.dtype)
+        xp, p, g, count, options["lr"], *arrays = together(p, g, count, options["lr"], *arrays)  # type: ignore[assignment]
         if hasattr(count, "shape"):
-            count = xp.astype(count, xp.real(p).dtype if of_parts else p.dtype)
-        if not of_parts:
-            return formula(xp, p, g, arrays, count, **options)
-        split = [is_complex(a.dtype) for a in arrays]
-        re, im = (
-            formula(
-                xp,
-                of(p),
-                of(g),
-                tuple([of(a) if s else a for a, s in zip(arrays, split, strict=True)]),
-                count,
-                **options,
-            )
-            for of in (xp.real, xp.imag)
-        )
-        joined = [xp.astype(a, p.dtype) + xp.astype(b, p.dtype) * 1j for a, b in zip(re, im, strict=True)]
-        return tuple([whole if s else a for whole, a, s in zip(joined, re, [True, *split], strict=True)])
+            count = xp.astype(count, xp.real(p).dtype if is_complex(p.dtype) else p.dtype)
+        # NumPy's functions return scalars for arrays without axes, and a program would not take those as its inputs
+        flat = [a.shape == () for a in (p, *arrays)]
+        if flat[0]:
+            p, g, *arrays = [a if a.shape else xp.reshape(a, (1,)) for a in (p, g, *arrays)]
+        if is_complex(p.dtype):
+            new = _of_parts(formula, xp, p, g, arrays, count, options)
+        else:
+            new = formula(xp, p, g, arrays, count, **options)
+        return tuple([xp.reshape(a, ()) if f else a for a, f in zip(new, flat, strict=True)]) if flat[0] else new
 
     return update
+
+
+def _of_parts(formula: Any, xp: Any, p: Any, g: Any, arrays: Any, count: Any, options: dict[str, Any]) -> Any:
+    """Compute a formula of the real parts and of the imaginary parts."""
+    split = [is_complex(a.dtype) for a in arrays]
+    re, im = (
+        formula(xp, of(p), of(g), [of(a) if s else a for a, s in zip(arrays, split, strict=True)], count, **options)
+        for of in (xp.real, xp.imag)
+    )
+    joined = [xp.astype(a, p.dtype) + xp.astype(b, p.dtype) * 1j for a, b in zip(re, im, strict=True)]
+    return tuple([whole if s else a for whole, a, s in zip(joined, re, [True, *split], strict=True)])
 
 
 def descent(p: Any, g: Any, weight_decay: float, maximize: bool) -> Any:
@@ -240,4 +218,7 @@ def descent(p: Any, g: Any, weight_decay: float, maximize: bool) -> Any:
 
 def correction(xp: Any, beta: float, count: Any) -> Any:
     """Return 1 - beta**count, the correction of a moving average that began at 0."""
-    return _correction(xp, beta, count) if hasattr(count, "shape") else 1 - beta**count
+    if not hasattr(count, "shape"):
+        return 1 - beta**count
+    # without cancellation in single precision
+    return -xp.expm1(count * host_call(math.log, beta)) if beta != 0 else xp.ones_like(count)

@@ -4,11 +4,22 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import agrad
-from agrad.ops.updates import adam_recorded, adam_update_p, by_parts, correction, descent
+from agrad.ops.updates import adam_given, adam_update_p, by_parts, correction, descent
 from agrad.optim.optimizer import Optimizer, Params, Rate
 
 # raw arrays that are checked go straight to the operation on them
 _ADAM: Any = adam_update_p.primitive  # type: ignore[attr-defined]
+
+
+@by_parts
+def _adam(
+    xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, eps: float, weight_decay: float,
+    decoupled: bool, maximize: bool,
+) -> Any:  # fmt: skip
+    g = -g if maximize else g
+    root = correction(xp, betas[1], count) ** 0.5
+    rate = lr / correction(xp, betas[0], count) * root
+    return adam_given(xp, p, g, *arrays[:2], lr, *betas, weight_decay, decoupled, rate, eps * root, *arrays[2:])
 
 
 class Adam(Optimizer):
@@ -73,15 +84,23 @@ class Adam(Optimizer):
         cls, p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, *, lr: Any,
         betas: tuple[float, float], eps: float, weight_decay: float, amsgrad: bool, maximize: bool,
     ) -> tuple[Any, ...]:  # fmt: skip
-        g = -g if maximize else g
-        settings: dict[str, Any] = {
-            "lr": lr, "beta1": betas[0], "beta2": betas[1], "eps": eps, "weight_decay": weight_decay,
-            "decoupled": cls.decoupled, "step": count,
-        }  # fmt: skip
         if amsgrad or donate is None or hasattr(count, "shape"):
-            return adam_recorded(p, g, *arrays, **settings)
+            numbers = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+            return _adam(p, g, arrays, count, donate, decoupled=cls.decoupled, **numbers)
         update: Any = adam_update_p if isinstance(p, agrad.Tensor) else _ADAM.raw[type(p)]
-        return update(p, g, *arrays, donate=donate, **settings)
+        return update(
+            p,
+            -g if maximize else g,
+            *arrays,
+            lr=lr,
+            beta1=betas[0],
+            beta2=betas[1],
+            eps=eps,
+            weight_decay=weight_decay,
+            decoupled=cls.decoupled,
+            step=count,
+            donate=donate,
+        )
 
 
 class AdamW(Adam):
@@ -132,6 +151,7 @@ class AdamW(Adam):
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
 
+@by_parts
 def _adamax(
     xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, eps: float, weight_decay: float,
     maximize: bool,
@@ -177,7 +197,7 @@ class Adamax(Optimizer):
     slots = ("m", "u")
     pairs: ClassVar = {"betas": 1}
     floats: ClassVar = {"eps": None, "weight_decay": None}
-    update = staticmethod(by_parts(_adamax))
+    update = staticmethod(_adamax)
 
     def __init__(
         self,
@@ -203,6 +223,7 @@ def _moments(xp: Any, p: Any, g: Any, m: Any, v: Any, lr: Any, o: dict[str, Any]
     return p, g, m + (g - m) * (1 - beta1), v * beta2 + g * g * (1 - beta2)
 
 
+@by_parts
 def _nadam(xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, momentum_decay: float, **o: Any) -> Any:
     m, v, product = arrays
     p, g, m, v = _moments(xp, p, g, m, v, lr, o)
@@ -254,7 +275,7 @@ class NAdam(Optimizer):
     pairs: ClassVar = {"betas": 1}
     floats: ClassVar = {"eps": None, "weight_decay": None, "momentum_decay": None}
     flags = ("decoupled_weight_decay", "maximize")
-    update = staticmethod(by_parts(_nadam))
+    update = staticmethod(_nadam)
 
     def __init__(
         self,
@@ -278,6 +299,7 @@ class NAdam(Optimizer):
         return agrad.zeros_like(p), agrad.zeros_like(p), zero + 1
 
 
+@by_parts
 def _radam(xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, **o: Any) -> Any:
     p, g, m, v = _moments(xp, p, g, *arrays, lr, o)
     beta1, beta2 = o["betas"]
@@ -336,7 +358,7 @@ class RAdam(Optimizer):
     pairs: ClassVar = {"betas": 1}
     floats: ClassVar = {"eps": None, "weight_decay": None}
     flags = ("decoupled_weight_decay", "maximize")
-    update = staticmethod(by_parts(_radam))
+    update = staticmethod(_radam)
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ def _filled(p: Any, value: float) -> Any:
     return agrad.full_like(p, complex(value, value) if agrad.isdtype(p.dtype, "complex floating") else value)
 
 
+@by_parts
 def _rmsprop(
     xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, alpha: float, eps: float, weight_decay: float,
     momentum: float, centered: bool, maximize: bool,
@@ -71,7 +72,7 @@ class RMSprop(Optimizer):
 
     floats: ClassVar = {"alpha": None, "eps": None, "weight_decay": None, "momentum": None}
     flags = ("centered", "maximize")
-    update = staticmethod(by_parts(_rmsprop))
+    update = staticmethod(_rmsprop)
 
     def __init__(
         self,
@@ -93,6 +94,7 @@ class RMSprop(Optimizer):
         return ("square", *means, *(("velocity",) if options["momentum"] else ()))
 
 
+@by_parts
 def _adagrad(
     xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, lr_decay: float, weight_decay: float, eps: float,
     initial_accumulator_value: float, maximize: bool,
@@ -136,7 +138,7 @@ class Adagrad(Optimizer):
 
     slots = ("total",)
     floats: ClassVar = {"lr_decay": None, "weight_decay": None, "initial_accumulator_value": None, "eps": None}
-    update = staticmethod(by_parts(_adagrad))
+    update = staticmethod(_adagrad)
 
     def __init__(
         self,
@@ -157,6 +159,7 @@ class Adagrad(Optimizer):
         return (_filled(p, options["initial_accumulator_value"]),)
 
 
+@by_parts
 def _adadelta(
     xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, rho: float, eps: float, weight_decay: float,
     maximize: bool,
@@ -201,7 +204,7 @@ class Adadelta(Optimizer):
 
     slots = ("square", "steps")
     floats: ClassVar = {"rho": None, "eps": None, "weight_decay": None}
-    update = staticmethod(by_parts(_adadelta))
+    update = staticmethod(_adadelta)
 
     def __init__(
         self,
@@ -224,6 +227,7 @@ class Adadelta(Optimizer):
         return found
 
 
+@by_parts
 def _lion(
     xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, weight_decay: float, maximize: bool
 ) -> Any:
@@ -266,7 +270,7 @@ class Lion(Optimizer):
 
     slots = ("m",)
     pairs: ClassVar = {"betas": 1}
-    update = staticmethod(by_parts(_lion))
+    update = staticmethod(_lion)
 
     def __init__(
         self,
@@ -280,6 +284,7 @@ class Lion(Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "maximize": maximize})
 
 
+@by_parts
 def _rprop(
     xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, etas: Any, step_sizes: Any, maximize: bool
 ) -> Any:
@@ -327,7 +332,7 @@ class Rprop(Optimizer):
     slots = ("last", "size")
     floats: ClassVar = {}
     pairs: ClassVar = {"etas": None, "step_sizes": None}
-    update = staticmethod(by_parts(_rprop))
+    update = staticmethod(_rprop)
 
     def __init__(
         self,

@@ -92,6 +92,7 @@ class SGD(Optimizer):
         return (p_new, v_new) if arrays else (p_new,)
 
 
+@by_parts
 def _asgd(
     xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, lambd: float, alpha: float, t0: float,
     weight_decay: float, maximize: bool,
@@ -141,7 +142,7 @@ class ASGD(Optimizer):
 
     slots = ("mean",)
     floats: ClassVar = {"lambd": None, "alpha": None, "t0": None, "weight_decay": None}
-    update = staticmethod(by_parts(_asgd))
+    update = staticmethod(_asgd)
 
     def __init__(
         self,
