@@ -167,10 +167,14 @@ def _recorded(update: Any, /, *arrays: Any, **settings: Any) -> Any:
 
 
 def together(*values: Any) -> tuple[Any, ...]:
-    """Return the namespace for values, and the values: with a Tensor among them, all arrays as Tensors."""
+    """Return the namespace for values, and the values: with a Tensor among them, raw arrays as Tensors.
+
+    The operators of some libraries refuse Tensors on their right.
+    """
     xp = namespace_of(values)
     if xp is namespace:
-        values = tuple([namespace.asarray(x) if hasattr(x, "shape") else x for x in values])
+        raw = [hasattr(x, "shape") and not isinstance(x, Tensor) for x in values]
+        values = tuple([xp.asarray(x) if is_raw else x for x, is_raw in zip(values, raw, strict=True)])
     return xp, *values
 
 

@@ -2,12 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 import agrad
 from agrad import tree
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
-from agrad.nn.module import on_device_of
 from agrad.optim.checks import number
 
 if TYPE_CHECKING:
@@ -73,13 +70,16 @@ class Transform:
         leaves, structure = tree.flatten(params)
         if not leaves:
             raise ConfigurationError(f"{what}: init was given no parameters")
-        tensors = [agrad.asarray(p) for p in leaves]
-        for i, tensor in enumerate(tensors):
-            if not agrad.isdtype(tensor.dtype, ("real floating", "complex floating")):
-                raise DtypeError(f"{what}: parameter {i} has dtype {tensor.dtype}, which has no derivative; cast it")
+        for i, p in enumerate(leaves):
+            if not hasattr(p, "dtype"):
+                raise OperandError(f"{what}: parameter {i} is a {type(p).__name__}, not an array")
+            if not agrad.isdtype(p.dtype, ("real floating", "complex floating")):
+                raise DtypeError(f"{what}: parameter {i} has dtype {p.dtype}, which has no derivative; cast it")
         made = [self.kind.initial(p, self.slots, self.options) for p in leaves]
         state = {slot: tree.unflatten(structure, [arrays[j] for arrays in made]) for j, slot in enumerate(self.slots)}
-        return {"count": on_device_of(tensors[0], np.zeros(1, np.int32)), **state}
+        # of shape (1,), because NumPy returns scalars of another type for arrays of shape ()
+        zero = agrad.reshape(agrad.sum(agrad.zeros_like(agrad.real(leaves[0]))), (1,))
+        return {"count": agrad.astype(zero, agrad.int32), **state}
 
     def update(self, grads: Any, state: dict[str, Any], params: Any, lr: Any = None) -> tuple[Any, dict[str, Any]]:
         """Return the parameters and the state after a step.
