@@ -19,6 +19,8 @@ def leaves(parameters: Iterable[agrad.Tensor], what: str, traced: bool = False) 
     if isinstance(parameters, (agrad.Tensor, Module)):
         remedy = "[tensor]" if isinstance(parameters, agrad.Tensor) else "model.parameters()"
         raise OperandError(f"{what} takes a list of Tensors, not one {type(parameters).__name__}: write {remedy}")
+    if not isinstance(parameters, Iterable):
+        raise OperandError(f"{what} takes a list of Tensors, not {parameters!r}")
     found = list(parameters)
     if not found:
         raise ConfigurationError(f"{what} was given no parameters")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import agrad
 from agrad.engine.scalars import mark_state_used
 from agrad.errors import ConfigurationError, OperandError
+from agrad.optim.checks import leaves
 
 if TYPE_CHECKING:
     from agrad.optim.optimizer import Optimizer
@@ -32,7 +33,7 @@ def given_groups(params: Any, what: str) -> list[dict[str, Any]]:
     if isinstance(params, Mapping):
         raise OperandError(f"{what} takes a list of groups, not one dictionary: write [group]")
     if isinstance(params, agrad.Tensor) or not isinstance(params, Iterable):
-        return [{"params": params}]
+        return [{"params": leaves(params, what)}]
     found = list(params)
     if not any(isinstance(group, Mapping) for group in found):
         return [{"params": found}]
@@ -44,7 +45,9 @@ def given_groups(params: Any, what: str) -> list[dict[str, Any]]:
 
 def without_names(params: Any, what: str) -> tuple[Any, list[str] | None]:
     """Return Tensors, and the names beside them if they came in pairs as from ``named_parameters()``."""
-    if isinstance(params, agrad.Tensor) or not isinstance(params, Iterable):
+    if isinstance(params, agrad.Tensor):
+        return [params], None
+    if not isinstance(params, Iterable):
         return params, None
     found = list(params)
     paired = [isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in found]
