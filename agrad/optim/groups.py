@@ -63,7 +63,7 @@ class Group(MutableMapping[str, Any]):
 
     It has ``params``, ``lr``, the other options, ``param_names`` if there are names, and what else is put into it. A
     changed number holds from the next step on. A function made by ``agrad.jit`` is not traced again for a changed
-    rate; for another number it is the first time that it changes.
+    rate; for another number it is the first time that it is set.
 
     optimizer: the one that it belongs to. place: the number of the group.
     """
@@ -110,7 +110,7 @@ class Group(MutableMapping[str, Any]):
             numbers[0] = 0.0 if callable(value) else value
         elif name in part.names:
             numbers[part.names.index(name)] = value
-        elif value != part.options[name] and isinstance(value, (float, tuple)):
+        elif isinstance(value, (float, tuple)):
             del part.options[name]
             part.names = (*part.names, name)
             numbers.append(value)

@@ -297,7 +297,7 @@ class SWALR(LRScheduler):
         float
             A share from 1 to 0.
         """
-        share = min(1.0, n / self.anneal_epochs) if self.anneal_epochs else float(n > 0)
+        share = min(1.0, n / self.anneal_epochs) if self.anneal_epochs else 1.0
         return (1 + math.cos(math.pi * share)) / 2 if self.anneal_strategy == "cos" else 1 - share
 
     def closed(self) -> list[float]:
@@ -311,4 +311,4 @@ class SWALR(LRScheduler):
 
     def start(self) -> None:
         self.last_epoch = 0
-        self._set(self._rates())
+        self._set(self._rates() if self.anneal_epochs else self.swa_lrs)

@@ -36,7 +36,8 @@ def descend(tensors: list[agrad.Tensor], optimizer: optim.Optimizer) -> None:
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize(
-    ("name", "options"), [("SGD", {"lr": 0.05, "momentum": 0.9}), ("AdamW", {"lr": 0.05}), ("RMSprop", {"momentum": 0.5})]
+    ("name", "options"),
+    [("SGD", {"lr": 0.05, "momentum": 0.9}), ("AdamW", {"lr": 0.05}), ("RMSprop", {"momentum": 0.5})],
 )
 def test_groups_are_pytorchs(backend: str, name: str, options: dict[str, Any]) -> None:
     import torch
@@ -193,14 +194,20 @@ def test_names_beside_parameters() -> None:
     optimizer = optim.Adam(model.named_parameters())
     assert optimizer.param_groups[0]["param_names"] == [name for name, _ in model.named_parameters()]
     assert optimizer.parameters == model.parameters()
-    grouped = optim.Adam([{"params": model.named_parameters()[:1], "lr": 0.1}, {"params": model.named_parameters()[1:]}])
+    grouped = optim.Adam(
+        [{"params": model.named_parameters()[:1], "lr": 0.1}, {"params": model.named_parameters()[1:]}]
+    )
     assert [g["param_names"] for g in grouped.param_groups] == [["weight"], ["bias"]]
 
 
 @pytest.mark.parametrize(
     ("error", "match", "make"),
     [
-        (ConfigurationError, "group 1: parameter 0 is in another group", lambda a, b: [{"params": [a]}, {"params": [a]}]),
+        (
+            ConfigurationError,
+            "group 1: parameter 0 is in another group",
+            lambda a, b: [{"params": [a]}, {"params": [a]}],
+        ),
         (ConfigurationError, "has a key 'params', found 'lr'", lambda a, b: [{"lr": 0.1}]),
         (ConfigurationError, "group 1 was given no parameters", lambda a, b: [{"params": [a]}, {"params": []}]),
         (ConfigurationError, "lr is a finite number", lambda a, b: [{"params": [a], "lr": -1}]),
@@ -225,7 +232,7 @@ def test_a_group_that_is_refused_leaves_the_optimizer_as_it_was() -> None:
     assert optimizer.parameters == tensors
     masked = optim.RMSprop(tensors)
     descend(tensors, masked)
-    with pytest.raises(ConfigurationError, match="momentum=0.9 takes other state than before"):
+    with pytest.raises(ConfigurationError, match=r"momentum=0\.9 takes other state than before"):
         masked.momentum = 0.9
     assert masked.momentum == 0.0
 

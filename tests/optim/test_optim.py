@@ -119,7 +119,9 @@ def test_numpy_kernels_are_the_generic_bodies(
             g = draw(*shape, seed=step + 1).astype(dtype)
             set_grad(w, np.asarray(g))
             p = host(w).copy()
-            arrays = tuple([np.array(a) for a in optimizer.arrays[0]] or [np.zeros_like(p) for _ in optimizer.parts[0].slots])
+            arrays = tuple(
+                [np.array(a) for a in optimizer.arrays[0]] or [np.zeros_like(p) for _ in optimizer.parts[0].slots]
+            )
             optimizer.step()
             with pytest.MonkeyPatch.context() as patch:
                 for operation in (sgd_update_p, adam_update_p):

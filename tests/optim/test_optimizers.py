@@ -38,7 +38,7 @@ KINDS: list[tuple[str, Options]] = [
     ("Lion", {"weight_decay": 0.1, "betas": (0.6, 0.8), "maximize": True}),
 ]
 EVERY = [pytest.param(*pair, id=f"{pair[0]}-{'-'.join(pair[1]) or 'plain'}") for pair in KINDS]
-ONE_OF_EACH = [pytest.param(name, options, id=name) for name, options in {n: o for n, o in KINDS}.items()]
+ONE_OF_EACH = [pytest.param(name, options, id=name) for name, options in dict(KINDS).items()]
 
 
 def draw(*shape: int, seed: int = 0) -> np.ndarray:
@@ -117,7 +117,9 @@ def test_fifty_steps_are_pytorchs(backend: str, name: str, options: Options, dty
             set_grad(ours[i], np.asarray(np.conj(g)))
             theirs[i].grad = torch.tensor(g)
             if name == "Lion":
-                written[i], moments[i] = lion(written[i], g, moments[i], **{"lr": 0.05, "betas": (0.9, 0.99), **options})
+                written[i], moments[i] = lion(
+                    written[i], g, moments[i], **{"lr": 0.05, "betas": (0.9, 0.99), **options}
+                )
         optimizer.step()
         if name != "Lion":
             other.step()

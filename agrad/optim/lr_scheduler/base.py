@@ -200,6 +200,16 @@ class LRScheduler:
         """
         given = {name: np.asarray(value) for name, value in state.items()}
         self.check(given)
+        self.take(given)
+
+    def take(self, given: Mapping[str, np.ndarray]) -> None:
+        """Set the attributes of a state that was checked.
+
+        Parameters
+        ----------
+        given : mapping of str to numpy.ndarray
+            Arrays by name.
+        """
         for name in self.counts:
             setattr(self, name, int(given[name.strip("_")]))
         for name in (*self.values, *self.lists):

@@ -2,7 +2,6 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -44,31 +43,17 @@ class _Combined(LRScheduler):
         parts = [(i, scheduler.state_dict()) for i, scheduler in enumerate(self.schedulers)]
         return {**super().state_dict(), **{f"{i}.{name}": value for i, state in parts for name, value in state.items()}}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load a state of ``state_dict``.
-
-        Parameters
-        ----------
-        state : mapping of str to array
-            The state of an equal scheduler.
-
-        Raises
-        ------
-        DataError
-            If the state does not fit. Nothing is changed then.
-        """
-        given = {name: np.asarray(value) for name, value in state.items()}
-        self.check(given)
-        own, parts = self._split(given)
-        super().load_state_dict(own)
-        for scheduler, part in zip(self.schedulers, parts, strict=True):
-            scheduler.load_state_dict(part)
-
     def check(self, given: Mapping[str, np.ndarray]) -> None:
         own, parts = self._split(given)
         super().check(own)
         for scheduler, part in zip(self.schedulers, parts, strict=True):
             scheduler.check(part)
+
+    def take(self, given: Mapping[str, np.ndarray]) -> None:
+        own, parts = self._split(given)
+        super().take(own)
+        for scheduler, part in zip(self.schedulers, parts, strict=True):
+            scheduler.take(part)
 
     def _split(self, given: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
         """Return the arrays of this scheduler, and those of each part."""

@@ -110,7 +110,7 @@ class ConstantLR(LRScheduler):
     factor : float
         The factor, from 0 to 1.
     total_iters : int
-        The number of steps with it, 0 or more.
+        The number of steps with it, 1 or more.
     last_epoch : int
         The number of steps of an earlier run that this one goes on from, less 1.
 
@@ -124,7 +124,7 @@ class ConstantLR(LRScheduler):
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
     ) -> None:
         self.share = _share("ConstantLR", "factor", factor)
-        self.total_iters = integer("ConstantLR", "total_iters", total_iters, 0)
+        self.total_iters = integer("ConstantLR", "total_iters", total_iters)
         super().__init__(optimizer, last_epoch)
 
     def factor(self, n: int) -> float:
