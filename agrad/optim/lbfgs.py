@@ -17,6 +17,20 @@ CURVED = 1e-10
 """The least product of a step and the change of the gradient along it that is remembered."""
 
 
+class _Memory:
+    """What a step knows of those before. A jitted closure, which calls ``zero_grad``, does not look at it."""
+
+    def __init__(self) -> None:
+        self.iterations = self.evaluations = 0
+        self.t = self.loss = 0.0
+        self.scale = 1.0
+        """The multiple of the identity that the inverse Hessian begins with."""
+        self.direction: Any = None
+        self.gradient: Any = None
+        self.history: list[tuple[Any, Any, float]] = []
+        """The kept changes: of the gradient, of the parameters, and the reciprocal of their product."""
+
+
 def _largest(flat: Any) -> float:
     return agrad.max(agrad.abs(flat)).item() if flat.size else 0.0
 
@@ -75,18 +89,18 @@ class LBFGS(Optimizer):
     ) -> None:
         options = {"lr": lr, "max_iter": max_iter, "max_eval": max_eval, "tolerance_grad": tolerance_grad}
         options |= {"tolerance_change": tolerance_change, "history_size": history_size}
-        self._forget()
+        self._memory = _Memory()
         super().__init__(params, {**options, "line_search_fn": line_search_fn})
 
-    def _forget(self) -> None:
-        self.iterations = self.evaluations = 0
-        self._t = self._loss = 0.0
-        self._scale = 1.0
-        """The multiple of the identity that the inverse Hessian begins with."""
-        self._direction: Any = None
-        self._gradient: Any = None
-        self._history: list[tuple[Any, Any, float]] = []
-        """The kept changes: of the gradient, of the parameters, and the reciprocal of their product."""
+    @property
+    def iterations(self) -> int:
+        """The steps of the method so far."""
+        return self._memory.iterations
+
+    @property
+    def evaluations(self) -> int:
+        """The calls of ``closure`` so far."""
+        return self._memory.evaluations
 
     @classmethod
     def checked(cls, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,13 +190,13 @@ class LBFGS(Optimizer):
             for k in range(options["max_iter"]):
                 if k == 0 and _largest(gradient) <= options["tolerance_grad"]:
                     break
-                self.iterations += 1
+                self._memory.iterations += 1
                 self._remember(gradient, options["history_size"])
-                self._direction = d = self._quasi_newton(gradient)
-                self._gradient, self._loss = gradient, loss
-                self._t = t = options["lr"]
+                self._memory.direction = d = self._quasi_newton(gradient)
+                self._memory.gradient, self._memory.loss = gradient, loss
+                self._memory.t = t = options["lr"]
                 if self.iterations == 1:
-                    self._t = t = min(1.0, 1.0 / agrad.sum(agrad.abs(gradient)).item()) * t
+                    self._memory.t = t = min(1.0, 1.0 / agrad.sum(agrad.abs(gradient)).item()) * t
                 slope = agrad.vecdot(gradient, d).item()
                 if slope > -options["tolerance_change"]:
                     break
@@ -197,28 +211,28 @@ class LBFGS(Optimizer):
     def _evaluate(self, closure: Callable[[], Any]) -> tuple[Any, float, Any]:
         with agrad.enable_grad():
             loss = closure()
-        self.evaluations += 1
+        self._memory.evaluations += 1
         return loss, agrad.asarray(loss).item(), self._flat_gradient()
 
     def _remember(self, gradient: Any, most: int) -> None:
         """Keep the last changes of gradient and parameters, if the loss is curved along them."""
-        if self._gradient is None:
+        if self._memory.gradient is None:
             return
-        y, s = gradient - self._gradient, self._direction * self._t
+        y, s = gradient - self._memory.gradient, self._memory.direction * self._memory.t
         product = agrad.vecdot(y, s).item()
         if product > CURVED:
-            self._history = [*self._history, (y, s, 1.0 / product)][-most:]
-            self._scale = product / agrad.vecdot(y, y).item()
+            self._memory.history = [*self._memory.history, (y, s, 1.0 / product)][-most:]
+            self._memory.scale = product / agrad.vecdot(y, y).item()
 
     def _quasi_newton(self, gradient: Any) -> Any:
         """Return minus the product of the approximate inverse Hessian and the gradient."""
         d = -gradient
         shares = []
-        for y, s, reciprocal in reversed(self._history):
+        for y, s, reciprocal in reversed(self._memory.history):
             shares.append(agrad.vecdot(s, d) * reciprocal)
             d = d - y * shares[-1]
-        d = d * self._scale
-        for (y, s, reciprocal), share in zip(self._history, reversed(shares), strict=True):
+        d = d * self._memory.scale
+        for (y, s, reciprocal), share in zip(self._memory.history, reversed(shares), strict=True):
             d = d + s * (share - agrad.vecdot(y, d) * reciprocal)
         return d
 
@@ -227,7 +241,7 @@ class LBFGS(Optimizer):
     ) -> tuple[float, Any, int]:
         """Move along the direction; return loss and gradient there, and the calls of ``closure`` that it took."""
         origin = [p.detach() for p in self.parameters]
-        d = self._direction
+        d = self._memory.direction
 
         def evaluate(t: float) -> Point:
             self._move(origin, t, d)
@@ -236,14 +250,14 @@ class LBFGS(Optimizer):
 
         if options["line_search_fn"] is None:
             if is_last:  # where nothing reads the loss there
-                self._move(origin, self._t, d)
+                self._move(origin, self._memory.t, d)
                 return start.loss, start.gradient, 0
-            new = evaluate(self._t)
+            new = evaluate(self._memory.t)
             return new.loss, new.gradient, 1
         most = options["max_eval"] - calls
-        found, more = strong_wolfe(evaluate, start, self._t, _largest(d), options["tolerance_change"], most)
+        found, more = strong_wolfe(evaluate, start, self._memory.t, _largest(d), options["tolerance_change"], most)
         self._move(origin, found.t, d)
-        self._t = found.t
+        self._memory.t = found.t
         return found.loss, found.gradient, more
 
     def _is_done(self, loss: float, gradient: Any, options: dict[str, Any]) -> bool:
@@ -251,8 +265,8 @@ class LBFGS(Optimizer):
         change = options["tolerance_change"]
         return (
             _largest(gradient) <= options["tolerance_grad"]
-            or _largest(self._direction * self._t) <= change
-            or abs(loss - self._loss) < change
+            or _largest(self._memory.direction * self._memory.t) <= change
+            or abs(loss - self._memory.loss) < change
         )
 
     # ------------------------------------------------------------------ state
@@ -270,10 +284,14 @@ class LBFGS(Optimizer):
         state = {name: np.array(value, np.int64) for name, value in counts.items()}
         if self.parts[0].schedule is None:
             state["lr"] = np.array(self.numbers[0][0])
-        if self._gradient is not None:
-            state |= {"t": np.array(self._t), "loss": np.array(self._loss), "scale": np.array(self._scale)}
-            state |= {"direction": _host(self._direction), "gradient": _host(self._gradient)}
-            columns = list(zip(*self._history, strict=True)) or [(), (), ()]
+        if self._memory.gradient is not None:
+            state |= {
+                "t": np.array(self._memory.t),
+                "loss": np.array(self._memory.loss),
+                "scale": np.array(self._memory.scale),
+            }
+            state |= {"direction": _host(self._memory.direction), "gradient": _host(self._memory.gradient)}
+            columns = list(zip(*self._memory.history, strict=True)) or [(), (), ()]
             for name, column in zip(("changes", "moves"), columns, strict=False):
                 like = state["gradient"]
                 state[name] = np.array([_host(x) for x in column], like.dtype).reshape(len(column), like.size)
@@ -306,21 +324,23 @@ class LBFGS(Optimizer):
             expected |= dict.fromkeys(("changes", "moves"), ((kept, *like), dtype))
         check_state("the state of LBFGS", given, expected, ["steps", "iterations", "evaluations"])
         rate = number("LBFGS", "lr", float(given["lr"])) if "lr" in expected else None
-        self._forget()
+        self._memory = _Memory()
         if rate is not None:
             self.numbers[0][0] = rate
-        self.steps, self.iterations, self.evaluations = (
+        self.steps, self._memory.iterations, self._memory.evaluations = (
             int(given[name]) for name in ("steps", "iterations", "evaluations")
         )
         if "gradient" in given:
-            self._t, self._loss, self._scale = (float(given[name]) for name in ("t", "loss", "scale"))
+            self._memory.t, self._memory.loss, self._memory.scale = (
+                float(given[name]) for name in ("t", "loss", "scale")
+            )
 
             def place(values: np.ndarray) -> Any:
                 return agrad.asarray(on_device_of(self.parameters[0], values))
 
-            self._direction, self._gradient = place(given["direction"]), place(given["gradient"])
+            self._memory.direction, self._memory.gradient = place(given["direction"]), place(given["gradient"])
             rows = zip(given["changes"], given["moves"], given["reciprocals"], strict=True)
-            self._history = [(place(y), place(s), float(r)) for y, s, r in rows]
+            self._memory.history = [(place(y), place(s), float(r)) for y, s, r in rows]
 
 
 def _host(x: Any) -> np.ndarray:
