@@ -136,7 +136,7 @@ def mark_state_used(holder: Any) -> None:
 
 
 def refuse_trace(what: str, remedy: str) -> None:
-    """Raise ``TracedValueError`` in a function that is traced, for what a replay would not do."""
+    """Raise ``TracedValueError`` in a trace, for what a replay would not do."""
     trace = mode().trace
     if trace is not None:
         raise TracedValueError(f"{what} inside {trace.named}, which is traced: a replay would not do it. {remedy}")

@@ -178,28 +178,25 @@ def together(*values: Any) -> tuple[Any, ...]:
     return xp, *values
 
 
-def by_parts(formula: Any) -> Any:
-    """Return the update of an optimizer from a formula of real arrays.
+def by_parts(formula: Any, p: Any, g: Any, arrays: Any, count: Any, options: dict[str, Any]) -> tuple[Any, ...]:
+    """Compute the update of an optimizer by a formula of real arrays.
 
     ``formula(xp, p, g, arrays, count, **options)`` returns the new parameter and state. Real and imaginary parts of
     complex arrays are updated each by itself. The count is a number, or an array of shape () of the parameter's dtype.
     """
-
-    def update(p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, **options: Any) -> Any:
-        xp, p, g, count, options["lr"], *arrays = together(p, g, count, options["lr"], *arrays)  # type: ignore[assignment]
-        if hasattr(count, "shape"):
-            count = xp.astype(count, xp.real(p).dtype if is_complex(p.dtype) else p.dtype)
-        # NumPy's functions return scalars for arrays without axes, and a program would not take those as its inputs
-        flat = [a.shape == () for a in (p, *arrays)]
-        if flat[0]:
-            p, g, *arrays = [a if a.shape else xp.reshape(a, (1,)) for a in (p, g, *arrays)]
-        if is_complex(p.dtype):
-            new = _of_parts(formula, xp, p, g, arrays, count, options)
-        else:
-            new = formula(xp, p, g, arrays, count, **options)
-        return tuple([xp.reshape(a, ()) if f else a for a, f in zip(new, flat, strict=True)]) if flat[0] else new
-
-    return update
+    xp, p, g, count, lr, *arrays = together(p, g, count, options["lr"], *arrays)
+    options = {**options, "lr": lr}
+    if hasattr(count, "shape"):
+        count = xp.astype(count, xp.real(p).dtype if is_complex(p.dtype) else p.dtype)
+    # NumPy's functions return scalars for arrays without axes, and a program would not take those as its inputs
+    flat = [a.shape == () for a in (p, *arrays)]
+    if flat[0]:
+        p, g, *arrays = [a if a.shape else xp.reshape(a, (1,)) for a in (p, g, *arrays)]
+    if is_complex(p.dtype):
+        new = _of_parts(formula, xp, p, g, arrays, count, options)
+    else:
+        new = formula(xp, p, g, arrays, count, **options)
+    return tuple([xp.reshape(a, ()) if f else a for a, f in zip(new, flat, strict=True)]) if flat[0] else new
 
 
 def _of_parts(formula: Any, xp: Any, p: Any, g: Any, arrays: Any, count: Any, options: dict[str, Any]) -> Any:

@@ -4,22 +4,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import agrad
-from agrad.ops.updates import adam_given, adam_update_p, by_parts, correction, descent
+from agrad.ops.updates import adam_given, adam_update_p, correction, descent
 from agrad.optim.optimizer import Optimizer, Params, Rate
 
 # raw arrays that are checked go straight to the operation on them
 _ADAM: Any = adam_update_p.primitive  # type: ignore[attr-defined]
-
-
-@by_parts
-def _adam(
-    xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, eps: float, weight_decay: float,
-    decoupled: bool, maximize: bool,
-) -> Any:  # fmt: skip
-    g = -g if maximize else g
-    root = correction(xp, betas[1], count) ** 0.5
-    rate = lr / correction(xp, betas[0], count) * root
-    return adam_given(xp, p, g, *arrays[:2], lr, *betas, weight_decay, decoupled, rate, eps * root, *arrays[2:])
 
 
 class Adam(Optimizer):
@@ -81,26 +70,35 @@ class Adam(Optimizer):
 
     @classmethod
     def update(
-        cls, p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, *, lr: Any,
-        betas: tuple[float, float], eps: float, weight_decay: float, amsgrad: bool, maximize: bool,
-    ) -> tuple[Any, ...]:  # fmt: skip
-        if amsgrad or donate is None or hasattr(count, "shape"):
-            numbers = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-            return _adam(p, g, arrays, count, donate, decoupled=cls.decoupled, **numbers)
+        cls, p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, **options: Any
+    ) -> tuple[Any, ...]:
+        if options["amsgrad"] or donate is None or hasattr(count, "shape"):
+            return super().update(p, g, arrays, count, donate, decoupled=cls.decoupled, **options)
         update: Any = adam_update_p if isinstance(p, agrad.Tensor) else _ADAM.raw[type(p)]
+        beta1, beta2 = options["betas"]
         return update(
             p,
-            -g if maximize else g,
+            -g if options["maximize"] else g,
             *arrays,
-            lr=lr,
-            beta1=betas[0],
-            beta2=betas[1],
-            eps=eps,
-            weight_decay=weight_decay,
+            lr=options["lr"],
+            beta1=beta1,
+            beta2=beta2,
+            eps=options["eps"],
+            weight_decay=options["weight_decay"],
             decoupled=cls.decoupled,
             step=count,
             donate=donate,
         )
+
+    @staticmethod
+    def _formula(
+        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, eps: float, weight_decay: float,
+        amsgrad: bool, decoupled: bool, maximize: bool,
+    ) -> Any:  # fmt: skip
+        g = -g if maximize else g
+        root = correction(xp, betas[1], count) ** 0.5
+        rate = lr / correction(xp, betas[0], count) * root
+        return adam_given(xp, p, g, *arrays[:2], lr, *betas, weight_decay, decoupled, rate, eps * root, *arrays[2:])
 
 
 class AdamW(Adam):
@@ -151,18 +149,6 @@ class AdamW(Adam):
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
 
-@by_parts
-def _adamax(
-    xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, eps: float, weight_decay: float,
-    maximize: bool,
-) -> Any:  # fmt: skip
-    g = descent(p, g, weight_decay, maximize)
-    m, u = arrays
-    m = m + (g - m) * (1 - betas[0])
-    u = xp.maximum(u * betas[1], xp.abs(g) + eps)
-    return p - m / u * (lr / correction(xp, betas[0], count)), m, u
-
-
 class Adamax(Optimizer):
     """Adam with the largest gradient in the place of the second moment.
 
@@ -197,7 +183,6 @@ class Adamax(Optimizer):
     slots = ("m", "u")
     pairs: ClassVar = {"betas": 1}
     floats: ClassVar = {"eps": None, "weight_decay": None}
-    update = staticmethod(_adamax)
 
     def __init__(
         self,
@@ -212,6 +197,17 @@ class Adamax(Optimizer):
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, {**options, "maximize": maximize})
 
+    @staticmethod
+    def _formula(
+        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, eps: float, weight_decay: float,
+        maximize: bool,
+    ) -> Any:  # fmt: skip
+        g = descent(p, g, weight_decay, maximize)
+        m, u = arrays
+        m = m + (g - m) * (1 - betas[0])
+        u = xp.maximum(u * betas[1], xp.abs(g) + eps)
+        return p - m / u * (lr / correction(xp, betas[0], count)), m, u
+
 
 def _moments(xp: Any, p: Any, g: Any, m: Any, v: Any, lr: Any, o: dict[str, Any]) -> tuple[Any, ...]:
     """Return parameter, gradient and moments after weight decay and the averages of NAdam and RAdam."""
@@ -221,18 +217,6 @@ def _moments(xp: Any, p: Any, g: Any, m: Any, v: Any, lr: Any, o: dict[str, Any]
     g = descent(p, g, 0.0 if decoupled else decay, o["maximize"])
     beta1, beta2 = o["betas"]
     return p, g, m + (g - m) * (1 - beta1), v * beta2 + g * g * (1 - beta2)
-
-
-@by_parts
-def _nadam(xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, momentum_decay: float, **o: Any) -> Any:
-    m, v, product = arrays
-    p, g, m, v = _moments(xp, p, g, m, v, lr, o)
-    now, then = (o["betas"][0] * (1 - 0.5 * 0.96 ** (n * momentum_decay)) for n in (count, count + 1))
-    product = product * now
-    so_far = xp.reshape(product, ())
-    root = xp.sqrt(v / correction(xp, o["betas"][1], count)) + o["eps"]
-    of_g, of_m = lr * (1 - now) / (1 - so_far), lr * then / (1 - so_far * then)
-    return p - (g * of_g + m * of_m) / root, m, v, product
 
 
 class NAdam(Optimizer):
@@ -275,7 +259,6 @@ class NAdam(Optimizer):
     pairs: ClassVar = {"betas": 1}
     floats: ClassVar = {"eps": None, "weight_decay": None, "momentum_decay": None}
     flags = ("decoupled_weight_decay", "maximize")
-    update = staticmethod(_nadam)
 
     def __init__(
         self,
@@ -298,26 +281,16 @@ class NAdam(Optimizer):
         zero = agrad.reshape(agrad.sum(agrad.zeros_like(agrad.real(p))), (1,))
         return agrad.zeros_like(p), agrad.zeros_like(p), zero + 1
 
-
-@by_parts
-def _radam(xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, **o: Any) -> Any:
-    p, g, m, v = _moments(xp, p, g, *arrays, lr, o)
-    beta1, beta2 = o["betas"]
-    second = correction(xp, beta2, count)
-    longest = 2 / (1 - beta2) - 1
-    length = longest - 2 * count * (1 - second) / second
-    counted = hasattr(count, "shape")
-    step = m * (lr / correction(xp, beta1, count))
-    is_long = length > 5
-    if not counted and not is_long:
-        return p - step, m, v
-    if counted:
-        length = xp.where(is_long, length, xp.full_like(length, 6.0))
-    share = ((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length) * second) ** 0.5
-    scale = share / (xp.sqrt(v) + o["eps"])
-    if counted:
-        scale = xp.where(is_long, scale, xp.ones_like(scale))
-    return p - step * scale, m, v
+    @staticmethod
+    def _formula(xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, momentum_decay: float, **o: Any) -> Any:
+        m, v, product = arrays
+        p, g, m, v = _moments(xp, p, g, m, v, lr, o)
+        now, then = (o["betas"][0] * (1 - 0.5 * 0.96 ** (n * momentum_decay)) for n in (count, count + 1))
+        product = product * now
+        so_far = xp.reshape(product, ())
+        root = xp.sqrt(v / correction(xp, o["betas"][1], count)) + o["eps"]
+        of_g, of_m = lr * (1 - now) / (1 - so_far), lr * then / (1 - so_far * then)
+        return p - (g * of_g + m * of_m) / root, m, v, product
 
 
 class RAdam(Optimizer):
@@ -358,7 +331,6 @@ class RAdam(Optimizer):
     pairs: ClassVar = {"betas": 1}
     floats: ClassVar = {"eps": None, "weight_decay": None}
     flags = ("decoupled_weight_decay", "maximize")
-    update = staticmethod(_radam)
 
     def __init__(
         self,
@@ -373,3 +345,23 @@ class RAdam(Optimizer):
     ) -> None:
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, {**options, "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize})
+
+    @staticmethod
+    def _formula(xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, **o: Any) -> Any:
+        p, g, m, v = _moments(xp, p, g, *arrays, lr, o)
+        beta1, beta2 = o["betas"]
+        second = correction(xp, beta2, count)
+        longest = 2 / (1 - beta2) - 1
+        length = longest - 2 * count * (1 - second) / second
+        counted = hasattr(count, "shape")
+        step = m * (lr / correction(xp, beta1, count))
+        is_long = length > 5
+        if not counted and not is_long:
+            return p - step, m, v
+        if counted:
+            length = xp.where(is_long, length, xp.full_like(length, 6.0))
+        share = ((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length) * second) ** 0.5
+        scale = share / (xp.sqrt(v) + o["eps"])
+        if counted:
+            scale = xp.where(is_long, scale, xp.ones_like(scale))
+        return p - step * scale, m, v

@@ -5,34 +5,13 @@ from typing import Any, ClassVar
 
 import agrad
 from agrad.errors import ConfigurationError
-from agrad.ops.updates import by_parts, descent
+from agrad.ops.updates import descent
 from agrad.optim.optimizer import Optimizer, Params, Rate
 
 
 def _filled(p: Any, value: float) -> Any:
     """Return an array like ``p`` of one value, in the imaginary parts too."""
     return agrad.full_like(p, complex(value, value) if agrad.isdtype(p.dtype, "complex floating") else value)
-
-
-@by_parts
-def _rmsprop(
-    xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, alpha: float, eps: float, weight_decay: float,
-    momentum: float, centered: bool, maximize: bool,
-) -> Any:  # fmt: skip
-    g = descent(p, g, weight_decay, maximize)
-    square, *rest = arrays
-    square = size = square * alpha + g * g * (1 - alpha)
-    kept = [square]
-    if centered:
-        mean = rest.pop(0)
-        mean = mean + (g - mean) * (1 - alpha)
-        size = square - mean * mean
-        kept.append(mean)
-    step = g / (xp.sqrt(size) + eps)
-    if rest:
-        step = rest[0] * momentum + step
-        kept.append(step)
-    return p - step * lr, *kept
 
 
 class RMSprop(Optimizer):
@@ -72,7 +51,6 @@ class RMSprop(Optimizer):
 
     floats: ClassVar = {"alpha": None, "eps": None, "weight_decay": None, "momentum": None}
     flags = ("centered", "maximize")
-    update = staticmethod(_rmsprop)
 
     def __init__(
         self,
@@ -93,15 +71,25 @@ class RMSprop(Optimizer):
         means = ("mean",) if options["centered"] else ()
         return ("square", *means, *(("velocity",) if options["momentum"] else ()))
 
-
-@by_parts
-def _adagrad(
-    xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, lr_decay: float, weight_decay: float, eps: float,
-    initial_accumulator_value: float, maximize: bool,
-) -> Any:  # fmt: skip
-    g = descent(p, g, weight_decay, maximize)
-    total = arrays[0] + g * g
-    return p - g / (xp.sqrt(total) + eps) * (lr / (1 + (count - 1) * lr_decay)), total
+    @staticmethod
+    def _formula(
+        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, alpha: float, eps: float, weight_decay: float,
+        momentum: float, centered: bool, maximize: bool,
+    ) -> Any:  # fmt: skip
+        g = descent(p, g, weight_decay, maximize)
+        square, *rest = arrays
+        square = size = square * alpha + g * g * (1 - alpha)
+        kept = [square]
+        if centered:
+            mean = rest.pop(0)
+            mean = mean + (g - mean) * (1 - alpha)
+            size = square - mean * mean
+            kept.append(mean)
+        step = g / (xp.sqrt(size) + eps)
+        if rest:
+            step = rest[0] * momentum + step
+            kept.append(step)
+        return p - step * lr, *kept
 
 
 class Adagrad(Optimizer):
@@ -138,7 +126,6 @@ class Adagrad(Optimizer):
 
     slots = ("total",)
     floats: ClassVar = {"lr_decay": None, "weight_decay": None, "initial_accumulator_value": None, "eps": None}
-    update = staticmethod(_adagrad)
 
     def __init__(
         self,
@@ -158,17 +145,14 @@ class Adagrad(Optimizer):
     def initial(cls, p: Any, slots: tuple[str, ...], options: Mapping[str, Any]) -> tuple[Any, ...]:
         return (_filled(p, options["initial_accumulator_value"]),)
 
-
-@by_parts
-def _adadelta(
-    xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, rho: float, eps: float, weight_decay: float,
-    maximize: bool,
-) -> Any:  # fmt: skip
-    g = descent(p, g, weight_decay, maximize)
-    square, steps = arrays
-    square = square * rho + g * g * (1 - rho)
-    step = xp.sqrt(steps + eps) / xp.sqrt(square + eps) * g
-    return p - step * lr, square, steps * rho + step * step * (1 - rho)
+    @staticmethod
+    def _formula(
+        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, lr_decay: float, weight_decay: float, eps: float,
+        initial_accumulator_value: float, maximize: bool,
+    ) -> Any:  # fmt: skip
+        g = descent(p, g, weight_decay, maximize)
+        total = arrays[0] + g * g
+        return p - g / (xp.sqrt(total) + eps) * (lr / (1 + (count - 1) * lr_decay)), total
 
 
 class Adadelta(Optimizer):
@@ -204,7 +188,6 @@ class Adadelta(Optimizer):
 
     slots = ("square", "steps")
     floats: ClassVar = {"rho": None, "eps": None, "weight_decay": None}
-    update = staticmethod(_adadelta)
 
     def __init__(
         self,
@@ -226,17 +209,16 @@ class Adadelta(Optimizer):
             raise ConfigurationError(f"{cls.__name__}: rho is a number from 0 to 1, not {options['rho']!r}")
         return found
 
-
-@by_parts
-def _lion(
-    xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, weight_decay: float, maximize: bool
-) -> Any:
-    g = -g if maximize else g
-    (m,) = arrays
-    step = xp.sign(m * betas[0] + g * (1 - betas[0]))
-    if weight_decay != 0:
-        step = step + p * weight_decay
-    return p - step * lr, m * betas[1] + g * (1 - betas[1])
+    @staticmethod
+    def _formula(
+        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, rho: float, eps: float, weight_decay: float,
+        maximize: bool,
+    ) -> Any:  # fmt: skip
+        g = descent(p, g, weight_decay, maximize)
+        square, steps = arrays
+        square = square * rho + g * g * (1 - rho)
+        step = xp.sqrt(steps + eps) / xp.sqrt(square + eps) * g
+        return p - step * lr, square, steps * rho + step * step * (1 - rho)
 
 
 class Lion(Optimizer):
@@ -270,7 +252,6 @@ class Lion(Optimizer):
 
     slots = ("m",)
     pairs: ClassVar = {"betas": 1}
-    update = staticmethod(_lion)
 
     def __init__(
         self,
@@ -283,20 +264,16 @@ class Lion(Optimizer):
     ) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "maximize": maximize})
 
-
-@by_parts
-def _rprop(
-    xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, etas: Any, step_sizes: Any, maximize: bool
-) -> Any:
-    g = -g if maximize else g
-    last, size = arrays
-    turn = g * last
-    factor = xp.where(
-        turn > 0, xp.ones_like(g) * etas[1], xp.where(turn < 0, xp.ones_like(g) * etas[0], xp.ones_like(g))
-    )
-    size = xp.clip(size * factor, *step_sizes)
-    g = xp.where(turn < 0, xp.zeros_like(g), g)
-    return p - xp.sign(g) * size, g, size
+    @staticmethod
+    def _formula(
+        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, betas: Any, weight_decay: float, maximize: bool
+    ) -> Any:
+        g = -g if maximize else g
+        (m,) = arrays
+        step = xp.sign(m * betas[0] + g * (1 - betas[0]))
+        if weight_decay != 0:
+            step = step + p * weight_decay
+        return p - step * lr, m * betas[1] + g * (1 - betas[1])
 
 
 class Rprop(Optimizer):
@@ -332,7 +309,6 @@ class Rprop(Optimizer):
     slots = ("last", "size")
     floats: ClassVar = {}
     pairs: ClassVar = {"etas": None, "step_sizes": None}
-    update = staticmethod(_rprop)
 
     def __init__(
         self,
@@ -359,3 +335,17 @@ class Rprop(Optimizer):
     @classmethod
     def initial(cls, p: Any, slots: tuple[str, ...], options: Mapping[str, Any]) -> tuple[Any, ...]:
         return agrad.zeros_like(p), _filled(p, options["lr"])
+
+    @staticmethod
+    def _formula(
+        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, etas: Any, step_sizes: Any, maximize: bool
+    ) -> Any:
+        g = -g if maximize else g
+        last, size = arrays
+        turn = g * last
+        factor = xp.where(
+            turn > 0, xp.ones_like(g) * etas[1], xp.where(turn < 0, xp.ones_like(g) * etas[0], xp.ones_like(g))
+        )
+        size = xp.clip(size * factor, *step_sizes)
+        g = xp.where(turn < 0, xp.zeros_like(g), g)
+        return p - xp.sign(g) * size, g, size

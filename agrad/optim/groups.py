@@ -44,7 +44,7 @@ def given_groups(params: Any, what: str) -> list[dict[str, Any]]:
 
 
 def without_names(params: Any, what: str) -> tuple[Any, list[str] | None]:
-    """Return Tensors, and the names beside them if they came in pairs as from ``named_parameters()``."""
+    """Return Tensors, and their names if they came in pairs."""
     if isinstance(params, agrad.Tensor):
         return [params], None
     if not isinstance(params, Iterable):

@@ -123,6 +123,23 @@ class LBFGS(Optimizer):
 
     @classmethod
     def transform(cls, **options: Any) -> NoReturn:
+        """Raise an error: steps call the loss, and are no pure functions.
+
+        Parameters
+        ----------
+        **options : object
+            Not used.
+
+        Returns
+        -------
+        NoReturn
+            Nothing.
+
+        Raises
+        ------
+        ConfigurationError
+            Always.
+        """
         raise ConfigurationError("LBFGS has no transform, because its steps call the loss; use step(closure)")
 
     # ------------------------------------------------------------------ flat vectors

@@ -10,7 +10,7 @@ import agrad
 from agrad.engine.scalars import host_call, mark_state_used
 from agrad.errors import ConfigurationError, DtypeError, MixedBackendsError
 from agrad.nn.module import on_device_of
-from agrad.ops.updates import donatable
+from agrad.ops.updates import by_parts, donatable
 from agrad.optim.checks import leaves, number, pair
 from agrad.optim.functional import Transform
 from agrad.optim.groups import Group, Part, given_groups, shared, without_names
@@ -132,9 +132,9 @@ class Optimizer:
         """
         return tuple([agrad.zeros_like(p) for _ in slots])
 
-    @staticmethod
+    @classmethod
     def update(
-        p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, **options: Any
+        cls, p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, **options: Any
     ) -> tuple[Any, ...]:
         """Return the new parameter and the new arrays of its state.
 
@@ -157,7 +157,12 @@ class Optimizer:
         tuple of array
             The parameter, then its state.
         """
-        raise ConfigurationError("the optimizer defines no update; use SGD, Adam, AdamW or another one of agrad.optim")
+        return by_parts(cls._formula, p, g, arrays, count, options)
+
+    @staticmethod
+    def _formula(xp: Any, p: Any, g: Any, arrays: Any, count: Any, **options: Any) -> tuple[Any, ...]:
+        """Return the new parameter and state of real arrays, computed in a namespace."""
+        raise ConfigurationError("the optimizer defines no update; use SGD, Adam or another one of agrad.optim")
 
     @classmethod
     def checked(cls, options: Mapping[str, Any]) -> dict[str, Any]:

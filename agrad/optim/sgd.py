@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import agrad
 from agrad.engine.scalars import host_call
 from agrad.errors import ConfigurationError
-from agrad.ops.updates import by_parts, descent, sgd_update, sgd_update_p
+from agrad.ops.updates import descent, sgd_update, sgd_update_p
 from agrad.optim.optimizer import Optimizer, Params, Rate
 
 # A step records nothing and has checked its arrays, so raw ones go straight to the operation on them. In a traced
@@ -75,35 +75,23 @@ class SGD(Optimizer):
     def slots_of(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
         return ("v",) if options["momentum"] else ()
 
-    @staticmethod
+    @classmethod
     def update(
-        p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, *, dampening: float, **options: Any
+        cls, p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, **options: Any
     ) -> tuple[Any, ...]:
-        if dampening != 0 and hasattr(count, "shape"):
-            parts = (SGD.update(p, g, arrays, n, donate and False, dampening=dampening, **options) for n in (1, 2))
-            return tuple([agrad.where(count > 1, b, a) for a, b in zip(*parts, strict=True)])
-        if dampening != 0 and count <= 1:
-            dampening = 0.0
+        if options["dampening"] != 0:
+            # it does not hold at the first step
+            if hasattr(count, "shape"):
+                parts = [cls.update(p, g, arrays, n, None if donate is None else False, **options) for n in (1, 2)]
+                return tuple([agrad.where(count > 1, b, a) for a, b in zip(*parts, strict=True)])
+            if count <= 1:
+                options["dampening"] = 0.0
         if donate is None:
             update: Any = sgd_update
         else:
             update = sgd_update_p if isinstance(p, agrad.Tensor) else _SGD.raw[type(p)]
-        p_new, v_new = update(p, g, arrays[0] if arrays else g, dampening=dampening, donate=bool(donate), **options)
+        p_new, v_new = update(p, g, arrays[0] if arrays else g, donate=bool(donate), **options)
         return (p_new, v_new) if arrays else (p_new,)
-
-
-@by_parts
-def _asgd(
-    xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, lambd: float, alpha: float, t0: float,
-    weight_decay: float, maximize: bool,
-) -> Any:  # fmt: skip
-    g = descent(p, g, weight_decay, maximize)
-    rate = lr / (1 + lambd * lr * (count - 1)) ** alpha
-    p = p * (1 - lambd * rate) - g * rate
-    (mean,) = arrays
-    since = count - 1 - t0
-    share = 1 / (xp.clip(since, 1, None) if hasattr(since, "shape") else host_call(max, 1, since))
-    return p, mean + (p - mean) * share
 
 
 class ASGD(Optimizer):
@@ -142,7 +130,6 @@ class ASGD(Optimizer):
 
     slots = ("mean",)
     floats: ClassVar = {"lambd": None, "alpha": None, "t0": None, "weight_decay": None}
-    update = staticmethod(_asgd)
 
     def __init__(
         self,
@@ -156,3 +143,16 @@ class ASGD(Optimizer):
     ) -> None:
         options = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0}
         super().__init__(params, {**options, "weight_decay": weight_decay, "maximize": maximize})
+
+    @staticmethod
+    def _formula(
+        xp: Any, p: Any, g: Any, arrays: Any, count: Any, *, lr: Any, lambd: float, alpha: float, t0: float,
+        weight_decay: float, maximize: bool,
+    ) -> Any:  # fmt: skip
+        g = descent(p, g, weight_decay, maximize)
+        rate = lr / (1 + lambd * lr * (count - 1)) ** alpha
+        p = p * (1 - lambd * rate) - g * rate
+        (mean,) = arrays
+        since = count - 1 - t0
+        share = 1 / (xp.clip(since, 1, None) if hasattr(since, "shape") else host_call(max, 1, since))
+        return p, mean + (p - mean) * share
