@@ -167,9 +167,9 @@ def _recorded(update: Any, /, *arrays: Any, **settings: Any) -> Any:
 
 
 def together(*values: Any) -> tuple[Any, ...]:
-    """Return the namespace for values, and the values: with a Tensor among them, raw arrays as Tensors.
+    """Return the namespace for values, and the values.
 
-    The operators of some libraries refuse Tensors on their right.
+    With a Tensor among them raw arrays become Tensors: the operators of some libraries refuse Tensors on their right.
     """
     xp = namespace_of(values)
     if xp is namespace:

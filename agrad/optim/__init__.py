@@ -1,4 +1,4 @@
-"""Optimizers, learning rates, gradient clipping, loss scaling and averages of weights."""
+"""Optimizers, learning rates, clipping, loss scaling and averages of weights."""
 
 from agrad.optim import lr_scheduler, swa_utils
 from agrad.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam

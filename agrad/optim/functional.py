@@ -1,4 +1,4 @@
-"""Optimizers as pure functions: parameters, gradients and state in, parameters and state out."""
+"""Optimizers as pure functions of parameters, gradients and state."""
 
 from typing import TYPE_CHECKING, Any
 

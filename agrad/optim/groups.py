@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Part:
-    """What an optimizer keeps of one group, besides the numbers that may change from step to step."""
+    """The members of one group and its options that seldom change."""
 
     def __init__(self, tensors: list[agrad.Tensor], options: dict[str, Any], extra: dict[str, Any]) -> None:
         self.tensors = tensors
@@ -59,7 +59,9 @@ def without_names(params: Any, what: str) -> tuple[Any, list[str] | None]:
 
 
 class Group(MutableMapping[str, Any]):
-    """The options of one group of parameters by name, as ``optimizer.param_groups`` returns it.
+    """The options of one group of parameters by name.
+
+    ``optimizer.param_groups`` returns a list of them.
 
     It has ``params``, ``lr``, the other options, ``param_names`` if there are names, and what else is put into it. A
     changed number holds from the next step on. A function made by ``agrad.jit`` is not traced again for a changed

@@ -42,7 +42,9 @@ def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None)
 def strong_wolfe(
     evaluate: Callable[[float], Point], start: Point, t: float, length: float, tolerance: float, most: int
 ) -> tuple[Point, int]:
-    """Return a point that fulfils the strong Wolfe conditions, or the best one found, and the calls it took.
+    """Return a point by the strong Wolfe conditions, and the calls it took.
+
+    It is the best point found where none fulfils them.
 
     Nocedal and Wright 2006, Numerical Optimization, algorithms 3.5 and 3.6, with the bounds and the safeguards of
     PyTorch.

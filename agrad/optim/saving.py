@@ -37,7 +37,9 @@ def saved_state(optimizer: "Optimizer", counts: list[int]) -> dict[str, np.ndarr
 def checked_state(
     optimizer: "Optimizer", state: Mapping[str, Any]
 ) -> tuple[int, list[int], list[tuple[Any, ...]], list[tuple[int, str, Any]]]:
-    """Return the steps, counts, arrays and options of a saved state, with the group and name of each option.
+    """Return the steps, counts, arrays and options of a saved state.
+
+    Options come with their group and name.
 
     Raise ``DataError`` if the state does not fit.
     """

@@ -1,4 +1,4 @@
-"""The base class of schedulers: steps over the rates of an optimizer's groups, and saved state."""
+"""The base class of schedulers: steps over rates, and saved state."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from agrad.optim.optimizer import Optimizer
 
 
 def for_groups(what: str, name: str, value: Any, optimizer: Optimizer) -> list[Any]:
-    """Return an option for each group of an optimizer, given as one value or as a list."""
+    """Return an option, given as one value or as a list, for each group."""
     count = len(optimizer.parts)
     if not isinstance(value, (list, tuple)):
         return [value] * count

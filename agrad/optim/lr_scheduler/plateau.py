@@ -73,7 +73,7 @@ class ReduceLROnPlateau(LRScheduler):
         self._last_lr = self._rates()
 
     def step(self, metrics: Any) -> None:  # type: ignore[override]
-        """Look at a metric, and make the rates smaller if it has been no better for too long.
+        """Make the rates smaller if a metric has been no better for too long.
 
         Parameters
         ----------
