@@ -108,8 +108,9 @@ class Transform:
             If ``lr`` is a number below 0.
         """
         what = f"{self.kind.__name__}.transform"
-        if set(state) != {"count", *self.slots}:
-            raise OperandError(f"{what}: a state has {', '.join(['count', *self.slots])}, found {', '.join(state)}")
+        found = list(state) if isinstance(state, dict) else [type(state).__name__]
+        if set(found) != {"count", *self.slots}:
+            raise OperandError(f"{what}: a state has {', '.join(['count', *self.slots])}, found {', '.join(found)}")
         leaves, structure = tree.flatten(params)
         given = self._like("grads", grads, structure)
         slots = [self._like(slot, state[slot], structure) for slot in self.slots]

@@ -370,10 +370,7 @@ class Optimizer:
             If a gradient or the state of an earlier step has another backend or dtype than the parameter. Nothing is
             changed then.
         """
-        loss = None
-        if closure is not None:
-            with agrad.enable_grad():
-                loss = closure()
+        loss = None if closure is None else agrad.enable_grad()(closure)()
         mark_state_used(self)
         ready = self._ready()
         parts, places = self.parts, self.places
