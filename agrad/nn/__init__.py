@@ -1,6 +1,6 @@
 """Neural networks: modules, layers, losses and initial values."""
 
-from agrad.nn import functional, init
+from agrad.nn import functional, init, utils
 from agrad.nn.activations import (
     CELU,
     ELU,
@@ -29,9 +29,10 @@ from agrad.nn.activations import (
     Tanhshrink,
     Threshold,
 )
+from agrad.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from agrad.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from agrad.nn.embedding import Embedding
-from agrad.nn.layers import Dropout, Flatten, Identity, Linear, Sequential
+from agrad.nn.layers import Dropout, Flatten, Identity, Linear
 from agrad.nn.losses import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -49,6 +50,8 @@ from agrad.nn.losses import (
 )
 from agrad.nn.module import Module
 from agrad.nn.normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm, RMSNorm
+from agrad.nn.overview import summary
+from agrad.nn.parameter import Buffer, Parameter
 from agrad.nn.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -64,6 +67,7 @@ from agrad.nn.pooling import (
     MaxPool3d,
 )
 from agrad.nn.seeding import generator, manual_seed
+from agrad.nn.torch_state import load_torch_state_dict, torch_state_dict
 
 __all__ = [
     "CELU",
@@ -85,6 +89,7 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "Buffer",
     "Conv1d",
     "Conv2d",
     "Conv3d",
@@ -117,8 +122,13 @@ __all__ = [
     "MaxPool3d",
     "Mish",
     "Module",
+    "ModuleDict",
+    "ModuleList",
     "NLLLoss",
     "PReLU",
+    "Parameter",
+    "ParameterDict",
+    "ParameterList",
     "PoissonNLLLoss",
     "RMSNorm",
     "ReLU",
@@ -139,5 +149,9 @@ __all__ = [
     "functional",
     "generator",
     "init",
+    "load_torch_state_dict",
     "manual_seed",
+    "summary",
+    "torch_state_dict",
+    "utils",
 ]

@@ -190,6 +190,9 @@ class _BatchNorm(Module):
 
     ndims: ClassVar[tuple[int, ...]]
 
+    def torch_counts(self) -> dict[str, int]:
+        return {} if self.running_mean is None else {"num_batches_tracked": 0}
+
     def __init__(
         self,
         num_features: int,
