@@ -1,4 +1,4 @@
-"""Rows of a table by number, and affine maps."""
+"""Rows of a table by number, affine and bilinear maps."""
 
 from operator import index
 from typing import Any
@@ -27,6 +27,42 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
         Array of shape (..., out_features), or (...) with a weight of one axis.
     """
     y = agrad.matmul(x, agrad.permute_dims(weight, (1, 0)) if len(weight.shape) == 2 else weight)
+    return y if bias is None else agrad.add(y, bias)
+
+
+def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
+    """Return ``x1 @ weight[k] @ x2 + bias[k]`` for each k.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        Arrays of shapes (..., in1_features) and (..., in2_features), equal but for the last axis, and one floating
+        dtype.
+    weight : array
+        Array of shape (out_features, in1_features, in2_features).
+    bias : array, optional
+        Array of shape (out_features,).
+
+    Returns
+    -------
+    array
+        Array of shape (..., out_features).
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+    """
+    shapes = tuple(map(tuple, (x1.shape, x2.shape, weight.shape)))
+    if len(shapes[2]) != 3 or shapes[0][:-1] != shapes[1][:-1] or (*shapes[0][-1:], *shapes[1][-1:]) != shapes[2][1:]:
+        raise ShapeError(
+            "bilinear takes arrays of shapes (..., in1_features) and (..., in2_features) and a weight of shape "
+            f"(out_features, in1_features, in2_features), not {', '.join(map(str, shapes))}"
+        )
+    out, n1, n2 = shapes[2]
+    by_first = agrad.reshape(agrad.permute_dims(weight, (1, 0, 2)), (n1, out * n2))
+    maps = agrad.reshape(agrad.matmul(x1, by_first), (*shapes[0][:-1], out, n2))
+    y = agrad.squeeze(agrad.matmul(maps, agrad.expand_dims(x2, axis=-1)), axis=-1)
     return y if bias is None else agrad.add(y, bias)
 
 

@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn.functional.convolution import numbers
-from agrad.nn.functional.real import real_only
+from agrad.nn.functional.real import constant, real_only
 
 Lengths = int | Sequence[int]
 
@@ -54,15 +56,24 @@ def _max_pool(
 
 
 def _avg_pool(
-    name: str, x: Any, kernel: Any, stride: Any, padding: Any, counted: bool, divisor: Any, spatial: int
+    name: str, x: Any, kernel: Any, stride: Any, padding: Any, ceil: bool, counted: bool, divisor: Any, spatial: int
 ) -> Any:
-    parts = _windows(name, x, kernel, stride, padding, 1, False, spatial, 0.0)
+    parts = _windows(name, x, kernel, stride, padding, 1, ceil, spatial, 0.0)
     if divisor is not None:
         return agrad.sum(parts, axis=-1) / divisor
-    if counted or not any(numbers(name, "padding", padding, spatial, 0)):
+    pads = numbers(name, "padding", padding, spatial, 0)
+    if not ceil and (counted or not any(pads)):
         return agrad.mean(parts, axis=-1)
-    ones = _windows(name, agrad.ones_like(x), kernel, stride, padding, 1, False, spatial, 0.0)
-    return agrad.divide(agrad.sum(parts, axis=-1), agrad.sum(ones, axis=-1))
+    kernels = numbers(name, "kernel_size", kernel, spatial, 1)
+    strides = kernels if stride is None else numbers(name, "stride", stride, spatial, 1)
+    counts = np.ones(())
+    for n, k, s, p, out in zip(x.shape[-spatial:], kernels, strides, pads, parts.shape[-1 - spatial : -1], strict=True):
+        first = np.arange(out) * s - p
+        last = np.minimum(first + k, n + p)  # places behind the padding do not count
+        if not counted:
+            first, last = np.maximum(first, 0), np.minimum(last, n)
+        counts = np.multiply.outer(counts, last - first)
+    return agrad.divide(agrad.sum(parts, axis=-1), constant(counts, x))
 
 
 def _adaptive(name: str, x: Any, size: Any, spatial: int, reduce: Callable[..., Any]) -> Any:
@@ -71,7 +82,8 @@ def _adaptive(name: str, x: Any, size: Any, spatial: int, reduce: Callable[..., 
     wanted = size if isinstance(size, Sequence) else (size,) * spatial
     if len(wanted) != spatial:
         raise ConfigurationError(f"{name}: output_size is an integer or None, or {spatial} of them, not {size!r}")
-    for axis, m in enumerate(wanted, len(x.shape) - spatial):
+    # from the last axis on: then the first of equal elements is the first in row-major order
+    for axis, m in reversed(list(enumerate(wanted, len(x.shape) - spatial))):
         if m is None:
             continue
         (m,), n = numbers(name, "output_size", m, 1, 1), x.shape[axis]
@@ -140,6 +152,7 @@ def avg_pool1d(
     kernel_size: Lengths,
     stride: Lengths | None = None,
     padding: Lengths = 0,
+    ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Any:
     """Return the means of windows along 1 spatial axis.
@@ -154,6 +167,8 @@ def avg_pool1d(
         The steps between windows, by default ``kernel_size``.
     padding : int or tuple of int
         The zeros on both sides, at most half of ``kernel_size``.
+    ceil_mode : bool
+        Take also the windows that reach beyond the end; what is behind the padding does not count.
     count_include_pad : bool
         Count the zeros of the padding.
 
@@ -167,7 +182,7 @@ def avg_pool1d(
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
     """
-    return _avg_pool("avg_pool1d", x, kernel_size, stride, padding, count_include_pad, None, 1)
+    return _avg_pool("avg_pool1d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, None, 1)
 
 
 def adaptive_avg_pool1d(x: Any, /, output_size: Any) -> Any:
@@ -196,6 +211,8 @@ def adaptive_avg_pool1d(x: Any, /, output_size: Any) -> Any:
 @real_only
 def adaptive_max_pool1d(x: Any, /, output_size: Any) -> Any:
     """Return the maxima of as many parts of each spatial axis as asked for.
+
+    The first of equal elements gets the derivative.
 
     Parameters
     ----------
@@ -265,6 +282,7 @@ def avg_pool2d(
     kernel_size: Lengths,
     stride: Lengths | None = None,
     padding: Lengths = 0,
+    ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: float | None = None,
 ) -> Any:
@@ -280,6 +298,8 @@ def avg_pool2d(
         The steps between windows, by default ``kernel_size``.
     padding : int or tuple of int
         The zeros on both sides, at most half of ``kernel_size``.
+    ceil_mode : bool
+        Take also the windows that reach beyond the end; what is behind the padding does not count.
     count_include_pad : bool
         Count the zeros of the padding.
     divisor_override : float, optional
@@ -295,7 +315,7 @@ def avg_pool2d(
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
     """
-    return _avg_pool("avg_pool2d", x, kernel_size, stride, padding, count_include_pad, divisor_override, 2)
+    return _avg_pool("avg_pool2d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2)
 
 
 def adaptive_avg_pool2d(x: Any, /, output_size: Any) -> Any:
@@ -324,6 +344,8 @@ def adaptive_avg_pool2d(x: Any, /, output_size: Any) -> Any:
 @real_only
 def adaptive_max_pool2d(x: Any, /, output_size: Any) -> Any:
     """Return the maxima of as many parts of each spatial axis as asked for.
+
+    The first of equal elements gets the derivative.
 
     Parameters
     ----------
@@ -393,6 +415,7 @@ def avg_pool3d(
     kernel_size: Lengths,
     stride: Lengths | None = None,
     padding: Lengths = 0,
+    ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: float | None = None,
 ) -> Any:
@@ -408,6 +431,8 @@ def avg_pool3d(
         The steps between windows, by default ``kernel_size``.
     padding : int or tuple of int
         The zeros on both sides, at most half of ``kernel_size``.
+    ceil_mode : bool
+        Take also the windows that reach beyond the end; what is behind the padding does not count.
     count_include_pad : bool
         Count the zeros of the padding.
     divisor_override : float, optional
@@ -423,7 +448,7 @@ def avg_pool3d(
     ShapeError, ConfigurationError
         If the shape does not fit, or for a setting that is none.
     """
-    return _avg_pool("avg_pool3d", x, kernel_size, stride, padding, count_include_pad, divisor_override, 3)
+    return _avg_pool("avg_pool3d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3)
 
 
 def adaptive_avg_pool3d(x: Any, /, output_size: Any) -> Any:
@@ -452,6 +477,8 @@ def adaptive_avg_pool3d(x: Any, /, output_size: Any) -> Any:
 @real_only
 def adaptive_max_pool3d(x: Any, /, output_size: Any) -> Any:
     """Return the maxima of as many parts of each spatial axis as asked for.
+
+    The first of equal elements gets the derivative.
 
     Parameters
     ----------

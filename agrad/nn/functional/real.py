@@ -1,8 +1,10 @@
-"""The check of functions that take real numbers only."""
+"""Checks and constants that functions share."""
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
+
+import numpy as np
 
 import agrad
 from agrad.errors import DtypeError
@@ -31,3 +33,11 @@ def real_only(function: F) -> F:
         return function(*arrays, **options)
 
     return checked  # type: ignore[return-value]
+
+
+def constant(values: np.ndarray, like: Any) -> Any:
+    """Return values of the host as an array beside ``like``, with its dtype unless they are integers."""
+    place = like if isinstance(like, agrad.Tensor) else agrad.asarray(like)
+    dtype = place.dtype if values.dtype.kind == "f" else None
+    made = agrad.asarray(values, dtype=dtype, backend=place.backend, device=place.device)
+    return made if place is like else made.raw
