@@ -37,20 +37,25 @@ def test_as_pytorch_in_every_mode(backend: str, call: Call) -> None:
 
 
 @pytest.mark.needs("torch")
-@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "linear", "area"])
-def test_lengths(mode: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "axes", "how"),
+    [
+        ("nearest", 1, {}), ("nearest", 2, {}), ("nearest-exact", 1, {}), ("linear", 1, {}), ("bicubic", 2, {}),
+        ("bilinear", 2, {"antialias": True}), ("bicubic", 2, {"antialias": True, "align_corners": True}),
+    ],
+)  # fmt: skip
+def test_lengths(mode: str, axes: int, how: dict[str, Any]) -> None:
     """Every length to every other, by size and by factor, chooses the elements that PyTorch's chooses."""
     import torch
 
-    theirs = torch.nn.functional.interpolate
-    for n in range(1, 14):
-        x = np.arange(1.0, n + 1).reshape(1, 1, -1) ** 2
+    more = (1,) * (axes - 1)
+    for n in (1, 2, 3, 5, 8, 13):
+        x = np.arange(1.0, n + 1).reshape(1, 1, *more, -1) ** 2
         for m in range(1, 30):
-            close(F.interpolate(x, m, mode=mode), theirs(torch.asarray(x), m, mode=mode), f"{n} to {m}")
-            factor = m / 7.3
-            if n * factor >= 1:
-                found = theirs(torch.asarray(x), scale_factor=factor, mode=mode)
-                close(F.interpolate(x, scale_factor=factor, mode=mode), found, f"{n} by {factor}")
+            factor = (*more, max(m / 7.3, 1 / n))
+            for sizes in ({"size": (*more, m)}, {"scale_factor": factor}):
+                theirs = torch.nn.functional.interpolate(torch.asarray(x), mode=mode, **sizes, **how)
+                close(F.interpolate(x, mode=mode, **sizes, **how), theirs, f"{n}: {sizes}")
 
 
 @pytest.mark.needs("torch")

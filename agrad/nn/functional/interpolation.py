@@ -196,10 +196,13 @@ def interpolate(
     out, steps = _lengths(shape[2:], size, scale_factor, recompute_scale_factor)
     if taps is None:
         return _AREA[spatial - 1](x, out)
-    # as in PyTorch, these leave an axis as it is that keeps its length, whatever the factor
+    # as in PyTorch, these leave an axis as it is that keeps its length, whatever the factor, and the nearest elements of
+    # an image of the length or of twice the length are those of the quotient
     stays = antialias or taps is _linear
+    quotients = (1, 2) if mode == "nearest" and spatial == 2 else ()
     taps = _SMOOTHED[mode] if antialias else taps
     for axis, (n, m, step) in enumerate(zip(shape[2:], out, steps, strict=True), 2):
+        step = n / m if m / n in quotients else step
         if n != m or (step != 1.0 and not stays):
             x = _resampled(x, axis, taps(n, m, step, bool(align_corners)))
     return x
