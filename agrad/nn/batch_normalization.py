@@ -41,7 +41,7 @@ class _RunningNorm(Module):
         self.num_batches_tracked = 0
 
     def check(self, x: Any) -> None:
-        """Raise ``ShapeError`` for an array of other axes or another number of channels."""
+        """Raise ``ShapeError`` for an array of other axes."""
         shape = tuple(x.shape)
         if len(shape) not in self.ndims:
             axes = " or ".join(map(str, self.ndims))

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn.functional.convolution import numbers
+from agrad.nn.functional.real import check_numbers
 from agrad.ops.indexing import scatter_sum
 
 Lengths = int | Sequence[int]
@@ -254,11 +255,7 @@ def one_hot(x: Any, /, num_classes: int = -1) -> Any:
             raise ConfigurationError("one_hot of no elements takes num_classes; there is no greatest number")
         num_classes = int(agrad.max(x)) + 1
     (num_classes,) = numbers("one_hot", "num_classes", num_classes, 1, 1)
-    raw = x.data if isinstance(x, agrad.Tensor) else x
-    if isinstance(raw, np.ndarray) and raw.size and not 0 <= raw.min() <= raw.max() < num_classes:
-        raise OperandError(
-            f"one_hot: the classes are 0 to {num_classes - 1}, and numbers are {raw.min()} to {raw.max()}"
-        )
+    check_numbers("one_hot", "the classes", x, 0, num_classes - 1)
     place = agrad.asarray(x)
     classes = agrad.arange(num_classes, dtype=agrad.int64, backend=place.backend, device=place.device)
     classes = classes if isinstance(x, agrad.Tensor) else classes.raw

@@ -7,7 +7,7 @@ import numpy as np
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn.functional.losses import check_reduction
-from agrad.nn.functional.real import constant, real_only
+from agrad.nn.functional.real import check_numbers, constant, real_only
 
 
 def _integers(what: str, values: Any, like: Any) -> Any:
@@ -112,6 +112,8 @@ def ctc_loss(
     ------
     ShapeError, DtypeError, ConfigurationError
         If the arrays do not fit, or for an option that is none.
+    OperandError
+        If lengths or targets of NumPy's are out of range.
 
     Notes
     -----
@@ -131,14 +133,17 @@ def ctc_loss(
         log_probs = agrad.expand_dims(log_probs, axis=1)
         targets = agrad.reshape(targets, (1, -1))
     lengths = [agrad.reshape(found, (-1,)) for found in lengths]
+    check_numbers("ctc_loss", "input_lengths", lengths[0], 1, shape[0])
     if any(tuple(found.shape) != (rows,) for found in lengths):
         raise ShapeError(f"ctc_loss: input_lengths and target_lengths have a number for each of {rows} rows")
     if len(targets.shape) == 1:
         targets = _in_rows(targets, lengths[1])
     if len(targets.shape) != 2 or targets.shape[0] != rows:
         raise ShapeError(f"ctc_loss: targets of shape {tuple(targets.shape)} are not those of {rows} rows")
+    check_numbers("ctc_loss", "target_lengths", lengths[1], 0, targets.shape[1])
     never = float(agrad.finfo(log_probs.dtype).min) / 2
     labels = _with_blanks(targets, lengths[1], blank)
+    check_numbers("ctc_loss", "targets", labels, 0, shape[-1] - 1)
     losses = -_log_likelihood(log_probs, labels, *lengths, never)
     possible = losses < -never / 2
     if zero_infinity:

@@ -8,7 +8,7 @@ from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn.functional.activations import logsigmoid
 from agrad.nn.functional.along_axes import pairwise_distance
 from agrad.nn.functional.losses import check_reduction, reduced, same_shape
-from agrad.nn.functional.real import real_only
+from agrad.nn.functional.real import check_numbers, real_only
 
 
 def _positive_part(x: Any) -> Any:
@@ -138,11 +138,14 @@ def multi_margin_loss(
     ------
     ShapeError, DtypeError, ConfigurationError
         If the arrays do not fit, or for an option that is none.
+    OperandError
+        If NumPy's labels are out of range.
     """
     if p not in (1, 2):
         raise ConfigurationError(f"multi_margin_loss: p is 1 or 2, not {p!r}")
     shape = tuple(labels.shape)
     x, labels = _rows("multi_margin_loss", x, labels, False)
+    check_numbers("multi_margin_loss", "the classes", labels, 0, x.shape[1] - 1)
     missing = _positive_part(margin - agrad.take_along_axis(x, labels, axis=1) + x)
     if p == 2:
         missing = agrad.square(missing)
@@ -186,9 +189,12 @@ def multilabel_margin_loss(x: Any, labels: Any, /, reduction: str = "mean") -> A
     ------
     ShapeError, DtypeError
         If the arrays do not fit.
+    OperandError
+        If NumPy's labels are out of range; below 0 only -1 is in it.
     """
     shape = tuple(x.shape)
     x, labels = _rows("multilabel_margin_loss", x, labels, True)
+    check_numbers("multilabel_margin_loss", "the classes", labels, -1, shape[-1] - 1)
     labels = agrad.astype(labels, agrad.int64)
     counted = agrad.cumulative_sum(agrad.astype(labels < 0, agrad.int64), axis=1) == 0
     others = agrad.logical_not(_is_label(x, agrad.where(counted, labels, -1)))

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import agrad
-from agrad.errors import DtypeError
+from agrad.errors import DtypeError, OperandError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,3 +41,10 @@ def constant(values: np.ndarray, like: Any) -> Any:
     dtype = place.dtype if values.dtype.kind == "f" else None
     made = agrad.asarray(values, dtype=dtype, backend=place.backend, device=place.device)
     return made if place is like else made.raw
+
+
+def check_numbers(name: str, what: str, numbers: Any, first: int, last: int) -> None:
+    """Raise ``OperandError`` for NumPy's integers out of range, outside of a trace."""
+    raw = numbers.data if isinstance(numbers, agrad.Tensor) else numbers
+    if isinstance(raw, np.ndarray) and raw.size and not first <= raw.min() <= raw.max() <= last:
+        raise OperandError(f"{name}: {what} are {first} to {last}, and numbers are {raw.min()} to {raw.max()}")
