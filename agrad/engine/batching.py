@@ -68,7 +68,7 @@ class Batch(Level):
         if not self._written:
             return []
         known = set(map(id, inside()))
-        if any(id(found) not in known for ref, *_ in self._written if (found := ref()) is not None):
+        if any(ref() is not None and id(ref()) not in known for ref, *_ in self._written):
             gc.collect()  # of what the function made, a reference cycle may hold some
         outlived = {}
         for ref, kind, data, level, node in reversed(self._written):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import agrad
-from agrad import nn
+from agrad import nn, random
 from agrad.errors import (
     BackendUnavailableError,
     ConfigurationError,

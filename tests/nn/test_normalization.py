@@ -136,7 +136,13 @@ def test_the_mean_over_batches_goes_on_where_it_was_saved(backend: str) -> None:
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize(
     ("layer", "x"),
-    [(nn.LayerNorm((4, 5)), X), (nn.RMSNorm(5), X), (nn.GroupNorm(2, 6), IMAGE), (nn.LayerNorm(5, bias=False), X), (nn.LocalResponseNorm(3), IMAGE)],
+    [
+        (nn.LayerNorm((4, 5)), X),
+        (nn.RMSNorm(5), X),
+        (nn.GroupNorm(2, 6), IMAGE),
+        (nn.LayerNorm(5, bias=False), X),
+        (nn.LocalResponseNorm(3), IMAGE),
+    ],
     ids=lambda one: type(one).__name__ if isinstance(one, nn.Module) else "",
 )
 def test_modules(layer: Any, x: np.ndarray) -> None:

@@ -27,7 +27,11 @@ CALLS: list[tuple[str, Any, dict[str, Any]]] = [
     ("avg_pool3d", VOLUME, {"kernel_size": 2, "padding": 1, "count_include_pad": False}),
     ("avg_pool1d", LINE, {"kernel_size": 4, "stride": 3, "padding": 1, "ceil_mode": True}),
     ("avg_pool2d", IMAGE, {"kernel_size": 3, "stride": (2, 4), "ceil_mode": True, "divisor_override": 4}),
-    ("avg_pool3d", VOLUME, {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True, "count_include_pad": False}),
+    (
+        "avg_pool3d",
+        VOLUME,
+        {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True, "count_include_pad": False},
+    ),
     ("lp_pool1d", np.abs(LINE) + 0.1, {"norm_type": 3.0, "kernel_size": 2}),
     ("lp_pool2d", IMAGE, {"norm_type": 2, "kernel_size": (2, 3), "stride": 2, "ceil_mode": True}),
     ("lp_pool3d", VOLUME, {"norm_type": 2, "kernel_size": 2}),

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn.functional.convolution import numbers

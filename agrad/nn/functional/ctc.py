@@ -34,7 +34,7 @@ def _with_blanks(targets: Any, lengths: Any, blank: int) -> Any:
     """Return rows of targets with the blank before, between and behind them."""
     n, width = targets.shape
     positions = constant(np.arange(width), targets)
-    targets = agrad.where(positions < agrad.expand_dims(lengths, axis=1), targets, blank)
+    targets = agrad.where(agrad.less(positions, agrad.expand_dims(lengths, axis=1)), targets, blank)
     blanks = agrad.full_like(targets, blank)
     pairs = agrad.reshape(agrad.stack([blanks, targets], axis=2), (n, 2 * width))
     return agrad.concat([pairs, agrad.full_like(pairs[:, :1], blank)], axis=1)
@@ -55,11 +55,11 @@ def _log_likelihood(log_p: Any, labels: Any, input_lengths: Any, target_lengths:
         emitted, number = at
         fresh = agrad.full_like(alpha[:, :2], never)
         one = agrad.concat([fresh[:, :1], alpha[:, :-1]], axis=1)
-        two = agrad.concat([fresh, agrad.maximum(alpha[:, :-2] + skips, never)], axis=1)
-        new = agrad.logaddexp(agrad.logaddexp(alpha, one), two) + emitted
-        return agrad.where(agrad.expand_dims(number < input_lengths, axis=1), new, alpha), None
+        two = agrad.concat([fresh, agrad.maximum(agrad.add(alpha[:, :-2], skips), never)], axis=1)
+        new = agrad.add(agrad.logaddexp(agrad.logaddexp(alpha, one), two), emitted)
+        return agrad.where(agrad.expand_dims(agrad.less(number, input_lengths), axis=1), new, alpha), None
 
-    first = agrad.maximum(starts + emitted[0, ...], never)
+    first = agrad.maximum(agrad.add(starts, emitted[0, ...]), never)
     numbers = constant(np.arange(1, steps), log_p)
     alpha = agrad.scan(step, first, (emitted[1:, ...], numbers))[0] if steps > 1 else first
     end = agrad.expand_dims(2 * target_lengths, axis=1)

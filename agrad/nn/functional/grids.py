@@ -132,7 +132,7 @@ def grid_sample(
         at: Any = constant(images, x)
         weight: Any = 1.0
         for (place, part), n in zip(corner, shape[2:], strict=True):
-            at, weight = at * n + place, part * weight
+            at, weight = agrad.add(at * n, place), part * weight
         values = agrad.reshape(agrad.take(rows, agrad.reshape(at, (-1,)), axis=0), (*points[:-1], shape[1]))
         value = agrad.multiply(values, agrad.expand_dims(weight, axis=-1))
         total = value if total is None else total + value

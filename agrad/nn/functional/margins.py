@@ -12,8 +12,13 @@ from agrad.nn.functional.real import check_numbers, real_only
 
 
 def _positive_part(x: Any) -> Any:
-    # at 0 the derivative is that of the line, as in PyTorch
+    # at 0 the derivative is that of the line, as in PyTorch; where PyTorch has 0, relu is called
     return agrad.where(x >= 0, x, 0.0)
+
+
+def _like(target: Any, x: Any) -> Any:
+    """Return targets, which may be integers, in the dtype of scores."""
+    return agrad.astype(target, x.dtype)
 
 
 @real_only
@@ -36,7 +41,7 @@ def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, r
     array
         Array of shape (), or of the broadcast shape.
     """
-    losses = _positive_part(agrad.multiply(agrad.subtract(x2, x1), target) + margin)
+    losses = _positive_part(agrad.multiply(agrad.subtract(x2, x1), _like(target, x1)) + margin)
     return reduced("margin_ranking_loss", losses, reduction)
 
 
@@ -89,7 +94,7 @@ def soft_margin_loss(x: Any, target: Any, /, reduction: str = "mean") -> Any:
         If the shapes differ, also if they would broadcast.
     """
     same_shape("soft_margin_loss", x, target)
-    return reduced("soft_margin_loss", agrad.logaddexp(-agrad.multiply(x, target), 0.0), reduction)
+    return reduced("soft_margin_loss", agrad.logaddexp(-agrad.multiply(x, _like(target, x)), 0.0), reduction)
 
 
 def _rows(name: str, x: Any, labels: Any, same: bool) -> tuple[Any, Any]:
@@ -146,7 +151,7 @@ def multi_margin_loss(
     shape = tuple(labels.shape)
     x, labels = _rows("multi_margin_loss", x, labels, False)
     check_numbers("multi_margin_loss", "the classes", labels, 0, x.shape[1] - 1)
-    missing = _positive_part(margin - agrad.take_along_axis(x, labels, axis=1) + x)
+    missing = agrad.relu(margin - agrad.take_along_axis(x, labels, axis=1) + x)
     if p == 2:
         missing = agrad.square(missing)
     if weight is not None:
@@ -199,7 +204,7 @@ def multilabel_margin_loss(x: Any, labels: Any, /, reduction: str = "mean") -> A
     counted = agrad.cumulative_sum(agrad.astype(labels < 0, agrad.int64), axis=1) == 0
     others = agrad.logical_not(_is_label(x, agrad.where(counted, labels, -1)))
     scores = agrad.take_along_axis(x, agrad.where(counted, labels, 0), axis=1)
-    missing = _positive_part(1.0 - agrad.expand_dims(scores, axis=2) + agrad.expand_dims(x, axis=1))
+    missing = agrad.relu(1.0 - agrad.expand_dims(scores, axis=2) + agrad.expand_dims(x, axis=1))
     pairs = agrad.logical_and(agrad.expand_dims(counted, axis=2), agrad.expand_dims(others, axis=1))
     losses = agrad.sum(agrad.where(pairs, missing, 0.0), axis=(1, 2)) / shape[-1]
     return reduced("multilabel_margin_loss", agrad.reshape(losses, shape[:-1]), reduction)
@@ -231,6 +236,7 @@ def multilabel_soft_margin_loss(x: Any, target: Any, /, weight: Any = None, redu
         If the shapes differ, also if they would broadcast.
     """
     same_shape("multilabel_soft_margin_loss", x, target)
+    target = _like(target, x)
     ones, zeros = agrad.multiply(target, logsigmoid(x)), agrad.multiply(1 - target, logsigmoid(-x))
     losses = -agrad.add(ones, zeros)
     if weight is not None:
