@@ -185,7 +185,7 @@ def _results(
     for tensor in level.undo_writes(lambda: flatten_all(args)[0]):
         raise TracedValueError(
             f"{name}: a value that each of the {level.members} members has for itself was written into a Tensor from "
-            f"outside of the map, {tensor.dtype}{tensor.shape}, which has room for one; return the value, or write into "
+            f"outside of the map, {tensor.dtype}{tensor.shape}, which has room for one; return the value, or write to "
             "a Tensor that is an argument or is made inside"
         )
     return found

@@ -175,7 +175,8 @@ def test_the_module_of_ctc_loss() -> None:
     close(module(log_p, TARGETS % 4, INPUTS, COUNTS), theirs, "the value")
     assert repr(module) == "CTCLoss(reduction='mean', blank=4, zero_infinity=False)"
     for arrays, how, error in (
-        ((log_p[0, 0], TARGETS, INPUTS, COUNTS), {}, ShapeError), ((log_p, TARGETS[:2], INPUTS, COUNTS), {}, ShapeError),
+        ((log_p[0, 0], TARGETS, INPUTS, COUNTS), {}, ShapeError),
+        ((log_p, TARGETS[:2], INPUTS, COUNTS), {}, ShapeError),
         ((log_p, TARGETS, INPUTS[:2], COUNTS), {}, ShapeError), ((log_p, TARGETS[0], INPUTS, COUNTS), {}, ShapeError),
         ((log_p, TARGETS * 1.0, INPUTS, COUNTS), {}, DtypeError),
         ((log_p, TARGETS, INPUTS, COUNTS), {"blank": 5}, ConfigurationError),

@@ -8,6 +8,7 @@ from typing import Any
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn.functional.convolution import numbers
+from agrad.nn.functional.padding import padded
 from agrad.nn.functional.real import check_numbers
 from agrad.ops.indexing import scatter_sum
 
@@ -65,7 +66,7 @@ def unfold(x: Any, /, kernel_size: Lengths, dilation: Lengths = 1, padding: Leng
         raise ShapeError(f"unfold takes an array of shape (n, c, h, w) or (c, h, w), not {shape}")
     places, counts, pads = _windows("unfold", shape[-2:], kernel_size, dilation, padding, stride)
     if any(pads):
-        x = agrad.pad(x, [(0, 0)] * (len(shape) - 2) + [(p, p) for p in pads])
+        x = padded(x, [(0, 0)] * (len(shape) - 2) + [(p, p) for p in pads])
     columns = agrad.stack([x[place] for place in places], axis=-3)
     return agrad.reshape(columns, (*shape[:-3], shape[-3] * len(places), math.prod(counts)))
 

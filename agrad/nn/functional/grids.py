@@ -1,7 +1,6 @@
 """Images sampled at the points of a grid, and grids of affine maps."""
 
 import itertools
-import math
 from collections.abc import Sequence
 from operator import index
 from typing import Any
@@ -53,11 +52,12 @@ def _taps(c: Any, n: int, mode: str, padding: str, align: bool) -> list[tuple[An
     if mode != "bicubic":
         c = _inside(c, n, padding, align)
     still = agrad.stop_gradient(c)
-    still = agrad.where(agrad.isfinite(still), still, 0.0)
+    unknown = agrad.isnan(still)
+    still = agrad.where(unknown, 0.0, still)
     low = agrad.round(still) if mode == "nearest" else agrad.floor(still)
     if mode == "nearest":
         # a coordinate that is NaN has the weight NaN
-        found = [(low, agrad.where(agrad.isnan(c), math.nan, 1.0))]
+        found = [(low, agrad.where(unknown, c, 1.0))]
     elif mode == "bilinear":
         found = [(low, 1.0 - (c - low)), (low + 1.0, c - low)]
     else:
@@ -65,7 +65,8 @@ def _taps(c: Any, n: int, mode: str, padding: str, align: bool) -> list[tuple[An
     taps = []
     for at, weight in found:
         if padding == "zeros":
-            weight = agrad.where((at >= 0) & (at <= n - 1), weight, agrad.where(agrad.isnan(c), math.nan, 0.0))
+            weight = agrad.where(unknown | ((at >= 0) & (at <= n - 1)), weight, 0.0)
+        at = agrad.where(agrad.isnan(at), 0.0, at)
         taps.append((agrad.astype(agrad.clip(at, 0, n - 1), agrad.int64), weight))
     return taps
 

@@ -196,8 +196,8 @@ def interpolate(
     out, steps = _lengths(shape[2:], size, scale_factor, recompute_scale_factor)
     if taps is None:
         return _AREA[spatial - 1](x, out)
-    # as in PyTorch, these leave an axis as it is that keeps its length, whatever the factor, and the nearest elements of
-    # an image of the length or of twice the length are those of the quotient
+    # as in PyTorch, whatever the factor: linear modes leave an axis of the same length as it is, and the nearest
+    # elements of an image of the length, or of twice the length, are those of the quotient
     stays = antialias or taps is _linear
     quotients = (1, 2) if mode == "nearest" and spatial == 2 else ()
     taps = _SMOOTHED[mode] if antialias else taps

@@ -8,6 +8,7 @@ from typing import Any
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn.functional.convolution import numbers
+from agrad.nn.functional.padding import padded
 from agrad.nn.functional.real import real_only
 
 
@@ -319,6 +320,6 @@ def local_response_norm(x: Any, /, size: int, alpha: float = 1e-4, beta: float =
     if len(shape) < 3:
         raise ShapeError(f"local_response_norm takes an array of shape (n, c, ...) with three axes, not {shape}")
     (size,) = numbers("local_response_norm", "size", size, 1, 1)
-    squares = agrad.pad(agrad.square(x), [(0, 0), (size // 2, (size - 1) // 2)] + [(0, 0)] * (len(shape) - 2))
+    squares = padded(agrad.square(x), [(0, 0), (size // 2, (size - 1) // 2)] + [(0, 0)] * (len(shape) - 2))
     total = sum(squares[:, i : i + shape[1], ...] for i in range(size))
     return agrad.divide(x, agrad.pow(total * (alpha / size) + k, beta))

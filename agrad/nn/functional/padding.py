@@ -11,6 +11,12 @@ _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "ci
 """The modes of ``agrad.pad`` by PyTorch's names."""
 
 
+def padded(x: Any, widths: Sequence[tuple[int, int]], **settings: Any) -> Any:
+    """Return ``agrad.pad(x, widths)``, a raw array for a raw array."""
+    wide = agrad.pad(x, widths, **settings)
+    return wide if isinstance(x, agrad.Tensor) else wide.raw
+
+
 def _widths(x: Any, pad: Any) -> list[tuple[int, int]]:
     """Return the numbers of elements before and after each axis."""
     try:
@@ -69,9 +75,9 @@ def pad(x: Any, /, pad: Sequence[int], mode: str = "constant", value: float | No
     if not any(map(any, added)):
         return x
     if mode == "constant":
-        return agrad.pad(x, added, constant_values=0.0 if value is None else value)
+        return padded(x, added, constant_values=0.0 if value is None else value)
     for n, pair in zip(x.shape, added, strict=True):
         needed = {"reflect": max(pair) + 1, "circular": max(pair), "replicate": 1}[mode]
         if any(pair) and n < needed:
             raise ShapeError(f"pad: the mode {mode!r} with {pad} takes {needed} elements or more of an axis, not {n}")
-    return agrad.pad(x, added, mode=_MODES[mode])
+    return padded(x, added, mode=_MODES[mode])

@@ -10,6 +10,7 @@ import numpy as np
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn.functional.convolution import numbers
+from agrad.nn.functional.padding import padded
 from agrad.nn.functional.real import constant, real_only
 
 Lengths = int | Sequence[int]
@@ -44,7 +45,7 @@ def _windows(
         starts.append([slice(i * d, i * d + s * (out - 1) + 1, s) for i in range(k)])
         around.append((p, max(p, (out - 1) * s + d * (k - 1) + 1 - n - p)))
     if any(map(any, around)):
-        x = agrad.pad(x, [(0, 0)] * (len(x.shape) - spatial) + around, constant_values=fill)
+        x = padded(x, [(0, 0)] * (len(x.shape) - spatial) + around, constant_values=fill)
     return agrad.stack([x[(..., *places)] for places in product(*starts)], axis=-1)
 
 
@@ -82,8 +83,7 @@ def _adaptive(name: str, x: Any, size: Any, spatial: int, reduce: Callable[..., 
     wanted = size if isinstance(size, Sequence) else (size,) * spatial
     if len(wanted) != spatial:
         raise ConfigurationError(f"{name}: output_size is an integer or None, or {spatial} of them, not {size!r}")
-    # from the last axis on: then the first of equal elements is the first in row-major order
-    for axis, m in reversed(list(enumerate(wanted, len(x.shape) - spatial))):
+    for axis, m in reversed(list(enumerate(wanted, len(x.shape) - spatial))):  # finds the first maximum by rows
         if m is None:
             continue
         (m,), n = numbers(name, "output_size", m, 1, 1), x.shape[axis]
