@@ -64,7 +64,7 @@ class Batch(Level):
         self._written.append((weakref.ref(tensor), type(tensor), tensor.data, tensor.level, tensor.node))
 
     def undo_writes(self, inside: Callable[[], Any] = list) -> list[Tensor]:
-        """Undo the writes to Tensors that outlive the map, and return these but those in ``inside()``."""
+        """Undo writes to Tensors that outlive the map; return those not in ``inside()``."""
         if not self._written:
             return []
         known = set(map(id, inside()))

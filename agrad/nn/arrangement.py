@@ -1,4 +1,4 @@
-"""Layers that arrange elements: windows and columns, channels and pixels, other lengths of images."""
+"""Layers of windows and columns, of channels and pixels, and of other lengths."""
 
 from collections.abc import Sequence
 

@@ -108,7 +108,7 @@ class MultiLabelSoftMarginLoss(Loss):
 
 
 class TripletMarginWithDistanceLoss(Loss):
-    """The margin by which a positive should be nearer than a negative, by any distance.
+    """The margin by which a positive fails to be nearer than a negative.
 
     Parameters
     ----------

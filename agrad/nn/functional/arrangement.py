@@ -1,4 +1,4 @@
-"""Elements in another order: windows as columns and back, channels as pixels and back, classes as ones."""
+"""Windows as columns and back, channels as pixels and back, classes as ones."""
 
 import math
 from collections.abc import Sequence

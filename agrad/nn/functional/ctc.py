@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: the loss of a sequence whose alignment is not known."""
+"""Connectionist temporal classification, the loss of sequences without alignment."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Functions that draw random numbers: dropout and its kinds, rrelu, gumbel_softmax.
+"""Functions that draw: dropout and its kinds, rrelu, gumbel_softmax.
 
 The key of a draw is an argument. By default it is the next one of the generator that ``nn.manual_seed`` starts, also at
 each call of a jitted function.
@@ -75,14 +75,14 @@ def _lead(name: str, x: Any, leads: dict[int, int]) -> int:
 
 
 def dropout(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
-    """Return ``x`` with elements zeroed with probability ``p``, the rest divided by 1 - p.
+    """Return ``x`` with random elements zeroed, and the rest divided by 1 - p.
 
     Parameters
     ----------
     x : array
         Array of any shape and a floating dtype.
     p : float
-        The probability, from 0 to 1, met to the nearest multiple of 2**-32.
+        The probability to zero an element, from 0 to 1, met to the nearest multiple of 2**-32.
     training : bool
         False to return ``x``.
     key : array, optional
@@ -107,14 +107,14 @@ def dropout(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None
 
 
 def dropout1d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
-    """Return ``x`` with channels zeroed with probability ``p``, the rest divided by 1 - p.
+    """Return ``x`` with random channels zeroed, and the rest divided by 1 - p.
 
     Parameters
     ----------
     x : array
         Array of shape (n, c, l) or (c, l), and a floating dtype.
     p : float
-        The probability, from 0 to 1.
+        The probability to zero a channel, from 0 to 1.
     training : bool
         False to return ``x``.
     key : array, optional
@@ -138,14 +138,14 @@ def dropout1d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = No
 
 
 def dropout2d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
-    """Return ``x`` with channels zeroed with probability ``p``, the rest divided by 1 - p.
+    """Return ``x`` with random channels zeroed, and the rest divided by 1 - p.
 
     Parameters
     ----------
     x : array
         Array of shape (n, c, h, w), and a floating dtype. Three axes are (n, c, l), as in PyTorch.
     p : float
-        The probability, from 0 to 1.
+        The probability to zero a channel, from 0 to 1.
     training : bool
         False to return ``x``.
     key : array, optional
@@ -169,14 +169,14 @@ def dropout2d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = No
 
 
 def dropout3d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
-    """Return ``x`` with channels zeroed with probability ``p``, the rest divided by 1 - p.
+    """Return ``x`` with random channels zeroed, and the rest divided by 1 - p.
 
     Parameters
     ----------
     x : array
         Array of shape (n, c, d, h, w) or (c, d, h, w), and a floating dtype.
     p : float
-        The probability, from 0 to 1.
+        The probability to zero a channel, from 0 to 1.
     training : bool
         False to return ``x``.
     key : array, optional
@@ -201,7 +201,9 @@ def dropout3d(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = No
 
 @real_only
 def alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any = None) -> Any:
-    """Return ``x`` with elements set to the limit of ``selu``, made to keep mean and variance.
+    """Return ``x`` with random elements at the limit of ``selu``.
+
+    The result is scaled and moved so that numbers of mean 0 and variance 1 keep both.
 
     Parameters
     ----------
@@ -233,7 +235,9 @@ def alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any
 
 @real_only
 def feature_alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any = None) -> Any:
-    """Return ``x`` with channels set to the limit of ``selu``, made to keep mean and variance.
+    """Return ``x`` with random channels at the limit of ``selu``.
+
+    The result is scaled and moved so that numbers of mean 0 and variance 1 keep both.
 
     Parameters
     ----------

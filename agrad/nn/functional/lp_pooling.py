@@ -1,4 +1,4 @@
-"""Pooling by norms: powers of sums of powers of windows along one, two or three axes."""
+"""Pooling by norms of windows along one, two or three axes."""
 
 import math
 from collections.abc import Sequence

@@ -47,7 +47,7 @@ def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, r
 
 @real_only
 def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction: str = "mean") -> Any:
-    """Return distances of pairs that belong together, and what others lack of a margin.
+    """Return distances of pairs that match, and what others lack of a margin.
 
     Parameters
     ----------
