@@ -57,15 +57,34 @@ class RandomModule(Module):
         words = [number >> shift & 0xFFFFFFFF for number in (self.seed, call) for shift in (0, 32)]
         return np.array(words, np.uint32)
 
-    def drawn(self, x: Any, *options: Any) -> Any:
-        """Return the function's result in training, with the next key."""
-        x = x if isinstance(x, agrad.Tensor) else agrad.asarray(x)
+    def next_key(self, like: Any) -> Any:
+        """Return the key of the next call in training, and count the call.
+
+        Parameters
+        ----------
+        like : array
+            An array beside which the key is placed.
+
+        Returns
+        -------
+        array
+            A key of ``agrad.random``. A Tensor if ``like`` is one, else a raw array.
+        """
+        place = like if isinstance(like, agrad.Tensor) else agrad.asarray(like)
         mark_state_used(self)
         agrad.note_state(self, self.host_state, self.load_host_state)
-        key = self.key(self.calls, backend=x.backend, device=x.device)
-        result = self.function(x, *options, training=True, key=key)
+        key = self.key(self.calls, backend=place.backend, device=place.device)
         self.calls += 1
-        return result
+        return key if place is like else key.raw
+
+    def drawn(self, x: Any, *options: Any) -> Any:
+        """Return the function's result in training, with the next key; an error counts no call."""
+        calls = self.calls
+        try:
+            return self.function(x, *options, training=True, key=self.next_key(x))
+        except Exception:
+            self.calls = calls
+            raise
 
     def host_state(self) -> dict[str, int]:
         return {"seed": self.seed, "calls": self.calls}

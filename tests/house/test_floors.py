@@ -70,9 +70,9 @@ EXCEPTIONS = {
     ("agrad.testing", "agrad.transforms.trees"),
     ("agrad.tree", "agrad.transforms.trees"),
 }
-"""Optimizer steps, draws and sums of windows are operations, with kernels by name, but no part of the array API that the
-face is; numbers of the host that change from call to call of a jitted function are no arrays. Interop asks whose array
-an operand is, and calls operations that the standard has no name for. Checks look at arrays of every library, at
+"""Optimizer steps, draws and sums of windows are operations, with kernels by name, but no part of the array API that
+the face is; numbers of the host that change from call to call of a jitted function are no arrays. Interop asks whose
+array an operand is, and calls operations that the standard has no name for. Checks look at arrays of every library, at
 containers, and at the kernels filed."""
 OPTIONAL = {"rich", "matplotlib", "safetensors", "graphviz", "tqdm", "scipy"}
 """Packages that extras bring: imported where they are used, so that the rest works without them."""

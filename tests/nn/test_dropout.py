@@ -153,3 +153,7 @@ def test_refusals(backend: str) -> None:
         F.rrelu(x, 0.5, 0.1)
     with pytest.raises(ConfigurationError, match="AlphaDropout: p"):
         nn.AlphaDropout(-1)
+    layer = nn.Dropout1d()
+    with pytest.raises(ShapeError, match="dropout1d"):
+        layer(x)
+    assert layer.calls == 0

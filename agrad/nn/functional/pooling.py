@@ -59,22 +59,19 @@ def _max_pool(
 def _avg_pool(
     name: str, x: Any, kernel: Any, stride: Any, padding: Any, ceil: bool, counted: bool, divisor: Any, spatial: int
 ) -> Any:
-    parts = _windows(name, x, kernel, stride, padding, 1, ceil, spatial, 0.0)
-    if divisor is not None:
-        return agrad.sum(parts, axis=-1) / divisor
-    pads = numbers(name, "padding", padding, spatial, 0)
-    if not ceil and (counted or not any(pads)):
-        return agrad.mean(parts, axis=-1)
-    kernels = numbers(name, "kernel_size", kernel, spatial, 1)
+    total = agrad.sum(_windows(name, x, kernel, stride, padding, 1, ceil, spatial, 0.0), axis=-1)
+    kernels, pads = numbers(name, "kernel_size", kernel, spatial, 1), numbers(name, "padding", padding, spatial, 0)
+    if divisor is not None or (not ceil and (counted or not any(pads))):
+        return total / (math.prod(kernels) if divisor is None else divisor)
     strides = kernels if stride is None else numbers(name, "stride", stride, spatial, 1)
     counts = np.ones(())
-    for n, k, s, p, out in zip(x.shape[-spatial:], kernels, strides, pads, parts.shape[-1 - spatial : -1], strict=True):
+    for n, k, s, p, out in zip(x.shape[-spatial:], kernels, strides, pads, total.shape[-spatial:], strict=True):
         first = np.arange(out) * s - p
         last = np.minimum(first + k, n + p)  # places behind the padding do not count
         if not counted:
             first, last = np.maximum(first, 0), np.minimum(last, n)
         counts = np.multiply.outer(counts, last - first)
-    return agrad.divide(agrad.sum(parts, axis=-1), constant(counts, x))
+    return agrad.divide(total, constant(counts, x))
 
 
 def _adaptive(name: str, x: Any, size: Any, spatial: int, reduce: Callable[..., Any]) -> Any:
