@@ -40,12 +40,17 @@ class _RunningNorm(Module):
         self.running_var = variance if track_running_stats else None
         self.num_batches_tracked = 0
 
-    def check(self, x: Any) -> None:
-        """Raise ``ShapeError`` for an array of other axes."""
+    def check(self, x: Any, channels: int) -> None:
+        """Raise ``ShapeError`` for an array of other axes, or of another length of the axis ``channels``."""
         shape = tuple(x.shape)
         if len(shape) not in self.ndims:
             axes = " or ".join(map(str, self.ndims))
             raise ShapeError(f"{type(self).__name__} takes an array of {axes} axes, not of shape {shape}")
+        if shape[channels] != self.num_features:
+            raise ShapeError(
+                f"{type(self).__name__} has num_features={self.num_features}, and an array of shape {shape} has "
+                f"{shape[channels]} channels"
+            )
 
     def host_state(self) -> dict[str, int]:
         return {} if self.running_mean is None else {"num_batches_tracked": self.num_batches_tracked}
@@ -91,7 +96,7 @@ class _BatchNorm(_RunningNorm):
         ShapeError
             For an array of other axes.
         """
-        self.check(x)
+        self.check(x, 1)
         arrays = (x, self.running_mean, self.running_var, self.weight, self.bias)
         if not self.training or self.running_mean is None:
             return functional.batch_norm(*arrays, self.running_mean is None, eps=self.eps)
@@ -140,8 +145,8 @@ class _InstanceNorm(_RunningNorm):
         ShapeError
             For an array of other axes.
         """
-        self.check(x)
         single = len(x.shape) == self.ndims[0]
+        self.check(x, 0 if single else 1)
         result = functional.instance_norm(
             agrad.expand_dims(x, axis=0) if single else x,
             self.running_mean,

@@ -84,11 +84,22 @@ def test_a_value_that_is_not_finite_stays_where_it_is(backend: str) -> None:
     assert np.all(np.isinf(found[4:6]))
 
 
+def test_integers() -> None:
+    """Weights of integers are no integers."""
+    pixels = np.arange(8, dtype="uint8").reshape(1, 1, 8)
+    close(F.interpolate(pixels, 11, mode="linear"), F.interpolate(pixels * 1.0, 11, mode="linear"), "linear")
+    assert F.interpolate(pixels, 11).dtype == np.uint8
+    theta = np.array([[[1, 0, 0], [0, 1, 0]]])
+    close(F.affine_grid(theta, (1, 1, 3, 4)), F.affine_grid(theta * 1.0, (1, 1, 3, 4)), "the grid")
+
+
 def test_refusals(backend: str) -> None:
     x = here(IMAGE)
-    for how in ({}, {"size": 3, "scale_factor": 2.0}, {"size": (3, 3, 3)}, {"size": 0}, {"scale_factor": 0.1},
-                {"size": 3, "mode": "cubic"}, {"size": 3, "align_corners": True}, {"size": 3, "antialias": True},
-                {"size": 3, "recompute_scale_factor": True}):  # fmt: skip
+    for how in (
+        {}, {"size": 3, "scale_factor": 2.0}, {"size": (3, 3, 3)}, {"size": 0}, {"size": 2.5}, {"scale_factor": 0.1},
+        {"size": 3, "mode": "cubic"}, {"size": 3, "align_corners": True}, {"size": 3, "antialias": True},
+        {"size": 3, "recompute_scale_factor": True},
+    ):  # fmt: skip
         with pytest.raises(ConfigurationError, match="interpolate"):
             F.interpolate(x, **how)
     for mode in ("linear", "trilinear"):

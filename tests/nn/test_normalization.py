@@ -178,6 +178,8 @@ def test_refusals(backend: str) -> None:
         F.instance_norm(here(draw(2, 3)))
     with pytest.raises(ConfigurationError, match="use_input_stats"):
         F.instance_norm(here(IMAGE), use_input_stats=False)
+    with pytest.raises(ShapeError, match=r"num_features=3, and an array of shape .* has 6 channels"):
+        nn.InstanceNorm2d(3)(here(IMAGE))
     with pytest.raises(ShapeError, match="InstanceNorm1d takes an array of 2 or 3 axes"):
         nn.InstanceNorm1d(6)(here(IMAGE))
     with pytest.raises(ConfigurationError, match="instance_norm changes its running values"):

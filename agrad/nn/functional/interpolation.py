@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
-from operator import index
 from typing import Any
 
 import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
+from agrad.nn.functional.convolution import numbers
 from agrad.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from agrad.nn.functional.real import constant, real_only
 
@@ -101,10 +101,10 @@ def _resampled(x: Any, axis: int, taps: Taps) -> Any:
     return agrad.sum(agrad.multiply(parts, constant(weights, x)), axis=axis)
 
 
-def _each(what: str, value: Any, spatial: int) -> tuple[Any, ...]:
+def _factors(value: Any, spatial: int) -> tuple[float, ...]:
     found = tuple(value) if isinstance(value, Sequence) else (value,) * spatial
     if len(found) != spatial or not all(isinstance(n, (int, float, np.number)) and n > 0 for n in found):
-        raise ConfigurationError(f"interpolate: {what} is a number above 0, or {spatial} of them, not {value!r}")
+        raise ConfigurationError(f"interpolate: scale_factor is a number above 0, or {spatial} of them, not {value!r}")
     return found
 
 
@@ -118,9 +118,9 @@ def _lengths(
     if size is not None:
         if recompute:
             raise ConfigurationError("interpolate: recompute_scale_factor needs scale_factor, not size")
-        out = tuple(map(index, _each("size", size, spatial)))
+        out = numbers("interpolate", "size", size, spatial, 1)
     else:
-        factors = _each("scale_factor", factor, spatial)
+        factors = _factors(factor, spatial)
         out = tuple(math.floor(n * f) for n, f in zip(shape, factors, strict=True))
         if min(out) < 1:
             raise ConfigurationError(f"interpolate: scale_factor={factor!r} leaves no element of the lengths {shape}")
