@@ -111,7 +111,10 @@ def test_tensors_made_inside_and_in_cycles(place: Any) -> None:
         return made + x
 
     expected = X + np.stack([X[:, 1], np.zeros(2), np.zeros(2)], axis=1)
-    assert_close(agrad.vmap(f)(place(X)), expected, "value", 0.0)
+    for mapped in (agrad.vmap(f), agrad.jit(agrad.vmap(f)), agrad.vmap(agrad.jit(f))):
+        assert_close(mapped(place(X)), expected, "value", 0.0)
+    slope = agrad.grad(lambda x: agrad.sum(agrad.vmap(f)(x)))(place(X))
+    assert_close(slope, np.asarray([[1.0, 2.0, 1.0]] * 2), "gradient", 0.0)
 
 
 def test_a_shared_argument_is_new_in_each_chunk(place: Any) -> None:
