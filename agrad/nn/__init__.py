@@ -51,7 +51,7 @@ from agrad.nn.batch_normalization import (
 from agrad.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from agrad.nn.distance import CosineSimilarity, PairwiseDistance
 from agrad.nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout, RReLU
-from agrad.nn.embedding import Embedding
+from agrad.nn.embedding import Embedding, EmbeddingBag
 from agrad.nn.layers import Bilinear, Flatten, Identity, Linear, Sequential, Unflatten
 from agrad.nn.losses import (
     BCELoss,
@@ -160,6 +160,7 @@ __all__ = [
     "Dropout2d",
     "Dropout3d",
     "Embedding",
+    "EmbeddingBag",
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",

@@ -47,7 +47,7 @@ from agrad.nn.functional.dropout import (
     gumbel_softmax,
     rrelu,
 )
-from agrad.nn.functional.embedding import bilinear, embedding, linear
+from agrad.nn.functional.embedding import bilinear, embedding, embedding_bag, linear
 from agrad.nn.functional.grids import affine_grid, grid_sample
 from agrad.nn.functional.interpolation import interpolate
 from agrad.nn.functional.losses import (
@@ -131,6 +131,7 @@ __all__ = [
     "dropout3d",
     "elu",
     "embedding",
+    "embedding_bag",
     "feature_alpha_dropout",
     "fold",
     "gaussian_nll_loss",
