@@ -41,7 +41,7 @@ class _RunningNorm(Module):
         self.num_batches_tracked = 0
 
     def check(self, x: Any, channels: int) -> None:
-        """Raise ``ShapeError`` for an array of other axes, or of another length of the axis ``channels``."""
+        """Raise ``ShapeError`` for other axes, or another length of axis ``channels``."""
         shape = tuple(x.shape)
         if len(shape) not in self.ndims:
             axes = " or ".join(map(str, self.ndims))

@@ -36,7 +36,7 @@ def real_only(function: F) -> F:
 
 
 def constant(values: np.ndarray, like: Any) -> Any:
-    """Return values of the host as an array beside ``like``; floats get its floating dtype."""
+    """Return values of the host beside an array; floats get its floating dtype."""
     place = like if isinstance(like, agrad.Tensor) else agrad.asarray(like)
     dtype = place.dtype if values.dtype.kind == "f" and "floating" in place.dtype.kind else None
     made = agrad.asarray(values, dtype=dtype, backend=place.backend, device=place.device)
