@@ -78,7 +78,7 @@ class RandomModule(Module):
         return key if place is like else key.raw
 
     def drawn(self, x: Any, *options: Any) -> Any:
-        """Return the function's result in training, with the next key; an error counts no call."""
+        """Return the result in training, with the next key; an error counts no call."""
         calls = self.calls
         try:
             return self.function(x, *options, training=True, key=self.next_key(x))
