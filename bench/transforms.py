@@ -18,7 +18,7 @@ from bench import common, limits, transforms_jobs
 from bench.common import Candidate, Job, Missing, Remote, Timing, load
 from bench.limits import Limits
 from bench.suites import Options, Report, Suite
-from bench.transforms_jobs import JITTED, LIBRARIES, LOOP, SAMPLES
+from bench.transforms_jobs import COMPILED, JITTED, LIBRARIES, LOOP, SAMPLES
 
 AGRAD = "agrad"
 PEERS = LIBRARIES[1:]
@@ -31,6 +31,8 @@ GOAL_OF_SAMPLES = 10.0
 
 JIT_GOAL = 1.1
 """How much slower than eager a jitted function may be: the noise."""
+COMPILER_GOAL = 1.1
+"""How much slower than ``jax.jit`` a function may be that XLA compiled for agrad."""
 
 Row = tuple[str, str]
 JOBS = "bench.transforms_jobs"
@@ -91,7 +93,8 @@ def measure(
 
     Also returned: the libraries that each computes with.
     """
-    libraries = {"torch.func": "torch", "jax": "jax", "jax.jit": "jax"}
+    libraries = {"torch.func": "torch", "jax": "jax", "jax.jit": "jax", COMPILED: "jax"}
+    compiled = (COMPILED,) if "jax.jit" in options.peers else ()
     candidates = [
         Candidate(
             name,
@@ -100,7 +103,7 @@ def measure(
             ("numpy", libraries[name]) if name in libraries else ("numpy",),
             required=name == AGRAD,
         )
-        for name in (AGRAD, JITTED, *options.peers)
+        for name in (AGRAD, JITTED, *compiled, *options.peers)
     ]
     started = {c.name: Remote(c, one_thread=one_thread) for c in candidates}
     try:
@@ -126,6 +129,7 @@ def table(
 ) -> tuple[str, list[str]]:
     """Return agrad's milliseconds by row, over each peer's, and missed goals."""
     rows, short = [], []
+    peer_of_compiled = "jax.jit" in peers and any(COMPILED in by_name for by_name in timings.values())
     for label, by_name in timings.items():
         own = by_name[AGRAD]
         cells = [label, f"{own.median * 1e3:.3g}"]
@@ -144,9 +148,17 @@ def table(
                 short.append(f"{label}: jitted {jitted[0]:.2f} x eager")
         else:
             cells.insert(2, "")
+        if peer_of_compiled:
+            cells.insert(3, "")
+            if COMPILED in by_name and "jax.jit" in by_name:
+                compiled = common.ratio(by_name[COMPILED], by_name["jax.jit"])
+                cells[3] = f"{compiled[0]:.2f} ({compiled[1]:.2f} to {compiled[2]:.2f})"
+                if compiled[1] > COMPILER_GOAL:
+                    short.append(f"{label}: compiled by XLA {compiled[0]:.2f} x jax.jit")
         rows.append([*cells, f"{best.seconds(traffic[label])[0] / own.median:.2%}"])
+    compiled_head = ["by XLA, x jax.jit"] if peer_of_compiled else []
     text = common.table(
-        ["", "agrad, ms", "jitted, x eager", *(f"x {peer}" for peer in peers), "of the bandwidth"], rows
+        ["", "agrad, ms", "jitted, x eager", *compiled_head, *(f"x {peer}" for peer in peers), "of the bandwidth"], rows
     )
     each, loop = (timings.get(f"digits perceptron: {task}", {}).get(AGRAD) for task in (SAMPLES, LOOP))
     if each is not None and loop is not None:
@@ -173,7 +185,8 @@ def report(options: Options, suite: str, title: str, jobs: str, one_thread: bool
     about["load average after"] = common.load_average()
     text, short = table(timings, [p for p in options.peers if p not in left_out], traffic, best)
     verdict = (
-        "Goals (no slower than autograd and eager torch.func, and jitted no slower than eager): "
+        "Goals (no slower than autograd and eager torch.func, jitted no slower than eager, and by XLA at most "
+        f"{COMPILER_GOAL} x jax.jit): "
         + ("met in every row." if not short else "NOT met in:\n\n" + "\n".join(f"- {line}" for line in short))
         if timings
         else ""

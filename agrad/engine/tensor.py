@@ -36,7 +36,7 @@ class Tensor(NumPyOperand):
     Make one with ``agrad.asarray``; the class takes no arguments.
     """
 
-    __slots__ = ("__weakref__", "_grad", "_link", "data", "level", "node")
+    __slots__ = ("__weakref__", "_grad", "_link", "_role", "data", "level", "node")
 
     data: Any
     level: Any
@@ -45,6 +45,8 @@ class Tensor(NumPyOperand):
     """The gradient, or a function that computes it when it is first read."""
     _link: Any
     """The link of a view to its base (see ``views``), unset on results that are none."""
+    _role: type
+    """What a leaf is to a module, ``nn.Parameter`` or ``nn.Buffer``; unset on all others."""
 
     __array_priority__: ClassVar[float] = 1e6
 

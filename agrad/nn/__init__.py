@@ -1,6 +1,6 @@
 """Neural networks: modules, layers, losses and initial values."""
 
-from agrad.nn import functional, init
+from agrad.nn import functional, init, utils
 from agrad.nn.activations import (
     CELU,
     ELU,
@@ -48,11 +48,12 @@ from agrad.nn.batch_normalization import (
     InstanceNorm2d,
     InstanceNorm3d,
 )
+from agrad.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from agrad.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from agrad.nn.distance import CosineSimilarity, PairwiseDistance
 from agrad.nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout, RReLU
 from agrad.nn.embedding import Embedding, EmbeddingBag
-from agrad.nn.layers import Bilinear, Flatten, Identity, Linear, Sequential, Unflatten
+from agrad.nn.layers import Bilinear, Flatten, Identity, Linear, Unflatten
 from agrad.nn.losses import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -80,6 +81,7 @@ from agrad.nn.margins import (
 )
 from agrad.nn.module import Module
 from agrad.nn.normalization import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
+from agrad.nn.overview import summary
 from agrad.nn.padding import (
     CircularPad1d,
     CircularPad2d,
@@ -97,6 +99,7 @@ from agrad.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from agrad.nn.parameter import Buffer, Parameter
 from agrad.nn.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -115,6 +118,7 @@ from agrad.nn.pooling import (
     MaxPool3d,
 )
 from agrad.nn.seeding import generator, manual_seed
+from agrad.nn.torch_state import load_torch_state_dict, torch_state_dict
 
 __all__ = [
     "CELU",
@@ -138,6 +142,7 @@ __all__ = [
     "BatchNorm2d",
     "BatchNorm3d",
     "Bilinear",
+    "Buffer",
     "CTCLoss",
     "ChannelShuffle",
     "CircularPad1d",
@@ -194,12 +199,17 @@ __all__ = [
     "MaxPool3d",
     "Mish",
     "Module",
+    "ModuleDict",
+    "ModuleList",
     "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
     "NLLLoss",
     "PReLU",
     "PairwiseDistance",
+    "Parameter",
+    "ParameterDict",
+    "ParameterList",
     "PixelShuffle",
     "PixelUnshuffle",
     "PoissonNLLLoss",
@@ -240,5 +250,9 @@ __all__ = [
     "functional",
     "generator",
     "init",
+    "load_torch_state_dict",
     "manual_seed",
+    "summary",
+    "torch_state_dict",
+    "utils",
 ]

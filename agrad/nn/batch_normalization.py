@@ -58,6 +58,9 @@ class _RunningNorm(Module):
     def load_host_state(self, state: Mapping[str, int]) -> None:
         self.num_batches_tracked = state["num_batches_tracked"]
 
+    def torch_counts(self) -> dict[str, int]:
+        return self.host_state()
+
     def settings(self) -> str:
         return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
 

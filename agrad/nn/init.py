@@ -1,7 +1,4 @@
-"""Initial values, float64 arrays drawn on the host, and parameters made from them.
-
-The last axis of a weight counts its outputs and the others its inputs, as in ``x @ weight``.
-"""
+"""Initial values: arrays drawn on the host, parameters, and PyTorch's fillings."""
 
 import math
 from typing import Any
@@ -10,14 +7,59 @@ import numpy as np
 
 import agrad
 from agrad import random
-from agrad.errors import ShapeError
+from agrad.nn.filling import (
+    calculate_gain,
+    constant_,
+    dirac_,
+    eye_,
+    fans,
+    kaiming_normal_,
+    kaiming_uniform_,
+    normal_,
+    ones_,
+    orthogonal_,
+    sparse_,
+    trunc_normal_,
+    uniform_,
+    xavier_normal_,
+    xavier_uniform_,
+    zeros_,
+)
+from agrad.nn.parameter import Parameter, marked
 from agrad.nn.seeding import Rng, generator
+
+__all__ = [
+    "calculate_gain",
+    "constant_",
+    "dirac_",
+    "eye_",
+    "fans",
+    "kaiming_normal",
+    "kaiming_normal_",
+    "kaiming_uniform",
+    "kaiming_uniform_",
+    "normal",
+    "normal_",
+    "ones_",
+    "orthogonal_",
+    "parameter",
+    "sparse_",
+    "trunc_normal_",
+    "uniform",
+    "uniform_",
+    "xavier_normal",
+    "xavier_normal_",
+    "xavier_uniform",
+    "xavier_uniform_",
+    "zeros",
+    "zeros_",
+]
 
 Shape = tuple[int, ...]
 
 
 def parameter(values: np.ndarray, *, dtype: Any = None, backend: str | None = None, device: Any = None) -> agrad.Tensor:
-    """Return a leaf that requires a gradient.
+    """Return a parameter.
 
     Parameters
     ----------
@@ -39,30 +81,8 @@ def parameter(values: np.ndarray, *, dtype: Any = None, backend: str | None = No
     place = agrad.zeros((1,), dtype=dtype or agrad.float32, backend=backend, device=device)
     name = place.dtype.name
     host = np.array(values, dtype=None if name == "bfloat16" else name, order="C")
-    return agrad.asarray(host, dtype=place.dtype, backend=place.backend, device=place.device, requires_grad=True)
-
-
-def fans(shape: Shape) -> tuple[int, int]:
-    """Return the number of inputs of an output and the number of outputs of a weight.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        The shape of a weight, (inputs, outputs) or more axes.
-
-    Returns
-    -------
-    tuple of int
-        The product of all lengths but the last, and the last.
-
-    Raises
-    ------
-    ShapeError
-        If the shape has fewer than two axes.
-    """
-    if len(shape) < 2:
-        raise ShapeError(f"a weight has two axes or more, (inputs, outputs); found shape {tuple(shape)}")
-    return math.prod(shape[:-1]), shape[-1]
+    made = agrad.asarray(host, dtype=place.dtype, backend=place.backend, device=place.device, requires_grad=True)
+    return marked(made, Parameter)
 
 
 def uniform(shape: Shape, bound: float, rng: Rng = None) -> np.ndarray:
@@ -112,7 +132,7 @@ def kaiming_uniform(shape: Shape, rng: Rng = None, *, a: float = math.sqrt(5)) -
     Parameters
     ----------
     shape : tuple of int
-        The shape of a weight, (inputs, outputs) or more axes.
+        The shape of a weight: (inputs, outputs), or (outputs, inputs, ...) with the axes of a kernel.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of keys, None for the default one.
     a : float
@@ -141,7 +161,7 @@ def kaiming_normal(shape: Shape, rng: Rng = None, *, a: float = 0.0) -> np.ndarr
     Parameters
     ----------
     shape : tuple of int
-        The shape of a weight, (inputs, outputs) or more axes.
+        The shape of a weight: (inputs, outputs), or (outputs, inputs, ...) with the axes of a kernel.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of keys, None for the default one.
     a : float
@@ -170,7 +190,7 @@ def xavier_uniform(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.nd
     Parameters
     ----------
     shape : tuple of int
-        The shape of a weight, (inputs, outputs) or more axes.
+        The shape of a weight: (inputs, outputs), or (outputs, inputs, ...) with the axes of a kernel.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of keys, None for the default one.
     gain : float
@@ -199,7 +219,7 @@ def xavier_normal(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.nda
     Parameters
     ----------
     shape : tuple of int
-        The shape of a weight, (inputs, outputs) or more axes.
+        The shape of a weight: (inputs, outputs), or (outputs, inputs, ...) with the axes of a kernel.
     rng : agrad.random.Generator, numpy.random.Generator or None
         The source of keys, None for the default one.
     gain : float

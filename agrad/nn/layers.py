@@ -1,7 +1,7 @@
-"""Layers: affine and bilinear maps, axes joined and split, and modules in a chain."""
+"""Layers: affine and bilinear maps, the identity, axes joined and split."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import index
 from typing import Any
 
@@ -42,6 +42,8 @@ class Linear(Module):
     ConfigurationError
         If a length is not an integer of 1 or more.
     """
+
+    torch_transposed = ("weight",)
 
     def __init__(
         self,
@@ -282,56 +284,3 @@ class Unflatten(Module):
 
     def settings(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
-
-
-class Sequential(Module):
-    """Modules in a chain, each called with the result of the one before it.
-
-    Input and output have the shapes of the first and the last module.
-
-    Parameters
-    ----------
-    *modules : Module
-        The modules in their order.
-
-    Raises
-    ------
-    ConfigurationError
-        If an entry is not a Module.
-    """
-
-    def __init__(self, *modules: Module) -> None:
-        for i, module in enumerate(modules):
-            if not isinstance(module, Module):
-                raise ConfigurationError(f"Sequential: entry {i} is a {type(module).__name__}, not a Module")
-        self._row = list(modules)
-
-    def members(self) -> Iterator[tuple[str, Any]]:
-        yield from ((str(i), module) for i, module in enumerate(self._row))
-        yield from super().members()
-
-    def forward(self, x: Any, /) -> Any:
-        """Return the result of the last module.
-
-        Parameters
-        ----------
-        x : any
-            The argument of the first module.
-
-        Returns
-        -------
-        any
-            The result of the last module.
-        """
-        for module in self._row:
-            x = module(x)
-        return x
-
-    def __len__(self) -> int:
-        return len(self._row)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._row)
-
-    def __getitem__(self, i: int) -> Module:
-        return self._row[i]

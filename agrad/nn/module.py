@@ -1,51 +1,32 @@
 """Module: a function with parameters, found among its own attributes."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
-
-import numpy as np
+from typing import Any, Self
 
 import agrad
-from agrad.errors import ConfigurationError, DataError, DtypeError, listed
+from agrad.errors import ConfigurationError, DtypeError
+from agrad.nn.hooks import Hooked
+from agrad.nn.parameter import Parameter, marked
+from agrad.nn.parts import Parts, walk
+from agrad.nn.state import State, check_state, on_device_of
+
+__all__ = ["Module", "check_state", "on_device_of"]
 
 _FLOATING = ("real floating", "complex floating")
+_DTYPES = [
+    agrad.DType(name, "", 0)
+    for bits in (8, 16, 32, 64, 128)
+    for name in (f"int{bits}", f"uint{bits}", f"float{bits}", f"bfloat{bits}", f"complex{bits}")
+]
+"""Names of dtypes, each equal to the dtype of that name of any library."""
 
 
-def _join(prefix: str, name: object) -> str:
-    return f"{prefix}.{name}" if prefix else str(name)
-
-
-def _held(members: Iterable[tuple[Any, Any]], prefix: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """Yield the Tensors and Modules among attributes and in their containers, by name."""
-    for key, value in members:
-        name = _join(prefix, key)
-        if isinstance(value, (agrad.Tensor, Module)):
-            yield name, value
-        elif isinstance(value, (list, tuple, dict)) and id(value) not in seen:
-            seen.add(id(value))
-            yield from _held(value.items() if isinstance(value, dict) else enumerate(value), name, seen)
-
-
-def _walk(module: "Module", prefix: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """Yield a Module and all Modules and leaf Tensors below it, once each, by name."""
-    seen.add(id(module))
-    yield prefix, module
-    for name, value in _held(module.members(), prefix, seen):
-        if id(value) in seen:
-            continue
-        if isinstance(value, Module):
-            yield from _walk(value, name, seen)
-        elif value.is_leaf:
-            seen.add(id(value))
-            yield name, value
-
-
-class Module:
+class Module(Parts, State, Hooked):
     """A function with parameters, set in ``__init__`` and used in ``forward``.
 
-    Among its attributes, a leaf Tensor that requires a gradient is a parameter, and any other leaf Tensor a buffer,
-    which is saved and moved but not trained. Modules are found in the same way, and both also in lists, tuples and
-    dicts. Names that start with an underscore are left out. A Tensor or Module found twice counts once.
+    Among its attributes, a ``Parameter``, or another leaf Tensor that requires a gradient, is a parameter, and any
+    other leaf Tensor a buffer, which is saved and moved but not trained. Modules are found in the same way, and both
+    also in lists, tuples and dicts. Attributes whose names start with an underscore are left out, unless they are a
+    Module, a ``Parameter`` or a ``Buffer``. A Tensor or Module found twice counts once.
     """
 
     traced_attributes: tuple[str, ...] = ()
@@ -54,8 +35,21 @@ class Module:
     A function made by ``agrad.jit`` reads and writes them at each call. It is traced again if another one changes.
     """
 
+    torch_transposed: tuple[str, ...] = ()
+    """Names of own parameters with the last two axes in the other order in PyTorch."""
+
     training: bool = True
     """True while the module is trained. Set it with ``train()`` and ``eval()``."""
+
+    def torch_counts(self) -> dict[str, int]:
+        """Return the counts that PyTorch's module of this name saves.
+
+        Returns
+        -------
+        dict of str to int
+            By name. Those that ``host_state`` has as well are loaded with PyTorch's weights.
+        """
+        return {}
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return the result of a call of the module; each subclass defines its own.
@@ -73,76 +67,11 @@ class Module:
         raise ConfigurationError(f"{type(self).__name__} defines no forward(self, x), so it cannot be called")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
-
-    # ------------------------------------------------------------------ parts
-
-    def members(self) -> Iterator[tuple[str, Any]]:
-        """Return the attributes, by name, that may hold parameters, buffers and modules.
-
-        Returns
-        -------
-        iterator of (str, object)
-            Names and values.
-        """
-        return ((name, value) for name, value in vars(self).items() if not name.startswith("_"))
-
-    def named_modules(self) -> list[tuple[str, "Module"]]:
-        """Return this module, named ``""``, and all below it, by names as ``"encoder.0"``.
-
-        Returns
-        -------
-        list of (str, Module)
-            Each module once, in the order of attributes.
-        """
-        return [(name, value) for name, value in _walk(self, "", set()) if isinstance(value, Module)]
-
-    def _tensors(self) -> list[tuple[str, agrad.Tensor]]:
-        return [(name, value) for name, value in _walk(self, "", set()) if isinstance(value, agrad.Tensor)]
-
-    def named_parameters(self) -> list[tuple[str, agrad.Tensor]]:
-        """Return the parameters by names like ``"0.weight"``, in the order of attributes.
-
-        Returns
-        -------
-        list of (str, Tensor)
-            The leaf Tensors that require a gradient.
-        """
-        return [(name, tensor) for name, tensor in self._tensors() if tensor.requires_grad]
-
-    def parameters(self) -> list[agrad.Tensor]:
-        """Return the parameters, as an optimizer takes them.
-
-        Returns
-        -------
-        list of Tensor
-            The leaf Tensors that require a gradient.
-        """
-        return [tensor for _, tensor in self.named_parameters()]
-
-    def named_buffers(self) -> list[tuple[str, agrad.Tensor]]:
-        """Return the leaf Tensors that require no gradient, by name.
-
-        Returns
-        -------
-        list of (str, Tensor)
-            The buffers. Frozen parameters are among them.
-        """
-        return [(name, tensor) for name, tensor in self._tensors() if not tensor.requires_grad]
-
-    def buffers(self) -> list[agrad.Tensor]:
-        """Return the leaf Tensors that require no gradient.
-
-        Returns
-        -------
-        list of Tensor
-            The buffers. Frozen parameters are among them.
-        """
-        return [tensor for _, tensor in self.named_buffers()]
+        return self.forward(*args, **kwargs) if self._hooks is None else self._hooks.call(self, args, kwargs)
 
     # ------------------------------------------------------------------ modes
 
-    def train(self, mode: bool = True) -> "Module":
+    def train(self, mode: bool = True) -> Self:
         """Set ``training`` here and in all modules below.
 
         Parameters
@@ -155,11 +84,11 @@ class Module:
         Module
             The module itself.
         """
-        for _, module in self.named_modules():
+        for module in self.modules():
             module.training = bool(mode)
         return self
 
-    def eval(self) -> "Module":
+    def eval(self) -> Self:
         """Switch to evaluation, as ``train(False)`` does.
 
         Returns
@@ -169,88 +98,51 @@ class Module:
         """
         return self.train(False)
 
-    def zero_grad(self) -> None:
-        """Set the gradients of all parameters to None."""
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Train all parameters, or freeze them.
+
+        A frozen parameter stays one: it is among ``parameters()``, and gets no gradient.
+
+        Parameters
+        ----------
+        requires_grad : bool
+            False to freeze.
+
+        Returns
+        -------
+        Module
+            The module itself.
+        """
         for tensor in self.parameters():
-            tensor.grad = None
+            marked(tensor, Parameter).requires_grad = bool(requires_grad)
+        return self
 
-    # ------------------------------------------------------------------ state
-
-    def host_state(self) -> dict[str, int]:
-        """Return the saved state of this module besides Tensors.
-
-        Returns
-        -------
-        dict of str to int
-            Integers of 0 or more by name.
-        """
-        return {}
-
-    def load_host_state(self, state: Mapping[str, int]) -> None:
-        """Load a state that ``host_state`` returned.
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set the gradients of all parameters to None, or to zeros.
 
         Parameters
         ----------
-        state : mapping of str to int
-            The integers by name.
+        set_to_none : bool
+            False for zeros, where there is a gradient.
         """
-
-    def state_dict(self) -> dict[str, np.ndarray]:
-        """Return parameters, buffers and host state by name, as NumPy arrays.
-
-        Returns
-        -------
-        dict of str to numpy.ndarray
-            Arrays on the host that share no memory with the module.
-        """
-        state = {name: np.array(tensor.detach().numpy()) for name, tensor in self._tensors()}
-        for prefix, module in self.named_modules():
-            for key, number in module.host_state().items():
-                state[_join(prefix, key)] = np.array(number, dtype=np.int64)
-        return state
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load values of ``state_dict``, saved on any backend.
-
-        The values are put where the module's Tensors are now.
-
-        Parameters
-        ----------
-        state : mapping of str to array
-            Arrays with the names, shapes and dtypes of ``state_dict()``.
-
-        Raises
-        ------
-        DataError
-            If names, shapes or dtypes do not fit. The message lists them, and the module is unchanged.
-        """
-        arrays = {name: np.asarray(value) for name, value in state.items()}
-        tensors = dict(self._tensors())
-        counted = [(prefix, m, list(m.host_state())) for prefix, m in self.named_modules()]
-        expected: dict[str, tuple[tuple[int, ...], str]] = {
-            name: (tensor.shape, tensor.dtype.name) for name, tensor in tensors.items()
-        }
-        counts = [_join(prefix, key) for prefix, _, keys in counted for key in keys]
-        check_state(f"the state of {type(self).__name__}", arrays, expected, counts)
-        fresh = {name: on_device_of(tensor, arrays[name]) for name, tensor in tensors.items()}
-        for name, tensor in tensors.items():
-            tensor.assign(fresh[name])
-        for prefix, module, keys in counted:
-            if keys:
-                module.load_host_state({key: int(arrays[_join(prefix, key)]) for key in keys})
+        for tensor in self.parameters():
+            kept = None if set_to_none else tensor.grad
+            tensor.grad = None if kept is None else agrad.zeros_like(kept.detach())
 
     # ------------------------------------------------------------------ device and dtype
 
-    def to(self, target: Any, /) -> "Module":
-        """Move parameters and buffers to a backend or device, and return the module.
+    def to(self, target: Any = None, dtype: Any = None) -> Self:
+        """Move parameters and buffers to a backend or device, and cast floating ones.
 
         They stay the same Tensors, without their gradients. An optimizer that has taken a step holds state beside them:
         make it after moving.
 
         Parameters
         ----------
-        target : str or device
-            The name of a backend, or a device, as ``Tensor.to`` takes it.
+        target : str, device or dtype, optional
+            The name of a backend, or a device, as ``Tensor.to`` takes it; or a dtype.
+        dtype : dtype, optional
+            A floating dtype. Integers and truth values keep theirs.
 
         Returns
         -------
@@ -260,15 +152,27 @@ class Module:
         Raises
         ------
         BackendUnavailableError, DeviceUnavailableError
-            If the target cannot be used. Nothing is moved then.
+            If the target cannot be used. Nothing is changed then.
+        DtypeError
+            If the dtype is not floating, or real where there are complex values. Nothing is changed then.
         """
-        tensors = [tensor for _, tensor in self._tensors()]
-        return self._replace(tensors, [tensor.detach().to(target).raw for tensor in tensors])
+        if target is not None and any(known == target for known in _DTYPES):
+            if dtype is not None:
+                raise ConfigurationError(f"to takes one dtype, not {target!r} and {dtype!r}")
+            target, dtype = None, target
+        found = self._tensors()
+        moved = [tensor.detach() if target is None else tensor.detach().to(target) for _, tensor in found]
+        if dtype is not None:
+            names = [name for name, _ in found]
+            moved = _cast(names, moved, dtype)
+        for (_, tensor), value in zip(found, moved, strict=True):
+            if value.raw is not tensor.data:
+                tensor.data = value.raw
+                tensor.grad = None
+        return self
 
-    def astype(self, dtype: Any, /) -> "Module":
-        """Cast floating parameters and buffers to another dtype, and return the module.
-
-        They stay the same Tensors, without their gradients.
+    def astype(self, dtype: Any, /) -> Self:
+        """Cast floating parameters and buffers, as ``to(dtype=dtype)`` does.
 
         Parameters
         ----------
@@ -285,22 +189,47 @@ class Module:
         DtypeError
             If the dtype is not floating, or real where there are complex values. Nothing is cast then.
         """
-        new = agrad.zeros((1,), dtype=dtype, backend="numpy").dtype
-        kind = new.kind
-        if kind not in _FLOATING:
-            raise DtypeError(f"a module is cast to a floating dtype, which can be trained, not to {new}")
-        found = [(name, tensor) for name, tensor in self._tensors() if tensor.dtype.kind in _FLOATING]
-        for name, tensor in found:
-            if tensor.dtype.kind != kind and kind == "real floating":
-                raise DtypeError(f"{name} is {tensor.dtype}, so a cast to {new} would lose its imaginary part")
-        tensors = [tensor for _, tensor in found]
-        return self._replace(tensors, [agrad.astype(tensor.detach(), new).raw for tensor in tensors])
+        return self.to(None, dtype)
 
-    def _replace(self, tensors: list[agrad.Tensor], raws: list[Any]) -> "Module":
-        for tensor, raw in zip(tensors, raws, strict=True):
-            tensor.data = raw
-            tensor.grad = None
-        return self
+    def float(self) -> Self:
+        """Cast floating parameters and buffers to float32.
+
+        Returns
+        -------
+        Module
+            The module itself.
+        """
+        return self.to(None, "float32")
+
+    def double(self) -> Self:
+        """Cast floating parameters and buffers to float64.
+
+        Returns
+        -------
+        Module
+            The module itself.
+        """
+        return self.to(None, "float64")
+
+    def half(self) -> Self:
+        """Cast floating parameters and buffers to float16.
+
+        Returns
+        -------
+        Module
+            The module itself.
+        """
+        return self.to(None, "float16")
+
+    def bfloat16(self) -> Self:
+        """Cast floating parameters and buffers to bfloat16, on backends that have it.
+
+        Returns
+        -------
+        Module
+            The module itself.
+        """
+        return self.to(None, "bfloat16")
 
     # ------------------------------------------------------------------ display
 
@@ -314,44 +243,31 @@ class Module:
         """
         return ""
 
-    def _text(self, indent: str) -> str:
-        inner = indent + "  "
-        held = _held(self.members(), "", set())
-        lines = [f"{inner}{name}: {value._text(inner)}" for name, value in held if isinstance(value, Module)]
-        if not lines:
-            return f"{type(self).__name__}({self.settings()})"
-        return f"{type(self).__name__}(\n" + "\n".join(lines) + f"\n{indent})"
+    def _text(self) -> str:
+        rows = [part for part in walk(self, once=False) if isinstance(part.value, Module)]
+        depths = [part.depth for part in rows[1:]] + [0]
+        lines = []
+        for (_, module, _, key, depth), after in zip(rows, depths, strict=True):
+            label, name = f"{key}: " if depth else "", type(module).__name__
+            lines.append("  " * depth + label + (f"{name}(" if after > depth else f"{name}({module.settings()})"))
+            lines += ["  " * closed + ")" for closed in range(depth - 1, after - 1, -1)]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         count = sum(tensor.size for tensor in self.parameters())
-        return self._text("") + (f"  # {count:,} parameters" if count else "")
+        return self._text() + (f"  # {count:,} parameters" if count else "")
 
 
-def check_state(
-    what: str,
-    arrays: Mapping[str, np.ndarray],
-    expected: Mapping[str, tuple[tuple[int, ...], str]],
-    counts: Collection[str],
-) -> None:
-    """Raise ``DataError`` unless arrays have the expected names, shapes and dtypes.
-
-    Those named in ``counts`` are one integer of 0 or more each.
-    """
-    expected = {**expected, **dict.fromkeys(counts, ((), "int64"))}
-    problems = []
-    for name, (shape, dtype) in expected.items():
-        found = arrays.get(name)
-        if found is None:
-            problems.append(f"{name}: expected {dtype} of shape {shape}, found none")
-        elif found.shape != shape or found.dtype.name != dtype:
-            problems.append(f"{name}: expected {dtype} of shape {shape}, found {found.dtype.name} of {found.shape}")
-        elif name in counts and found < 0:
-            problems.append(f"{name}: expected 0 or more, found {found}")
-    problems += [f"{name}: not expected" for name in arrays if name not in expected]
-    if problems:
-        raise DataError(f"{what} was not loaded:\n  " + listed(problems, 8, "\n  ", 150))
-
-
-def on_device_of(tensor: agrad.Tensor, values: np.ndarray) -> Any:
-    """Return a new raw array of ``values`` where the Tensor's array is."""
-    return agrad.asarray(values, backend=tensor.backend, device=tensor.device, copy=True).raw
+def _cast(names: list[str], tensors: list[agrad.Tensor], dtype: Any) -> list[agrad.Tensor]:
+    """Return constant Tensors, the floating ones with another dtype."""
+    backend = tensors[0].backend if tensors else "numpy"
+    try:
+        new = agrad.zeros((1,), dtype=dtype, backend=backend).dtype
+    except (AttributeError, TypeError) as error:
+        raise DtypeError(f"{backend} has no dtype {dtype!r}") from error
+    if new.kind not in _FLOATING:
+        raise DtypeError(f"a module is cast to a floating dtype, which can be trained, not to {new}")
+    for name, tensor in zip(names, tensors, strict=True):
+        if tensor.dtype.kind == "complex floating" and new.kind == "real floating":
+            raise DtypeError(f"{name} is {tensor.dtype}, so a cast to {new} would lose its imaginary part")
+    return [agrad.astype(t, new, copy=False) if t.dtype.kind in _FLOATING else t for t in tensors]

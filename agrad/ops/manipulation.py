@@ -369,7 +369,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     return concat_p(*found, axis=axis)
 
 
-@primitive(name="stack", linear="arrays", batch="axis")
+@primitive(name="stack", linear="arrays", batch="axis", no_alias=True)
 def stack_p(xp: Any, /, *arrays: Any, axis: Any) -> Any:
     return xp.stack(arrays, axis=axis)
 

@@ -130,11 +130,11 @@ def _transposed(self: Tensor) -> Any:
 def _reduce(self: Tensor) -> tuple[Any, ...]:
     if not self.is_leaf:
         raise DetachError("a Tensor made by a recorded operation cannot be copied or pickled; use .detach()")
-    return rebuild, (self.raw, self.requires_grad)
+    return rebuild, (self.raw, self.requires_grad, getattr(self, "_role", None))
 
 
 def _deepcopy(self: Tensor, memo: Any) -> Tensor:
     """Copy a leaf into another leaf, a recorded result into a recorded result."""
     if not self.is_leaf:
         return astype(self, self.dtype, copy=True)
-    return rebuild(deepcopy(self.raw, memo), self.requires_grad)
+    return rebuild(deepcopy(self.raw, memo), self.requires_grad, getattr(self, "_role", None))

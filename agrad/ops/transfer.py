@@ -97,9 +97,11 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
     return transfer(x, target=(here.name, target), source=(here.name, source))
 
 
-def rebuild(raw: Any, requires_grad: bool) -> Tensor:
+def rebuild(raw: Any, requires_grad: bool, role: Any = None) -> Tensor:
     """Make a Tensor of a raw array; pickles and copies call it too."""
     tensor = wrap(raw, GLOBAL_TAPE)
     if requires_grad:
         tensor.requires_grad = True
+    if role is not None:
+        tensor._role = role
     return tensor

@@ -12,11 +12,12 @@ import agrad
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "transforms"
 PAGES = sorted(page for page in FOLDER.glob("*.md") if page.name != "README.md")
 OTHERS = [FOLDER.parent / f"{name}.md" for name in ("testing", "inspecting", "operations", "jit", "architecture")]
+WITH_TORCH = pytest.param(FOLDER.parent / "nn.md", marks=pytest.mark.needs("torch"))
 
 
-@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS, WITH_TORCH], ids=lambda page: page.stem)
 def test_programs_print_what_the_page_says(page: Path) -> None:
-    scope: dict[str, object] = {}
+    scope: dict[str, object] = {"__name__": "page"}
     printed, checked = "", 0
     with agrad.use_backend("numpy"):
         for kind, text in re.findall(r"```(python|text)\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S):

@@ -252,3 +252,50 @@ def test_cross_entropy_of_a_single_row(classes: int, dtype: str) -> None:
     for label in (-1, classes):
         with pytest.raises(agrad.errors.IndexRangeError, match="label"):
             program(rows[0].astype(dtype), np.array([label]))
+
+
+# ---------------------------------------------------------------- elements and stacks
+
+
+def of_elements(x: Any) -> tuple[Any, ...]:
+    a, b = x[0, 1], x[-1, 2]
+    parts = [a * b, 0.5 * a - b, a / b, b + 2, 1 - a, a * (1 + 0 * x[2, 2])]
+    return (
+        agrad.stack(parts),
+        agrad.stack([x[0], x[1] * 2, x[:5, 0]], axis=1),
+        agrad.stack([x[:2], x[2:4]], axis=-1),
+        agrad.stack([x[0, 0]] * 20),
+        agrad.stack([agrad.astype(x[0] > 0, agrad.float32), x[1]]),
+        parts[0],
+        x[1:3, None, ::2],
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
+def test_elements_and_stacks_are_those_of_eager_calls(dtype: Any) -> None:
+    x = X.astype(dtype)
+    got, expected = agrad.jit(of_elements)(x), of_elements(x)
+    for a, b in zip(got, expected, strict=True):
+        assert (type(a), a.dtype, a.shape) == (type(b), b.dtype, b.shape)
+        np.testing.assert_array_equal(a, b)
+
+
+def test_quotients_of_elements_warn_as_eager_ones() -> None:
+    jitted = agrad.jit(lambda x: x[0] / x[1])
+    jitted(np.asarray([1.0, 2.0]))
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        assert jitted(np.asarray([1.0, 0.0])) == np.inf
+
+
+def test_stacks_in_loops_do_not_share_memory() -> None:
+    def turn(i: Any, y: Any) -> Any:
+        return agrad.stack([y[1], 0.5 * y[0]])
+
+    def f(y: Any) -> Any:
+        return agrad.fori_loop(0, 5, turn, y), agrad.stack([y, y])
+
+    y = np.asarray([1.0, 2.0])
+    first, second = agrad.jit(f), f(y)
+    same(first(y), second)
+    same(first(y), second)
+    assert y.tolist() == [1.0, 2.0]

@@ -189,7 +189,7 @@ def test_replaced_layers_and_captured_numbers_are_seen() -> None:
     x = agrad.asarray(X)
     for change in ("nothing", "layer", "weight", "scale"):
         if change == "layer":
-            model._row[3] = nn.Linear(8, 2)
+            model[3] = nn.Linear(8, 2)
         elif change == "weight":
             model[0].bias = agrad.asarray(np.ones(8, np.float32), requires_grad=True)
         elif change == "scale":

@@ -141,7 +141,7 @@ TESTS = {
     "agrad/interop/": "numpy_binding numpy_protocol numpy_surface numpy_inside numpy_places",
     "agrad/interop/einops": "ecosystem numpy_protocol",
     "agrad/interop/scipy": "scipy_ufuncs ecosystem",
-    "agrad/nn/": "nn checkpoint jit_state",
+    "agrad/nn/": "nn checkpoint jit_state modules module_hooks overview init torch_state",
     "agrad/nn/checkpoint": "checkpoint",
     "agrad/optim/": "optim optim_scaling donation jit_state",
     "agrad/optim/scaling": "optim_scaling",

@@ -53,7 +53,7 @@ class Net(nn.Module):
         return self.heads["a"](x) * self.scale
 
 
-PARAMETERS = ["first.weight", "first.bias", "blocks.0.weight", "heads.a.weight", "heads.a.bias", "heads.b.0"]
+PARAMETERS = ["first.weight", "first.bias", "blocks.0.weight", "heads.a.weight", "heads.a.bias", "heads.b.0", "frozen"]
 
 
 # ------------------------------------------------------------------ what a module is made of
@@ -63,8 +63,8 @@ def test_everything_is_found_once_by_name(backend: str) -> None:
     net = Net()
     net(here(draw(5, 3)))
     assert [name for name, _ in net.named_parameters()] == PARAMETERS
-    assert [p is q for (_, p), q in zip(net.named_parameters(), net.parameters(), strict=True)] == [True] * 6
-    assert [name for name, _ in net.named_buffers()] == ["scale", "frozen"]
+    assert [p is q for (_, p), q in zip(net.named_parameters(), net.parameters(), strict=True)] == [True] * 7
+    assert [name for name, _ in net.named_buffers()] == ["scale"]
     assert net.buffers()[0] is net.scale
     assert [name for name, _ in net.named_modules()] == [
         "", "first", "blocks.0", "blocks.1", "blocks.1.0", "blocks.1.1", "heads.a",
@@ -122,15 +122,15 @@ def test_state_goes_to_a_fresh_model_on_any_backend(backend: str) -> None:
         other(here(draw(5, 3)))
     net = Net()
     state = other.state_dict()
-    assert sorted(state) == sorted([*PARAMETERS, "scale", "frozen", "blocks.1.1.seed", "blocks.1.1.calls"])
+    assert sorted(state) == sorted([*PARAMETERS, "scale", "blocks.1.1.seed", "blocks.1.1.calls"])
     assert all(type(a) is np.ndarray for a in state.values())
     assert state["blocks.1.1.calls"] == 1
     kept = net.parameters()
     net.load_state_dict(state)
-    assert [a is b for a, b in zip(kept, net.parameters(), strict=True)] == [True] * 6
+    assert [a is b for a, b in zip(kept, net.parameters(), strict=True)] == [True] * 7
     for name, value in net.state_dict().items():
         np.testing.assert_array_equal(value, state[name])
-    assert all(p.backend == backend and p.requires_grad for p in net.parameters())
+    assert all(p.backend == backend and p.requires_grad == (p is not net.frozen) for p in net.parameters())
     before = {name: a.copy() for name, a in state.items()}
     for p in net.parameters():
         p.assign(p.raw + 1)
@@ -168,8 +168,8 @@ def test_moving_and_casting_keep_the_tensors(backend: str) -> None:
     tensors = net.parameters()
     agrad.sum(net(here(x))).backward()
     assert net.to("numpy") is net
-    assert [a is b for a, b in zip(tensors, net.parameters(), strict=True)] == [True] * 6
-    assert all(p.backend == "numpy" and p.is_leaf and p.requires_grad for p in tensors)
+    assert [a is b for a, b in zip(tensors, net.parameters(), strict=True)] == [True] * 7
+    assert all(p.backend == "numpy" and p.is_leaf and p.requires_grad == (p is not net.frozen) for p in tensors)
     if backend != "numpy":
         assert all(p.grad is None for p in tensors)
     np.testing.assert_allclose(host(net(agrad.asarray(x))), expected, rtol=1e-12)

@@ -223,7 +223,8 @@ def adam_update(
         add(s, floor, out=s)
         divide(mb, s, out=s)
         if together:
-            added_multiple(-rate, s, pb)
+            # by axpby, on one thread: axpy wakes the others for each block, measured 1.0 to 2 times the whole step
+            weighted_sum(-rate, s, 1.0, pb)
         else:
             multiply(s, rate, out=s)
             subtract(pb, s, out=pb)

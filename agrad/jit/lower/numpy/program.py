@@ -19,6 +19,9 @@ from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.precision import Way
 from agrad.jit.program import Instruction, Program, Variable, names_of
 
+SYMBOLS = {np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/"}
+"""The operators of NumPy's floating scalars, which take an eighth of the time of the ufuncs and give the same."""
+
 
 def lower_numpy(program: Program) -> Compiled:
     """Return the function of a program on NumPy's arrays.
@@ -206,7 +209,12 @@ class Writer:
     def write(self, instruction: Instruction) -> None:
         """Write the lines of the next instruction."""
         step = group_step if isinstance(instruction.operation, Group) else STEPS.get(instruction.name)
-        if not ((step and step(self, instruction)) or self._ufunc(instruction) or self._view(instruction)):
+        if not (
+            (step and step(self, instruction))
+            or self._ufunc(instruction)
+            or self._view(instruction)
+            or self._scalar(instruction)
+        ):
             self.line(f"{assignment(instruction, self.names)} = {self.plain(instruction)}")
         self._end(instruction)
 
@@ -218,6 +226,19 @@ class Writer:
         if ufunc is None:
             return False
         self.compute(ufunc, instruction, operands_of(instruction), instruction.operands)
+        return True
+
+    def _scalar(self, instruction: Instruction) -> bool:
+        """Write two numbers that NumPy's scalars hold with an operator between them."""
+        out = instruction.outputs[0]
+        if out is None or out.kind is None or not issubclass(out.kind, np.inexact) or instruction.settings:
+            return False
+        function = evaluation(instruction, self.program)
+        symbol = SYMBOLS.get(function) if isinstance(function, np.ufunc) else None
+        if symbol is None or any(isinstance(v, Variable) and v.on_host for v in instruction.operands):
+            return False
+        left, right = map(self.text, instruction.operands)
+        self.line(f"{self.names[out]} = {left} {symbol} {right}")
         return True
 
     def compute(

@@ -17,7 +17,7 @@ from agrad.jit.lower.numpy.groups import group_function
 from agrad.jit.passes.added_products import AddedProduct
 from agrad.jit.passes.cross_entropy import CrossEntropy, cross_entropy, cross_entropy_of_one, exponentials_layout
 from agrad.jit.passes.folding import FoldedStep, is_plain, step_of_sum
-from agrad.jit.program import Instruction
+from agrad.jit.program import Instruction, Variable
 
 if TYPE_CHECKING:
     from agrad.jit.lower.numpy.program import Writer
@@ -141,7 +141,10 @@ def step_of_product(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..
     It returns False if BLAS does not support the layout of a or b. ``FoldedStep`` computes the same, but looks up the
     routine at each call.
     """
-    product, axpy, size = product_adder(dtype, sizes), ROUTINES[dtype].axpy, c_int64(sizes[0] * sizes[2])
+    product, size = product_adder(dtype, sizes), c_int64(sizes[0] * sizes[2])
+    axpy, axpby = ROUTINES[dtype].axpy, ROUTINES[dtype].axpby
+    # the product of one row is computed on one thread; axpy would wake the others, and move half of p to their caches
+    alone = sizes[1] == 1
 
     def step(p: Any, a: Any, b: Any, v: Any, lr: float, momentum: float) -> bool:
         of_a, of_b = laid(a), laid(b)
@@ -150,7 +153,10 @@ def step_of_product(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..
         to = address(v)
         product(of_a, of_b, momentum, to)
         settle(v)
-        axpy(size, -lr, to, 1, address(p), 1)
+        if alone:
+            axpby(size, -lr, to, 1, 1.0, address(p), 1)
+        else:
+            axpy(size, -lr, to, 1, address(p), 1)
         return True
 
     return step
@@ -245,7 +251,44 @@ def group_step(w: "Writer", instruction: Instruction) -> bool:
     return True
 
 
+def _getitem(w: "Writer", instruction: Instruction) -> bool:
+    """Index as Python does, where all positions are known."""
+    x, *positions = instruction.operands
+    if positions or not isinstance(x, Variable) or x.kind is None or not issubclass(x.kind, np.ndarray | np.generic):
+        return False
+    (out,) = instruction.results
+    if out.kind is np.ndarray and w.number(x) is not None:
+        return False  # the view of a buffer is made once
+    w.line(f"{w.names[out]} = {w.names[x]}[{w.text(instruction.settings['index'])}]")
+    return True
+
+
+MOST_STACKED = 16
+"""The most arrays that are written one by one. NumPy's own function takes as long as ten of these writes."""
+
+
+def _stack(w: "Writer", instruction: Instruction) -> bool:
+    (out,) = instruction.results
+    parts = instruction.operands
+    if out.kind is not np.ndarray or len(parts) > MOST_STACKED or any(not isinstance(v, Variable) for v in parts):
+        return False
+    if any(v.kind is None or not issubclass(v.kind, np.ndarray | np.generic) for v in parts):
+        return False
+    before = ":, " * instruction.settings["axis"]
+    target = w.target(out)
+    if target is None:
+        target = w.names[out]
+        spare = w.spare(out, instruction)
+        made = w.call(np.empty, out.shape, np.dtype(out.dtype), stem="empty")
+        w.line(f"{target} = {made}" if spare is None else f"{target} = {made} if {spare} is None else {spare}")
+    for i, v in enumerate(parts):
+        w.line(f"{target}[{before}{i}] = {w.names[v]}")
+    return True
+
+
 STEPS: dict[str, Step] = {
+    "getitem": _getitem,
+    "stack": _stack,
     CrossEntropy.name: _cross_entropy,
     "matmul": _matmul,
     "linear": _linear,

@@ -1,0 +1,410 @@
+"""Containers of modules and parameters, with PyTorch's names and methods."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from operator import index
+from typing import Any, ClassVar, Self
+
+import agrad
+from agrad.errors import ConfigurationError, OperandError
+from agrad.nn.module import Module
+from agrad.nn.parameter import Buffer, Parameter
+
+Pairs = Mapping[str, Any] | Iterable[tuple[str, Any]]
+
+
+class _Container(Module):
+    """Parts by name, in an order."""
+
+    _parts: dict[str, Any]
+    holds: ClassVar[type] = Module
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        container = super().__new__(cls)
+        container.__dict__["_parts"] = {}
+        return container
+
+    def members(self) -> Iterator[tuple[str, Any]]:
+        yield from self._parts.items()
+        yield from super().members()
+
+    def _checked(self, name: Any, value: Any) -> Any:
+        if not isinstance(value, Module):
+            raise ConfigurationError(f"{type(self).__name__}: entry {name} is a {type(value).__name__}, not a Module")
+        return value
+
+    def _name(self, name: Any) -> str:
+        if not isinstance(name, str) or not name or "." in name:
+            raise ConfigurationError(f"{type(self).__name__}: a key is text without a dot, not {name!r}")
+        return name
+
+    def __getattr__(self, name: str) -> Any:
+        parts = self.__dict__.get("_parts", {})
+        if name in parts:
+            return parts[name]
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not hasattr(type(self), name) and (name in self._parts or isinstance(value, self.holds)):
+            self._parts[self._name(name)] = self._checked(name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self._parts:
+            del self._parts[name]
+        else:
+            super().__delattr__(name)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class _Row(_Container):
+    """Parts in a row, named by their places unless they have names of their own."""
+
+    def _set(self, pairs: Iterable[tuple[str, Any]]) -> None:
+        """Set all parts; those that a number names are numbered anew."""
+        parts = {str(i) if name.isdecimal() else name: value for i, (name, value) in enumerate(pairs)}
+        self.__dict__["_parts"] = parts
+
+    def _place(self, i: Any, end: int) -> int:
+        place = index(i)
+        if not -len(self) <= place < end:
+            raise IndexError(f"{type(self).__name__} has {len(self)} entries, and no entry {place}")
+        return place % len(self) if place < 0 else place
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._parts.values())
+
+    def __contains__(self, value: object) -> bool:
+        return any(held is value for held in self)
+
+    def __getitem__(self, i: Any) -> Any:
+        pairs = list(self._parts.items())
+        if not isinstance(i, slice):
+            return pairs[self._place(i, len(self))][1]
+        part = type(self).__new__(type(self))
+        part.training = self.training
+        part.__dict__["_parts"] = dict(pairs[i]) if isinstance(self, Sequential) else {}
+        return part if isinstance(self, Sequential) else part.extend(value for _, value in pairs[i])
+
+    def __setitem__(self, i: Any, value: Any) -> None:
+        names = list(self._parts)
+        if not isinstance(i, slice):
+            name = names[self._place(i, len(self))]
+            self._parts[name] = self._checked(name, value)
+            return
+        values = list(value)
+        if len(values) != len(names[i]):
+            raise ConfigurationError(f"{type(self).__name__}: {len(names[i])} entries are not set to {len(values)}")
+        self._parts.update({name: self._checked(name, v) for name, v in zip(names[i], values, strict=True)})
+
+    def __delitem__(self, i: Any) -> None:
+        pairs = list(self._parts.items())
+        del pairs[i if isinstance(i, slice) else self._place(i, len(self))]
+        self._set(pairs)
+
+    def append(self, module: Any) -> Self:
+        """Add an entry at the end.
+
+        Parameters
+        ----------
+        module : Module or Tensor
+            The entry.
+
+        Returns
+        -------
+        Module
+            The container itself.
+        """
+        return self.extend([module])
+
+    def extend(self, modules: Iterable[Any]) -> Self:
+        """Add entries at the end.
+
+        Parameters
+        ----------
+        modules : iterable of Module or Tensor
+            The entries.
+
+        Returns
+        -------
+        Module
+            The container itself.
+        """
+        if isinstance(modules, (Mapping, agrad.Tensor, str)) or not isinstance(modules, Iterable):
+            raise OperandError(f"{type(self).__name__} takes a list of entries, not a {type(modules).__name__}")
+        new = [("0", self._checked(len(self) + i, value)) for i, value in enumerate(list(modules))]
+        self._set([*self._parts.items(), *new])
+        return self
+
+    def insert(self, index: int, module: Any) -> Self:
+        """Add an entry before that of a number.
+
+        Parameters
+        ----------
+        index : int
+            The number, from -len to len.
+        module : Module or Tensor
+            The entry.
+
+        Returns
+        -------
+        Module
+            The container itself.
+        """
+        pairs = list(self._parts.items())
+        pairs.insert(self._place(index, len(self) + 1), ("0", self._checked(index, module)))
+        self._set(pairs)
+        return self
+
+    def pop(self, key: int = -1) -> Any:
+        """Remove an entry, and return it.
+
+        Parameters
+        ----------
+        key : int
+            The number of the entry, by default of the last one.
+
+        Returns
+        -------
+        Module or Tensor
+            The entry.
+        """
+        value = self[key]
+        del self[key]
+        return value
+
+    def __iadd__(self, other: Iterable[Any]) -> Self:
+        return self.extend(other)
+
+    def __add__(self, other: Iterable[Any]) -> Self:
+        made = type(self).__new__(type(self))
+        return made.extend(self).extend(other)
+
+
+class Sequential(_Row):
+    """Modules in a chain, each called with the result of the one before it.
+
+    Input and output have the shapes of the first and the last module. A slice is a chain of the same modules, by their
+    names in this one. A module that is set as an attribute joins the chain.
+
+    Parameters
+    ----------
+    *modules : Module
+        The modules in their order, or one dict of modules by name.
+
+    Raises
+    ------
+    ConfigurationError
+        If an entry is not a Module.
+    """
+
+    def __init__(self, *modules: Any) -> None:
+        if len(modules) == 1 and isinstance(modules[0], Mapping):
+            self._parts.update({self._name(name): self._checked(name, m) for name, m in modules[0].items()})
+        else:
+            self.extend(modules)
+
+    def forward(self, x: Any, /) -> Any:
+        """Return the result of the last module.
+
+        Parameters
+        ----------
+        x : any
+            The argument of the first module.
+
+        Returns
+        -------
+        any
+            The result of the last module.
+        """
+        for module in self._parts.values():
+            x = module(x)
+        return x
+
+
+class ModuleList(_Row):
+    """Modules in a list, which a module's ``forward`` calls as it likes.
+
+    Parameters
+    ----------
+    modules : iterable of Module, or None
+        The modules.
+
+    Raises
+    ------
+    ConfigurationError
+        If an entry is not a Module.
+    """
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        self.extend(() if modules is None else modules)
+
+
+def _parameter(value: Any) -> agrad.Tensor:
+    has_role = isinstance(value, (Parameter, Buffer))
+    return value if has_role else Parameter(value)
+
+
+class ParameterList(_Row):
+    """Parameters in a list.
+
+    Parameters
+    ----------
+    values : iterable of array, or None
+        Parameters and buffers, and arrays that become parameters.
+    """
+
+    holds = agrad.Tensor
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        self.extend(() if values is None else values)
+
+    def _checked(self, name: Any, value: Any) -> Any:
+        return _parameter(value)
+
+
+class _Dict(_Container):
+    """Parts by key, with the methods of a dict."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._parts
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._parts:
+            raise KeyError(f"{key!r} is not among the keys {', '.join(map(repr, self._parts)) or '(none)'}")
+        return self._parts[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._parts[self._name(key)] = self._checked(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        self[key]
+        del self._parts[key]
+
+    def keys(self) -> Iterable[str]:
+        """Return the keys.
+
+        Returns
+        -------
+        iterable of str
+            In the order of their addition.
+        """
+        return self._parts.keys()
+
+    def values(self) -> Iterable[Any]:
+        """Return the entries.
+
+        Returns
+        -------
+        iterable of Module or Tensor
+            In the order of their addition.
+        """
+        return self._parts.values()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """Return keys and entries.
+
+        Returns
+        -------
+        iterable of (str, Module or Tensor)
+            In the order of their addition.
+        """
+        return self._parts.items()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the entry of a key.
+
+        Parameters
+        ----------
+        key : str
+            The key.
+        default : any
+            What to return where there is none.
+
+        Returns
+        -------
+        Module or Tensor
+            The entry, or ``default``.
+        """
+        return self._parts.get(key, default)
+
+    def update(self, parts: Pairs) -> None:
+        """Set entries.
+
+        Parameters
+        ----------
+        parts : mapping or iterable of pairs
+            Entries by key. If one cannot be set, none is.
+        """
+        pairs = parts.items() if isinstance(parts, (Mapping, _Dict)) else parts
+        self._parts.update({self._name(key): self._checked(key, value) for key, value in pairs})
+
+    def pop(self, key: str) -> Any:
+        """Remove an entry, and return it.
+
+        Parameters
+        ----------
+        key : str
+            Its key.
+
+        Returns
+        -------
+        Module or Tensor
+            The entry.
+        """
+        value = self[key]
+        del self._parts[key]
+        return value
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        self._parts.clear()
+
+
+class ModuleDict(_Dict):
+    """Modules by key.
+
+    Parameters
+    ----------
+    modules : mapping, iterable of pairs, or None
+        Modules by key.
+
+    Raises
+    ------
+    ConfigurationError
+        If a key is no text, or has a dot, or an entry is not a Module.
+    """
+
+    def __init__(self, modules: Pairs | None = None) -> None:
+        self.update(modules or {})
+
+
+class ParameterDict(_Dict):
+    """Parameters by key.
+
+    Parameters
+    ----------
+    parameters : mapping, iterable of pairs, or None
+        Parameters and buffers by key, and arrays that become parameters.
+
+    Raises
+    ------
+    ConfigurationError
+        If a key is no text, or has a dot.
+    """
+
+    holds = agrad.Tensor
+
+    def __init__(self, parameters: Pairs | None = None) -> None:
+        self.update(parameters or {})
+
+    def _checked(self, name: Any, value: Any) -> Any:
+        return _parameter(value)

@@ -1,0 +1,465 @@
+"""Fillings: initial values written into Tensors, with PyTorch's names."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import random
+from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
+from agrad.nn.seeding import Rng, generator
+from agrad.nn.state import put
+
+Shape = tuple[int, ...]
+
+
+def fans(shape: Shape) -> tuple[int, int]:
+    """Return the number of inputs of an output and the number of outputs of an input.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of a weight: (inputs, outputs), or (outputs, inputs, ...) with the axes of a kernel.
+
+    Returns
+    -------
+    tuple of int
+        The two numbers, each times the elements of the kernel.
+
+    Raises
+    ------
+    ShapeError
+        If the shape has fewer than two axes.
+    """
+    if len(shape) < 2:
+        raise ShapeError(f"a weight has two axes or more, (inputs, outputs); found shape {tuple(shape)}")
+    if len(shape) == 2:
+        return shape[0], shape[1]
+    kernel = math.prod(shape[2:])
+    return shape[1] * kernel, shape[0] * kernel
+
+
+def _shape(tensor: agrad.Tensor, what: str, drawn: bool = True) -> Shape:
+    """Return the shape of a leaf, for ``drawn`` numbers one of a floating dtype."""
+    if not isinstance(tensor, agrad.Tensor) or not tensor.is_leaf:
+        raise OperandError(f"{what} takes a leaf Tensor, such as a parameter, not {repr(tensor)[:80]}")
+    if drawn and not tensor.dtype.kind.endswith("floating"):
+        raise DtypeError(f"{what} fills a Tensor of a floating dtype, not of {tensor.dtype}")
+    return tensor.shape
+
+
+def _fill(tensor: agrad.Tensor, values: Any) -> agrad.Tensor:
+    """Write float64 values of the host into a leaf, and return it."""
+    name = tensor.dtype.name
+    # rounded on the host, so every backend gets the same values
+    host = np.array(np.broadcast_to(values, tensor.shape), dtype=None if name == "bfloat16" else name)
+    put([(tensor, host)])
+    return tensor
+
+
+def _normal(shape: Shape, mean: float, std: float, rng: Rng) -> np.ndarray:
+    key = generator(rng).key(backend="numpy")
+    return random.normal(key, shape, loc=mean, scale=std, dtype=agrad.float64).numpy()
+
+
+def _uniform(shape: Shape, low: float, high: float, rng: Rng) -> np.ndarray:
+    return random.uniform(generator(rng).key(backend="numpy"), shape, low=low, high=high, dtype=agrad.float64).numpy()
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """Return the recommended factor on the standard deviation before a function.
+
+    Parameters
+    ----------
+    nonlinearity : str
+        ``"linear"``, ``"sigmoid"``, ``"tanh"``, ``"relu"``, ``"leaky_relu"``, ``"selu"``, or the name of a convolution.
+    param : float, optional
+        The negative slope of ``"leaky_relu"``, by default 0.01.
+
+    Returns
+    -------
+    float
+        The factor.
+
+    Raises
+    ------
+    ConfigurationError
+        For another name.
+    """
+    gains = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2.0), "selu": 0.75}
+    gains |= {f"conv{kind}{n}d": 1.0 for kind in ("", "_transpose") for n in (1, 2, 3)}
+    gains["leaky_relu"] = math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
+    if nonlinearity not in gains:
+        raise ConfigurationError(f"calculate_gain knows {', '.join(gains)}, not {nonlinearity!r}")
+    return gains[nonlinearity]
+
+
+def uniform_(tensor: agrad.Tensor, a: float = 0.0, b: float = 1.0, rng: Rng = None) -> agrad.Tensor:
+    """Fill a leaf with uniform numbers between ``a`` and ``b``.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf, such as a parameter.
+    a, b : float
+        The bounds.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of keys, None for the default one.
+
+    Returns
+    -------
+    Tensor
+        The same Tensor.
+    """
+    return _fill(tensor, _uniform(_shape(tensor, "uniform_"), a, b, rng))
+
+
+def normal_(tensor: agrad.Tensor, mean: float = 0.0, std: float = 1.0, rng: Rng = None) -> agrad.Tensor:
+    """Fill a leaf with normal numbers.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf, such as a parameter.
+    mean, std : float
+        Mean and standard deviation.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of keys, None for the default one.
+
+    Returns
+    -------
+    Tensor
+        The same Tensor.
+    """
+    return _fill(tensor, _normal(_shape(tensor, "normal_"), mean, std, rng))
+
+
+def trunc_normal_(
+    tensor: agrad.Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, rng: Rng = None
+) -> agrad.Tensor:
+    """Fill a leaf with normal numbers between ``a`` and ``b``.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf, such as a parameter.
+    mean, std : float
+        Mean and standard deviation of the normal distribution that is cut.
+    a, b : float
+        The bounds.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of keys, None for the default one.
+
+    Returns
+    -------
+    Tensor
+        The same Tensor.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``a`` is not below ``b``.
+    """
+    if not a < b:
+        raise ConfigurationError(f"trunc_normal_: a is below b, not a={a!r} and b={b!r}")
+    key, (low, high) = generator(rng).key(backend="numpy"), ((bound - mean) / std for bound in (a, b))
+    drawn = random.truncated_normal(key, low, high, _shape(tensor, "trunc_normal_"), dtype=agrad.float64).numpy()
+    return _fill(tensor, np.clip(drawn * std + mean, a, b))
+
+
+def constant_(tensor: agrad.Tensor, val: float) -> agrad.Tensor:
+    """Fill a leaf with one number.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf, such as a parameter.
+    val : float
+        The number.
+
+    Returns
+    -------
+    Tensor
+        The same Tensor.
+    """
+    _shape(tensor, "constant_", drawn=False)
+    return _fill(tensor, val)
+
+
+def ones_(tensor: agrad.Tensor) -> agrad.Tensor:
+    """Fill a leaf with ones.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf, such as a parameter.
+
+    Returns
+    -------
+    Tensor
+        The same Tensor.
+    """
+    _shape(tensor, "ones_", drawn=False)
+    return _fill(tensor, 1.0)
+
+
+def zeros_(tensor: agrad.Tensor) -> agrad.Tensor:
+    """Fill a leaf with zeros.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf, such as a parameter.
+
+    Returns
+    -------
+    Tensor
+        The same Tensor.
+    """
+    _shape(tensor, "zeros_", drawn=False)
+    return _fill(tensor, 0.0)
+
+
+def eye_(tensor: agrad.Tensor) -> agrad.Tensor:
+    """Fill a matrix with ones on its diagonal and zeros elsewhere.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf of two axes.
+
+    Returns
+    -------
+    Tensor
+        The same Tensor.
+
+    Raises
+    ------
+    ShapeError
+        For other axes.
+    """
+    if len(_shape(tensor, "eye_", drawn=False)) != 2:
+        raise ShapeError(f"eye_ fills a matrix, not a Tensor of shape {tensor.shape}")
+    return _fill(tensor, np.eye(tensor.shape[0], tensor.shape[1]))
+
+
+def dirac_(tensor: agrad.Tensor, groups: int = 1) -> agrad.Tensor:
+    """Fill the weight of a convolution so that it keeps its input's channels.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf of shape (out_channels, in_channels // groups, ...).
+    groups : int
+        The groups of channels.
+
+    Returns
+    -------
+    Tensor
+        The same Tensor.
+
+    Raises
+    ------
+    ShapeError
+        For other axes, or ``out_channels`` that is no multiple of ``groups``.
+    """
+    shape = _shape(tensor, "dirac_", drawn=False)
+    if not 3 <= len(shape) <= 5 or shape[0] % groups:
+        raise ShapeError(f"dirac_ fills a weight of 3 to 5 axes, the first a multiple of {groups}, not shape {shape}")
+    values = np.zeros(shape)
+    rows = shape[0] // groups
+    middle = tuple(n // 2 for n in shape[2:])
+    for row in range(shape[0]):
+        if row % rows < shape[1]:
+            values[(row, row % rows, *middle)] = 1.0
+    return _fill(tensor, values)
+
+
+def xavier_uniform_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agrad.Tensor:
+    """Fill a weight with uniform numbers of variance gain**2 * 2 / (inputs + outputs).
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf of a shape that ``fans`` describes.
+    gain : float
+        A factor on the standard deviation.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of keys, None for the default one.
+
+    Returns
+    -------
+    Tensor
+        The same Tensor.
+
+    Notes
+    -----
+    Glorot and Bengio 2010, Proceedings of AISTATS.
+    """
+    bound = gain * math.sqrt(6 / sum(fans(_shape(tensor, "xavier_uniform_"))))
+    return _fill(tensor, _uniform(tensor.shape, -bound, bound, rng))
+
+
+def xavier_normal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agrad.Tensor:
+    """Fill a weight with normal numbers of variance gain**2 * 2 / (inputs + outputs).
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf of a shape that ``fans`` describes.
+    gain : float
+        A factor on the standard deviation.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of keys, None for the default one.
+
+    Returns
+    -------
+    Tensor
+        The same Tensor.
+
+    Notes
+    -----
+    Glorot and Bengio 2010, Proceedings of AISTATS.
+    """
+    std = gain * math.sqrt(2 / sum(fans(_shape(tensor, "xavier_normal_"))))
+    return _fill(tensor, _normal(tensor.shape, 0.0, std, rng))
+
+
+def _kaiming(what: str, tensor: agrad.Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    if mode not in ("fan_in", "fan_out"):
+        raise ConfigurationError(f"{what}: mode is 'fan_in' or 'fan_out', not {mode!r}")
+    return calculate_gain(nonlinearity, a) / math.sqrt(fans(_shape(tensor, what))[mode == "fan_out"])
+
+
+def kaiming_uniform_(
+    tensor: agrad.Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", rng: Rng = None
+) -> agrad.Tensor:
+    """Fill a weight with uniform numbers of variance gain**2 / inputs.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf of a shape that ``fans`` describes.
+    a : float
+        The negative slope of a leaky ReLU behind the weight.
+    mode : {"fan_in", "fan_out"}
+        ``"fan_out"`` to count outputs in place of inputs.
+    nonlinearity : str
+        The function behind the weight, as ``calculate_gain`` takes it.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of keys, None for the default one.
+
+    Returns
+    -------
+    Tensor
+        The same Tensor.
+
+    Notes
+    -----
+    He et al. 2015, arXiv:1502.01852.
+    """
+    bound = math.sqrt(3.0) * _kaiming("kaiming_uniform_", tensor, a, mode, nonlinearity)
+    return _fill(tensor, _uniform(tensor.shape, -bound, bound, rng))
+
+
+def kaiming_normal_(
+    tensor: agrad.Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", rng: Rng = None
+) -> agrad.Tensor:
+    """Fill a weight with normal numbers of variance gain**2 / inputs.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf of a shape that ``fans`` describes.
+    a : float
+        The negative slope of a leaky ReLU behind the weight.
+    mode : {"fan_in", "fan_out"}
+        ``"fan_out"`` to count outputs in place of inputs.
+    nonlinearity : str
+        The function behind the weight, as ``calculate_gain`` takes it.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of keys, None for the default one.
+
+    Returns
+    -------
+    Tensor
+        The same Tensor.
+
+    Notes
+    -----
+    He et al. 2015, arXiv:1502.01852.
+    """
+    std = _kaiming("kaiming_normal_", tensor, a, mode, nonlinearity)
+    return _fill(tensor, _normal(tensor.shape, 0.0, std, rng))
+
+
+def orthogonal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agrad.Tensor:
+    """Fill a weight with a random matrix of orthogonal rows or columns.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf of two axes or more; those after the first are taken as one.
+    gain : float
+        A factor on the matrix.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of keys, None for the default one.
+
+    Returns
+    -------
+    Tensor
+        The same Tensor.
+
+    Raises
+    ------
+    ShapeError
+        If the shape has fewer than two axes.
+
+    Notes
+    -----
+    Saxe et al. 2013, arXiv:1312.6120. The matrix is uniform over all such ones.
+    """
+    if len(_shape(tensor, "orthogonal_")) < 2:
+        raise ShapeError(f"orthogonal_ fills a Tensor of two axes or more, not of shape {tensor.shape}")
+    if not tensor.size:
+        return tensor
+    rows, columns = tensor.shape[0], tensor.size // tensor.shape[0]
+    drawn = _normal((max(rows, columns), min(rows, columns)), 0.0, 1.0, rng)
+    q, r = np.linalg.qr(drawn)
+    q = q * np.sign(np.diag(r))  # without the signs of R the matrix would not be uniform
+    return _fill(tensor, gain * (q.T if rows < columns else q).reshape(tensor.shape))
+
+
+def sparse_(tensor: agrad.Tensor, sparsity: float, std: float = 0.01, rng: Rng = None) -> agrad.Tensor:
+    """Fill a matrix with normal numbers, and a part of each column with zeros.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A leaf of two axes.
+    sparsity : float
+        The part of each column that is 0, rounded up to whole elements.
+    std : float
+        The standard deviation of the other elements.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        The source of keys, None for the default one.
+
+    Returns
+    -------
+    Tensor
+        The same Tensor.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+        For other axes, or a part that is not from 0 to 1.
+    """
+    if len(_shape(tensor, "sparse_")) != 2:
+        raise ShapeError(f"sparse_ fills a matrix, not a Tensor of shape {tensor.shape}")
+    if not 0 <= sparsity <= 1:
+        raise ConfigurationError(f"sparse_: sparsity is a number from 0 to 1, not {sparsity!r}")
+    values = _normal(tensor.shape, 0.0, std, rng)
+    order = np.argsort(_uniform(tensor.shape, 0.0, 1.0, rng), axis=0)
+    values[order < math.ceil(sparsity * tensor.shape[0])] = 0.0
+    return _fill(tensor, values)

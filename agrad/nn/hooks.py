@@ -1,0 +1,255 @@
+"""Hooks: functions that run before and after a module's forward and backward pass."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import agrad
+from agrad.errors import NotDifferentiableError, OperandError
+
+_count = itertools.count()
+
+
+class RemovableHandle:
+    """The result of registering a hook, whose ``remove()`` removes it.
+
+    As a context manager it removes the hook at the end.
+    """
+
+    def __init__(self, hooks: dict[int, Any], key: int) -> None:
+        self._hooks, self._key = hooks, key
+
+    def remove(self) -> None:
+        """Remove the hook. Calling it again does nothing."""
+        self._hooks.pop(self._key, None)
+
+    def __enter__(self) -> "RemovableHandle":
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.remove()
+
+
+class Hooks:
+    """The hooks of one module, by kind and number."""
+
+    traced_attributes: tuple[str, ...] = ()
+    """Declared so that ``agrad.jit`` traces anew after a hook is added or removed."""
+
+    def __init__(self) -> None:
+        self.before: dict[int, tuple[Any, bool]] = {}
+        self.after: dict[int, tuple[Any, bool]] = {}
+        self.backward_before: dict[int, tuple[Any, bool]] = {}
+        self.backward: dict[int, tuple[Any, bool]] = {}
+
+    def call(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of the module's ``forward`` and of its hooks."""
+        for hook, keyed in list(self.before.values()):
+            found = hook(module, args, kwargs) if keyed else hook(module, args)
+            if keyed and found is not None:
+                if not isinstance(found, tuple) or len(found) != 2:
+                    raise OperandError(f"a forward pre-hook with_kwargs gives None or (args, kwargs), not {found!r}")
+                args, kwargs = found
+            elif found is not None:
+                args = found if isinstance(found, tuple) else (found,)
+        watch = _Backward(module, self) if self.backward or self.backward_before else None
+        args = args if watch is None else watch.inputs(args)
+        out = module.forward(*args, **kwargs)
+        for hook, keyed in list(self.after.values()):
+            found = hook(module, args, kwargs, out) if keyed else hook(module, args, out)
+            out = out if found is None else found
+        return out if watch is None else watch.outputs(out)
+
+
+class _Backward:
+    """One call of a module with backward hooks, between two custom identities."""
+
+    def __init__(self, module: Any, hooks: Hooks) -> None:
+        self.module, self.hooks = module, hooks
+        self.count = 0
+        self.has_input = False
+        self.grad_output: tuple[Any, ...] = ()
+
+    def inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        self.count = len(args)
+        places = self._recorded(args)
+        self.has_input = bool(places)
+        return self._identity(args, places, self._at_inputs)
+
+    def outputs(self, out: Any) -> Any:
+        outs = out if isinstance(out, tuple) else (out,)
+        places = self._recorded(outs)
+        if not places:
+            return out
+        outs = self._identity(outs, places, self._at_outputs)
+        return outs if isinstance(out, tuple) else outs[0]
+
+    def _recorded(self, values: tuple[Any, ...]) -> list[int]:
+        places = [i for i, value in enumerate(values) if isinstance(value, agrad.Tensor) and value.requires_grad]
+        if any(values[i].level.name == "forward" for i in places):
+            raise NotDifferentiableError(
+                f"{type(self.module).__name__} has backward hooks, and forward mode has no backward pass; remove the "
+                "hooks, or differentiate in reverse mode"
+            )
+        return places
+
+    def _identity(self, values: tuple[Any, ...], places: list[int], back: Callable[..., Any]) -> tuple[Any, ...]:
+        """Return the values, with ``back`` as one rule for those at ``places``."""
+        if not places:
+            return values
+
+        def same(*xs: Any) -> Any:
+            return xs
+
+        def rule(_: None, gs: tuple[Any, ...]) -> tuple[Any, ...]:
+            full: list[Any] = [None] * len(values)
+            for i, g in zip(places, gs, strict=True):
+                full[i] = None if g is None else agrad.asarray(g)
+            found = back(tuple(full))
+            # a rule gives raw arrays where it is given raw arrays
+            return tuple([
+                x.raw if isinstance(x := found[i], agrad.Tensor) and not isinstance(g, agrad.Tensor) else x
+                for i, g in zip(places, gs, strict=True)
+            ])  # fmt: skip
+
+        identity = agrad.custom_vjp(same)
+        identity.defvjp(lambda *xs: (xs, None), rule)
+        full = list(values)
+        for i, value in zip(places, identity(*[values[i] for i in places]), strict=True):
+            full[i] = value
+        return tuple(full)
+
+    def _at_outputs(self, gs: tuple[Any, ...]) -> tuple[Any, ...]:
+        for hook, _ in list(self.hooks.backward_before.values()):
+            gs = self._replaced(hook(self.module, gs), gs, "register_full_backward_pre_hook")
+        self.grad_output = gs
+        if not self.has_input:
+            for hook, _ in list(self.hooks.backward.values()):
+                hook(self.module, (None,) * self.count, gs)
+        return gs
+
+    def _at_inputs(self, gs: tuple[Any, ...]) -> tuple[Any, ...]:
+        for hook, _ in list(self.hooks.backward.values()):
+            gs = self._replaced(hook(self.module, gs, self.grad_output), gs, "register_full_backward_hook")
+        return gs
+
+    @staticmethod
+    def _replaced(found: Any, gs: tuple[Any, ...], what: str) -> tuple[Any, ...]:
+        if found is None:
+            return gs
+        found = found if isinstance(found, tuple) else (found,)
+        if len(found) != len(gs):
+            raise OperandError(f"{what}: the hook gives None or {len(gs)} gradients, not {len(found)}")
+        for old, new in zip(gs, found, strict=True):
+            if old is not None and (getattr(new, "shape", None) != old.shape or new.dtype != old.dtype):
+                shown = f"{old.dtype} of shape {old.shape}"
+                raise OperandError(f"{what}: the hook replaces a gradient, {shown}, by one like it, not by {new!r}")
+        return found
+
+
+class Hooked:
+    """The half of ``Module`` that has hooks."""
+
+    _hooks: Hooks | None = None
+
+    def _register(self, kind: str, hook: Any, keyed: bool, prepend: bool) -> RemovableHandle:
+        if not callable(hook):
+            raise OperandError(f"a hook is a function, not {type(hook).__name__}")
+        if self._hooks is None:
+            self._hooks = Hooks()
+        hooks: dict[int, Any] = getattr(self._hooks, kind)
+        rest = list(hooks.items()) if prepend else []
+        key = next(_count)
+        hooks[key] = (hook, keyed)
+        for old, held in rest:  # to the end, in their order
+            del hooks[old]
+            hooks[old] = held
+        return RemovableHandle(hooks, key)
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook`` before each call of ``forward``.
+
+        Parameters
+        ----------
+        hook : callable
+            ``hook(module, args)``. A result other than None replaces the arguments.
+        prepend : bool
+            True to call it before the hooks that are there.
+        with_kwargs : bool
+            True for ``hook(module, args, kwargs)``, with None or (args, kwargs) as its result.
+
+        Returns
+        -------
+        RemovableHandle
+            Its ``remove()`` removes the hook.
+        """
+        return self._register("before", hook, with_kwargs, prepend)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook`` after each call of ``forward``.
+
+        Parameters
+        ----------
+        hook : callable
+            ``hook(module, args, output)``. A result other than None replaces the output.
+        prepend : bool
+            True to call it before the hooks that are there.
+        with_kwargs : bool
+            True for ``hook(module, args, kwargs, output)``.
+
+        Returns
+        -------
+        RemovableHandle
+            Its ``remove()`` removes the hook.
+        """
+        return self._register("after", hook, with_kwargs, prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook`` in backward passes before that of the module.
+
+        Parameters
+        ----------
+        hook : callable
+            ``hook(module, grad_output)``, with a tuple of the gradients of the results. A result other than None
+            replaces them.
+        prepend : bool
+            True to call it before the hooks that are there.
+
+        Returns
+        -------
+        RemovableHandle
+            Its ``remove()`` removes the hook.
+
+        Notes
+        -----
+        What holds for ``register_full_backward_hook`` holds here too.
+        """
+        return self._register("backward_before", hook, False, prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook`` in backward passes after that of the module.
+
+        Parameters
+        ----------
+        hook : callable
+            ``hook(module, grad_input, grad_output)``, with tuples of the gradients by positional arguments and by
+            results, None where there is none. A result other than None replaces ``grad_input``.
+        prepend : bool
+            True to call it before the hooks that are there.
+
+        Returns
+        -------
+        RemovableHandle
+            Its ``remove()`` removes the hook.
+
+        Notes
+        -----
+        Gradients are seen of Tensors that are positional arguments themselves, and of a result that is a Tensor or a
+        tuple of them; not of those in other containers. A module none of whose arguments has a gradient calls the hook
+        with None for each. Forward mode through the module is an error.
+        """
+        return self._register("backward", hook, False, prepend)

@@ -1,0 +1,152 @@
+"""State: the values of a module by name, and their way back into one."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import agrad
+from agrad.errors import DataError, OperandError, listed
+from agrad.nn.parameter import Unsaved
+from agrad.nn.parts import Part, Parts, join, walk
+
+
+class IncompatibleKeys(NamedTuple):
+    """The names that a state and a module do not share."""
+
+    missing_keys: list[str]
+    """Those of the module that the state has not."""
+    unexpected_keys: list[str]
+    """Those of the state that the module has not."""
+
+
+def saved(root: Parts, prefix: str = "", once: bool = True) -> list[Part]:
+    """Return the parameters, and the buffers that are saved."""
+    parts = [part for part in walk(root, prefix, once) if isinstance(part.value, agrad.Tensor)]
+    return [p for p in parts if p.key not in p.owner._unsaved and not isinstance(p.value, Unsaved)]
+
+
+class State:
+    """The half of ``Module`` that saves and loads."""
+
+    def host_state(self) -> dict[str, int]:
+        """Return the saved state of this module besides Tensors.
+
+        Returns
+        -------
+        dict of str to int
+            Integers of 0 or more by name.
+        """
+        return {}
+
+    def load_host_state(self, state: Mapping[str, int]) -> None:
+        """Load a state that ``host_state`` returned.
+
+        Parameters
+        ----------
+        state : mapping of str to int
+            The integers by name.
+        """
+
+    def state_dict(self, prefix: str = "") -> dict[str, np.ndarray]:
+        """Return parameters, buffers and host state by name, as NumPy arrays.
+
+        Parameters
+        ----------
+        prefix : str
+            Text before each name, such as ``"encoder."``.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            Arrays on the host that share no memory with the module.
+        """
+        state = {prefix + part.name: np.array(part.value.detach().numpy()) for part in saved(self)}  # type: ignore[arg-type]
+        for name, module in self.named_modules():  # type: ignore[attr-defined]
+            for key, number in module.host_state().items():
+                state[prefix + join(name, key)] = np.array(number, dtype=np.int64)
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
+        """Load values of ``state_dict``, saved on any backend.
+
+        The values are put where the module's Tensors are now.
+
+        Parameters
+        ----------
+        state : mapping of str to array
+            Arrays with the names, shapes and dtypes of ``state_dict()``.
+        strict : bool
+            False to load the names that both have, and leave the others as they are.
+
+        Returns
+        -------
+        IncompatibleKeys
+            The lists ``missing_keys`` and ``unexpected_keys``, both empty if ``strict``.
+
+        Raises
+        ------
+        OperandError
+            If ``state`` is no mapping.
+        DataError
+            If shapes or dtypes do not fit, or names if ``strict``. The message lists them, and the module is unchanged.
+        """
+        if not isinstance(state, Mapping):
+            raise OperandError(f"load_state_dict takes a dict of arrays by name, not a {type(state).__name__}")
+        arrays = {name: np.asarray(value) for name, value in state.items()}
+        tensors = {part.name: part.value for part in saved(self)}  # type: ignore[arg-type]
+        counted = [(name, m, m.host_state()) for name, m in self.named_modules()]  # type: ignore[attr-defined]
+        expected: dict[str, tuple[tuple[int, ...], str]] = {
+            name: (tensor.shape, tensor.dtype.name) for name, tensor in tensors.items()
+        }
+        counts = [join(name, key) for name, _, keys in counted for key in keys]
+        names = dict.fromkeys([*expected, *counts])
+        lost = IncompatibleKeys([n for n in names if n not in arrays], [n for n in arrays if n not in names])
+        if not strict:
+            arrays = {name: array for name, array in arrays.items() if name in names}
+            expected = {name: kind for name, kind in expected.items() if name in arrays}
+            counts = [name for name in counts if name in arrays]
+        check_state(f"the state of {type(self).__name__}", arrays, expected, counts)
+        put((tensors[name], arrays[name]) for name in expected)
+        for name, module, old in counted:
+            new = {key: int(arrays[join(name, key)]) for key in old if join(name, key) in arrays}
+            if new:
+                module.load_host_state({**old, **new})
+        return lost
+
+
+def put(pairs: Iterable[tuple[agrad.Tensor, np.ndarray]]) -> None:
+    """Set Tensors to arrays of the host, in their dtypes."""
+    fresh = [(tensor, agrad.asarray(on_device_of(tensor, array))) for tensor, array in pairs]
+    for tensor, value in fresh:
+        tensor.assign(agrad.astype(value, tensor.dtype, copy=False).raw)
+
+
+def check_state(
+    what: str,
+    arrays: Mapping[str, np.ndarray],
+    expected: Mapping[str, tuple[tuple[int, ...], str]],
+    counts: Collection[str],
+) -> None:
+    """Raise ``DataError`` unless arrays have the expected names, shapes and dtypes.
+
+    Those named in ``counts`` are one integer of 0 or more each.
+    """
+    expected = {**expected, **dict.fromkeys(counts, ((), "int64"))}
+    problems = []
+    for name, (shape, dtype) in expected.items():
+        found = arrays.get(name)
+        if found is None:
+            problems.append(f"{name}: expected {dtype} of shape {shape}, found none")
+        elif found.shape != shape or found.dtype.name != dtype:
+            problems.append(f"{name}: expected {dtype} of shape {shape}, found {found.dtype.name} of {found.shape}")
+        elif name in counts and found < 0:
+            problems.append(f"{name}: expected 0 or more, found {found}")
+    problems += [f"{name}: not expected" for name in arrays if name not in expected]
+    if problems:
+        raise DataError(f"{what} was not loaded:\n  " + listed(problems, 8, "\n  ", 150))
+
+
+def on_device_of(tensor: agrad.Tensor, values: np.ndarray) -> Any:
+    """Return a new raw array of ``values`` where the Tensor's array is."""
+    return agrad.asarray(values, backend=tensor.backend, device=tensor.device, copy=True).raw

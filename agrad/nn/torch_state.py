@@ -1,0 +1,146 @@
+"""Weights of PyTorch's modules, and the way to and from agrad's."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.errors import DataError, OperandError, listed
+from agrad.nn.module import Module
+from agrad.nn.parts import Part, join
+from agrad.nn.state import IncompatibleKeys, put, saved
+
+
+def _turned(part: Part, array: np.ndarray) -> np.ndarray:
+    """Return an array in the other layout, PyTorch's or agrad's."""
+    turned = part.key in part.owner.torch_transposed and array.ndim >= 2
+    return np.ascontiguousarray(np.swapaxes(array, -1, -2)) if turned else array
+
+
+def _counts(module: Module) -> dict[str, tuple[Module, str, int]]:
+    """Return the counts that PyTorch's modules save: the module, its name for the count, and the count."""
+    named = module.named_modules(remove_duplicate=False)
+    return {join(name, key): (m, key, n) for name, m in named for key, n in m.torch_counts().items()}
+
+
+def _check(module: Any) -> None:
+    if not isinstance(module, Module):
+        raise OperandError(f"expected a Module of agrad's, found a {type(module).__name__}")
+
+
+def torch_state_dict(module: Module) -> dict[str, np.ndarray]:
+    """Return the state of a module by PyTorch's names, in PyTorch's layouts.
+
+    A module of PyTorch's with the same attributes loads it after
+    ``{name: torch.from_numpy(array) for name, array in state.items()}``.
+
+    Parameters
+    ----------
+    module : Module
+        A module whose layers PyTorch has.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        Arrays on the host that share no memory with the module. A parameter that is used in several places stands by
+        each of its names, as in PyTorch.
+
+    Raises
+    ------
+    OperandError
+        If ``module`` is no Module.
+    """
+    _check(module)
+    state = {p.name: np.array(_turned(p, p.value.detach().numpy()), order="C") for p in saved(module, once=False)}
+    return {**state, **{name: np.array(n, np.int64) for name, (_, _, n) in _counts(module).items()}}
+
+
+def load_torch_state_dict(module: Module, state: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
+    """Load the ``state_dict`` of a module of PyTorch's with the same attributes.
+
+    Numbers are cast to the dtypes of the module, floating to floating ones, integers if they fit.
+
+    Parameters
+    ----------
+    module : Module
+        The module. Its layers are those of the same names in ``torch.nn``.
+    state : mapping of str to array
+        PyTorch's tensors, or arrays of any library, as ``state_dict()``, ``torch.load`` or safetensors give them.
+    strict : bool
+        False to load the names that both have, and leave the others as they are.
+
+    Returns
+    -------
+    IncompatibleKeys
+        The lists ``missing_keys`` and ``unexpected_keys``, both empty if ``strict``.
+
+    Raises
+    ------
+    OperandError
+        If ``module`` is no Module, or ``state`` no mapping.
+    DataError
+        If shapes or kinds of numbers do not fit, or names if ``strict``. The message lists them, and the module is
+        unchanged.
+    """
+    _check(module)
+    if not isinstance(state, Mapping):
+        raise OperandError(f"load_torch_state_dict takes a dict of arrays by name, not a {type(state).__name__}")
+    parts, counts = saved(module, once=False), _counts(module)
+    known = {part.name for part in parts} | counts.keys()
+    loaded = {id(part.value) for part in parts if part.name in state}
+    missing = [part.name for part in parts if part.name not in state and id(part.value) not in loaded]
+    unexpected = [name for name in state if name not in known]
+    problems = [f"{name}: expected, and not found" for name in missing] if strict else []
+    problems += [f"{name}: not expected" for name in unexpected] if strict else []
+    found: dict[str, tuple[agrad.Tensor, np.ndarray]] = {}
+    first: dict[int, str] = {}
+    for part in parts:
+        if part.name not in state:
+            continue
+        array, problem = _fitting(part, state[part.name])
+        twin = first.setdefault(id(part.value), part.name)
+        if problem:
+            problems.append(f"{part.name}: {problem}")
+        elif twin != part.name and twin in found and not np.array_equal(array, found[twin][1], equal_nan=True):
+            problems.append(f"{part.name}: it is {twin} in the module, and has other values here")
+        elif twin == part.name:
+            found[part.name] = (part.value, array)
+    numbers = {name: agrad.asarray(_array(state[name])).numpy() for name in counts if name in state}
+    wrong = [name for name, n in numbers.items() if n.shape != () or n.dtype.kind not in "iu" or n < 0]
+    problems += [f"{name}: expected an integer of 0 or more, found {numbers[name]}" for name in wrong]
+    if problems:
+        text = listed(problems, 8, "\n  ", 150)
+        raise DataError(f"PyTorch's state was not loaded into {type(module).__name__}:\n  {text}")
+    put(found.values())
+    for name, n in numbers.items():
+        owner, key, _ = counts[name]
+        if key in owner.host_state():
+            owner.load_host_state({**owner.host_state(), key: int(n)})
+    return IncompatibleKeys(missing, unexpected)
+
+
+def _array(value: Any) -> Any:
+    """Return an array without its derivative."""
+    return getattr(value, "detach", lambda: value)()
+
+
+def _fitting(part: Part, value: Any) -> tuple[np.ndarray, str]:
+    """Return a value of a state as it is loaded, and what does not fit."""
+    tensor = part.value
+    try:
+        given = agrad.asarray(_array(value))
+    except OperandError:
+        return np.empty(0), f"expected an array, found a {type(value).__name__}"
+    shape = _turned(part, np.empty(tensor.shape, bool)).shape
+    if given.shape != shape:
+        return np.empty(0), f"expected shape {shape}, found {given.shape}"
+    if given.dtype.kind != tensor.dtype.kind:
+        return np.empty(0), f"expected {tensor.dtype}, found {given.dtype}"
+    if given.dtype.name == "bfloat16":
+        given = agrad.astype(given, agrad.float32)
+    array, name = _turned(part, given.numpy()), tensor.dtype.name
+    cast = array if name == "bfloat16" else array.astype(name)
+    if not name.startswith(("float", "bfloat", "complex")) and not np.array_equal(cast, array):
+        return cast, f"expected numbers that {name} holds, found others"
+    return cast, ""

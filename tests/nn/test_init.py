@@ -1,0 +1,154 @@
+"""Fillings of Tensors and functions of lists of parameters, beside PyTorch's."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn
+from agrad.errors import ConfigurationError, DataError, DtypeError, OperandError, ShapeError
+from agrad.nn import init
+
+
+def place(array: Any) -> agrad.Tensor:
+    here = agrad.zeros((1,))
+    return agrad.asarray(np.asarray(array), backend=here.backend, device=here.device)
+
+
+def host(tensor: agrad.Tensor) -> np.ndarray:
+    return np.array(tensor.detach().numpy())
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("uniform_", {"a": -1.0, "b": 3.0}),
+        ("normal_", {"mean": 1.0, "std": 2.0}),
+        ("trunc_normal_", {"mean": 1.0, "std": 2.0, "a": 0.0, "b": 2.0}),
+        ("trunc_normal_", {}),
+        ("xavier_uniform_", {"gain": 2.0}),
+        ("xavier_normal_", {}),
+        ("kaiming_uniform_", {"a": 0.5}),
+        ("kaiming_uniform_", {"mode": "fan_out", "nonlinearity": "tanh"}),
+        ("kaiming_normal_", {"nonlinearity": "relu"}),
+        ("kaiming_normal_", {"mode": "fan_out"}),
+    ],
+)
+def test_draws_have_pytorch_s_distributions(name: str, options: dict[str, Any]) -> None:
+    import torch
+
+    torch.manual_seed(0)
+    for turned, shape in ((True, (300, 200)), (False, (60, 40, 5, 5))):
+        mine = nn.Parameter(np.zeros(shape))
+        theirs = torch.zeros(tuple(reversed(shape)) if turned else shape, dtype=torch.float64)
+        assert getattr(init, name)(mine, **options, rng=np.random.default_rng(0)) is mine
+        getattr(torch.nn.init, name)(theirs, **options)
+        got, expected = host(mine), theirs.numpy()
+        scale = expected.std()
+        assert math.isclose(got.std(), scale, rel_tol=0.02)
+        assert abs(got.mean() - expected.mean()) < 0.02 * scale
+        quantiles = [0.001, 0.1, 0.4, 0.6, 0.9, 0.999]
+        np.testing.assert_allclose(np.quantile(got, quantiles), np.quantile(expected, quantiles), atol=0.1 * scale)
+
+
+@pytest.mark.needs("torch")
+def test_fixed_values_are_pytorch_s() -> None:
+    import torch
+
+    for name, shape, options in (
+        ("constant_", (3, 2), {"val": 2.5}),
+        ("ones_", (3,), {}),
+        ("zeros_", (3,), {}),
+        ("eye_", (3, 5), {}),
+        ("dirac_", (6, 3, 4), {}),
+        ("dirac_", (6, 2, 3, 3), {"groups": 3}),
+    ):
+        mine, theirs = nn.Parameter(np.full(shape, 7.0)), torch.full(shape, 7.0)
+        getattr(init, name)(mine, **options)
+        getattr(torch.nn.init, name)(theirs, **options)
+        np.testing.assert_array_equal(host(mine), theirs.numpy())
+    for name in ("linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu", "conv2d", "conv_transpose1d"):
+        assert math.isclose(init.calculate_gain(name), torch.nn.init.calculate_gain(name), rel_tol=1e-15)
+    assert math.isclose(init.calculate_gain("leaky_relu", 0.3), torch.nn.init.calculate_gain("leaky_relu", 0.3))
+
+
+def test_orthogonal_and_sparse(backend: str) -> None:
+    for shape in ((4, 7), (7, 4), (6, 2, 2)):
+        w = nn.Parameter(place(np.zeros(shape)))
+        q = host(init.orthogonal_(w, gain=2.0)).reshape(shape[0], -1)
+        small = q @ q.T if q.shape[0] <= q.shape[1] else q.T @ q
+        np.testing.assert_allclose(small, 4 * np.eye(len(small)), atol=1e-12)
+    w = nn.Parameter(place(np.ones((10, 400), "float32")))
+    values = host(init.sparse_(w, 0.25, std=2.0))
+    np.testing.assert_array_equal((values == 0).sum(0), 3)
+    assert math.isclose(values[values != 0].std(), 2.0, rel_tol=0.05)
+
+
+def test_one_seed_gives_the_same_values_everywhere(backend: str) -> None:
+    for name in ("normal_", "trunc_normal_", "kaiming_uniform_"):
+        w, x = nn.Parameter(place(np.zeros((3, 4), "float32"))), nn.Parameter(np.zeros((3, 4), "float32"))
+        for tensor in (w, x):
+            getattr(init, name)(tensor, rng=agrad.random.Generator(3))
+        np.testing.assert_array_equal(host(w), host(x))
+        assert w.backend == backend and w.requires_grad and w.is_leaf
+
+
+def test_vectors(backend: str) -> None:
+    model = nn.Sequential(nn.Linear(3, 2, dtype="float64"), nn.PReLU(dtype="float32"))
+    with pytest.raises(ShapeError, match=r"a vector of 9 elements, not shape \(8,\)"):
+        nn.utils.vector_to_parameters(place(np.zeros(8)), model.parameters())
+    nn.utils.vector_to_parameters(place(np.arange(9.0)), model.parameters())
+    np.testing.assert_array_equal(host(model[0].weight), np.arange(6.0).reshape(3, 2))
+    assert model[1].weight.dtype == agrad.float32 and model[1].weight.item() == 8.0
+    vector = nn.utils.parameters_to_vector(model[0].parameters())
+    agrad.sum(vector * vector).backward()
+    np.testing.assert_array_equal(host(model[0].bias.grad), [12.0, 14.0])
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("order", [2.0, 1.0, 3.5, math.inf])
+def test_clipping_is_pytorch_s(backend: str, order: float) -> None:
+    import torch
+
+    grads = [np.array([[3.0, -4.0]]), np.array([1.0, 2.0, -8.0])]
+    mine, theirs = [nn.Parameter(place(g)) for g in grads], [torch.nn.Parameter(torch.tensor(g)) for g in grads]
+    for clip, *given in (("clip_grad_norm_", 4.0, order), ("clip_grad_value_", 0.5)):
+        for p, q, g in zip(mine, theirs, grads, strict=True):
+            p.grad, q.grad = place(g), torch.tensor(g)
+        norms = [getattr(space.nn.utils, clip)(ps, *given) for space, ps in ((agrad, mine), (torch, theirs))]
+        for p, q in zip(mine, theirs, strict=True):
+            np.testing.assert_allclose(host(p.grad), q.grad.numpy(), rtol=1e-12)
+        assert norms[0] is norms[1] is None or math.isclose(norms[0].item(), norms[1].item(), rel_tol=1e-12)
+    p.grad = place(np.array([1.0, math.nan, 1.0]))
+    with pytest.raises(DataError, match="the norm of the gradients is nan"):
+        nn.utils.clip_grad_norm_(p, 1.0, order, error_if_nonfinite=True)
+    assert host(p.grad)[0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("error", "match", "make"),
+    [
+        (ShapeError, "two axes", lambda: init.xavier_normal_(nn.Parameter(np.ones(3)))),
+        (ShapeError, "fills a matrix", lambda: init.eye_(nn.Parameter(np.ones(3)))),
+        (ShapeError, "fills a matrix", lambda: init.sparse_(nn.Parameter(np.ones(3)), 0.5)),
+        (ShapeError, "3 to 5 axes", lambda: init.dirac_(nn.Parameter(np.ones((3, 3))))),
+        (ShapeError, "two axes or more", lambda: init.orthogonal_(nn.Parameter(np.ones(3)))),
+        (OperandError, "takes a leaf Tensor", lambda: init.zeros_(nn.Parameter(np.ones(3)) * 2)),
+        (OperandError, "takes a leaf Tensor", lambda: init.ones_(np.ones(3))),
+        (OperandError, "takes a leaf Tensor, such as a parameter, not 3", lambda: init.kaiming_normal_(3)),
+        (DtypeError, "a floating dtype, not of int64", lambda: init.normal_(agrad.asarray([1, 2]))),
+        (ConfigurationError, "0 or more, not 'x'", lambda: nn.utils.clip_grad_norm_([], "x", 1.0)),
+        (ConfigurationError, "not 'swish'", lambda: init.calculate_gain("swish")),
+        (ConfigurationError, "not 'in'", lambda: init.kaiming_normal_(nn.Parameter(np.ones((3, 3))), mode="in")),
+        (ConfigurationError, "a is below b", lambda: init.trunc_normal_(nn.Parameter(np.ones(3)), a=2.0)),
+        (ConfigurationError, "no parameters", lambda: nn.utils.parameters_to_vector([])),
+        (ConfigurationError, "0 or more, not -1", lambda: nn.utils.clip_grad_value_([], -1)),
+        (ConfigurationError, "above 0, not 0", lambda: nn.utils.clip_grad_norm_([], 1.0, 0)),
+    ],
+)
+def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Any) -> None:
+    with pytest.raises(error, match=match):
+        make()

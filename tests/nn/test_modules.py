@@ -1,0 +1,309 @@
+"""Modules as users of PyTorch know them: parameters and buffers, containers, freezing, casts, copies, depth."""
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+from agrad import nn
+from agrad.errors import ConfigurationError, DataError, DtypeError, NotDifferentiableError, OperandError
+from agrad.nn import checkpoint
+
+
+def here(array: Any) -> agrad.Tensor:
+    place = agrad.zeros((1,))
+    return agrad.asarray(np.asarray(array), backend=place.backend, device=place.device)
+
+
+def host(tensor: agrad.Tensor) -> np.ndarray:
+    return np.array(tensor.detach().numpy())
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self._stem = nn.Linear(3, 4)
+        self._scale = nn.Parameter(here(np.ones(4, "float32")))
+        self.blocks = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])
+        self.heads = nn.ModuleDict({"a": nn.Linear(4, 2), "b": nn.Linear(4, 1)})
+        self.gains = nn.ParameterList([here(np.ones(4, "float32"))])
+        self.shifts = nn.ParameterDict({"x": here(np.zeros(4, "float32"))})
+        self.register_buffer("steps", here(np.array(3)))
+        self.register_buffer("mask", here(np.ones(4, "float32")), persistent=False)
+        self.seen = nn.Buffer(here(np.zeros(2)), persistent=False)
+        self.kept = nn.Buffer(here(np.zeros(2, "float32")))
+
+    def forward(self, x: Any, head: str = "a") -> Any:
+        x = self._stem(x) * self._scale
+        for block in self.blocks:
+            x = agrad.tanh(block(x)) * self.gains[0] + self.shifts["x"]
+        return self.heads[head](x * self.mask)
+
+
+PARAMETERS = [
+    "_stem.weight", "_stem.bias", "_scale", "blocks.0.weight", "blocks.0.bias", "blocks.1.weight", "blocks.1.bias",
+    "heads.a.weight", "heads.a.bias", "heads.b.weight", "heads.b.bias", "gains.0", "shifts.x",
+]  # fmt: skip
+
+
+def test_parts_have_pytorch_s_names(backend: str) -> None:
+    net = Net()
+    assert net(here(np.ones((5, 3), "float32"))).shape == (5, 2)
+    assert [name for name, _ in net.named_parameters()] == PARAMETERS
+    assert [name for name, _ in net.named_buffers()] == ["steps", "mask", "seen", "kept"]
+    assert sorted(net.state_dict("net.")) == sorted(f"net.{name}" for name in [*PARAMETERS, "steps", "kept"])
+    net.mask = here(np.zeros(4, "float32"))  # what the name holds is left out, as in PyTorch
+    assert "mask" not in net.state_dict()
+    assert [name for name, _ in net.named_children()] == ["_stem", "blocks", "heads", "gains", "shifts"]
+    assert net.children()[1] is net.blocks
+    assert net.get_submodule("heads.a") is net.heads["a"] is net.heads.a
+    assert net.get_parameter("gains.0") is net.gains[0]
+    assert net.get_buffer("steps") is net.steps
+    assert [name for name, _ in net.named_parameters("n", recurse=False)] == ["n._scale"]
+    assert all(isinstance(p, nn.Parameter) and type(p) is agrad.Tensor for p in net.parameters())
+    assert isinstance(net.seen, nn.Buffer) and not isinstance(net.seen, nn.Parameter)
+    assert not isinstance(here(np.ones(2)), nn.Parameter) and not isinstance(1.0, nn.Buffer)
+
+
+def test_a_frozen_parameter_stays_one(backend: str) -> None:
+    net = Net()
+    net.plain = agrad.asarray(np.ones(2), backend=backend, requires_grad=True)
+    net.blocks.requires_grad_(False)
+    net.requires_grad_(False)
+    assert [name for name, _ in net.named_parameters()] == [*PARAMETERS, "plain"]
+    assert not any(p.requires_grad for p in net.parameters())
+    net.heads.requires_grad_(True)
+    before = net.state_dict()
+    optimizer = agrad.optim.SGD(net.parameters(), lr=0.1)
+    agrad.sum(net(here(np.ones((5, 3), "float32")))).backward()
+    optimizer.step()
+    after = net.state_dict()
+    changed = [name for name in before if not np.array_equal(before[name], after[name])]
+    assert changed == ["heads.a.weight", "heads.a.bias"]
+    net.zero_grad(set_to_none=False)
+    assert not host(net.heads.a.weight.grad).any()
+    assert net.heads.b.weight.grad is None
+    net.zero_grad()
+    assert net.heads.a.weight.grad is None
+    frozen = nn.Parameter(np.ones(2), requires_grad=False)
+    assert isinstance(frozen, nn.Parameter) and not frozen.requires_grad
+
+
+def test_sequential_is_a_list_with_names() -> None:
+    a, b, c, d = (nn.Linear(1, 1) for _ in range(4))
+    row = nn.Sequential({"conv": a, "act": b})
+    assert row.conv is a and [name for name, _ in row.named_children()] == ["conv", "act"]
+    row.append(c).insert(1, d)
+    assert [name for name, _ in row.named_children()] == ["conv", "1", "act", "3"]
+    assert list(row) == [a, d, b, c] and row[-1] is c and d in row and nn.ReLU() not in row
+    part = row[1:3]
+    assert list(part) == [d, b] and [name for name, _ in part.named_children()] == ["1", "act"]
+    row.act = e = nn.ReLU()
+    assert row[2] is e
+    row.extra = b
+    assert len(row) == 5 and row[4] is b and row.extra is b
+    del row[0], row.extra
+    assert [name for name, _ in row.named_children()] == ["0", "act", "2"]
+    assert row.pop(0) is d and len(row) == 2
+    assert list(nn.Sequential(a) + nn.Sequential(b)) == [a, b]
+    row[0] = a
+    row[0:2] = [b, d]
+    assert list(row) == [b, d]
+
+
+def test_lists_and_dicts() -> None:
+    a, b, c = (nn.ReLU() for _ in range(3))
+    row = nn.ModuleList([a])
+    row += [b]
+    row.extend([c]).insert(0, nn.Tanh())
+    assert [type(m).__name__ for m in row] == ["Tanh", "ReLU", "ReLU", "ReLU"]
+    assert row.pop() is c and list(row[1:]) == [a, b] and isinstance(row[1:], nn.ModuleList)
+    assert [name for name, _ in row[1:].named_children()] == ["0", "1"]
+    with pytest.raises(ConfigurationError, match="defines no forward"):
+        row(1)
+    named = nn.ModuleDict({"a": a})
+    named.update({"b": b})
+    named["c"] = c
+    assert list(named) == list(named.keys()) == ["a", "b", "c"] and dict(named.items())["b"] is b
+    assert named.pop("b") is b and "b" not in named and named.get("b") is None and len(named) == 2
+    named["training"] = b
+    assert not named.eval().training and named["training"] is b and not b.training
+    named.clear()
+    assert not list(named.values()) and named
+    w = nn.Parameter(np.ones(2))
+    params = nn.ParameterList([w, np.zeros(3)])
+    assert params[0] is w and w in params and isinstance(params[1], nn.Parameter)
+    params.append(nn.Buffer(np.ones(1)))
+    assert [name for name, _ in params.named_buffers()] == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("error", "match", "make"),
+    [
+        (ConfigurationError, "entry 1 is a int", lambda: nn.ModuleList([nn.ReLU(), 1])),
+        (ConfigurationError, "entry a is a int", lambda: nn.ModuleDict({"a": 1})),
+        (ConfigurationError, r"without a dot, not 'a\.b'", lambda: nn.ModuleDict({"a.b": nn.ReLU()})),
+        (OperandError, "a list of entries, not a ReLU", lambda: nn.ModuleList(nn.ReLU())),
+        (IndexError, "has 1 entries, and no entry 1", lambda: nn.ModuleList([nn.ReLU()])[1]),
+        (IndexError, "no entry -1", lambda: nn.Sequential().pop()),
+        (KeyError, "'b' is not among the keys 'a'", lambda: nn.ModuleDict({"a": nn.ReLU()})["b"]),
+        (AttributeError, "Sequential has no attribute 'weight'", lambda: nn.Sequential().weight),
+        (ConfigurationError, "has no module 'x'; it has '', '0'", lambda: nn.Sequential(nn.ReLU()).get_submodule("x")),
+        (ConfigurationError, "has no parameter 'w'; it has none", lambda: nn.ReLU().get_parameter("w")),
+        (ConfigurationError, "another attribute 'forward'", lambda: nn.ReLU().add_module("forward", nn.ReLU())),
+        (ConfigurationError, r"not 'a\.b'", lambda: nn.ReLU().register_buffer("a.b", np.ones(1))),
+        (OperandError, "expected a Module, found a int", lambda: nn.ReLU().add_module("a", 1)),
+        (OperandError, r"give nn\.Parameter", lambda: nn.ReLU().register_parameter("a", np.ones(1))),
+        (DtypeError, "has no derivative", lambda: nn.Parameter(np.ones(2, int))),
+        (DtypeError, "numpy has no dtype 'bfloat16'", lambda: nn.PReLU(backend="numpy").bfloat16()),
+        (OperandError, "a dict of arrays by name, not a list", lambda: nn.PReLU().load_state_dict([1])),
+        (OperandError, "a dict of arrays by name, not a list", lambda: nn.load_torch_state_dict(nn.PReLU(), [1])),
+        (OperandError, "a Module of agrad's, found a int", lambda: nn.torch_state_dict(3)),
+        (ConfigurationError, "one dtype", lambda: nn.ReLU().to("float32", "float64")),
+        (OperandError, "a hook is a function, not int", lambda: nn.ReLU().register_forward_hook(1)),
+    ],
+)
+def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Any) -> None:
+    with pytest.raises(error, match=match):
+        make()
+
+
+def test_a_result_is_no_parameter() -> None:
+    w = nn.Parameter(np.ones(2))
+    with pytest.raises(NotDifferentiableError, match="result of multiply"):
+        nn.ReLU().register_parameter("w", w * 2)
+    copied = nn.Parameter(w * 2)
+    assert copied.is_leaf and copied.requires_grad and w.requires_grad
+
+
+def test_changed_containers_are_seen_by_jit() -> None:
+    row, named = nn.Sequential(nn.Tanh()), nn.ModuleDict({"a": nn.Sigmoid()})
+    params = nn.ParameterList([np.ones(3)])
+
+    def f(x: Any) -> Any:
+        return named["a"](row(x)) * params[0]
+
+    jitted, x = agrad.jit(f), agrad.asarray(np.arange(3.0))
+    for change in (
+        lambda: None,
+        lambda: row.append(nn.ReLU()).append(nn.Softplus()),
+        lambda: row.pop(0),
+        lambda: row.__setitem__(0, nn.Sigmoid()),
+        lambda: named.update({"a": nn.Identity()}),
+        lambda: params.__setitem__(0, np.full(3, 2.0)),
+        lambda: params.insert(0, np.full(3, 5.0)),
+    ):
+        change()
+        np.testing.assert_allclose(host(jitted(x)), host(f(x)), rtol=1e-12)
+    assert jitted.cache_info().misses >= 5
+
+
+def test_apply_goes_from_the_inside_out() -> None:
+    inner = nn.Sequential(nn.ReLU(), nn.Tanh())
+    model = nn.Sequential(inner, nn.GELU())
+    seen: list[str] = []
+    assert model.apply(lambda module: seen.append(type(module).__name__)) is model
+    assert seen == ["ReLU", "Tanh", "Sequential", "GELU", "Sequential"]
+
+
+@pytest.mark.parametrize("target", [agrad.float64, "float64", np.float64])
+def test_to_takes_a_dtype(backend: str, target: Any) -> None:
+    net = Net().to(target)
+    assert {p.dtype.name for p in net.parameters()} == {"float64"}
+    assert net.steps.dtype.kind == "signed integer" and net.kept.dtype == agrad.float64
+    assert net.to("numpy", "float32").gains[0].backend == "numpy"
+    assert net.double().kept.dtype == agrad.float64
+    assert net.float().kept.dtype == agrad.float32
+    with pytest.raises(DtypeError, match="floating"):
+        net.to(agrad.int32)
+    assert net.kept.dtype == agrad.float32
+
+
+@pytest.mark.needs("torch")
+def test_narrow_dtypes() -> None:
+    with agrad.use_backend("torch"):
+        net = nn.Linear(3, 2)
+        x = agrad.ones((1, 3), dtype="bfloat16")
+        assert net.bfloat16()(x).dtype.name == "bfloat16"
+        assert net.half().weight.dtype.name == "float16"
+        import torch
+
+        assert net.to(torch.float64).weight.dtype == agrad.float64
+
+
+def test_not_strict_loading_says_what_is_missing(backend: str) -> None:
+    net = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+    state = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)).state_dict()
+    assert net.load_state_dict(state) == ([], [])
+    part = {"0.weight": state["0.weight"] + 1, "1.calls": np.array(4), "other": np.ones(2)}
+    bias = host(net[0].bias)
+    found = net.load_state_dict(part, strict=False)
+    assert found.missing_keys == ["0.bias", "1.seed"] and found.unexpected_keys == ["other"]
+    np.testing.assert_array_equal(host(net[0].weight), part["0.weight"])
+    np.testing.assert_array_equal(host(net[0].bias), bias)
+    assert net[1].calls == 4 and net[1].seed == int(state["1.seed"])
+    with pytest.raises(DataError, match=r"0\.weight: expected float32 of shape"):
+        net.load_state_dict({"0.weight": np.ones(3, "float32"), "1.calls": np.array(9)}, strict=False)
+    assert net[1].calls == 4
+
+
+@pytest.mark.needs("safetensors")
+def test_a_file_goes_to_another_backend_bit_for_bit(backend: str, tmp_path: Any) -> None:
+    net = Net()
+    checkpoint.save(tmp_path / "net.safetensors", net.state_dict(), {})
+    with agrad.use_backend("numpy"):
+        other = Net()
+    other.load_state_dict(checkpoint.load(tmp_path / "net.safetensors")[0])
+    for name, value in net.state_dict().items():
+        np.testing.assert_array_equal(other.state_dict()[name], value)
+
+
+@pytest.mark.parametrize("how", ["deepcopy", "pickle"])
+def test_copies(backend: str, how: str) -> None:
+    net = Net()
+    net.register_forward_hook(_double)
+    net.tied = net.blocks[0].weight
+    net.blocks.requires_grad_(False)
+    twin = copy.deepcopy(net) if how == "deepcopy" else pickle.loads(pickle.dumps(net))
+    assert [name for name, _ in twin.named_parameters()] == PARAMETERS
+    assert [p.requires_grad for p in twin.parameters()] == [p.requires_grad for p in net.parameters()]
+    assert twin.tied is twin.blocks[0].weight and twin.tied is not net.tied
+    assert sorted(twin.state_dict()) == sorted(net.state_dict())
+    x = here(np.ones((5, 3), "float32"))
+    np.testing.assert_array_equal(host(twin(x)), host(net(x)))
+    twin._scale.assign(twin._scale.raw * 2)
+    assert not np.array_equal(host(twin._scale), host(net._scale))
+
+
+def _double(module: Any, args: Any, out: Any) -> Any:
+    return out * 2
+
+
+def test_a_thousand_modules_deep_and_in_a_ring() -> None:
+    ring: Any = nn.Linear(1, 1)
+    model: Any = ring
+    for _ in range(1000):
+        model = nn.Sequential(model)
+    ring.back = model
+    assert len(model.modules()) == 1001
+    assert [name for name, _ in model.named_parameters()] == ["0." * 1000 + "weight", "0." * 1000 + "bias"]
+    assert len(model.named_modules(remove_duplicate=False)) == 1001
+    seen: list[Any] = []
+    model.apply(seen.append)
+    assert seen[0] is ring and seen[-1] is model
+    model.load_state_dict(model.state_dict())
+    assert not model.eval().to(agrad.float64).requires_grad_(False)[0].training
+    assert repr(model).count("Sequential(") == 1000
+
+
+def test_shared_parts_have_all_their_names() -> None:
+    shared = nn.Linear(2, 2)
+    model = nn.Sequential(shared, nn.Sequential(shared))
+    assert [name for name, _ in model.named_parameters()] == ["0.weight", "0.bias"]
+    every = [name for name, _ in model.named_parameters(remove_duplicate=False)]
+    assert every == ["0.weight", "0.bias", "1.0.weight", "1.0.bias"]
+    assert model.get_parameter("1.0.bias") is shared.bias
+    assert repr(model).count("Linear(2, 2)") == 2
