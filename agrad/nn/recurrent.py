@@ -9,9 +9,9 @@ import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn import functional, init
 from agrad.nn.cells import State, Step, checked_state, chosen, gru_step, lstm_step, products_of
+from agrad.nn.dropout import Dropout
 from agrad.nn.functional.attention import places
 from agrad.nn.functional.convolution import numbers
-from agrad.nn.layers import Dropout
 from agrad.nn.module import Module
 from agrad.nn.seeding import Rng
 

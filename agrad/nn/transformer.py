@@ -9,8 +9,8 @@ import numpy as np
 import agrad
 from agrad.errors import ConfigurationError
 from agrad.nn import init
+from agrad.nn.dropout import Dropout
 from agrad.nn.functional.convolution import numbers
-from agrad.nn.layers import Dropout
 from agrad.nn.module import Module
 from agrad.nn.normalization import LayerNorm
 from agrad.nn.seeding import Rng, draw_seed

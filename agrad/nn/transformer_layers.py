@@ -7,7 +7,8 @@ import agrad
 from agrad.errors import ConfigurationError
 from agrad.nn import functional
 from agrad.nn.attention import MultiheadAttention
-from agrad.nn.layers import Dropout, Linear
+from agrad.nn.dropout import Dropout
+from agrad.nn.layers import Linear
 from agrad.nn.module import Module
 from agrad.nn.normalization import LayerNorm
 from agrad.nn.seeding import Rng
