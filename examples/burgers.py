@@ -3,8 +3,8 @@
     python examples/burgers.py --backend NAME --plot FILE.png
 
 u_t + u u_x = v u_xx on -1 <= x <= 1 with u = -sin(pi x) at the start and 0 at both ends (Raissi, Perdikaris and
-Karniadakis, J. Comput. Phys. 378, 2019). The network is multiplied so that start and ends hold exactly; what is left is
-the residual of the equation, whose derivatives in x and t are forward mode, and whose gradient in the weights is reverse
+Karniadakis, J. Comput. Phys. 378, 2019). The form of the solution holds these values exactly. The loss is the mean
+square of the equation's residual: derivatives in x and t are forward mode, and the gradient in the weights is reverse
 mode over it. The number is the relative error of u at 100 x 50 points against the exact solution (Cole and Hopf's
 integral, by Gauss and Hermite's rule).
 """

@@ -7,6 +7,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -22,14 +23,14 @@ def here(array: Any) -> agrad.Tensor:
     return agrad.asarray(np.asarray(array), backend=agrad.get_backend())
 
 
-def run(
-    example: Callable[[], tuple[float, Draw]], about: str, *, least: float = -np.inf, most: float = np.inf
-) -> None:
+def run(example: Callable[[], tuple[float, Draw]], about: str, *, least: float = -np.inf, most: float = np.inf) -> None:
     """Run an example from the command line, and exit with code 1 where its number is out of bounds."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", default="numpy", choices=("numpy", "torch", "jax", "cupy"))
     parser.add_argument("--plot", metavar="FILE.png", help="draw a picture to this file (needs matplotlib)")
     given = parser.parse_args()
+    if given.plot and not Path(given.plot).parent.is_dir():
+        parser.error(f"--plot {given.plot}: there is no such folder")
     begun = time.perf_counter()
     with agrad.use_backend(given.backend):
         number, draw = example()

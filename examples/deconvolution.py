@@ -20,7 +20,7 @@ from agrad.scipy.signal import fftconvolve
 LEAST = 3.0
 RADIUS = 4
 NOISE = 0.005
-SMOOTHNESS = 3e-4
+SMOOTHNESS = 4e-4
 
 
 def photograph() -> np.ndarray:
@@ -71,7 +71,7 @@ def main() -> tuple[float, Draw]:
     found = image.detach().numpy()[inside]
 
     def draw(plt: Any) -> None:
-        _, axes = plt.subplots(1, 3, figsize=(13, 4.6))
+        _, axes = plt.subplots(1, 3, figsize=(13, 4.9))
         shown = {
             f"blurred, {before:.1f} dB": seen,
             f"found, {before + gain:.1f} dB": found,

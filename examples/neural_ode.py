@@ -4,8 +4,8 @@
 
 The right side of dy/dt = f(y) is a network; its gradient comes through the solver (Chen et al., Neural Ordinary
 Differential Equations, NeurIPS 2018). Training sees 40 films of 2 seconds, 11 pictures each, of the angle and the speed
-with noise, and finds the true start of each film as well. The number is the largest error of an angle, in radians, in a film of 10 seconds from a new start, five
-times as long as any that was seen.
+with noise, and finds the true start of each film as well. The number is the largest error of an angle, in radians, in a
+film of 10 seconds from a new start, five times as long as any that was seen.
 """
 
 from typing import Any
@@ -33,9 +33,7 @@ def main() -> tuple[float, Draw]:
     seen = here(films + NOISE * rng.normal(size=films.shape))  # of shape (times, films, 2)
 
     nn.manual_seed(0)
-    model = nn.Sequential(
-        nn.Linear(2, 32, dtype=agrad.float64), nn.Tanh(), nn.Linear(32, 2, dtype=agrad.float64)
-    )
+    model = nn.Sequential(nn.Linear(2, 32, dtype=agrad.float64), nn.Tanh(), nn.Linear(32, 2, dtype=agrad.float64))
     starts = agrad.asarray(seen[0, ...], requires_grad=True)
     optimizer = agrad.optim.LBFGS([*model.parameters(), starts], max_iter=100, line_search_fn="strong_wolfe")
     here_times = here(times)
@@ -64,10 +62,9 @@ def main() -> tuple[float, Draw]:
         left.quiver(sides[..., 0], sides[..., 1], slopes[..., 0], slopes[..., 1], color="0.6")
         left.plot(seen[..., 0].numpy(), seen[..., 1].numpy(), lw=0.8)
         left.set(xlabel="angle", ylabel="speed", title="films that were seen, and the slopes learned")
-        right.plot(long, truth[:, 0], "k--", lw=1, label="angle")
-        right.plot(long, found[:, 0], label="angle, learned")
-        right.plot(long, truth[:, 1], "k:", lw=1, label="speed")
-        right.plot(long, found[:, 1], label="speed, learned")
+        for i, name in enumerate(("angle", "speed")):
+            (line,) = right.plot(long, found[:, i], label=f"{name}, learned")
+            right.plot(long[::4], truth[::4, i], ".", color=line.get_color(), label=name)
         right.axvspan(0, 2, color="0.9")
         right.set(xlabel="seconds (grey: as long as the films)", title="from a new start")
         right.legend(fontsize=8, ncols=2)

@@ -21,7 +21,7 @@ from agrad.data import DataLoader, Table, TensorDataset, read_csv
 
 LEAST = 0.9
 FLATS, TRAIN, EPOCHS = 5000, 4000, 40
-DISTRICTS = "Abbey Bridge Canal Docks Eastside Forest Gardens Harbour Island Junction".split()
+DISTRICTS = ["Abbey", "Bridge", "Canal", "Docks", "Eastside", "Forest", "Gardens", "Harbour", "Island", "Junction"]
 
 
 def write(path: Path) -> None:
