@@ -14,6 +14,7 @@ import pytest
 import agrad
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = [file for file in sorted(FOLDER.glob("*.py")) if "run(main, __doc__" in file.read_text(encoding="utf-8")]
 
 
 def common() -> ModuleType:
@@ -35,19 +36,15 @@ def bound(file: Path) -> str:
 def test_the_table_has_every_example_with_its_bound() -> None:
     text = (FOLDER / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| \[`(\w+)\.py`\]\(\1\.py\) .* \| (at (?:least|most) [-.\d]+) \| .* \|$", text, re.MULTILINE)
-    files = [file for file in sorted(FOLDER.glob("*.py")) if "run(main, __doc__" in file.read_text(encoding="utf-8")]
-    assert len(files) >= 7
-    assert rows == [(file.stem, bound(file)) for file in files]
+    assert len(EXAMPLES) >= 7
+    assert rows == [(file.stem, bound(file)) for file in EXAMPLES]
 
 
-def test_examples_say_what_they_print_and_are_short() -> None:
-    for file in FOLDER.glob("*.py"):
-        text = file.read_text(encoding="utf-8")
-        if "run(main, __doc__" in text:
-            assert f"python examples/{file.name} --backend NAME --plot FILE.png" in (
-                ast.get_docstring(ast.parse(text)) or ""
-            )
-            assert len(text.splitlines()) <= 150
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+def test_an_example_is_a_page_that_says_how_it_is_run(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert f"python examples/{file.name} --backend NAME --plot FILE.png" in str(ast.get_docstring(ast.parse(text)))
+    assert len(text.splitlines()) <= 150
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, number: float, *words: str, **bounds: float) -> Any:
