@@ -18,7 +18,7 @@ import agrad
 from agrad import nn
 
 MOST = 0.01
-VISCOSITY = 0.02
+VISCOSITY = 0.03
 POINTS = 2000
 
 
@@ -35,10 +35,10 @@ class Solution(nn.Module):
 
     def __init__(self, width: int = 20) -> None:
         super().__init__()
-        layers = [nn.Linear(2, width, dtype=agrad.float64), nn.Tanh()]
+        layers = [nn.Linear(2, width), nn.Tanh()]
         for _ in range(2):
-            layers += [nn.Linear(width, width, dtype=agrad.float64), nn.Tanh()]
-        self.network = nn.Sequential(*layers, nn.Linear(width, 1, dtype=agrad.float64))
+            layers += [nn.Linear(width, width), nn.Tanh()]
+        self.network = nn.Sequential(*layers, nn.Linear(width, 1))
 
     def forward(self, x: Any, t: Any) -> Any:
         free = self.network(agrad.stack([x, t], axis=-1))[..., 0]
@@ -60,7 +60,7 @@ def main() -> tuple[float, Draw]:
     nn.manual_seed(0)
     rng = np.random.default_rng(0)
     x, t = here(rng.uniform(-1, 1, POINTS)), here(rng.uniform(0, 1, POINTS))
-    u = Solution()
+    u = Solution().double()
     optimizer = agrad.optim.LBFGS(u.parameters(), max_iter=100, history_size=50, line_search_fn="strong_wolfe")
 
     @agrad.jit

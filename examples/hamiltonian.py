@@ -82,7 +82,7 @@ def main() -> tuple[float, Draw]:
     moves = agrad.random.normal(for_moves, (STEPS, CHAINS, 4), dtype=agrad.float64)
     chances = agrad.random.uniform(for_chances, (STEPS, CHAINS), dtype=agrad.float64)
     places, rate = sample(start, moves, chances, here(x), here(y))
-    draws = places[WARMUP:, ...].numpy().reshape(-1, 4)
+    draws = places[WARMUP:].numpy().reshape(-1, 4)
     print(f"{len(draws)} draws, {rate.item():.1%} of the moves accepted")
 
     means, deviations, densities = exact(x, y)
@@ -99,6 +99,7 @@ def main() -> tuple[float, Draw]:
             grid = np.linspace(*axis.get_xlim(), 200)
             axis.plot(grid, densities[i](grid), "k", lw=1, label="exact")
             axis.set(xlabel=names[i], yticks=[])
+            axis.locator_params("x", nbins=5)
         axes[0].set_ylabel("density")
         axes[0].legend()
 

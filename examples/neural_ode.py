@@ -33,8 +33,8 @@ def main() -> tuple[float, Draw]:
     seen = here(films + NOISE * rng.normal(size=films.shape))  # of shape (times, films, 2)
 
     nn.manual_seed(0)
-    model = nn.Sequential(nn.Linear(2, 32, dtype=agrad.float64), nn.Tanh(), nn.Linear(32, 2, dtype=agrad.float64))
-    starts = agrad.asarray(seen[0, ...], requires_grad=True)
+    model = nn.Sequential(nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 2)).double()
+    starts = agrad.asarray(seen[0], requires_grad=True)
     optimizer = agrad.optim.LBFGS([*model.parameters(), starts], max_iter=100, line_search_fn="strong_wolfe")
     here_times = here(times)
 
