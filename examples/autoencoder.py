@@ -49,11 +49,12 @@ class Autoencoder(nn.Module):
 def main() -> tuple[float, Draw]:
     digits = agrad.data.load_digits()
     train, test = (np.astype(grey > 0.5, np.float32) for grey in (digits.X_train, digits.X_test))
+    loader = DataLoader(TensorDataset(here(train)), batch_size=BATCH, shuffle=True, drop_last=True)
     noise = agrad.random.Generator(0)
     nn.manual_seed(0)
     model = Autoencoder()
-    steps = EPOCHS * (len(train) // BATCH)
-    optimizer = agrad.optim.Adam(model.parameters(), lr=agrad.optim.Cosine(3e-3, steps=steps))
+    rates = agrad.optim.Cosine(3e-3, steps=EPOCHS * len(loader))
+    optimizer = agrad.optim.Adam(model.parameters(), lr=rates)
 
     @agrad.jit
     def step(images: agrad.Tensor) -> agrad.Tensor:
@@ -63,7 +64,6 @@ def main() -> tuple[float, Draw]:
         optimizer.zero_grad()
         return loss
 
-    loader = DataLoader(TensorDataset(here(train)), batch_size=BATCH, shuffle=True, drop_last=True)
     for epoch in range(1, EPOCHS + 1):
         losses = [step(images).item() for (images,) in loader]
         if epoch % 30 == 0:

@@ -3,8 +3,8 @@
     python examples/table.py --backend NAME --plot FILE.png
 
 5,000 flats are made up and written to a csv file with semicolons, as people have them: 8 % of the areas and 5 % of the
-energy classes are missing. Training takes 4,000 of them. Numbers and dates are standardised and marked where they are
-missing, energy classes become marks, and districts a learned vector each. The number is R2 of the logarithm of the rent
+energy classes are missing. Training takes 4,000 of them. Areas and dates are standardised, missing areas marked,
+energy classes become marks, and districts a learned vector each. The number is R2 of the logarithm of the rent
 for the 1,000 other flats; least squares on the same numbers has 0.83.
 """
 
